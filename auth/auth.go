@@ -36,7 +36,7 @@ type Credential struct {
 
 	// Of OAuth.
 	Access  Secret
-	Refresh Secret    // empty: can not be renewed
+	Refresh Secret    // empty: cannot be renewed
 	Expires time.Time // of Access, to the second; zero: not known
 	Ended   bool      // the server takes it no more: the user has to log in again
 	Method  string    // how the user logged in

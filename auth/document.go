@@ -10,10 +10,10 @@ import (
 )
 
 // fileVersion changes when an older eca could no longer read or keep the file. A new
-// kind of credential is no such change.
+// kind of credential does not count as one.
 const fileVersion = 1
 
-// document is the content of the file. What this version does not know in it is kept.
+// document is the content of the file. Fields that this version does not know are kept.
 type document struct {
 	rest        map[string]json.RawMessage // all keys but those below
 	entries     map[string]json.RawMessage // by provider

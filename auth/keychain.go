@@ -51,7 +51,7 @@ func (s *Store) unlock(d *document) error {
 	for _, provider := range slices.Sorted(maps.Keys(d.elsewhere)) {
 		c, err := s.fromKeychain(d.elsewhere[provider])
 		if err != nil {
-			errs = append(errs, fmt.Errorf(`the login for provider %s is in the system's keychain and can not be used: %w (log in again; "auth": {"store": "file"} keeps logins in a file)`, provider, err))
+			errs = append(errs, fmt.Errorf(`the login for provider %s is in the system's keychain and cannot be used: %w (log in again; "auth": {"store": "file"} keeps logins in a file)`, provider, err))
 			if errors.Is(err, keychain.ErrSilent) {
 				break // the next question would take as long
 			}
@@ -64,7 +64,7 @@ func (s *Store) unlock(d *document) error {
 
 func (s *Store) fromKeychain(e entry) (Credential, error) {
 	if s.keychain == nil {
-		return Credential{}, errors.New("there is none here")
+		return Credential{}, errors.New("this system has no keychain")
 	}
 	text, err := s.keychain.Get(e.Name)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) forget(provider string, d *document) error {
 		return errors.New("the login is in a keychain that is not there now")
 	}
 	if err := s.keychain.Delete(e.Name); err != nil {
-		return fmt.Errorf("the login can not be removed: %w", err)
+		return fmt.Errorf("the login cannot be removed: %w", err)
 	}
 	return nil
 }

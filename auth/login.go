@@ -12,7 +12,7 @@ type State string
 // States of a provider.
 const (
 	Authenticated   State = "authenticated"
-	Expiring        State = "expiring" // within a day, and eca can not renew it
+	Expiring        State = "expiring" // within a day, and eca cannot renew it
 	Expired         State = "expired"  // the user has to log in again
 	Unauthenticated State = "unauthenticated"
 	Local           State = "local"       // needs no credential
@@ -62,12 +62,12 @@ type Step struct {
 	Message string   // what to do, for the user
 
 	// Wait, if not nil, returns once the login has ended in the background; the notice is
-	// something that the user should know. ErrAnswered means that somebody else is told.
+	// something that the user should know. ErrAnswered means that somebody else gets the outcome.
 	Wait func(ctx context.Context) (notice string, err error)
 }
 
-// ErrAnswered says that a login has ended by what the user entered: who entered it is
-// told the outcome.
+// ErrAnswered says that a login has ended by what the user entered: the caller that
+// passed the input gets the outcome.
 var ErrAnswered = errors.New("the login was finished by an input")
 
 // Method is one way to log in to a provider.
@@ -81,7 +81,7 @@ type Field struct {
 	Secret     bool // not to be shown while it is typed
 }
 
-// InvalidError says that what was asked for can not be: the provider or the method is
+// InvalidError says that what was asked for cannot be: the provider or the method is
 // not known, or a value is not usable. The reason never repeats a value.
 type InvalidError struct{ Reason string }
 

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/seed-dec29ce4/eca/internal/filelock"
 )
 
 // early is how long before they expire tokens are renewed (eca-features 5.2).
@@ -22,8 +22,8 @@ const renewTime = 90 * time.Second
 // ErrEnded says that a login has ended: the user has to log in again.
 var ErrEnded = errors.New("the login has expired")
 
-// ErrNone says that nobody is logged in.
-var ErrNone = errors.New("nobody is logged in")
+// ErrNone says that the user is not logged in.
+var ErrNone = errors.New("not logged in")
 
 // renewal is a renewal that runs; who comes meanwhile waits for it too.
 type renewal struct {
@@ -104,11 +104,11 @@ func (s *Store) renew(ctx context.Context, provider, rejected string, now func()
 		return Credential{}, fmt.Errorf("renew the login: %w", err)
 	}
 	name := sha256.Sum256([]byte(provider))
-	lock := flock.New(filepath.Join(s.dir, "renew-"+hex.EncodeToString(name[:8])+".lock"))
-	if ok, err := lock.TryLockContext(ctx, 20*time.Millisecond); !ok {
-		return Credential{}, fmt.Errorf("renew the login: another process has been doing it for too long: %w", err)
+	release, err := filelock.Acquire(ctx, filepath.Join(s.dir, "renew-"+hex.EncodeToString(name[:8])+".lock"), 20*time.Millisecond)
+	if err != nil {
+		return Credential{}, fmt.Errorf("renew the login: %w", err)
 	}
-	defer lock.Close()
+	defer release()
 	old, fresh, err := s.current(provider, rejected, now())
 	if err != nil || fresh {
 		return old, err
@@ -119,7 +119,7 @@ func (s *Store) renew(ctx context.Context, provider, rejected string, now func()
 		next, err = renew(ctx, old)
 	}
 	if errors.Is(err, ErrEnded) {
-		// Not deleted: the user should hear that it has ended, not that there was none.
+		// Not deleted: the user should learn that it has ended, not that it never existed.
 		old.Ended, old.Access, old.Refresh, old.Expires = true, Secret{}, Secret{}, time.Time{}
 		if failed := s.replace(ctx, provider, refresh, old); failed != nil {
 			return Credential{}, errors.Join(err, failed)
@@ -157,7 +157,7 @@ func (s *Store) replace(ctx context.Context, provider, refresh string, c Credent
 }
 
 // closeTime is how long Close waits for renewals: a refresh token that was used, and
-// whose successor nobody stores, costs the user the login.
+// whose successor is not stored, costs the user the login.
 const closeTime = 5 * time.Second
 
 // Close waits for renewals, for a while, and stops them.

@@ -89,7 +89,7 @@ func TestKeychain(t *testing.T) {
 				t.Errorf("%s: the keychain is asked each time: %v", place, err)
 			}
 		}
-		// What is moved, or forgotten, leaves nothing behind.
+		// A moved or forgotten login leaves nothing behind.
 		s.Keep(InFile)
 		set(t, s, "openai", "second-"+key)
 		if existed, err := s.Delete(context.Background(), "acme"); !existed || err != nil || len(k.secrets) > 0 || get(t, New(dir, nil), "openai") != "second-"+key {
@@ -199,7 +199,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// What has ended is said, and not forgotten.
+// An ended login is reported, and not forgotten.
 func TestTokenEnds(t *testing.T) {
 	ctx, now := context.Background(), func() time.Time { return time.Unix(1e9, 0) }
 	s := New(t.TempDir(), newRing())

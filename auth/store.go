@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
-
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/filelock"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // fileName is the file below the state directory; its lock is beside it, since the
@@ -31,12 +29,12 @@ const lockTime = 5 * time.Second
 // Store keeps credentials.
 type Store struct {
 	dir      string
-	keychain Keychain // nil: there is none
+	keychain Keychain // may be nil
 
 	mu     sync.Mutex  // guards what follows
 	place  Place       // of what is stored from now on
 	looked bool        // whether there was a look at the file
-	seen   fs.FileInfo // the file that was read last; nil: there was none
+	seen   fs.FileInfo // the file that was read last; nil if it did not exist
 	all    map[string]Credential
 	err    error
 	again  time.Time // when to ask again a keychain that failed; zero: it did not
@@ -61,7 +59,7 @@ func (s *Store) Path() string { return filepath.Join(s.dir, fileName) }
 
 // All returns the credentials by provider; the map must not be changed. It costs one
 // look at the file's status unless the file has changed; then the keychain may be asked.
-// An error says why the file can not be used, and how to mend that, or which secrets the
+// An error says why the file cannot be used, and how to mend that, or which secrets the
 // keychain does not give; the other credentials are there.
 func (s *Store) All() (map[string]Credential, error) {
 	s.mu.Lock()
@@ -70,7 +68,7 @@ func (s *Store) All() (map[string]Credential, error) {
 	if err != nil {
 		now = nil // read says what is wrong
 	}
-	if s.looked && same(s.seen, now) && (s.again.IsZero() || time.Now().Before(s.again)) {
+	if s.looked && safeio.Same(s.seen, now) && (s.again.IsZero() || time.Now().Before(s.again)) {
 		return s.all, s.err
 	}
 	doc, err := read(s.Path())
@@ -81,19 +79,10 @@ func (s *Store) All() (map[string]Credential, error) {
 		}
 	}
 	if broken := (*brokenError)(nil); errors.As(err, &broken) && len(s.all) > 0 {
-		doc.credentials, err = s.all, fmt.Errorf("%w (what it said before stays in effect)", err)
+		doc.credentials, err = s.all, &FileError{Path: s.Path(), cause: fmt.Errorf("%w; what it said before stays in effect", broken)}
 	}
 	s.looked, s.seen, s.all, s.err = true, now, doc.credentials, err
 	return s.all, s.err
-}
-
-// same says whether a file has not changed. Writers replace it, so that a change
-// within the resolution of its time shows too.
-func same(a, b fs.FileInfo) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
 // Set stores a provider's credential in place of an earlier one.
@@ -122,15 +111,15 @@ func (s *Store) Delete(ctx context.Context, provider string) (existed bool, err 
 // is something to write.
 func (s *Store) update(ctx context.Context, change func(*document) (write bool, err error)) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("store credential: %w", err)
+		return fmt.Errorf("store credential: %w", safeio.Unwritable(s.Path(), err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
-	lock := flock.New(filepath.Join(s.dir, lockName))
-	if ok, err := lock.TryLockContext(ctx, 10*time.Millisecond); !ok {
-		return fmt.Errorf("store credential: %s is locked by another process: %w", lock.Path(), err)
+	release, err := filelock.Acquire(ctx, filepath.Join(s.dir, lockName), 10*time.Millisecond)
+	if err != nil {
+		return fmt.Errorf("store credential: %w", err)
 	}
-	defer lock.Close()
+	defer release()
 	doc, err := read(s.Path())
 	if err != nil {
 		return err
@@ -139,10 +128,22 @@ func (s *Store) update(ctx context.Context, change func(*document) (write bool, 
 		return err
 	}
 	if err := write(s.Path(), doc); err != nil {
-		return fmt.Errorf("store credential: %w", err)
+		return fmt.Errorf("store credential: %w", safeio.Unwritable(s.Path(), err))
 	}
 	return nil
 }
+
+// FileError says why the file cannot be used, and what to do.
+type FileError struct {
+	Path  string
+	cause error
+}
+
+func (e *FileError) Error() string { return e.Path + ": " + e.Reason() }
+func (e *FileError) Unwrap() error { return e.cause }
+
+// Reason is the error without the path.
+func (e *FileError) Reason() string { return "the stored logins cannot be used: " + e.cause.Error() }
 
 // maxSize bounds the file; thousands of keys are smaller.
 const maxSize = 1 << 20
@@ -151,38 +152,34 @@ const maxSize = 1 << 20
 func read(path string) (document, error) {
 	doc, err := readFile(path)
 	if err != nil {
-		return document{}, fmt.Errorf("credentials in %s can not be used: %w", path, err)
+		return document{}, &FileError{Path: path, cause: err}
 	}
 	return doc, nil
 }
 
 func readFile(path string) (document, error) {
-	f, err := os.Open(path)
+	f, err := safeio.Open("", path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newDocument(), nil
 	}
 	if err != nil {
-		return document{}, errors.Unwrap(err)
+		return document{}, safeio.Cause(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return document{}, err
-	case !info.Mode().IsRegular():
-		return document{}, errors.New("it is not a regular file")
-	case info.Size() > maxSize:
-		return document{}, fmt.Errorf("it is larger than %d bytes", maxSize)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return document{}, fmt.Errorf("others may access it (its mode is %#o); if nobody has, run: chmod 600 %s", info.Mode().Perm(), path)
+		return document{}, fmt.Errorf("others may access it (its mode is %#o); if that did not happen, run: chmod 600 %s", info.Mode().Perm(), path)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	data, err := safeio.ReadOpen(f, maxSize)
 	if err != nil {
-		return document{}, err
+		return document{}, safeio.Cause(err)
 	}
 	doc, err := parse(data)
 	if err != nil {
-		return document{}, &brokenError{err}
+		return document{}, &brokenError{fmt.Errorf("%w; repair the file, or move it away and log in again", err)}
 	}
 	return doc, nil
 }
@@ -202,5 +199,5 @@ func write(path string, doc document) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	return atomicfile.Write(path, data, 0o600)
+	return safeio.Write(path, data, 0o600)
 }

@@ -109,7 +109,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// What cannot be used is named without its content, and stays as it is.
+// An unusable entry is named without its content, and stays as it is.
 func TestRefused(t *testing.T) {
 	good := `{"version": 1, "providers": {"p": {"type": "api-key", "key": "` + key + `"}}}`
 	for name, c := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
@@ -20,6 +21,7 @@ type answer struct {
 	t         *turn
 	req       llm.Request
 	any       bool                 // something of it was shown
+	said      bool                 // it has text that is not blank
 	reasoning map[string]string    // the provider's id -> ours
 	started   map[string]time.Time // by our id
 	calls     []call
@@ -45,34 +47,35 @@ func (a *answer) delta(d llm.Delta) {
 	silent := []llm.DeltaKind{llm.RetryDelta, llm.AgainDelta, llm.UsageDelta, llm.StopDelta}
 	if !a.any && !slices.Contains(silent, d.Kind) {
 		a.any = true
-		t.imagesWereIt()
-		t.enter(progressGenerating)
+		t.images.confirmRefusal()
+		t.rec.enter(progressGenerating)
 	}
 	if d.Kind != llm.ToolEnd { // it repeats what came
 		a.output += len(d.Text)
 	}
 	switch d.Kind {
 	case llm.TextDelta:
-		t.emit(event.TextDelta{Text: d.Text})
+		a.said = a.said || strings.TrimSpace(d.Text) != ""
+		t.rec.emit(event.TextDelta{Text: d.Text})
 	case llm.ReasoningStart:
 		a.startReasoning(d.ID)
 	case llm.ReasoningDelta:
 		if _, ok := a.reasoning[d.ID]; !ok {
 			a.startReasoning(d.ID)
 		}
-		t.emit(event.ReasoningDelta{ID: a.reasoning[d.ID], Text: d.Text})
+		t.rec.emit(event.ReasoningDelta{ID: a.reasoning[d.ID], Text: d.Text})
 	case llm.ReasoningEnd:
 		if _, ok := a.reasoning[d.ID]; !ok {
 			a.startReasoning(d.ID)
 		}
 		id := a.reasoning[d.ID]
 		delete(a.reasoning, d.ID)
-		t.emit(event.ReasoningFinished{ID: id, ElapsedMS: t.since(a.started[id]), API: d.API, Opaque: d.Opaque})
+		t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: t.since(a.started[id]), API: d.API, Opaque: d.Opaque})
 	case llm.ToolStart:
 		a.proposeCall(d)
 	case llm.ToolArgs:
 		if c := a.call(d.ID); c != nil {
-			t.emit(event.ToolArgsDelta{CallID: c.CallID, Text: d.Text})
+			t.rec.emit(event.ToolArgsDelta{CallID: c.CallID, Text: d.Text})
 		}
 	case llm.ToolEnd:
 		if c := a.call(d.ID); c != nil {
@@ -80,29 +83,26 @@ func (a *answer) delta(d llm.Delta) {
 		}
 	case llm.UsageDelta:
 		a.usage, a.reported = d.Usage, true
-		t.emit(t.usage(a.req, *a))
+		t.rec.emit(t.usage(a.req, *a))
 	case llm.StopDelta:
 		a.stop = d.Stop
 	case llm.RetryDelta:
-		t.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.s.eng.deps.Now())})
+		t.rec.emit(event.Progress{Retry: true, Text: retryText(d.Err, d.Retry, t.s.eng.deps.Now())})
 	case llm.AgainDelta:
-		t.enter(progressWaiting)
+		t.rec.enter(progressWaiting)
 	}
 }
 
 func (a *answer) startReasoning(providerID string) {
-	t := a.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	id := t.newID(providerID)
+	id := a.t.newID(providerID)
 	a.reasoning[providerID] = id
-	a.started[id] = t.s.eng.deps.Now()
-	t.emitLocked(event.ReasoningStarted{ID: id})
+	a.started[id] = a.t.s.eng.deps.Now()
+	a.t.rec.emit(event.ReasoningStarted{ID: id})
 }
 
 func (a *answer) endReasoning() {
 	for _, id := range a.reasoning {
-		a.t.emit(event.ReasoningFinished{ID: id, ElapsedMS: a.t.since(a.started[id])})
+		a.t.rec.emit(event.ReasoningFinished{ID: id, ElapsedMS: a.t.since(a.started[id])})
 	}
 	clear(a.reasoning)
 }
@@ -115,38 +115,15 @@ func (a *answer) proposeCall(d llm.Delta) {
 		spec := tool.Spec()
 		c.Tool = event.Tool{Name: spec.Name, Server: spec.Server, Origin: spec.Origin}
 		summary = spec.Preparing
-	} else if d.Name == compactSpec().Name && t.cfg.Env == config.EnvTest {
+	} else if d.Name == compactSpec().Name && t.Config.Env == config.EnvTest {
 		c.Tool = event.Tool{Name: compactTool, Server: tools.Native, Origin: tools.OriginNative}
 		summary = progressCompactingTool
 	} else {
 		c.Tool = event.Tool{Name: d.Name, Server: "unknown", Origin: "unknown"}
 	}
-	t.mu.Lock()
 	c.CallID = t.newID(d.ID)
-	t.emitLocked(event.ToolProposed{Tool: c.Tool, Summary: summary})
-	t.mu.Unlock()
+	t.rec.emit(event.ToolProposed{Tool: c.Tool, Summary: summary})
 	a.calls = append(a.calls, c)
-}
-
-// newID returns an id for what the provider named id. A turn and its subagents, which end
-// with it, never have the same: some clients name the parent's chat whoever asks
-// (eca-protocol 4.2), so that their word about one call would count for another's, and keep
-// calls of all chats in one list. The caller holds t.mu.
-func (t *turn) newID(id string) string {
-	return t.history.uniqueID(id, t.s.eng.deps.NewID, func(id string) bool {
-		if t.boss == nil {
-			return t.children.name(id, t)
-		}
-		return !t.boss.knows(id) && t.boss.children.name(id, t)
-	})
-}
-
-// knows says whether the chat has a call or reasoning with this id. A subagent's turn may
-// hold its own lock while it asks; see follow.
-func (t *turn) knows(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.history.ids[id]
 }
 
 // call returns the call a delta belongs to: a provider may use an id again once the
@@ -158,10 +135,6 @@ func (a *answer) call(providerID string) *call {
 		}
 	}
 	return nil
-}
-
-func (t *turn) since(start time.Time) int64 {
-	return t.s.eng.deps.Now().Sub(start).Milliseconds()
 }
 
 // retryText says why and when a request is repeated (eca-protocol 7.3).

@@ -6,19 +6,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime/debug"
-	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// runCalls decides about the calls of one response one after the other, runs those
+// callRunner gets the model's calls decided, and runs those that may.
+type callRunner struct {
+	*setting
+	hooks      *turnHooks
+	children   *children
+	approvals  approvals
+	running    sync.WaitGroup
+	byHook     atomic.Bool // a hook ends the turn after the calls that run
+	instructed []string    // files whose instructions were given to calls of the response at hand
+}
+
+// run decides about the calls of one response one after the other, runs those
 // that may, concurrently, and waits for them (eca-protocol 8.2).
-func (t *turn) runCalls(calls []call) error {
+func (t *callRunner) run(calls []call) error {
 	t.instructed = nil // what earlier calls got is in the history now
 	rejected, byHook := false, false
 	for i := range calls {
@@ -34,7 +46,7 @@ func (t *turn) runCalls(calls []call) error {
 	}
 	done := make(chan struct{})
 	go func() {
-		t.calls.Wait()
+		t.running.Wait()
 		close(done)
 	}()
 	select {
@@ -42,11 +54,8 @@ func (t *turn) runCalls(calls []call) error {
 	case <-t.ctx.Done():
 		return context.Cause(t.ctx)
 	}
-	t.mu.Lock()
-	byHook = byHook || t.byHook
-	t.mu.Unlock()
 	switch {
-	case byHook:
+	case byHook, t.byHook.Load():
 		return errByHook
 	case rejected:
 		return errRejected
@@ -55,8 +64,8 @@ func (t *turn) runCalls(calls []call) error {
 }
 
 // called returns the tool that a call is for, and its arguments, which are an empty object
-// if they can not be read.
-func (t *turn) called(c *call) (tools.Tool, json.RawMessage, error) {
+// if they cannot be read.
+func (t *callRunner) called(c *call) (tools.Tool, json.RawMessage, error) {
 	args, err := arguments(c.arguments)
 	if !c.ended {
 		err = errors.New("the model's answer ended before the call was complete; it did not run")
@@ -64,7 +73,7 @@ func (t *turn) called(c *call) (tools.Tool, json.RawMessage, error) {
 	if err != nil {
 		return nil, json.RawMessage("{}"), err
 	}
-	tool, ok := t.tools.Lookup(modelName(c.Tool))
+	tool, ok := t.tools.Lookup(history.ModelName(c.Tool))
 	if ok && t.disabled(tool.Spec()) {
 		return tool, args, fmt.Errorf("Tool '%s' is disabled for agent %s", c.Name, t.agent) //nolint:staticcheck // shown as it is
 	}
@@ -76,29 +85,30 @@ func (t *turn) called(c *call) (tools.Tool, json.RawMessage, error) {
 
 // runCall announces a call, gets it decided and starts it. stop says that the user
 // rejected it and the turn should end.
-func (t *turn) runCall(c *call) (stop bool, err error) {
+func (t *callRunner) runCall(c *call) (stop bool, err error) {
 	tool, args, err := t.called(c)
 	judged := event.ToolJudged{Tool: c.Tool, Arguments: args, API: c.api, Opaque: c.opaque}
 	if err != nil {
-		if tool != nil { // the user is told as well why it did not run
-			judged.Summary = err.Error()
+		if tool != nil { // the user sees the reason, too
+			judged.Summary, judged.Rule, judged.Reason = err.Error(), "disabledTools", "the tool is disabled for agent "+t.agent
 		}
 		t.failCall(judged, err)
 		return false, nil
 	}
-	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.roots, Arguments: args, Files: t.files(c.CallID), Tasks: t.taskList(), Rules: t.fetchedRules(), Subagents: subagents{t, c.CallID}}
+	charged, callID := t.charged(c.CallID)
+	tc := tools.Call{ID: c.CallID, ChatID: t.s.id, Agent: t.agent, Model: t.model.ID, Roots: t.Roots, Arguments: args, Files: fileLog{charged, callID}, Tasks: read(t.rec, (*history.History).Tasks), Rules: read(t.rec, (*history.History).Rules), Subagents: subagents{t.setting, t.children, c.CallID}}
 	p, err := t.plan(tool, tc)
 	if err != nil {
 		t.failCall(judged, err)
 		return false, nil
 	}
-	h, err := t.beforeCall(p)
+	h, err := t.hooks.runPreToolCallHooks(p)
 	if err != nil {
 		return false, err
 	}
 	judged = h.judged(judged)
 	if h.rejected != nil && h.verdict.Decision != tools.Deny {
-		t.emit(judged, *h.rejected, event.Progress{Text: progressGenerating})
+		t.rec.emit(judged, *h.rejected, event.Progress{Text: progressGenerating})
 	}
 	switch {
 	case h.stop:
@@ -106,74 +116,91 @@ func (t *turn) runCall(c *call) (stop bool, err error) {
 	case h.rejected != nil && h.verdict.Decision != tools.Deny:
 		return false, nil
 	}
-	tc, plan, verdict := h.call, h.plan, h.verdict
-	tc.Places, tc.Printed = verdict.Places, verdict.Printed
-	tc.Grant.Rule = verdict.Rule
-	var point *event.UndoPoint
-	if verdict.Decision == tools.Allow {
-		if point, err = t.undoPoint(tc, plan, &judged); err != nil && verdict.Rule == tools.RuleWorkspace {
-			verdict.Decision, judged.Decision = tools.Ask, string(tools.Ask)
-		}
-	}
-	switch verdict.Decision {
-	case tools.Deny:
-		t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig, Message: t.denial(verdict)})
-		return false, nil
-	case tools.Ask:
-		if t.trusted() && !h.mustAsk && !verdict.Insist || tool.Spec().OwnChat {
-			tc.Grant.Auto = true
-			point, _ = t.undoPoint(tc, plan, &judged)
-			break
-		}
-		if !t.asks() {
-			t.emit(judged, event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByConfig, Message: noQuestions})
-			return false, nil
-		}
-		judged.Manual = true
-		d, err := t.ask(judged)
-		if err != nil {
-			return false, err
-		}
-		if !d.Approve {
-			rejected := event.ToolRejected{CallID: c.CallID, Reason: event.RejectedByUser}
-			if d.Unasked {
-				rejected.Message = nobodyAsked
-			}
-			t.emit(rejected)
-			return !d.GoOn && t.boss == nil, nil
-		}
-		tc.Grant.Approved, tc.Grant.Auto = !d.Auto, d.Auto
-		if d.Remember != tools.Once || !d.Auto {
-			if err := t.policy.Remember(tc, tool.Spec(), plan, d.Remember); err != nil {
-				t.say("This is not remembered after eca ends: " + err.Error())
-			}
-		}
+	d, err := t.decideCall(h, &judged)
+	if err != nil || !d.runs {
+		return d.stops, err
 	}
 	if !judged.Manual {
-		t.emit(judged)
+		t.rec.emit(judged)
 	}
 	if t.ctx.Err() != nil {
-		t.closeUndoPoint(point)
+		t.closeUndoPoint(d.point)
 		return false, context.Cause(t.ctx)
 	}
-	t.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: cmp.Or(tool.Spec().Progress, progressCalling)})
-	told := t.instructions(plan.Paths)
+	t.rec.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: cmp.Or(tool.Spec().Progress, progressCalling)})
+	told := t.instructions(h.plan.Paths)
 	if tool.Spec().OwnChat {
-		t.execute(tool, tc, told, nil)
+		t.execute(tool, d.call, told, nil)
 	} else {
-		t.calls.Go(func() { t.execute(tool, tc, told, point) })
+		t.running.Go(func() { t.execute(tool, d.call, told, d.point) })
 	}
 	return false, nil
 }
 
+// decided is what becomes of a call.
+type decided struct {
+	call  tools.Call
+	point *event.UndoPoint // taken before it; or nil
+	runs  bool
+	stops bool // the user rejected it, and the turn ends
+}
+
+// decideCall applies the policy's verdict: it asks the user if that says so. The reasons are
+// added to judged; a call that does not run is announced and rejected here.
+func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out decided, err error) {
+	tc, plan, verdict := h.call, h.plan, h.verdict
+	tc.Places, tc.Printed = verdict.Places, verdict.Printed
+	tc.Authorization.Rule = verdict.Rule
+	reject := func(r event.ToolRejected) (decided, error) {
+		r.CallID, r.Reason = tc.ID, event.RejectedByConfig
+		t.rec.emit(*judged, r)
+		return decided{}, nil
+	}
+	if verdict.Decision == tools.Allow {
+		if out.point, err = t.undoPoint(tc, plan, judged); err != nil && verdict.Rule == tools.RuleWorkspace {
+			verdict.Decision, judged.Decision = tools.Ask, string(tools.Ask)
+		}
+	}
+	own := h.tool.Spec().OwnChat
+	switch {
+	case verdict.Decision == tools.Deny:
+		return reject(event.ToolRejected{Message: t.denial(verdict)})
+	case verdict.Decision != tools.Ask:
+	case t.trusted() && !h.mustAsk && !verdict.Insist || own:
+		tc.Authorization.Auto = true
+		out.point, _ = t.undoPoint(tc, plan, judged)
+	case !t.asks():
+		return reject(event.ToolRejected{Message: noQuestions})
+	default:
+		judged.Manual = true
+		d, err := t.ask(*judged)
+		if err != nil {
+			return decided{}, err
+		}
+		if !d.Approve {
+			rejected := event.ToolRejected{CallID: tc.ID, Reason: event.RejectedByUser}
+			if d.Unasked {
+				rejected.Message = nobodyAsked
+			}
+			t.rec.emit(rejected)
+			return decided{stops: !d.GoOn && t.assignment == nil}, nil
+		}
+		tc.Authorization.Approved, tc.Authorization.Auto = !d.Auto, d.Auto
+		if d.Remember != tools.Once || !d.Auto {
+			if err := t.Policy.Remember(tc, h.tool.Spec(), plan, d.Remember); err != nil {
+				t.rec.say("This is not remembered after eca ends: " + err.Error())
+			}
+		}
+	}
+	out.call, out.runs = tc, true
+	return out, nil
+}
+
 // undoPoint records the files before a call that runs without a question, if it is one that
 // changes files in ways of its own, and says so with the call.
-func (t *turn) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudged) (*event.UndoPoint, error) {
-	of := t
-	if t.boss != nil { // what a subagent does is undone with the call it works for
-		of = t.boss
-		tc.ID = t.id
-	}
+func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudged) (*event.UndoPoint, error) {
+	of, callID := t.charged(tc.ID)
+	tc.ID = callID
 	point, left, err := t.s.eng.deps.Files.Begin(t.ctx, of.s.id, tc, plan)
 	switch {
 	case err != nil:
@@ -186,33 +213,33 @@ func (t *turn) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudge
 	if len(left) > 0 {
 		judged.Reason += "; not covered by undo: " + strings.Join(left, ", ")
 	}
-	of.emit(*point)
+	of.rec.emit(*point)
 	return point, nil
 }
 
 // closeUndoPoint records what the call of an undo point has changed.
-func (t *turn) closeUndoPoint(point *event.UndoPoint) {
+func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 	if point == nil {
 		return
 	}
 	err := t.s.eng.deps.Files.End(*point)
-	of := t
-	if t.boss != nil {
-		of = t.boss
-	}
-	of.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
+	of, _ := t.charged(point.CallID)
+	of.rec.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
 	if err != nil {
 		t.s.eng.deps.Log.Warn("what a command changed is not recorded", "err", err)
-		t.say("A rollback will only bring back what this command has removed: " + err.Error())
+		t.rec.say("A rollback will only bring back what this command has removed: " + err.Error())
 	}
 }
 
-// nobodyAsked is what a model is told about a call that nobody could be asked about.
+// noQuestions is the result for a model whose call would have to ask the user.
+const noQuestions = "This call needs the user's approval, and nobody can be asked for a subagent in the background. It did not run. Say in your result what you could not do."
+
+// nobodyAsked is the result of a call in a run without a user to ask.
 const nobodyAsked = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
 
-// denial is what a model is told about a denied call, if that is more than that the
+// denial is the result of a denied call, if it says more than that the
 // configuration denies it.
-func (t *turn) denial(v tools.Verdict) string {
+func (t *callRunner) denial(v tools.Verdict) string {
 	if v.Rule != "agent."+t.agent+".readOnly" {
 		return ""
 	}
@@ -228,7 +255,7 @@ type planned struct {
 }
 
 // plan asks what a call would do, and judges it.
-func (t *turn) plan(tool tools.Tool, tc tools.Call) (planned, error) {
+func (t *setting) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 	plan, err := tool.Plan(t.ctx, tc)
 	if err != nil {
 		return planned{}, err
@@ -241,30 +268,16 @@ func (t *turn) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 // judged fills in what is announced of a call.
 func (p planned) judged(j event.ToolJudged) event.ToolJudged {
 	j.Arguments, j.Decision, j.Rule, j.Reason = p.call.Arguments, string(p.verdict.Decision), p.verdict.Rule, p.verdict.Reason
-	j.Summary, j.Details, j.Offer = p.plan.Summary, p.plan.Details, p.verdict.Offer
+	j.Summary, j.Details, j.Offer, j.NotRemembered = p.plan.Summary, p.plan.Details, p.verdict.Offer, p.verdict.NotRemembered
 	if p.verdict.Details != nil {
 		j.Details = p.verdict.Details
 	}
 	return j
 }
 
-// taskList returns the chat's list of tasks.
-func (t *turn) taskList() *event.Tasks {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.history.tasks
-}
-
-// fetchedRules returns the ids of the path-scoped rules that the model knows.
-func (t *turn) fetchedRules() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Sorted(maps.Values(t.history.rules))
-}
-
 // fileLog records what a call does to files.
 type fileLog struct {
-	t      *turn
+	t      *setting // of the turn that has the call
 	callID string
 }
 
@@ -277,30 +290,27 @@ func (l fileLog) Writing(ctx context.Context, path string, content []byte) error
 		return err
 	}
 	change.CallID = l.callID
-	l.t.emit(change)
+	l.t.rec.emit(change)
 	return nil
 }
 
 // Moving implements tools.FileLog.
 func (l fileLog) Moving(_ context.Context, from, to string) error {
-	l.t.emit(event.FileChanged{CallID: l.callID, Path: from, MovedTo: to})
+	l.t.rec.emit(event.FileChanged{CallID: l.callID, Path: from, MovedTo: to})
 	return nil
 }
 
-// failCall announces a call that can not run, with its error as the result.
-func (t *turn) failCall(judged event.ToolJudged, err error) {
-	judged.Decision, judged.Rule, judged.Reason = string(tools.Deny), "invalid", "the call can not run"
-	t.emit(judged, event.ToolFinished{CallID: judged.CallID, Outputs: []string{err.Error()}, Failed: true}, event.Progress{Text: progressGenerating})
+// failCall announces a call that cannot run, with its error as the result.
+func (t *callRunner) failCall(judged event.ToolJudged, err error) {
+	judged.Decision, judged.Rule, judged.Reason = string(tools.Deny), cmp.Or(judged.Rule, "invalid"), cmp.Or(judged.Reason, "the call cannot run")
+	t.rec.emit(judged, event.ToolFinished{CallID: judged.CallID, Outputs: []string{err.Error()}, Failed: true}, event.Progress{Text: progressGenerating})
 }
 
 // ask announces a call and waits for the user's decision.
-func (t *turn) ask(judged event.ToolJudged) (Decision, error) {
-	ch := make(chan Decision, 1)
-	t.mu.Lock()
-	// Registered before the announcement: a client may answer at once.
-	t.waiting[judged.CallID] = ch
-	t.emitLocked(judged, event.Progress{Text: progressApproval})
-	t.mu.Unlock()
+func (t *callRunner) ask(judged event.ToolJudged) (Decision, error) {
+	ch := t.approvals.open(judged.CallID) // before it is announced: a client may answer at once
+	defer t.pauseBudget()()
+	t.rec.emit(judged, event.Progress{Text: progressApproval})
 	select {
 	case d := <-ch:
 		return d, nil
@@ -309,8 +319,8 @@ func (t *turn) ask(judged event.ToolJudged) (Decision, error) {
 	}
 }
 
-// execute runs a call and records its result, and what the model is told with it.
-func (t *turn) execute(tool tools.Tool, tc tools.Call, told []event.Instructions, point *event.UndoPoint) {
+// execute runs a call and records its result, and the text that the model gets with it.
+func (t *callRunner) execute(tool tools.Tool, tc tools.Call, told []event.Instructions, point *event.UndoPoint) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.s.eng.deps.Log.Error("tool call panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
@@ -336,23 +346,21 @@ func (t *turn) execute(tool tools.Tool, tc tools.Call, told []event.Instructions
 		res.Outputs[i] = strings.ToValidUTF8(o, "�")
 	}
 	elapsed := t.since(start)
-	extra, stop := t.afterCall(tool, tc, &res)
+	extra, stop := t.hooks.runPostToolCallHooks(tool, tc, &res)
 	if t.ctx.Err() != nil {
 		return
 	}
-	t.emit(event.ToolFinished{
+	t.rec.emit(event.ToolFinished{
 		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra, Instructions: told,
 	}, event.Progress{Text: progressGenerating})
 	if stop != nil {
-		t.say(stop.Notice())
-		t.mu.Lock()
-		t.byHook = true
-		t.mu.Unlock()
+		t.rec.say(stop.Notice())
+		t.byHook.Store(true)
 	}
 }
 
 // runTool keeps a tool's panic from taking the daemon down.
-func (t *turn) runTool(tool tools.Tool, tc tools.Call) (res tools.Result, err error) {
+func (t *callRunner) runTool(tool tools.Tool, tc tools.Call) (res tools.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.s.eng.deps.Log.Error("tool panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))

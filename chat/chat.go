@@ -4,7 +4,7 @@
 // (prompt, decision, stop); a turn of it runs as sequential code (turn.go): ask the
 // model, run the tools it calls, ask again. Everything that happens becomes an event
 // in the session's Log, is stored, and only then shown; but deltas are shown at once and
-// stored soon after (log.go). Faces read the log and never hear of anything else.
+// stored soon after (log.go). Faces read the log and know nothing else.
 //
 // Guarantees: exactly one TurnFinished per turn, whatever happens in it; nothing of a
 // turn after it; a chat whose daemon was killed can always be continued; the history
@@ -25,6 +25,7 @@ import (
 	"unicode"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
@@ -33,40 +34,13 @@ import (
 )
 
 // Meta is what is known about a chat besides its events.
-type Meta struct {
-	ID      string
-	Parent  string // the chat that a subagent's chat works for
-	Created time.Time
-	Updated time.Time
-	Title   string
-	Named   bool   // the user chose the title: the model must not
-	Model   string // full id last used
-	Agent   string
-	Variant string
-	Trust   bool // auto-approve
-	Roots   []string
-}
+type Meta = eventlog.Meta
 
 // Store keeps chats; package chat/store implements it.
 type Store interface {
-	// Append stores meta and events in one transaction.
-	Append(ctx context.Context, meta Meta, events []event.Event) error
-	// Meta returns a chat's meta and the number of its last event.
-	Meta(ctx context.Context, id string) (meta Meta, last event.Seq, found bool, err error)
-	// Events returns up to limit events from a number on, in order.
-	Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error)
-	// Record keeps pieces of text that were not appended yet: deltas as they grow, each piece
-	// with the number of its event. Appending to the chat makes them obsolete; if the
-	// process dies before, who reads the chat next finds them appended. The caller has the
-	// chat's lock.
-	Record(ctx context.Context, id string, pieces []event.Event) error
+	eventlog.Store
 	// Delete removes a chat with those of its subagents.
 	Delete(ctx context.Context, id string) error
-	// Extend stores events of a chat of which nothing else is new; it returns ErrNoChat if
-	// the chat is gone.
-	Extend(ctx context.Context, id string, events []event.Event) error
-	// ChangeMeta changes the stored meta of a chat and returns it; ErrNoChat if there is none.
-	ChangeMeta(ctx context.Context, id string, change func(*Meta)) (Meta, error)
 	// List returns the chats of the workspace with these roots, newest first, without those
 	// of subagents; limit 0 returns all.
 	List(ctx context.Context, roots []string, by Order, limit int) ([]Summary, error)
@@ -76,16 +50,13 @@ type Store interface {
 	// Window selects messages. It returns ErrCursorExpired for a cursor whose message is
 	// gone.
 	Window(ctx context.Context, id string, w Window) (Span, error)
-	// Cut removes the messages from an event on, with their events, and appends marker.
-	Cut(ctx context.Context, meta Meta, from event.Seq, marker event.Event) error
 	// RemoveFlag removes a flag.
 	RemoveFlag(ctx context.Context, id string, flag event.Seq) error
-	// Copy copies the messages of a chat in front of an event to another chat, their
+	// Pin has a chat kept however old it is, or not any more.
+	Pin(ctx context.Context, id string, on bool) error
+	// Copy copies the messages of a chat before an event to another chat, their
 	// numbers shifted.
 	Copy(ctx context.Context, from string, to Meta, end, shift event.Seq) error
-	// Adopt removes all messages of a chat, appends marker, and copies the messages of another
-	// chat before an event behind it: all in one step.
-	Adopt(ctx context.Context, meta Meta, other string, end event.Seq, marker event.Event) error
 	// Sync makes what was appended survive a crash of the machine.
 	Sync(ctx context.Context) error
 	// Lock gives this process the right to append to a chat; ok is false while
@@ -100,7 +71,7 @@ type Model struct {
 	Client    llm.Model
 	Reasoning bool
 	NoImages  bool                      // it does not take images
-	NoTools   bool                      // it can not call tools
+	NoTools   bool                      // it cannot call tools
 	Headers   map[string]string         // extraHeaders
 	Extra     map[string]any            // extraPayload; null removes from the request
 	Variants  map[string]map[string]any // by name; "default" is for when none is chosen
@@ -108,11 +79,11 @@ type Model struct {
 	Cost      config.Cost
 
 	// Reads says whether reasoning marked with an API can be sent back to the model; nil if
-	// it is not sent any of earlier turns, or nobody knows.
+	// it is not sent any of earlier turns, or that is unknown.
 	Reads func(api string) bool
 
 	// Retry says how an answer that was cut is gone on with. Client repeats requests that
-	// failed before they were answered by itself.
+	// failed before they were answered.
 	Retry llm.RetryPolicy
 }
 
@@ -129,10 +100,10 @@ func (m Model) Payload(variant string) map[string]any {
 // ModelChoice is what a face offers its user.
 type ModelChoice struct {
 	IDs     []string // sorted
-	Default string   // empty if there is none
+	Default string   // may be empty
 }
 
-// Task is work that is done once after the start, while the user is told so.
+// Task is work that is done once after the start, while the user sees its progress.
 type Task struct {
 	ID    string
 	Title string
@@ -146,20 +117,15 @@ type Models interface {
 	Resolve(name, current string) (Model, error)
 }
 
-// ErrNoModel is returned by Models when no model can be used at all.
-var ErrNoModel = errors.New("No available model found. Configure at least one provider model.") //nolint:staticcheck,revive // the wording clients show (eca-protocol 4.1)
-
 // ErrBusyElsewhere says that another eca process runs a turn of this chat.
 var ErrBusyElsewhere = errors.New("this chat is being used by another eca process; try again when that has finished")
 
-// ErrNoChat says that the store does not have a chat.
-var ErrNoChat = errors.New("there is no such chat")
-
-// ErrNotStored says that a change needs the store, which can not be written.
-var ErrNotStored = errors.New("the chat can not be stored at the moment")
-
-// ErrClosed says that the engine or the chat is gone.
-var ErrClosed = errors.New("the chat is closed")
+// Errors of a chat's log.
+var (
+	ErrNoChat    = eventlog.ErrNoChat
+	ErrNotStored = eventlog.ErrNotStored
+	ErrClosed    = eventlog.ErrClosed // also of an engine that is gone
+)
 
 // Files keeps what tools and commands change, so that it can be put back.
 type Files interface {
@@ -207,34 +173,46 @@ type Deps struct {
 	Models   Models
 	ModelIDs func() []string // of the models that can be used, by their full ids; for messages
 	Contexts contexts.Source
-	Tools    func() *tools.Registry // current tools; asked once per turn, and after calls of MCP tools
 	// AwaitTools waits until tools are known that a server says have changed; nil: there are no servers.
 	AwaitTools func(ctx context.Context)
-	Policy     func() tools.Policy
 	Files      Files
 	Commands   Commands
 	// Instructions finds what the project says about folders that calls touch; nil: nothing.
 	Instructions func(context.Context, contexts.NestedQuery) (files []contexts.AgentsFile, problems []string)
-	Refresh      func()         // takes over what changed in files, before a turn; may be nil
-	System       []SystemSource // what the system prompt has besides the agent's own; may be nil
-	Machine      Machine
-	Config       func() *config.Config
-	Roots        func() []string   // workspace folders
-	Hooks        func() *hooks.Set // current hooks; asked once per turn; may be nil
-	Now          func() time.Time
-	NewID        func() string
-	Log          *slog.Logger
+	Refresh      func()          // takes over what changed in files, before a turn; may be nil
+	Current      func() Snapshot // what counts now
+	// Budget counts what is spent; nil: nothing is limited.
+	Budget Budget
+	// AskUser asks the user to choose; asked is false if the client shows no questions. Nil: none does.
+	AskUser func(ctx context.Context, chatID, question string, choices []string) (choice string, asked bool)
+	Machine Machine
+	Now     func() time.Time
+	NewID   func() string
+	Log     *slog.Logger
+}
+
+// Snapshot is the configuration and what follows from it: values that belong together. A turn
+// works with one from its first step to its last.
+type Snapshot struct {
+	Config *config.Config
+	Roots  []string // workspace folders
+	Policy tools.Policy
+	Models Models
+	Hooks  *hooks.Set     // nil: none
+	System []SystemSource // what the system prompt has besides the agent's own; may be nil
+	// Tools returns the tools. Those of MCP servers come and go: it is asked again after calls of such.
+	Tools func() *tools.Registry
 }
 
 // Engine owns the sessions of one process.
 type Engine struct {
 	deps Deps
 
-	held   held
-	queue  *hookQueue
-	begin  sync.Once
-	begun  chan struct{} // closed when the hooks of the session's start have run
-	ending sync.Once
+	histories historyCache
+	queue     *hookQueue
+	begin     sync.Once
+	begun     chan struct{} // closed when the hooks of the session's start have run
+	ending    sync.Once
 
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*Session
@@ -247,14 +225,14 @@ type Engine struct {
 func New(deps Deps) *Engine {
 	return &Engine{
 		deps: deps, sessions: map[string]*Session{}, opening: map[string]chan struct{}{}, deleting: map[string]chan struct{}{},
-		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}), held: held{max: maxHeld},
+		queue: newHookQueue(deps.Log.Warn), begun: make(chan struct{}), histories: historyCache{max: maxCached},
 	}
 }
 
 // Open returns the session with an id; an empty id makes a new chat with an id of
 // its own. Nothing is stored before the first prompt. isNew says that neither this
-// process nor the store has met the chat before. It waits for the store, and nobody waits
-// for it but those who open the same chat.
+// process nor the store has met the chat before. It waits for the store, and only callers
+// wait for it that open the same chat.
 func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, err error) {
 	var meta Meta
 	var last event.Seq
@@ -272,13 +250,14 @@ func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, e
 			return nil, false, ctx.Err() // nothing is known of the store: who asked gave up
 		}
 		if err != nil {
-			// A store that can not be read must not stop the user from chatting.
+			// A store that cannot be read must not stop the user from chatting.
 			e.deps.Log.Warn("chat could not be read", "chat", id, "err", err)
 		}
 	}
 	if !found {
 		now := e.deps.Now().UTC()
-		meta = Meta{ID: id, Created: now, Updated: now, Trust: e.deps.Config().Chat.DefaultTrust, Roots: e.deps.Roots()}
+		snap := e.deps.Current()
+		meta = Meta{ID: id, Created: now, Updated: now, Trust: snap.Config.Chat.DefaultTrust, Roots: snap.Roots}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -334,7 +313,7 @@ func (e *Engine) Lookup(id string) (*Session, bool) {
 }
 
 // Delete stops and removes a chat; deleting an unknown chat does nothing. It returns
-// at once; until the returned function does, the chat can not be opened.
+// at once; until the returned function does, the chat cannot be opened.
 func (e *Engine) Delete(id string) (wait func() error) {
 	gone := make(chan struct{})
 	e.mu.Lock()
@@ -372,6 +351,11 @@ func (e *Engine) erase(id string) error {
 		defer free()
 	}
 	e.endChat(id)
+	return e.remove(id)
+}
+
+// remove removes a chat whose lock the caller holds.
+func (e *Engine) remove(id string) error {
 	if err := e.deps.Store.Delete(context.Background(), id); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -14,7 +15,7 @@ import (
 
 const compactTool = "compact_chat"
 
-// compactSpec is the tool, as the model is told.
+// compactSpec describes the tool to the model.
 func compactSpec() llm.ToolSpec {
 	return llm.ToolSpec{
 		Name: tools.Native + "__" + compactTool, Description: "Replace the conversation with a summary of it.",
@@ -24,33 +25,31 @@ func compactSpec() llm.ToolSpec {
 
 // summarizeByTool has the model write the summary as the argument of a tool, and shows that
 // as a tool call. A model that answers instead has written the summary as well.
-func (t *turn) summarizeByTool(instructions string) (string, error) {
-	t.enter(progressWaiting)
-	t.mu.Lock()
-	messages := t.history.messages()
-	t.mu.Unlock()
-	req := t.summaryRequest(t.model, messages, t.summaryQuestion(instructions), 0)
+func (c *compactor) summarizeByTool(instructions string) (string, error) {
+	c.rec.enter(progressWaiting)
+	messages := read(c.rec, (*history.History).Messages)
+	req := c.summaryRequest(c.model, messages, c.summaryQuestion(instructions), 0)
 	req.Purpose = ""
 	req.Tools = append(req.Tools, compactSpec())
-	a, err := t.stream(req)
+	a, err := c.stream(req)
 	if err != nil {
 		return "", err
 	}
-	for _, c := range a.calls {
+	for _, call := range a.calls {
 		var args struct {
 			Summary string `json:"summary"`
 		}
-		if c.Name != compactTool || json.Unmarshal([]byte(c.arguments), &args) != nil || strings.TrimSpace(args.Summary) == "" {
+		if call.Name != compactTool || json.Unmarshal([]byte(call.arguments), &args) != nil || strings.TrimSpace(args.Summary) == "" {
 			continue
 		}
-		t.emit(
-			event.ToolJudged{Tool: c.Tool, Arguments: json.RawMessage(c.arguments), Decision: string(tools.Allow), Summary: progressCompactingTool},
-			event.ToolStarted{CallID: c.CallID}, event.Progress{Text: progressCalling},
-			event.ToolFinished{CallID: c.CallID, Outputs: []string{"Compacted successfully!"}, ElapsedMS: 1},
+		c.rec.emit(
+			event.ToolJudged{Tool: call.Tool, Arguments: json.RawMessage(call.arguments), Decision: string(tools.Allow), Summary: progressCompactingTool},
+			event.ToolStarted{CallID: call.CallID}, event.Progress{Text: progressCalling},
+			event.ToolFinished{CallID: call.CallID, Outputs: []string{"Compacted successfully!"}, ElapsedMS: 1},
 		)
 		return args.Summary, nil
 	}
-	if text, ok := t.lastText(); ok && strings.TrimSpace(text) != "" {
+	if text, ok := c.rec.lastText(); ok && strings.TrimSpace(text) != "" {
 		return text, nil
 	}
 	return "", errNoText

@@ -3,8 +3,10 @@ package chat
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
 // Dialog is a conversation with eca itself: it begins with a command, and the chat's
@@ -36,51 +38,57 @@ const (
 	unknownDialog // the chat's events were not read yet
 )
 
+// dialogue is the dialog of a chat, if one is open.
+type dialogue struct {
+	openDialog  Dialog       // the next prompt answers it; or nil. Lent to the running turn
+	dialogState atomic.Int32 // for others than the session, as a dialogState
+}
+
 // InDialog says whether the next prompt answers a dialog.
-func (s *Session) InDialog() bool {
-	state := dialogState(s.talk.Load())
+func (d *dialogue) InDialog() bool {
+	state := dialogState(d.dialogState.Load())
 	return state == inDialog || state == inSecret
 }
 
 // AwaitsSecret says whether the next prompt is one that nobody may show or log.
-func (s *Session) AwaitsSecret() bool { return dialogState(s.talk.Load()) == inSecret }
+func (d *dialogue) AwaitsSecret() bool { return dialogState(d.dialogState.Load()) == inSecret }
 
 // MayAwaitSecret says whether the next prompt can be one that nobody may log. It is true
 // until the chat's events were read, as after a restart.
-func (s *Session) MayAwaitSecret() bool {
-	return s.AwaitsSecret() || dialogState(s.talk.Load()) == unknownDialog
+func (d *dialogue) MayAwaitSecret() bool {
+	return d.AwaitsSecret() || dialogState(d.dialogState.Load()) == unknownDialog
 }
 
 // setDialog keeps a dialog for the next prompt; nil ends it.
-func (s *Session) setDialog(d Dialog) {
-	s.dialog = d
+func (d *dialogue) setDialog(next Dialog) {
+	d.openDialog = next
 	state := noDialog
 	switch {
-	case d == nil:
-	case d.Secret():
+	case next == nil:
+	case next.Secret():
 		state = inSecret
 	default:
 		state = inDialog
 	}
-	s.talk.Store(int32(state))
+	d.dialogState.Store(int32(state))
 }
 
 // closeDialog ends the dialog, if there is one.
-func (s *Session) closeDialog() {
-	if s.dialog != nil {
-		s.dialog.Close()
-		s.setDialog(nil)
+func (d *dialogue) closeDialog() {
+	if d.openDialog != nil {
+		d.openDialog.Close()
+		d.setDialog(nil)
 	}
 }
 
-// talkOn lets a dialog go on. Before anything is said, it is known whether the answer to
-// it is secret.
-func (t *turn) talkOn(d Dialog, text string) error {
+// continueDialog gives the dialog the user's answer. Whether the next answer is secret is known
+// before the dialog says anything.
+func (t *turn) continueDialog(d Dialog, text string) error {
 	t.s.setDialog(d)
-	t.enter(progressDialog) // the prompt counts as accepted: this may take long
+	t.rec.enter(progressDialog) // the prompt counts as accepted: this may take long
 	say := func(text string) {
 		t.s.setDialog(d)
-		t.emit(event.Notice{Text: text, Markdown: true})
+		t.rec.emit(event.Notice{Text: text, Markdown: true})
 	}
 	open, err := d.Next(t.ctx, t.s, text, say)
 	switch {
@@ -95,21 +103,6 @@ func (t *turn) talkOn(d Dialog, text string) error {
 		t.s.closeDialog()
 	}
 	return err
-}
-
-// pendingDialog follows whether the next prompt answers a dialog, as the events tell it.
-type pendingDialog struct{ open bool }
-
-// add folds one event.
-func (p *pendingDialog) add(b event.Body) {
-	switch b := b.(type) {
-	case event.UserMessage:
-		if !b.Steer {
-			p.open = b.Dialog
-		}
-	case event.TurnFinished:
-		p.open = b.Dialog || p.open && b.Reason == event.FinishedInterrupted
-	}
 }
 
 // lostDialog stands for a dialog whose process has ended: what it knew is gone, but the user
@@ -128,21 +121,21 @@ func (lostDialog) Secret() bool { return true }
 // Close implements Dialog.
 func (lostDialog) Close() {}
 
-// knowDialog tells others than the session what the events say of its dialog.
-func (s *Session) knowDialog() {
+// know tells others than the session what the chat's events say of its dialog.
+func (d *dialogue) know(awaits bool) {
 	switch {
-	case s.dialog != nil:
-	case s.history.pendingDialog.open:
-		s.talk.Store(int32(inSecret))
+	case d.openDialog != nil:
+	case awaits:
+		d.dialogState.Store(int32(inSecret))
 	default:
-		s.talk.Store(int32(noDialog))
+		d.dialogState.Store(int32(noDialog))
 	}
 }
 
 // recallDialog has a prompt that is not a command answer the dialog that was pending when
 // the chat's last process ended.
 func (t *turn) recallDialog(isCommand bool) {
-	if t.s.dialog != nil || !t.history.pendingDialog.open {
+	if t.s.openDialog != nil || !read(t.rec, (*history.History).AwaitsDialog) {
 		return
 	}
 	if isCommand {

@@ -4,9 +4,10 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
-// What a chat's events say of a dialog decides whether the next prompt may reach a model.
+// The events of a dialog decide whether the next prompt may reach a model.
 func TestPendingDialogIsKnownFromTheEvents(t *testing.T) {
 	login := event.UserMessage{Text: "/login acme", Command: true, Dialog: true}
 	for name, c := range map[string]struct {
@@ -26,12 +27,12 @@ func TestPendingDialogIsKnownFromTheEvents(t *testing.T) {
 		"the answer, and its end":   {[]event.Body{login, event.UserMessage{Text: Masked, Dialog: true}, event.TurnFinished{Reason: event.FinishedDone}}, false},
 		"a failed login is at rest": {[]event.Body{login, event.TurnFinished{Reason: event.FinishedFailed}}, false},
 	} {
-		h := newHistory()
+		h := history.New()
 		for _, b := range c.events {
-			h.add(b)
+			h.Add(b)
 		}
-		if h.pendingDialog.open != c.open {
-			t.Errorf("%s: open is %t", name, h.pendingDialog.open)
+		if h.AwaitsDialog() != c.open {
+			t.Errorf("%s: open is %t", name, h.AwaitsDialog())
 		}
 	}
 }

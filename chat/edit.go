@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
+	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
 // Edits change a chat besides its turns. Each returns the number of the event up to
@@ -40,7 +42,7 @@ type Rollback struct {
 
 // Rollback takes back what happened from a message on; a turn that runs is stopped
 // first. A message that is not there changes nothing. Files that were changed by
-// somebody else since stay as they are, and the user is told.
+// somebody else since stay as they are, and the user sees a message.
 func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 	return edit(s, func() error {
 		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, r.ContentID, false)
@@ -74,6 +76,7 @@ func (s *Session) restoreFiles(from event.Seq) (problems []string, err error) {
 		switch e.Body.(type) {
 		case event.FileChanged, event.UndoPoint, event.ToolFinished, event.ToolRejected:
 			changes = append(changes, e)
+		default:
 		}
 	})
 	if err != nil {
@@ -137,11 +140,11 @@ func (s *Session) Rename(title string) *Pending[event.Seq] {
 }
 
 // Change changes what the chat uses: model, agent, variant, auto-approve. It holds from
-// now on, for a turn that runs too as far as that reads it again.
+// now on, also for a running turn where it reads it again.
 func (s *Session) Change(change func(*Meta)) *Pending[event.Seq] {
 	return command(s, func() (event.Seq, error) {
 		err := s.log.Change(change)
-		return s.Settled(), err
+		return s.FlushedSeq(), err
 	})
 }
 
@@ -198,7 +201,7 @@ func (s *Session) fork(name string) (*Fork, error) {
 		}
 		end = next.From
 	} else if s.turn != nil {
-		end = s.turn.first
+		end = s.turn.firstSeq
 	}
 	meta := s.log.Meta()
 	title, err := s.eng.forkTitle(s.ctx, meta.Title)
@@ -221,23 +224,24 @@ func (s *Session) fork(name string) (*Fork, error) {
 // endCopy ends the turn that a copy was cut out of: a turn without an end is taken for one
 // whose process died.
 func (s *Session) endCopy(id string) error {
-	h, turn, last := newHistory(), "", event.Seq(0)
-	err := eachEvent(s.ctx, s.eng.deps.Store, id, 1, func(e event.Event) {
-		h.add(e.Body)
+	h, turn, last := history.New(), "", event.Seq(0)
+	err := eventlog.Each(s.ctx, s.eng.deps.Store, id, 1, func(e event.Event) {
+		h.Add(e.Body)
 		last = e.Seq
 		switch e.Body.(type) {
 		case event.UserMessage, event.TurnStarted:
 			turn = e.Turn
 		case event.TurnFinished:
 			turn = ""
+		default:
 		}
 	})
 	if err != nil || turn == "" {
 		return err
 	}
 	var bodies []event.Body
-	for _, call := range h.openCalls() {
-		bodies = append(bodies, h.reject(call, event.Interrupted))
+	for _, call := range h.OpenCalls() {
+		bodies = append(bodies, h.Reject(call, event.Interrupted))
 	}
 	var events []event.Event
 	for _, b := range append(bodies, event.TurnFinished{Reason: event.FinishedDone}) {
@@ -255,7 +259,7 @@ func (e *Engine) forkTitle(ctx context.Context, title string) (string, error) {
 	if i := strings.LastIndex(title, " ("); i > 0 && strings.HasSuffix(title, ")") && strings.Trim(title[i+2:len(title)-1], "0123456789") == "" {
 		title = title[:i]
 	}
-	list, err := e.deps.Store.List(ctx, e.deps.Roots(), ByUpdated, 0)
+	list, err := e.deps.Store.List(ctx, e.deps.Current().Roots, ByUpdated, 0)
 	if err != nil {
 		return "", err
 	}

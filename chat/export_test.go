@@ -1,7 +1,7 @@
 package chat
 
-// SetMaxHeld sets what the histories of chats without a turn may take together, in bytes.
-func (e *Engine) SetMaxHeld(max int) { e.held.max = max }
+// SetMaxCached sets what the histories of chats without a turn may take together, in bytes.
+func (e *Engine) SetMaxCached(max int) { e.histories.max = max }
 
 // HoldsHistory says whether no turn runs, and whether the history is in memory, once all
 // that was asked for before is done.

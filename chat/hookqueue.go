@@ -70,7 +70,7 @@ func (q *hookQueue) do(run func(ctx context.Context)) {
 	}
 }
 
-// work runs jobs until there are none.
+// work runs jobs until the queue is empty.
 func (q *hookQueue) work() {
 	for {
 		q.mu.Lock()
@@ -116,8 +116,8 @@ func (e *Engine) Begin() {
 			if e.deps.Refresh != nil {
 				e.deps.Refresh() // plugins have hooks, too
 			}
-			if set := e.hookSet(); set.Any(hooks.SessionStart) {
-				set.Run(ctx, hooks.Call{Event: hooks.SessionStart, Roots: e.deps.Roots()}, nil)
+			if set := e.deps.Current().Hooks; set.Any(hooks.SessionStart) {
+				set.Run(ctx, hooks.Call{Event: hooks.SessionStart, Roots: e.deps.Current().Roots}, nil)
 			}
 		}}) {
 			close(e.begun)
@@ -141,8 +141,8 @@ func (e *Engine) end() {
 	e.ending.Do(func() {
 		begun := true
 		e.begin.Do(func() { begun = false; close(e.begun) })
-		if set := e.hookSet(); begun && set.Any(hooks.SessionEnd) {
-			call := hooks.Call{Event: hooks.SessionEnd, Roots: e.deps.Roots()}
+		if set := e.deps.Current().Hooks; begun && set.Any(hooks.SessionEnd) {
+			call := hooks.Call{Event: hooks.SessionEnd, Roots: e.deps.Current().Roots}
 			e.queue.put(hookJob{run: func(ctx context.Context) { set.Run(ctx, call, nil) }})
 		}
 		e.queue.close()
@@ -151,7 +151,7 @@ func (e *Engine) end() {
 
 // endChat runs the hooks of a chat that is about to be removed.
 func (e *Engine) endChat(id string) {
-	set := e.hookSet()
+	set := e.deps.Current().Hooks
 	if !set.Any(hooks.ChatEnd) {
 		return
 	}
@@ -160,7 +160,7 @@ func (e *Engine) endChat(id string) {
 		return
 	}
 	e.queue.do(func(ctx context.Context) {
-		set.Run(ctx, hooks.Call{Event: hooks.ChatEnd, Roots: e.deps.Roots(), Fields: chatFields(meta, nil)}, nil)
+		set.Run(ctx, hooks.Call{Event: hooks.ChatEnd, Roots: e.deps.Current().Roots, Fields: chatFields(meta, nil)}, nil)
 	})
 }
 
@@ -203,6 +203,7 @@ func (a *activity) follow(b event.Body) (status string, changed bool) {
 	case event.TurnFinished:
 		*a = activity{}
 		return "idle", true
+	default:
 	}
 	return "", false
 }
@@ -237,20 +238,20 @@ func (a *activity) fields(status string) map[string]any {
 	return out
 }
 
-// reportActivity queues the hooks for a change of what the chat does. Nobody waits for
-// them.
-func (t *turn) reportActivity(b event.Body) {
-	if !t.hooks.Any(hooks.ChatStatusChanged) {
-		return
+// watchActivity returns what queues the hooks for changes of what the chat of a turn does.
+// No turn waits for them.
+func (t *turnHooks) watchActivity() func(event.Body) {
+	var now activity
+	return func(b event.Body) {
+		status, changed := now.follow(b)
+		if !changed {
+			return
+		}
+		fields := chatFields(t.s.log.Meta(), now.fields(status))
+		if t.parent != "" {
+			fields["parent_chat_id"] = t.parent
+		}
+		call := hooks.Call{Event: hooks.ChatStatusChanged, Roots: t.Roots, Fields: fields}
+		t.s.eng.queue.put(hookJob{droppable: true, run: func(ctx context.Context) { t.Hooks.Run(ctx, call, nil) }})
 	}
-	status, changed := t.activity.follow(b)
-	if !changed {
-		return
-	}
-	fields := chatFields(t.s.log.Meta(), t.activity.fields(status))
-	if t.prompt.Parent != "" {
-		fields["parent_chat_id"] = t.prompt.Parent
-	}
-	set, call := t.hooks, hooks.Call{Event: hooks.ChatStatusChanged, Roots: t.roots, Fields: fields}
-	t.s.eng.queue.put(hookJob{droppable: true, run: func(ctx context.Context) { set.Run(ctx, call, nil) }})
 }

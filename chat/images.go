@@ -5,26 +5,33 @@ import (
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// What stands where an image was that the model is not sent.
+// Texts in place of images that the model does not get.
 const (
 	noImage      = "[Here is an image. This model is not known to take images, so it is not shown.]"
 	refusedImage = "[image removed: rejected by the LLM provider]"
 )
 
+// images knows which images the model of a turn is sent.
+type images struct {
+	*setting
+	trial bool   // the request goes without, to see whether they are refused
+	tried bool   // that was done in this turn
+	fault string // what the provider said of the request with them
+}
+
 // visible returns the messages as the model can take them: images that it does not, and
 // those that its provider refused, are replaced by a text that says so. The messages
 // given stay as they are, since another model may answer next.
-func (t *turn) visible(messages []llm.Message) []llm.Message {
-	if t.model.NoImages {
+func (i *images) visible(messages []llm.Message) []llm.Message {
+	if i.model.NoImages {
 		return withoutImages(messages, len(messages), noImage)
 	}
-	t.mu.Lock()
-	refused := t.history.blind[t.model.ID]
-	t.mu.Unlock()
-	if t.imageTrial {
+	refused := read(i.rec, func(h *history.History) int { return h.ImagesWithheld(i.model.ID) })
+	if i.trial {
 		refused = len(messages)
 	}
 	return withoutImages(messages, refused, refusedImage)
@@ -72,46 +79,44 @@ func refusesImage(err error) bool {
 	return errors.As(err, &e) && e.Kind == llm.ErrInvalidImage
 }
 
-// sendsImages says whether the model would be sent images now.
-func (t *turn) sendsImages() bool {
-	t.mu.Lock()
-	messages := t.history.messages()
-	t.mu.Unlock()
-	return hasImages(t.visible(messages))
+// sent says whether the model would be sent images now.
+func (i *images) sent() bool {
+	messages := read(i.rec, (*history.History).Messages)
+	return hasImages(i.visible(messages))
 }
 
-// leaveImagesOut lets the conversation go on without the images so far, for this model;
+// leaveOut lets the conversation go on without the images so far, for this model;
 // which of them it was, providers do not say. ok is false if none was sent.
-func (t *turn) leaveImagesOut(err error) (ok bool) {
-	if !t.sendsImages() {
+func (i *images) leaveOut(err error) (ok bool) {
+	if !i.sent() {
 		return false
 	}
-	t.refuseImages(sentence(err))
+	i.refuse(sentence(err))
 	return true
 }
 
-// refuseImages records that the model is not sent the images so far any more.
-func (t *turn) refuseImages(cause string) {
-	t.emit(event.ImagesRefused{Model: t.model.ID, Text: "\n\nThe provider rejected an image: " + cause + " Going on without the images so far.\n\n"})
+// refuse records that the model is not sent the images so far any more.
+func (i *images) refuse(cause string) {
+	i.rec.emit(event.ImagesRefused{Model: i.model.ID, Text: "\n\nThe provider rejected an image: " + cause + " Going on without the images so far.\n\n"})
 }
 
-// tryWithoutImages says whether to repeat a request once without its images: it was refused
+// retryWithout says whether to repeat a request once without its images: it was refused
 // as invalid for a reason that nobody knows, and a refused image would block the chat for
-// good. Only if that succeeds, the images stay away; see imagesWereIt.
-func (t *turn) tryWithoutImages(a *answer, err error) bool {
+// good. Only if that succeeds, the images stay away; see wereIt.
+func (i *images) retryWithout(a *answer, err error) bool {
 	var e *llm.Error
-	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || a.any || t.imageTrial || t.imagesTried || !t.sendsImages() {
+	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || a.any || i.trial || i.tried || !i.sent() {
 		return false
 	}
-	t.imageTrial, t.imagesTried, t.imageFault = true, true, sentence(err)
-	t.emit(event.Notice{Text: "\n\n" + t.imageFault + " Trying once without the images, in case it is one of them.\n\n"})
+	i.trial, i.tried, i.fault = true, true, sentence(err)
+	i.rec.emit(event.Notice{Text: "\n\n" + i.fault + " Trying once without the images, in case it is one of them.\n\n"})
 	return true
 }
 
-// imagesWereIt ends a successful trial without images when its answer begins.
-func (t *turn) imagesWereIt() {
-	if t.imageTrial {
-		t.imageTrial = false
-		t.refuseImages("without its images, the request is taken. It was refused with: " + t.imageFault)
+// confirmRefusal records that the images were the cause, once a trial without them is answered.
+func (i *images) confirmRefusal() {
+	if i.trial {
+		i.trial = false
+		i.refuse("without its images, the request is taken. It was refused with: " + i.fault)
 	}
 }

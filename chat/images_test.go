@@ -6,7 +6,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// A model that takes no images is told that there were some; the history keeps them.
+// A model that takes no images gets a note in their place; the history keeps them.
 func TestVisible(t *testing.T) {
 	image := llm.Image{MediaType: "image/png", Data: []byte("x")}
 	messages := []llm.Message{

@@ -1,29 +1,23 @@
 package chat
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/contexts"
 )
 
-// instructionsIntroduction stands in front of what comes with a result.
-const instructionsIntroduction = "What the project wants you to follow in the folders that this call is about, from files in them. Where it disagrees with what you know, the file nearer to what you work on counts.\n"
-
-// instructions returns what the folders that a call touches want the model to know, as far
-// as the model does not know it (eca-features 11). Calls ask one after the other, so that
+// instructions returns the instructions of the folders that a call touches that the
+// model does not know yet (eca-features 11). Calls ask one after the other, so that
 // of several the first one gets it.
-func (t *turn) instructions(paths []string) []event.Instructions {
+func (t *callRunner) instructions(paths []string) []event.Instructions {
 	find := t.s.eng.deps.Instructions
 	if find == nil || len(paths) == 0 {
 		return nil
 	}
-	q := contexts.NestedQuery{Roots: t.roots, Paths: paths, Claude: t.cfg.ClaudeMDFallback, Known: t.instructed}
-	t.mu.Lock()
-	for _, known := range t.history.instructed {
-		q.Known = append(q.Known[:len(q.Known):len(q.Known)], known...)
-	}
-	t.mu.Unlock()
+	q := contexts.NestedQuery{Roots: t.Roots, Paths: paths, Claude: t.Config.ClaudeMDFallback, Known: t.instructed}
+	q.Known = slices.Concat(q.Known, read(t.rec, (*history.History).Instructed))
 	files, problems := find(t.ctx, q)
 	for _, p := range problems {
 		t.s.eng.deps.Log.Info("instructions of a folder are left out", "cause", p)
@@ -34,21 +28,4 @@ func (t *turn) instructions(paths []string) []event.Instructions {
 		out = append(out, event.Instructions{Path: f.Path, Text: f.Render()})
 	}
 	return out
-}
-
-// joinInstructions adds instructions to a result.
-func joinInstructions(text string, list []event.Instructions) string {
-	if len(list) == 0 {
-		return text
-	}
-	var b strings.Builder
-	b.WriteString(text)
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		b.WriteByte('\n')
-	}
-	b.WriteString("\n" + instructionsIntroduction)
-	for _, i := range list {
-		b.WriteString(strings.TrimRight(i.Text, "\n") + "\n")
-	}
-	return b.String()
 }

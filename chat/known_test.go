@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// metas is a store that has one chat, or can not be read.
+// metas is a store that has one chat, or cannot be read.
 type metas struct {
 	Store
 	id  string
@@ -20,7 +20,7 @@ func (m metas) Meta(_ context.Context, id string) (Meta, event.Seq, bool, error)
 	return Meta{ID: id}, 1, id == m.id && m.err == nil, m.err
 }
 
-// A store that can not be read does not say that a chat is not there.
+// A store that cannot be read does not say that a chat is not there.
 func TestKnown(t *testing.T) {
 	away := errors.New("the disk is away")
 	for name, c := range map[string]struct {

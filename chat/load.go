@@ -1,10 +1,11 @@
 package chat
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
+	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
 // refresh brings the log up to what is stored. Another process may have gone on with
@@ -15,7 +16,7 @@ func (s *Session) refresh() error {
 	case err != nil && (s.history != nil || s.log.Next() == 1):
 		return nil // go on with what is in memory; the log reports the store
 	case err != nil:
-		return fmt.Errorf("the chat can not be read: %w", err)
+		return fmt.Errorf("the chat cannot be read: %w", err)
 	case gone:
 		return s.truncate(1, "") // another process deleted the chat
 	case news:
@@ -31,12 +32,12 @@ func (s *Session) load() error {
 		return err
 	}
 	s.log.Flush()
-	h := newHistory()
+	h := history.New()
 	s.cost.set(0)
 	turn, finished := "", true
 	if s.log.Next() > 1 {
 		err := s.each(1, func(e event.Event) {
-			h.add(e.Body)
+			h.Add(e.Body)
 			switch b := e.Body.(type) {
 			case event.UserMessage, event.TurnStarted:
 				turn, finished = e.Turn, false
@@ -46,6 +47,7 @@ func (s *Session) load() error {
 				if b.TotalCost != nil {
 					s.cost.set(*b.TotalCost)
 				}
+			default:
 			}
 		})
 		if err != nil {
@@ -56,46 +58,25 @@ func (s *Session) load() error {
 	if !finished {
 		s.repair(turn)
 	}
-	s.knowDialog()
+	s.know(s.history.AwaitsDialog())
 	return nil
 }
 
 // each calls fn with the stored events from a number on.
 func (s *Session) each(from event.Seq, fn func(event.Event)) error {
-	return eachEvent(s.ctx, s.eng.deps.Store, s.id, from, fn)
-}
-
-func eachEvent(ctx context.Context, store Store, id string, from event.Seq, fn func(event.Event)) error {
-	const page = 512
-	for {
-		var events []event.Event
-		err := patiently(ctx, func() (err error) {
-			events, err = store.Events(ctx, id, from, page)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("the chat can not be read: %w", err)
-		}
-		for _, e := range events {
-			fn(e)
-			from = e.Seq + 1
-		}
-		if len(events) < page {
-			return nil
-		}
-	}
+	return eventlog.Each(s.ctx, s.eng.deps.Store, s.id, from, fn)
 }
 
 // repair ends a turn whose process died.
 func (s *Session) repair(turn string) {
 	var bodies []event.Body
-	for _, id := range s.history.openCalls() {
-		bodies = append(bodies, s.history.reject(id, event.Interrupted))
+	for _, id := range s.history.OpenCalls() {
+		bodies = append(bodies, s.history.Reject(id, event.Interrupted))
 	}
-	bodies = append(bodies, s.history.lostReports()...)
+	bodies = append(bodies, s.history.LostReports()...)
 	bodies = append(bodies, event.TurnFinished{Reason: event.FinishedInterrupted})
 	for _, b := range bodies {
-		s.history.add(b)
+		s.history.Add(b)
 	}
 	s.log.Append(turn, bodies...)
 }

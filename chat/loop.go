@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -27,8 +29,9 @@ const noticeLoop = "\n\nThe model has done the same for the last %d rounds, with
 type digest = [sha256.Size]byte
 
 // loopGuard notices a turn that goes round in circles. A call that is repeated until its
-// result is another (a build, a job that runs) is no circle.
+// result is another (a build, a job that runs) does not count as a loop.
 type loopGuard struct {
+	mu      sync.Mutex        // guards what follows
 	results map[string]digest // by call, of the round that goes on
 	rounds  []digest          // the last ones
 }
@@ -54,18 +57,29 @@ func (g *loopGuard) note(b event.Body) {
 	default:
 		return
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.results == nil {
 		g.results = map[string]digest{}
 	}
 	g.results[id] = digest(h.Sum(nil))
 }
 
+// reset starts over.
+func (g *loopGuard) reset() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.results, g.rounds = nil, nil
+}
+
 // round says whether the round that has ended closes a circle.
 func (g *loopGuard) round(calls []call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	h := sha256.New()
 	for _, c := range calls {
 		result := g.results[c.CallID]
-		fmt.Fprintf(h, "%s\n%s\n%x\n", modelName(c.Tool), canonical(c.arguments), result)
+		fmt.Fprintf(h, "%s\n%s\n%x\n", history.ModelName(c.Tool), canonical(c.arguments), result)
 	}
 	g.results = nil
 	g.rounds = append(g.rounds, digest(h.Sum(nil)))
@@ -94,16 +108,4 @@ func canonical(arguments string) string {
 		return arguments
 	}
 	return string(out)
-}
-
-// looping says that the turn must end because of what its rounds were. What the user says
-// meanwhile is a new beginning.
-func (t *turn) looping(calls []call) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.steers) > 0 {
-		t.loop = loopGuard{}
-		return false
-	}
-	return t.loop.round(calls)
 }

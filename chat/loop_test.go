@@ -27,7 +27,7 @@ func TestLoopGuard(t *testing.T) {
 	for name, c := range map[string]struct {
 		round   func(i int) (string, string)
 		within  int
-		endless bool // it is no circle
+		endless bool // it is not a loop
 	}{
 		"the same":          {func(int) (string, string) { return `{"a":1}`, "r" }, 20, false},
 		"two take turns":    {func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i%2), "r" }, 20, false},

@@ -19,14 +19,14 @@ const (
 // liveOutput shows what a call prints while it runs: now and then its last line, as the
 // turn's progress, which is never stored. The result has all of it.
 type liveOutput struct {
-	t *turn
+	t *setting
 
 	mu   sync.Mutex // guards what follows
 	next time.Time  // the next line may be shown
 	part string     // the unfinished line
 }
 
-func (t *turn) liveOutput() *liveOutput {
+func (t *setting) liveOutput() *liveOutput {
 	return &liveOutput{t: t, next: t.s.eng.deps.Now().Add(quietTime)}
 }
 
@@ -50,7 +50,7 @@ func (o *liveOutput) add(chunk string) {
 	}
 	if line := lastLine(done); line != "" {
 		o.next = now.Add(outputPause)
-		o.t.emit(event.Progress{Text: progressCalling + ": " + line})
+		o.t.rec.emit(event.Progress{Text: progressCalling + ": " + line})
 	}
 }
 

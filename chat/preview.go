@@ -2,6 +2,7 @@ package chat
 
 import (
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -11,20 +12,20 @@ func (s *Session) Preview(text string) *Pending[llm.Request] {
 	return command(s, func() (llm.Request, error) {
 		s.log.Flush()
 		// The session's own history may be lent to a turn.
-		h := newHistory()
-		if err := s.each(1, func(e event.Event) { h.add(e.Body) }); err != nil {
+		h := history.New()
+		if err := s.each(1, func(e event.Event) { h.Add(e.Body) }); err != nil {
 			return llm.Request{}, err
 		}
 		if text != "" {
-			h.add(event.UserMessage{Text: text})
+			h.Add(event.UserMessage{Text: text})
 		}
 		t := s.newTurn(Prompt{})
 		defer t.cancel(nil)
-		t.history, t.quiet = h, true
+		t.rec.history, t.requests.preview = h, true
 		var err error
 		if t.model, err = t.chooseModel(); err != nil {
 			return llm.Request{}, err
 		}
-		return t.build(), nil
+		return t.requests.build(), nil
 	})
 }

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // A request that fails before anything of its answer is shown is repeated below
-// (llm.WithRetry). What is shown can not be taken back: an answer that breaks off stays,
+// (llm.WithRetry). Text that was shown cannot be taken back: an answer that breaks off stays,
 // and the model is asked to go on with it (eca-features 8).
 
-// recovery counts what was done so that the model answers at all. It begins anew when the
+// recovery counts what was done so that the model answers at all. It is reset when the
 // model has called tools.
 type recovery struct {
 	tooLong   int    // requests that were made shorter
@@ -22,7 +23,7 @@ type recovery struct {
 	said      string // the text of the answers that broke off
 }
 
-// What a model is told that shall go on. It is stored with the chat, so that a history
+// These texts ask a model to go on. They are stored with the chat, so that a history
 // stays the same when these texts change.
 const (
 	promptCut  = "Your last message was cut off by a technical fault. Go on exactly where it ends, without repeating any of it."
@@ -30,37 +31,35 @@ const (
 	promptCode = "Your last message ends inside of a code block. Go on exactly where it ends, without repeating any of it. If nothing is missing, close the code block."
 )
 
-// mend does what lets the model be asked once more after a failed request. It returns
-// the error that ends the turn if there is nothing to do.
-func (t *turn) mend(r *recovery, a *answer, err error) error {
-	t.imageTrial = t.imageTrial && a.any // it was not the images
+// recoverFromError prepares the next request after a failed one. It returns the error that ends the
+// turn if the request cannot be repeated.
+func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
+	t.images.trial = t.images.trial && a.any // it was not the images
 	switch {
 	case tooLongFor(err):
-		t.emit(t.abandoned()...)
+		t.rec.emit(t.abandoned()...)
 		r.tooLong++
-		return t.recoverOverflow(r.tooLong)
-	case refusesImage(err) && t.leaveImagesOut(err):
+		return t.compactor.recoverOverflow(r.tooLong)
+	case refusesImage(err) && t.images.leaveOut(err):
 		return nil
-	case t.tryWithoutImages(a, err):
+	case t.images.retryWithout(a, err):
 		return nil
 	case a.any:
-		return t.goOn(r, err)
+		return t.continueAnswer(r, err)
 	}
 	return err
 }
 
 // abandoned ends the calls of an answer that broke off before they were complete.
 func (t *turn) abandoned() (out []event.Body) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, id := range t.history.openCalls() {
+	for _, id := range read(t.rec, (*history.History).OpenCalls) {
 		out = append(out, event.ToolRejected{CallID: id, Reason: event.Interrupted})
 	}
 	return out
 }
 
-// goOn asks for the rest of an answer that failed in the middle.
-func (t *turn) goOn(r *recovery, err error) error {
+// continueAnswer asks for the rest of an answer that failed in the middle.
+func (t *turn) continueAnswer(r *recovery, err error) error {
 	var e *llm.Error
 	if !errors.As(err, &e) || t.ctx.Err() != nil {
 		return err
@@ -75,25 +74,25 @@ func (t *turn) goOn(r *recovery, err error) error {
 	if len(bodies) > 0 {
 		prompt += promptCall
 	}
-	text, kept := t.lastText()
+	text, kept := t.rec.lastText()
 	if !kept {
 		what, prompt = "again", ""
 	}
 	r.said += text
-	t.emit(append(bodies,
+	t.rec.emit(append(bodies,
 		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt},
 		event.Progress{Retry: true, Text: retryText(e, info, t.s.eng.deps.Now())})...)
 	if llm.Sleep(t.ctx, info.Delay) != nil {
 		return context.Cause(t.ctx)
 	}
-	t.enter(progressWaiting)
+	t.rec.enter(progressWaiting)
 	return nil
 }
 
-// goOnWithCode asks for the rest of an answer that ends inside of a code block, as they do
+// continueCodeBlock asks for the rest of an answer that ends inside a code block, which happens
 // when a provider cuts them and calls that an end.
-func (t *turn) goOnWithCode(r *recovery, a *answer) bool {
-	text, kept := t.lastText()
+func (t *turn) continueCodeBlock(r *recovery, a *answer) bool {
+	text, kept := t.rec.lastText()
 	if a.stop != llm.StopEnd || !kept || text == "" {
 		return false
 	}
@@ -102,17 +101,15 @@ func (t *turn) goOnWithCode(r *recovery, a *answer) bool {
 		return false
 	}
 	r.continues++
-	t.emit(event.Continued{Prompt: promptCode})
-	t.enter(progressWaiting)
+	t.rec.emit(event.Continued{Prompt: promptCode})
+	t.rec.enter(progressWaiting)
 	return true
 }
 
 // lastText returns what the model said last; ok is false if nothing of it stays in the
 // history.
-func (t *turn) lastText() (text string, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	messages := t.history.messages()
+func (r *turnRecord) lastText() (text string, ok bool) {
+	messages := read(r, (*history.History).Messages)
 	if len(messages) == 0 || messages[len(messages)-1].Role != llm.Assistant {
 		return "", false
 	}

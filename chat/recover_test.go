@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
 func TestOpenCode(t *testing.T) {
@@ -37,22 +38,22 @@ func TestOpenCode(t *testing.T) {
 // also when what was said is compacted.
 func TestBlind(t *testing.T) {
 	image := event.UserMessage{Text: "look", Context: []event.Block{{Label: "i", MediaType: "image/png", Data: []byte("x")}}}
-	h := newHistory()
+	h := history.New()
 	for _, b := range []event.Body{image, event.ImagesRefused{Model: "p/m"}} {
-		h.add(b)
+		h.Add(b)
 	}
-	if h.blind["p/m"] != 1 || h.blind["p/other"] != 0 {
-		t.Errorf("%v", h.blind)
+	if h.ImagesWithheld("p/m") != 1 || h.ImagesWithheld("p/other") != 0 {
+		t.Errorf("%v", h.ImagesWithheld("p/m"))
 	}
 	// The prompt is not answered yet, so it stays behind the summary.
-	h.add(event.Compacted{Summary: "S", Auto: true})
-	if h.blind["p/m"] != 2 || hasImages(withoutImages(h.messages(), h.blind["p/m"], "")) {
-		t.Errorf("compacted: %v of %s", h.blind, renderMessages(h.messages()))
+	h.Add(event.Compacted{Summary: "S", Auto: true})
+	if h.ImagesWithheld("p/m") != 2 || hasImages(withoutImages(h.Messages(), h.ImagesWithheld("p/m"), "")) {
+		t.Errorf("compacted: %d of %v", h.ImagesWithheld("p/m"), h.Messages())
 	}
 	for _, b := range []event.Body{event.TextDelta{Text: "I see"}, event.TurnFinished{}, event.Compacted{Summary: "S"}, image} {
-		h.add(b)
+		h.Add(b)
 	}
-	if h.blind["p/m"] != 1 || !hasImages(withoutImages(h.messages(), h.blind["p/m"], "")) {
-		t.Errorf("a new image is not shown: %v of %s", h.blind, renderMessages(h.messages()))
+	if h.ImagesWithheld("p/m") != 1 || !hasImages(withoutImages(h.Messages(), h.ImagesWithheld("p/m"), "")) {
+		t.Errorf("a new image is not shown: %d of %v", h.ImagesWithheld("p/m"), h.Messages())
 	}
 }

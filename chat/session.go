@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
 	"github.com/seed-dec29ce4/eca/internal/bug"
@@ -40,49 +42,51 @@ func (s state) canBecome(next state) bool {
 	return false
 }
 
-// Session is one chat that is open in this process.
+// Session is one chat that is open in this process. What can be asked of a chat is a method each,
+// since all of it goes through the session's goroutine: prompts and decisions are in this file,
+// edits in edit.go, what is read in window.go.
 type Session struct {
 	id   string
 	eng  *Engine
-	log  *Log
+	log  *eventlog.Log
 	mail *mailbox
 
 	ctx        context.Context // ends when the session is closed
 	cancel     context.CancelFunc
-	background sync.WaitGroup // title requests and syncs of the store
-	gone       chan struct{}  // the session's goroutine has ended
+	background sync.WaitGroup                // title requests and syncs of the store
+	titled     atomic.Pointer[chan struct{}] // closed when the last title request is over
+	gone       chan struct{}                 // the session's goroutine has ended
 
 	lease lease
-	busy  atomic.Bool  // state is running
-	talk  atomic.Int32 // the dialogState
+	busy  atomic.Bool // state is running
 	// Ends the turn that the session's goroutine begins, which may have to wait for its
 	// contexts: what cancels it must not wait for that. Nil while none begins.
 	beginning atomic.Pointer[context.CancelCauseFunc]
-	halted    atomic.Pointer[halt] // the last one
+	lastStop  atomic.Pointer[stopRequest] // the last one
 	cost      cost
 
-	// What hooks told the model when the chat began, for its instructions.
+	// The hooks' text for the model's instructions, from when the chat began.
 	instructions atomic.Pointer[string]
 
-	// Owned by the session's goroutine; history and dialog are lent to the running turn.
+	dialogue
+
+	// Owned by the session's goroutine; the history is lent to the running turn.
 	state   state
 	turn    *turn
-	history *history
-	dialog  Dialog // that the next prompt answers; nil: none
-	begun   bool   // the hooks of a chat's start have run; lent like history
+	history *history.History
+	begun   bool // the hooks of a chat's start have run; lent like history
 }
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 	s := &Session{
 		id:   meta.ID,
 		eng:  e,
-		log:  newLog(e.deps.Store, meta, last, e.deps.Now, e.deps.Log),
+		log:  eventlog.New(e.deps.Store, meta, last, e.deps.Current().Config.Env == config.EnvTest, e.deps.Now, e.deps.Log),
 		mail: newMailbox(),
 		gone: make(chan struct{}),
 	}
-	s.log.separate = e.deps.Config().Env == config.EnvTest
 	if last > 0 {
-		s.talk.Store(int32(unknownDialog))
+		s.dialogState.Store(int32(unknownDialog))
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	go s.loop()
@@ -124,12 +128,12 @@ func (s *Session) reap() {
 	s.turn = nil
 	s.become(idle)
 	s.lease.release()
-	s.hold()
+	s.keepHistory()
 	s.syncLater()
 }
 
-// syncLater makes what was appended survive a crash, off the path: nobody waits for
-// the disk.
+// syncLater makes what was appended survive a crash, off the path: no caller waits
+// for the disk.
 func (s *Session) syncLater() {
 	s.background.Go(func() {
 		if err := s.eng.deps.Store.Sync(context.WithoutCancel(s.ctx)); err != nil {
@@ -151,15 +155,18 @@ func (s *Session) Meta() Meta { return s.log.Meta() }
 // what is new.
 func (s *Session) Next() event.Seq { return s.log.Next() }
 
-// Settled is Next once the event that grows, if one does, has ended: a reader gets there
+// FlushedSeq is Next once the event that grows, if one does, has ended: a reader gets there
 // although nothing more happens.
-func (s *Session) Settled() event.Seq {
+func (s *Session) FlushedSeq() event.Seq {
 	s.log.Flush()
 	return s.log.Next()
 }
 
+// Read returns a reader of the chat's events that starts at a number.
+func (s *Session) Read(from event.Seq) *eventlog.Reader { return s.log.Read(from) }
+
 // Events yields the chat's events from a number on, and then new ones, until ctx or
-// the session ends. Every reader has its own cursor and gets every event; see Log.
+// the session ends. Every reader has its own cursor and gets every event; see package eventlog.
 func (s *Session) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
 	return s.log.Events(ctx, from)
 }
@@ -175,16 +182,15 @@ type Prompt struct {
 	Trust    *bool // nil leaves auto-approve as it is
 	Contexts []contexts.Ref
 
-	boss *turn           // the turn that a subagent works for
-	sub  *event.Subagent // what it was started as; set with boss
+	work *assignment // of a subagent
 
-	after *halt // what came later stops it
+	issuedAfter *stopRequest // a later stop request ends the turn
 }
 
 // Accepted says what became of a prompt.
 type Accepted struct {
 	TurnID string
-	Model  string          // full id; empty if there is none
+	Model  string          // full id; may be empty
 	Dialog bool            // it answered a dialog
 	Failed bool            // the turn ended before it reached a model; the log says why
 	Done   <-chan struct{} // closed when the turn has ended
@@ -199,7 +205,7 @@ type Submission = Pending[Accepted]
 // Submit hands a prompt to the session and returns at once. A turn that runs is
 // superseded: it is cancelled and shows nothing more.
 func (s *Session) Submit(p Prompt) *Submission {
-	p.after = s.halt(errSuperseded)
+	p.issuedAfter = s.requestStop(errSuperseded)
 	return command(s, func() (Accepted, error) { return s.acceptSafely(p) })
 }
 
@@ -210,11 +216,11 @@ type Decision struct {
 	// Auto says that nobody looked at the call: it was approved as all are. It runs within
 	// the bounds of auto-approve.
 	Auto bool
-	// GoOn lets the turn go on after a rejection: the model is told and may try
+	// GoOn lets the turn go on after a rejection: the model gets the reason and may try
 	// something else. Otherwise the turn ends and the user is asked.
 	GoOn bool
-	// Unasked says that the call is rejected because nobody could be asked about it, which
-	// the model is told in place of that the user rejected it.
+	// Unasked says that the call is rejected because nobody could be asked about it. The
+	// model gets that reason instead of a rejection by the user.
 	Unasked bool
 }
 
@@ -229,12 +235,12 @@ func (s *Session) Decide(callID string, d Decision) {
 	})
 }
 
-// Steer says something to the model while a turn runs: it is told before it is asked
-// again. Without a turn, and at its end, it is dropped.
+// Steer says something to the model while a turn runs: the next request contains it.
+// . Without a turn, and at its end, it is dropped.
 func (s *Session) Steer(text string) {
 	s.mail.put(func() {
 		if s.turn != nil {
-			s.turn.steer(text)
+			s.turn.steers.add(text)
 			s.turn.children.wake()
 		}
 	})
@@ -244,22 +250,22 @@ func (s *Session) Steer(text string) {
 func (s *Session) Unsteer() {
 	s.mail.put(func() {
 		if s.turn != nil {
-			s.turn.unsteer()
+			s.turn.steers.take()
 		}
 	})
 }
 
-// Resting says whether no turn runs and no dialog waits, and where the log ended then. All
+// IdleState says whether no turn runs and no dialog waits, and where the log ended then. All
 // orders that were given before count.
-type Resting struct {
+type IdleState struct {
 	Rests bool
 	At    event.Seq
 }
 
-// Resting asks the session whether it rests.
-func (s *Session) Resting() *Pending[Resting] {
-	return command(s, func() (Resting, error) {
-		return Resting{Rests: s.turn == nil && s.dialog == nil, At: s.log.Next()}, nil
+// IdleState asks the session whether it rests.
+func (s *Session) IdleState() *Pending[IdleState] {
+	return command(s, func() (IdleState, error) {
+		return IdleState{Rests: s.turn == nil && s.openDialog == nil, At: s.log.Next()}, nil
 	})
 }
 
@@ -268,7 +274,7 @@ func (s *Session) Running() bool { return s.busy.Load() }
 
 // Cancel stops the running turn, if there is one.
 func (s *Session) Cancel() {
-	s.halt(errStopped)
+	s.requestStop(errStopped)
 	s.mail.put(func() {
 		if s.turn != nil {
 			s.turn.cancel(errStopped)
@@ -276,13 +282,13 @@ func (s *Session) Cancel() {
 	})
 }
 
-// halt is the end of what was asked for before.
-type halt struct{ cause error }
+// stopRequest stops the turns of all prompts that were submitted before it.
+type stopRequest struct{ cause error }
 
-// halt ends a turn that begins, whatever it waits for.
-func (s *Session) halt(cause error) *halt {
-	h := &halt{cause}
-	s.halted.Store(h)
+// requestStop stops a turn that is about to begin, whatever it waits for.
+func (s *Session) requestStop(cause error) *stopRequest {
+	h := &stopRequest{cause}
+	s.lastStop.Store(h)
 	if cancel := s.beginning.Load(); cancel != nil {
 		(*cancel)(cause)
 	}
@@ -298,7 +304,7 @@ func (s *Session) close() {
 		s.become(closed)
 	})
 	<-s.gone
-	s.eng.held.take(s)
+	s.eng.histories.take(s)
 	s.background.Wait()
 	s.log.Close()
 	s.lease.drop()
@@ -338,8 +344,8 @@ func (s *Session) acquire() error {
 
 // accept turns a prompt into a running turn.
 func (s *Session) accept(p Prompt) (Accepted, error) {
-	if p.boss != nil && p.boss.ctx.Err() != nil {
-		return Accepted{}, context.Cause(p.boss.ctx)
+	if p.work != nil && p.work.parentTurn.ctx.Err() != nil {
+		return Accepted{}, context.Cause(p.work.parentTurn.ctx)
 	}
 	s.endTurn(errSuperseded)
 	if err := s.acquire(); err != nil {
@@ -354,14 +360,14 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	if err := s.load(); err != nil {
 		return Accepted{}, err
 	}
-	s.eng.held.take(s)
+	s.eng.histories.take(s)
 	t := s.newTurn(p)
 	begun = true
 	s.turn = t
 	s.become(running)
 	s.beginning.Store(&t.cancel)
 	defer s.beginning.Store(nil)
-	if h := s.halted.Load(); p.after != nil && h != p.after { // while nobody could see the turn
+	if h := s.lastStop.Load(); p.issuedAfter != nil && h != p.issuedAfter { // while no client could see the turn
 		t.cancel(h.cause)
 	}
 	acc := t.start()

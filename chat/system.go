@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/config"
 )
 
@@ -29,7 +30,7 @@ const (
 	PlaceVolatile
 )
 
-// name is what the user is told has changed.
+// name is the block's name in the notice about changes.
 func (p Place) name() string {
 	return [...]string{"prompt", "rules", "skills", "environment", "workspace folders", "context", "volatile"}[p]
 }
@@ -79,8 +80,8 @@ type SystemQuery struct {
 
 // SystemSource provides blocks of the system prompt. It is asked once per turn, before
 // the first request: it must be quick, and the same must come out in the same order while
-// nothing has changed. Problems name what had to be left out; the user is told when the
-// prompt is made.
+// nothing has changed. Problems name what had to be left out; the user sees them when
+// the prompt is made.
 type SystemSource interface {
 	Blocks(ctx context.Context, q SystemQuery) (blocks []SystemBlock, problems []string)
 }
@@ -102,71 +103,70 @@ func joinTexts(parts []event.SystemPart) string {
 }
 
 // systemPrompt returns the system prompt of the turn: the one the chat keeps, unless that
-// is for another agent or model. What would be different today is told to the user once.
-func (t *turn) systemPrompt() *system {
-	if t.sys != nil {
-		return t.sys
+// is for another agent or model. The user sees once what would be different today.
+func (r *requests) systemPrompt() *system {
+	if r.sys != nil {
+		return r.sys
 	}
-	fresh, problems := t.makeSystem()
-	if t.ctx.Err() != nil {
+	fresh, problems := r.makeSystem()
+	if r.ctx.Err() != nil {
 		return fresh // it may not be whole
 	}
-	t.sys = fresh
-	t.mu.Lock()
-	kept, told := t.history.system, t.history.told
-	t.mu.Unlock()
+	r.sys = fresh
+	var kept event.SystemPrompt
+	told := read(r.rec, func(h *history.History) (told string) { kept, told = h.System(); return told })
 	same := len(kept.Parts) > 0 && kept.Agent == fresh.Agent && kept.Model == fresh.Model
 	changed := changedPlaces(kept.Parts, fresh.Parts)
 	// New skills are no reason to lose what the provider has in its cache.
-	renew := t.cfg.Chat.AutoSyncSystemPrompt && slices.ContainsFunc(changed, func(place string) bool { return place != PlaceSkills.name() })
+	renew := r.Config.Chat.AutoSyncSystemPrompt && slices.ContainsFunc(changed, func(place string) bool { return place != PlaceSkills.name() })
 	switch {
 	case !same || renew:
-		t.record(fresh.SystemPrompt)
+		r.note(fresh.SystemPrompt)
 		if len(problems) > 0 {
-			t.record(event.Notice{Text: "Left out of the system prompt: " + strings.Join(problems, "; ") + "\n\n"})
+			r.note(event.Notice{Text: "Left out of the system prompt: " + strings.Join(problems, "; ") + "\n\n"})
 		}
 	case len(changed) > 0:
 		if signature := signature(fresh.Parts); signature != told {
-			t.record(event.Notice{System: signature, Text: "Changed since this chat began: " + strings.Join(changed, ", ") +
+			r.note(event.Notice{System: signature, Text: "Changed since this chat began: " + strings.Join(changed, ", ") +
 				". The system prompt stays as it is, which keeps it in the provider's cache; `/sync-system-prompt` renews it.\n\n"})
 		}
 		fallthrough
 	default:
-		t.sys.SystemPrompt = kept
+		r.sys.SystemPrompt = kept
 	}
-	return t.sys
+	return r.sys
 }
 
-// record emits an event, unless nothing shall change.
-func (t *turn) record(b event.Body) {
-	if !t.quiet {
-		t.emit(b)
+// note emits an event, unless nothing shall change.
+func (r *requests) note(b event.Body) {
+	if !r.preview {
+		r.rec.emit(b)
 	}
 }
 
 // makeSystem assembles the system prompt as it would be today.
-func (t *turn) makeSystem() (*system, []string) {
-	agent := t.cfg.Agents[t.agent]
-	own := cmp.Or(agent.SystemPrompt, agent.Prompts.Chat, t.cfg.Prompts.Chat)
+func (r *requests) makeSystem() (*system, []string) {
+	agent := r.Config.Agents[r.agent]
+	own := cmp.Or(agent.SystemPrompt, agent.Prompts.Chat, r.Config.Prompts.Chat)
 	blocks := []SystemBlock{
-		{Place: placePrompt, Name: "prompt of agent " + t.agent, Text: t.render(own)},
-		{Place: placeEnvironment, Name: "environment", Text: t.render(t.cfg.Prompts.Environment)},
-		{Place: placeWorkspace, Name: "workspace folders", Text: workspaceText(t.roots)},
+		{Place: placePrompt, Name: "prompt of agent " + r.agent, Text: r.render(own)},
+		{Place: placeEnvironment, Name: "environment", Text: r.render(r.Config.Prompts.Environment)},
+		{Place: placeWorkspace, Name: "workspace folders", Text: workspaceText(r.Roots)},
 	}
 	q := SystemQuery{
-		ChatID: t.s.id, Agent: t.agent, Subagent: t.subagent(), Model: t.model.ID, Roots: t.roots, Config: t.cfg,
-		Enabled: func(tool string) bool { return t.vars()["toolEnabled_"+tool] == true },
+		ChatID: r.s.id, Agent: r.agent, Subagent: r.subagent(), Model: r.model.ID, Roots: r.Roots, Config: r.Config,
+		Enabled: func(tool string) bool { return r.vars()["toolEnabled_"+tool] == true },
 	}
 	var problems []string
-	for _, source := range t.s.eng.deps.System {
-		more, bad := source.Blocks(t.ctx, q)
+	for _, source := range r.System {
+		more, bad := source.Blocks(r.ctx, q)
 		blocks, problems = append(blocks, more...), append(problems, bad...)
 	}
-	if text := t.s.instructions.Load(); text != nil {
+	if text := r.s.instructions.Load(); text != nil {
 		blocks = append(blocks, SystemBlock{Place: PlaceVolatile, Name: "hooks", Text: *text})
 	}
 	slices.SortStableFunc(blocks, func(a, b SystemBlock) int { return int(a.Place - b.Place) })
-	out := &system{SystemPrompt: event.SystemPrompt{Agent: t.agent, Model: t.model.ID}}
+	out := &system{SystemPrompt: event.SystemPrompt{Agent: r.agent, Model: r.model.ID}}
 	var tail []string
 	last := placePrompt
 	for _, b := range blocks {

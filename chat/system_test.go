@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -16,36 +18,36 @@ type blocks []SystemBlock
 
 func (b blocks) Blocks(context.Context, SystemQuery) ([]SystemBlock, []string) { return b, nil }
 
-// systemTurn is a turn that can make a system prompt, and records nothing.
-func systemTurn(t *testing.T, cfg *config.Config, h *history, sources ...SystemSource) *turn {
+// systemRequests make a system prompt, and record nothing.
+func systemRequests(t *testing.T, cfg *config.Config, h *history.History, sources ...SystemSource) *requests {
 	t.Helper()
-	e := &Engine{deps: Deps{System: sources, Machine: Machine{OS: "Plan 9"}}}
-	out := &turn{
-		s: &Session{id: "c", eng: e, log: &Log{}}, cfg: cfg, agent: "code", ctx: t.Context(), quiet: true,
-		history: h, tools: tools.NewRegistry(), roots: []string{"/ws"}, model: Model{ID: "m/m"},
+	e := &Engine{deps: Deps{Machine: Machine{OS: "Plan 9"}}}
+	of := &setting{
+		s: &Session{id: "c", eng: e, log: &eventlog.Log{}}, Snapshot: Snapshot{Config: cfg, Roots: []string{"/ws"}, System: sources}, agent: "code", ctx: t.Context(),
+		rec: &turnRecord{history: h}, tools: tools.NewRegistry(), model: Model{ID: "m/m"},
 	}
-	out.vars = out.promptVars
-	return out
+	of.vars = of.promptVars
+	return &requests{setting: of, images: &images{setting: of}, preview: true}
 }
 
 func TestSystemOrder(t *testing.T) {
 	cfg := &config.Config{Prompts: config.Prompts{Chat: "Be good on {{ osName }}.", Environment: " "}}
-	turn := systemTurn(t, cfg, newHistory(),
+	made := systemRequests(t, cfg, history.New(),
 		blocks{{Place: PlaceVolatile, Name: "mcp", Text: "moving"}, {Place: PlaceContext, Name: "a", Text: "first\n", Category: ShareAgents}, {Place: PlaceRules, Name: "r1", Text: "one"}},
 		blocks{{Place: PlaceSkills, Name: "s", Text: "skill"}, {Place: PlaceRules, Name: "r2", Text: "two"}, {Place: PlaceContext, Name: "b", Text: "second"}, {Place: PlaceRules, Name: "r3", Text: " \n"}},
 	)
-	sys := turn.systemPrompt()
+	sys := made.systemPrompt()
 	want := "Be good on Plan 9.\n\n## Rules\n\none\n\ntwo\n\n## Skills\n\nskill\n\n## Workspace folders\n- /ws\n\nPaths in tool calls are absolute.\n\n## Context\n\nfirst\n\nsecond"
 	if diff := cmp.Diff(want, sys.text()); diff != "" || sys.tail != "moving" {
 		t.Errorf("tail %q, -want +got:\n%s", sys.tail, diff)
 	}
-	req := turn.build()
+	req := made.build()
 	if req.System != want || req.SystemTail != "moving" {
 		t.Errorf("request: %q, %q", req.System, req.SystemTail)
 	}
 	// Each block counts in its category.
 	var got []string
-	for _, s := range turn.estimate(req) {
+	for _, s := range made.estimate(req) {
 		if s.Tokens > 0 {
 			got = append(got, s.Category)
 		}
@@ -53,19 +55,19 @@ func TestSystemOrder(t *testing.T) {
 	if want := []string{"System prompt", "Rules", "Skills", "AGENTS.md"}; !slices.Equal(got, want) {
 		t.Errorf("categories %q, want %q", got, want)
 	}
-	if all, parts := estimate(req).total(), turn.estimate(req).total(); parts < all-1 || parts > all+1 {
+	if all, parts := estimate(req).total(), made.estimate(req).total(); parts < all-1 || parts > all+1 {
 		t.Errorf("%d tokens in parts, %d as a whole", parts, all)
 	}
 }
 
-// What is kept stays, unless the agent or the model is another, or the configuration wants
+// The kept prompt stays, unless the agent or the model is another, or the configuration wants
 // each change; and even then not for skills alone.
 func TestSystemDrift(t *testing.T) {
 	agents := func(text string) blocks { return blocks{{Place: PlaceContext, Text: text}} }
 	skills := func(text string) blocks { return blocks{{Place: PlaceSkills, Text: text}} }
 	cfg := &config.Config{Prompts: config.Prompts{Chat: "p"}}
 	auto := &config.Config{Prompts: cfg.Prompts, Chat: config.Chat{AutoSyncSystemPrompt: true}}
-	kept := systemTurn(t, cfg, newHistory(), agents("old"), skills("old")).systemPrompt().SystemPrompt
+	kept := systemRequests(t, cfg, history.New(), agents("old"), skills("old")).systemPrompt().SystemPrompt
 	for name, c := range map[string]struct {
 		cfg     *config.Config
 		change  func(*event.SystemPrompt)
@@ -86,10 +88,10 @@ func TestSystemDrift(t *testing.T) {
 		if c.change != nil {
 			c.change(&before)
 		}
-		h := newHistory()
-		h.add(before)
-		turn := systemTurn(t, c.cfg, h, c.sources...)
-		fresh, _ := turn.makeSystem()
+		h := history.New()
+		h.Add(before)
+		made := systemRequests(t, c.cfg, h, c.sources...)
+		fresh, _ := made.makeSystem()
 		if changed := changedPlaces(before.Parts, fresh.Parts); c.changed != nil && !slices.Equal(changed, c.changed) {
 			t.Errorf("%s: changed %q, want %q", name, changed, c.changed)
 		}
@@ -97,7 +99,7 @@ func TestSystemDrift(t *testing.T) {
 		if c.renewed {
 			want = fresh.text()
 		}
-		if got := turn.systemPrompt().text(); got != want {
+		if got := made.systemPrompt().text(); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -107,9 +109,9 @@ func TestSystemDrift(t *testing.T) {
 func TestSystemCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	turn := systemTurn(t, &config.Config{Prompts: config.Prompts{Chat: "p"}}, newHistory())
-	turn.ctx = ctx
-	if turn.systemPrompt(); turn.sys != nil {
+	made := systemRequests(t, &config.Config{Prompts: config.Prompts{Chat: "p"}}, history.New())
+	made.ctx = ctx
+	if made.systemPrompt(); made.sys != nil {
 		t.Error("kept")
 	}
 }

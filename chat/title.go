@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -20,8 +21,10 @@ const (
 
 // titleLater asks the model for a title in the background: the turn does not wait.
 func (t *turn) titleLater() {
-	s, text := t.s, t.transcript()
+	s, text, over := t.s, t.textForTitle(), make(chan struct{})
+	s.titled.Store(&over)
 	s.background.Go(func() {
+		defer close(over)
 		defer func() {
 			if p := recover(); p != nil {
 				s.eng.deps.Log.Error("title request panicked", "chat", s.id, "panic", p, "stack", string(debug.Stack()))
@@ -29,6 +32,20 @@ func (t *turn) titleLater() {
 		}()
 		t.title(text)
 	})
+}
+
+// AwaitTitle waits until the title request that is under way is over, if there is one.
+func (e *Engine) AwaitTitle(ctx context.Context, id string) {
+	s, ok := e.Lookup(id)
+	if !ok {
+		return
+	}
+	if over := s.titled.Load(); over != nil {
+		select {
+		case <-*over:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // title asks the model for a title at the first and the third prompt. A failure is only
@@ -42,7 +59,7 @@ func (t *turn) title(conversation string) {
 	text, usage, _, err := collect(ctx, t.model.Client, llm.Request{
 		Purpose:  llm.PurposeTitle,
 		Model:    t.model.Name,
-		System:   t.render(cmp.Or(t.cfg.Agents[t.agent].Prompts.ChatTitle, t.cfg.Prompts.ChatTitle)),
+		System:   t.render(cmp.Or(t.Config.Agents[t.agent].Prompts.ChatTitle, t.Config.Prompts.ChatTitle)),
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "The conversation:\n\n" + conversation}}}},
 		Context:  t.model.Limit.Context,
 		CacheKey: t.s.id + "/title",
@@ -57,7 +74,7 @@ func (t *turn) title(conversation string) {
 		return
 	}
 	err = t.s.whenFree(ctx, func() {
-		t.s.log.Append("", t.s.besides(t.model, llm.PurposeTitle, usage))
+		t.s.log.Append("", t.s.cost.sideUsage(t.model, llm.PurposeTitle, usage))
 		if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
 			t.s.nameByModel(title)
 		}
@@ -69,7 +86,7 @@ func (t *turn) title(conversation string) {
 
 // whenFree appends to the chat at once while a turn of it runs here, else as an edit, which
 // waits while another process uses the chat: the turn may have ended while the model
-// thought of a title, and nobody must wait for that.
+// thought of a title, and no caller must wait for that.
 func (s *Session) whenFree(ctx context.Context, change func()) error {
 	if s.lease.share() {
 		defer s.lease.release()
@@ -90,13 +107,13 @@ func (s *Session) whenFree(ctx context.Context, change func()) error {
 	}
 }
 
-// transcript is what was said, for a title; empty if the chat needs none now.
-func (t *turn) transcript() string {
-	turns := t.history.turns
-	if !t.cfg.Chat.Title || turns != 1 && turns != 3 || t.s.log.Meta().Named {
+// textForTitle is what was said, for a title; empty if the chat needs none now.
+func (t *turn) textForTitle() string {
+	turns := read(t.rec, (*history.History).Prompts)
+	if !t.Config.Chat.Title || turns != 1 && turns != 3 || t.s.log.Meta().Named {
 		return ""
 	}
-	return transcript(t.history.done)
+	return titleText(read(t.rec, (*history.History).Done))
 }
 
 // nameByModel sets a title unless the user chose one meanwhile.
@@ -112,8 +129,8 @@ func (s *Session) nameByModel(title string) {
 	}
 }
 
-// transcript is what was said, without tools, cut to the beginning.
-func transcript(msgs []llm.Message) string {
+// titleText is what was said, without tools, cut to the beginning.
+func titleText(msgs []llm.Message) string {
 	var b strings.Builder
 	for _, m := range msgs {
 		for _, p := range m.Parts {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
-	"github.com/seed-dec29ce4/eca/internal/template"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/tools"
 )
@@ -32,142 +32,85 @@ const noticeStopped = "\nPrompt stopped\n"
 // unwindTime bounds how long a cancelled turn waits for its tools to return.
 const unwindTime = 5 * time.Second
 
-// turn answers one prompt. It runs as one goroutine, plus one for each tool call
-// that is being executed.
+// turn answers one prompt. It runs as one goroutine, plus one for each running tool call. Each part
+// does one job. A part sees the shared setting and the parts that it names, and nothing else of the
+// turn.
 type turn struct {
-	s      *Session
-	id     string
-	first  event.Seq // its first event
-	prompt Prompt
-	agent  string
+	*setting
+	firstSeq event.Seq // of its first event
+	prompt   Prompt
 	// missingAgent was asked for and is not there; agent stands in for it, but not in a
 	// subagent's turn, which fails.
 	missingAgent string
 
-	cfg    *config.Config
-	model  Model
-	tools  *tools.Registry
-	policy tools.Policy
-	roots  []string
-	hooks  *hooks.Set
-	boss   *turn // the turn that this one of a subagent works for
+	steers    steers
+	loop      loopGuard
+	budget    *turnBudget
+	images    *images
+	requests  *requests
+	hooks     *turnHooks
+	compactor *compactor
+	children  *children
+	calls     *callRunner
 
-	children *children // subagents that work for this one
+	incomplete event.Incomplete // the last answer
 
-	noCompact bool                 // a hook forbids it
-	vars      func() template.Vars // of prompts
-	quiet     bool                 // nothing is recorded: a preview
-	sys       *system              // the system prompt, once it is known; see systemPrompt
-
-	ctx    context.Context
 	cancel context.CancelCauseFunc
-	calls  sync.WaitGroup // executing calls
-
-	imageTrial  bool   // the request goes without images, to see whether they are refused
-	imagesTried bool   // that was done in this turn
-	imageFault  string // what the provider said of the request with them
-
-	instructed []string       // files whose instructions this turn gave to calls
-	behind     sync.WaitGroup // subagents in the background
-	done       chan struct{}
-	ended      chan struct{} // closed when the terminal event is out
-
-	mu      sync.Mutex // guards what follows, and the order of emitted events
-	history *history
-	over    bool                     // the terminal event is out; nothing may follow
-	phase   string                   // the last progress
-	waiting map[string]chan Decision // announced calls that wait for the user
-	steers  []string                 // what the user said since the model was asked
-	byHook  bool                     // a hook ends the turn after the calls that run
-	loop    loopGuard
-
-	steps      int                // batches of tool calls, of a subagent
-	said       strings.Builder    // by a subagent since its last call
-	saidBefore string             // the last it said in front of calls
-	end        event.TurnFinished // once it is out
-
-	activity activity            // for hooks
-	scripts  []event.HookStarted // that run and are shown
+	done   chan struct{} // closed when nothing of the turn runs any more
 }
 
 func (s *Session) newTurn(p Prompt) *turn {
-	deps := s.eng.deps
+	deps := &s.eng.deps
 	if deps.Refresh != nil {
 		deps.Refresh()
 	}
-	t := &turn{
-		s: s, id: p.TurnID, first: s.log.Next(), prompt: p, cfg: deps.Config(), tools: deps.Tools(), policy: deps.Policy(), roots: deps.Roots(), hooks: s.eng.hookSet(),
-		done: make(chan struct{}), ended: make(chan struct{}), history: s.history, waiting: map[string]chan Decision{},
-		boss: p.boss, children: newChildren(),
-	}
+	snap := deps.Current()
+	t := &turn{firstSeq: s.log.Next(), prompt: p, done: make(chan struct{})}
+	t.setting = &setting{Snapshot: snap, s: s, id: p.TurnID, parent: p.Parent, assignment: p.work, tools: snap.Tools()}
 	if t.id == "" {
 		t.id = deps.NewID()
 	}
 	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
-	if p.boss != nil {
-		stop := context.AfterFunc(p.boss.ctx, func() { t.cancel(context.Cause(p.boss.ctx)) })
+	t.names = &names{owners: map[string]*turnRecord{}}
+	if p.work != nil {
+		parent := p.work.parentTurn
+		t.names = parent.names
+		stop := context.AfterFunc(parent.ctx, func() { t.cancel(context.Cause(parent.ctx)) })
 		context.AfterFunc(t.ctx, func() { stop() })
 	}
-	meta := s.log.Meta()
-	t.agent = p.Agent
-	if t.agent == "" {
-		t.agent = meta.Agent
-	}
-	if p.Parent == "" || t.agent == "" {
-		asked, known := t.agent, false
-		if t.agent, known = t.cfg.FindAgent(asked); !known {
-			t.missingAgent = asked
-		}
-	} else if _, ok := t.cfg.Agents[t.agent]; !ok {
-		t.missingAgent = t.agent
-	}
+	t.chooseAgent()
 	t.vars = sync.OnceValue(t.promptVars)
+	t.rec = &turnRecord{log: s.log, turn: t.id, history: s.history, ended: make(chan struct{})}
+	t.budget = &turnBudget{setting: t.setting, end: func() {}}
+	t.images = &images{setting: t.setting}
+	t.requests = &requests{setting: t.setting, images: t.images}
+	t.hooks = &turnHooks{setting: t.setting, resumed: t.firstSeq > 1}
+	t.compactor = &compactor{setting: t.setting, requests: t.requests, images: t.images, hooks: t.hooks, stream: t.stream}
+	t.children = newChildren(t.setting)
+	t.calls = &callRunner{setting: t.setting, hooks: t.hooks, children: t.children}
+	t.rec.watch = []func(event.Body){t.loop.note}
+	if t.Hooks.Any(hooks.ChatStatusChanged) {
+		t.rec.watch = append(t.rec.watch, t.hooks.watchActivity())
+	}
+	if p.work != nil {
+		t.rec.report = p.work.mirrorToParent
+	}
 	return t
 }
 
-// emit records events of the turn. After the terminal event nothing is recorded.
-func (t *turn) emit(bodies ...event.Body) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.emitLocked(bodies...)
-}
-
-func (t *turn) emitLocked(bodies ...event.Body) {
-	if t.over {
-		return
+// chooseAgent takes the agent that is asked for: the prompt's, or the chat's last.
+func (t *turn) chooseAgent() {
+	t.agent = t.prompt.Agent
+	if t.agent == "" {
+		t.agent = t.s.log.Meta().Agent
 	}
-	for i, b := range bodies {
-		b = event.Stored(b)
-		bodies[i] = b
-		t.history.add(b)
-		t.loop.note(b)
-		t.reportActivity(b)
-		switch b := b.(type) {
-		case event.Progress:
-			t.phase = b.Text
-		case event.HookStarted:
-			t.scripts = append(t.scripts, b)
-		case event.HookFinished:
-			t.scripts = slices.DeleteFunc(t.scripts, func(s event.HookStarted) bool { return s.ID == b.ID })
-		case event.TurnFinished:
-			t.over, t.end = true, b
+	if t.parent == "" || t.agent == "" {
+		asked, known := t.agent, false
+		if t.agent, known = t.Config.FindAgent(asked); !known {
+			t.missingAgent = asked
 		}
-		if t.boss != nil {
-			t.follow(b)
-		}
-	}
-	t.s.log.Append(t.id, bodies...)
-	if t.over {
-		close(t.ended)
-	}
-}
-
-// enter shows a progress unless it is shown already.
-func (t *turn) enter(phase string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.phase != phase {
-		t.emitLocked(event.Progress{Text: phase})
+	} else if _, ok := t.Config.Agents[t.agent]; !ok {
+		t.missingAgent = t.agent
 	}
 }
 
@@ -183,8 +126,28 @@ func (t *turn) run(work func() error) {
 		t.finish(err)
 		t.cancel(nil)
 		t.unwind()
+		t.budget.end()
 	}()
 	err = work()
+}
+
+// converse answers the prompt, and goes on as long as hooks say how.
+func (t *turn) converse() error {
+	for followed := 0; ; followed++ {
+		if err := t.answer(); err != nil {
+			return err
+		}
+		next, err := t.hooks.runPostRequestHooks(followed > 0)
+		if err != nil || next == "" {
+			return err
+		}
+		if followed == maxFollowUps {
+			t.rec.say("Hooks have sent this turn on too often; it ends here.")
+			return nil
+		}
+		t.rec.emit(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: next, Steer: true})
+		t.rec.enter(progressWaiting)
+	}
 }
 
 // errRejected ends a turn in which the user refused a call.
@@ -193,39 +156,33 @@ var errRejected = errors.New("tool call rejected")
 // answer is the loop of a turn: ask the model, run its calls, ask again.
 func (t *turn) answer() error {
 	for r := (recovery{}); ; {
-		if err := t.compactIfFull(); err != nil {
+		if err := t.admit(); err != nil {
 			return err
 		}
-		a, err := t.request()
+		a, err := t.stream(t.requests.build())
 		if err != nil {
-			if err := t.mend(&r, a, err); err != nil {
+			if err := t.recoverFromError(&r, a, err); err != nil {
 				return err
 			}
 			continue
 		}
 		r.tooLong = 0
 		if len(a.calls) == 0 {
-			if t.goOnWithCode(&r, a) {
+			if t.continueCodeBlock(&r, a) {
 				continue
 			}
-			switch a.stop {
-			case llm.StopLength:
-				t.emit(event.Notice{Text: "\n\nThe answer reached the model's output limit and is cut here.\n"})
-			case llm.StopUnmarked:
-				t.emit(event.Notice{Text: "\n\nThe provider ended the answer without saying that it is complete; something may be missing.\n"})
-			case llm.StopRefusal:
-				t.emit(event.Notice{Text: "\n\nThe model refused to go on.\n"})
-			}
-			if more, err := t.awaitSubagents(); err != nil || !more {
+			t.noteIncomplete(a, a.said || strings.TrimSpace(r.said) != "")
+			t.budget.sayAtEnd()
+			if more, err := t.children.awaitBackground(t.takeSteers); err != nil || !more {
 				return err
 			}
 			continue
 		}
 		r = recovery{}
-		if err := t.stepped(); err != nil {
+		if err := t.assignment.countStep(); err != nil {
 			return err
 		}
-		if err := t.runCalls(a.calls); err != nil {
+		if err := t.calls.run(a.calls); err != nil {
 			return err
 		}
 		if t.looping(a.calls) {
@@ -233,7 +190,40 @@ func (t *turn) answer() error {
 		}
 		t.renewTools(a.calls)
 		t.takeSteers()
-		t.takeReports()
+		t.children.takeReports()
+	}
+}
+
+// admit makes room for a request, and returns nil if the turn may make it.
+func (t *turn) admit() error {
+	if err := t.budget.admit(); err != nil {
+		return err
+	}
+	compacted, err := t.compactor.ifFull()
+	if err != nil || !compacted {
+		return err
+	}
+	return t.budget.admit() // the summary may have spent the rest
+}
+
+// noteIncomplete notes whether the last answer is all that the model had to say, and tells the user
+// if it is not. said means that it has text, also in the parts that it continues.
+func (t *turn) noteIncomplete(a *answer, said bool) {
+	switch {
+	case a.stop == llm.StopLength:
+		t.incomplete = event.IncompleteLength
+		t.rec.emit(event.Notice{Text: "\n\nThe answer reached the model's output limit and is cut here.\n"})
+	case a.stop == llm.StopRefusal:
+		t.incomplete = event.IncompleteRefusal
+		t.rec.emit(event.Notice{Text: "\n\nThe model refused to go on, or its provider filtered the answer.\n"})
+	case !said:
+		t.incomplete = event.IncompleteEmpty
+		t.rec.emit(event.Notice{Text: "\n\nThe model's answer is empty. Repeat the prompt, or choose another model.\n"})
+	case a.stop == llm.StopUnmarked:
+		t.incomplete = event.IncompleteUnmarked
+		t.rec.emit(event.Notice{Text: "\n\nThe provider ended the answer without saying that it is complete; something may be missing.\n"})
+	default:
+		t.incomplete = ""
 	}
 }
 
@@ -251,38 +241,31 @@ func (t *turn) renewTools(calls []call) {
 	ctx, cancel := context.WithTimeout(t.ctx, toolsWait)
 	defer cancel()
 	deps.AwaitTools(ctx)
-	t.tools = deps.Tools()
-}
-
-func (t *turn) steer(text string) {
-	if text = strings.TrimSpace(text); text == "" {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.steers = append(t.steers, text)
-}
-
-func (t *turn) unsteer() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.steers = nil
+	t.tools = t.Tools()
 }
 
 // takeSteers shows the model, and the client, what the user said meanwhile.
 func (t *turn) takeSteers() (any bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.steers) == 0 {
+	texts := t.steers.take()
+	if len(texts) == 0 {
 		return false
 	}
-	t.emitLocked(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.Join(t.steers, "\n"), Steer: true})
-	t.steers = nil
+	t.rec.emit(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.Join(texts, "\n"), Steer: true})
 	return true
 }
 
+// looping says that the turn must end because its rounds repeat. A message of the user
+// meanwhile resets the count.
+func (t *turn) looping(calls []call) bool {
+	if t.steers.waiting() {
+		t.loop.reset()
+		return false
+	}
+	return t.loop.round(calls)
+}
+
 // finish emits the terminal event. err is nil, a cause of cancellation, errRejected,
-// or a failure that the user is told.
+// or a failure that the user sees.
 func (t *turn) finish(err error) {
 	if t.ctx.Err() != nil {
 		err = context.Cause(t.ctx)
@@ -291,17 +274,20 @@ func (t *turn) finish(err error) {
 	var notice event.Body
 	switch {
 	case err == nil:
+		end.Incomplete = t.incomplete
 	case errors.Is(err, errRejected):
 		end.Reason = event.FinishedRejected
 		notice = event.Notice{Text: "Tell ECA what to do differently for the rejected tool(s)"}
 	case errors.Is(err, errStopped):
 		end.Reason = event.FinishedStopped
-		if t.boss == nil { // whose call says so
+		if t.assignment == nil { // whose call says so
 			notice = event.Notice{Text: noticeStopped}
 		}
 	case errors.Is(err, errLoop):
 		end.Reason = event.FinishedLoop
 		notice = event.Notice{Text: fmt.Sprintf(noticeLoop, loopRounds)}
+	case errors.Is(err, ErrBudget):
+		end.Reason, end.Err, notice = event.FinishedBudget, err.Error(), budgetNotice(err)
 	case errors.Is(err, errByHook):
 		end.Reason = event.FinishedByHook
 	case errors.Is(err, errBlocked):
@@ -316,40 +302,40 @@ func (t *turn) finish(err error) {
 		end.Retryable = errors.As(err, &failed) && failed.Retryable()
 		notice = event.Notice{Text: "\n\n" + err.Error()}
 	}
-	t.endChildren()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var bodies []event.Body
-	if notice != nil {
-		bodies = append(bodies, notice)
-	}
-	for _, s := range t.scripts { // of a call that has not returned yet
-		bodies = append(bodies, event.HookFinished{ID: s.ID, Name: s.Name, Action: s.Action, Status: 1, Error: "it was stopped"})
+	t.children.endAll()
+	var reports []event.Body
+	for _, c := range t.children.unreported() {
+		reports = append(reports, c.report())
 	}
 	reason := event.Interrupted
-	if end.Reason == event.FinishedStopped || end.Reason == event.FinishedSuperseded {
+	switch end.Reason {
+	case event.FinishedStopped, event.FinishedSuperseded:
 		reason = event.RejectedByStop
-	}
-	if end.Reason == event.FinishedByHook {
+	case event.FinishedByHook:
 		reason = event.StoppedByHook
 	}
-	for _, id := range t.history.openCalls() {
-		bodies = append(bodies, t.history.reject(id, reason))
-	}
-	for _, c := range t.children.unreported() {
-		bodies = append(bodies, c.report())
-	}
-	// Who sees the end must not find the session running.
+	// A client that sees the end must not find the session running.
 	t.s.busy.Store(false)
-	t.emitLocked(append(bodies, end)...)
+	t.rec.finish(end, func(h *history.History, scripts []event.HookStarted) (bodies []event.Body) {
+		if notice != nil {
+			bodies = append(bodies, notice)
+		}
+		for _, s := range scripts { // of a call that has not returned yet
+			bodies = append(bodies, event.HookFinished{ID: s.ID, Name: s.Name, Action: s.Action, Status: 1, Error: "it was stopped"})
+		}
+		for _, id := range h.OpenCalls() {
+			bodies = append(bodies, h.Reject(id, reason))
+		}
+		return append(bodies, reports...)
+	})
 }
 
 // unwind waits until the calls that were cancelled have returned.
 func (t *turn) unwind() {
 	returned := make(chan struct{})
 	go func() {
-		t.calls.Wait()
-		t.behind.Wait()
+		t.calls.running.Wait()
+		t.children.turns.Wait()
 		close(returned)
 	}()
 	timer := time.NewTimer(unwindTime)
@@ -363,23 +349,15 @@ func (t *turn) unwind() {
 
 // decide passes a decision to the call that waits for it.
 func (t *turn) decide(callID string, d Decision) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if ch, ok := t.waiting[callID]; ok {
-		delete(t.waiting, callID)
-		ch <- d // has room for the one decision it gets
+	if t.calls.approvals.decide(callID, d) {
 		return
 	}
-	for _, c := range t.children.all() { // some clients name the parent (eca-protocol 4.2)
-		c.session.Decide(callID, d)
+	for _, s := range t.children.openSessions() { // some clients name the parent (eca-protocol 4.2)
+		s.Decide(callID, d)
 	}
 }
 
-// request asks the model once and streams its answer into the log. With an error it
-// returns what came before.
-func (t *turn) request() (*answer, error) { return t.stream(t.build()) }
-
-// stream makes a request whose answer is shown.
+// stream makes a request whose answer is shown. With an error it returns what came before.
 func (t *turn) stream(req llm.Request) (*answer, error) {
 	a := &answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
 	for d, err := range t.model.Client.Stream(t.ctx, req) {
@@ -396,8 +374,8 @@ func (t *turn) stream(req llm.Request) (*answer, error) {
 	if a.stop == "" {
 		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
 	}
-	if !a.reported && t.cfg.Env != config.EnvTest { // suites compare traffic, and an estimate is none
-		t.emit(t.usage(req, *a))
+	if !a.reported && t.Config.Env != config.EnvTest { // suites compare traffic, and an estimate is not traffic
+		t.rec.emit(t.usage(req, *a))
 	}
 	return a, nil
 }

@@ -5,44 +5,26 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // usage reports what a response cost and how full the context is.
 func (t *turn) usage(req llm.Request, a answer) event.UsageReported {
-	est := t.estimate(req)
+	est := t.requests.estimate(req)
 	u := a.usage
 	if u.Total() == 0 {
 		// Some compatible servers report nothing; a rough figure beats zero.
-		u = llm.Usage{Input: est.total(), Output: tokens(a.output)}
+		u = llm.Usage{Input: est.total(), Output: history.Tokens(a.output)}
 	}
 	rep := event.UsageReported{
 		InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
 		ContextLimit: t.model.Limit.Context, OutputLimit: t.model.Limit.Output,
 		Share: est.scaled(u.Total()),
 	}
-	t.s.charge(&rep, t.model, u)
+	t.s.cost.charge(&rep, t.model, u)
 	return rep
-}
-
-// besides reports what a request cost that is no part of the conversation.
-func (s *Session) besides(model Model, purpose llm.Purpose, u llm.Usage) event.UsageReported {
-	rep := event.UsageReported{
-		Purpose: string(purpose), InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
-	}
-	s.charge(&rep, model, u)
-	return rep
-}
-
-// charge adds the cost of a response to the chat's.
-func (s *Session) charge(rep *event.UsageReported, model Model, u llm.Usage) {
-	c, ok := price(model.Cost, u)
-	if !ok {
-		return
-	}
-	total := s.cost.add(c)
-	rep.Cost, rep.TotalCost = &c, &total
 }
 
 // cost is what a chat cost so far, in dollars. Titles are asked for beside turns.
@@ -64,8 +46,27 @@ func (c *cost) set(total float64) {
 	c.total = total
 }
 
-// price returns the cost in dollars, if both prices are known.
-func price(c config.Cost, u llm.Usage) (float64, bool) {
+// sideUsage reports what a request cost that is not part of the conversation.
+func (c *cost) sideUsage(model Model, purpose llm.Purpose, u llm.Usage) event.UsageReported {
+	rep := event.UsageReported{
+		Purpose: string(purpose), InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
+	}
+	c.charge(&rep, model, u)
+	return rep
+}
+
+// charge adds the cost of a response to the chat's.
+func (c *cost) charge(rep *event.UsageReported, model Model, u llm.Usage) {
+	price, ok := Price(model.Cost, u)
+	if !ok {
+		return
+	}
+	total := c.add(price)
+	rep.Cost, rep.TotalCost = &price, &total
+}
+
+// Price returns the cost in dollars, if both prices are known.
+func Price(c config.Cost, u llm.Usage) (float64, bool) {
 	if c.Input == nil || c.Output == nil {
 		return 0, false
 	}
@@ -76,8 +77,8 @@ func price(c config.Cost, u llm.Usage) (float64, bool) {
 	if c.CacheWrite != nil {
 		write = *c.CacheWrite
 	}
-	// Nobody lists what an hour in the cache costs: for Claude's models it is twice the
-	// input, where five minutes are a quarter more. Who writes for nothing does so here too.
+	// No list has what an hour in the cache costs: for Claude's models it is twice the
+	// input, where five minutes are a quarter more. If writing is free, it is free here, too.
 	long := max(write, 2**c.Input)
 	if write == 0 {
 		long = 0
@@ -101,35 +102,23 @@ const (
 // shares are estimated tokens by category.
 type shares []event.Share
 
-// imageBytes is the text that an image counts as: its price depends on pixels, not on
-// the size of its file.
-const imageBytes = 4 * 1500
-
-// resultBytes is the text that a result counts as.
-func resultBytes(r llm.ToolResult) int { return len(r.Text) + imageBytes*len(r.Images) }
-
-// bytesPerToken is the usual guess.
-const bytesPerToken = 4
-
 // Tokens guesses the tokens of a text.
-func Tokens(text string) int64 { return tokens(len(text)) }
-
-func tokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
+func Tokens(text string) int64 { return history.Tokens(len(text)) }
 
 // estimate guesses the tokens of a request of the turn, with the parts of its system
 // prompt each in its category.
-func (t *turn) estimate(req llm.Request) shares {
+func (r *requests) estimate(req llm.Request) shares {
 	whole := estimate(req)
-	if t.sys == nil {
+	if r.sys == nil {
 		return whole
 	}
 	bytes := map[string]int{}
-	for _, p := range t.sys.Parts {
+	for _, p := range r.sys.Parts {
 		bytes[p.Category] += len(p.Text)
 	}
 	var out shares
 	for _, category := range []string{shareRules, shareSkills, ShareAgents} {
-		n := tokens(bytes[category])
+		n := history.Tokens(bytes[category])
 		whole[0].Tokens -= n
 		out = append(out, event.Share{Category: category, Tokens: n})
 	}
@@ -137,9 +126,14 @@ func (t *turn) estimate(req llm.Request) shares {
 	return slices.Concat(whole[:1], out, whole[1:])
 }
 
+// EstimateUsage guesses what a request and an answer of some bytes use.
+func EstimateUsage(req llm.Request, answer int) llm.Usage {
+	return llm.Usage{Input: estimate(req).total(), Output: history.Tokens(answer)}
+}
+
 // estimate guesses the tokens of a request: four bytes each.
 func estimate(req llm.Request) shares {
-	var defs, calls, talk int
+	var defs, calls, conversation int
 	for _, s := range req.Tools {
 		defs += len(s.Name) + len(s.Description) + len(s.Schema)
 	}
@@ -147,23 +141,23 @@ func estimate(req llm.Request) shares {
 		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case llm.Text:
-				talk += len(p.Text)
+				conversation += len(p.Text)
 			case llm.Image:
-				talk += imageBytes
+				conversation += history.ImageBytes
 			case llm.Reasoning:
-				talk += len(p.Text)
+				conversation += len(p.Text)
 			case llm.ToolCall:
 				calls += len(p.Name) + len(p.Arguments)
 			case llm.ToolResult:
-				calls += resultBytes(p)
+				calls += history.ResultBytes(p)
 			}
 		}
 	}
 	return shares{
-		{Category: shareSystem, Tokens: tokens(len(req.System) + len(req.SystemTail))},
-		{Category: shareTools, Tokens: tokens(defs)},
-		{Category: shareCalls, Tokens: tokens(calls)},
-		{Category: shareConversation, Tokens: tokens(talk)},
+		{Category: shareSystem, Tokens: history.Tokens(len(req.System) + len(req.SystemTail))},
+		{Category: shareTools, Tokens: history.Tokens(defs)},
+		{Category: shareCalls, Tokens: history.Tokens(calls)},
+		{Category: shareConversation, Tokens: history.Tokens(conversation)},
 	}
 }
 

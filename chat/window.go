@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
 // Summary is a chat in a list.
@@ -40,7 +42,7 @@ type Cursor struct {
 // ErrCursorExpired says that the message a cursor points at is gone.
 var ErrCursorExpired = errors.New("the cursor points at a message that is not there any more")
 
-// ErrBadCursor says that a text is no cursor.
+// ErrBadCursor says that a text is not a cursor.
 var ErrBadCursor = errors.New("not a cursor")
 
 // String returns the cursor as clients get it: opaque.
@@ -88,7 +90,7 @@ type Span struct {
 	Total       int // messages in the chat
 }
 
-// PlacedFlag is a flag's event and the event it stands in front of.
+// PlacedFlag is a flag's event and the event that follows it.
 type PlacedFlag struct {
 	Seq    event.Seq
 	Before event.Seq
@@ -96,7 +98,7 @@ type PlacedFlag struct {
 
 // List returns the chats of the current workspace folders.
 func (e *Engine) List(ctx context.Context, by Order, limit int) ([]Summary, error) {
-	list, err := e.deps.Store.List(ctx, e.deps.Roots(), by, limit)
+	list, err := e.deps.Store.List(ctx, e.deps.Current().Roots, by, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +110,26 @@ func (e *Engine) List(ctx context.Context, by Order, limit int) ([]Summary, erro
 		}
 	}
 	return list, nil
+}
+
+// LastConversation returns the chat of these roots that was updated last, of those in which a
+// model was asked something: a chat in which commands alone were entered is not one to continue.
+// ok is false if no such chat exists.
+func (e *Engine) LastConversation(ctx context.Context) (s Summary, ok bool, err error) {
+	list, err := e.List(ctx, ByUpdated, 0)
+	if err != nil {
+		return Summary{}, false, err
+	}
+	for _, s := range list {
+		err := eventlog.Each(ctx, e.deps.Store, s.ID, 0, func(ev event.Event) {
+			m, said := ev.Body.(event.UserMessage)
+			ok = ok || said && (!m.Command || m.Prompt != "")
+		})
+		if ok || err != nil {
+			return s, ok, err
+		}
+	}
+	return Summary{}, false, nil
 }
 
 // Known says whether a chat exists, here or in the store. With an error, which is the
@@ -130,8 +152,8 @@ func (e *Engine) Unsaved(id string) bool {
 	return s.log.Unsaved()
 }
 
-// Existing opens a chat that exists; ok is false if there is none, and for those of
-// subagents: nobody but their parents uses them. A store that can not be read is an error.
+// Existing opens a chat that exists; ok is false if it does not, and for those of
+// subagents: only their parents use them. A store that cannot be read is an error.
 func (e *Engine) Existing(ctx context.Context, id string) (s *Session, ok bool, err error) {
 	if IsSubagent(id) {
 		return nil, false, nil
@@ -163,56 +185,36 @@ func (s *Session) Event(ctx context.Context, seq event.Seq) (event.Event, bool, 
 	return e, true, nil
 }
 
-// CallStages is what is on record of a tool call in front of its result.
-type CallStages struct {
-	Proposed event.ToolProposed
-	Judged   event.ToolJudged // with the details that were told last; without a CallID if the call was not judged
-	Started  bool             // it ran
-}
-
-// Call returns a tool call's stages: what a reader needs that starts behind its begin. With
-// an error, they are not known.
-func (s *Session) Call(ctx context.Context, callID string) (c CallStages, found bool, err error) {
+// Call returns a tool call as it was before its result: what a reader needs that starts after
+// its beginning. With an error, that is not known.
+func (s *Session) Call(ctx context.Context, callID string) (c transcript.Call, found bool, err error) {
 	at, found, err := s.eng.deps.Store.Find(ctx, s.id, callID, false)
 	if err != nil || !found {
 		return c, false, err
 	}
-	r := s.Read(at.Seq)
-	for {
+	for r, fold := s.Read(at.Seq), transcript.New(); ; {
 		e, ok, err := r.Try(ctx)
 		if err != nil {
-			return CallStages{}, false, err
+			return transcript.Call{}, false, err
 		}
-		if !ok || c.take(callID, e.Body) {
-			return c, c.Proposed.CallID != "", nil
+		if !ok || endsCall(callID, e.Body) {
+			c, found = fold.Call(callID)
+			return c, found && c.Name != "", nil
 		}
+		fold.Add(e)
 	}
 }
 
-// take takes in what an event says of a call, and says whether nothing more comes in front
-// of the result.
-func (c *CallStages) take(callID string, body event.Body) (over bool) {
+// endsCall says whether nothing more comes of a call before its result.
+func endsCall(callID string, body event.Body) bool {
 	switch b := body.(type) {
-	case event.ToolProposed:
-		if b.CallID == callID {
-			c.Proposed = b
-		}
-	case event.ToolJudged:
-		if b.CallID == callID {
-			c.Judged = b
-		}
-	case event.ToolStarted:
-		c.Started = c.Started || b.CallID == callID
-	case event.ToolUpdated:
-		if b.CallID == callID && c.Judged.CallID == callID {
-			c.Judged.Details = b.Details
-		}
 	case event.ToolFinished:
 		return b.CallID == callID
 	case event.ToolRejected:
 		return b.CallID == callID
 	case event.TurnFinished:
 		return true
+	default:
+		return false
 	}
-	return false
 }

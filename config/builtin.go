@@ -10,7 +10,7 @@ import (
 //go:embed defaults.jsonc prompts/*.md
 var builtinFiles embed.FS
 
-// builtin returns an embedded file; one that is missing is a mistake of the program.
+// builtin returns an embedded file. A missing one is a mistake in the program.
 func builtin(name string) []byte {
 	data, err := builtinFiles.ReadFile(name)
 	if err != nil {
@@ -19,7 +19,16 @@ func builtin(name string) []byte {
 	return data
 }
 
-func builtinDefaults() []byte { return builtin("defaults.jsonc") }
+// builtinDefaults returns the layer of the default values. Keys declare their own defaults; those
+// of lists and objects are in a file.
+func builtinDefaults(keys *key) *layer {
+	l, broken := parse(defaults, builtin("defaults.jsonc"))
+	if broken != nil {
+		panic(broken)
+	}
+	keys.defaults(l.content)
+	return l
+}
 
 // prompts adds the built-in prompt texts to the defaults.
 func (b *builder) prompts() {
@@ -37,9 +46,9 @@ func (b *builder) prompts() {
 	}, l, nil)
 }
 
-// resource returns the text that ${classpath:...} stands for: one of our own prompts, by
-// its name here or by the one that users' configurations know from the reference server,
-// or a tool's description.
+// resource returns the text that ${classpath:...} stands for: a built-in prompt or the description
+// of a tool. A prompt has its name here, or the one that configurations for the reference server
+// use.
 func resource(name string, tool func(name string) (string, bool)) (string, error) {
 	short, isPrompt := strings.CutPrefix(strings.TrimPrefix(name, "/"), "prompts/")
 	short, isText := strings.CutSuffix(short, ".md")
@@ -75,7 +84,7 @@ func resource(name string, tool func(name string) (string, bool)) (string, error
 	return "", fmt.Errorf("there is no such prompt; there are %s", strings.Join(resources(), ", "))
 }
 
-// resources names the built-in prompts.
+// resources lists the built-in prompts.
 func resources() []string {
 	entries, _ := builtinFiles.ReadDir("prompts") // embedded
 	var out []string

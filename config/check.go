@@ -9,56 +9,67 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/tailscale/hujson"
 
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// Severity says how bad a Finding is.
+// Severity is the severity of a Finding.
 type Severity string
 
-// Severities, the worst first.
+// The severities, the worst first.
 const (
-	SeverityError   Severity = "error"   // it does not do what it says: broken, or a value that can not be
-	SeverityWarning Severity = "warning" // it has no effect, or not the likely one
-	SeverityNote    Severity = "note"    // it works, and there is something to know
+	SeverityError   Severity = "error"   // it does not do what it says: broken or invalid
+	SeverityWarning Severity = "warning" // it has no effect, or probably not the intended one
+	SeverityNote    Severity = "note"    // it works, but there is something to know
 )
 
-// Finding is something to be said about a configuration.
+// Finding is a remark about a configuration.
 type Finding struct {
-	Source   string   `json:"source"`           // a file's path, or as in Origin
+	Source   string   `json:"source"`           // a file's path, or a name as in Origin
 	Line     int      `json:"line,omitempty"`   // from 1; 0 if unknown
 	Column   int      `json:"column,omitempty"` // in bytes from 1; 0 if unknown
 	Key      string   `json:"key,omitempty"`    // as KeyPath writes it
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
+
+	path  string // of the key, joined
+	meant string // the path of the key that was probably intended, joined
 }
 
-func (f Finding) String() string {
+func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Place(), f.Severity, f.Message) }
+
+// Place is the place in the usual form file:line:column.
+func (f Finding) Place() string {
 	at := f.Source
 	for _, n := range []int{f.Line, f.Column} {
 		if n > 0 {
 			at += ":" + strconv.Itoa(n)
 		}
 	}
-	return fmt.Sprintf("%s: %s: %s", at, f.Severity, f.Message)
+	return at
 }
 
-// Check looks through what the user and plugins wrote, layer by layer: unknown keys, values
-// of a wrong type, out of range or not among those a key takes, keys that are there twice,
-// and all that was a problem when it was loaded. The findings are ordered by place.
-func Check(l *Loaded) ([]Finding, error) {
-	s, err := newSchema()
-	if err != nil {
-		return nil, err
+// Findings returns all remarks about the configuration, ordered by place: unknown keys, values of a
+// wrong type, out of range or not in a key's list, duplicate keys, names that refer to nothing, and
+// the Problems. It is the only list of mistakes: clients, `eca config check` and `eca doctor` show
+// it. The first call computes the list, so add to the Problems before it. Callers must not change
+// the list.
+func (l *Loaded) Findings() []Finding {
+	if l.findings == nil {
+		return nil
 	}
-	return check(l, s), nil
+	return l.findings()
 }
 
-// check is Check against a schema.
-func check(l *Loaded, s *jsonschema.Schema) []Finding {
-	c := &checker{schema: s, seen: map[string]bool{}, paths: schemaKeys(s, nil)}
+// Mistakes returns the Findings that are worse than notes.
+func (l *Loaded) Mistakes() []Finding {
+	return slices.DeleteFunc(slices.Clone(l.Findings()), func(f Finding) bool { return f.Severity == SeverityNote })
+}
+
+// check examines layer by layer everything that the user and plugins wrote.
+func check(l *Loaded) []Finding {
+	c := newChecker()
 	for _, layer := range l.layers {
 		if layer.source != defaults && !layer.fragment {
 			c.layer(layer)
@@ -76,12 +87,20 @@ func check(l *Loaded, s *jsonschema.Schema) []Finding {
 			}
 		}
 	}
+	found := c.found
+	c.found = nil
+	problems := map[string]bool{} // by place
 	for _, p := range l.Problems {
-		if !c.seen[Finding{Source: p.Source, Line: p.Line, Column: p.Column}.place()] || p.Column == 0 {
-			c.found = append(c.found, Finding{
-				Source: p.Source, Line: p.Line, Column: p.Column, Key: KeyPath(splitKey(p.key)), Severity: SeverityError,
-				Message: strings.TrimPrefix(p.Cause, fmt.Sprintf("column %d: ", p.Column)),
-			})
+		f := Finding{
+			Source: p.Source, Line: p.Line, Column: p.Column, Key: KeyPath(splitKey(p.key)), Severity: SeverityError,
+			Message: strings.TrimPrefix(p.Cause, fmt.Sprintf("column %d: ", p.Column)), path: p.key,
+		}
+		problems[f.place()] = p.Column > 0
+		c.found = append(c.found, f)
+	}
+	for _, f := range found { // at the same place, the problem of the load is kept: it says which value is used instead
+		if f.Severity != SeverityError || !problems[f.place()] {
+			c.found = append(c.found, f)
 		}
 	}
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
@@ -97,64 +116,71 @@ func splitKey(joined string) []string {
 	return strings.Split(joined, "\x00")
 }
 
-// place identifies where a finding is.
+// place identifies the place of a finding.
 func (f Finding) place() string { return fmt.Sprintf("%s\x00%d:%d", f.Source, f.Line, f.Column) }
 
-// checker compares layers with the schema.
+// checker compares layers with the keys.
 type checker struct {
-	schema *jsonschema.Schema
-	paths  []string        // all keys
-	seen   map[string]bool // places with an error
-	found  []Finding
+	keys  *key
+	paths []string // all keys
+	found []Finding
 
 	source string
 	lines  lines
 }
 
+func newChecker() *checker {
+	c := &checker{keys: withEarlier(newKeys())}
+	c.keys.each(nil, func(path []string, k *key) {
+		if !k.deprecated {
+			c.paths = append(c.paths, strings.Join(path, "."))
+		}
+	})
+	return c
+}
+
 func (c *checker) layer(l *layer) {
 	root, err := hujson.Parse(withNewline([]byte(l.text)))
 	if err != nil || root.Value.Kind() != '{' {
-		return // it is a problem of the load, or says nothing
+		return // the load reports it as a problem, or it is empty
 	}
 	c.source, c.lines = l.source, newLines([]byte(l.text))
-	c.value(&root, c.schema, nil, position{})
+	c.value(&root, c.keys, nil, position{})
 }
 
 func (c *checker) say(severity Severity, at position, path []string, format string, args ...any) {
-	f := Finding{Source: c.source, Line: at.line, Column: at.column, Key: KeyPath(path), Severity: severity, Message: fmt.Sprintf(format, args...)}
-	if severity == SeverityError {
-		c.seen[f.place()] = true
-	}
-	c.found = append(c.found, f)
+	c.found = append(c.found, Finding{
+		Source: c.source, Line: at.line, Column: at.column, Key: KeyPath(path), Severity: severity, Message: fmt.Sprintf(format, args...), path: join(path),
+	})
 }
 
-// value checks what stands at a path; at is where its key is.
-func (c *checker) value(v *hujson.Value, s *jsonschema.Schema, path []string, at position) {
+// value checks the value at a path; at is the position of its key.
+func (c *checker) value(v *hujson.Value, k *key, path []string, at position) {
 	if isNull(v) {
-		return // takes back what a lower layer says
+		return // removes the value of a lower layer
 	}
-	if s.Deprecated {
-		c.say(SeverityNote, at, path, "%s still works; it is the %s", KeyPath(path), lowerFirst(strings.TrimSuffix(s.Description, ".")))
+	if k.deprecated {
+		c.say(SeverityNote, at, path, "%s still works; it is the %s", KeyPath(path), lowerFirst(strings.TrimSuffix(k.doc(), ".")))
 	}
-	if wanted := typesOf(s); len(wanted) > 0 && !slices.ContainsFunc(wanted, func(t string) bool { return isType(v, t) }) {
-		c.say(SeverityError, at, path, "%s must be %s, not %s; it is ignored", KeyPath(path), typeNames(wanted), kindName(v))
+	if plain := plainValue(v); !k.takes(plain) {
+		c.say(SeverityError, at, path, "%s must be %s, not %s; it is ignored", KeyPath(path), typeNames(k.types), kindName(plain))
 		return
 	}
 	switch v := v.Value.(type) {
 	case *hujson.Object:
-		c.object(v, s, path)
+		c.object(v, k, path)
 	case *hujson.Array:
 		for i := range v.Elements {
-			if s.Items != nil {
-				c.value(&v.Elements[i], s.Items, append(slices.Clone(path), strconv.Itoa(i)), c.lines.position(v.Elements[i].StartOffset))
+			if k.elem() != nil {
+				c.value(&v.Elements[i], k.elem(), append(slices.Clone(path), strconv.Itoa(i)), c.lines.position(v.Elements[i].StartOffset))
 			}
 		}
 	case hujson.Literal:
-		c.literal(v, s, path, at)
+		c.literal(v, k, path, at)
 	}
 }
 
-func (c *checker) object(o *hujson.Object, s *jsonschema.Schema, path []string) {
+func (c *checker) object(o *hujson.Object, k *key, path []string) {
 	before := map[string]position{}
 	for i := range o.Members {
 		m := &o.Members[i]
@@ -172,21 +198,32 @@ func (c *checker) object(o *hujson.Object, s *jsonschema.Schema, path []string) 
 			c.say(SeverityWarning, at, here, "%s stands in line %d already; only this one counts", KeyPath(here), first.line)
 		}
 		before[same] = at
-		switch sub := s.Properties[key]; {
+		switch sub := k.at([]string{key}); {
 		case sub != nil:
 			c.value(&m.Value, sub, here, at)
-		case s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil:
-			c.value(&m.Value, s.AdditionalProperties, here, at)
-		case s.AdditionalProperties != nil:
-			c.say(SeverityWarning, at, here, "%s is not known; it has no effect%s", KeyPath(here), c.suggestion(s, path, key))
+		case !k.open():
+			severity := SeverityWarning
+			if c.source == initializationOptions {
+				severity = SeverityNote // the user did not write it: an editor sends the keys of its version
+			}
+			meant, hint := c.meant(k, path, key, m.Value.Value), ""
+			if meant != nil {
+				hint = fmt.Sprintf("; did you mean %s?", KeyPath(meant))
+			}
+			c.say(severity, at, here, "%s is not known; it has no effect%s", KeyPath(here), hint)
+			c.found[len(c.found)-1].meant = join(meant)
 		}
 	}
 }
 
-// suggestion names the key that was probably meant.
-func (c *checker) suggestion(s *jsonschema.Schema, path []string, key string) string {
-	if best := suggest.Nearest(key, slices.Sorted(maps.Keys(s.Properties))); best != "" {
-		return fmt.Sprintf("; did you mean %s?", KeyPath(append(slices.Clone(path), best)))
+// meant returns the path of the key that was probably intended, or nil if no key is similar.
+func (c *checker) meant(k *key, path []string, key string, value hujson.ValueTrimmed) []string {
+	fields := slices.Sorted(maps.Keys(k.fields()))
+	if best := suggest.Nearest(key, fields); best != "" {
+		return append(slices.Clone(path), best)
+	}
+	if o, ok := value.(*hujson.Object); ok && slices.Contains(fields, "approval") && looksLikeApproval(memberNames(o)) {
+		return append(slices.Clone(path), "approval")
 	}
 	var elsewhere []string
 	for _, p := range c.paths {
@@ -195,26 +232,31 @@ func (c *checker) suggestion(s *jsonschema.Schema, path []string, key string) st
 		}
 	}
 	if len(elsewhere) == 1 {
-		return fmt.Sprintf("; did you mean %s?", strings.NewReplacer("*", "<name>", ".[]", "").Replace(elsewhere[0]))
+		return strings.Split(strings.NewReplacer("*", "<name>", ".[]", "").Replace(elsewhere[0]), ".")
 	}
-	return ""
+	return nil
 }
 
-func (c *checker) literal(v hujson.Literal, s *jsonschema.Schema, path []string, at position) {
+func memberNames(o *hujson.Object) []string {
+	var out []string
+	for i := range o.Members {
+		if name, ok := o.Members[i].Name.Value.(hujson.Literal); ok {
+			out = append(out, name.String())
+		}
+	}
+	return out
+}
+
+func (c *checker) literal(v hujson.Literal, k *key, path []string, at position) {
 	switch v.Kind() {
 	case '"':
 		word := v.String()
-		if len(s.Enum) == 0 && s.Items != nil {
-			s = s.Items // a list that is written as one
+		if k.elem() != nil {
+			k = k.elem() // a list that is written as a single value
 		}
-		if len(s.Enum) == 0 || word == "" || slices.Contains(s.Enum, any(word)) || strings.Contains(word, "${") {
+		words := k.enum()
+		if len(words) == 0 || word == "" || slices.Contains(words, word) || strings.Contains(word, "${") {
 			return
-		}
-		var words []string
-		for _, e := range s.Enum {
-			if w, ok := e.(string); ok {
-				words = append(words, w)
-			}
 		}
 		hint := ""
 		if best := suggest.Nearest(word, words); best != "" {
@@ -222,17 +264,13 @@ func (c *checker) literal(v hujson.Literal, s *jsonschema.Schema, path []string,
 		}
 		c.say(SeverityError, at, path, "%s must be one of %s, not %.40q%s", KeyPath(path), strings.Join(words, ", "), word, hint)
 	case '0':
-		n := v.Float()
-		switch {
-		case s.Minimum != nil && s.Maximum != nil && (n < *s.Minimum || n > *s.Maximum):
-			c.say(SeverityError, at, path, "%s must be between %v and %v, not %v", KeyPath(path), *s.Minimum, *s.Maximum, n)
-		case s.Minimum != nil && n < *s.Minimum:
-			c.say(SeverityError, at, path, "%s must be at least %v, not %v", KeyPath(path), *s.Minimum, n)
+		if why := k.outside(v.Float()); why != "" {
+			c.say(SeverityError, at, path, "%s must be %s, not %v; it is ignored", KeyPath(path), why, v.Float())
 		}
 	}
 }
 
-// references checks names that must mean something.
+// references checks names that must refer to something.
 func (c *checker) references(l *Loaded) {
 	say := func(path []string, format string, args ...any) {
 		o, ok := l.Origin(path...)
@@ -240,26 +278,39 @@ func (c *checker) references(l *Loaded) {
 			return
 		}
 		c.source = o.Source
-		c.say(SeverityWarning, position{o.Line, o.Column}, path, format, args...)
+		c.say(SeverityError, position{o.Line, o.Column}, path, format, args...)
 	}
+	names := slices.Sorted(maps.Keys(l.Agents))
 	for _, at := range []struct {
 		path []string
 		name string
 	}{{[]string{"defaultAgent"}, l.DefaultAgent}, {[]string{"chat", "defaultAgent"}, l.Chat.DefaultAgent}} {
-		// The names of earlier versions mean code.
-		if _, known := l.Agents[at.name]; at.name != "" && !known && at.name != "agent" && at.name != "build" {
-			say(at.path, "%s: there is no agent %q%s", KeyPath(at.path), at.name, suggest.DidYouMean(at.name, slices.Sorted(maps.Keys(l.Agents))))
+		if _, usable := l.FindAgent(at.name); usable {
+			continue
+		}
+		if _, subagent := l.Agents[at.name]; subagent {
+			say(at.path, "%s: %q is a subagent, which only other agents start; %s is used", KeyPath(at.path), at.name, l.AgentOrDefault(""))
+			continue
+		}
+		say(at.path, "%s: there is no agent %q, so %s is used%s", KeyPath(at.path), at.name, l.AgentOrDefault(""), suggest.DidYouMean(at.name, names))
+	}
+	for _, agent := range names {
+		for _, by := range l.Agents[agent].SpawnableBy {
+			if _, known := l.Agents[by]; !known {
+				path := []string{"agent", agent, "spawnableBy"}
+				say(path, "%s: there is no agent %q%s", KeyPath(path), by, suggest.DidYouMean(by, names))
+			}
 		}
 	}
-	l.eachModel(func(path []string, model *string) {
-		name, _, full := strings.Cut(*model, "/")
+	l.EachModel(func(path []string, model string) {
+		name, _, full := strings.Cut(model, "/")
 		if _, known := l.Providers[name]; full && !known && name != "demo" {
 			say(path, "%s: there is no provider %q%s", KeyPath(path), name, l.SimilarProvider(name))
 		}
 	})
 }
 
-// unset names environment variables that providers need and that have no value.
+// unset reports environment variables that providers need and that are not set.
 func (c *checker) unset(l *Loaded) {
 	for path, names := range l.unset {
 		keys := splitKey(path)
@@ -275,35 +326,39 @@ func (c *checker) unset(l *Loaded) {
 	}
 }
 
-// typesOf returns the types a schema takes, but for null.
-func typesOf(s *jsonschema.Schema) []string {
-	out := slices.Clone(s.Types)
-	if s.Type != "" {
-		out = append(out, s.Type)
+// plainValue returns a value as encoding/json decodes it; lists and objects are returned empty.
+func plainValue(v *hujson.Value) any {
+	switch v.Value.Kind() {
+	case '{':
+		return map[string]any{}
+	case '[':
+		return []any{}
+	case '"':
+		return v.Value.(hujson.Literal).String()
+	case 't', 'f':
+		return v.Value.Kind() == 't'
 	}
-	return slices.DeleteFunc(out, func(t string) bool { return t == "null" })
+	return v.Value.(hujson.Literal).Float()
 }
 
-func isType(v *hujson.Value, typ string) bool {
-	switch typ {
-	case "object":
-		return v.Value.Kind() == '{'
-	case "array":
-		return v.Value.Kind() == '['
-	case "string":
-		return v.Value.Kind() == '"'
-	case "boolean":
-		return v.Value.Kind() == 't' || v.Value.Kind() == 'f'
+// isType reports whether a value has a JSON type.
+func isType(v any, typ string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return typ == "object"
+	case []any:
+		return typ == "array"
+	case string:
+		return typ == "string"
+	case bool:
+		return typ == "boolean"
+	case float64:
+		return typ == "number" || typ == "integer" && v == math.Trunc(v) && math.Abs(v) < 1<<53
 	}
-	n, ok := v.Value.(hujson.Literal)
-	if !ok || n.Kind() != '0' {
-		return false
-	}
-	f := n.Float()
-	return typ == "number" || f == math.Trunc(f) && math.Abs(f) < 1<<53
+	return false
 }
 
-// typeNames writes types for users.
+// typeNames describes types for users.
 func typeNames(types []string) string {
 	names := map[string]string{
 		"object": "an object", "array": "a list", "string": "a string", "boolean": "true or false", "number": "a number", "integer": "a whole number",
@@ -315,18 +370,19 @@ func typeNames(types []string) string {
 	return strings.Join(out, " or ")
 }
 
-func kindName(v *hujson.Value) string {
-	switch v.Value.Kind() {
-	case '{':
+func kindName(v any) string {
+	switch v := v.(type) {
+	case map[string]any:
 		return "an object"
-	case '[':
+	case []any:
 		return "a list"
-	case '"':
+	case string:
 		return "a string"
-	case 't', 'f':
+	case bool:
 		return "true or false"
+	default:
+		return fmt.Sprintf("the number %v", v)
 	}
-	return "the number " + v.Value.(hujson.Literal).String()
 }
 
 func lowerFirst(s string) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each mistake is told once, with its place and what was probably meant.
+// Each mistake is reported once, with its place and the intended key.
 func TestCheck(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(home, "config.json"), `{
@@ -27,22 +27,18 @@ func TestCheck(t *testing.T) {
 }`)
 	write(t, filepath.Join(root, ".eca", "config.json"), "{\n  \"a\": 1,\n  oops\n}")
 	l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": `{"remote": {"port": 70000}, "hooks": {"h": {"type": "preToolcall", "actions": [{"timeout": "1"}]}}}`}), ConfigHome: home, Roots: []string{root}})
-	found, err := Check(l)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for _, f := range found {
+	for _, f := range l.Findings() {
 		got = append(got, strings.NewReplacer(home, "HOME", root, "ROOT", `\`, "/").Replace(f.String()))
 	}
 	want := []string{
 		`HOME/config.json:2:3: warning: toolCal is not known; it has no effect; did you mean toolCall?`,
 		`HOME/config.json:3:12: warning: chat.titel is not known; it has no effect; did you mean chat.title?`,
 		`HOME/config.json:3:27: error: chat.title must be true or false, not a string; it is ignored`,
-		`HOME/config.json:4:3: error: autoCompactPercentage must be between 0 and 100, not 120`,
+		`HOME/config.json:4:3: error: autoCompactPercentage must be between 0 and 100, not 120; it is ignored`,
 		`HOME/config.json:4:33: warning: maxLines is not known; it has no effect; did you mean toolCall.readFile.maxLines?`,
 		`HOME/config.json:6:14: error: providers.myCo.api must be one of openai-responses, openai, openai-chat, anthropic, google, ollama, bedrock, cassette, not "openai-chatt"; did you mean "openai-chat"?`,
-		`HOME/config.json:6:66: error: providers.myCo.models."m.1".limit.context must be at least 0, not -1`,
+		`HOME/config.json:6:66: error: providers.myCo.models."m.1".limit.context must be at least 0, not -1; it is ignored`,
 		`HOME/config.json:6:82: error: providers.myCo.models."m.1".reasoningHistory must be one of all, turn, off, not "none"`,
 		`HOME/config.json:7:5: warning: providers.my-co stands in line 6 already; only this one counts`,
 		`HOME/config.json:7:35: error: providers.my-co.key: ${plugin:root} has a value in files of plugins only`,
@@ -51,12 +47,12 @@ func TestCheck(t *testing.T) {
 		`HOME/config.json:9:53: error: agent.x.spawnableBy must be a string or a list, not the number 5; it is ignored`,
 		`HOME/config.json:10:3: note: compactPrompt still works; it is the earlier name of prompts.compact`,
 		`HOME/config.json:10:27: warning: chat stands in line 3 already; only this one counts`,
-		`HOME/config.json:11:3: warning: defaultAgent: there is no agent "cod"; did you mean code?`,
-		`HOME/config.json:11:26: warning: defaultModel: there is no provider "antropic"; did you mean anthropic?`,
+		`HOME/config.json:11:3: error: defaultAgent: there is no agent "cod", so code is used; did you mean code?`,
+		`HOME/config.json:11:26: error: defaultModel: there is no provider "antropic"; did you mean anthropic?`,
 		`HOME/config.json:12:26: error: disabledTools.1 must be a string, not the number 7; it is ignored`,
 		`HOME/config.json:13:39: warning: plugins.mine.branch is not known; it has no effect`,
 		`ROOT/.eca/config.json:3:3: error: invalid literal: oops`,
-		`ECA_CONFIG:1:13: error: remote.port must be between 0 and 65535, not 70000`,
+		`ECA_CONFIG:1:13: error: remote.port must be between 0 and 65535, not 70000; it is ignored`,
 		`ECA_CONFIG:1:45: error: hooks.h.type must be one of sessionStart, sessionEnd, chatStart, chatEnd, chatStatusChanged, subagentStart, preRequest, postRequest, subagentPostRequest, preToolCall, postToolCall, preCompact, postCompact, prePrompt, postPrompt, not "preToolcall"; did you mean "preToolCall"?`,
 		`ECA_CONFIG:1:81: error: hooks.h.actions.0.timeout must be a whole number, not a string; it is ignored`,
 	}
@@ -66,8 +62,8 @@ func TestCheck(t *testing.T) {
 	if l.Completion.Model != "my-co/m" {
 		t.Errorf("the model's provider is called %s", l.Completion.Model)
 	}
-	if clean, err := Check(Load(Inputs{Getenv: env(nil), ConfigHome: t.TempDir()})); err != nil || len(clean) > 0 {
-		t.Errorf("nothing is configured: %v %v", clean, err)
+	if clean := Load(Inputs{Getenv: env(nil), ConfigHome: t.TempDir()}).Findings(); len(clean) > 0 {
+		t.Errorf("nothing is configured: %v", clean)
 	}
 }
 
@@ -90,18 +86,14 @@ func TestKeyPath(t *testing.T) {
 	}
 }
 
-// Whatever a file says, checking it ends, and shows no secret of the environment.
+// Checking any file ends, and shows no secret from the environment.
 func FuzzCheck(f *testing.F) {
 	f.Add(`{"providers": {"a": {"key": "${env:SECRET}", "api": "${env:SECRET}"}}, "toolCal": 1}`)
 	f.Add(`{"chat": [], "agent": {"code": 7}, "agent": {"code": {"mode": [1]}}}`)
 	f.Add("{\"hooks\": {\"\": {\"actions\": [{}, null]}},\n// x\n\"providers\": {\"A\": {}, \"a\": null}}")
-	s, err := newSchema()
-	if err != nil {
-		f.Fatal(err)
-	}
 	f.Fuzz(func(t *testing.T, text string) {
 		l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": text, "SECRET": "hidden-value"})})
-		for _, x := range check(l, s) {
+		for _, x := range l.Findings() {
 			if strings.Contains(x.String(), "hidden-value") && !strings.Contains(text, "hidden-value") {
 				t.Errorf("a finding shows a secret: %s", x)
 			}

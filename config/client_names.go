@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// CamelCase returns a name that a client sent in its initializationOptions as clients of the
-// reference server know it: deny-tool is denyTool.
+// CamelCase converts a name from a client's initializationOptions to the form that clients of the
+// reference server use: deny-tool becomes denyTool.
 func CamelCase(s string) string {
 	var b strings.Builder
 	up := false
@@ -29,8 +29,8 @@ func CamelCase(s string) string {
 	return b.String()
 }
 
-// camelServers renames the MCP servers of a client's options, and what else in the options
-// names their tools: a rule must not lose the tool that it is about.
+// camelServers renames the MCP servers in a client's options. It also renames all references to
+// their tools, so that a rule keeps the tool that it applies to.
 func (l *layer) camelServers() {
 	servers, _ := l.content["mcpServers"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -47,7 +47,7 @@ func (l *layer) camelServers() {
 	}
 }
 
-// renameServer changes the server's name in the tools' names below a path.
+// renameServer replaces the server's name in tool names below a path.
 func (l *layer) renameServer(path []string, v any, name, camel string) {
 	renamed := func(s string) (string, bool) {
 		rest, ok := strings.CutPrefix(s, name)

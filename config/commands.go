@@ -11,13 +11,13 @@ import (
 // CommandTime is how long a ${cmd:...} may run (eca-features 3.2).
 const CommandTime = 30 * time.Second
 
-// Commands runs the ${cmd:...} of configurations, each once until the text it stands in
-// changes, whatever else is loaded again meanwhile. One that failed runs again with the
-// next load: whoever unlocks a password store should not have to edit a file.
+// Commands runs the ${cmd:...} of configurations. Each command runs once until the text that
+// contains it changes, even if other files are loaded again in the meantime. A failed command runs
+// again with the next load, so that a user who unlocks a password store does not have to edit a
+// file.
 //
-// Loading waits for commands only for a moment. What takes longer goes on, for at most
-// CommandTime, and Finished tells when to load again; until then its value is the one from
-// before, or empty.
+// Loading waits only briefly for commands. A slower command keeps running for at most CommandTime,
+// and Finished signals when to load again. Until then its value is the previous one, or empty.
 type Commands struct {
 	run      func(ctx context.Context, command string) (string, error)
 	ctx      context.Context
@@ -25,42 +25,42 @@ type Commands struct {
 	finished chan struct{}
 	running  sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	sources map[string]*commandSource
 }
 
-// commandSource is a text with commands.
+// commandSource is a text that contains commands.
 type commandSource struct {
 	text     string
 	commands map[string]*commandRun
-	before   map[string]string // what commands of the text before this one printed
+	before   map[string]string // the output of commands of the previous text
 }
 
-// commandRun is a command that runs or ran.
+// commandRun is a command that is running or has run.
 type commandRun struct {
 	done  chan struct{}
 	value string // valid when done is closed, as err is
 	err   error
-	late  bool // a load did not wait for it; guarded by Commands.mu
+	late  bool // a load did not wait for its end; guarded by Commands.mu
 }
 
-// NewCommands returns a memory of commands that has them run by a function, which must end
-// when its context does. Close must be called.
+// NewCommands returns a Commands that runs commands with the given function, which must end when
+// its context does. Close must be called.
 func NewCommands(run func(ctx context.Context, command string) (string, error)) *Commands {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Commands{run: run, ctx: ctx, cancel: cancel, finished: make(chan struct{}, 1), sources: map[string]*commandSource{}}
 }
 
-// Close stops what runs and waits for its end.
+// Close stops the running commands and waits for their end.
 func (c *Commands) Close() {
 	c.cancel()
 	c.running.Wait()
 }
 
-// Finished delivers a value when a command ended that a load did not wait for.
+// Finished delivers a value when a command has ended that no load waited for.
 func (c *Commands) Finished() <-chan struct{} { return c.finished }
 
-// Wait waits until nothing runs, or ctx ends.
+// Wait waits until no command is running, or ctx ends.
 func (c *Commands) Wait(ctx context.Context) {
 	for _, r := range c.unfinished() {
 		select {
@@ -71,7 +71,7 @@ func (c *Commands) Wait(ctx context.Context) {
 	}
 }
 
-// settle waits for what runs, but for at most the given time.
+// settle waits for running commands, but at most for the given time.
 func (c *Commands) settle(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
@@ -92,7 +92,7 @@ func (c *Commands) unfinished() []*commandRun {
 	return out
 }
 
-// begin tells that a text is being loaded: what failed in it may run again.
+// begin announces that a text is being loaded: commands that failed in it may run again.
 func (c *Commands) begin(source, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *Commands) begin(source, text string) {
 	}
 }
 
-// values returns what is known of commands, by command.
+// values returns the known outputs, by command.
 func (s *commandSource) values() map[string]string {
 	out := map[string]string{}
 	for command, r := range s.commands {
@@ -132,9 +132,9 @@ func (r *commandRun) ended() bool {
 	}
 }
 
-// get returns what a command in a text printed; it is started if it has not run for that
-// text. While it runs, the value is that of before, and if the caller will not ask again,
-// Finished tells of its end.
+// get returns the output of a command in a text, and starts the command if it has not run for that
+// text. While it runs, the value is the previous one. If the caller will not ask again, Finished
+// signals the end of the command.
 func (c *Commands) get(source, command string, last bool) (value string, runs bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +174,7 @@ func (c *Commands) do(r *commandRun, command string) {
 	}
 }
 
-// secrets lists what commands printed.
+// secrets lists the outputs of commands.
 func (c *Commands) secrets() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

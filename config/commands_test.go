@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What a command printed counts until the text it stands in changes; while it runs again,
-// what it printed before does.
+// The output of a command is valid until the text that contains it changes; while it runs again,
+// the previous output is used.
 func TestCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
@@ -68,13 +68,13 @@ func TestCommands(t *testing.T) {
 		fails = false
 		is("unlocked", load(one), "a!!!!!!!", 7, false)
 		is("gone", load(`{"welcomeMessage": "x"}`), "x", 7, false)
-		// What is not in effect is not run.
+		// Commands in values that are not in effect do not run.
 		l = Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": `{"welcomeMessage": "${cmd:never}"}`}), ConfigHome: home, Commands: c})
 		is("replaced", l.WelcomeMessage, "x", 7, false)
 	})
 }
 
-// Texts of other files have their commands run once, too.
+// Commands in texts of other files also run once.
 func TestExpandText(t *testing.T) {
 	runs := 0
 	c := NewCommands(func(_ context.Context, command string) (string, error) { runs++; return "secret-" + command, nil })

@@ -23,7 +23,7 @@ func env(kv map[string]string) func(string) string {
 	return func(k string) string { return kv[k] }
 }
 
-// Higher layers win value by value, and every value knows where it came from.
+// Higher layers win value by value, and every value has its origin.
 func TestLayers(t *testing.T) {
 	home, a, b := t.TempDir(), t.TempDir(), t.TempDir()
 	write(t, filepath.Join(home, "config.json"), "// mine\n{\n  \"welcomeMessage\": \"global\",\n  \"chat\": {\"defaultTrust\": true},\n  \"defaultModel\": \"global/m\"\n}")
@@ -60,7 +60,7 @@ func TestLayers(t *testing.T) {
 		}
 	}
 
-	// --config-file replaces the files, pureConfig everything but defaults and options.
+	// --config-file replaces the files; pureConfig replaces everything except defaults and options.
 	other := filepath.Join(t.TempDir(), "other.json")
 	write(t, other, `{"defaultModel": "other/m"}`)
 	in.ConfigFile = other
@@ -71,7 +71,7 @@ func TestLayers(t *testing.T) {
 	if l := Load(in); l.DefaultModel != "" || l.WelcomeMessage != "pure" {
 		t.Errorf("pureConfig: %q %q", l.DefaultModel, l.WelcomeMessage)
 	}
-	// The seam for workspace trust sees workspace files only.
+	// Only workspace files are checked for trust.
 	in.InitOptions, in.ConfigFile = nil, ""
 	in.Trusts = func(u Unit) bool {
 		t.Errorf("asked about %+v", u)
@@ -82,7 +82,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// What is broken is named with file, line and cause; the rest works.
+// Broken parts are reported with file, line and cause; the rest works.
 func TestProblems(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	global, local := filepath.Join(home, "config.json"), filepath.Join(root, ".eca/config.json")
@@ -96,7 +96,7 @@ func TestProblems(t *testing.T) {
 	for _, want := range []string{
 		"ECA_CONFIG:1: the configuration must be a JSON object",
 		local + ":3: column 3: ",
-		global + ":3: chat must be an object, not a number",
+		global + ":3: chat must be an object, not the number 5",
 		global + ":4: toolCall.readFile.maxLines must be a whole number, not a string",
 		global + `:5: providers.x.cacheRetention must be one of short, long, not "hour"; it is ignored`,
 		global + `:6: providers.x.models.m.1.reasoningHistory must be one of all, turn, off, not "none"; it is ignored`,
@@ -113,17 +113,18 @@ func TestProblems(t *testing.T) {
 		t.Errorf("missing --config-file: %v", l.Problems)
 	}
 	if runtime.GOOS != "windows" {
-		if l := Load(Inputs{Getenv: env(nil), ConfigFile: "/dev/zero"}); len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "no regular file") {
+		if l := Load(Inputs{Getenv: env(nil), ConfigFile: "/dev/zero"}); len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "not a regular file") {
 			t.Errorf("a file without end: %v", l.Problems)
 		}
 	}
 }
 
-// Whatever is in a file, loading gives a usable configuration.
+// Loading any file gives a usable configuration.
 func FuzzLoad(f *testing.F) {
 	f.Add(`{"providers": {"a": {"models": {"m": {"cost": {"input": 1}}}}}}`)
 	f.Add(`{"chat": [], "agent": {"code": 7}, "toolCall": {"approval": {"allow": []}}}`)
 	f.Add("{// x\n\"a\":${env:X}}")
+	f.Add(`{"agent": {"": {}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": text}), InitOptions: json.RawMessage(text)})
 		if l.Config == nil {

@@ -11,20 +11,19 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netrc"
 )
 
-// Beginnings of the sources of values that nobody wrote down for eca alone.
+// Prefixes of the sources of values that were not written for eca alone.
 const (
 	environmentSource = "environment variable "
 	netrcSource       = "netrc file "
 )
 
-// Variable returns the environment variable that provided the value, because nothing
-// else did.
+// Variable returns the environment variable that provided the value for lack of another source.
 func (o Origin) Variable() (name string, ok bool) {
 	return strings.CutPrefix(o.Source, environmentSource)
 }
 
-// Shared says that a value comes from where other programs look too: the environment or
-// a netrc file.
+// Shared reports whether a value comes from a source that other programs also read: the environment
+// or a netrc file.
 func (o Origin) Shared() bool {
 	_, variable := o.Variable()
 	return variable || strings.HasPrefix(o.Source, netrcSource)
@@ -66,7 +65,7 @@ func (b *builder) credentials() {
 	}
 }
 
-// variable looks environment variables up; the first that is set counts.
+// variable looks up environment variables; the first one that is set wins.
 func (b *builder) variable(names ...string) func() (value, source string) {
 	return func() (string, string) {
 		for _, name := range names {
@@ -78,8 +77,7 @@ func (b *builder) variable(names ...string) func() (value, source string) {
 	}
 }
 
-// password looks a netrc entry up. One that is not there is no problem: the provider is
-// then one without a key.
+// password looks up a netrc entry. A missing entry is not a problem: the provider has no key then.
 func (b *builder) password(provider, key string) (value, source string) {
 	if key == "" {
 		return "", ""
@@ -102,7 +100,7 @@ func (b *builder) password(provider, key string) (value, source string) {
 	return e.Password(), netrcSource + e.File
 }
 
-// netrcFiles lists the files to look in: netrcFile, else where they usually are.
+// netrcFiles lists the netrc files: netrcFile, otherwise the usual ones.
 func (b *builder) netrcFiles() []string {
 	home := b.in.Getenv("HOME")
 	if h, err := os.UserHomeDir(); home == "" && err == nil {
@@ -115,7 +113,7 @@ func (b *builder) netrcFiles() []string {
 	}
 	l := b.layerOf(at)
 	r := b.resolver(l, true)
-	r.netrc = func() []string { return nil } // it can not say itself where it is
+	r.netrc = func() []string { return nil } // its own path cannot depend on it
 	path := r.expand(name).text
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(home, rest)
@@ -126,8 +124,8 @@ func (b *builder) netrcFiles() []string {
 	return []string{path}
 }
 
-// googlePreset keeps configurations of the reference working, which knows only Google's
-// OpenAI-compatible API: somebody's own url without an api is such a one.
+// googlePreset keeps configurations for the reference server working, which supports only Google's
+// OpenAI-compatible API: a configured url without an api means that one.
 func (b *builder) googlePreset() {
 	url, api := []string{"providers", "google", "url"}, join([]string{"providers", "google", "api"})
 	own := !b.originOf(url).IsDefault() || b.in.Getenv("GOOGLE_API_URL") != ""

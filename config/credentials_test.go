@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Where a provider's key comes from, in the order in which the places are asked.
+// The sources of a provider's key, in the order in which they are tried.
 func TestKeySources(t *testing.T) {
 	home := t.TempDir()
 	rc := filepath.Join(home, ".netrc")

@@ -2,30 +2,30 @@ package config
 
 import (
 	"encoding/json"
-	"maps"
-	"math"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/bug"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // decode turns the merged map into a Config, dropping values of a wrong type.
 func (b *builder) decode() *Config {
-	b.prune(b.merged, reflect.TypeFor[Config](), nil)
+	pruner{b.spellings, true, b.problemAt}.prune(b.merged, b.keys, nil)
 	cfg := &Config{}
-	if err := b.fill(reflect.ValueOf(cfg).Elem(), b.merged); err != nil {
+	if err := fill(reflect.ValueOf(cfg).Elem(), b.merged, b.keys); err != nil {
 		bug.Reportf("configuration does not decode after pruning: %v", err)
 	}
 	return cfg
 }
 
-// fill sets what encoding/json would set if it decoded the value. To have it do that, the
-// whole configuration would be written as JSON first, and encoding/json would make encoders
-// for all its types: a third of the time it takes to read a configuration.
-func (b *builder) fill(to reflect.Value, v any) error {
+// fill sets the same fields as encoding/json. encoding/json would need the whole configuration as
+// JSON first and would build encoders for all its types, which takes a third of the time to read a
+// configuration.
+func fill(to reflect.Value, v any, k *key) error {
 	if v == nil {
 		return nil
 	}
@@ -43,9 +43,9 @@ func (b *builder) fill(to reflect.Value, v any) error {
 	switch to.Kind() {
 	case reflect.Pointer:
 		to.Set(reflect.New(to.Type().Elem()))
-		return b.fill(to.Elem(), v)
+		return fill(to.Elem(), v, k)
 	case reflect.Interface:
-		to.Set(reflect.ValueOf(cloned(v)))
+		to.Set(reflect.ValueOf(clone(v)))
 	case reflect.Int, reflect.Int64:
 		f, _ := v.(float64)
 		to.SetInt(int64(f))
@@ -53,7 +53,7 @@ func (b *builder) fill(to reflect.Value, v any) error {
 		list, _ := v.([]any)
 		to.Set(reflect.MakeSlice(to.Type(), len(list), len(list)))
 		for i, e := range list {
-			if err := b.fill(to.Index(i), e); err != nil {
+			if err := fill(to.Index(i), e, k.elem()); err != nil {
 				return err
 			}
 		}
@@ -62,21 +62,18 @@ func (b *builder) fill(to reflect.Value, v any) error {
 		to.Set(reflect.MakeMapWithSize(to.Type(), len(m)))
 		for key, sub := range m {
 			elem := reflect.New(to.Type().Elem()).Elem()
-			if err := b.fill(elem, sub); err != nil {
+			if err := fill(elem, sub, k.elem()); err != nil {
 				return err
 			}
 			to.SetMapIndex(reflect.ValueOf(key).Convert(to.Type().Key()), elem)
 		}
 	case reflect.Struct:
 		m, _ := v.(map[string]any)
-		fields := b.fieldsOf(to.Type())
-		for _, key := range slices.Sorted(maps.Keys(m)) { // of two spellings the last counts
-			f, known := fields.named[strings.ToLower(key)]
-			if !known {
-				continue
-			}
-			if err := b.fill(to.FieldByIndex(f.Index), m[key]); err != nil {
-				return err
+		for _, name := range sortedKeys(m) { // of two spellings the last one wins
+			if field := k.named(name); field != nil {
+				if err := fill(to.FieldByIndex(field.index), m[name], field); err != nil {
+					return err
+				}
 			}
 		}
 	default:
@@ -85,172 +82,82 @@ func (b *builder) fill(to reflect.Value, v any) error {
 	return nil
 }
 
-// cloned copies a JSON value.
-func cloned(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, sub := range v {
-			out[key] = cloned(sub)
+// pruneLayer drops values that keys do not accept from a layer, so that the values of other layers
+// and the defaults apply.
+func (b *builder) pruneLayer(l *layer) {
+	pruner{b.spellings, false, func(path []string, format string, args ...any) {
+		at := path
+		for len(at) > 1 && l.at[join(at)].line == 0 { // an element of a list
+			at = at[:len(at)-1]
 		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = cloned(e)
-		}
-		return out
-	}
-	return v
+		b.Problems = append(b.Problems, Problem{Origin: l.origin(at), Cause: fmt.Sprintf(format, args...), key: join(path)})
+	}}.prune(l.content, b.keys, nil)
 }
 
-// prune removes from a value what does not fit a type, keys of objects and elements of
-// lists. It returns what is left, and whether the value itself fits.
-func (b *builder) prune(v any, typ reflect.Type, path []string) (any, bool) {
-	for typ.Kind() == reflect.Pointer {
-		typ = typ.Elem()
-	}
-	if v == nil {
+// pruner removes values that their keys do not accept, and reports them.
+type pruner struct {
+	spellings map[string]string
+	expanded  bool // texts contain no more ${...}
+	report    func(path []string, format string, args ...any)
+}
+
+// prune removes keys of objects and elements of lists. It returns the rest, and reports whether the
+// value itself is valid.
+func (p pruner) prune(v any, k *key, path []string) (any, bool) {
+	if v == nil || k.typ.Kind() == reflect.Interface {
 		return v, true
 	}
-	if _, isString := v.(string); isString && typ == reflect.TypeFor[Strings]() {
-		return v, true
+	name := func() string { return strings.Join(spelledPath(p.spellings, path), ".") }
+	if !k.takes(v) {
+		p.report(path, "%s must be %s, not %s; %s", name(), typeNames(k.types), kindName(v), k.instead())
+		return k.insteadOf()
 	}
-	if _, isBool := v.(bool); isBool && typ == reflect.TypeFor[SandboxNetwork]() {
-		return v, true
-	}
-	switch typ.Kind() {
-	case reflect.Interface:
-		return v, true
-	case reflect.String:
-		_, ok := v.(string)
-		return v, ok
-	case reflect.Bool:
-		_, ok := v.(bool)
-		return v, ok
-	case reflect.Int, reflect.Int64:
-		f, ok := v.(float64)
-		return v, ok && f == math.Trunc(f) && math.Abs(f) < 1<<53
-	case reflect.Float64:
-		_, ok := v.(float64)
-		return v, ok
-	case reflect.Slice:
-		list, ok := v.([]any)
-		left := make([]any, 0, len(list))
-		for i, e := range list {
-			if e, fits := b.pruned(e, typ.Elem(), append(slices.Clone(path), strconv.Itoa(i))); fits {
+	switch v := v.(type) {
+	case string:
+		open := !p.expanded && strings.Contains(v, "${")
+		if k.tag.Get("strict") != "" && v != "" && !open && !slices.Contains(k.enum(), v) {
+			hint := ""
+			if meant := suggest.Nearest(v, k.enum()); meant != "" {
+				hint = fmt.Sprintf("; did you mean %q?", meant)
+			}
+			p.report(path, "%s must be one of %s, not %.40q; %s%s", name(), strings.Join(k.enum(), ", "), v, k.instead(), hint)
+			return k.insteadOf()
+		}
+	case float64:
+		if why := k.outside(v); why != "" {
+			p.report(path, "%s must be %s, not %v; it is ignored", name(), why, v)
+			return v, false
+		}
+	case []any:
+		left := make([]any, 0, len(v))
+		for i, e := range v {
+			if e, fits := p.prune(e, k.elem(), append(slices.Clone(path), strconv.Itoa(i))); fits {
 				left = append(left, e)
 			}
 		}
-		return left, ok
-	case reflect.Map, reflect.Struct:
-		m, ok := v.(map[string]any)
-		fields := b.fieldsOf(typ)
-		for key, sub := range m {
-			elem := fields.rest
-			if f, known := fields.named[strings.ToLower(key)]; known {
-				elem = f.Type
-			}
-			if elem == nil {
+		return left, true
+	case map[string]any:
+		for name, sub := range v {
+			field := k.named(name)
+			if field == nil {
 				continue
 			}
-			if sub, fits := b.pruned(sub, elem, append(slices.Clone(path), key)); fits {
-				m[key] = sub
+			if sub, fits := p.prune(sub, field, append(slices.Clone(path), name)); fits {
+				v[name] = sub
 			} else {
-				delete(m, key)
+				delete(v, name)
 			}
 		}
-		return m, ok
 	}
-	bug.Reportf("configuration has a field of kind %s", typ.Kind())
-	return v, false
+	return v, true
 }
 
-// pruned is prune that reports a value that does not fit.
-func (b *builder) pruned(v any, typ reflect.Type, path []string) (any, bool) {
-	left, fits := b.prune(v, typ, path)
-	if !fits {
-		b.problemAt(path, "%s must be %s, not %s; it is ignored", strings.Join(spelledPath(b.spellings, path), "."), typeName(typ), valueName(v))
-	}
-	return left, fits
-}
-
-// originOf returns the origin of a value, or of the object it is in.
-func (b *builder) originOf(path []string) Origin {
+// originOf returns the origin of a value, or of the object that contains it.
+func (l *Loaded) originOf(path []string) Origin {
 	for ; len(path) > 0; path = path[:len(path)-1] {
-		if o, ok := b.origins[join(path)]; ok {
+		if o, ok := l.origins[join(path)]; ok {
 			return o
 		}
 	}
 	return Origin{Source: "configuration"}
-}
-
-// jsonFields are the fields of a struct by their lower-cased JSON names.
-type jsonFields struct {
-	named map[string]reflect.StructField
-	rest  reflect.Type // of the values whose keys users choose; nil if there are none
-}
-
-// fieldsOf looks at each type once.
-func (b *builder) fieldsOf(typ reflect.Type) jsonFields {
-	if f, ok := b.fields[typ]; ok {
-		return f
-	}
-	f := fieldsOf(typ)
-	b.fields[typ] = f
-	return f
-}
-
-func fieldsOf(typ reflect.Type) jsonFields {
-	if typ.Kind() == reflect.Map {
-		return jsonFields{rest: typ.Elem()}
-	}
-	out := jsonFields{named: map[string]reflect.StructField{}}
-	for _, f := range reflect.VisibleFields(typ) {
-		if f.Tag.Get("rest") != "" {
-			out.rest = f.Type.Elem()
-		} else if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			out.named[strings.ToLower(name)] = f
-		}
-	}
-	return out
-}
-
-func typeName(typ reflect.Type) string {
-	for typ.Kind() == reflect.Pointer {
-		typ = typ.Elem()
-	}
-	if typ == reflect.TypeFor[Strings]() {
-		return "a string or a list of strings"
-	}
-	if typ == reflect.TypeFor[SandboxNetwork]() {
-		return "true, false or an object"
-	}
-	switch typ.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "a list of the right things"
-	case reflect.Map, reflect.Struct:
-		return "an object"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	}
-	return "a number"
-}
-
-func valueName(v any) string {
-	switch v.(type) {
-	case string:
-		return "a string"
-	case bool:
-		return "true or false"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "an object"
-	}
-	return "a number"
 }

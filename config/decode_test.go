@@ -2,16 +2,15 @@ package config
 
 import (
 	"encoding/json"
-	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// What fits is decoded as encoding/json decodes it.
+// Valid values are decoded as encoding/json decodes them.
 func TestDecode(t *testing.T) {
 	for _, text := range []string{
-		string(builtinDefaults()),
+		string(builtin("defaults.jsonc")),
 		`{}`,
 		`{"defaultModel": null, "chat": null, "plugins": {"install": ["a"], "mine": {"source": "x", "commit": "c"}}, "toolcall": {"Shellcommand": {"path": "p"}}}`,
 		`{"DefaultModel": "upper", "defaultModel": "exact", "mcpServers": {"s": {"command": "c", "args": ["a", null], "env": {"A": "1"}, "disabled": true}, "t": null}}`,
@@ -23,7 +22,7 @@ func TestDecode(t *testing.T) {
 		if problem != nil {
 			t.Fatal(problem)
 		}
-		b := &builder{merged: l.content, origins: map[string]Origin{}, fields: map[reflect.Type]jsonFields{}}
+		b := &builder{merged: l.content, keys: newKeys(), Loaded: &Loaded{}}
 		got, want := b.decode(), &Config{}
 		raw, err := json.Marshal(b.merged)
 		if err == nil {
@@ -32,18 +31,19 @@ func TestDecode(t *testing.T) {
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v %.80s\n%s", err, text, diff)
 		}
-		if len(b.problems) > 0 {
-			t.Errorf("%.80s: %v", text, b.problems)
+		if len(b.Problems) > 0 {
+			t.Errorf("%.80s: %v", text, b.Problems)
 		}
 	}
 }
 
-// A configuration is a copy: who changes it changes no layer.
+// A configuration is a copy: changing it changes no layer.
 func TestDecodeCopies(t *testing.T) {
 	payload := map[string]any{"a": map[string]any{"b": []any{"c"}}}
 	b := &builder{
 		merged: map[string]any{"providers": map[string]any{"p": map[string]any{"models": map[string]any{"m": map[string]any{"extraPayload": payload}}}}},
-		fields: map[reflect.Type]jsonFields{},
+		keys:   newKeys(),
+		Loaded: &Loaded{},
 	}
 	extra := b.decode().Providers["p"].Models["m"].ExtraPayload
 	extra["a"].(map[string]any)["b"].([]any)[0] = "changed"

@@ -10,22 +10,22 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/netrc"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// node is a piece of a text with dynamic strings (eca-features 3.2): text, or ${kind:...}
-// with what stands in the braces.
+// node is a part of a text with dynamic strings (eca-features 3.2): text, or ${kind:...} with the
+// content of its braces.
 type node struct {
 	text  string // of an expression: its kind
 	parts []node
 	expr  bool
 }
 
-// maxNesting is how deep expressions are looked for in expressions.
+// maxNesting is how deeply expressions may be nested.
 const maxNesting = 8
 
-// parseDynamic takes a text apart. In a command, braces that belong together are the
-// command's. What is not closed is text; open names the first such kind.
+// parseDynamic splits a text into nodes. Within a command, balanced braces belong to the command.
+// Unclosed expressions are text; open is the kind of the first one.
 func parseDynamic(s string) (parts []node, open string) {
 	type frame struct {
 		kind   string
@@ -33,7 +33,7 @@ func parseDynamic(s string) (parts []node, open string) {
 		braces int
 	}
 	stack := []frame{{}}
-	from := 0 // of the text that was not taken yet
+	from := 0 // start of the remaining text
 	take := func(end int) {
 		if end > from {
 			top := &stack[len(stack)-1]
@@ -73,10 +73,10 @@ func parseDynamic(s string) (parts []node, open string) {
 	return stack[0].parts, open
 }
 
-// kinds are the kinds of expressions.
+// kinds lists the kinds of expressions.
 func kinds() []string { return []string{"env", "file", "netrc", "cmd", "classpath", "plugin"} }
 
-// opening returns the kind of the expression that a text begins with.
+// opening returns the kind of the expression at the beginning of a text.
 func opening(s string) string {
 	if !strings.HasPrefix(s, "${") {
 		return ""
@@ -89,39 +89,41 @@ func opening(s string) string {
 	return ""
 }
 
-// resolver evaluates dynamic strings of one file. What it has no function for is an error
-// of the expression.
+// resolver evaluates the dynamic strings of one file. Expressions without a function here are
+// errors.
 type resolver struct {
 	getenv   func(string) string
 	dir      string // for relative files
-	within   string // the folder that files are read of, and nothing else resolved; empty: no bounds
-	plugin   string // the plugin's folder; empty: the text is no plugin's
+	within   string // if set, only files in this folder are read, and nothing else is resolved
+	plugin   string // the plugin's folder; empty if the text is not from a plugin
 	looked   func(path string)
-	recall   func(path string) (string, bool)           // what a file that is missing for a moment said; nil: unknown
-	read     func(path, text string)                    // notes what a file says; may be nil
-	netrc    func() []string                            // the files to look in
+	recall   func(path string) (string, bool)           // the last content of a file that is missing temporarily; nil means unknown
+	read     func(path, text string)                    // records the content of a file; may be nil
+	netrc    func() []string                            // the netrc files
 	resource func(name string) (string, error)          // built-in texts
-	command  func(command string) (string, bool, error) // the second: it still runs
+	command  func(command string) (string, bool, error) // the bool reports that it is still running
 }
 
-// expansion is what came of a text.
+// expansion is the result of resolving a text.
 type expansion struct {
 	text    string
-	pieces  []piece // what was not written there
-	pending bool    // a command still runs
+	pieces  []piece // parts that do not come from the text itself
+	pending bool    // a command is still running
 	errs    []error
-	unset   []string // environment variables without a value, and without a default
+	unset   []string // environment variables without a value and without a default
+
+	variable string // an environment variable whose value the text contains
 }
 
-// piece is a part of a value that came from elsewhere.
+// piece is a part of a value that may come from elsewhere.
 type piece struct {
 	text   string
-	secret bool // for certain: from a netrc file or a command
-	outer  bool // from elsewhere at all
+	secret bool // certainly secret: from a netrc file or a command
+	outer  bool // comes from elsewhere
 }
 
-// expand resolves a text. What can not be resolved becomes empty and is an error, but for
-// missing variables, which are empty without one.
+// expand resolves a text. Expressions that cannot be resolved become empty and cause an error.
+// Missing variables become empty without an error.
 func (r *resolver) expand(s string) expansion {
 	if !strings.Contains(s, "${") {
 		return expansion{text: s}
@@ -129,15 +131,15 @@ func (r *resolver) expand(s string) expansion {
 	var x expansion
 	parts, open := parseDynamic(s)
 	if open != "" {
-		x.errs = append(x.errs, fmt.Errorf("${%s: has no closing brace; it is taken as text", open))
+		x.errs = append(x.errs, openError(open))
 	}
 	x.text = r.eval(parts, &x, 0)
 	x.pieces = outer(x.pieces, s)
 	return x
 }
 
-// eval returns the text of nodes. Pieces are noted at the top only: what an expression is
-// made of is not part of the value.
+// eval returns the text of nodes. It records pieces only at the top level: the parts of an
+// expression are not part of the value.
 func (r *resolver) eval(parts []node, x *expansion, depth int) string {
 	var out strings.Builder
 	for _, n := range parts {
@@ -153,7 +155,7 @@ func (r *resolver) eval(parts []node, x *expansion, depth int) string {
 	return out.String()
 }
 
-// one evaluates an expression.
+// one evaluates one expression.
 func (r *resolver) one(n node, x *expansion, depth int) piece {
 	if r.within != "" && slices.Contains([]string{"env", "netrc", "cmd"}, n.text) {
 		x.errs = append(x.errs, fmt.Errorf("${%s:...} does nothing until the workspace folder is trusted", n.text))
@@ -202,8 +204,8 @@ func (r *resolver) one(n node, x *expansion, depth int) piece {
 	return piece{text: text, outer: !ours, secret: n.text == "netrc" || n.text == "cmd"}
 }
 
-// variable evaluates ${env:NAME} and ${env:NAME:default}. The default is looked at only if
-// it is needed: it may be a command.
+// variable evaluates ${env:NAME} and ${env:NAME:default}. The default is evaluated only if it is
+// needed, because it may be a command.
 func (r *resolver) variable(n node, x *expansion, depth int) piece {
 	name, fallback := n.parts, []node(nil)
 	for i, p := range n.parts {
@@ -215,12 +217,13 @@ func (r *resolver) variable(n node, x *expansion, depth int) piece {
 	}
 	called := r.eval(name, x, depth+1)
 	if value := r.getenv(called); value != "" {
+		x.variable = called
 		return piece{text: value, outer: true}
 	}
 	if fallback == nil {
 		x.unset = append(x.unset, called)
 	}
-	// A default that is plain text is written here; one that is not comes from elsewhere.
+	// A default in plain text is written here; an expression in it comes from elsewhere.
 	p := piece{text: r.eval(fallback, x, depth+1)}
 	for _, f := range fallback {
 		p.outer = p.outer || f.expr
@@ -229,7 +232,7 @@ func (r *resolver) variable(n node, x *expansion, depth int) piece {
 	return p
 }
 
-// password looks a netrc entry up. A file that others can read is used and named.
+// password looks up a netrc entry. A file that other users can read is used, but reported.
 func (r *resolver) password(key string) (string, error) {
 	files := r.netrc()
 	for _, f := range files {
@@ -247,8 +250,8 @@ func (r *resolver) password(key string) (string, error) {
 	return e.Password(), err
 }
 
-// outer keeps the pieces that came from elsewhere, side by side as one, but for what is
-// also written in the text.
+// outer returns the pieces that came from elsewhere and joins adjacent ones. It leaves out pieces
+// that the text itself also contains.
 func outer(pieces []piece, written string) []piece {
 	var out []piece
 	for i, p := range pieces {
@@ -265,7 +268,7 @@ func outer(pieces []piece, written string) []piece {
 	return slices.DeleteFunc(out, func(p piece) bool { return p.text == "" || strings.Contains(written, p.text) })
 }
 
-// maxIncluded bounds a ${file:...}.
+// maxIncluded limits the size of a ${file:...}.
 const maxIncluded = 1 << 20
 
 // file evaluates ${file:PATH}.
@@ -287,38 +290,13 @@ func (r *resolver) file(path string) (string, error) {
 	return text, err
 }
 
+// includeFile reads a file. If within is set, links must not lead out of that folder.
 func includeFile(path, within string) (string, error) {
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxIncluded) {
-		return "", fmt.Errorf("${file:%s} is not a regular file of at most %d bytes", path, maxIncluded)
-	}
-	data, err := readWithin(path, within)
+	data, err := safeio.ReadWithin(within, path, maxIncluded)
 	if err != nil {
-		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, regular.WithoutPath(err))
+		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, safeio.Cause(err))
 	}
 	return strings.TrimSpace(string(data)), nil
-}
-
-// readWithin reads the beginning of a file; within, if set, is the folder that links must
-// not lead out of.
-func readWithin(path, within string) ([]byte, error) {
-	f, err := openWithin(path, within)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return regular.ReadOpen(f, maxIncluded)
-}
-
-func openWithin(path, within string) (*os.File, error) {
-	if within == "" {
-		return regular.Open(path)
-	}
-	rel, err := filepath.Rel(within, path)
-	if err != nil {
-		return nil, err
-	}
-	return regular.OpenIn(within, rel)
 }
 
 // atHome resolves a leading ~.
@@ -331,4 +309,11 @@ func atHome(path string) string {
 		return path
 	}
 	return filepath.Join(home, path[1:])
+}
+
+// openError is the error for an expression without an end.
+type openError string
+
+func (e openError) Error() string {
+	return "${" + string(e) + ": has no closing brace"
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// testResolver knows a few variables, files of a folder, and commands that repeat
-// themselves.
+// testResolver knows a few variables, files of a folder, and commands that echo themselves.
 func testResolver(dir string) *resolver {
 	return &resolver{
 		getenv: env(map[string]string{"A": "x", "NAME": "key", "COMMAND": "${cmd:bad}"}), dir: dir, plugin: "/plug",
@@ -37,7 +36,7 @@ func TestExpand(t *testing.T) {
 		"${cmd:show ${env:A} ${env:NONE:y}}!": "<show x y>!",
 		"${file:${env:NAME}.txt}":             "secret",
 		"${env:NONE:${file:key.txt}}":         "secret",
-		"${env:A:${cmd:bad}}":                 "x", // a default that is not needed is not run
+		"${env:A:${cmd:bad}}":                 "x", // an unneeded default does not run
 		"${env:COMMAND}":                      "${cmd:bad}",
 		"${netrc:m}":                          "p2",
 		"${netrc:l@m:8080}":                   "p1",
@@ -73,7 +72,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// What our prompts were called elsewhere leads to them.
+// The names that other programs use for the built-in prompts lead to them.
 func TestClasspath(t *testing.T) {
 	r := testResolver("")
 	for name, file := range map[string]string{
@@ -93,7 +92,7 @@ func TestClasspath(t *testing.T) {
 	}
 }
 
-// Whatever stands in a text, resolving it ends, and what has no expression stays as it is.
+// Resolving any text ends, and a text without expressions stays unchanged.
 func FuzzExpand(f *testing.F) {
 	for _, seed := range []string{"${env:A}", "${env:A:${env:B:${file:x}}}", "${cmd:a {b} ${env:A}}", "${${env:}}", "${plugin:root", strings.Repeat("${env:", 20)} {
 		f.Add(seed)
@@ -105,12 +104,12 @@ func FuzzExpand(f *testing.F) {
 		if !strings.Contains(text, "${") && got.text != text {
 			t.Errorf("%q became %q", text, got.text)
 		}
-		// A variable that is empty leaves nothing behind; what is around it stays.
+		// An empty variable leaves no text; the text around it stays.
 		plain := strings.NewReplacer("$", "", "{", "", "}", "").Replace(text)
 		if got := r.expand(plain + "${env:NONE}" + plain); got.text != plain+plain || len(got.errs) > 0 {
 			t.Errorf("around an expression: %q, %v", got.text, got.errs)
 		}
-		// The pieces and the rest are the text.
+		// The nodes together are the text.
 		parts, _ := parseDynamic(text)
 		if written(parts) != text {
 			t.Errorf("%q was taken apart as %q", text, written(parts))

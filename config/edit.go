@@ -21,21 +21,20 @@ type Change struct {
 	remove bool
 }
 
-// Set is the change that puts a value, which becomes JSON, at a path of keys. Objects on
-// the way that are missing are made. Where an object replaces an object, only what
-// differs is touched.
+// Set is the change that puts a value, encoded as JSON, at a path of keys. It creates missing
+// objects on the way. When an object replaces an object, only the differences are edited.
 func Set(value any, path ...string) Change { return Change{path: path, value: value} }
 
-// Delete is the change that removes what is at a path of keys, if there is something.
+// Delete is the change that removes the value at a path of keys, if it exists.
 func Delete(path ...string) Change { return Change{path: path, remove: true} }
 
-// edit makes changes, in order, in the text of a configuration file; source names it in
-// errors. All but the changed values stays as it is: order, format and comments, except
-// those within a value that is replaced or removed. A text without content counts as an
-// empty object. The names of providers match in any spelling.
+// edit applies changes in order to the text of a configuration file; source names it in errors.
+// Everything except the changed values stays the same: order, format and comments, except comments
+// within a value that is replaced or removed. An empty text counts as an empty object. The names of
+// providers match in any spelling.
 //
-// It is an error if the text does not parse, or if a path leads through something that
-// is no object.
+// It is an error if the text does not parse, or if a path leads through a value that is not an
+// object.
 func edit(source string, src []byte, changes []Change) ([]byte, error) {
 	text, bom := bytes.CutPrefix(src, utf8BOM())
 	if _, broken := parse(source, text); broken != nil {
@@ -64,7 +63,7 @@ func edit(source string, src []byte, changes []Change) ([]byte, error) {
 	return text, nil
 }
 
-// withObject returns a text that parses with an object in it, where it has none yet.
+// withObject returns a text that contains an object when parsed, and adds one if necessary.
 func withObject(text []byte) []byte {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return []byte("{}\n")
@@ -89,17 +88,17 @@ func (c Change) apply(text []byte) ([]byte, error) {
 	return set(text, c.path, raw)
 }
 
-// place is where a path leads in a text.
+// place is the place in a text that a path leads to.
 type place struct {
 	text   []byte
 	root   *hujson.Value
 	object *hujson.Value // the last object on the way
-	index  int           // of the member in it, -1 if there is none
-	rest   []string      // the keys from that object on
+	index  int           // of the member in it, or -1
+	rest   []string      // the remaining keys from that object on
 }
 
-// find follows a path. It is an error if something on the way is no object; null counts
-// as missing, as it does when layers are merged.
+// find follows a path. It is an error if a value on the way is not an object; null counts as
+// missing, as it does when layers are merged.
 func find(text []byte, path []string) (place, error) {
 	root, err := hujson.Parse(text)
 	if err != nil {
@@ -126,8 +125,8 @@ func find(text []byte, path []string) (place, error) {
 
 func isNull(v *hujson.Value) bool { return v.Value.Kind() == 'n' }
 
-// lastMember returns the index of a key, -1 if it is missing. Of equal keys the last
-// counts.
+// lastMember returns the index of a key, or -1 if it is missing. Of duplicate keys the last one
+// wins.
 func lastMember(object *hujson.Object, parent []string, key string) int {
 	provider := len(parent) == 1 && parent[0] == "providers"
 	for i, m := range slices.Backward(object.Members) {
@@ -164,7 +163,7 @@ func set(text []byte, path []string, raw []byte) ([]byte, error) {
 	return p.replace(old, raw), nil
 }
 
-// setMembers makes one object into another. It removes first: two spellings of a
+// setMembers turns one object into another. It removes members first, because two spellings of a
 // provider's name are the same key.
 func setMembers(text []byte, path []string, before, after map[string]any) ([]byte, error) {
 	var err error
@@ -188,7 +187,7 @@ func setMembers(text []byte, path []string, before, after map[string]any) ([]byt
 	return text, nil
 }
 
-// remove takes away what is at a path, all of it if a key is there twice.
+// remove removes the value at a path, including duplicates of its key.
 func remove(text []byte, path []string) ([]byte, error) {
 	for {
 		p, err := find(text, path)
@@ -207,16 +206,22 @@ func nest(keys []string, raw []byte) []byte {
 	return raw
 }
 
-// encode returns compact JSON, without the escapes that are for HTML.
-func encode(v any) ([]byte, error) {
+// encode returns compact JSON without the escapes for HTML.
+func encode(v any) ([]byte, error) { return encodeWith(v, "") }
+
+// encodeIndented returns JSON for people to read.
+func encodeIndented(v any) ([]byte, error) { return encodeWith(v, "  ") }
+
+func encodeWith(v any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
 	err := enc.Encode(v)
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// decode reads JSON that is known to be valid, numbers as they are written.
+// decode decodes valid JSON and keeps numbers as they are written.
 func decode(raw []byte) any {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -92,7 +92,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// comments returns all comments of a value but those in the members at a path.
+// comments returns all comments of a value except those in the members at a path.
 func comments(v *hujson.Value, path ...string) []string {
 	out := append(split(v.BeforeExtra), split(v.AfterExtra)...)
 	switch c := v.Value.(type) {
@@ -135,7 +135,7 @@ func split(extra hujson.Extra) (out []string) {
 	}
 }
 
-// changed makes a change in a decoded file; ok is false where edit must fail.
+// changed applies a change to a decoded file; ok is false where edit must fail.
 func changed(v map[string]any, path []string, value any, remove bool) (ok bool) {
 	for ; len(path) > 1; path = path[1:] {
 		sub, isMap := v[path[0]].(map[string]any)
@@ -158,8 +158,8 @@ func changed(v map[string]any, path []string, value any, remove bool) (ok bool) 
 	return true
 }
 
-// After an edit, the value is the changed one, comments are still there, and the same
-// edit again changes nothing.
+// After an edit the value has changed, the comments still exist, and the same edit again changes
+// nothing.
 func FuzzEdit(f *testing.F) {
 	for _, src := range []string{
 		"", "null", "{}", "{ // c\n}", "{/*c*/}", "{\"a\": 1 /*x*/, // y\n /*z*/ \"b\" /*n*/ : /*v*/ {\"c\": [1, /*e*/ 2,], },}",
@@ -178,7 +178,7 @@ func FuzzEdit(f *testing.F) {
 		}
 		var v any
 		if key == "providers" || !remove && json.Unmarshal([]byte(value), &v) != nil {
-			return // is no change
+			return // not a change
 		}
 		change := Set(v, path...)
 		if remove {
@@ -253,7 +253,7 @@ func TestEditFile(t *testing.T) {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 	if runtime.GOOS == "windows" {
-		return // neither modes nor links there
+		return // no modes or links on this system
 	}
 	write(t, path, "{}")
 	if err := os.Chmod(path, 0o640); err != nil {
@@ -289,7 +289,7 @@ func TestEditFile(t *testing.T) {
 	}
 }
 
-// Edits at the same time wait for each other.
+// Concurrent edits wait for each other.
 func TestEditFileTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	var all sync.WaitGroup

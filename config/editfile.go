@@ -13,17 +13,15 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// EditFile makes changes in a configuration file as edit does. The file is made if it is
-// missing, with its folders, for its owner alone; else it keeps its mode. It is replaced
-// as a whole or not at all, and where a link leads to it, the link stays. Other processes
-// that use EditFile wait for each other.
+// EditFile applies changes to a configuration file as edit does. If the file is missing, EditFile
+// creates it and its folders, readable only by its owner; otherwise the file keeps its mode. The
+// file is replaced atomically, and a link to it stays a link. Other processes that use EditFile
+// wait for each other.
 //
-// A file that does not parse, or is read-only, is not touched: the error names it, with
-// the line.
+// A file that does not parse or is read-only is not changed: the error names it, with the line.
 func EditFile(path string, changes ...Change) error {
 	target, err := followLinks(path)
 	if err != nil {
@@ -32,14 +30,14 @@ func EditFile(path string, changes ...Change) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return fmt.Errorf("edit %s: %w", path, err)
 	}
-	// Where the system can not lock there, an edit is no less whole, but one of two at
-	// the same time may be lost.
+	// If the system cannot lock here, an edit is still atomic, but one of two concurrent edits may be
+	// lost.
 	lock := fileLock(target)
 	if lock.Lock() == nil {
 		defer lock.Close()
 	}
 	mode := fs.FileMode(0o600)
-	src, err := regular.Read(target, maxFile)
+	src, err := safeio.Read(target, maxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("edit configuration: %w", err)
 	}
@@ -55,16 +53,16 @@ func EditFile(path string, changes ...Change) error {
 	case mode&0o200 == 0:
 		return fmt.Errorf("edit %s: %w: the file is read-only", path, fs.ErrPermission)
 	}
-	if err := atomicfile.Write(target, out, mode); err != nil {
+	if err := safeio.Write(target, out, mode); err != nil {
 		return fmt.Errorf("edit %s: %w", path, err)
 	}
 	return nil
 }
 
-// followLinks returns where a path leads to; that need not exist.
+// followLinks returns the target of a path, which need not exist.
 func followLinks(path string) (string, error) {
 	path, err := filepath.Abs(path)
-	for range 40 { // as many as common systems follow
+	for range 40 { // the usual limit of operating systems
 		if err != nil {
 			return "", err
 		}
@@ -80,15 +78,15 @@ func followLinks(path string) (string, error) {
 			path = target
 			continue
 		}
-		// A target like ../x is meant from where the folder really is.
+		// A target like ../x is relative to the real folder.
 		dir, evalErr := filepath.EvalSymlinks(filepath.Dir(path))
 		path, err = filepath.Join(dir, target), evalErr
 	}
 	return "", errors.New("too many links")
 }
 
-// fileLock returns the lock for a file's edits: its folder, which leaves nothing behind,
-// or where folders can not be locked a file in the user's own temporary folder.
+// fileLock returns the lock for edits of a file: the file's folder, which needs no extra file.
+// Where folders cannot be locked, it is a file in the user's temporary folder.
 func fileLock(target string) *flock.Flock {
 	if runtime.GOOS != "windows" {
 		return flock.New(filepath.Dir(target), flock.SetFlag(os.O_RDONLY))

@@ -3,14 +3,15 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// expand resolves the dynamic strings of what is in effect: what a higher layer replaced is
-// neither read nor run.
+// expand resolves the dynamic strings in effect. Strings that a higher layer replaced are neither
+// read nor run.
 func (b *builder) expand() {
 	var waiting []func(last bool) bool
 	b.walk(b.merged, nil, func(path []string, written string, set func(string)) {
@@ -28,50 +29,74 @@ func (b *builder) expand() {
 	}
 }
 
-// one resolves a string. It reports false, having done nothing, if a command still runs
-// and it is not the last time.
+// one resolves a string. If a command is still running and this is not the last attempt, it does
+// nothing and returns false.
 func (b *builder) one(path []string, written string, set func(string), last bool) bool {
 	x := b.resolver(b.layerOf(path), last).expand(written)
 	if x.pending && !last {
 		return false
 	}
+	if err := CheckExpressions(path, written); err != nil {
+		x.errs = slices.DeleteFunc(x.errs, func(known error) bool { return known == err }) //nolint:errorlint // the same one
+		if isSent(path) {
+			x.text, err = "", fmt.Errorf("%w (the value is not used)", err)
+		}
+		x.errs = append(x.errs, err)
+	}
 	for _, err := range x.errs {
 		b.problemAt(path, "%s: %v", KeyPath(spelledPath(b.spellings, path)), err)
-	}
-	if unknown := unknownExpression(path, written); unknown != "" {
-		b.problemAt(path, "%s: %s is not known; there are ${kind:...} with env, file, netrc, cmd, classpath and plugin", KeyPath(spelledPath(b.spellings, path)), unknown)
 	}
 	if len(x.unset) > 0 {
 		b.unset[join(path)] = x.unset
 	}
 	if x.pending {
-		b.pending = true
+		b.Pending = true
 		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(spelledPath(b.spellings, path)))
 	}
 	set(x.text)
+	if x.variable != "" && b.originOf(path).IsDefault() { // defaults only say where to look
+		b.origins[join(path)] = Origin{Source: environmentSource + x.variable}
+	}
 	b.note(path, x.pieces)
 	return true
 }
 
-// expressionLike matches what looks like an expression.
+// expressionLike matches text that looks like an expression.
 var expressionLike = regexp.MustCompile(`\$\{([A-Za-z]\w*):[^}\s]*\}`)
 
-// unknownExpression returns the first part of a value that looks like an expression of a
-// kind that does not exist. Programs of a shell and prompts may mean something else by it.
-func unknownExpression(path []string, written string) string {
-	if slices.Contains([]string{"hooks", "customTools", "prompts"}, path[0]) || strings.Contains(written, "\n") {
-		return ""
+// CheckExpressions returns an error for a part of the value at a path that looks like an expression
+// but has an unknown kind or no end. Unknown kinds are allowed in shell programs and prompts, where
+// they may mean something else.
+func CheckExpressions(path []string, written string) error {
+	if _, open := parseDynamic(written); open != "" {
+		return openError(open)
+	}
+	program := path[0] == "mcpServers" && len(path) > 2 && (path[2] == "command" || path[2] == "args")
+	if program || slices.Contains([]string{"hooks", "customTools", "prompts"}, path[0]) || strings.Contains(written, "\n") {
+		return nil
 	}
 	for _, m := range expressionLike.FindAllStringSubmatch(written, -1) {
 		if !slices.Contains(kinds(), m[1]) {
-			return m[0]
+			return fmt.Errorf("%s is not known; there are ${kind:...} with %s", m[0], listed(kinds()))
 		}
 	}
-	return ""
+	return nil
 }
 
-// walk calls fn with every string that may be dynamic. In MCP servers that is ${plugin:root}
-// alone, whose meaning only their file knows: see MCPServer.
+// isSent reports whether a value is part of each request to a provider. A broken expression in it
+// must not be sent instead of its value.
+func isSent(path []string) bool {
+	return len(path) > 2 && path[0] == "providers" && slices.Contains([]string{"key", "extraHeaders"}, path[2])
+}
+
+// listed joins words with commas and "and".
+func listed(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// walk calls fn with every string that may be dynamic. In MCP servers that is only ${plugin:root},
+// whose meaning depends on the file: see MCPServer.
 func (b *builder) walk(v any, path []string, fn func(path []string, written string, set func(string))) {
 	visit := func(key string, sub any, set func(any)) {
 		at := append(slices.Clone(path), key)
@@ -81,6 +106,8 @@ func (b *builder) walk(v any, path []string, fn func(path []string, written stri
 			b.walk(sub, at, fn)
 		case at[0] != "mcpServers":
 			fn(at, text, func(s string) { set(s) })
+		case CheckExpressions(at, text) != nil:
+			b.problemAt(at, "%s: %v", KeyPath(at), CheckExpressions(at, text))
 		case strings.Contains(text, "${plugin:root}"):
 			if l := b.layerOf(at); l != nil && l.plugin != "" {
 				set(strings.ReplaceAll(text, "${plugin:root}", l.plugin))
@@ -99,7 +126,7 @@ func (b *builder) walk(v any, path []string, fn func(path []string, written stri
 	}
 }
 
-// layerOf returns the layer that a value comes from.
+// layerOf returns the layer that provides a value.
 func (b *builder) layerOf(path []string) *layer {
 	o := b.originOf(path)
 	for _, l := range slices.Backward(b.layers) {
@@ -110,8 +137,8 @@ func (b *builder) layerOf(path []string) *layer {
 	return nil
 }
 
-// resolver returns what resolves the strings of a layer; last says that there will be no
-// other attempt while commands run.
+// resolver returns the resolver for the strings of a layer. last means that there is no other
+// attempt while commands run.
 func (b *builder) resolver(l *layer, last bool) *resolver {
 	r := &resolver{
 		getenv: b.in.Getenv, looked: b.looked, recall: b.recall,
@@ -129,7 +156,7 @@ func (b *builder) resolver(l *layer, last bool) *resolver {
 	return r
 }
 
-// recall returns what a file that is missing for a moment said.
+// recall returns the last content of a file that is missing temporarily.
 func (b *builder) recall(path string) (text string, ok bool) {
 	if b.in.Previous == nil {
 		return "", false
@@ -138,10 +165,10 @@ func (b *builder) recall(path string) (text string, ok bool) {
 	return text, ok && !b.in.gone(path)
 }
 
-// secretMark begins a piece of Origin.included that is secret for certain.
+// secretMark begins a piece of Origin.included that is certainly secret.
 const secretMark = "\x01"
 
-// note keeps which parts of a value were not written where it stands.
+// note records which parts of a value come from elsewhere.
 func (b *builder) note(path []string, pieces []piece) {
 	for len(path) > 1 {
 		if _, ok := b.origins[join(path)]; ok {
@@ -164,7 +191,7 @@ func (b *builder) note(path []string, pieces []piece) {
 	}
 }
 
-// afterwards returns what resolves the strings of other texts once all is loaded.
+// afterwards returns the resolver for other texts after the load.
 func (b *builder) afterwards() *resolver {
 	files := b.netrcFiles()
 	r := b.resolver(nil, true)
@@ -173,16 +200,15 @@ func (b *builder) afterwards() *resolver {
 	return r
 }
 
-// Place is where a text with dynamic strings stands.
+// Place is the location of a text with dynamic strings.
 type Place struct {
 	Dir    string // for relative files
-	Plugin string // the folder of the plugin it belongs to: ${plugin:root}
+	Plugin string // the folder of the plugin that it belongs to: ${plugin:root}
 }
 
-// Expand resolves the dynamic strings in the text of a file that is no configuration: an
-// agent's, a skill's. It waits for commands, each of which runs once for a text. What can
-// not be resolved becomes empty, and the error tells of it. It returns the files that were
-// looked for.
+// Expand resolves the dynamic strings in a text that is not configuration, such as an agent's or a
+// skill's. It waits for commands, each of which runs once per text. Expressions that cannot be
+// resolved become empty, and the error reports them. files are the files that were looked up.
 func (l *Loaded) Expand(ctx context.Context, text string, at Place) (out string, files []string, err error) {
 	if !strings.Contains(text, "${") {
 		return text, nil, nil

@@ -3,15 +3,16 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// globalFile returns the path of the one file that is not a workspace's; empty if there
-// is none.
+// globalFile returns the path of the file that does not belong to a workspace; empty without one.
 func (in Inputs) globalFile() string {
 	switch {
 	case in.ConfigFile != "":
@@ -22,9 +23,8 @@ func (in Inputs) globalFile() string {
 	return ""
 }
 
-// Owner returns the file in which the value at a path of keys is to be changed: the one
-// it comes from, else the global one (or --config-file). It is empty if there is no such
-// file.
+// Owner returns the file in which to change the value at a path of keys: the file that the value
+// comes from, otherwise the global one (or --config-file). It is empty if there is no such file.
 func (l *Loaded) Owner(path ...string) string {
 	if o, ok := l.Origin(path...); ok {
 		if _, isFile := l.texts[o.Source]; isFile {
@@ -34,24 +34,29 @@ func (l *Loaded) Owner(path ...string) string {
 	return l.global
 }
 
-// maxFile bounds a file of the configuration, in bytes.
+// maxFile limits the size of a configuration file, in bytes.
 const maxFile = 16 << 20
 
-// file adds a file's layer; root is set for workspace files. It reports whether the
-// file exists. A file that is broken, empty or missing for a moment, as files are while they are
-// edited and saved, counts as it was before.
+// file adds a file's layer; root is set for workspace files. It reports whether the file exists.
+// Files may be broken, empty or missing for a moment while they are edited and saved; the last
+// version is used then.
 func (b *builder) file(path, root string) bool {
 	b.looked(path)
-	var last []byte // what the file said when it was in effect last; nil if it was not
+	var last []byte // the content when the file was last in effect; nil if it was not
 	if b.in.Previous != nil {
 		last = b.in.Previous.texts[path]
 	}
-	data, err := regular.Read(path, maxFile)
+	data, err := safeio.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		if last == nil || b.in.gone(path) {
+		link, target := danglingLink(path)
+		switch {
+		case last != nil && !b.in.gone(path):
+			data, err = last, nil
+		case link == "":
 			return false
+		default:
+			err, last = fmt.Errorf("%s leads to %s, which does not exist; make that, or remove the link", link, target), nil
 		}
-		data, err = last, nil
 	}
 	if l, data := b.whole(path, data, err, last); l != nil {
 		b.texts[path] = data
@@ -60,18 +65,19 @@ func (b *builder) file(path, root string) bool {
 	return true
 }
 
-// whole returns the layer of a file that was read, and its text. If it cannot be used, that is a
-// problem and the last text counts; the layer is nil if there is none.
+// whole returns the layer of a file that was read, and its text. If the file cannot be used, whole
+// reports a problem and uses the last text. The layer is nil if there is no last text.
 func (b *builder) whole(path string, data []byte, err error, last []byte) (*layer, []byte) {
 	var l *layer
 	var broken *Problem
-	switch {
-	case err != nil:
+	if err != nil {
 		broken = &Problem{Origin: Origin{Source: path}, Cause: err.Error(), Broken: true}
-	case blank(data) && !blank(last):
-		broken = &Problem{Origin: Origin{Source: path}, Cause: "the file is empty", Broken: true}
-	default:
+	} else {
 		l, broken = parse(path, data)
+	}
+	if l != nil && l.empty != "" {
+		broken = &Problem{Origin: Origin{Source: path}, Cause: l.empty + "; write a configuration into it, such as {}, or remove it", Broken: true}
+		l = nil
 	}
 	if broken == nil {
 		return l, data
@@ -81,21 +87,40 @@ func (b *builder) whole(path string, data []byte, err error, last []byte) (*laye
 		broken.Broken = false
 		broken.Cause += " (what the file said before stays in effect)"
 	}
-	b.problems = append(b.problems, *broken)
+	b.Problems = append(b.Problems, *broken)
 	return l, last
 }
 
-// gone says whether a file that was there before stays away.
+// danglingLink returns the symbolic link that makes a file unreachable, and the link's target. Both
+// are empty without such a link.
+func danglingLink(path string) (link, target string) {
+	for ; ; path = filepath.Dir(path) {
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil && path != filepath.Dir(path):
+			continue
+		case err != nil || info.Mode()&fs.ModeSymlink == 0:
+			return "", ""
+		}
+		if _, err := os.Stat(path); err == nil {
+			return "", ""
+		}
+		target, _ := os.Readlink(path)
+		return path, target
+	}
+}
+
+// gone reports whether a file that existed before is gone for good.
 func (in Inputs) gone(path string) bool { return in.Gone == nil || in.Gone(path) }
 
-// blank says whether a file says nothing, as when it is about to be written.
+// blank reports whether a file has no content, as when it is about to be written.
 func blank(data []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))) == 0
 }
 
 // looked records a file that the configuration depends on.
 func (b *builder) looked(path string) {
-	if !slices.Contains(b.files, path) {
-		b.files = append(b.files, path)
+	if !slices.Contains(b.Files, path) {
+		b.Files = append(b.Files, path)
 	}
 }

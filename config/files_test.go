@@ -5,11 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A file that is broken or empty while it is edited or saved counts as it was; one that is gone
-// counts no more.
+// A file that is broken or empty while it is edited or saved keeps its last version; a removed file
+// has no effect any more.
 func TestPrevious(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, "config.json")
@@ -48,8 +51,25 @@ func TestPrevious(t *testing.T) {
 	}
 }
 
-// A file that is missing for a moment, as with editors that remove it before they write it
-// again, counts as it was until it is clear that it stays away. So does what it includes.
+// A dangling link is reported, whether it is the file or one of its folders.
+func TestDanglingLink(t *testing.T) {
+	dir := t.TempDir()
+	needs.Symlink(t, filepath.Join(dir, "nowhere"), filepath.Join(dir, "folder"))
+	needs.Symlink(t, "gone.json", filepath.Join(dir, "config.json"))
+	for _, home := range []string{dir, filepath.Join(dir, "folder"), filepath.Join(dir, "folder", "sub")} {
+		l := Load(Inputs{Getenv: env(nil), ConfigHome: home})
+		if broken := l.Broken(); len(broken) != 1 || !strings.Contains(broken[0], "which does not exist; make that, or remove the link") || !l.Configured() {
+			t.Errorf("%s: %q", home, broken)
+		}
+	}
+	other := filepath.Join(dir, "other")
+	if l := Load(Inputs{Getenv: env(nil), ConfigHome: other}); len(l.Problems) > 0 {
+		t.Errorf("no link: %v", l.Problems)
+	}
+}
+
+// Some editors remove a file before they write it again. A missing file keeps its last version
+// until it is certain that it stays away, and so do the files that it includes.
 func TestMissingForAMoment(t *testing.T) {
 	home := t.TempDir()
 	path, included := filepath.Join(home, "config.json"), filepath.Join(home, "welcome.txt")
@@ -98,7 +118,8 @@ func TestMissingForAMoment(t *testing.T) {
 	}
 }
 
-// The configuration names the files it depends on, and the one in which to change a value.
+// The configuration lists the files that it depends on, and names the file in which to change a
+// value.
 func TestFilesAndOwner(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	global, local := filepath.Join(home, "config.json"), filepath.Join(root, ".eca", "config.json")
@@ -124,7 +145,7 @@ func TestFilesAndOwner(t *testing.T) {
 	}
 }
 
-// Which certificates are trusted is the user's to say, not a cloned repository's.
+// Only the user decides which certificates are trusted, not a cloned repository.
 func TestNetworkIsTheUsers(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
@@ -145,7 +166,7 @@ func TestNetworkIsTheUsers(t *testing.T) {
 	}
 	want := []string{
 		filepath.Join(root, ".eca", "config.json") + ":2: NetWork counts in your own configuration only, not in a workspace's or a plugin's; it is ignored",
-		filepath.Join(home, "config.json") + `:1: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored`,
+		filepath.Join(home, "config.json") + `:1: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored; did you mean "http-2"?`,
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Fragment is configuration that is not one of the user's JSON files: an agent from a
-// Markdown file, say. Fragments stand over the defaults and below all that the user
+// Fragment is configuration from a file that is not one of the user's JSON files, for example an
+// agent from a Markdown file. Fragments are above the defaults and below everything that the user
 // wrote, in their order.
 type Fragment struct {
 	Source  string         // a file's path
-	Root    string         // the workspace folder the file belongs to; empty: none
-	Plugin  string         // the folder of the plugin it belongs to; empty: none
+	Root    string         // the workspace folder that the file belongs to, if any
+	Plugin  string         // the folder of the plugin that the file belongs to, if any
 	Path    []string       // where Content belongs: agent, reviewer
 	Content map[string]any // as encoding/json decodes it; it is not changed
 	Lines   map[string]int // of the keys of Content
@@ -35,7 +35,7 @@ func (b *builder) fragments() {
 	}
 }
 
-// clone copies objects and lists; everything else is never changed.
+// clone copies objects and lists; other values are immutable.
 func clone[T any](v T) T {
 	var copied any = v
 	switch v := any(v).(type) {
@@ -56,8 +56,8 @@ func clone[T any](v T) T {
 	return out
 }
 
-// inherit gives agents what they take from others (eca-features 12): what an agent does
-// not say itself is as in the agent that it names, deeply.
+// inherit completes agents from others (eca-features 12): an agent takes all values that it does
+// not set itself from the agent that it names, deeply.
 func (b *builder) inherit() {
 	agents, _ := b.merged["agent"].(map[string]any)
 	done := map[string]bool{}
@@ -66,8 +66,8 @@ func (b *builder) inherit() {
 	}
 }
 
-// inheritAgent completes an agent after those it depends on; children are on the way to
-// it.
+// inheritAgent completes an agent after the agents it depends on; children are the agents on the
+// way to it.
 func (b *builder) inheritAgent(agents map[string]any, name string, done map[string]bool, children []string) {
 	agent, ok := agents[name].(map[string]any)
 	parent, named := agent["inherit"].(string)
@@ -91,7 +91,7 @@ func (b *builder) inheritAgent(agents map[string]any, name string, done map[stri
 	done[name] = true
 }
 
-// under adds to an object what another one has and it has not, with the origins.
+// under adds the members of another object that an object does not have, with their origins.
 func (b *builder) under(base, other map[string]any, at, from []string) {
 	for key, v := range other {
 		if key == "inherit" {

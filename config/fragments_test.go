@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A fragment stands over the defaults and below what the user wrote, and its values know
-// where they stand.
+// A fragment is above the defaults and below what the user wrote, and its values have their place
+// as origin.
 func TestFragments(t *testing.T) {
 	home := t.TempDir()
 	global := `{"agent": {"reviewer": {"description": "from JSON"}, "plan": {"maxSteps": 3}}}`

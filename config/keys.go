@@ -21,10 +21,11 @@ func (s *Strings) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(s))
 }
 
-// SandboxNetwork is toolCall.sandboxNetwork: all of the network for what on and required bind, or hosts.
+// SandboxNetwork is toolCall.sandboxNetwork: full network access for the sandboxes of the modes on
+// and required, or hosts.
 type SandboxNetwork struct {
-	All   bool     `json:"-"`     // written as true
-	Allow []string `json:"allow"` // hosts
+	All   bool     `json:"-"` // written as true
+	Allow []string `json:"allow" doc:"Hosts that sandboxed commands without network reach through eca's proxy, as in sandboxHosts." each:"A host, *.suffix for all below one, or @npm, @pypi, @go, @crates."`
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -48,27 +49,27 @@ func (n SandboxNetwork) MarshalJSON() ([]byte, error) {
 
 // PathEntry is one element of rules, commands or skills: a file or a folder.
 type PathEntry struct {
-	Path string `json:"path"`
+	Path string `json:"path" doc:"A file or a folder: absolute, ~/..., or relative to a workspace folder."`
 }
 
 // CustomTool is one customTools.<name> (eca-features 17).
 type CustomTool struct {
-	Description string         `json:"description"`
-	Command     string         `json:"command"`
-	Schema      map[string]any `json:"schema"`
+	Description string         `json:"description" doc:"A description of the tool, for the model."`
+	Command     string         `json:"command" doc:"The command; {{name}} stands for an argument."`
+	Schema      map[string]any `json:"schema" doc:"Its arguments, as JSON Schema: properties and required." each:"A keyword of the schema."`
 }
 
-// Plugins is the plugins section (eca-features 21): what to install, and beside that
-// the sources by name.
+// Plugins is the plugins section (eca-features 21): the plugins to install, and the sources by
+// name.
 type Plugins struct {
-	Install []string                `json:"install"`
-	Sources map[string]PluginSource `json:"-" rest:"true"`
+	Install []string                `json:"install" doc:"What to install." each:"A plugin, as name or name@source."`
+	Sources map[string]PluginSource `json:"-" rest:"true" doc:"A marketplace."`
 }
 
-// PluginSource is one plugins.<name>: where a marketplace is.
+// PluginSource is one plugins.<name>: the location of a marketplace.
 type PluginSource struct {
-	Source string `json:"source"` // git URL or folder
-	Commit string `json:"commit"` // of a git repository: the one that counts; empty: the one fetched last
+	Source string `json:"source" doc:"Where it is: a git URL or a folder."`
+	Commit string `json:"commit" doc:"The full id of the git commit to use. Without it: the commit that was fetched first, until /plugin-update."`
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -111,61 +112,61 @@ func (p Plugins) MarshalJSON() ([]byte, error) {
 
 // Remote is the remote section (eca-features 24).
 type Remote struct {
-	Enabled  bool   `json:"enabled"`
-	Host     string `json:"host"`
-	BindHost string `json:"bindHost"`
-	Port     int    `json:"port"`
-	Password string `json:"password"`
+	Enabled  bool   `json:"enabled" doc:"Whether it runs."`
+	Host     string `json:"host" doc:"The name under which clients reach it."`
+	BindHost string `json:"bindHost" doc:"The address it listens at."`
+	Port     int    `json:"port" min:"0" max:"65535" doc:"The port it listens at. Without it: the first free one from 7777 to 7796."`
+	Password string `json:"password" doc:"The password that clients must send. Without it: a random one."`
 	TLS      struct {
-		CertFile string `json:"certFile"`
-		KeyFile  string `json:"keyFile"`
-		CertURL  string `json:"certUrl"`
-		KeyURL   string `json:"keyUrl"`
-	} `json:"tls"`
+		CertFile string `json:"certFile" doc:"A PEM file with the certificate."`
+		KeyFile  string `json:"keyFile" doc:"A PEM file with the certificate's key."`
+		CertURL  string `json:"certUrl" doc:"Where the certificate is fetched."`
+		KeyURL   string `json:"keyUrl" doc:"Where the key is fetched."`
+	} `json:"tls" doc:"Its certificate."`
 }
 
 // Network is the network section (eca-features 8).
 type Network struct {
-	CACertFile          string `json:"caCertFile"`
-	ClientCert          string `json:"clientCert"`
-	ClientKey           string `json:"clientKey"`
-	ClientKeyPassphrase string `json:"clientKeyPassphrase"`
+	CACertFile          string `json:"caCertFile" doc:"A PEM file with certificates of authorities, used in addition to the system's."`
+	ClientCert          string `json:"clientCert" doc:"A PEM file with the certificate that eca shows; needs clientKey."`
+	ClientKey           string `json:"clientKey" doc:"A PEM file with that certificate's key."`
+	ClientKeyPassphrase string `json:"clientKeyPassphrase" doc:"The key's passphrase."`
 }
 
 // Index is the index section.
 type Index struct {
-	IgnoreFiles []IgnoreFile `json:"ignoreFiles"`
+	IgnoreFiles []IgnoreFile `json:"ignoreFiles" doc:"Files that the index leaves out." each:"A way to leave files out."`
 	RepoMap     struct {
-		MaxTotalEntries  int `json:"maxTotalEntries"`
-		MaxEntriesPerDir int `json:"maxEntriesPerDir"`
-	} `json:"repoMap"`
+		MaxTotalEntries  int `json:"maxTotalEntries" default:"800" min:"0" doc:"The most entries of the whole map."`
+		MaxEntriesPerDir int `json:"maxEntriesPerDir" default:"50" min:"0" doc:"The most entries of one folder."`
+	} `json:"repoMap" doc:"The map of the repository."`
 }
 
 // IgnoreFile is one index.ignoreFiles.
 type IgnoreFile struct {
-	Type string `json:"type"` // gitignore
+	Type string `json:"type" enum:"gitignore" doc:"gitignore: files that .gitignore excludes."`
 }
 
 // HTTPClient is providers.<name>.httpClient.
 type HTTPClient struct {
-	Version string `json:"version"` // http-1.1 or http-2
+	Version string `json:"version" enum:"http-1.1 http-2" strict:"true" doc:"The HTTP version."`
 }
 
-// ProviderAuth is providers.<name>.auth: the OAuth 2 server that logs users in, and as
-// which client eca, which has none of its own, asks it.
+// ProviderAuth is providers.<name>.auth: the OAuth 2 server that logs users in, and the client that
+// eca acts as, since it has no client of its own.
 type ProviderAuth struct {
-	URL          string            `json:"url"`          // the issuer, whose metadata says what is not set below; of GitHub Copilot: the GitHub host
-	ClientID     string            `json:"clientId"`     // of the user's own application
-	ClientSecret string            `json:"clientSecret"` // empty for public clients
-	Scopes       Strings           `json:"scopes"`       // one may be written as a string
-	AuthorizeURL string            `json:"authorizeUrl"`
-	TokenURL     string            `json:"tokenUrl"`
-	DeviceURL    string            `json:"deviceUrl"`
-	RedirectURL  string            `json:"redirectUrl"` // as registered; default: http://127.0.0.1/callback at any port
-	Params       map[string]string `json:"params"`      // further parameters of the request for a login
+	URL          string            `json:"url" doc:"The issuer, whose metadata has the other addresses; for GitHub Copilot, the GitHub host."`
+	ClientID     string            `json:"clientId" doc:"The id of your own application."`
+	ClientSecret string            `json:"clientSecret" doc:"Its secret; leave it out for public clients."`
+	Scopes       Strings           `json:"scopes" doc:"The scopes to request." each:"A scope."`
+	AuthorizeURL string            `json:"authorizeUrl" doc:"Where users log in."`
+	TokenURL     string            `json:"tokenUrl" doc:"Where tokens are issued."`
+	DeviceURL    string            `json:"deviceUrl" doc:"Where logins with a code begin."`
+	RedirectURL  string            `json:"redirectUrl" doc:"Where a login returns, as registered (default: http://127.0.0.1/callback at any port)."`
+	Params       map[string]string `json:"params" doc:"Further parameters of the request for a login." each:"A parameter's value."`
 }
 
 // Auth is the auth section.
 type Auth struct {
-	Store string `json:"store"` // where logins are kept: auto (default), keychain or file
+	Store string `json:"store" default:"auto" enum:"auto keychain file" doc:"Where logins are stored. auto: in the system's keychain, or, if that fails, in a file that only you can read. keychain: only in the keychain. file: only in the file."`
 }

@@ -17,29 +17,31 @@ type layer struct {
 	source  string
 	text    string
 	content map[string]any
-	at      map[string]position // by joined path; elements of lists by their index
+	at      map[string]position // by joined path; list elements by their index
 
-	spellings map[string]string // providers' names as they are written here, by the name in effect
+	spellings map[string]string // providers' names as written here, by the name in effect
 
-	dir      string         // for relative files; empty: where the process is
-	plugin   string         // the folder of the plugin it belongs to
-	root     string         // the workspace folder it belongs to
-	withheld map[string]any // all that it says, if it is not trusted
-	within   string         // the folder that it may read files of, and nothing else; empty: it is trusted
+	dir      string         // for relative files; empty means the working directory
+	plugin   string         // the folder of the plugin that it belongs to
+	root     string         // the workspace folder that it belongs to
+	withheld map[string]any // all its content, if it is not trusted
+	within   string         // the only folder that it may read files from; empty if it is trusted
 
-	fragment bool // it is no JSON, see Fragment
+	fragment bool   // it is not JSON, see Fragment
+	empty    string // why it has no content although it is not {}
 }
 
-// position is a place in a text; both count from 1, columns in bytes.
+// position is a position in a text; both numbers start at 1, columns count bytes.
 type position struct{ line, column int }
 
-// origin returns where a path stands in this layer.
+// origin returns the place of a path in this layer.
 func (l *layer) origin(path []string) Origin {
 	p := l.at[join(path)]
 	return Origin{Source: l.source, Line: p.line, Column: p.column}
 }
 
-// move gives a value another path, and its positions with it. What is there already wins.
+// move moves a value to another path, together with its positions. An existing value at that path
+// wins.
 func (l *layer) move(from, to []string) {
 	src, ok := l.object(from[:len(from)-1], false)
 	last := from[len(from)-1]
@@ -64,7 +66,7 @@ func (l *layer) move(from, to []string) {
 	}
 }
 
-// object returns the object at a path; create makes what is missing.
+// object returns the object at a path; create adds missing objects.
 func (l *layer) object(path []string, create bool) (map[string]any, bool) {
 	m := l.content
 	for _, key := range path {
@@ -85,13 +87,14 @@ func (l *layer) object(path []string, create bool) (map[string]any, bool) {
 func parse(source string, data []byte) (*layer, *Problem) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	l := &layer{source: source, text: string(data), content: map[string]any{}, at: map[string]position{}}
-	if len(bytes.TrimSpace(data)) == 0 {
+	if blank(data) {
+		l.empty = "the file is empty"
 		return l, nil
 	}
 	if isUTF16(data) {
 		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the text is UTF-16; save it as UTF-8", Broken: true}
 	}
-	root, err := hujson.Parse(slices.Clone(withNewline(data))) // which Standardize writes into
+	root, err := hujson.Parse(slices.Clone(withNewline(data))) // Standardize modifies it
 	if err != nil {
 		line, column, cause := syntaxError(data, err)
 		if column > 0 {
@@ -100,12 +103,13 @@ func parse(source string, data []byte) (*layer, *Problem) {
 		return nil, &Problem{Origin: Origin{Source: source, Line: line, Column: column}, Cause: cause, Broken: true}
 	}
 	if isNull(&root) {
+		l.empty = "the file says null"
 		return l, nil
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {
-		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the configuration must be a JSON object", Broken: true}
+		return nil, &Problem{Origin: Origin{Source: source, Line: 1}, Cause: "the configuration must be a JSON object: { ... }", Broken: true}
 	}
-	if source != defaults { // which are no file that somebody could open at a line
+	if source != defaults { // no user can open the defaults at a line
 		l.index(newLines(data), &root, nil)
 	}
 	root.Standardize()
@@ -115,8 +119,7 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	return l, nil
 }
 
-// withNewline returns a text whose last line is complete, as the parser wants comments to
-// be.
+// withNewline completes the last line of a text, which the parser requires for comments.
 func withNewline(text []byte) []byte {
 	if bytes.HasSuffix(text, []byte("\n")) {
 		return text
@@ -145,7 +148,7 @@ func (l *layer) index(lines lines, v *hujson.Value, path []string) {
 	}
 }
 
-// lines are the offsets at which the lines of a text begin.
+// lines are the offsets of the beginnings of a text's lines.
 type lines []int
 
 func newLines(text []byte) lines {

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// renamed are keys of earlier versions and what they are now (eca-features 3.1); * is any
-// key. A name that ends in File gives the path of a text for what it is now.
+// renamed lists keys of earlier versions with their current names (eca-features 3.1); * is any key.
+// A name that ends in File contains the path of a text for the current key.
 func renamed() [][2]string {
 	return [][2]string{
 		{"behavior", "agent"},
@@ -28,14 +28,14 @@ func renamed() [][2]string {
 		{"agent.agent", "agent.code"},
 		{"agent.build", "agent.code"},
 		{"providers.*.requiresAuth?", "providers.*.requiresAuth"},
-		// initializationOptions of old and current clients name the first agent so.
+		// initializationOptions of old and current clients use these names for the first agent.
 		{"chatBehavior", "defaultAgent"},
 		{"chatAgent", "defaultAgent"},
 	}
 }
 
-// migrate brings a layer to the names used here: providers' names are kebab-case, and keys
-// of earlier versions are what replaced them.
+// migrate converts a layer to current names: providers' names to kebab-case, and keys of earlier
+// versions to their replacements.
 func (l *layer) migrate() {
 	l.migrateProviders()
 	for _, r := range renamed() {
@@ -56,7 +56,7 @@ func (l *layer) migrate() {
 	}
 }
 
-// matches returns the keys that stand for * in a path; one empty key if there is none.
+// matches returns the keys that match * in a path, or one empty key if there is no *.
 func (l *layer) matches(path []string) []string {
 	i := slices.Index(path, "*")
 	if i < 0 {
@@ -84,8 +84,8 @@ func (l *layer) rename(from, to []string) {
 	l.move(from, to)
 }
 
-// textOf is the dynamic string for a path of earlier versions, which was one of a built-in
-// text unless it was absolute.
+// textOf returns the dynamic string for a path of earlier versions, which meant a built-in text
+// unless it was absolute.
 func textOf(path string) string {
 	if strings.HasPrefix(path, "prompts/") && !filepath.IsAbs(path) {
 		return "${classpath:" + path + "}"
@@ -93,8 +93,8 @@ func textOf(path string) string {
 	return "${file:" + path + "}"
 }
 
-// migrateProviders normalises providers' names. Of two spellings in one file the last
-// counts, as it does of equal keys.
+// migrateProviders normalizes providers' names. Of two spellings in one file the last one wins, as
+// with duplicate keys.
 func (l *layer) migrateProviders() {
 	providers, _ := l.content["providers"].(map[string]any)
 	names := slices.Sorted(maps.Keys(providers))
@@ -123,8 +123,8 @@ func (l *layer) migrateProviders() {
 	}
 }
 
-// migrateApproval turns toolCall.manualApproval into approval: all tools are asked for or
-// allowed by default, or those of a list are asked for.
+// migrateApproval turns toolCall.manualApproval into approval: all tools ask or are allowed by
+// default, or those of a list ask.
 func (l *layer) migrateApproval() {
 	from := []string{"toolCall", "manualApproval"}
 	toolCall, _ := l.content["toolCall"].(map[string]any)
@@ -144,8 +144,8 @@ func (l *layer) migrateApproval() {
 	}
 }
 
-// Kebab turns a provider's name into kebab-case: myCompany -> my-company,
-// LiteLLM -> lite-llm, gpt4All -> gpt-4-all.
+// Kebab converts a provider's name to kebab-case: myCompany -> my-company, LiteLLM -> lite-llm,
+// gpt4All -> gpt-4-all.
 func Kebab(s string) string {
 	var out []rune
 	runes := []rune(s)
@@ -164,7 +164,7 @@ func Kebab(s string) string {
 	return strings.TrimSuffix(string(out), "-")
 }
 
-// startsWord says whether a word begins at a letter or digit that follows another.
+// startsWord reports whether a word begins at a letter or digit that follows another one.
 func startsWord(runes []rune, i int) bool {
 	before, r := runes[i-1], runes[i]
 	switch {

@@ -8,15 +8,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Inputs are the places a configuration comes from.
+// Inputs are the sources of a configuration.
 type Inputs struct {
 	InitOptions json.RawMessage          // initializationOptions; may be nil
 	Getenv      func(name string) string // the environment
@@ -24,47 +24,51 @@ type Inputs struct {
 	ConfigHome  string                   // folder of the global config.json
 	Roots       []string                 // workspace folders
 
-	// Fragments are what users added in files of another kind; see Fragment.
+	// Fragments are additions of users in other kinds of files; see Fragment.
 	Fragments []Fragment
 
-	// Previous is the configuration that was in effect until now; may be nil. A file
-	// that can not be read or does not parse keeps its version from there.
+	// Previous is the configuration that was in effect until now; may be nil. A file that cannot be
+	// read or parsed keeps its version from there.
 	Previous *Loaded
-	// Gone says whether a file that Previous has, and that is missing now, is to count no more:
-	// some editors remove a file before they write it again. Nil says that it is.
+	// Gone reports whether a file from Previous that is missing now is gone for good: some editors
+	// remove a file before they write it again. Nil means that it is.
 	Gone func(path string) bool
 
-	// PluginLayers are what installed plugins configure, lowest first. They are below all
-	// that the user says.
+	// PluginLayers are the configurations of installed plugins, lowest first. They are below
+	// everything that the user sets.
 	PluginLayers []PluginLayer
 
-	// Commands runs ${cmd:...}; nil runs none, which is a problem where one stands.
+	// Commands runs ${cmd:...}; nil runs no commands, which is a problem where one occurs.
 	Commands *Commands
 	// Patience is how long loading waits for commands.
 	Patience time.Duration
 
-	// ToolText returns the description of a native tool, for ${classpath:prompts/tools/...};
-	// nil knows none.
+	// ToolText returns the description of a native tool, for ${classpath:prompts/tools/...}; nil knows
+	// no tools.
 	ToolText func(tool string) (text string, ok bool)
 
-	// Unasked is what the command line says of toolCall.unasked: it replaces what the user's
-	// configuration says of it, also for agents. Empty: nothing.
+	// Unasked is toolCall.unasked from the command line. It replaces the value of the user's
+	// configuration, also for agents. Empty means that it is not set.
 	Unasked string
 
-	// Trusts says whether the user trusts a workspace's file as it is. It is asked about
-	// files that want more than what is harmless, those named in extraConfigs included. Nil
-	// trusts all.
+	// TurnBudget are the limits of a turn from the command line. Each replaces the configured limits
+	// of its kind: of money, tokens or time.
+	TurnBudget []string
+
+	// Trusts reports whether the user trusts a workspace's file in its current form. It is called for
+	// files with content that needs trust, including those named in extraConfigs. Nil trusts all
+	// files.
 	Trusts func(Unit) bool
 }
 
-// PluginLayer is a part of the configuration that a plugin brings (eca-features 21).
+// PluginLayer is a part of the configuration that comes from a plugin (eca-features 21).
 type PluginLayer struct {
-	File string // where it is, for relative files and messages
+	File string // its path, for relative files and messages
 	Root string // the plugin's folder: ${plugin:root}
-	Text []byte // its content; nil: that of the file
-	Only string // the one key of it that counts; empty: all
-	// Hooks says that the content is hooks by name, or has them under hooks, and what their
-	// names get in front.
+	Text []byte // its content; nil means that of the file
+	Only string // the only key that is used; empty means all
+	// Hooks means that the content is hooks by name, or has them under hooks. It is the prefix for
+	// their names.
 	Hooks string
 }
 
@@ -72,38 +76,38 @@ type PluginLayer struct {
 type Loaded struct {
 	*Config
 	Problems []Problem
-	// Files are the files that were read or looked for, those of ${file:...} included.
-	// Load comes to another result only when one of them changes, or when a command is
-	// done that Pending tells of.
+	// Files are the files that were read or looked for, including those of ${file:...}. The result of
+	// Load changes only if one of them changes, or if a command ends that Pending is about.
 	Files []string
-	// Pending says that a ${cmd:...} still runs: Commands.Finished tells of its end.
+	// Pending means that a ${cmd:...} is still running: Commands.Finished signals its end.
 	Pending bool
-	// Units are the workspace's files that need trust, trusted or not.
+	// Units are the workspace's files that need trust, whether they are trusted or not.
 	Units []Unit
 
 	origins   map[string]Origin
 	spellings map[string]string   // of providers' names, by the name in effect
 	unset     map[string][]string // variables by joined path, see Unset
-	texts     map[string][]byte   // of the configuration files, as far as they are in effect
-	plugins   map[string][]byte   // the same of what plugins configure
-	included  map[string]string   // what ${file:...} read, by path
-	global    string              // the file for what no file says yet
+	texts     map[string][]byte   // of the configuration files that are in effect
+	plugins   map[string][]byte   // the same for the configurations of plugins
+	included  map[string]string   // content read by ${file:...}, by path
+	global    string              // the file for values that no file sets yet
 
-	layers   []*layer  // lowest first
-	resolve  *resolver // for texts that are no configuration
+	findings func() []Finding // computed on first use
+	layers   []*layer         // lowest first
+	resolve  *resolver        // for texts that are not configuration
 	commands *Commands
 }
 
-// Origin says where a value came from.
+// Origin is the source of a value.
 type Origin struct {
 	Source string // defaults, initializationOptions, ECA_CONFIG, environment, or a file's path
 	Line   int    // 0 if unknown
 	Column int    // in bytes from 1; 0 if unknown
 
-	included string // what of the value is not written there, see note
+	included string // the parts of the value that come from elsewhere, see note
 }
 
-// IsDefault says that nobody but eca itself chose the value.
+// IsDefault reports whether the value is built in.
 func (o Origin) IsDefault() bool { return o.Source == defaults }
 
 // defaults is the Source of built-in values.
@@ -120,23 +124,18 @@ func (o Origin) String() string {
 type Problem struct {
 	Origin
 	Cause string
-	// Broken says that nothing of the source is in effect.
+	// Broken means that the whole source has no effect.
 	Broken bool
 
-	key string // the path it is about, joined; empty if it is about no key
+	key string // the path that it is about, joined; empty if it is not about a key
 }
 
 func (p Problem) String() string { return p.Origin.String() + ": " + p.Cause }
 
-// Problem is something about the value at a path, at its place or that of what it stands in.
+// Problem returns a problem with the value at a path, at the place of the value or of the nearest
+// enclosing one.
 func (l *Loaded) Problem(path []string, format string, args ...any) Problem {
-	out := Problem{Origin: Origin{Source: "configuration"}, Cause: fmt.Sprintf(format, args...), key: join(path)}
-	for n := len(path); n > 0; n-- {
-		if o, ok := l.Origin(path[:n]...); ok {
-			out.Origin = o
-			break
-		}
-	}
+	out := Problem{Origin: l.originOf(path), Cause: fmt.Sprintf(format, args...), key: join(path)}
 	for _, layer := range l.layers {
 		for n := len(path); n > 0 && layer.source == out.Source; n-- {
 			if p, ok := layer.at[join(path[:n])]; ok {
@@ -148,8 +147,8 @@ func (l *Loaded) Problem(path []string, format string, args ...any) Problem {
 	return out
 }
 
-// Broken lists why sources could not be read at all: what they say is not in effect, also
-// what they deny.
+// Broken lists why whole sources could not be read. Their content is not in effect, including their
+// rules that deny calls.
 func (l *Loaded) Broken() []string {
 	var out []string
 	for _, p := range l.Problems {
@@ -169,8 +168,8 @@ func (l *Loaded) Broken() []string {
 	return out
 }
 
-// Configured says whether the user configured anything at all. Of what an editor sends on
-// its own, and of what a workspace brings along, only providers and models count.
+// Configured reports whether the user configured anything. In the options that an editor sends
+// automatically, and in a workspace's files, only providers and models count.
 func (l *Loaded) Configured() bool {
 	if slices.ContainsFunc(l.Problems, func(p Problem) bool { return p.Broken }) {
 		return true
@@ -191,12 +190,11 @@ func (l *Loaded) Configured() bool {
 	return false
 }
 
-// Unset names the environment variables that the value at a path is made of and that are
-// not set, so that it is empty, or not what it should be.
+// Unset lists the unset environment variables that the value at a path refers to. Because of them
+// the value is empty or incomplete.
 func (l *Loaded) Unset(path ...string) []string { return l.unset[join(path)] }
 
-// UnsetBelow lists the paths at or below a path whose values are made of environment
-// variables that are not set.
+// UnsetBelow lists the paths at or below a path whose values refer to unset environment variables.
 func (l *Loaded) UnsetBelow(path ...string) [][]string {
 	var out [][]string
 	for _, at := range slices.Sorted(maps.Keys(l.unset)) {
@@ -207,8 +205,8 @@ func (l *Loaded) UnsetBelow(path ...string) [][]string {
 	return out
 }
 
-// Origin returns where the value at a path of keys came from. For an object it is
-// the highest layer that says something about it.
+// Origin returns the origin of the value at a path of keys. For an object it is the highest layer
+// that sets part of it.
 func (l *Loaded) Origin(path ...string) (Origin, bool) {
 	o, ok := l.origins[join(path)]
 	return o, ok
@@ -230,8 +228,11 @@ func Home(getenv func(string) string) string {
 
 // Load reads and merges all layers.
 func Load(in Inputs) *Loaded {
-	b := &builder{in: in, merged: map[string]any{}, origins: map[string]Origin{}, spellings: map[string]string{}, unset: map[string][]string{}, texts: map[string][]byte{}, plugins: map[string][]byte{}, included: map[string]string{}, fields: map[reflect.Type]jsonFields{}}
-	b.text(defaults, builtinDefaults())
+	b := &builder{in: in, merged: map[string]any{}, keys: newKeys(), Loaded: &Loaded{
+		origins: map[string]Origin{}, spellings: map[string]string{}, unset: map[string][]string{}, texts: map[string][]byte{},
+		plugins: map[string][]byte{}, included: map[string]string{}, global: in.globalFile(), commands: in.Commands,
+	}}
+	b.layer(builtinDefaults(b.keys), "")
 	b.prompts()
 	b.fragments()
 	pure := in.pure()
@@ -250,28 +251,32 @@ func Load(in Inputs) *Loaded {
 	b.credentials()
 	b.googlePreset()
 	b.inherit()
-	b.tighten()
-	b.checkChoices()
-	cfg := b.decode()
-	cfg.nameProviders()
-	b.checkPrompts(cfg)
-	b.checkURLs(cfg)
-	// In an order of their own: two loads of the same can be compared.
-	slices.Sort(b.files)
-	slices.SortFunc(b.problems, func(x, y Problem) int {
+	b.commandLineBudget()
+	tightener{b}.tighten()
+	b.Config = b.decode()
+	b.nameProviders()
+	b.checkPrompts()
+	b.checkURLs()
+	b.checkBudget()
+	b.checkFiles()
+	// Sorted, so that two loads of the same files can be compared.
+	slices.Sort(b.Files)
+	slices.SortFunc(b.Problems, func(x, y Problem) int {
 		return cmp.Or(strings.Compare(x.Source, y.Source), x.Line-y.Line, strings.Compare(x.Cause, y.Cause))
 	})
-	return &Loaded{
-		Config: cfg, Problems: b.problems, Files: b.files, Pending: b.pending, Units: b.units,
-		origins: b.origins, spellings: b.spellings, unset: b.unset, texts: b.texts, plugins: b.plugins, included: b.included, global: in.globalFile(), layers: b.layers,
-		resolve: b.afterwards(), commands: in.Commands,
-	}
+	b.resolve = b.afterwards()
+	loaded := b.Loaded
+	loaded.findings = sync.OnceValue(func() []Finding { return check(loaded) })
+	return loaded
 }
 
-// initializationOptions is the Source of what the client says when it starts.
+// initializationOptions is the Source of the options that the client sends at its start.
 const initializationOptions = "initializationOptions"
 
-// pure says whether only the defaults and the client count.
+// environmentConfig is the variable that contains a configuration, and its Source.
+const environmentConfig = "ECA_CONFIG"
+
+// pure reports whether only the defaults and the client's options apply.
 func (in Inputs) pure() bool {
 	l, _ := parse(initializationOptions, in.InitOptions)
 	if l == nil {
@@ -281,52 +286,30 @@ func (in Inputs) pure() bool {
 	return pure
 }
 
-// builder merges layers into one map.
+// builder merges layers into one map and records the origins of values.
 type builder struct {
-	in        Inputs
-	merged    map[string]any
-	origins   map[string]Origin
-	spellings map[string]string   // of providers' names, by the name in effect
-	unset     map[string][]string // variables by joined path
-	problems  []Problem
-	files     []string
-	texts     map[string][]byte
-	plugins   map[string][]byte
-	included  map[string]string // what ${file:...} read, by path
-	layers    []*layer
-	pending   bool
-	units     []Unit
-	stricter  []tightening
-	fields    map[reflect.Type]jsonFields
+	*Loaded
+	in       Inputs
+	merged   map[string]any
+	stricter []tightening
+	keys     *key
 }
 
 func (b *builder) problem(o Origin, format string, args ...any) {
-	b.problems = append(b.problems, Problem{Origin: o, Cause: fmt.Sprintf(format, args...)})
+	b.Problems = append(b.Problems, Problem{Origin: o, Cause: fmt.Sprintf(format, args...)})
 }
 
-// problemAt reports something about the value at a path.
+// problemAt reports a problem with the value at a path.
 func (b *builder) problemAt(path []string, format string, args ...any) {
-	b.problem(b.position(path), format, args...)
-	b.problems[len(b.problems)-1].key = join(path)
-}
-
-// position returns where exactly a value, or an element of a list, stands.
-func (b *builder) position(path []string) Origin {
-	o := b.originOf(path)
-	for _, l := range b.layers {
-		if p, ok := l.at[join(path)]; ok && l.source == o.Source {
-			o.Line, o.Column = p.line, p.column
-		}
-	}
-	return o
+	b.Problems = append(b.Problems, b.Problem(path, format, args...))
 }
 
 func (b *builder) userLayers() {
-	if env := b.in.Getenv("ECA_CONFIG"); env != "" {
-		b.text("ECA_CONFIG", []byte(env))
+	if env := b.in.Getenv(environmentConfig); env != "" {
+		b.text(environmentConfig, []byte(env))
 	}
 	if path := b.in.globalFile(); path != "" && !b.file(path, "") && b.in.ConfigFile != "" {
-		b.problems = append(b.problems, Problem{Origin: Origin{Source: path}, Cause: "the file does not exist; correct --config-file, or leave it out", Broken: true})
+		b.Problems = append(b.Problems, Problem{Origin: Origin{Source: path}, Cause: "the file does not exist; correct --config-file, or leave it out", Broken: true})
 	}
 	if b.in.ConfigFile != "" {
 		return
@@ -336,12 +319,15 @@ func (b *builder) userLayers() {
 	}
 }
 
-// text adds a layer that is not a file.
+// text adds a layer that is not from a file.
 func (b *builder) text(source string, data []byte) {
 	l, err := parse(source, data)
 	if err != nil {
-		b.problems = append(b.problems, *err)
+		b.Problems = append(b.Problems, *err)
 		return
+	}
+	if l.empty != "" && source == environmentConfig {
+		b.Problems = append(b.Problems, Problem{Origin: Origin{Source: source}, Cause: strings.Replace(l.empty, "the file", "it", 1) + "; give it a JSON object, or unset it", Broken: true})
 	}
 	b.layer(l, "")
 }
@@ -363,17 +349,18 @@ func (b *builder) layer(l *layer, root string) {
 	}
 	b.layers = append(b.layers, l)
 	maps.Copy(b.spellings, l.spellings)
+	b.pruneLayer(l)
 	b.merge(b.merged, l.content, l, nil)
 }
 
-// pluginLayers adds what plugins configure. What decides about plugins and sources is not
-// theirs to say.
+// pluginLayers adds the configurations of plugins. Plugins cannot configure plugins and their
+// sources.
 func (b *builder) pluginLayers() {
 	for _, p := range b.in.PluginLayers {
 		data, err := p.Text, error(nil)
 		if data == nil {
 			b.looked(p.File)
-			data, err = regular.Read(p.File, maxFile)
+			data, err = safeio.Read(p.File, maxFile)
 		}
 		var last []byte
 		if b.in.Previous != nil {
@@ -389,14 +376,14 @@ func (b *builder) pluginLayers() {
 		for _, key := range []string{"plugins", "extraConfigs", "pureConfig", "netrcFile", "env"} {
 			if _, ok := l.content[key]; ok {
 				delete(l.content, key)
-				b.problems = append(b.problems, Problem{Origin: l.origin([]string{key}), Cause: "a plugin can not set " + key + "; it is ignored", key: key})
+				b.Problems = append(b.Problems, Problem{Origin: l.origin([]string{key}), Cause: "a plugin cannot set " + key + "; it is ignored", key: key})
 			}
 		}
 		b.layer(l, "")
 	}
 }
 
-// narrow leaves of a layer what the plugin's file is for.
+// narrow reduces a layer to the content that the plugin's file is for.
 func (p PluginLayer) narrow(l *layer) {
 	if p.Hooks != "" {
 		if _, nested := l.content["hooks"].(map[string]any); !nested {
@@ -415,14 +402,14 @@ func (p PluginLayer) narrow(l *layer) {
 	}
 }
 
-// extraLayers adds the files that extraConfigs names, in that order, above all others. What
-// they say in extraConfigs themselves does not count.
+// extraLayers adds the files that extraConfigs names, in that order, above all others. Their own
+// extraConfigs are ignored.
 func (b *builder) extraLayers() {
 	at := []string{"extraConfigs"}
 	names := texts(b.merged["extraConfigs"])
 	root := ""
 	if l := b.layerOf(at); l != nil {
-		root = l.root // such a file may do what the one that names it may
+		root = l.root // such a file has the rights of the file that names it
 	}
 	for _, name := range names {
 		r := b.resolver(b.layerOf(at), false)
@@ -440,7 +427,7 @@ func (b *builder) extraLayers() {
 		owner := root
 		for _, folder := range b.in.Roots {
 			if rel, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(rel) {
-				owner = folder // whoever named it, the folder's owner wrote it
+				owner = folder // whichever file names it, the owner of the folder wrote it
 			}
 		}
 		if !b.file(path, owner) {
@@ -450,7 +437,7 @@ func (b *builder) extraLayers() {
 	}
 }
 
-// merge puts over into base, recording origins.
+// merge merges over into base and records origins.
 func (b *builder) merge(base, over map[string]any, l *layer, path []string) {
 	for _, key := range slices.Sorted(maps.Keys(over)) {
 		v := over[key]
@@ -474,8 +461,8 @@ func (b *builder) merge(base, over map[string]any, l *layer, path []string) {
 	}
 }
 
-// inPayload says whether a path leads into what is merged into a request's body: there
-// null has a meaning of its own.
+// inPayload reports whether a path leads into data that is merged into a request's body, where null
+// has its own meaning.
 func inPayload(path []string) bool {
 	at := func(i int, key string) bool { return len(path) > i && path[i] == key }
 	switch {

@@ -9,12 +9,12 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// People spell a provider's name in their own way: my_server2 in the file is my-server-2 in
-// effect. What a user writes goes through ProviderNamed or ModelNamed; what a user reads
-// goes through Spelled or SpelledModel.
+// Users spell a provider's name in their own way: my_server2 in the file is my-server-2 in effect.
+// Names that a user writes go through ProviderNamed or ModelNamed; names that a user reads go
+// through Spelled or SpelledModel.
 
-// ProviderNamed returns the provider that a user means by a name: the name in effect, in the
-// spelling of the file, or in another one that fits only one provider.
+// ProviderNamed returns the provider that a user refers to: by the name in effect, by the spelling
+// of the file, or by another spelling that matches only one provider.
 func (c *Config) ProviderNamed(name string) (provider string, known bool) {
 	for _, spelling := range []string{name, Kebab(name)} {
 		if _, known := c.Providers[spelling]; known {
@@ -33,7 +33,7 @@ func (c *Config) ProviderNamed(name string) (provider string, known bool) {
 	return same[0], true
 }
 
-// lettersOf returns what spellings of a name have in common.
+// lettersOf returns the part of a name that all its spellings share.
 func lettersOf(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || unicode.IsSpace(r) {
@@ -43,8 +43,8 @@ func lettersOf(name string) string {
 	}, name)
 }
 
-// ModelNamed returns a model's id with its provider as it is in effect. A name without a
-// known provider stays as it is.
+// ModelNamed returns a model's id with the provider's name in effect. An id without a known
+// provider stays the same.
 func (c *Config) ModelNamed(id string) string {
 	name, model, full := strings.Cut(id, "/")
 	if provider, known := c.ProviderNamed(name); full && known {
@@ -53,7 +53,7 @@ func (c *Config) ModelNamed(id string) string {
 	return id
 }
 
-// Spelled returns a provider's name as the user's files write it.
+// Spelled returns a provider's name in the spelling of the user's files.
 func (l *Loaded) Spelled(provider string) string {
 	if spelling, ok := l.spellings[provider]; ok {
 		return spelling
@@ -71,8 +71,8 @@ func (l *Loaded) SimilarProvider(name string) string {
 	return suggest.DidYouMean(name, names)
 }
 
-// PresetLike returns the provider that eca knows by itself and whose name differs from
-// another's in its spelling only; empty if there is none.
+// PresetLike returns the built-in provider whose name differs from another one only in spelling;
+// empty without one.
 func (l *Loaded) PresetLike(provider string) string {
 	for _, name := range slices.Sorted(maps.Keys(l.Providers)) {
 		if l.Providers[name].API != "" && name != provider && lettersOf(name) == lettersOf(provider) {
@@ -82,7 +82,7 @@ func (l *Loaded) PresetLike(provider string) string {
 	return ""
 }
 
-// SpelledModel returns a model's id with its provider as the user's files write it.
+// SpelledModel returns a model's id with the provider's name in the spelling of the user's files.
 func (l *Loaded) SpelledModel(id string) string {
 	provider, model, full := strings.Cut(id, "/")
 	if !full {
@@ -91,7 +91,7 @@ func (l *Loaded) SpelledModel(id string) string {
 	return l.Spelled(provider) + "/" + model
 }
 
-// SpelledPath returns a path of keys as the user's files write it.
+// SpelledPath returns a path of keys in the spelling of the user's files.
 func (l *Loaded) SpelledPath(path ...string) []string { return spelledPath(l.spellings, path) }
 
 func spelledPath(spellings map[string]string, path []string) []string {
@@ -103,8 +103,8 @@ func spelledPath(spellings map[string]string, path []string) []string {
 	return path
 }
 
-// Variables names the environment variables that give a provider its key or url: those of
-// the spelling in the user's files first, then those of the name in effect.
+// Variables lists the environment variables for a provider's key and url: first those of the
+// spelling in the user's files, then those of the name in effect.
 func (l *Loaded) Variables(provider string) (keys, urls []string) {
 	return providerVariables(provider, l.Spelled(provider))
 }
@@ -124,20 +124,24 @@ func providerVariables(provider, spelling string) (keys, urls []string) {
 	return keys, urls
 }
 
-// eachModel calls fn with every place that names a model.
-func (c *Config) eachModel(fn func(path []string, model *string)) {
-	fn([]string{"defaultModel"}, &c.DefaultModel)
-	fn([]string{"compact", "model"}, &c.Compact.Model)
-	fn([]string{"completion", "model"}, &c.Completion.Model)
-	fn([]string{"rewrite", "model"}, &c.Rewrite.Model)
+// EachModel calls fn with the model of each key that names one.
+func (c *Config) EachModel(fn func(path []string, model string)) {
+	fn([]string{"defaultModel"}, c.DefaultModel)
+	fn([]string{"compact", "model"}, c.Compact.Model)
+	fn([]string{"completion", "model"}, c.Completion.Model)
+	fn([]string{"rewrite", "model"}, c.Rewrite.Model)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		a := c.Agents[name]
-		fn([]string{"agent", name, "defaultModel"}, &a.DefaultModel)
-		c.Agents[name] = a
+		fn([]string{"agent", name, "defaultModel"}, c.Agents[name].DefaultModel)
 	}
 }
 
-// nameProviders writes providers' names in models as they are in effect.
+// nameProviders replaces providers' names in models with the names in effect.
 func (c *Config) nameProviders() {
-	c.eachModel(func(_ []string, model *string) { *model = c.ModelNamed(*model) })
+	for _, model := range []*string{&c.DefaultModel, &c.Compact.Model, &c.Completion.Model, &c.Rewrite.Model} {
+		*model = c.ModelNamed(*model)
+	}
+	for name, a := range c.Agents {
+		a.DefaultModel = c.ModelNamed(a.DefaultModel)
+		c.Agents[name] = a
+	}
 }

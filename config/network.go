@@ -2,10 +2,10 @@ package config
 
 import "strings"
 
-// userOnly removes from a workspace's or a plugin's layer what is not for it to say: which
-// certificates are trusted, and who we are, would let a cloned repository read along. Which
-// plugins there are, or whose hooks run, would let it run programs; where something judges
-// what workspaces say (Inputs.Trusts), that is for it to decide.
+// userOnly removes keys from a workspace's or a plugin's layer that only the user may set. Trusted
+// certificates and eca's own certificate would let a cloned repository read along. Plugins and
+// their hooks would let it run programs; if Inputs.Trusts judges workspace files, it decides about
+// those.
 func (b *builder) userOnly(l *layer) {
 	if l.root == "" && l.plugin == "" {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// In payloads null is a value, which removes from a request; elsewhere it takes back what
-// a lower layer says.
+// In payloads null is a value that removes a key from a request; elsewhere it removes the value of
+// a lower layer.
 func TestPayloadNull(t *testing.T) {
 	files := `{"providers": {"p": {"url": null, "models": {"m": {"extraPayload": {"a": null, "o": {"b": null}}, "variants": {"v": {"c": null}, "w": null}, "limit": null}, "n": {"extraPayload": null}}}},
 		"variantsByModel": {"x": {"api": "anthropic", "variants": {"v": {"d": null}, "w": null}}, "y": {"api": ["a", "b"]}, "z": {"api": 5}}}`

@@ -9,20 +9,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// launcher is a program that runs what its arguments name. Words are separated by spaces.
+// launcher is a program that runs other programs or scripts from its arguments. Words are separated
+// by spaces.
 type launcher struct {
 	names    string
-	commands string // subcommands before what is run
-	values   string // options with a value that is not run
-	loads    string // options with a file that is run too
-	script   string // options with the file that is run; what follows are its arguments
-	code     string // options with the program itself, so that no file follows
-	lines    bool   // what code gives is a command line
+	commands string // subcommands that precede the script or command
+	values   string // options whose value is not run
+	loads    string // options whose file is run, too
+	script   string // options with the file to run; the rest are its arguments
+	code     string // options with the program text itself, so that no file follows
+	lines    bool   // the program text is a command line
 	runs     bool   // it runs a command, not a script
-	silent   bool   // nothing but options name what it runs
+	silent   bool   // only options name the file to run
 }
 
 func launchers() []launcher {
@@ -63,7 +64,7 @@ func launchers() []launcher {
 	}
 }
 
-// launcherNamed returns the launcher that a program is, by its path.
+// launcherNamed returns the launcher for a program's path.
 func launcherNamed(program string) (launcher, bool) {
 	name := strings.ToLower(filepath.Base(filepath.FromSlash(program)))
 	for _, suffix := range []string{".exe", ".cmd", ".bat"} {
@@ -80,16 +81,15 @@ func launcherNamed(program string) (launcher, bool) {
 	return launcher{}, false
 }
 
-// assignment matches what sets a variable before a command, duration what some commands
-// take before the command that they run.
+// assignment matches a variable assignment before a command, duration an argument that some
+// commands expect before the command that they run.
 var (
 	assignment = regexp.MustCompile(`^[A-Za-z_]\w*=`)
 	duration   = regexp.MustCompile(`^[0-9.]+[smhd]?$`)
 )
 
-// command notes the files that a command runs: its program, the script of an interpreter,
-// and arguments that are executables themselves. Files that it works on are not among them:
-// they change.
+// command adds the files that a command runs: its program, the script of an interpreter, and
+// arguments that are executables. Files that it works on are left out, because they change.
 func (n *named) command(words []string) {
 	for len(words) > 0 && (assignment.MatchString(words[0]) || words[0] == "" || words[0] == "!") {
 		words = words[1:]
@@ -150,10 +150,10 @@ func (n *named) command(words []string) {
 	}
 }
 
-// cluster matches the option -c of a shell among others: -lc, -ec.
+// cluster matches the shell option -c combined with others: -lc, -ec.
 var cluster = regexp.MustCompile(`^-[a-zA-Z]*c$`)
 
-// line notes the files that a command line runs.
+// line adds the files that a command line runs.
 func (n *named) line(text string) {
 	for _, command := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(";|&()`{}\n", r) }) {
 		var words []string
@@ -164,7 +164,8 @@ func (n *named) line(text string) {
 	}
 }
 
-// script notes a file that an interpreter runs, as it finds it: a module, a folder.
+// script adds a file that an interpreter runs, found as the interpreter finds it: as a module or a
+// folder.
 func (n *named) script(path string) {
 	if path == "" {
 		return
@@ -176,14 +177,14 @@ func (n *named) script(path string) {
 	}
 }
 
-// paths notes files of a list, as PATH has them.
+// paths adds the files of a list in the format of PATH.
 func (n *named) paths(list string) {
 	for _, path := range filepath.SplitList(list) {
 		n.script(path)
 	}
 }
 
-// executables notes the executables among arguments.
+// executables adds the executables among arguments.
 func (n *named) executables(words []string) {
 	for _, word := range words {
 		for _, path := range append(strings.Fields(word), word) {
@@ -197,10 +198,10 @@ func (n *named) executables(words []string) {
 	}
 }
 
-// executable says whether a file is a program by what it begins with: data may have the
-// right to be executed too, as all files do on some mounts.
+// executable reports whether a file is a program, judging by its first bytes: data may have the
+// executable bit, too, as all files do on some mounts.
 func executable(path string) bool {
-	f, err := regular.Open(path)
+	f, err := safeio.Open("", path)
 	if err != nil {
 		return false
 	}
@@ -223,7 +224,7 @@ func executable(path string) bool {
 	return bytes.HasPrefix(begin, []byte("#!")) && info.Mode()&0o111 != 0
 }
 
-// environment notes the files that variables have programs run.
+// environment adds the files that variables make programs run.
 func (n *named) environment(env map[string]any) {
 	for _, key := range sortedKeys(env) {
 		text, _ := env[key].(string)

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Trust is about the files that are run, and not about those that they work on: a database
-// of a server changes all the time.
+// Trust covers the files that run, but not those that they work on: a server's database changes all
+// the time.
 func TestWhatIsRunAndNotWhatItWorksOn(t *testing.T) {
 	needs.POSIX(t)
 	root := t.TempDir()
@@ -102,13 +102,13 @@ func TestWhatIsRunAndNotWhatItWorksOn(t *testing.T) {
 			t.Errorf("%s=%s: %q", c.variable, c.value, got)
 		}
 	}
-	// Without their program, the first file among arguments counts as what is run.
+	// Without a program, the first file among the arguments counts as the script.
 	for _, value := range []any{map[string]any{"args": []any{"-u", "server.py", "data.db"}}, []any{"server.py", "data.db"}} {
 		if got := namedFiles(root, root, value); len(got) != 1 || filepath.Base(got[0]) != "server.py" {
 			t.Errorf("%v: %q", value, got)
 		}
 	}
-	// What is included in the configuration is what the configuration says.
+	// Included content is part of the configuration.
 	for _, text := range []string{"${file:state.json}", "${cmd:cat state.json}", "run ${cmd:cat 'state.json'}"} {
 		if got := namedFiles(root, root, map[string]any{"command": text, "args": []any{text}}); len(got) != 1 {
 			t.Errorf("%s: %q", text, got)

@@ -1,34 +1,20 @@
 package config
 
-import (
-	"maps"
-	"slices"
+import "github.com/seed-dec29ce4/eca/internal/template"
 
-	"github.com/seed-dec29ce4/eca/internal/template"
-)
-
-// checkPrompts reports prompts that are no valid templates: they are sent as they were
-// written.
-func (b *builder) checkPrompts(cfg *Config) {
-	check := func(text string, path ...string) {
-		if _, err := template.Text(text, nil); err != nil {
-			b.problem(b.originOf(path), "%s is no valid template and is used as it is: %v", path[len(path)-1], err)
+// checkPrompts reports prompts that are not valid templates: they are sent unchanged.
+func (b *builder) checkPrompts() {
+	check := func(path []string, text string) {
+		if _, err := template.Text(text, nil); err != nil && b.keys.at(path) != nil {
+			b.problem(b.originOf(path), "%s is not a valid template and is used unchanged: %v", path[len(path)-1], err)
 		}
 	}
-	all := func(p Prompts, path ...string) {
-		for name, text := range map[string]string{
-			"chat": p.Chat, "compact": p.Compact, "chatTitle": p.ChatTitle, "init": p.Init, "completion": p.Completion,
-			"rewrite": p.Rewrite, "environment": p.Environment, "skillCreate": p.SkillCreate,
-		} {
-			check(text, append(slices.Clone(path), "prompts", name)...)
+	eachText(b.merged["prompts"], []string{"prompts"}, check)
+	agents, _ := b.merged["agent"].(map[string]any)
+	for name := range agents {
+		agent, _ := agents[name].(map[string]any)
+		for _, key := range []string{"prompts", "systemPrompt"} {
+			eachText(agent[key], []string{"agent", name, key}, check)
 		}
-		for name, text := range p.Tools {
-			check(text, append(slices.Clone(path), "prompts", "tools", name)...)
-		}
-	}
-	all(cfg.Prompts)
-	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
-		all(cfg.Agents[name].Prompts, "agent", name)
-		check(cfg.Agents[name].SystemPrompt, "agent", name, "systemPrompt")
 	}
 }

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Rights says what an agent may do without its user, the least first. Chats keep the
-// numbers.
+// Rights are what an agent may do without its user, from least to most. Chats store the numbers.
 type Rights int
 
 // Rights of agents.
 const (
-	ReadsOnly   Rights = iota // what changes something is denied
-	AllowedOnly               // what no rule allows is denied
-	Asks                      // what no rule allows is asked about
-	Unasked                   // what no rule denies runs
+	ReadsOnly   Rights = iota // calls that change something are denied
+	AllowedOnly               // calls that no rule allows are denied
+	Asks                      // calls that no rule allows ask the user
+	Unasked                   // calls that no rule denies run
 )
 
 // String completes a sentence about the agent.
@@ -28,7 +27,7 @@ func (r Rights) String() string {
 	}[r]
 }
 
-// Rights returns what an agent may do.
+// Rights returns the rights of an agent.
 func (c *Config) Rights(agent string) Rights {
 	a := c.Agents[agent]
 	approval := c.ToolCall.Approval
@@ -48,8 +47,8 @@ func (c *Config) Rights(agent string) Rights {
 	return Asks
 }
 
-// Substitution says in sentences that used takes the place of the agent asked, and which rights
-// that changes. before are the rights of asked when they are known and asked is not configured.
+// Substitution describes that used replaces the agent asked, and how that changes the rights.
+// before are the rights of asked if they are known although asked is not configured.
 func (c *Config) Substitution(asked, used string, before *Rights) string {
 	now := c.Rights(used)
 	text := fmt.Sprintf("There is no agent %q that chats can use. This chat goes on with %q, which %s.", asked, used, now)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Who is given another agent than asked for hears which rights it has, and when they are more.
+// A user who gets another agent than requested learns its rights, and whether it has more of them.
 func TestSubstitutionNamesRights(t *testing.T) {
 	l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": `{"agent": {
 		"free": {"toolCall": {"approval": {"byDefault": "allow"}}},

@@ -3,8 +3,10 @@ package config
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,40 +15,116 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-var update = flag.Bool("update", false, "rewrite schema/eca-config.json")
+var update = flag.Bool("update", false, "rewrite schema/eca-config.json and the keys in docs/configuration.md")
 
-// The checked-in schema is that of the code.
-func TestSchemaIsCurrent(t *testing.T) {
-	want, err := Schema()
+// The checked-in schema and reference match the code.
+func TestKeysAreDocumented(t *testing.T) {
+	schema, err := Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("..", "schema", "eca-config.json")
-	if *update {
-		write(t, path, string(want))
-		return
+	page := filepath.Join("..", "docs", "configuration.md")
+	text := readText(t, page)
+	const begin, end = "<!-- keys: go test ./config -update -->\n", "<!-- end of keys -->\n"
+	before, rest, found := strings.Cut(text, begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the keys", page)
 	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got = []byte(strings.ReplaceAll(string(got), "\r\n", "\n"))
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("run go test ./config -update:\n%s", diff)
+	for path, want := range map[string]string{
+		filepath.Join("..", "schema", "eca-config.json"): string(schema),
+		page: before + begin + reference() + end + after,
+	} {
+		if *update {
+			write(t, path, want)
+		} else if diff := cmp.Diff(want, readText(t, path)); diff != "" {
+			t.Errorf("%s: run go test ./config -update:\n%s", path, diff)
+		}
 	}
 }
 
-// Every key says what it is for, and every key of the reference server is one.
-func TestSchemaKeys(t *testing.T) {
-	s, err := newSchema()
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range schemaKeys(s, nil) {
-		if at := schemaAt(s, strings.Split(key, ".")); strings.TrimSpace(at.Description) == "" {
-			t.Errorf("%s has no text in docs", key)
+	return strings.ReplaceAll(string(data), "\r\n", "\n")
+}
+
+// reference is the table of all keys.
+func reference() string {
+	var out strings.Builder
+	out.WriteString("| key | takes | default | what it is for |\n|---|---|---|---|\n")
+	values := defaultValues()
+	keys := newKeys()
+	keys.each(nil, func(path []string, k *key) {
+		if last := path[len(path)-1]; last == "*" || last == "[]" {
+			return
 		}
+		takes := strings.ReplaceAll(typeNames(k.types), " or ", ", ")
+		words := k.enum()
+		if k.elem() != nil {
+			words = append(words, k.elem().enum()...)
+		}
+		if len(words) > 0 {
+			takes = "`" + strings.Join(words, "` `") + "`"
+		}
+		least, most := k.limit("min"), k.limit("max")
+		switch {
+		case most != nil:
+			takes += fmt.Sprintf(" from %v to %v", *least, *most)
+		case least != nil:
+			takes += fmt.Sprintf(" from %v", *least)
+		}
+		initial := ""
+		if v, ok := valueAt(values, path); ok && !slices.Contains(path, "*") {
+			if raw, err := encode(v); err == nil && len(raw) < 60 && !isObject(v) {
+				initial = "`" + string(raw) + "`"
+			}
+		}
+		text := k.doc()
+		if k.tag.Get("pending") != "" {
+			text += " Accepted, but without effect in this version."
+		}
+		switch keys.trustEffect(path) {
+		case safe, paths:
+			text += " ¹"
+		case stricter:
+			text += " ²"
+		}
+		name := strings.NewReplacer(".[]", "[]", "*", "NAME").Replace(strings.Join(path, "."))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", name, takes, initial, strings.NewReplacer("|", "\\|", "<", "&lt;").Replace(text))
+	})
+	return out.String()
+}
+
+func valueAt(v any, path []string) (any, bool) {
+	for _, name := range path {
+		object, _ := v.(map[string]any)
+		sub, found := object[name]
+		if !found {
+			return nil, false
+		}
+		v = sub
 	}
+	return v, true
+}
+
+// Every key is documented, and every key of the reference server exists.
+func TestKeys(t *testing.T) {
+	keys := withEarlier(newKeys())
+	keys.each(nil, func(path []string, k *key) {
+		if strings.TrimSpace(k.doc()) == "" && !k.deprecated && !keys.at(path[:1]).deprecated && path[len(path)-1] != "[]" && path[len(path)-1] != "*" {
+			t.Errorf("the field of the key %s has no tag doc, which says what it is for", strings.Join(path, "."))
+		}
+		if !slices.Contains([]string{"", "safe", "paths", "stricter"}, k.tag.Get("trust")) {
+			t.Errorf("%s: the tag trust is safe, paths or stricter", strings.Join(path, "."))
+		}
+		if len(k.types) == 0 && k.typ.Kind() != reflect.Interface {
+			t.Errorf("%s: no type", strings.Join(path, "."))
+		}
+	})
 	for _, key := range strings.Fields(`
 		$schema defaultModel defaultAgent chatRetentionDays autoCompactPercentage includeParentAgentsFiles mcpTimeoutSeconds mcpKeepAliveSeconds
 		lspTimeoutSeconds streamIdleTimeoutSeconds connectTimeoutSeconds netrcFile welcomeMessage extraConfigs extraConfigs.[] pureConfig
@@ -80,26 +158,21 @@ func TestSchemaKeys(t *testing.T) {
 		providers.*.models.*.variants.*.*
 		agent.*.inherit agent.*.mode agent.*.spawnableBy agent.*.description agent.*.systemPrompt agent.*.prompts.chat agent.*.prompts.tools.*
 		agent.*.defaultModel agent.*.variant agent.*.maxSteps agent.*.disabledTools agent.*.autoCompactPercentage agent.*.toolCall.approval.byDefault`) {
-		if at := schemaAt(s, strings.Split(key, ".")); at == nil || at.Deprecated {
-			t.Errorf("%s is not in the schema", key)
+		if at := keys.at(strings.Split(key, ".")); at == nil || at.deprecated {
+			t.Errorf("%s is not a key", key)
 		}
 	}
 	for _, key := range strings.Fields(`
 		behavior defaultBehavior chat.defaultBehavior chat.welcomeMessage compactPrompt compactPromptFile completion.systemPrompt completion.systemPromptFile
 		rewrite.systemPrompt rewrite.systemPromptFile agent.*.systemPromptFile behavior.*.mode providers.*.requiresAuth? toolCall.manualApproval`) {
-		at := schemaAt(s, strings.Split(key, "."))
-		if at == nil || !at.Deprecated && key != "behavior.*.mode" {
+		at := keys.at(strings.Split(key, "."))
+		if at == nil || !at.deprecated && key != "behavior.*.mode" {
 			t.Errorf("%s of earlier versions is not in the schema", key)
-		}
-	}
-	for _, key := range pending() {
-		if schemaAt(s, []string{key}) == nil {
-			t.Errorf("%s is no key", key)
 		}
 	}
 }
 
-// The schema is one: the defaults follow it, and mistakes do not.
+// The schema is valid: the defaults match it, and mistakes do not.
 func TestSchemaValidates(t *testing.T) {
 	raw, err := Schema()
 	if err != nil {
@@ -113,11 +186,7 @@ func TestSchemaValidates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, broken := parse("defaults", builtinDefaults())
-	if broken != nil {
-		t.Fatal(broken)
-	}
-	if err := resolved.Validate(l.content); err != nil {
+	if err := resolved.Validate(defaultValues()); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
 	for text, ok := range map[string]bool{

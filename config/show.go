@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// Text returns the value as JSON, or a mark in place of a secret.
+// Text returns the value as JSON, or a mark instead of a secret.
 func (v Value) Text() string {
 	if v.Secret {
 		return redact.Mark
@@ -21,8 +21,8 @@ func (v Value) Text() string {
 	return string(raw)
 }
 
-// shown returns the value, or a mark in place of a secret. Passwords and tokens in addresses
-// are secrets within a value.
+// shown returns the value, or a mark instead of a secret. Passwords and tokens in addresses are
+// secrets within a value.
 func (v Value) shown() any {
 	if v.Secret {
 		return redact.Mark
@@ -52,7 +52,7 @@ func withoutCredentials(v any) any {
 	return v
 }
 
-// ParseKeyPath reads what KeyPath writes.
+// ParseKeyPath parses the output of KeyPath.
 func ParseKeyPath(s string) ([]string, error) {
 	var path []string
 	for rest := s; ; {
@@ -60,11 +60,11 @@ func ParseKeyPath(s string) ([]string, error) {
 		if strings.HasPrefix(rest, `"`) {
 			dec := json.NewDecoder(strings.NewReader(rest))
 			if err := dec.Decode(&key); err != nil {
-				return nil, fmt.Errorf("%q is no path of keys: a quoted key does not end", s)
+				return nil, fmt.Errorf("%q is not a path of keys: a quoted key is not closed", s)
 			}
 			rest = rest[dec.InputOffset():]
 			if rest != "" && !strings.HasPrefix(rest, ".") {
-				return nil, fmt.Errorf("%q is no path of keys: a dot must follow a quoted key", s)
+				return nil, fmt.Errorf("%q is not a path of keys: a dot must follow a quoted key", s)
 			}
 		} else {
 			i := strings.IndexByte(rest, '.')
@@ -72,7 +72,7 @@ func ParseKeyPath(s string) ([]string, error) {
 				i = len(rest)
 			}
 			if key, rest = rest[:i], rest[i:]; key == "" {
-				return nil, fmt.Errorf("%q is no path of keys: one is empty", s)
+				return nil, fmt.Errorf("%q is not a path of keys: a key is empty", s)
 			}
 		}
 		path = append(path, key)
@@ -83,10 +83,10 @@ func ParseKeyPath(s string) ([]string, error) {
 	}
 }
 
-// UnsetError says that there is no value at a path.
+// UnsetError reports that there is no value at a path.
 type UnsetError struct {
 	Path    []string
-	Meant   string // the key that was probably meant; empty if none is near
+	Meant   string // the key that was probably intended; empty if no key is similar
 	Unknown bool   // eca does not know the key
 }
 
@@ -100,10 +100,10 @@ func (e *UnsetError) Error() string {
 	return "there is no key " + KeyPath(e.Path)
 }
 
-// ValuesAt lists what is set at and below a path, ordered by path; all that is set if the
-// path is empty. If it is nothing, the error is an *UnsetError.
+// ValuesAt lists the values that are set at and below a path, ordered by path; an empty path means
+// all values. Without any value, the error is an *UnsetError.
 func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
-	// What names a provider is known in any spelling, as in the files.
+	// The name of a provider may have any spelling, as in the files.
 	if len(path) > 1 && path[0] == "providers" {
 		path = slices.Clone(path)
 		path[1], _ = l.ProviderNamed(path[1])
@@ -117,26 +117,19 @@ func (l *Loaded) ValuesAt(path []string) ([]Value, error) {
 	if len(out) > 0 || len(path) == 0 {
 		return out, nil
 	}
-	s, err := newSchema()
-	if err != nil {
-		return nil, err
-	}
 	unset := &UnsetError{Path: path}
-	if schemaAt(s, path) == nil {
-		c := &checker{schema: s, paths: schemaKeys(s, nil)}
-		for i := range path {
-			if schemaAt(s, path[:i+1]) == nil {
-				hint := c.suggestion(schemaAt(s, path[:i]), path[:i], path[i])
-				unset.Unknown, unset.Meant = true, strings.TrimSuffix(strings.TrimPrefix(hint, "; did you mean "), "?")
-				break
-			}
+	c := newChecker()
+	for i := range path {
+		if c.keys.at(path[:i+1]) == nil {
+			unset.Unknown, unset.Meant = true, KeyPath(c.meant(c.keys.at(path[:i]), path[:i], path[i], nil))
+			break
 		}
 	}
 	return nil, unset
 }
 
-// Tree puts values below a path together as JSON has them, secrets as marks. A single value
-// that stands at the path is itself.
+// Tree combines the values below a path into a JSON tree, with marks instead of secrets. A single
+// value at the path itself is returned directly.
 func Tree(values []Value, path []string) any {
 	if len(values) == 1 && len(values[0].Path) == len(path) {
 		return values[0].shown()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// extraConfigs are above all, in their order; what is missing or broken is named, and their
-// own extraConfigs do not count.
+// extraConfigs are above all other files, in their order. Missing and broken ones are reported, and
+// their own extraConfigs are ignored.
 func TestExtraConfigs(t *testing.T) {
 	home, root, other := t.TempDir(), t.TempDir(), t.TempDir()
 	global := filepath.Join(home, "config.json")
@@ -35,7 +35,7 @@ func TestExtraConfigs(t *testing.T) {
 	if got := l.Owner("welcomeMessage"); got != filepath.Join(other, "b.json") {
 		t.Errorf("owner %s", got)
 	}
-	// One may be a string, and with pureConfig there are none.
+	// A single file may be a string, and pureConfig ignores extraConfigs.
 	write(t, global, `{"extraConfigs": "c.json"}`)
 	if l := Load(in); l.WelcomeMessage != "c" || len(l.Problems) > 0 {
 		t.Errorf("%q %v", l.WelcomeMessage, l.Problems)
@@ -44,7 +44,7 @@ func TestExtraConfigs(t *testing.T) {
 	if l := Load(in); l.WelcomeMessage != "pure" {
 		t.Errorf("pure: %q", l.WelcomeMessage)
 	}
-	// What a workspace's file names may do what that file may.
+	// A file named by a workspace's file has the same rights.
 	in.InitOptions = nil
 	write(t, global, `{}`)
 	write(t, filepath.Join(root, ".eca", "config.json"), `{"extraConfigs": ["c.json"]}`)
@@ -58,7 +58,7 @@ func TestExtraConfigs(t *testing.T) {
 	if l := Load(in); l.WelcomeMessage != "c" || strings.Join(asked, "; ") != want {
 		t.Errorf("trusted: %q, asked about %q", l.WelcomeMessage, asked)
 	}
-	// Its own content is looked at, too, and so is that of a file in the folder that the
+	// The content of such a file is checked, too, and so is that of a file in the folder that the
 	// user's configuration names.
 	write(t, filepath.Join(root, "c.json"), `{"welcomeMessage": "c", "netrcFile": "/n"}`)
 	for _, text := range []string{`{}`, `{"extraConfigs": ["c.json"]}`} {
@@ -75,8 +75,8 @@ func TestExtraConfigs(t *testing.T) {
 	}
 }
 
-// What a plugin configures is below what the user does, knows where it is, and can not
-// bring other plugins.
+// A plugin's configuration is below the user's, has its own file as origin, and cannot add other
+// plugins.
 func TestPluginLayers(t *testing.T) {
 	home, plugin := t.TempDir(), t.TempDir()
 	file := filepath.Join(plugin, "eca.json")
@@ -99,7 +99,7 @@ func TestPluginLayers(t *testing.T) {
 	for _, p := range l.Problems {
 		got += p.String() + "\n"
 	}
-	for _, want := range []string{file + ":2: a plugin can not set plugins", "config.json:1: welcomeMessage: ${plugin:root} has a value in files of plugins only"} {
+	for _, want := range []string{file + ":2: a plugin cannot set plugins", "config.json:1: welcomeMessage: ${plugin:root} has a value in files of plugins only"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no problem %q in %s", want, got)
 		}
@@ -117,7 +117,7 @@ func TestPluginLayers(t *testing.T) {
 	}
 }
 
-// Keys of earlier versions act, and what they say has its place.
+// Keys of earlier versions work, and their values have a place.
 func TestLegacy(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "p.md"), "of a file")
@@ -159,8 +159,8 @@ func TestLegacy(t *testing.T) {
 	}
 }
 
-// A key that nobody configured is looked for in the environment, then in the netrc file,
-// then where keyEnv says; each time what the user enters would win.
+// A missing key is taken from the environment, then from the netrc file, then from the variable in
+// keyEnv; a value from the user wins each time.
 func TestKeyFallbacks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "rc"), "machine host login me password of-netrc\n")

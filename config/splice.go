@@ -14,7 +14,7 @@ type cut struct {
 	with     []byte
 }
 
-// splice makes cuts that do not overlap.
+// splice applies cuts that do not overlap.
 func splice(text []byte, cuts ...cut) []byte {
 	slices.SortStableFunc(cuts, func(a, b cut) int { return a.from - b.from })
 	var out []byte
@@ -26,10 +26,10 @@ func splice(text []byte, cuts ...cut) []byte {
 	return append(out, text[at:]...)
 }
 
-// replace puts a value in place of another.
+// replace replaces a value.
 func (p place) replace(old *hujson.Value, raw []byte) []byte {
 	was := p.text[old.StartOffset:old.EndOffset]
-	// What stood on one line stays on one line; what was no list or object had no form.
+	// A value on one line stays on one line; a value that was not a list or object had no layout.
 	oneLine := (was[0] == '[' || was[0] == '{') && !bytes.ContainsRune(was, '\n')
 	if !oneLine && startsLine(p.text, p.object.Value.(*hujson.Object).Members[p.index].Name.StartOffset) {
 		raw = p.indented(raw, indentAt(p.text, old.StartOffset))
@@ -43,7 +43,7 @@ func (p place) insert(raw []byte) []byte {
 	key := append(hujson.String(p.rest[0]), ": "...)
 	outer := indentAt(p.text, p.object.StartOffset)
 	indent := outer + p.unit()
-	tail := p.object.StartOffset + 1 // where the comments and space before the brace begin
+	tail := p.object.StartOffset + 1 // start of the comments and space before the brace
 	end := p.object.EndOffset - 1
 	var cuts []cut
 	var comma []byte
@@ -53,7 +53,7 @@ func (p place) insert(raw []byte) []byte {
 			indent = indentAt(p.text, last.Name.StartOffset)
 		}
 		tail = last.Value.EndOffset + len(last.Value.AfterExtra)
-		if last.Value.AfterExtra != nil { // as hujson marks a trailing comma; the new member gets one too
+		if last.Value.AfterExtra != nil { // hujson marks a trailing comma this way; the new member gets one, too
 			tail++
 			comma = []byte(",")
 		} else {
@@ -63,7 +63,7 @@ func (p place) insert(raw []byte) []byte {
 	newline := p.newline()
 	space := trailingSpace(p.text[tail:end])
 	switch i := bytes.IndexByte(p.text[end-space:end], '\n'); {
-	case i >= 0: // the brace is on a line of its own
+	case i >= 0: // the brace is on its own line
 		at := end - space + i
 		if at > tail && p.text[at-1] == '\r' {
 			at--
@@ -79,8 +79,8 @@ func (p place) insert(raw []byte) []byte {
 	return splice(p.text, cuts...)
 }
 
-// remove takes the member away, with the comma that is too many then, and with its line
-// if nothing else is on it.
+// remove removes the member, with the comma that becomes superfluous, and with its line if that is
+// otherwise empty.
 func (p place) remove() []byte {
 	object := p.object.Value.(*hujson.Object)
 	m := &object.Members[p.index]
@@ -114,7 +114,7 @@ func (p place) remove() []byte {
 	return splice(p.text, append(cuts, cut{from, to, nil})...)
 }
 
-// indented formats a value that stands on a line of some indentation.
+// indented formats a value for a line with the given indentation.
 func (p place) indented(raw []byte, indent string) []byte {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, indent, p.unit()) != nil {
@@ -123,7 +123,7 @@ func (p place) indented(raw []byte, indent string) []byte {
 	return bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(p.newline()))
 }
 
-// unit is how far the file indents a level.
+// unit is the file's indentation of one level.
 func (p place) unit() string {
 	if root, ok := p.root.Value.(*hujson.Object); ok && len(root.Members) > 0 {
 		at := root.Members[0].Name.StartOffset
@@ -143,7 +143,7 @@ func (p place) newline() string {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// blanks counts the spaces and tabs that a text begins with.
+// blanks counts the spaces and tabs at the beginning of a text.
 func blanks(text []byte) int {
 	n := 0
 	for n < len(text) && isBlank(text[n]) {
@@ -152,18 +152,18 @@ func blanks(text []byte) int {
 	return n
 }
 
-// trailingSpace counts the white space that a text ends with.
+// trailingSpace counts the white space characters at the end of a text.
 func trailingSpace(text []byte) int { return len(text) - len(bytes.TrimRight(text, " \t\r\n")) }
 
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
-// indentAt returns what the line of an offset begins with.
+// indentAt returns the indentation of the line that contains an offset.
 func indentAt(text []byte, at int) string {
 	start := lineStart(text, at)
 	return string(text[start : start+blanks(text[start:])])
 }
 
-// startsLine says whether only spaces and tabs stand before an offset on its line.
+// startsLine reports whether only spaces and tabs precede an offset on its line.
 func startsLine(text []byte, at int) bool {
 	start := lineStart(text, at)
 	return start+blanks(text[start:]) >= at

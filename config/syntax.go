@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// isUTF16 says whether a text is encoded so, as some editors of Windows save files: its
-// first character, which is ASCII, has a zero byte.
+// isUTF16 reports whether a text is UTF-16, as some editors on Windows save files: its first
+// character, which is ASCII, has a zero byte.
 func isUTF16(text []byte) bool {
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
 		if bytes.HasPrefix(text, []byte(mark)) {
@@ -18,16 +18,16 @@ func isUTF16(text []byte) bool {
 	return bytes.IndexByte(text[:min(2, len(text))], 0) >= 0
 }
 
-// syntaxError says where a text is no JSON, and in the user's words why.
+// syntaxError returns where a text is not valid JSON, and why, in the user's terms.
 func syntaxError(text []byte, err error) (line, column int, cause string) {
 	line, column, found := splitPosition(err.Error())
 	at := newLines(text)
-	// The parser's text may have one line more.
+	// The text that the parser sees may have one more line.
 	if line > len(at) {
 		line, column = len(at), len(text)-at[len(at)-1]+1
 	}
 	if offset, ok := openString(text); ok && !strings.Contains(found, "invalid character '\\''") {
-		// The parser takes the next quote, or what follows the line, for its end.
+		// The parser takes the next quote, or the text after the line, as the end of the string.
 		open := at.position(offset)
 		inString := strings.HasPrefix(found, `invalid literal: "`) || strings.Contains(found, "parsing string")
 		switch {
@@ -40,7 +40,7 @@ func syntaxError(text []byte, err error) (line, column int, cause string) {
 	return line, column, syntaxCause(found)
 }
 
-// splitPosition takes "hujson: line 3, column 5: cause" apart.
+// splitPosition splits "hujson: line 3, column 5: cause".
 func splitPosition(msg string) (line, column int, cause string) {
 	m := regexp.MustCompile(`(?s)^(?:hujson: )?line (\d+), column (\d+): (.*)$`).FindStringSubmatch(msg)
 	if m == nil {
@@ -51,7 +51,7 @@ func splitPosition(msg string) (line, column int, cause string) {
 	return line, column, m[3]
 }
 
-// syntaxCause says in the user's words what the parser found.
+// syntaxCause describes the parser's message in the user's terms.
 func syntaxCause(found string) string {
 	if m := regexp.MustCompile(`^invalid character '(\\'|[‘’‚“”„«»` + "`" + `])'`).FindStringSubmatch(found); m != nil {
 		kind := "other quotes"
@@ -72,7 +72,7 @@ func syntaxCause(found string) string {
 	return found
 }
 
-// openString returns where the first string begins that does not end in its line.
+// openString returns the start of the first string that does not end on its line.
 func openString(text []byte) (offset int, ok bool) {
 	for i := 0; i < len(text); i++ {
 		rest := text[i:]
@@ -99,7 +99,7 @@ func openString(text []byte) (offset int, ok bool) {
 	return 0, false
 }
 
-// length is how far a text goes up to an end, or all of it.
+// length returns the length of a text up to an end marker, or all of it.
 func length(text []byte, end string) int {
 	if n := bytes.Index(text, []byte(end)); n >= 0 {
 		return n + len(end) - 1

@@ -4,55 +4,51 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Unit is a file of a workspace folder, as far as it needs the user's trust: what it would
-// run, redirect, loosen or read (docs/trust.md).
+// Unit is the part of a workspace folder's file that needs the user's trust: everything that it
+// would run, redirect, loosen or read (docs/trust.md).
 type Unit struct {
 	Root  string // the workspace folder
 	File  string
-	Needs []Need // what does nothing until the unit is trusted, in the order of the file; never empty
+	Needs []Need // the parts without effect until the unit is trusted, in the order of the file; never empty
 
-	// Sum stands for what needs trust, and for the files of the folder that it names, such
-	// as a hook's script. What is harmless can change without another Sum.
+	// Sum covers everything that needs trust, including the folder's files that it refers to, such as
+	// a hook's script. Harmless parts can change without a new Sum.
 	Sum   string
-	Files []string // of the folder, that Sum stands for too
+	Files []string // files of the folder that Sum covers, too
 
-	// Text shows the user what needs trust, a line for each thing it says, and the files
-	// that it names.
+	// Text shows the user everything that needs trust, one line each, and the files that it refers to.
 	Text string
 
-	// Parts are sums of what Sum stands for, by the names that users know: keys of the
-	// configuration, paths of files.
+	// Parts are the sums of the parts of Sum, by names that users know: keys of the configuration,
+	// paths of files.
 	Parts map[string]string
 
 	Trusted bool
 
-	link bool // it is about where the file leads, not about what it says
+	link bool // it is about the target of the file, not its content
 }
 
-// Place says where a need stands: the file as seen from a folder, and the line if it is
-// known.
+// Place returns the place of a need: the file relative to a folder, and the line if it is known.
 func (u Unit) Place(n Need, from string) string {
-	name, err := filepath.Rel(from, u.File)
-	if err != nil {
-		name = u.File
-	}
+	name := relative(from, u.File)
 	if n.Line > 0 {
 		return fmt.Sprintf("%s:%d", name, n.Line)
 	}
 	return name
 }
 
-// Key names the unit among those of its folder: a path.
+// Key identifies the unit within its folder: a path.
 func (u Unit) Key() string {
 	if u.link {
 		return u.File + "#link"
@@ -60,109 +56,64 @@ func (u Unit) Key() string {
 	return u.File
 }
 
-// Need is something that a file may not do by itself.
+// Need is something that a file may do only if it is trusted.
 type Need struct {
 	What string // a path of keys, or an expression such as ${cmd:...}
 	Line int    // 0 if unknown
 }
 
-// newUnit makes a unit of what needs trust; wanted is that as data, runs the
-// texts in it that may name programs.
-func newUnit(root, file string, needs []Need, wanted, runs any) Unit {
-	u := Unit{Root: root, File: file, Needs: needs}
+// wants is the content of a file that needs trust.
+type wants struct {
+	data  any            // the whole content, for the sum
+	parts map[string]any // by names that users know
+	text  string         // for the user to read
+	runs  any            // its texts that may name programs
+}
+
+// newUnit makes a unit of content that needs trust.
+func newUnit(root, file string, needs []Need, w wants) Unit {
+	u := Unit{Root: root, File: file, Needs: needs, Parts: map[string]string{}}
 	h := sha256.New()
-	name, err := filepath.Rel(root, file)
-	if err != nil {
-		name = file
+	raw, _ := encode(w.data) // it was decoded from JSON
+	fmt.Fprintf(h, "eca trust 1\n%s\n%d %s\n", filepath.ToSlash(relative(root, file)), len(raw), raw)
+	for name, value := range w.parts {
+		raw, _ := encode(value)
+		sum := sha256.Sum256(raw)
+		u.Parts[name] = hex.EncodeToString(sum[:])
 	}
-	raw, _ := encode(wanted) // it was decoded from JSON
-	u.Parts = partsOf(needs, wanted)
-	fmt.Fprintf(h, "eca trust 1\n%s\n%d %s\n", filepath.ToSlash(name), len(raw), raw)
-	for _, path := range namedFiles(root, filepath.Dir(file), runs) {
+	for _, path := range namedFiles(root, filepath.Dir(file), w.runs) {
 		u.Files = append(u.Files, path)
 		sum, err := fileSum(root, path)
 		if err != nil {
 			sum = err.Error()
 		}
 		fmt.Fprintf(h, "%q %s\n", path[len(root):], sum)
-		if rel, err := filepath.Rel(root, path); err == nil {
-			u.Parts[filepath.ToSlash(rel)] = sum
-		}
+		u.Parts[filepath.ToSlash(relative(root, path))] = sum
 	}
 	u.Sum = hex.EncodeToString(h.Sum(nil))
-	u.Text = u.describe(wanted)
+	u.Text = w.text + u.shownFiles()
 	return u
 }
 
-// partsOf returns sums of the values that need trust: of a section with names one for each
-// name, as needs lists them.
-func partsOf(needs []Need, wanted any) map[string]string {
-	out := map[string]string{}
-	note := func(name string, v any) {
-		raw, _ := encode(v) // it was decoded from JSON
-		sum := sha256.Sum256(raw)
-		out[name] = hex.EncodeToString(sum[:])
+// relative returns a path relative to a folder.
+func relative(root, path string) string {
+	if rel, err := filepath.Rel(root, path); err == nil {
+		return rel
 	}
-	list, isList := wanted.([]any)
-	if !isList {
-		note("its text", wanted)
-	}
-	for i, v := range list {
-		at, _ := v.([]any)
-		path, isPath := []string(nil), false
-		if len(at) == 2 {
-			path, isPath = at[0].([]string)
-		}
-		section, isSection := map[string]any(nil), false
-		if isPath {
-			section, isSection = at[1].(map[string]any)
-		}
-		switch {
-		case isSection && len(path) == 1 && len(section) > 0:
-			for _, key := range sortedKeys(section) {
-				note(KeyPath(append(slices.Clone(path), key)), section[key])
-			}
-		case isPath:
-			note(KeyPath(path), at[1])
-		case len(list) == len(needs):
-			note(needs[i].What, v)
-		default:
-			note("its content", wanted)
-		}
-	}
-	return out
+	return path
 }
 
-// maxShownFile bounds how much of a file that a unit names is shown.
+// maxShownFile is how many bytes of a referenced file are shown.
 const maxShownFile = 8 << 10
 
-// describe writes what needs trust for the user to read.
-func (u Unit) describe(wanted any) string {
+// shownFiles formats the files that the unit refers to for the user.
+func (u Unit) shownFiles() string {
 	var b strings.Builder
-	switch wanted := wanted.(type) {
-	case string: // a text with expressions in it
-		for _, n := range u.Needs {
-			fmt.Fprintln(&b, n.What)
-		}
-	case []any:
-		for _, v := range wanted {
-			if at, ok := v.([]any); ok && len(at) == 2 {
-				if path, ok := at[0].([]string); ok {
-					fmt.Fprintf(&b, "%s: %s\n", KeyPath(path), indented(at[1]))
-					continue
-				}
-			}
-			fmt.Fprintln(&b, indented(v))
-		}
-	}
 	for _, path := range u.Files {
-		name, err := filepath.Rel(u.Root, path)
+		name := relative(u.Root, path)
+		data, err := safeio.Read(path, maxShownFile)
 		if err != nil {
-			name = path
-		}
-		data, err := regular.Read(path, maxShownFile)
-		if err != nil {
-			fmt.Fprintf(&b, "file %s (not shown: %v)\n", name, regular.WithoutPath(err))
+			fmt.Fprintf(&b, "file %s (not shown: %v)\n", name, safeio.Cause(err))
 			continue
 		}
 		fmt.Fprintf(&b, "file %s:\n", name)
@@ -173,27 +124,29 @@ func (u Unit) describe(wanted any) string {
 	return b.String()
 }
 
-// indented writes a value as JSON for people.
+// indented formats a value as JSON for people.
 func indented(v any) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	raw, err := encodeIndented(v)
+	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return strings.TrimSpace(b.String())
+	return string(raw)
 }
 
-// ForeignUnit returns the unit of a workspace's file in a format of others: needs says what
-// it would do, and value is that as encoding/json decodes it.
-func ForeignUnit(root, file string, needs []Need, value any) Unit {
-	return newUnit(root, file, needs, value, value)
+// ForeignUnit returns the unit of a workspace's file in a foreign format. needs lists what it would
+// do, and values has the decoded JSON value for each need.
+func ForeignUnit(root, file string, needs []Need, values []any) Unit {
+	w := wants{data: values, runs: values, parts: map[string]any{}}
+	for i, v := range values {
+		w.parts[needs[i].What] = v
+		w.text += indented(v) + "\n"
+	}
+	return newUnit(root, file, needs, w)
 }
 
-// TextUnit returns the unit of a workspace's text that is no configuration: a skill's, a
-// rule's. needed is false if nothing in it needs trust. outside says that the file is a
-// link that leads out of the folder.
+// TextUnit returns the unit of a workspace's text that is not configuration, such as a skill's or a
+// rule's. needed is false if nothing in it needs trust. outside means that the file is a link that
+// leads out of the folder.
 func TextUnit(root, file, text string, outside bool) (u Unit, needed bool) {
 	needs := TextNeeds(text, filepath.Dir(file), root)
 	if outside {
@@ -202,56 +155,38 @@ func TextUnit(root, file, text string, outside bool) (u Unit, needed bool) {
 	if len(needs) == 0 {
 		return Unit{}, false
 	}
-	// All of it, since commands and texts belong together: what a command's output is
-	// used for is in the text.
+	// The sum covers the whole text, because the text says how the output of a command is used.
+	w := wants{data: text, parts: map[string]any{"its text": text}}
 	var runs []any
 	for _, n := range needs {
 		runs = append(runs, n.What)
+		w.text += n.What + "\n"
 	}
-	u = newUnit(root, file, needs, text, runs)
+	w.runs = runs
+	u = newUnit(root, file, needs, w)
 	u.link = outside
 	return u, true
 }
 
-// allTexts lists the strings in a value, in an order of its own.
-func allTexts(v any) []string {
-	switch v := v.(type) {
-	case string:
-		return []string{v}
-	case []any:
-		var out []string
-		for _, e := range v {
-			out = append(out, allTexts(e)...)
-		}
-		return out
-	case map[string]any:
-		var out []string
-		for _, key := range sortedKeys(v) {
-			out = append(out, allTexts(v[key])...)
-		}
-		return out
-	}
-	return nil
-}
-
-// gate leaves of a workspace's layer what may act: all if the user trusts it, else what is
-// harmless. What only makes things stricter is kept apart: it must not take the place of
-// what the user said.
+// gate reduces a workspace's layer to what may take effect: everything if the user trusts it,
+// otherwise the harmless part. Values that only make things stricter are kept separately, because
+// they must not replace the user's values.
 func (b *builder) gate(l *layer) {
 	if l.root == "" {
 		return
 	}
 	b.withholdUnasked(l)
+	b.withholdBudget(l)
 	if b.in.Trusts == nil {
 		return
 	}
-	s := splitter{l: l}
+	s := splitter{l: l, keys: b.keys, parts: map[string]any{}}
 	harmless := s.object(l.content, nil)
 	if len(s.needs) > 0 {
 		slices.SortStableFunc(s.needs, func(x, y Need) int { return x.Line - y.Line })
-		u := newUnit(l.root, l.source, s.needs, s.wanted, s.values)
+		u := newUnit(l.root, l.source, s.needs, wants{data: s.wanted, parts: s.parts, text: s.text, runs: s.values})
 		u.Trusted = b.in.Trusts(u)
-		b.units = append(b.units, u)
+		b.Units = append(b.Units, u)
 		for _, f := range u.Files {
 			b.looked(f)
 		}
@@ -263,55 +198,66 @@ func (b *builder) gate(l *layer) {
 	b.stricter = append(b.stricter, s.stricter...)
 }
 
-// splitter tells what is harmless in a layer from what needs trust.
+// splitter separates the harmless part of a layer from the part that needs trust.
 type splitter struct {
 	l        *layer
+	keys     *key
 	needs    []Need
-	wanted   []any // what needs trust: paths and values
+	wanted   []any // paths and values that need trust
+	parts    map[string]any
+	text     string
 	values   []any
 	stricter []tightening
 }
 
-// way is how a value of an untrusted file counts.
-type way int
+// trustEffect is the effect of a value of an untrusted file; see key.
+type trustEffect int
 
 const (
-	needsTrust way = iota
-	inside         // an object whose parts are looked at
-	atOnce         // as it is
-	paths          // a list of paths in the folder
-	stricter       // together with what the user says, see tighten
-	ignored        // it means nothing
+	needsTrust trustEffect = iota
+	recurse                // an object whose parts are examined
+	safe                   // takes effect unchanged
+	paths                  // a list of paths in the folder
+	stricter               // combined with the user's values, see tightening
+	ignored                // no effect
 )
 
-// wayOf says how the value at a path of keys counts in a file that is not trusted.
-func wayOf(path []string) way {
-	for _, w := range []struct {
-		way  way
-		keys string
-	}{
-		{atOnce, `$schema defaultModel defaultAgent welcomeMessage autoCompactPercentage index rewrite variantsByModel
-			chat.title chat.autoSyncSystemPrompt chat.defaultAgent toolCall.readFile toolCall.outputTruncation completion.model
-			agent.*.mode agent.*.description agent.*.systemPrompt agent.*.prompts agent.*.defaultModel agent.*.variant agent.*.autoCompactPercentage`},
-		{paths, `rules skills commands`},
-		{stricter, `disabledTools toolCall.approval.ask toolCall.approval.deny toolCall.unasked agent.*.toolCall.unasked
-			agent.*.disabledTools agent.*.toolCall.approval.ask agent.*.toolCall.approval.deny agent.*.readOnly agent.*.maxSteps agent.*.spawnableBy agent.*.inherit`},
-		{inside, `chat toolCall toolCall.approval completion agent agent.* agent.*.toolCall agent.*.toolCall.approval`},
-	} {
-		for key := range strings.FieldsSeq(w.keys) {
-			if samePath(strings.Split(key, "."), path) {
-				return w.way
-			}
-		}
+// ownTrustEffect reads the tag trust. An object with a part that needs no trust is examined part by part.
+func (k *key) ownTrustEffect() trustEffect {
+	switch k.tag.Get("trust") {
+	case "safe":
+		return safe
+	case "paths":
+		return paths
+	case "stricter":
+		return stricter
 	}
-	if !knownPath(path) {
-		return ignored
+	looked := func(sub *key) bool { return sub != nil && sub.ownTrustEffect() != needsTrust }
+	if looked(k.elem()) || slices.ContainsFunc(slices.Collect(maps.Values(k.fields())), looked) {
+		return recurse
 	}
 	return needsTrust
 }
 
-func samePath(pattern, path []string) bool {
-	return slices.EqualFunc(pattern, path, func(p, key string) bool { return p == "*" || p == key })
+// trustEffect returns the effect of the value at a path of keys in an untrusted file. Decoding ignores the
+// case of keys, but without trust only the exact spelling counts.
+func (k *key) trustEffect(path []string) trustEffect {
+	exact := true
+	for _, name := range path {
+		if k.open() {
+			return needsTrust // its type does not say what it may contain
+		}
+		field := k.named(name)
+		if field == nil {
+			return ignored
+		}
+		exact = exact && (k.fields()[name] != nil || field == k.elem())
+		k = field
+	}
+	if !exact {
+		return needsTrust
+	}
+	return k.ownTrustEffect()
 }
 
 // object returns the harmless part of an object.
@@ -319,14 +265,15 @@ func (s *splitter) object(m map[string]any, path []string) map[string]any {
 	out := map[string]any{}
 	for _, key := range sortedKeys(m) {
 		at, v := append(slices.Clone(path), key), m[key]
-		switch w := wayOf(at); {
+		switch w := s.keys.trustEffect(at); {
 		case w == ignored:
-		case w == inside && isObject(v):
-			// An empty approval of an agent's would replace the general one.
+		case len(at) == 1 && isEmpty(v): // an empty section
+		case w == recurse && isObject(v):
+			// An agent's empty approval would replace the general one.
 			if sub := s.object(v.(map[string]any), at); len(sub) > 0 || key != "approval" && key != "toolCall" {
 				out[key] = sub
 			}
-		case w == atOnce && v != nil && s.harmlessTexts(v):
+		case w == safe && v != nil && s.harmlessTexts(v):
 			out[key] = v
 		case w == paths && localPaths(v) && s.harmlessTexts(v):
 			out[key] = v
@@ -339,27 +286,35 @@ func (s *splitter) object(m map[string]any, path []string) map[string]any {
 	return out
 }
 
+func isEmpty(v any) bool {
+	m, ok := v.(map[string]any)
+	return ok && len(m) == 0
+}
+
 func isObject(v any) bool {
 	_, ok := v.(map[string]any)
 	return ok
 }
 
-// need notes a value that needs trust; of a section with names each name.
+// need records a value that needs trust; for a section with names, each name.
 func (s *splitter) need(at []string, v any) {
 	s.wanted, s.values = append(s.wanted, []any{at, v}), append(s.values, v)
+	s.text += KeyPath(at) + ": " + indented(v) + "\n"
 	if m, ok := v.(map[string]any); ok && len(at) == 1 && len(m) > 0 {
 		for _, key := range sortedKeys(m) {
 			sub := append(slices.Clone(at), key)
 			s.needs = append(s.needs, Need{KeyPath(sub), s.l.at[join(sub)].line})
+			s.parts[KeyPath(sub)] = m[key]
 		}
 		return
 	}
 	s.needs = append(s.needs, Need{KeyPath(at), s.l.at[join(at)].line})
+	s.parts[KeyPath(at)] = v
 }
 
-// harmlessTexts says whether the texts of a value read nothing but files of the folder.
+// harmlessTexts reports whether the texts of a value read only files of the folder.
 func (s *splitter) harmlessTexts(v any) bool {
-	for _, text := range allTexts(v) {
+	for _, text := range texts(v) {
 		if len(TextNeeds(text, filepath.Dir(s.l.source), s.l.root)) > 0 {
 			return false
 		}
@@ -367,8 +322,8 @@ func (s *splitter) harmlessTexts(v any) bool {
 	return true
 }
 
-// TextNeeds lists what in a text with dynamic strings needs trust: commands, variables,
-// passwords, and files outside root. dir is where relative files are.
+// TextNeeds lists the parts of a text with dynamic strings that need trust: commands, variables,
+// passwords, and files outside root. dir is the base of relative paths.
 func TextNeeds(text, dir, root string) []Need {
 	if !strings.Contains(text, "${") {
 		return nil
@@ -389,7 +344,7 @@ func TextNeeds(text, dir, root string) []Need {
 	return out
 }
 
-// expression returns an expression as it was written, but for its length.
+// expression returns an expression as written, but shortened.
 func expression(n node) string {
 	var text strings.Builder
 	text.WriteString("${" + n.text + ":")
@@ -408,7 +363,7 @@ func expression(n node) string {
 	return out
 }
 
-// insideFolder says whether a path leads to a place in a folder, links followed.
+// insideFolder reports whether a path leads to a place in a folder, with links followed.
 func insideFolder(path, dir, root string) bool {
 	if strings.HasPrefix(path, "~") {
 		return false
@@ -420,17 +375,19 @@ func insideFolder(path, dir, root string) bool {
 	if err != nil || !filepath.IsLocal(rel) {
 		return false
 	}
-	f, err := regular.OpenIn(root, rel)
+	f, err := safeio.Open(root, path)
 	if err == nil {
 		_ = f.Close()
+	}
+	if err == nil || errors.Is(err, safeio.ErrNotRegular) {
 		return true
 	}
 	_, statErr := os.Stat(path)
-	return os.IsNotExist(statErr) // what is not there has nothing to give; reading it is bound to the folder too
+	return os.IsNotExist(statErr) // a missing file reveals nothing, and reading is also confined to the folder
 }
 
-// localPaths says whether a list of rules, skills or commands names places in the folder
-// only. Where links in it lead is looked at when they are read.
+// localPaths reports whether a list of rules, skills or commands contains only paths in the folder.
+// The targets of links are checked when the files are read.
 func localPaths(v any) bool {
 	list, ok := v.([]any)
 	for _, e := range list {
@@ -443,32 +400,7 @@ func localPaths(v any) bool {
 	return ok
 }
 
-// knownKey says whether eca knows a key of the configuration, in whatever case: decoding
-// does not mind the case.
-func knownPath(path []string) bool {
-	typ := configType()
-	for _, key := range path {
-		for typ.Kind() == reflect.Pointer {
-			typ = typ.Elem()
-		}
-		if kind := typ.Kind(); kind != reflect.Struct && kind != reflect.Map {
-			return true // what may be in it is not told by its type
-		}
-		fields := fieldsOf(typ)
-		field, known := fields.named[strings.ToLower(key)]
-		switch {
-		case known:
-			typ = field.Type
-		case fields.rest != nil:
-			typ = fields.rest
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// equalJSON says whether two decoded values are the same.
+// equalJSON reports whether two decoded values are equal.
 func equalJSON(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// folder is a workspace folder and the user's own configuration.
+// folder is a workspace folder together with the user's own configuration.
 type folder struct {
 	in      Inputs
 	root    string
@@ -38,7 +38,7 @@ func (f *folder) load() *Loaded {
 	return Load(f.in)
 }
 
-// needs lists what the last load asked about.
+// needs lists the needs that the last load asked about.
 func (f *folder) needs() string {
 	var out []string
 	for _, u := range f.asked {
@@ -49,7 +49,7 @@ func (f *folder) needs() string {
 	return strings.Join(out, " ")
 }
 
-// Each key on its own: it acts at once, or does nothing and is named.
+// Each key alone either takes effect without trust, or has no effect and is reported.
 func TestWhatNeedsTrust(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "x.md")
 	write(t, outside, "outside")
@@ -88,7 +88,7 @@ func TestWhatNeedsTrust(t *testing.T) {
 		`{"toolCall": {"environment": {"pass": ["*"]}}}`:                                           "toolCall.environment",
 		`{"toolCall": 7}`:                                                                          "toolCall",
 		`{"disabledTools": null}`:                                                                  "disabledTools",
-		`{"agent": {"plan": null}}`:                                                                "agent.plan",
+		`{"agent": {"plan": null}}`:                                                                "", // ignored
 		`{"agent": {"plan": {"readOnly": false}}}`:                                                 "agent.plan.readOnly",
 		`{"agent": {"plan": {"inherit": ["general"]}}}`:                                            "agent.plan.inherit",
 		`{"agent": {"plan": {"toolCall": {"approval": {"allow": {"x": {}}, "deny": {"y": {}}}}}}}`: "agent.plan.toolCall.approval.allow",
@@ -126,7 +126,7 @@ func TestWhatNeedsTrust(t *testing.T) {
 	}
 }
 
-// What is not trusted makes things stricter and takes nothing away.
+// Untrusted values make things stricter and remove nothing.
 func TestStricterOnly(t *testing.T) {
 	global := `{"disabledTools": ["mine"], "toolCall": {"approval": {
 		"allow": {"a": {}}, "ask": {"s": {"argsMatchers": {"x": ["1"]}}}, "deny": {"d": {}, "e": {"argsMatchers": {"x": ["1"]}}}}},
@@ -157,7 +157,7 @@ func TestStricterOnly(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, c.got, c.want)
 		}
 	}
-	// Nobody both may is not everybody.
+	// If no agent is in both lists, the restriction does not become empty, which would allow all.
 	none := newFolder(t, global, `{"agent": {"own": {"spawnableBy": "explorer"}}}`).load()
 	if got := []string(none.Agents["own"].SpawnableBy); !slices.Equal(got, []string{"code", "plan"}) {
 		t.Errorf("spawnable by %q", got)
@@ -168,18 +168,24 @@ func TestStricterOnly(t *testing.T) {
 	}
 }
 
-// What runs without a question is the user's to say: a workspace's file makes it stricter,
-// trusted or not, and never looser.
+// Only the user decides which calls run without a question: a workspace's file can make that
+// stricter, trusted or not, but never looser.
 func TestUnaskedFromWorkspace(t *testing.T) {
 	for _, c := range []struct{ user, workspace, general, code string }{
 		{`{}`, `{}`, UnaskedReads, UnaskedReads},
 		{`{}`, `{"toolCall": {"unasked": "workspace"}, "agent": {"code": {"toolCall": {"unasked": "workspace"}}}}`, UnaskedReads, UnaskedReads},
 		{`{}`, `{"ToolCall": {"UNASKED": "workspace"}, "Agent": {"code": {"toolcall": {"Unasked": "workspace"}}}}`, UnaskedReads, UnaskedReads},
+		{`{}`, `{"toolCall": {"unasked": "workspace"}, "hooks": {"h": {"type": "sessionStart", "actions": [{"type": "shell", "shell": "true"}]}}}`, UnaskedReads, UnaskedReads},
 		{`{}`, `{"toolCall": {"unasked": "off"}}`, UnaskedOff, UnaskedOff},
 		{`{}`, `{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, UnaskedReads, UnaskedOff},
 		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": "reads"}, "agent": {"code": {"toolCall": {"unasked": "reads"}}}}`, UnaskedOff, UnaskedOff},
 		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": null}}`, UnaskedOff, UnaskedOff},
 		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": {"unasked": "everything"}}`, UnaskedOff, UnaskedOff},
+		{`{"toolCall": {"unasked": "off"}}`, `{"toolCall": null}`, UnaskedOff, UnaskedOff},
+		{`{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, `{"Agent": {"code": {"toolcall": null}}}`, UnaskedReads, UnaskedOff},
+		{`{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, `{"agent": {"code": null}}`, UnaskedReads, UnaskedOff},
+		{`{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, `{"agent": null}`, UnaskedReads, UnaskedOff},
+		{`{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, `{"agent": [1]}`, UnaskedReads, UnaskedOff},
 		{`{"toolCall": {"unasked": "workspace"}}`, `{"toolCall": {"unasked": "reads"}}`, UnaskedReads, UnaskedReads},
 		{`{"toolCall": {"unasked": "workspace"}}`, `{"agent": {"code": {"toolCall": {"unasked": "reads"}}}}`, UnaskedWorkspace, UnaskedReads},
 		{`{"agent": {"code": {"toolCall": {"unasked": "off"}}}}`, `{"agent": {"code": {"toolCall": {"unasked": "workspace"}}}}`, UnaskedReads, UnaskedOff},
@@ -202,7 +208,7 @@ func TestUnaskedFromWorkspace(t *testing.T) {
 	}
 }
 
-// An agent is made from another one without what that one may do.
+// An agent inherits from another one without the calls that the other one allows.
 func TestInheritUntrusted(t *testing.T) {
 	global := `{"toolCall": {"approval": {"deny": {"g": {}}}}, "agent": {"yolo": {"systemPrompt": "Go.", "disabledTools": ["x"],
 		"toolCall": {"approval": {"byDefault": "allow", "allow": {"a": {}}, "ask": {"b": {}}}}}}}`
@@ -223,8 +229,8 @@ func TestInheritUntrusted(t *testing.T) {
 	}
 }
 
-// A sum changes with what needs trust and with the scripts that it names, and with nothing
-// else.
+// A sum changes with the parts that need trust and with the scripts that they name, and with
+// nothing else.
 func TestSum(t *testing.T) {
 	hook := `{"hooks": {"h": {"type": "sessionStart", "actions": [{"type": "shell", "file": "ci/hook.sh"}, {"type": "shell", "shell": "date > log; sh -e ./ci/other.sh arg.txt | cat > log"}]}}%s}`
 	f := newFolder(t, "{}", fmt.Sprintf(hook, ""))
@@ -269,7 +275,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// A link in the folder is no way to files of the user.
+// A link in the folder does not lead to files of the user.
 func TestLinksOutside(t *testing.T) {
 	needs.Symlinks(t)
 	secret := filepath.Join(t.TempDir(), "id_rsa")
@@ -281,7 +287,7 @@ func TestLinksOutside(t *testing.T) {
 	if l := f.load(); f.needs() != "welcomeMessage" || strings.Contains(l.WelcomeMessage, "PRIVATE") {
 		t.Errorf("%s %q", f.needs(), l.WelcomeMessage)
 	}
-	// Also if the link appears after the look.
+	// This also holds if the link appears after the check.
 	if text, err := includeFile(filepath.Join(f.root, ".eca", "hello.md"), f.root); err == nil {
 		t.Errorf("read %q", text)
 	}

@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// IsWebURL says whether an address can be asked over HTTP.
+// IsWebURL reports whether an address is an HTTP or HTTPS URL with a host.
 func IsWebURL(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// CheckTransport says what is wrong with how an MCP server is reached. A url that is not
-// resolved yet can be any.
+// CheckTransport reports an error in the transport of an MCP server. An unresolved url is accepted.
 func CheckTransport(command, address string) error {
 	switch {
 	case command == "" && address == "":
@@ -28,19 +27,19 @@ func CheckTransport(command, address string) error {
 	return nil
 }
 
-// checkURLs names the providers and MCP servers that cannot be reached as they are written.
-// The urls are not shown: there may be a password in them.
-func (b *builder) checkURLs(cfg *Config) {
-	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
-		p, at := cfg.Providers[name], []string{"providers", name, "url"}
+// checkURLs reports providers and MCP servers whose addresses are invalid. It does not show the
+// urls, because they may contain a password.
+func (b *builder) checkURLs() {
+	for _, name := range slices.Sorted(maps.Keys(b.Providers)) {
+		p, at := b.Providers[name], []string{"providers", name, "url"}
 		unresolved := len(b.unset[join(at)]) > 0 || strings.Contains(p.URL, "${")
 		if p.API != "" && p.API != "cassette" && p.URL != "" && !unresolved && !IsWebURL(p.URL) {
 			b.problemAt(at, "%s must name a host; begin it with http:// or https://", KeyPath(spelledPath(b.spellings, at)))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.MCPServers)) {
-		s, at := cfg.MCPServers[name], []string{"mcpServers", name}
-		withheld := func(l *layer) bool { // so that it is not known what else there is
+	for _, name := range slices.Sorted(maps.Keys(b.MCPServers)) {
+		s, at := b.MCPServers[name], []string{"mcpServers", name}
+		withheld := func(l *layer) bool { // so that the complete settings are unknown
 			servers, _ := l.withheld["mcpServers"].(map[string]any)
 			return servers[name] != nil
 		}

@@ -12,17 +12,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// Value is one value of the effective configuration that somebody set.
+// Value is one value of the effective configuration that was set explicitly.
 type Value struct {
 	Path   []string
-	Value  any // as encoding/json decodes it; objects are empty, lists are whole
+	Value  any // as encoding/json decodes it; objects are empty, lists are complete
 	Origin Origin
-	// Secret says that the value must not be shown: its name says so, it is a header or an
-	// environment for a child, or it came from the environment or from an included file.
+	// Secret means that the value must not be shown: its name says so, it is a header or the
+	// environment of a child process, or it came from the environment or from an included file.
 	Secret bool
 }
 
-// Values lists what is set, ordered by path.
+// Values lists the values that are set, ordered by path.
 func (l *Loaded) Values() []Value {
 	var out []Value
 	l.each(func(v Value, set bool) {
@@ -34,9 +34,9 @@ func (l *Loaded) Values() []Value {
 	return out
 }
 
-// Secrets lists texts that must not be shown anywhere. What Values calls secret only
-// because it was included is among them unless it is plainly something else: a folder,
-// an address, prose. What commands printed and netrc files say always is.
+// Secrets lists texts that must not be shown anywhere. Values that are secret only because they
+// were included are left out if they are clearly something else: a folder, an address, prose. The
+// output of commands and passwords from netrc files are always included.
 func (l *Loaded) Secrets() []string {
 	set := map[string]bool{}
 	add := func(s string) {
@@ -57,8 +57,8 @@ func (l *Loaded) Secrets() []string {
 		}
 	})
 	for _, layer := range l.layers {
-		eachText(layer.withheld, nil, func(path []string, text string) { // what has no effect is no less secret
-			if secretPath(path) && !l.namesFile(path, text) {
+		eachText(layer.withheld, nil, func(path []string, text string) { // values without effect are secret, too
+			if !strings.Contains(text, "${") && secretPath(path) && !l.namesFile(path, text) {
 				add(text)
 			}
 		})
@@ -87,8 +87,8 @@ func (l *Loaded) Secrets() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// Credentials lists the texts whose names say plainly that they are secret, and passwords
-// in addresses: less than Secrets, for text in which a word too many would be missed.
+// Credentials lists the texts whose names clearly mark them as secret, and passwords in addresses.
+// It has fewer texts than Secrets, for output in which a word removed by mistake would matter.
 func (l *Loaded) Credentials() []string {
 	var out []string
 	named := func(path []string, s string) {
@@ -98,7 +98,11 @@ func (l *Loaded) Credentials() []string {
 		}
 	}
 	for _, layer := range l.layers {
-		eachText(layer.withheld, nil, named)
+		eachText(layer.withheld, nil, func(path []string, text string) {
+			if !strings.Contains(text, "${") {
+				named(path, text)
+			}
+		})
 	}
 	l.each(func(v Value, _ bool) {
 		for _, s := range texts(v.Value) {
@@ -113,7 +117,7 @@ func (l *Loaded) Credentials() []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// each calls fn with every value; set is false for one that nobody set.
+// each calls fn with every value; set is false for values that were not set explicitly.
 func (l *Loaded) each(fn func(v Value, set bool)) {
 	raw, err := json.Marshal(l.Config)
 	var all map[string]any
@@ -123,7 +127,7 @@ func (l *Loaded) each(fn func(v Value, set bool)) {
 	l.walk(all, nil, fn)
 }
 
-// walk calls fn with the values at and below a path. It reports whether one is set.
+// walk calls fn with the values at and below a path. It reports whether one of them is set.
 func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) (found bool) {
 	if m, ok := v.(map[string]any); ok {
 		for key, sub := range m {
@@ -134,7 +138,8 @@ func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) (found bool) {
 		if found || len(path) == 0 {
 			return found
 		}
-		// Nothing in it is set, but it may be there: a model of which all is known.
+		// None of its members is set, but the object itself may be: a model about which everything is
+		// known.
 		v = map[string]any{}
 	}
 	origin, set := l.Origin(path...)
@@ -164,13 +169,13 @@ func isZero(v any) bool {
 	return v == nil
 }
 
-// secret says whether a value must not be shown. Numbers and switches can be.
+// secret reports whether a value must not be shown. Numbers and booleans may be shown.
 func secret(path []string, v any, o Origin) bool {
 	return len(texts(v)) > 0 && (secretPath(path) || o.included != "" || o.Shared())
 }
 
-// secretPath says whether the values at a path are secret because of what they are. Keys
-// that users choose, like the names of providers, say nothing.
+// secretPath reports whether the values at a path are secret by their nature. Names that users
+// choose, like those of providers, do not matter.
 func secretPath(path []string) bool {
 	last := len(path) - 1
 	if redact.SecretName(path[last]) {
@@ -190,7 +195,8 @@ func secretPath(path []string) bool {
 	return false
 }
 
-// namesFile says whether an argument of an MCP server is the name of a file, and so not a secret.
+// namesFile reports whether an argument of an MCP server is the name of a file, and so not a
+// secret.
 func (l *Loaded) namesFile(path []string, arg string) bool {
 	if path[0] != "mcpServers" || len(path) < 3 || path[2] != "args" || arg == "" {
 		return false
@@ -211,30 +217,35 @@ func (l *Loaded) namesFile(path []string, arg string) bool {
 	})
 }
 
-// texts returns the strings of a value.
+// texts returns the nonempty strings of a value.
 func texts(v any) []string {
-	switch v := v.(type) {
-	case string:
-		if v != "" {
-			return []string{v}
+	var out []string
+	eachText(v, nil, func(_ []string, text string) {
+		if text != "" {
+			out = append(out, text)
 		}
-	case []any:
-		var out []string
-		for _, e := range v {
-			out = append(out, texts(e)...)
-		}
-		return out
-	case map[string]any:
-		var out []string
-		for _, e := range v {
-			out = append(out, texts(e)...)
-		}
-		return out
-	}
-	return nil
+	})
+	return out
 }
 
-// KeyPath writes a path of keys for users: joined by dots, a key with dots quoted.
+// eachText calls fn with the strings of a value, in a fixed order. Elements of a list have the
+// list's path.
+func eachText(v any, path []string, fn func(path []string, text string)) {
+	switch v := v.(type) {
+	case string:
+		fn(path, v)
+	case []any:
+		for _, e := range v {
+			eachText(e, path, fn)
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			eachText(v[key], append(slices.Clone(path), key), fn)
+		}
+	}
+}
+
+// KeyPath formats a path of keys for users: joined by dots, with keys that contain dots quoted.
 func KeyPath(path []string) string {
 	out := make([]string, len(path))
 	for i, key := range path {
@@ -245,23 +256,4 @@ func KeyPath(path []string) string {
 		}
 	}
 	return strings.Join(out, ".")
-}
-
-// eachText calls fn with the texts of a value as they were written, but for those that are
-// dynamic.
-func eachText(v any, path []string, fn func(path []string, text string)) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, sub := range v {
-			eachText(sub, append(slices.Clone(path), key), fn)
-		}
-	case []any:
-		for _, sub := range v {
-			eachText(sub, path, fn)
-		}
-	case string:
-		if v != "" && !strings.Contains(v, "${") {
-			fn(path, v)
-		}
-	}
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Every value that is set is listed once with its origin, and it is known which are
-// secret and why.
+// Every value that is set is listed once with its origin, and with whether and why it is secret.
 func TestValues(t *testing.T) {
 	home := t.TempDir()
 	write(t, filepath.Join(home, "key"), "from-a-file")

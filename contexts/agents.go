@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of instruction files. What is beyond them is left out, and said.
+// Limits of instruction files. Text beyond them is left out, with a note.
 const (
 	maxAgentsFile    = 64 << 10  // bytes of one file; a larger one is cut
 	maxAgentsTotal   = 128 << 10 // bytes of all of them
@@ -55,7 +55,7 @@ func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []
 		}
 	}
 	if q.Global != "" {
-		// What the user keeps there may be a link to anywhere.
+		// The user's file there may be a link to anywhere.
 		r.folder(q.Global, false, nil)
 	}
 	if q.ClaudeHome != "" {
@@ -85,7 +85,7 @@ type agentsReader struct {
 	problems []string
 }
 
-// limit returns what a file must lie in: a folder, or any of the roots if there is none.
+// limit returns what a file must lie in: a folder, or, if not given, any of the roots.
 func (r *agentsReader) limit(folder string, roots []string) *workspace.Workspace {
 	if folder != "" {
 		return workspace.New(folder)
@@ -105,14 +105,14 @@ func (r *agentsReader) folder(dir string, claude bool, inside *workspace.Workspa
 		info, err := os.Stat(path)
 		if err != nil || info.IsDir() {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				r.leave(path, "can not be read")
+				r.leave(path, "cannot be read")
 			}
 			continue
 		}
 		if inside == nil {
 			real, err := filepath.EvalSymlinks(path)
 			if err != nil {
-				r.leave(path, "can not be read")
+				r.leave(path, "cannot be read")
 				return
 			}
 			inside = workspace.New(dir, filepath.Dir(real))
@@ -147,7 +147,7 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		r.leave(name, "can not be read")
+		r.leave(name, "cannot be read")
 		return
 	}
 	if r.seen[real] {
@@ -183,7 +183,7 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 		if !filepath.IsAbs(imported) {
 			imported = filepath.Join(filepath.Dir(path), filepath.FromSlash(imported))
 		}
-		// A word that names no file is no import.
+		// A word that names no file does not import.
 		if info, err := os.Stat(imported); err == nil && info.Mode().IsRegular() {
 			r.add(filepath.Clean(imported), path, depth+1, inside)
 		}
@@ -194,7 +194,7 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 func agentsText(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", errors.New("can not be read")
+		return "", errors.New("cannot be read")
 	}
 	if info.Size() > maxBlock {
 		return "", fmt.Errorf("has %d bytes, which is too much", info.Size())

@@ -1,8 +1,8 @@
 // Package contexts turns what the user points at, in a list or by @path in the
 // message, into blocks for the model.
 //
-// It serves files and images (as wholes or ranges of lines, in any encoding that can be
-// told), folders, the cursor, a map of the workspace, texts, and what others fetch for it:
+// It serves files and images (whole or ranges of lines, in any encoding that can be
+// recognised), folders, the cursor, a map of the workspace, texts, and what others fetch for it:
 // pages of the web, and resources of MCP servers. All that takes a connection comes at once,
 // and within ten seconds or not at all.
 //
@@ -125,8 +125,8 @@ type resolver struct {
 	roots  []string
 	mapper Mapper
 	about  About
-	far    map[farKey]*farBlocks
-	seen   map[string]bool   // keys of what is there
+	far    map[remoteKey]*remoteBlocks
+	seen   map[string]bool   // keys of existing blocks
 	given  map[string][]span // lines of files that are there in part, by key
 	size   int               // bytes of text
 	images int
@@ -159,7 +159,7 @@ func (r *resolver) add(ref Ref) error {
 	return nil
 }
 
-// put adds a block that is not there yet.
+// put adds a block unless it exists.
 func (r *resolver) put(key string, b Block) error {
 	if r.seen[key] {
 		return nil
@@ -181,7 +181,7 @@ func (r *resolver) put(key string, b Block) error {
 	return nil
 }
 
-// cursor says where the user is in the editor, not what is there. Editors send it
+// cursor says where the user is in the editor, not the text there. Editors send it
 // without a path when no file is open.
 func (r *resolver) cursor(ref Ref) error {
 	if ref.Path == "" {

@@ -9,20 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-dec29ce4/eca/internal/filetest"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 const (
 	png  = "\x89PNG\r\n\x1a\n...."
 	jpeg = "\xff\xd8\xff...."
 )
-
-// folder makes a folder with files.
-func folder(t testing.TB, files map[string]string) string {
-	t.Helper()
-	return filetest.Folder(t, files)
-}
 
 // render writes blocks and problems as lines, with the root as $WS.
 func render(root string, blocks []Block, problems []string) string {
@@ -46,7 +40,7 @@ func resolve(root, message string, refs ...Ref) string {
 }
 
 func TestResolve(t *testing.T) {
-	root := folder(t, map[string]string{
+	root := testkit.Folder(t, map[string]string{
 		"a.txt": "1\n2\n3\n4\n", "bin": "a\x00b", "big": strings.Repeat("x", maxBlock+1), "long": strings.Repeat("line\n", maxBlock),
 		"pic": png, "sub/b.txt": "b", "empty/.hidden": "",
 	})
@@ -79,11 +73,11 @@ func TestResolve(t *testing.T) {
 		{Ref{Type: "image", Base64: encoded}, "image=image/jpeg 7"},
 		{Ref{Type: "image", Base64: "data:image/png;base64," + strings.TrimRight(encoded, "=") + "\n"}, "image=image/jpeg 7"},
 		{Ref{Type: "image", Base64: "%%%"}, "! an image is not valid base64: illegal base64 data at input byte 0"},
-		{Ref{Type: "image", Base64: "aGVsbG8="}, "! an image is no PNG, JPEG, GIF or WebP"},
-		{Ref{Type: "image"}, "! an image is no PNG, JPEG, GIF or WebP"},
+		{Ref{Type: "image", Base64: "aGVsbG8="}, "! an image is not a PNG, JPEG, GIF or WebP"},
+		{Ref{Type: "image"}, "! an image is not a PNG, JPEG, GIF or WebP"},
 		{Ref{Type: "image", Base64: strings.Repeat("A", 5_000_004)}, "! an image has more than 3750000 bytes"},
-		{Ref{Type: "web", URL: "https://x.example/"}, "! https://x.example/ is a web page: those can not be fetched here"},
-		{Ref{Type: "mcpResource", URL: "db://t", Server: "pg"}, "! db://t of MCP server pg is a resource of an MCP server: those can not be read here"},
+		{Ref{Type: "web", URL: "https://x.example/"}, "! https://x.example/ is a web page: those cannot be fetched here"},
+		{Ref{Type: "mcpResource", URL: "db://t", Server: "pg"}, "! db://t of MCP server pg is a resource of an MCP server: those cannot be read here"},
 		{Ref{Type: "hologram", Path: "a.txt"}, ""},
 	} {
 		if got := resolve(root, "", c.ref); got != c.want {
@@ -127,7 +121,7 @@ func TestBudget(t *testing.T) {
 }
 
 func TestNothingTwice(t *testing.T) {
-	root := folder(t, map[string]string{"d/a": "1\n2\n", "d/b": "b", "c": "x\ny\n"})
+	root := testkit.Folder(t, map[string]string{"d/a": "1\n2\n", "d/b": "b", "c": "x\ny\n"})
 	file := func(path string, first, last int) Ref {
 		return Ref{Type: "file", Path: path, FirstLine: first, LastLine: last}
 	}
@@ -144,7 +138,7 @@ func TestNothingTwice(t *testing.T) {
 func TestDirectory(t *testing.T) {
 	needs.Symlinks(t)
 	files := map[string]string{".gitignore": "*.log\n", "x.log": "x", ".env": "x", "pic.png": png, "bin": "\x00", "huge": strings.Repeat("x", maxDirBytes+1), "sub/ok": "ok"}
-	root := folder(t, files)
+	root := testkit.Folder(t, files)
 	if err := os.Symlink("/etc/passwd", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +151,7 @@ func TestDirectory(t *testing.T) {
 	for i := range maxDirFiles + maxDirNamed + 5 {
 		many[fmt.Sprintf("f%03d", i)] = "x"
 	}
-	root = folder(t, many)
+	root = testkit.Folder(t, many)
 	blocks, problems := Local{}.Resolve(context.Background(), Query{Refs: []Ref{{Type: "directory", Path: root}}})
 	if len(blocks) != maxDirFiles+1 || len(problems) != 1 || !strings.HasSuffix(problems[0], "f219 is beyond the first 200 files, 5 more files") {
 		t.Errorf("%d blocks, %v", len(blocks), problems)
@@ -167,13 +161,14 @@ func TestDirectory(t *testing.T) {
 		many[fmt.Sprint(i)] = strings.Repeat("x", maxDirBytes/4-1)
 	}
 	many["small"] = "x"
-	root = folder(t, many)
+	root = testkit.Folder(t, many)
 	if blocks, _ = (Local{}).Resolve(context.Background(), Query{Refs: []Ref{{Type: "directory", Path: root}}}); len(blocks) != 4+1+1 {
 		t.Errorf("%d blocks of large files", len(blocks))
 	}
 }
 
 func TestDirectoryIsNotWalkedForever(t *testing.T) {
+	needs.Long(t)
 	root := t.TempDir()
 	for i := range maxDirVisited + 1 {
 		if err := os.Mkdir(filepath.Join(root, fmt.Sprint(i)), 0o755); err != nil {
@@ -190,7 +185,7 @@ func TestRepoMap(t *testing.T) {
 	for i := range mapFolder + 10 {
 		files[fmt.Sprintf("many/%03d", i)] = ""
 	}
-	root := folder(t, files)
+	root := testkit.Folder(t, files)
 	got := strings.Split(resolve(root, "", Ref{Type: "repoMap"}, Ref{Type: "repoMap"}), "\n")
 	want := []string{"repository map=Files of the workspace. \"…\" stands for what is not shown.", "$WS", " a/", "  b/", "   c/", "    d", " many/", "  000"}
 	if strings.Join(got[:len(want)], "\n") != strings.Join(want, "\n") || len(got) != len(want)+mapFolder-1+1+1+1 || strings.Join(got[len(got)-4:], "|") != "  049|  …| z|" {
@@ -202,14 +197,14 @@ func TestRepoMap(t *testing.T) {
 			files[fmt.Sprintf("wide%02d/%03d", i, j)] = ""
 		}
 	}
-	if got := resolve(folder(t, files), "", Ref{Type: "repoMap"}); strings.Count(got, "\n") != 2+23 || !strings.Contains(got, "\n wide19/…\n z\n") {
+	if got := resolve(testkit.Folder(t, files), "", Ref{Type: "repoMap"}); strings.Count(got, "\n") != 2+23 || !strings.Contains(got, "\n wide19/…\n z\n") {
 		t.Errorf("the map of a wide tree:\n%s", got)
 	}
 	files = map[string]string{}
 	for i := range mapLines + 1 {
 		files[fmt.Sprint("f", i)] = ""
 	}
-	if got := resolve(folder(t, files), "", Ref{Type: "repoMap"}); strings.Count(got, "\n") != 2+mapLines+1 || !strings.HasSuffix(got, "\n …\n") {
+	if got := resolve(testkit.Folder(t, files), "", Ref{Type: "repoMap"}); strings.Count(got, "\n") != 2+mapLines+1 || !strings.HasSuffix(got, "\n …\n") {
 		t.Errorf("the map of many files: %d lines", strings.Count(got, "\n"))
 	}
 }
@@ -223,7 +218,7 @@ func (f mapFunc) MapContext(_ context.Context, roots []string, about About) (str
 // With a mapper, the map is made for what the prompt is about; without a map of it, the
 // tree takes its place.
 func TestRepoMapOfMapper(t *testing.T) {
-	root := folder(t, map[string]string{"a.go": "package a", "sub/b": ""})
+	root := testkit.Folder(t, map[string]string{"a.go": "package a", "sub/b": ""})
 	var asked About
 	var text string
 	var fail error
@@ -259,7 +254,7 @@ func TestRepoMapOfMapper(t *testing.T) {
 }
 
 func TestMentions(t *testing.T) {
-	root := folder(t, map[string]string{"a.txt": "", "b": "", "odd.": "", "sub/c": ""})
+	root := testkit.Folder(t, map[string]string{"a.txt": "", "b": "", "odd.": "", "sub/c": ""})
 	up := "../" + filepath.Base(root)
 	for _, leaving := range []string{"@sub/../" + up + "/b", "@sub/../../" + filepath.Base(root) + "/../../etc/hosts"} {
 		for _, r := range mentions([]string{root}, leaving) {

@@ -18,8 +18,8 @@ const (
 	maxDirNamed   = 20   // files that are named as left out
 )
 
-// directory adds the text files below a folder that the ignore rules leave. What is
-// left out is told to the model as well: it must not take a part for the whole.
+// directory adds the text files below a folder that the ignore rules leave. The
+// model learns what is left out, too: it must not take a part for the whole.
 func (r *resolver) directory(dir string) error {
 	real := workspace.Resolve(dir)
 	if r.seen["directory "+real] {
@@ -53,7 +53,7 @@ func (r *resolver) directory(dir string) error {
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s can not be read", dir)
+		return fmt.Errorf("%s cannot be read", dir)
 	case files == 0 && visited <= maxDirVisited:
 		return fmt.Errorf("%s has no files (hidden and ignored ones do not count)", dir)
 	}
@@ -71,13 +71,13 @@ func (r *resolver) directory(dir string) error {
 	return fmt.Errorf("files of %s: %s", dir, reason)
 }
 
-// member reads a file of a folder, if there is room. Links are not followed: they may
+// member reads a file of a folder, if it fits. Links are not followed: they may
 // lead out of the folder that the user meant.
 func member(path string, files, bytes int) (Block, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case err != nil:
-		return Block{}, errors.New("can not be read")
+		return Block{}, errors.New("cannot be read")
 	case files <= 0:
 		return Block{}, fmt.Errorf("is beyond the first %d files", maxDirFiles)
 	case info.Mode().IsRegular() && info.Size() > int64(bytes):

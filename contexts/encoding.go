@@ -11,11 +11,11 @@ import (
 
 // decode returns the text of a file, whatever its encoding: UTF-8, UTF-16 with a byte order
 // mark, or one with a byte per letter, which is taken for Windows-1252 (and so Latin-1). ok
-// is false if it is no text. data may be the beginning of a file.
+// is false if it is not text. data may be the beginning of a file.
 func decode(data []byte) (text string, ok bool) {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe\x00\x00")):
-		return "", false // UTF-32, which nobody writes
+		return "", false // UTF-32, which is not in use
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):
 		return decode16(data[2:], 0)
 	case bytes.HasPrefix(data, []byte("\xfe\xff")):

@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 func TestEncodings(t *testing.T) {
-	root := folder(t, map[string]string{
+	root := testkit.Folder(t, map[string]string{
 		"le":      "\xff\xfeg\x00r\x00\xfc\x00n\x00\n\x00=\xd8\x00\xde",
 		"be":      "\xfe\xff\x00g\x00r\x00\xfc\x00n\x00\n\xd8=\xde\x00",
 		"odd":     "\xff\xfea\x00b",
@@ -43,7 +44,7 @@ func TestEncodings(t *testing.T) {
 
 // A file is given once, whatever it is called, and lines of it, too.
 func TestLinesOnce(t *testing.T) {
-	root := folder(t, map[string]string{"a": "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "d/b": "b"})
+	root := testkit.Folder(t, map[string]string{"a": "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "d/b": "b"})
 	lines := func(first, last int) Ref { return Ref{Type: "file", Path: "a", FirstLine: first, LastLine: last} }
 	for _, c := range []struct {
 		refs []Ref

@@ -11,15 +11,15 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/pdftext"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxRead bounds a file that is read: what is wanted may be a small part of a large file,
-// but not of an absurd one.
+// maxRead bounds a file that is read: the requested lines may be in a large file, but not in a
+// huge one.
 const maxRead = 16 << 20
 
-// path adds a file or a folder, whatever the client took it for.
+// path adds a file or a folder, whichever type the client sent.
 func (r *resolver) path(ref Ref) error {
 	if ref.Path == "" {
 		return fmt.Errorf("a %s without a path", ref.Type)
@@ -30,7 +30,7 @@ func (r *resolver) path(ref Ref) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist", path)
 	case err != nil:
-		return fmt.Errorf("%s can not be read", path)
+		return fmt.Errorf("%s cannot be read", path)
 	case info.IsDir():
 		return r.directory(path)
 	}
@@ -55,7 +55,7 @@ func (r *resolver) path(ref Ref) error {
 }
 
 // lines adds a range of a file's lines, 1-based and inclusive: those of them that are not
-// there yet.
+// included yet.
 func (r *resolver) lines(key string, b Block, first, last int) error {
 	lines := strings.SplitAfter(strings.TrimSuffix(b.Text, "\n"), "\n")
 	last = min(max(last, first), len(lines))
@@ -75,7 +75,7 @@ func (r *resolver) lines(key string, b Block, first, last int) error {
 // span is a range of lines.
 type span struct{ first, last int }
 
-// without returns the parts of a range that others leave.
+// without returns the parts of a range outside of others.
 func without(s span, others []span) []span {
 	out := []span{s}
 	for _, o := range others {
@@ -104,9 +104,9 @@ var errPDF = errors.New("is a PDF")
 
 // readPDF reads the text of a PDF, as much as one prompt takes.
 func readPDF(ctx context.Context, path string) (Block, error) {
-	data, err := regular.Read(path, maxRead)
+	data, err := safeio.Read(path, maxRead)
 	if err != nil {
-		return Block{}, fmt.Errorf("can not be read: %w", regular.WithoutPath(err))
+		return Block{}, fmt.Errorf("cannot be read: %w", safeio.Cause(err))
 	}
 	text, err := pdftext.Text(ctx, data)
 	if err != nil {
@@ -119,8 +119,8 @@ func readPDF(ctx context.Context, path string) (Block, error) {
 	return Block{Label: path, Text: text}, nil
 }
 
-// readFile reads a file's text, or an image. It may be larger than one prompt takes: who
-// wants a part of it gets that. The error completes a sentence that begins with the file's
+// readFile reads a file's text, or an image. It may be larger than one prompt takes,
+// because the caller may use a part of it. The error completes a sentence that begins with the file's
 // name.
 func readFile(path string, info fs.FileInfo) (Block, error) {
 	if !info.Mode().IsRegular() {
@@ -128,13 +128,13 @@ func readFile(path string, info fs.FileInfo) (Block, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return Block{}, errors.New("can not be read")
+		return Block{}, errors.New("cannot be read")
 	}
 	defer f.Close()
-	const head = 8000 // enough to tell what it is
+	const head = 8000 // enough to recognise the type
 	data, err := io.ReadAll(io.LimitReader(f, head))
 	if err != nil {
-		return Block{}, errors.New("can not be read")
+		return Block{}, errors.New("cannot be read")
 	}
 	image, limit := workspace.ImageType(data), int64(maxRead)
 	if image != "" {
@@ -149,7 +149,7 @@ func readFile(path string, info fs.FileInfo) (Block, error) {
 	}
 	rest, err := io.ReadAll(io.LimitReader(f, limit-int64(len(data))+1))
 	if err != nil {
-		return Block{}, errors.New("can not be read")
+		return Block{}, errors.New("cannot be read")
 	}
 	if data = append(data, rest...); int64(len(data)) > limit {
 		return Block{}, fmt.Errorf("has more than %d bytes, which is too much", limit)
@@ -179,7 +179,7 @@ func decodeImage(text string) (Block, error) {
 	}
 	t := workspace.ImageType(data)
 	if t == "" {
-		return Block{}, errors.New("an image is no PNG, JPEG, GIF or WebP")
+		return Block{}, errors.New("an image is not a PNG, JPEG, GIF or WebP")
 	}
 	return Block{Label: "image", Text: "The image that follows.", MediaType: t, Data: data}, nil
 }

@@ -42,7 +42,7 @@ func words(message string) iter.Seq[string] {
 				return
 			}
 			message = rest
-			// user@/x is no mention.
+			// user@/x does not count as a mention.
 			last, _ := utf8.DecodeLastRuneInString(before)
 			if unicode.IsLetter(last) || unicode.IsDigit(last) || !beginsPath(rest) && !beginsName(rest) {
 				continue
@@ -80,7 +80,7 @@ func beginsName(s string) bool {
 }
 
 // named returns what a path in a message names. Without a beginning that says where it is,
-// it is below a root, and a word that is no path can only be a file: people have names, too.
+// it is below a root, and a word that is not a path can only be a file: people have names, too.
 func named(roots []string, name string) (path string, dir, ok bool) {
 	if beginsPath(name) {
 		path = workspace.Abs(roots, name)

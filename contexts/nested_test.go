@@ -7,15 +7,16 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 func TestNested(t *testing.T) {
-	root := folder(t, map[string]string{
+	root := testkit.Folder(t, map[string]string{
 		"AGENTS.md": "root", "a/AGENTS.md": "a @more.md @../AGENTS.md @/etc/hosts.x", "a/more.md": "more", "a/b/c/AGENTS.md": "c", "a/b/c/x.go": "",
 		"a/b/CLAUDE.md": "b", "out/AGENTS.md": "ignored", "out/deep/AGENTS.md": "ignored, too", ".git/HEAD": "ref: refs/heads/main", ".gitignore": "/out/\n",
 		".github/AGENTS.md": "hidden", "inner/AGENTS.md": "another root", "inner/sub/AGENTS.md": "below it", "big/AGENTS.md": strings.Repeat("line\n", maxNestedTotal),
 	})
-	elsewhere := folder(t, map[string]string{"AGENTS.md": "outside", "x": ""})
+	elsewhere := testkit.Folder(t, map[string]string{"AGENTS.md": "outside", "x": ""})
 	needs.Symlink(t, elsewhere, filepath.Join(root, "way"))
 	for _, c := range []struct {
 		paths, known []string

@@ -17,7 +17,7 @@ const (
 // Mapper makes maps of repositories.
 type Mapper interface {
 	// MapContext returns a map of the folders, of a small size that does not depend on
-	// them. It is empty if they have no source code. An error says why there is none now.
+	// them. It is empty if they have no source code. An error says why it is not available now.
 	MapContext(ctx context.Context, roots []string, about About) (string, error)
 }
 

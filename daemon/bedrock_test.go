@@ -32,7 +32,7 @@ func TestBedrockCredentials(t *testing.T) {
 		if got := strings.Join(d.ModelChoice().IDs, " "); got != c.ids {
 			t.Errorf("%s: %s", name, got)
 		}
-		m, err := d.models.Resolve("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "")
+		m, err := d.Resolve("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "")
 		if c.cause == "" && (err != nil || !m.Reasoning) || c.cause != "" && (err == nil || !strings.Contains(err.Error(), c.cause)) {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/llm"
 )
@@ -23,7 +24,7 @@ const published = `{
 	"openai": {"models": {"gpt-5.2": {"limit": {"context": 123}}}}
 }`
 
-// What the user says of a model comes before what the provider says, and that before
+// The user's facts about a model precede the provider's, and those precede
 // the catalogue.
 func TestFacts(t *testing.T) {
 	var asked atomic.Int32
@@ -48,8 +49,8 @@ func TestFacts(t *testing.T) {
 		"only": {"api": "openai-chat", "url": %[1]q, "fetchModels": false, "models": {"m": {}}}
 	}}`, srv.URL+"/v1", srv.URL+"/none")
 	d := newDaemonWith(t, Options{CatalogURL: srv.URL + "/api.json"}, options, map[string]string{"OPENAI_API_KEY": "k", "OPENAI_API_URL": srv.URL + "/nothing"})
-	if got := d.models.facts("openai", d.models.providers()["openai"], "gpt-5.2").Context; got.Value != 400_000 {
-		t.Errorf("before the catalogue is there: %+v", got)
+	if m, err := d.Resolve("openai/gpt-5.2", ""); err != nil || m.Limit.Context != 400_000 {
+		t.Errorf("before the catalogue is there: %+v, %v", m.Limit, err)
 	}
 	for range 2 {
 		d.SyncModels(context.Background())
@@ -73,7 +74,7 @@ func TestFacts(t *testing.T) {
 		"openai/gpt-5.2": "gpt-5.2 123/0 1.75/14 reason=true images=true tools=true", // an answer of 128000 tokens does not fit
 		"openai/gpt-4x":  "gpt-4x 0/0 ?/? reason=false images=false tools=true",
 	} {
-		m, err := d.models.Resolve(id, "")
+		m, err := d.Resolve(id, "")
 		cost := func(v *float64) string {
 			if v == nil {
 				return "?"
@@ -85,8 +86,8 @@ func TestFacts(t *testing.T) {
 			t.Errorf("%s: %s, want %s, %v", id, got, want, err)
 		}
 	}
-	if m, _ := d.models.Resolve("acme/quiet", ""); fmt.Sprint(m.Payload("x")) != "map[top_p:1]" {
-		t.Errorf("a model that can not reason is asked to: %v", m.Payload("x"))
+	if m, _ := d.Resolve("acme/quiet", ""); fmt.Sprint(chat.Model(m).Payload("x")) != "map[top_p:1]" {
+		t.Errorf("a model that cannot reason is asked to: %v", chat.Model(m).Payload("x"))
 	}
 	for _, p := range d.Providers() {
 		switch {
@@ -98,42 +99,24 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// A model that nobody knows is asked to reason where that does no harm.
-func TestLikelyReasons(t *testing.T) {
-	for api, want := range map[string]string{
-		"openai-chat": "new claude-opus-9", "openai-responses": "new claude-opus-9", "anthropic": "new claude-opus-9",
-		"bedrock": "claude-opus-9", "google": "", "ollama": "",
-	} {
-		var got []string
-		for _, model := range []string{"new", "gpt-4x", "claude-3-haiku", "claude-opus-9"} {
-			if likelyReasons(api, model) {
-				got = append(got, model)
-			}
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %v", api, got)
-		}
-	}
-}
-
-// Nobody is asked for the catalogue where that is not wanted, or is of no use; a file
-// that is there counts all the same.
+// The catalogue is not requested if that is switched off, or useless; a file that
+// exists counts all the same.
 func TestCatalogFetch(t *testing.T) {
 	var asked atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer srv.Close()
-	provider := `"providers": {"acme": {"api": "openai-chat", "url": "http://127.0.0.1:1", "fetchModels": false}}`
+	provider := `"providers": {"acme": {"api": "openai-chat", "url": "http://127.0.0.1:1", "fetchModels": false, "models": {"m": {}}}}`
 	for options, want := range map[string]int32{
-		`{` + provider + `}`:                                        1,
-		`{"fetchModels": false, ` + provider + `}`:                  0,
-		`{"pureConfig": true, ` + provider + `}`:                    0,
-		`{"env": "test", ` + provider + `}`:                         0,
-		`{"providers": {"tape": {"api": "cassette", "url": "/x"}}}`: 0,
+		`{` + provider + `}`:                       1,
+		`{"fetchModels": false, ` + provider + `}`: 0,
+		`{"pureConfig": true, ` + provider + `}`:   0,
+		`{"env": "test", ` + provider + `}`:        0,
+		`{"providers": {"tape": {"api": "cassette", "url": "/x", "models": {"m": {}}}}}`: 0,
 		`{}`: 0,
 	} {
 		asked.Store(0)
 		d := newDaemonWith(t, Options{CatalogURL: srv.URL}, options, nil)
-		path := filepath.Join(d.opts.CacheDir, catalogFile)
+		path := filepath.Join(d.opts.CacheDir, "models-dev.json")
 		if err := os.WriteFile(path, []byte(strings.ReplaceAll(published, "URL", "")), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -144,9 +127,10 @@ func TestCatalogFetch(t *testing.T) {
 		if asked.Load() != want {
 			t.Errorf("%s: asked %d times", options, asked.Load())
 		}
-		_, usable := d.Config().Providers["acme"]
-		if got := d.models.catalog.Facts("acme", "", "unlisted").Context.Known(); got != usable {
-			t.Errorf("%s: the file was read: %v", options, got)
+		if _, usable := d.Config().Providers["acme"]; usable {
+			if m, err := d.Resolve("acme/unlisted", ""); err != nil || m.Limit.Context == 0 {
+				t.Errorf("%s: the file was not read: %+v, %v", options, m.Limit, err)
+			}
 		}
 	}
 }
@@ -154,13 +138,13 @@ func TestCatalogFetch(t *testing.T) {
 // In the mode for suites the file counts from the start.
 func TestCatalogEnvTest(t *testing.T) {
 	cache := t.TempDir()
-	if err := os.WriteFile(filepath.Join(cache, catalogFile), []byte(`{"openai": {"models": {"gpt-5.2": {"limit": {"context": 77}}}}}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(cache, "models-dev.json"), []byte(`{"openai": {"models": {"gpt-5.2": {"limit": {"context": 77}}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := New(Options{StateDir: t.TempDir(), CacheDir: cache, Getenv: func(k string) string { return map[string]string{"OPENAI_API_KEY": "k"}[k] }})
 	t.Cleanup(d.Close)
 	d.Configure([]byte(`{"env": "test", "pureConfig": true}`), nil)
-	if m, err := d.models.Resolve("openai/gpt-5.2", ""); err != nil || m.Limit != (config.Limit{Context: 77}) {
+	if m, err := d.Resolve("openai/gpt-5.2", ""); err != nil || m.Limit != (config.Limit{Context: 77}) {
 		t.Errorf("%+v, %v", m.Limit, err)
 	}
 }
@@ -188,7 +172,7 @@ func TestDefaultModelWaterfall(t *testing.T) {
 	}
 }
 
-// A pattern that is none is named with where it stands, and the others work.
+// An invalid pattern is named with its file and line, and the others work.
 func TestBadVariantPattern(t *testing.T) {
 	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(k string) string { return map[string]string{"OPENAI_API_KEY": "k"}[k] }})
 	t.Cleanup(d.Close)
@@ -196,7 +180,8 @@ func TestBadVariantPattern(t *testing.T) {
 	if p := d.Config().Problems; len(p) != 1 || !strings.HasPrefix(p[0].String(), `initializationOptions:2: variantsByModel: "((" is not a valid pattern`) {
 		t.Errorf("problems: %v", p)
 	}
-	if got := strings.Join(d.models.variants("openai/gpt-5.2"), " "); got != "high low medium none xhigh" {
+	variants, _ := d.Variants("openai/gpt-5.2")
+	if got := strings.Join(variants, " "); got != "high low medium none xhigh" {
 		t.Errorf("variants: %s", got)
 	}
 }

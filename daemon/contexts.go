@@ -31,20 +31,21 @@ func (p pointing) Resolve(ctx context.Context, q contexts.Query) ([]contexts.Blo
 	return p.Source.Resolve(ctx, q)
 }
 
-// inUse tells the finder which files eca's own tools write, whatever the system tells.
-type inUse struct {
+// withRecentFiles tells the finder which files eca's own tools write, even if the system reports no
+// change.
+type withRecentFiles struct {
 	chat.Files
 	finder *workspace.Finder
 }
 
 // Writing implements chat.Files.
-func (u inUse) Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error) {
+func (u withRecentFiles) Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error) {
 	u.finder.Touch(path)
 	return u.Files.Writing(ctx, chatID, path, content)
 }
 
 // Rollback implements chat.Files.
-func (u inUse) Rollback(ctx context.Context, events []event.Event) (problems []string) {
+func (u withRecentFiles) Rollback(ctx context.Context, events []event.Event) (problems []string) {
 	for _, e := range events {
 		if c, ok := e.Body.(event.FileChanged); ok {
 			u.finder.Touch(c.Path)

@@ -11,23 +11,23 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/doctor"
-	"github.com/seed-dec29ce4/eca/internal/nettest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// What is in the way of the network is found, and what soon will be.
+// Obstacles to the network are found, and those of the near future.
 func TestDoctorNetwork(t *testing.T) {
-	ca := nettest.NewAuthority(t, "Company CA")
+	ca := testkit.NewAuthority(t, "Company CA")
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data": []}`)) }))
-	srv.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Issue(nettest.Tomorrow(), "models.example")}}
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Issue(testkit.Tomorrow(), "models.example")}}
 	srv.StartTLS()
 	defer srv.Close()
-	proxy := nettest.NewProxy(t, nil, "me:pass-of-the-proxy", map[string]string{"models.example:443": srv.Listener.Addr().String()})
-	me := ca.Issue(nettest.Tomorrow())
+	proxy := testkit.NewProxy(t, nil, "me:pass-of-the-proxy", map[string]string{"models.example:443": srv.Listener.Addr().String()})
+	me := ca.Issue(testkit.Tomorrow())
 	options := func(password string) (string, map[string]string) {
 		raw, err := json.Marshal(map[string]any{
 			"network": map[string]any{
-				"caCertFile": ca.File(), "clientCert": ca.Write("me.pem", nettest.CertPEM(me)),
-				"clientKey": ca.Write("me.key", nettest.PEM("PRIVATE KEY", nettest.PKCS8(t, me.PrivateKey))),
+				"caCertFile": ca.File(), "clientCert": ca.Write("me.pem", testkit.CertPEM(me)),
+				"clientKey": ca.Write("me.key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, me.PrivateKey))),
 			},
 			"providers": map[string]any{"acme": map[string]any{"api": "openai-chat", "url": "https://models.example/v1", "key": "sk-acme-0123456789"}},
 		})
@@ -55,7 +55,7 @@ func TestDoctorNetwork(t *testing.T) {
 		}
 	}
 	_, text := examine(Options{}, "pass-of-the-proxy")
-	has(text, "✅ **provider acme**: openai-chat, https://models.example/v1: key from initializationOptions:1, answers and lists 0 models",
+	has(text, "⚠️ **provider acme**: openai-chat, https://models.example/v1: key from initializationOptions:1, answers, but lists no models; name them in providers.acme.models",
 		"✅ **network.caCertFile**: "+ca.File()+": CN=Company CA, until", "⚠️ **network.clientCert**: ",
 		"**proxy for https://**: http://"+proxy.Listener.Addr().String()+", with a user, from all_proxy")
 	report, text := examine(Options{Now: func() time.Time { return time.Now().Add(48 * time.Hour) }}, "not-the-password")

@@ -1,46 +1,58 @@
 package daemon
 
 import (
+	"context"
+
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/inline"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/contexts"
-	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // newEngine wires the engine: what chats need is read when they need it, so that changes of
 // the configuration count.
 func (d *Daemon) newEngine() *chat.Engine {
 	return chat.New(chat.Deps{
-		Store:        d.opts.WrapStore(recordedStore{d.store, d.calls}),
-		Models:       d.models,
-		ModelIDs:     d.models.ids,
-		Contexts:     jobNews{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: servedResources{d}}, &d.finder}, d},
+		Store:        d.opts.WrapStore(recordedStore{d.store, d.calls, d.indexer, d.spending}),
+		Models:       engineModels{d.Models, d.spending},
+		ModelIDs:     d.IDs,
+		Contexts:     withJobReports{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: d.ContextResources()}, &d.finder}, d},
 		Instructions: contexts.Nested,
-		Tools:        d.Tools,
-		AwaitTools:   d.mcp.AwaitTools,
-		Policy:       func() tools.Policy { return d.policy.Load() },
-		Files:        inUse{d.undo, &d.finder},
+		AwaitTools:   d.MCP().AwaitTools,
+		Files:        withRecentFiles{d.undo, &d.finder},
 		Commands:     d.commands,
-		Hooks:        d.hooks.Load,
-		Refresh:      func() { d.refreshExtensions() },
-		System:       d.systemSources(),
+		Refresh:      d.refreshExtensions,
+		Current:      d.chatSnapshot,
+		Budget:       d.spending,
+		AskUser:      d.askUser,
 		Machine:      d.machine(),
-		Config:       func() *config.Config { return d.config.Load().Config },
-		Roots:        func() []string { return d.workspace.Load().Roots() },
 		Now:          d.opts.Now,
 		NewID:        d.opts.NewID,
 		Log:          d.opts.Log,
 	})
 }
 
+// askUser has the user choose; asked is false if no client shows questions.
+func (d *Daemon) askUser(ctx context.Context, chatID, question string, choices []string) (choice string, asked bool) {
+	client := d.questions()
+	if client == nil {
+		return "", false
+	}
+	q := ask.Question{ChatID: chatID, Text: question}
+	for _, label := range choices {
+		q.Options = append(q.Options, ask.Option{Label: label})
+	}
+	answer, err := client.Ask(ctx, q)
+	return answer.Text, err == nil
+}
+
 // newInline wires rewrites and completions.
 func (d *Daemon) newInline() *inline.Engine {
 	return inline.New(inline.Deps{
 		Machine: d.machine(),
-		Models:  d.models,
+		Models:  engineModels{d.Models, d.spending},
 		Config:  d.Config,
-		Roots:   func() []string { return d.workspace.Load().Roots() },
+		Roots:   d.Roots,
 		Now:     d.opts.Now,
 	})
 }

@@ -35,10 +35,10 @@ func TestEnvironmentOfCommands(t *testing.T) {
 		}
 		return out
 	}
-	call := func(d *Daemon, g tools.Grant) []string {
-		return d.callEnvironment(d.Config(), tools.Call{Roots: []string{root}, Grant: g})
+	call := func(d *Daemon, g tools.Authorization) []string {
+		return d.bounds.CallEnvironment(d.Config(), tools.Call{Roots: []string{root}, Authorization: g})
 	}
-	byUser, auto, builtIn := tools.Grant{Rule: "toolCall.approval.byDefault", Approved: true}, tools.Grant{Auto: true}, tools.Grant{Rule: "agent.plan.readOnly"}
+	byUser, auto, builtIn := tools.Authorization{Rule: "toolCall.approval.byDefault", Approved: true}, tools.Authorization{Auto: true}, tools.Authorization{Rule: "agent.plan.readOnly"}
 
 	d := configure(`{}`)
 	if env := call(d, byUser); env != nil {
@@ -79,13 +79,13 @@ func TestCredentialsDoNotReachCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, arguments := range map[string]string{"shell_command": `{"command": "echo [$MY_SERVICE_TOKEN]"}`, "mine": `{}`} {
-		for _, g := range []tools.Grant{{Auto: true}, {Approved: true}} {
+		for _, g := range []tools.Authorization{{Auto: true}, {Approved: true}} {
 			tool, ok := d.Tools().Lookup(name)
 			if !ok {
 				t.Fatal(name)
 			}
-			res, err := tool.Run(t.Context(), tools.Call{Roots: []string{root}, Arguments: json.RawMessage(arguments), Grant: g}, nil)
-			// What reaches a command is removed from its output.
+			res, err := tool.Run(t.Context(), tools.Call{Roots: []string{root}, Arguments: json.RawMessage(arguments), Authorization: g}, nil)
+			// Secrets that reach a command are removed from its output.
 			if want := "[]"; err != nil || strings.Contains(strings.Join(res.Outputs, ""), want) == g.Approved {
 				t.Errorf("%s, approved by hand: %v: %v %v", name, g.Approved, res.Outputs, err)
 			}

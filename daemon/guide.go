@@ -6,18 +6,17 @@ import (
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat"
-	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/guide"
 )
 
 // written provides the rules and skills of the system prompt.
-type written struct{ d *Daemon }
+type written struct{ s *Snapshot }
 
 // Blocks implements chat.SystemSource.
 func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
-	set, policy := w.d.Extensions(), w.d.policy.Load()
+	set, policy := w.s.extensions, w.s.policy
 	query := extensions.Query{
 		Who: extensions.Who{Agent: q.Agent, Model: q.Model}, Roots: q.Roots,
 		Subagent: q.Subagent, Enabled: q.Enabled,
@@ -29,7 +28,7 @@ func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.Sy
 	}
 	rules, problems := set.RulesBlock(query)
 	add(chat.PlaceRules, rules)
-	// Who may load a skill is decided by the rules for its name (eca-features 15).
+	// The rules for a skill's name decide which agents may load it (eca-features 15).
 	spec := tools.Spec{Server: tools.Native, Name: "skill", ReadOnly: true}
 	add(chat.PlaceSkills, set.SkillsBlock(query, func(name string) bool {
 		args, err := json.Marshal(map[string]string{"name": name})
@@ -41,17 +40,16 @@ func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.Sy
 
 // library gives tools what users wrote, as it was when the tools were made.
 type library struct {
-	d   *Daemon
-	set *extensions.Set
-	cfg *config.Config
+	tools *toolbox
+	*Snapshot
 }
 
 var _ guide.Source = library{}
 
 // Skills implements guide.Source.
 func (l library) Skills() []string {
-	names := make([]string, len(l.set.Skills))
-	for i, s := range l.set.Skills {
+	names := make([]string, len(l.extensions.Skills))
+	for i, s := range l.extensions.Skills {
 		names[i] = s.Name
 	}
 	return names
@@ -59,21 +57,21 @@ func (l library) Skills() []string {
 
 // Skill implements guide.Source.
 func (l library) Skill(name string) (guide.Skill, bool) {
-	s, ok := l.set.Skill(name)
+	s, ok := l.extensions.Skill(name)
 	return guide.Skill{Name: s.Name, Dir: s.Dir, Body: s.Body}, ok
 }
 
 // Rule implements guide.Source.
 func (l library) Rule(call tools.Call, id string) (rule guide.Rule, found bool, err error) {
-	r, ok := l.set.Rule(who(call), id)
+	r, ok := l.extensions.Rule(who(call), id)
 	if !ok || r.Static() {
 		return guide.Rule{}, false, nil
 	}
 	text, err := r.Render(extensions.Query{
-		Who: who(call), Roots: call.Roots, Subagent: call.Subagent() || !l.cfg.Agents[call.Agent].Primary(),
+		Who: who(call), Roots: call.Roots, Subagent: call.Subagent() || !l.config.Agents[call.Agent].Primary(),
 		Enabled: func(tool string) bool {
-			t, ok := l.d.Tools().Lookup(tool)
-			return ok && !l.d.policy.Load().Hidden(call.Agent, t.Spec())
+			t, ok := l.tools.toolsOf(l.Snapshot).Lookup(tool)
+			return ok && !l.policy.Hidden(call.Agent, t.Spec())
 		},
 	})
 	return guide.Rule{ID: r.ID, Text: text}, true, err
@@ -85,14 +83,14 @@ func who(call tools.Call) extensions.Who {
 
 // Applies implements guide.Source.
 func (l library) Applies(call tools.Call, id, path string) bool {
-	return slices.ContainsFunc(l.set.RulesFor(who(call), path), func(r extensions.Rule) bool { return r.ID == id })
+	return slices.ContainsFunc(l.extensions.RulesFor(who(call), path), func(r extensions.Rule) bool { return r.ID == id })
 }
 
-// Needed implements guide.Source. A rule without a text that could be read can not be
+// Needed implements guide.Source. A rule without a text that could be read cannot be
 // waited for.
 func (l library) Needed(call tools.Call, path string, access guide.Access) []string {
 	var out []string
-	for _, r := range l.set.RulesFor(who(call), path) {
+	for _, r := range l.extensions.RulesFor(who(call), path) {
 		if !slices.Contains(r.Enforce, extensions.Access(access)) {
 			continue
 		}
@@ -104,12 +102,13 @@ func (l library) Needed(call tools.Call, path string, access guide.Access) []str
 }
 
 // guided adds what users wrote to the tools: skill and fetch_rule if there is something
-// for them, and the gate in front of files.
-func (d *Daemon) guided(list []tools.Tool, cfg *config.Config, set *extensions.Set) []tools.Tool {
+// for them, and the gate that calls for files pass first.
+func (b *toolbox) guided(list []tools.Tool, s *Snapshot) []tools.Tool {
+	set := s.extensions
 	if set == nil {
 		return list
 	}
-	source := library{d, set, cfg}
+	source := library{b, s}
 	if len(set.Skills) > 0 {
 		list = append(list, guide.SkillTool(source))
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"encoding/json"
 	"path/filepath"
 
 	"github.com/seed-dec29ce4/eca/chat/importer"
@@ -10,30 +11,59 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// newHooks returns the hooks of a configuration, and adds what is wrong with them to its
-// problems.
-func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
-	defs := hooks.FromConfig(cfg)
-	var broken []hooks.Problem
-	before := d.claude
-	d.claude = nil
-	for _, file := range d.claudeSettings(cfg, roots) {
-		some, wrong := hooks.ReadClaude(before, file)
-		broken = append(broken, wrong...)
-		if d.trustsHooks(cfg, roots, file, some) {
-			d.claude = append(d.claude, some...)
+// readClaudeHooks reads the hooks in files of Claude Code; what is wrong with them is added to
+// the problems. in.claude are those as of the last load.
+func (r *reader) readClaudeHooks(in inputs) []hooks.Definition {
+	cfg, roots := in.config, in.workspace.Roots()
+	var out []hooks.Definition
+	for _, file := range r.claudeSettings(cfg, roots) {
+		some, wrong := hooks.ReadClaude(in.claude, file)
+		for _, p := range wrong {
+			cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Source}, Cause: p.Cause})
+		}
+		if trustsHooks(in, roots, file, some) {
+			out = append(out, some...)
 		}
 	}
-	set, problems := hooks.New(append(defs, d.claude...), hooks.Options{
-		Executable: d.opts.Executable, Children: d.children,
-		Sandbox: func(hooks.Definition) sandbox.Policy { return d.hookBounds(cfg.Config, roots) },
-		Store:   d.store.Path,
-		Session: importer.Folder,
-		NewID:   d.opts.NewID, Log: d.opts.Log,
-	})
-	for _, p := range broken {
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: config.Origin{Source: p.Source}, Cause: p.Cause})
+	return out
+}
+
+// trustsHooks says whether hooks of a file in another format may run, and adds the unit to
+// the configuration's if the file is a workspace's.
+func trustsHooks(in inputs, roots []string, file string, defs []hooks.Definition) bool {
+	for _, root := range roots {
+		if rel, err := filepath.Rel(root, file); err != nil || !filepath.IsLocal(rel) || len(defs) == 0 {
+			continue
+		}
+		var needs []config.Need
+		var value []any
+		for _, def := range defs {
+			needs = append(needs, config.Need{What: "hooks." + def.Name})
+			var hook any
+			if raw, err := json.Marshal(def.Hook); err == nil && json.Unmarshal(raw, &hook) == nil {
+				value = append(value, hook)
+			}
+		}
+		u := config.ForeignUnit(root, file, needs, value)
+		u.Trusted = in.trusts(u)
+		cfg := in.config
+		cfg.Units, cfg.Files = append(cfg.Units, u), append(cfg.Files, u.Files...)
+		return u.Trusted
 	}
+	return true
+}
+
+// newHooks returns the hooks of a snapshot, and adds what is wrong with them to the problems
+// of its configuration.
+func (r *reader) newHooks(s *Snapshot) *hooks.Set {
+	cfg := s.config
+	set, problems := hooks.New(append(hooks.FromConfig(cfg), s.claude...), hooks.Options{
+		Executable: r.opts.Executable, Children: r.children,
+		Sandbox: func(hooks.Definition) sandbox.Policy { return r.bounds.Hook(cfg.Config, s.roots()) },
+		Store:   r.store.Path,
+		Session: importer.Folder,
+		NewID:   r.opts.NewID, Log: r.opts.Log,
+	})
 	for _, p := range problems {
 		problem := cfg.Problem(append([]string{"hooks", p.Name}, p.Path...), "hooks.%s: %s", p.Name, p.Cause)
 		if _, ok := cfg.Origin("hooks", p.Name); !ok {
@@ -45,19 +75,19 @@ func (d *Daemon) newHooks(cfg *config.Loaded, roots []string) *hooks.Set {
 }
 
 // claudeSettings names the files with hooks of Claude Code, if they count.
-func (d *Daemon) claudeSettings(cfg *config.Loaded, roots []string) []string {
+func (s *services) claudeSettings(cfg *config.Loaded, roots []string) []string {
 	if !cfg.ClaudeFiles || cfg.PureConfig {
 		return nil
 	}
-	return hooks.ClaudeSettings(d.claudeHome(), roots)
+	return hooks.ClaudeSettings(s.claudeHome(), roots)
 }
 
-// claudeHome is the user's own folder of Claude Code; empty if there is none.
-func (d *Daemon) claudeHome() string {
-	if dir := d.opts.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+// claudeHome is the user's own folder of Claude Code; may be empty.
+func (s *services) claudeHome() string {
+	if dir := s.opts.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
 		return dir
 	}
-	if home := cmp.Or(d.opts.Getenv("HOME"), d.opts.Getenv("USERPROFILE")); home != "" {
+	if home := cmp.Or(s.opts.Getenv("HOME"), s.opts.Getenv("USERPROFILE")); home != "" {
 		return filepath.Join(home, ".claude")
 	}
 	return ""

@@ -5,31 +5,12 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
-	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
-
-// Roots returns the workspace folders.
-func (d *Daemon) Roots() []string { return d.workspace.Load().Roots() }
 
 // FindFiles answers a query for files and folders.
 func (d *Daemon) FindFiles(ctx context.Context, roots []string, query string) ([]workspace.Found, error) {
 	return d.finder.Find(ctx, roots, query)
-}
-
-// ModelChoice returns the choice of models, as far as it is known without the
-// network.
-func (d *Daemon) ModelChoice() chat.ModelChoice {
-	return chat.ModelChoice{IDs: d.models.ids(), Default: d.models.defaultID()}
-}
-
-// Variants lists the variants of a model; ok is false if the model can not be used.
-func (d *Daemon) Variants(model string) (variants []string, ok bool) {
-	if model == "" {
-		return []string{}, false
-	}
-	_, err := d.models.resolve(model, "")
-	return d.models.variants(model), err == nil
 }
 
 // Tasks lists the work that is done once, after the start.
@@ -38,16 +19,24 @@ func (d *Daemon) Tasks() []chat.Task {
 		{ID: "models", Title: "Syncing models", Run: d.SyncModels},
 		{ID: "mcp-servers", Title: "Initializing MCP servers", Run: d.StartMCPServers},
 		{ID: "plugins", Title: "Resolving plugins", Run: d.SyncPlugins},
-		{ID: "cleanup", Title: "Cleaning up", Run: d.cleanUp},
+		{ID: "cleanup", Title: "Cleaning up", Run: func(ctx context.Context) {
+			d.cleanUp(ctx)
+			d.daily.begin(func(ctx context.Context) { daily(ctx, d.cleanUp) })
+		}},
 		{ID: "import", Title: "Looking for earlier chats", Run: func(ctx context.Context) { d.ImportReference(ctx) }},
 	}
 }
 
-// undoAge is how long a change of a file can be undone.
-const undoAge = 30 * 24 * time.Hour
+// maxUndoAge is how long a change of a file can be undone.
+const maxUndoAge = 30 * 24 * time.Hour
 
 func (d *Daemon) cleanUp(ctx context.Context) {
-	if _, _, err := d.artifacts.Load().Collect(ctx, nil, undoAge); err != nil && ctx.Err() == nil {
+	d.indexer.begin()
+	if age := d.retention(); age > 0 {
+		d.expire(ctx, age)
+	}
+	undoAge := d.undoAge()
+	if _, _, err := d.current().storage.artifacts.Collect(ctx, nil, undoAge); err != nil && ctx.Err() == nil {
 		d.opts.Log.Warn("old artifacts could not be removed", "err", err)
 	}
 	if err := d.undo.Clean(ctx, undoAge); err != nil && ctx.Err() == nil {
@@ -76,23 +65,5 @@ func (d *Daemon) KeepClean(ctx context.Context) {
 // SyncModels asks providers what they offer. It may take seconds.
 func (d *Daemon) SyncModels(ctx context.Context) {
 	d.settle(ctx) // without their keys, providers do not answer
-	d.models.sync(ctx)
-}
-
-// ToolChoices lists the native tools for an agent.
-func (d *Daemon) ToolChoices(agent string) []tools.Choice {
-	policy := d.policy.Load()
-	var out []tools.Choice
-	for _, t := range d.Tools().All() {
-		spec := t.Spec()
-		if spec.Server == tools.Native {
-			disabled := policy.Hidden(agent, spec)
-			if spec.For != nil {
-				_, offered := spec.For(agent)
-				disabled = disabled || !offered
-			}
-			out = append(out, tools.Choice{Spec: spec, Disabled: disabled})
-		}
-	}
-	return out
+	d.ListModels(ctx)
 }

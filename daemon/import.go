@@ -8,16 +8,16 @@ import (
 )
 
 // ImportReference imports the chats that the reference server left for the current
-// workspace. Where there are none it lists one directory; else it may take seconds,
+// workspace. Without any it lists one directory; else it may take seconds,
 // during which chats can be used.
 func (d *Daemon) ImportReference(ctx context.Context) importer.Report {
-	r := importer.Import(ctx, d.store, d.opts.CacheDir, d.workspace.Load().Roots())
+	r := importer.Import(ctx, d.store, d.opts.CacheDir, d.Roots())
 	for _, err := range r.Problems {
 		d.opts.Log.Warn("chat of the reference server could not be imported", "err", err)
 	}
 	if len(r.Imported) > 0 {
 		notice := fmt.Sprintf("Chats of this workspace taken over from the reference server: %d. Its own files stay as they are.", len(r.Imported))
-		d.imported.Store(&notice)
+		d.importNotice.Store(&notice)
 		d.opts.Log.Info("chats of the reference server imported", "chats", len(r.Imported), "left out", r.LeftOut)
 	}
 	return r

@@ -124,6 +124,6 @@ func outline(t *testing.T, body []byte) string {
 func folderOf(t *testing.T, d *Daemon, cache string) string {
 	t.Helper()
 	// eca-features 13.5
-	sum := sha256.Sum256([]byte(d.workspace.Load().Roots()[0]))
+	sum := sha256.Sum256([]byte(d.Roots()[0]))
 	return filepath.Join(cache, "app_"+base64.RawURLEncoding.EncodeToString(sum[:])[:8])
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -24,42 +25,46 @@ import (
 // temporary one.
 func isolated(t *testing.T) (*Daemon, string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TMPDIR", t.TempDir())
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp(wd, "testing-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := outOfTemp(t)
 	home := filepath.Join(dir, "home")
 	if err := os.Mkdir(home, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	return isolatedAt(t, home), dir
+}
+
+// isolatedAt returns a daemon of a home folder, whose commands are isolated.
+func isolatedAt(t *testing.T, home string) *Daemon {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	d := New(Options{
-		Getenv: func(name string) string { return map[string]string{"HOME": home}[name] }, StateDir: t.TempDir(), CacheDir: t.TempDir(), Supervisor: self,
+		Getenv:   func(name string) string { return map[string]string{"HOME": home}[name] },
+		StateDir: filepath.Join(home, ".local", "state", "eca"), CacheDir: filepath.Join(home, ".cache", "eca"), Supervisor: self,
 	})
 	t.Cleanup(d.Close)
 	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), nil)
-	if here := d.isolation(); !here.Mounts || !here.Processes {
+	if here := d.bounds.Isolation(); !here.Mounts || !here.Processes {
 		t.Skip("NOT TESTED: no mount and PID namespaces on this machine: " + here.Without)
 	}
-	return d, dir
+	return d
 }
 
 // within runs a script as a command that nobody approved, at the workspace level.
 func within(t *testing.T, d *Daemon, root, script string) (code int, out string) {
 	t.Helper()
-	policy := d.bounds(d.Config().Config, []string{root}, byWorkspaceConfig)
+	policy := d.bounds.Custom(d.Config(), "", tools.Call{Roots: []string{root}})
 	if policy.Level != sandbox.Workspace || !policy.Isolate {
 		t.Fatalf("the policy is %+v", policy)
 	}
+	return run(t, d, policy, root, script)
+}
+
+// run runs a script within a policy.
+func run(t *testing.T, d *Daemon, policy sandbox.Policy, root, script string) (code int, out string) {
+	t.Helper()
 	var buf bytes.Buffer
 	exit, err := d.children.Run(context.Background(), proc.Spec{
 		Path: "bash", Args: []string{"-c", script}, Dir: root, Stdout: &buf, Stderr: &buf, Sandbox: policy,
@@ -116,6 +121,7 @@ func write(t *testing.T, path, text string) {
 // Commands that may write to the workspace change nothing that other programs obey, whatever
 // they do to it or to the folders that it is in.
 func TestProtectedPlacesStay(t *testing.T) {
+	needs.Long(t)
 	d, dir := isolated(t)
 	repos := repositories(t, dir)
 	clone := repos["clone"]
@@ -148,7 +154,7 @@ func TestProtectedPlacesStay(t *testing.T) {
 			if code == 0 {
 				t.Errorf("%s: %s: worked: %s", name, script, out)
 			}
-			// A plain folder above can be moved. What is protected moves with it, as it is.
+			// A plain folder above can be moved. Protected files move with it unchanged.
 			first, _, _ := strings.Cut(name, "/")
 			for _, dir := range []string{first, filepath.Dir(name)} {
 				if _, err := os.Lstat(filepath.Join(clone, dir)); err != nil {
@@ -189,8 +195,9 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// What git does every day works, in a clone, in a linked worktree and in a submodule.
+// Everyday git commands work, in a clone, in a linked worktree and in a submodule.
 func TestGitWorksBesideProtectedPlaces(t *testing.T) {
+	needs.Long(t)
 	d, dir := isolated(t)
 	for name, root := range repositories(t, dir) {
 		for _, script := range []string{
@@ -225,66 +232,6 @@ func TestForeignGitFolderStaysReadOnly(t *testing.T) {
 	}
 }
 
-// A protected place that a command made is moved away, and the user is asked; nothing else that
-// it made is touched, and eca leaves nothing of its own in the workspace.
-func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
-	d, dir := isolated(t)
-	root := repositories(t, dir)["clone"]
-	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), []string{root})
-	answers := map[string]bool{}
-	options := d.shellOptions(d.Config().Config)
-	var asked []string
-	options.Ask = func(_ context.Context, _ tools.Call, question string, _ []shell.Choice) string {
-		asked = append(asked, question)
-		for name, keep := range answers {
-			if strings.Contains(question, name) && keep {
-				return "Keep"
-			}
-		}
-		return ""
-	}
-	command := shellCommand(t, options)
-	run := func(line string) string {
-		t.Helper()
-		raw, _ := json.Marshal(map[string]string{"command": line})
-		res, err := command.Run(context.Background(), tools.Call{ID: "c", ChatID: "chat", Roots: []string{root}, Arguments: raw, Grant: tools.Grant{Approved: true}}, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		return strings.Join(res.Outputs, "\n")
-	}
-	for name, line := range map[string]string{
-		".envrc": "echo bad > .envrc", ".eca": "mkdir .eca && echo bad > .eca/config.json", "a/b/.npmrc": "mkdir -p a/b && echo bad > a/b/.npmrc",
-		".git/commondir": "echo /tmp > .git/commondir", ".git/config.worktree": "echo x > .git/config.worktree", ".git/info/attributes": "echo x > .git/info/attributes",
-		".husky": "ln -s . .husky", "n/.git": "git init -q n && echo x > n/.git/hooks/post-commit", ".git/modules/evil/config": "mkdir -p .git/modules/evil && cd .git/modules/evil && echo x > HEAD && echo x > config",
-		"bare/config": "git init -q --bare bare", "AGENTS.md": "echo other > x && ln -s x AGENTS.md",
-	} {
-		asked = nil
-		out := run(line)
-		if _, err := os.Lstat(filepath.Join(root, name)); err == nil || !strings.Contains(out, "it was moved to") || len(asked) != 1 {
-			t.Errorf("%s: %v, asked %q:\n%s", line, err, asked, out)
-		}
-	}
-	asked = nil
-	if out := run("git init -q made"); len(asked) != 0 || strings.Contains(out, "moved") {
-		t.Errorf("a repository as git makes it: asked %q: %s", asked, out)
-	}
-	if _, err := os.Lstat(filepath.Join(root, "made", ".git", "config")); err != nil {
-		t.Error(err)
-	}
-	answers[".envrc"] = true
-	if out := run("echo good > .envrc; echo y > y.txt"); read(t, filepath.Join(root, ".envrc")) != "good\n" || !strings.Contains(out, "the user keeps it") {
-		t.Errorf("not kept: %s", out)
-	}
-	asked = nil
-	if out := run("cat .envrc; echo z > z.txt; echo more >> .envrc"); len(asked) != 0 || strings.Contains(out, "moved") || read(t, filepath.Join(root, ".envrc")) != "good\n" {
-		t.Errorf("what was kept: asked %q: %s", asked, out)
-	}
-	if read(t, filepath.Join(root, "y.txt")) != "y\n" || read(t, filepath.Join(root, "z.txt")) != "z\n" {
-		t.Error("other files are gone")
-	}
-}
-
 func shellCommand(t *testing.T, o shell.Options) tools.Tool {
 	t.Helper()
 	for _, tool := range shell.Tools(o) {
@@ -296,8 +243,8 @@ func shellCommand(t *testing.T, o shell.Options) tools.Tool {
 	return nil
 }
 
-// What a command adds to a build tool's cache is there for the next command of the workspace, and
-// neither for the user nor for another workspace. What the user has is read.
+// Files that a command adds to a build tool's cache exist for the next command of the workspace, and
+// neither for the user nor for another workspace. The user's own cache is read.
 func TestCachesArePrivate(t *testing.T) {
 	d, dir := isolated(t)
 	home := filepath.Join(dir, "home")
@@ -331,7 +278,7 @@ func TestCachesArePrivate(t *testing.T) {
 			t.Errorf("%s is the user's now", name)
 		}
 	}
-	works, _ := filepath.Glob(filepath.Join(d.cacheLayers(), "*", "*", "work", "*"))
+	works, _ := filepath.Glob(filepath.Join(d.bounds.CacheLayers(), "*", "*", "work", "*"))
 	if len(works) > 0 {
 		t.Errorf("left behind: %q", works)
 	}
@@ -373,9 +320,9 @@ func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
 // Without overlays, variables lead to private caches.
 func TestCachesWithoutOverlay(t *testing.T) {
 	d, dir := isolated(t)
-	here := d.isolation()
+	here := d.bounds.Isolation()
 	here.Overlay = false
-	d.isolation = func() sandbox.Isolation { return here }
+	d.bounds.Isolation = func() sandbox.Isolation { return here }
 	home := filepath.Join(dir, "home")
 	write(t, filepath.Join(home, ".cache", "go-build", "mine"), "mine\n")
 	root := filepath.Join(dir, "a")
@@ -393,9 +340,10 @@ func TestCachesWithoutOverlay(t *testing.T) {
 // Commands of a chat meet on a loopback of their own, which nothing else is on. Nothing leads out
 // of it but eca's proxy.
 func TestLoopbackOfChat(t *testing.T) {
+	needs.Long(t)
 	d, dir := isolated(t)
-	if !d.isolation().Network {
-		t.Skip("NOT TESTED: no network namespaces on this machine: " + d.isolation().Without)
+	if !d.bounds.Isolation().Network {
+		t.Skip("NOT TESTED: no network namespaces on this machine: " + d.bounds.Isolation().Without)
 	}
 	root := filepath.Join(dir, "ws")
 	write(t, filepath.Join(root, "index.txt"), "served\n")
@@ -432,7 +380,7 @@ func TestLoopbackOfChat(t *testing.T) {
 			args["background"] = "server"
 		}
 		raw, _ := json.Marshal(args)
-		res, err := shellCommand(t, d.shellOptions(d.Config().Config)).Run(context.Background(), tools.Call{ID: "c", ChatID: chat, Roots: []string{root}, Arguments: raw}, nil)
+		res, err := shellCommand(t, d.shellOptions(d.Config())).Run(context.Background(), tools.Call{ID: "c", ChatID: chat, Roots: []string{root}, Arguments: raw}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}

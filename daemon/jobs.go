@@ -7,43 +7,46 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
+// backgroundJobs are the background commands of all chats.
+type backgroundJobs struct{ *services }
+
 // Jobs lists the background commands of all chats.
-func (d *Daemon) Jobs() []tools.Job {
-	list := d.jobs.List()
+func (b *backgroundJobs) Jobs() []tools.Job {
+	list := b.jobs.List()
 	for i := range list {
-		list[i] = d.cleanJob(list[i])
+		list[i] = b.cleanJob(list[i])
 	}
 	return list
 }
 
 // KillJob ends a background command.
-func (d *Daemon) KillJob(id string) bool { return d.jobs.Kill(id) }
+func (b *backgroundJobs) KillJob(id string) bool { return b.jobs.Kill(id) }
 
 // JobOutput returns the end of what a background command has printed, without secrets.
-func (d *Daemon) JobOutput(id string) (job tools.Job, list []tools.JobLine, ok bool) {
-	job, list, ok = d.jobs.Output(id)
+func (b *backgroundJobs) JobOutput(id string) (job tools.Job, list []tools.JobLine, ok bool) {
+	job, list, ok = b.jobs.Output(id)
 	for i := range list {
-		list[i].Text = d.cleanOutput(list[i].Text)
+		list[i].Text = b.cleanOutput(list[i].Text)
 	}
-	return d.cleanJob(job), list, ok
+	return b.cleanJob(job), list, ok
 }
 
 // WatchJobs calls changed after each change of a background command, until ctx ends.
-func (d *Daemon) WatchJobs(ctx context.Context, changed func()) { d.jobs.Watch(ctx, changed) }
+func (b *backgroundJobs) WatchJobs(ctx context.Context, changed func()) { b.jobs.Watch(ctx, changed) }
 
-func (d *Daemon) cleanJob(j tools.Job) tools.Job {
-	j.Summary, j.Command, j.Label = d.cleanOutput(j.Summary), d.cleanOutput(j.Command), d.cleanOutput(j.Label)
+func (b *backgroundJobs) cleanJob(j tools.Job) tools.Job {
+	j.Summary, j.Command, j.Label = b.cleanOutput(j.Summary), b.cleanOutput(j.Command), b.cleanOutput(j.Label)
 	return j
 }
 
-// jobNews tells a chat with its next prompt which of its background commands have ended.
-type jobNews struct {
+// withJobReports tells a chat with its next prompt which of its background commands have ended.
+type withJobReports struct {
 	contexts.Source
 	d *Daemon
 }
 
 // Resolve implements contexts.Source.
-func (n jobNews) Resolve(ctx context.Context, q contexts.Query) (blocks []contexts.Block, problems []string) {
+func (n withJobReports) Resolve(ctx context.Context, q contexts.Query) (blocks []contexts.Block, problems []string) {
 	blocks, problems = n.Source.Resolve(ctx, q)
 	if q.ChatID == "" {
 		return blocks, problems

@@ -3,9 +3,12 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/budget"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
@@ -13,15 +16,15 @@ import (
 
 // newJournal makes the record of model and tool calls, as the configuration in effect wants
 // it. Secrets are removed as they are from logs.
-func (d *Daemon) newJournal() *journal.Journal {
-	return journal.New(d.opts.StateDir, journal.Options{
-		Clean: d.Clean, Now: d.opts.Now, Log: d.opts.Log,
+func (s *services) newJournal() *journal.Journal {
+	return journal.New(s.opts.StateDir, journal.Options{
+		Clean: s.Clean, Now: s.opts.Now, Log: s.opts.Log,
 		Enabled: func() bool {
-			cfg := d.config.Load()
+			cfg := s.current().config
 			return cfg != nil && cfg.Journal.Enabled
 		},
 		Limits: func() journal.Limits {
-			cfg := d.config.Load()
+			cfg := s.current().config
 			if cfg == nil {
 				return journal.Limits{}
 			}
@@ -30,11 +33,29 @@ func (d *Daemon) newJournal() *journal.Journal {
 	})
 }
 
+// damagedJournal says why the record of calls is not whole, and what to do.
+func damagedJournal(state string, err error) error {
+	return fmt.Errorf("%s is damaged: %w; move the folder away to begin another: the record of earlier calls is then there", filepath.Join(state, "journal"), err)
+}
+
+// checkJournalEnd says whether the last line of the record of calls is as it was written.
+func checkJournalEnd(state string) error {
+	chain := journal.At(state)
+	defer chain.Close()
+	if err := chain.CheckEnd(); err != nil {
+		return damagedJournal(state, err)
+	}
+	return nil
+}
+
 // recordedStore has the journal do with a chat what the store does: survive, and be gone. Calls
-// that did not run it learns from the chat's log.
+// that did not run it learns from the chat's log. The indexer is notified of what there is to
+// find, or to find no more.
 type recordedStore struct {
 	*store.Store
-	calls *journal.Journal
+	calls    *journal.Journal
+	indexer  *indexer
+	spending *budget.Keeper
 }
 
 var _ chat.Store = recordedStore{}
@@ -45,6 +66,7 @@ func (s recordedStore) Append(ctx context.Context, meta chat.Meta, events []even
 		return err
 	}
 	s.calls.Log(meta.ID, events)
+	s.indexer.appended(events)
 	return nil
 }
 
@@ -54,10 +76,17 @@ func (s recordedStore) Extend(ctx context.Context, id string, events []event.Eve
 		return err
 	}
 	s.calls.Log(id, events)
+	s.indexer.appended(events)
 	return nil
 }
 
-// Sync implements chat.Store. Nobody waits for the journal.
+// Cut implements chat.Store.
+func (s recordedStore) Cut(ctx context.Context, meta chat.Meta, from event.Seq, marker event.Event) error {
+	defer s.indexer.notify()
+	return s.Store.Cut(ctx, meta, from, marker)
+}
+
+// Sync implements chat.Store. No turn waits for the journal.
 func (s recordedStore) Sync(ctx context.Context) error {
 	s.calls.Sync()
 	return s.Store.Sync(ctx)
@@ -66,5 +95,7 @@ func (s recordedStore) Sync(ctx context.Context) error {
 // Delete implements chat.Store. The journal's comes first: a chat that is still there when the
 // process dies in between can be deleted again.
 func (s recordedStore) Delete(ctx context.Context, id string) error {
+	defer s.indexer.notify()
+	s.spending.Forget(ctx, id)
 	return errors.Join(s.calls.Erase(id), s.Store.Delete(ctx, id))
 }

@@ -1,27 +1,15 @@
 package daemon
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-
-	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// A key that could not be checked is stored; the user is told so, why in a sentence, and what
+// A key that could not be checked is stored; the user sees that, why in a sentence, and what
 // checks it again.
 func TestKeyStoredWithoutACheck(t *testing.T) {
 	const again = " `eca doctor` checks it again."
-	for want, err := range map[string]error{
-		"The key is stored without a check: fake did not answer within 10s." + again:         context.DeadlineExceeded,
-		`The key is stored without a check: fake: host "far.example" was not found.` + again: &llm.Error{Kind: llm.ErrUnreachable, Message: `fake: host "far.example" was not found`},
-	} {
-		if got := unchecked("fake", "https://far.example", err); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error": {"message": "down for repairs."}}`, http.StatusServiceUnavailable)
 	}))

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -68,7 +67,7 @@ func TestResolve(t *testing.T) {
 		{"two/three", "alpha/one", "alpha/two/three", "two/three"},
 		{"demo/offline", "", "demo/offline", "offline"},
 	} {
-		m, err := d.models.Resolve(c.name, c.current)
+		m, err := d.Resolve(c.name, c.current)
 		if err != nil || m.ID != c.id || m.Name != c.sent {
 			t.Errorf("%q: %s %s, %v", c.name, m.ID, m.Name, err)
 		}
@@ -76,14 +75,14 @@ func TestResolve(t *testing.T) {
 	for name, want := range map[string]string{
 		"nowhere/x": "no provider nowhere", "bare": "provider/model", "keyless/m": "KEYLESS_API_KEY", "openai/gpt-5": "OPENAI_API_KEY",
 	} {
-		if _, err := d.models.Resolve(name, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := d.Resolve(name, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if m, _ := d.models.Resolve("beta/two", ""); !m.Reasoning {
+	if m, _ := d.Resolve("beta/two", ""); !m.Reasoning {
 		t.Error("models of the Responses API reason")
 	}
-	if m, _ := d.models.Resolve("beta/gpt-4x", ""); m.Reasoning {
+	if m, _ := d.Resolve("beta/gpt-4x", ""); m.Reasoning {
 		t.Error("the old ones do not")
 	}
 }
@@ -106,7 +105,8 @@ func TestDefaultModel(t *testing.T) {
 		if got := d.ModelChoice().Default; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-		if demo := c.want == "demo/offline"; demo != (len(d.Notices()) == 1) {
+		d.AskLocalModels(t.Context())
+		if demo := c.want == "demo/offline"; demo != strings.Contains(strings.Join(d.Notices(), ""), "demo/offline") {
 			t.Errorf("%s: notices %v", name, d.Notices())
 		}
 	}
@@ -141,7 +141,7 @@ func TestCompatibleServer(t *testing.T) {
 	if !strings.Contains(ids, "openai/served") || strings.Contains(ids, "embedding") {
 		t.Errorf("models: %s", ids)
 	}
-	m, err := d.models.Resolve("openai/served", "")
+	m, err := d.Resolve("openai/served", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestAnthropic(t *testing.T) {
 		t.Errorf("models: %s", got)
 	}
 	for name, reasons := range map[string]bool{"claude-opus-9": true, "claude-3-haiku": false} {
-		m, err := d.models.Resolve("anthropic/"+name, "")
+		m, err := d.Resolve("anthropic/"+name, "")
 		if err != nil || m.Reasoning != reasons {
 			t.Fatalf("%s: reasoning %v, %v", name, m.Reasoning, err)
 		}
@@ -202,37 +202,5 @@ func TestAnthropic(t *testing.T) {
 		if text != "hi" {
 			t.Errorf("%s: answer %q", name, text)
 		}
-	}
-}
-
-// What is recorded loses the keys of users who logged in while it was.
-func TestCleanKnowsLogins(t *testing.T) {
-	d := newDaemon(t, someProviders, nil)
-	const key = "an_unusual_key"
-	if _, err := d.LoginInput(context.Background(), "keyless", map[string]string{"api-key": key}); err != nil {
-		t.Fatal(err)
-	}
-	if got := d.models.clean("say " + key); got != "say [REDACTED]" {
-		t.Errorf("recorded: %s", got)
-	}
-}
-
-func TestLimitsAndRetry(t *testing.T) {
-	d := newDaemon(t, `{"streamIdleTimeoutSeconds": 7, "connectTimeoutSeconds": 0, "providers": {"a": {"api": "openai-chat", "streamIdleTimeoutSeconds": 0.5,
-		"retry": {"maxRetries": 1, "baseDelayMs": 5, "backoffMultiplier": 3, "maxDelayMs": 9, "prematureStopMaxRetries": 0, "maxAutoContinues": 7}, "rateLimitMaxWaitSeconds": 4}}}`, nil)
-	p := d.Config().Providers["a"]
-	want := llm.Limits{Connect: 0, FirstByte: 300 * time.Second, Idle: 500 * time.Millisecond, Total: 3600 * time.Second}
-	if got := d.models.limits(p); got != want {
-		t.Errorf("limits %+v", got)
-	}
-	// Who says nothing has all of them.
-	usual := newDaemon(t, `{"providers": {"a": {"api": "openai-chat"}}}`, nil)
-	want = llm.Limits{Connect: 15 * time.Second, FirstByte: 300 * time.Second, Idle: 120 * time.Second, Total: 3600 * time.Second}
-	if got := usual.models.limits(usual.Config().Providers["a"]); got != want || llm.DefaultLimits() != want {
-		t.Errorf("limits without a word %+v, %+v", got, llm.DefaultLimits())
-	}
-	r := d.models.retryPolicy(p)
-	if r.MaxRetries != 1 || r.MaxPremature != 0 || r.MaxContinues != 7 || r.BaseDelay != 5*time.Millisecond || r.Multiplier != 3 || r.MaxDelay != 9*time.Millisecond || r.MaxWait != 4*time.Second {
-		t.Errorf("retry %+v", r)
 	}
 }

@@ -91,7 +91,7 @@ func TestVariablesInTheUsersSpelling(t *testing.T) {
 }
 
 // A model's name alone means the default model's provider, then the only one that has it;
-// of several nobody guesses.
+// eca does not guess between several.
 func TestModelWithoutItsProvider(t *testing.T) {
 	provider := func(models string) string {
 		return `{"api": "openai-chat", "url": "http://127.0.0.1:1/v1", "fetchModels": false, "models": {` + models + `}}`

@@ -1,52 +1,42 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/fetch"
-	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
-// httpVersion1 is the providers.<name>.httpClient.version that forbids HTTP/2.
-const httpVersion1 = "http-1.1"
-
-// http returns the client for a provider whose connections must stand within a limit.
-func (m *models) http(p config.Provider, connect time.Duration) *http.Client {
-	return m.network.Client(netclient.Options{Connect: connect, HTTP1: p.HTTPClient.Version == httpVersion1})
-}
-
 // pages gets what the model wants to read of the web.
-func (d *Daemon) pages(cfg *config.Config) *fetch.Getter {
+func (s *services) pages(cfg *config.Config) *fetch.Getter {
 	w := cfg.ToolCall.WebFetch
-	return fetch.New(d.network, fetch.Rules{Allow: w.AllowHosts, Deny: w.DenyHosts, Private: w.PrivateHosts}, "eca (+https://github.com/seed-dec29ce4/eca)")
+	return fetch.New(s.network, fetch.Rules{Allow: w.AllowHosts, Deny: w.DenyHosts, Private: w.PrivateHosts}, "eca (+https://github.com/seed-dec29ce4/eca)")
 }
+
+// webAccess sends notifications to addresses that callers of eca serve name.
+type webAccess struct{ *services }
 
 // Webhooks says whether callers of eca serve can name addresses that are notified.
-func (d *Daemon) Webhooks() bool { return d.Config().A2A.Push.Enabled }
+func (w *webAccess) Webhooks() bool { return w.Config().A2A.Push.Enabled }
 
 // CheckWebhook says why nothing would be sent to an address that a caller of eca serve
 // names (docs/a2a.md).
-func (d *Daemon) CheckWebhook(address string) error { return d.webhooks().Check(address) }
+func (w *webAccess) CheckWebhook(address string) error { return w.webhooks().Check(address) }
 
 // PostWebhook sends a notification to such an address and returns the status of the answer.
-func (d *Daemon) PostWebhook(ctx context.Context, address string, header http.Header, body []byte) (status int, err error) {
-	return d.webhooks().Post(ctx, address, header, body)
+func (w *webAccess) PostWebhook(ctx context.Context, address string, header http.Header, body []byte) (status int, err error) {
+	return w.webhooks().Post(ctx, address, header, body)
 }
 
 // webhooks sends notifications by the rules that count now.
-func (d *Daemon) webhooks() *fetch.Poster {
-	p := d.Config().A2A.Push
-	return fetch.NewPoster(d.network, fetch.Rules{Allow: p.AllowHosts, Deny: p.DenyHosts, Private: p.PrivateHosts, Section: "a2a.push"}, "eca/"+d.opts.Version)
+func (w *webAccess) webhooks() *fetch.Poster {
+	p := w.Config().A2A.Push
+	return fetch.NewPoster(w.network, fetch.Rules{Allow: p.AllowHosts, Deny: p.DenyHosts, Private: p.PrivateHosts, Section: "a2a.push"}, "eca/"+w.opts.Version)
 }
 
 // badHosts names entries of toolCall.webFetch and a2a.push that are no hosts. One that
@@ -75,84 +65,18 @@ func badHosts(cfg *config.Loaded) []config.Problem {
 	return out
 }
 
-// certificates names the files of the network section, or of the variables that stand in
-// for it (eca-features 8). All authorities count together.
-func certificates(cfg *config.Loaded, getenv func(string) string) netclient.Files {
-	key := func(name, value, variable string) netclient.Source {
-		origin, _ := cfg.Origin("network", name)
-		if value != "" || variable == "" {
-			return netclient.Source{Name: "network." + name, Path: userPath(value, origin)}
-		}
-		if path := getenv(variable); path != "" {
-			return netclient.Source{Name: variable, Path: path}
-		}
-		return netclient.Source{Name: "network." + name}
-	}
-	n := cfg.Network
-	files := netclient.Files{
-		Cert:       key("clientCert", n.ClientCert, "ECA_CLIENT_CERT"),
-		Key:        key("clientKey", n.ClientKey, "ECA_CLIENT_KEY"),
-		Passphrase: cmp.Or(n.ClientKeyPassphrase, getenv("ECA_CLIENT_KEY_PASSPHRASE")),
-	}
-	for _, s := range []netclient.Source{
-		key("caCertFile", n.CACertFile, ""),
-		{Name: "SSL_CERT_FILE", Path: getenv("SSL_CERT_FILE")},
-		{Name: "NODE_EXTRA_CA_CERTS", Path: getenv("NODE_EXTRA_CA_CERTS")},
-	} {
-		if s.Path != "" {
-			files.CA = append(files.CA, s)
-		}
-	}
-	return files
-}
-
 // watched lists the files whose changes count. Of relative paths, as variables can name
-// them, nobody says where they begin.
-func (d *Daemon) watched() []string {
-	files := append(slices.Clone(d.Config().Files), d.creds.Load().Path(), d.servedCreds.Load().Path(), d.record.Path())
-	files = append(files, d.set.Load().Files...)
-	files = append(files, d.plugged.Load().Watch()...)
-	files = append(files, d.claudeSettings(d.Config(), d.Roots())...)
-	for _, path := range d.identity.Load().Paths() {
+// them, no message says where they begin.
+func (r *reader) watched() []string {
+	s := r.current()
+	files := append(slices.Clone(s.config.Files), s.storage.creds.Path(), s.storage.serverCreds.Path(), r.record.File.Path)
+	files = append(files, s.extensions.Files...)
+	files = append(files, s.plugins.Watch()...)
+	files = append(files, r.claudeSettings(s.config, s.roots())...)
+	for _, path := range s.identity.Paths() {
 		if filepath.IsAbs(path) {
 			files = append(files, path)
 		}
 	}
 	return files
-}
-
-// userPath is a path as users write it in a configuration: ~ is the home folder, and a
-// file's relative paths begin where the file is.
-func userPath(path string, origin config.Origin) string {
-	if path == "" {
-		return ""
-	}
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
-	}
-	if !filepath.IsAbs(path) && filepath.IsAbs(origin.Source) {
-		return filepath.Join(filepath.Dir(origin.Source), path)
-	}
-	return path
-}
-
-// useCertificates puts the certificates that a configuration names into effect, and adds
-// what is wrong with them to its problems. It reports whether they are others than before.
-func (d *Daemon) useCertificates(cfg *config.Loaded) (changed bool) {
-	files := certificates(cfg, d.opts.Getenv)
-	id, problems := netclient.Read(files)
-	for _, p := range problems {
-		origin := config.Origin{Source: p.Source.Name}
-		if name, ok := strings.CutPrefix(p.Source.Name, "network."); ok {
-			if o, ok := cfg.Origin("network", name); ok {
-				origin = o
-			}
-			p.Cause = fmt.Sprintf("%s: %s; it is ignored", p.Source.Name, p.Cause)
-		}
-		cfg.Problems = append(cfg.Problems, config.Problem{Origin: origin, Cause: p.Cause})
-	}
-	d.identity.Store(id)
-	return d.network.Use(id)
 }

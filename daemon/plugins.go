@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 )
 
@@ -27,37 +26,15 @@ func wanted(cfg *config.Loaded) plugins.Inputs {
 		origin, _ := cfg.Origin("plugins", name, "source")
 		location := src.Source
 		if !plugins.IsGit(location) {
-			location = userPath(location, origin)
+			location = config.UserPath(location, origin)
 		}
 		in.Sources = append(in.Sources, plugins.Source{Name: name, Location: location, Commit: src.Commit, Builtin: origin.IsDefault()})
 	}
 	return in
 }
 
-// plugLocked takes over what changed in the plugins, without the network, and puts their
-// configuration into effect. It reports whether anything is different.
-func (d *Daemon) plugLocked() bool {
-	before := d.plugged.Load()
-	set, changed := d.plugins.Load(wanted(d.config.Load()))
-	d.plugged.Store(set)
-	if !changed || before == nil && len(set.Plugins)+len(set.Problems)+len(set.Missing) == 0 {
-		return false
-	}
-	d.loadLocked(true)
-	return true
-}
-
-// pluginFolders lists the plugins for the loader of their files.
-func (d *Daemon) pluginFolders() []extensions.Plugin {
-	var out []extensions.Plugin
-	for _, p := range d.plugged.Load().Installed() {
-		out = append(out, extensions.Plugin{Name: p.Name, Dir: p.Dir})
-	}
-	return out
-}
-
-// pluginProblem says where in the configuration something about plugins is wrong, if it is
-// there and not in a file.
+// pluginProblem locates a mistake about plugins in the configuration, if it is not in a file of
+// its own.
 func pluginProblem(cfg *config.Loaded, p plugins.Problem) config.Problem {
 	origin := config.Origin{Source: p.Path, Line: p.Line}
 	if rest, ok := strings.CutPrefix(p.Path, "plugins."); ok {
@@ -69,14 +46,14 @@ func pluginProblem(cfg *config.Loaded, p plugins.Problem) config.Problem {
 }
 
 // SyncPlugins fetches the repositories of plugins that are missing, and puts what is in
-// them into effect. It may take minutes; what can not be fetched becomes a problem.
+// them into effect. It may take minutes; what cannot be fetched becomes a problem.
 func (d *Daemon) SyncPlugins(ctx context.Context) {
 	d.settle(ctx) // a source may be named by a command
 	d.refreshExtensions()
 	var last []plugins.Source
 	for ctx.Err() == nil {
-		// What is fetched may need other sources. Each is tried once.
-		missing := d.plugged.Load().Missing
+		// A fetched source may need others. Each is tried once.
+		missing := d.current().plugins.Missing
 		if len(missing) == 0 || slices.Equal(missing, last) {
 			return
 		}
@@ -97,26 +74,26 @@ func (d *Daemon) fetch(ctx context.Context, sources []plugins.Source) error {
 	return errors.Join(errs...)
 }
 
-// pluginDesk is what commands can do with plugins. It implements command.Plugins.
-type pluginDesk struct{ d *Daemon }
+// pluginManager manages plugins for commands. It implements command.Plugins.
+type pluginManager struct{ d *Daemon }
 
-var _ command.Plugins = pluginDesk{}
+var _ command.Plugins = pluginManager{}
 
 // Plugins returns what commands and the command line can do with plugins.
-func (d *Daemon) Plugins() command.Plugins { return pluginDesk{d} }
+func (d *Daemon) Plugins() command.Plugins { return pluginManager{d} }
 
 // Installed implements command.Plugins.
-func (p pluginDesk) Installed() *plugins.Set {
+func (p pluginManager) Installed() *plugins.Set {
 	p.d.refreshExtensions()
-	return p.d.plugged.Load()
+	return p.d.current().plugins
 }
 
 // Sources implements command.Plugins.
-func (p pluginDesk) Sources() []plugins.State { return p.d.plugins.Sources(wanted(p.d.Config())) }
+func (p pluginManager) Sources() []plugins.State { return p.d.plugins.Sources(wanted(p.d.Config())) }
 
 // Update implements command.Plugins: it fetches the newest commit of a source's repository
 // and puts it into effect.
-func (p pluginDesk) Update(ctx context.Context, name string) (before, after string, err error) {
+func (p pluginManager) Update(ctx context.Context, name string) (before, after string, err error) {
 	src, err := p.source(name)
 	if err != nil {
 		return "", "", err
@@ -133,7 +110,7 @@ func (p pluginDesk) Update(ctx context.Context, name string) (before, after stri
 		return "", "", err
 	}
 	p.d.SyncPlugins(ctx)
-	// What was current until now may be in use by another eca's turn.
+	// The previous version may be in use by another eca's turn.
 	keep := []string{before}
 	for _, s := range p.Sources() {
 		keep = append(keep, s.Commit)
@@ -145,7 +122,7 @@ func (p pluginDesk) Update(ctx context.Context, name string) (before, after stri
 }
 
 // source finds a source by its name.
-func (p pluginDesk) source(name string) (plugins.Source, error) {
+func (p pluginManager) source(name string) (plugins.Source, error) {
 	in := wanted(p.d.Config())
 	names := make([]string, len(in.Sources))
 	for i, src := range in.Sources {
@@ -158,7 +135,7 @@ func (p pluginDesk) source(name string) (plugins.Source, error) {
 }
 
 // Fetch implements command.Plugins: it fetches a source that is missing.
-func (p pluginDesk) Fetch(ctx context.Context, name string) error {
+func (p pluginManager) Fetch(ctx context.Context, name string) error {
 	src, err := p.source(name)
 	if err != nil {
 		return err
@@ -172,8 +149,8 @@ func (p pluginDesk) Fetch(ctx context.Context, name string) error {
 }
 
 // Install implements command.Plugins: it adds a plugin to the user's configuration, and
-// what it brings is in effect when the function returns.
-func (p pluginDesk) Install(ctx context.Context, ref string) (plugins.Offer, error) {
+// the contents of the plugin are in effect when the function returns.
+func (p pluginManager) Install(ctx context.Context, ref string) (plugins.Offer, error) {
 	d := p.d
 	d.settle(ctx)
 	found, err := p.find(ctx, ref)
@@ -193,7 +170,7 @@ func (p pluginDesk) Install(ctx context.Context, ref string) (plugins.Offer, err
 	if slices.Contains(install, id) || slices.Contains(install, offer.Name) {
 		return plugins.Offer{}, fmt.Errorf("%s is installed already", id)
 	}
-	if err := d.edit(d.Config().Owner("plugins", "install"), config.Set(append(slices.Clone(install), id), "plugins", "install")); err != nil {
+	if err := d.edits.Edit(d.Config().Owner("plugins", "install"), config.Set(append(slices.Clone(install), id), "plugins", "install")); err != nil {
 		return plugins.Offer{}, err
 	}
 	if !slices.Contains(d.Config().Plugins.Install, id) {
@@ -205,7 +182,7 @@ func (p pluginDesk) Install(ctx context.Context, ref string) (plugins.Offer, err
 }
 
 // find finds which sources have a plugin, and fetches what is missing to know.
-func (p pluginDesk) find(ctx context.Context, ref string) ([]plugins.Offer, error) {
+func (p pluginManager) find(ctx context.Context, ref string) ([]plugins.Offer, error) {
 	for ctx.Err() == nil {
 		found, err := p.d.plugins.Find(wanted(p.d.Config()), ref)
 		var unfetched *plugins.UnfetchedError
@@ -222,7 +199,7 @@ func (p pluginDesk) find(ctx context.Context, ref string) ([]plugins.Offer, erro
 // Uninstall implements command.Plugins: it takes a plugin out of the configuration; what it
 // brought is gone when the function returns. The name alone stands for all sources'. It
 // returns what was taken out.
-func (p pluginDesk) Uninstall(ref string) ([]string, error) {
+func (p pluginManager) Uninstall(ref string) ([]string, error) {
 	d := p.d
 	install := d.Config().Plugins.Install
 	var out, rest []string
@@ -239,7 +216,7 @@ func (p pluginDesk) Uninstall(ref string) ([]string, error) {
 	if rest == nil {
 		rest = []string{}
 	}
-	if err := d.edit(d.Config().Owner("plugins", "install"), config.Set(rest, "plugins", "install")); err != nil {
+	if err := d.edits.Edit(d.Config().Owner("plugins", "install"), config.Set(rest, "plugins", "install")); err != nil {
 		return nil, err
 	}
 	if slices.Contains(d.Config().Plugins.Install, out[0]) {
@@ -249,9 +226,9 @@ func (p pluginDesk) Uninstall(ref string) ([]string, error) {
 	return out, nil
 }
 
-// notInstalled says why a plugin can not be uninstalled.
-func (p pluginDesk) notInstalled(ref string) error {
-	for _, loaded := range p.d.plugged.Load().Installed() {
+// notInstalled says why a plugin cannot be uninstalled.
+func (p pluginManager) notInstalled(ref string) error {
+	for _, loaded := range p.d.current().plugins.Installed() {
 		switch {
 		case loaded.Name != ref && loaded.ID() != ref:
 		case loaded.NeededBy != "":

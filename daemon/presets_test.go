@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
@@ -22,7 +23,7 @@ func TestPresets(t *testing.T) {
 	}{
 		"nothing":        {`{}`, nil, "demo/offline"},
 		"a key":          {`{"providers": {"deepseek": {"models": {"deepseek-chat": {}}}}}`, map[string]string{"DEEPSEEK_API_KEY": "k"}, "deepseek/deepseek-chat deepseek/deepseek-v4-flash deepseek/deepseek-v4-pro"},
-		"no url":         {`{"providers": {"azure": {"models": {"mine": {}}}}}`, map[string]string{"AZURE_API_KEY": "k"}, ""},
+		"no url":         {`{}`, map[string]string{"AZURE_API_KEY": "k"}, ""},
 		"a url":          {`{"providers": {"azure": {"models": {"mine": {}}}}}`, map[string]string{"AZURE_API_KEY": "k", "AZURE_API_URL": "https://r.openai.azure.com/openai/v1"}, "azure/mine"},
 		"by snapshot":    {`{}`, map[string]string{"Z_AI_API_KEY": "k"}, "z-ai/glm-4.7 z-ai/glm-5 z-ai/glm-5.1 z-ai/glm-5.2"},
 		"access unknown": {`{}`, map[string]string{"BEDROCK_API_KEY": "k", "AWS_REGION": "us-east-1"}, ""},
@@ -38,7 +39,7 @@ func TestPresets(t *testing.T) {
 // say returns what a model answers.
 func say(t *testing.T, d *Daemon, id string) string {
 	t.Helper()
-	m, err := d.models.Resolve(id, "")
+	m, err := d.Resolve(id, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestGooglePreset(t *testing.T) {
 		if text := say(t, d, model); text != "hi" || asked != c.want {
 			t.Errorf("%s: asked %q, answer %q", name, asked, text)
 		}
-		if m, _ := d.models.Resolve(model, ""); c.want == native && (m.Limit.Context != 1000 || m.Limit.Output != 10 || !m.Reasoning) {
+		if m, _ := d.Resolve(model, ""); c.want == native && (m.Limit.Context != 1000 || m.Limit.Output != 10 || !m.Reasoning) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -127,11 +128,11 @@ func TestOllamaPreset(t *testing.T) {
 		}
 		return ""
 	}
-	if got := d.ModelChoice().Default; got != demoModel || state() != auth.NotRunning {
+	if got := d.ModelChoice().Default; got != providers.DemoModel || state() != auth.NotRunning {
 		t.Errorf("before it was asked: %s, %s", got, state())
 	}
 	d.SyncModels(context.Background())
-	if got := d.ModelChoice().Default; got != demoModel || state() != auth.Local {
+	if got := d.ModelChoice().Default; got != providers.DemoModel || state() != auth.Local {
 		t.Errorf("without models: %s, %s", got, state())
 	}
 	tags = `{"models":[{"name":"qwen3:8b"}]}`
@@ -139,10 +140,10 @@ func TestOllamaPreset(t *testing.T) {
 	if got := strings.Join(d.ModelChoice().IDs, " "); got != "ollama/qwen3:8b" || state() != auth.Local || len(d.Notices()) > 0 {
 		t.Errorf("running: %s, %s, %v", got, state(), d.Notices())
 	}
-	if m, err := d.models.Resolve("", ""); err != nil || m.ID != "ollama/qwen3:8b" || m.Limit.Context != 8192 || !m.Reasoning {
+	if m, err := d.Resolve("", ""); err != nil || m.ID != "ollama/qwen3:8b" || m.Limit.Context != 8192 || !m.Reasoning {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if m, err := d.models.Resolve("ollama/deepseek-v4-pro", ""); err != nil || m.Limit != (config.Limit{}) || !m.Reasoning {
+	if m, err := d.Resolve("ollama/deepseek-v4-pro", ""); err != nil || m.Limit != (config.Limit{}) || !m.Reasoning {
 		t.Errorf("others' limits are taken for this server's: %+v, %v", m, err)
 	}
 	if text := say(t, d, "ollama/qwen3:8b"); text != "hi" {
@@ -150,7 +151,7 @@ func TestOllamaPreset(t *testing.T) {
 	}
 	srv.Close()
 	d.SyncModels(context.Background())
-	if got := d.ModelChoice().Default; got != demoModel || state() != auth.NotRunning {
+	if got := d.ModelChoice().Default; got != providers.DemoModel || state() != auth.NotRunning {
 		t.Errorf("after it ended: %s, %s", got, state())
 	}
 	for name, c := range map[string]struct{ options, models string }{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -31,11 +32,11 @@ func (j judgedTool) run(t *testing.T, command string, approved bool) (out string
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := j.d.policy.Load().Judge(call, j.tool.Spec(), plan)
+	v := j.d.current().policy.Judge(call, j.tool.Spec(), plan)
 	if v.Decision != tools.Allow && !approved {
 		return "", false
 	}
-	call.Printed, call.Grant = v.Printed, tools.Grant{Rule: v.Rule, Approved: approved}
+	call.Printed, call.Authorization = v.Printed, tools.Authorization{Rule: v.Rule, Approved: approved}
 	res, err := j.tool.Run(t.Context(), call, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", command, err)
@@ -68,9 +69,10 @@ func newJudgedTool(t *testing.T) judgedTool {
 	return judgedTool{d, tool, root}
 }
 
-// What a reading command prints unasked, where only the judged programs start and only the
-// workspace is read, is what it prints with the user's rights.
+// The output of a reading command without a question, where only the judged programs start and only the
+// workspace is read, equals its output with the user's rights.
 func TestUnaskedReadsPrintTheSame(t *testing.T) {
+	needs.Long(t)
 	j := newJudgedTool(t)
 	write(t, filepath.Join(j.root, "b.txt"), "one\ntwo\n")
 	for _, command := range []string{
@@ -94,15 +96,15 @@ func TestUnaskedReadsPrintTheSame(t *testing.T) {
 // the repository or the environment wants it to.
 func TestUnaskedReadsStartNothingElse(t *testing.T) {
 	j := newJudgedTool(t)
-	call := tools.Call{Roots: []string{j.root}, Grant: tools.Grant{Rule: "sandbox.reads"}}
-	if p := j.d.callBounds(j.d.Config(), call); p.Read == nil || slices.Contains(p.Read, "/") || slices.Contains(p.Read, filepath.Dir(j.root)) {
+	call := tools.Call{Roots: []string{j.root}, Authorization: tools.Authorization{Rule: "sandbox.reads"}}
+	if p := j.d.bounds.Call(j.d.Config(), call); p.Read == nil || slices.Contains(p.Read, "/") || slices.Contains(p.Read, filepath.Dir(j.root)) {
 		t.Errorf("reads %v", p.Read)
 	}
 	// Judging is left out: what if it were wrong?
 	raw, _ := json.Marshal(map[string]string{"command": "cat a.txt; tac a.txt"})
 	for _, text := range []string{"tac a.txt", "/usr/bin/tac a.txt", "/bin/sh -c 'echo text'", "python3 -c 'print(\"text\")'", "cat ../home/secret"} {
 		write(t, filepath.Join(j.root, "..", "home", "secret"), "text\n")
-		call := tools.Call{ID: "c", ChatID: "chat", Roots: []string{j.root}, Arguments: raw, Grant: tools.Grant{Rule: "sandbox.reads"}, Printed: &tools.Printed{Text: text, Programs: []tools.NamedProgram{}, Execute: []string{"/usr/bin/cat"}}}
+		call := tools.Call{ID: "c", ChatID: "chat", Roots: []string{j.root}, Arguments: raw, Authorization: tools.Authorization{Rule: "sandbox.reads"}, Printed: &tools.Printed{Text: text, Programs: []tools.NamedProgram{}, Execute: []string{"/usr/bin/cat"}}}
 		res, err := j.tool.Run(t.Context(), call, nil)
 		if err != nil {
 			t.Fatal(err)

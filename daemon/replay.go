@@ -77,7 +77,7 @@ func (p *replaying) run(ctx context.Context, events func(context.Context, event.
 	from := p.session.Next() // before the first prompt: what is asked must not be missed
 	deciding.Go(func() {
 		if err := p.decide(events(ctx, from)); err != nil { // what waits would wait for ever
-			cancel(fmt.Errorf("what the engine does can not be read: %w", err))
+			cancel(fmt.Errorf("what the engine does cannot be read: %w", err))
 		}
 	})
 	for n, turn := range p.record.Turns {
@@ -107,20 +107,20 @@ type replaying struct {
 	record  journal.Conversation
 	session *chat.Session
 
-	mu       sync.Mutex // guards what follows
-	turn     journal.Turn
-	asked    int                       // requests of the turn
-	calls    map[string]journal.Played // of the turn, by id
-	requests int
-	tools    int
-	compacts int   // how often the conversation was said to be full
-	err      error // the first difference
+	mu           sync.Mutex // guards what follows
+	turn         journal.Turn
+	turnRequests int                       // requests of the turn
+	calls        map[string]journal.Played // of the turn, by id
+	requests     int
+	tools        int
+	compacts     int   // how often the conversation was said to be full
+	err          error // the first difference
 }
 
 func (p *replaying) begin(t journal.Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turn, p.asked, p.calls = t, 0, map[string]journal.Played{}
+	p.turn, p.turnRequests, p.calls = t, 0, map[string]journal.Played{}
 }
 
 // decide refuses what the user refused, until there are no more events.
@@ -146,8 +146,8 @@ func (p *replaying) call(id string) journal.Played {
 func (p *replaying) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err == nil && p.asked < len(p.turn.Requests) {
-		p.err = fmt.Errorf("the engine made %d requests, and %d are on record: line %d is the first that is missing", p.asked, len(p.turn.Requests), p.turn.Requests[p.asked].Seq)
+	if p.err == nil && p.turnRequests < len(p.turn.Requests) {
+		p.err = fmt.Errorf("the engine made %d requests, and %d are on record: line %d is the first that is missing", p.turnRequests, len(p.turn.Requests), p.turn.Requests[p.turnRequests].Seq)
 	}
 	return p.err
 }
@@ -176,9 +176,10 @@ func (p *replaying) engine(dir string) (*chat.Engine, func()) {
 	registry := tools.NewRegistry(list...)
 	e := chat.New(chat.Deps{
 		Store: events, Models: p, ModelIDs: func() []string { return nil }, Contexts: playedContexts{p}, Commands: playedCommands{p},
-		Tools: func() *tools.Registry { return registry }, Policy: func() tools.Policy { return playedPolicy{p} },
-		Files:  undo.New(undo.Options{Kept: func() *artifact.Store { return kept }}),
-		Config: func() *config.Config { return p.config(cfg) }, Roots: func() []string { return nil },
+		Files: undo.New(undo.Options{Kept: func() *artifact.Store { return kept }}),
+		Current: func() chat.Snapshot {
+			return chat.Snapshot{Config: p.config(cfg), Models: p, Policy: playedPolicy{p}, Tools: func() *tools.Registry { return registry }}
+		},
 		Now: time.Now, NewID: uuid.NewString, Log: slog.New(slog.DiscardHandler),
 	})
 	return e, func() {
@@ -269,21 +270,21 @@ func failure(on *journal.Asked) *llm.Error {
 }
 
 // answer compares a request with the next one on record and returns that with its answer. used
-// is how many tokens the conversation has, as far as it matters: nearly none, or so many more
+// is how many tokens the conversation has, in three classes: nearly none, or so many more
 // than ever that it is compacted, as it was then.
 func (p *replaying) answer(req llm.Request) (on *journal.Asked, used int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.asked >= len(p.turn.Requests) {
-		return nil, 0, p.differs("the engine makes a request that is not on record, after %d others", p.asked)
+	if p.turnRequests >= len(p.turn.Requests) {
+		return nil, 0, p.differs("the engine makes a request that is not on record, after %d others", p.turnRequests)
 	}
-	on = p.turn.Requests[p.asked]
-	p.asked++
+	on = p.turn.Requests[p.turnRequests]
+	p.turnRequests++
 	if summary := req.Purpose == llm.PurposeCompact; summary != on.Summary {
-		return nil, 0, p.differs("request %d, line %d of the journal: on record is one for %s, replayed one for %s", p.asked, on.Seq, purpose(on.Summary), purpose(summary))
+		return nil, 0, p.differs("request %d, line %d of the journal: on record is one for %s, replayed one for %s", p.turnRequests, on.Seq, purpose(on.Summary), purpose(summary))
 	}
 	if at, want, got := on.Compare(req.Messages); at >= 0 {
-		return nil, 0, p.differs("request %d, line %d of the journal, message %d:\non record: %s\nreplayed:  %s", p.asked, on.Seq, at+1, want, got)
+		return nil, 0, p.differs("request %d, line %d of the journal, message %d:\non record: %s\nreplayed:  %s", p.turnRequests, on.Seq, at+1, want, got)
 	}
 	p.requests++
 	if used = 1; on.Full {

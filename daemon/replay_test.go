@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// answering is a model that says what it is told to say next.
+// answering is a model that gives the answer set next.
 type answering struct{ next *[]llm.Delta }
 
 func (a answering) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, error] {
@@ -28,7 +28,7 @@ func (a answering) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, err
 	}
 }
 
-// recordChat records a turn in which a tool was called once, and its result was told as told.
+// recordChat records a turn in which a tool was called once, and its result was passed on.
 func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
 	t.Helper()
 	state := t.TempDir()
@@ -77,7 +77,7 @@ func recordChat(t *testing.T, told string, stop bool) *journal.Chain {
 	return chain
 }
 
-// A replay finds what the engine would not have asked, says what it can not run again, and
+// A replay finds what the engine would not have asked, says what it cannot run again, and
 // runs what it can.
 func TestReplay(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -102,7 +102,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A call that waits for the user is refused as it was. If that can not be heard, because the
+// A call that waits for the user is refused as it was. If that cannot be heard, because the
 // replay's own log fails, the replay ends and says so: nobody else would answer.
 func TestReplayLogFails(t *testing.T) {
 	broken := errors.New("the disk is gone")

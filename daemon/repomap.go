@@ -16,22 +16,22 @@ const (
 	shownMap   = 4000 // of /repo-map-show
 )
 
-// mapPatience is how long a prompt waits for a map that it carries. What was read by then
+// mapPatience is how long a prompt waits for a map that it carries. The part read by then
 // is kept, so that a later prompt goes on from there.
 const mapPatience = 10 * time.Second
 
 // mapper makes maps for tools, contexts and commands.
 type mapper struct{ index *repomap.Index }
 
-func (d *Daemon) newMapper() mapper {
+func (s *services) newMapper() mapper {
 	return mapper{repomap.New(repomap.Options{
-		CacheDir: d.opts.CacheDir, Git: "git", Children: d.children, Now: d.opts.Now, Getenv: d.opts.Getenv,
+		CacheDir: s.opts.CacheDir, Git: "git", Children: s.children, Now: s.opts.Now, Getenv: s.opts.Getenv,
 		Files: func(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
-			roots := d.Roots()
+			roots := s.Roots()
 			if !slices.Contains(roots, root) { // another index is not worth the one that there is
 				return nil, false
 			}
-			return d.finder.Listing(ctx, roots, root, since)
+			return s.finder.Listing(ctx, roots, root, since)
 		},
 	})}
 }

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// A rule that can not be used is named with where it stands; the others work.
+// A rule that cannot be used is named with where it stands; the others work.
 func TestBadRetryRules(t *testing.T) {
 	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(string) string { return "" }, Random: func() float64 { return 0.25 }})
 	t.Cleanup(d.Close)
-	d.Configure([]byte(`{"providers": {"a": {"api": "openai-chat", "url": "http://127.0.0.1:1",
+	d.Configure([]byte(`{"providers": {"a": {"api": "openai-chat", "url": "http://127.0.0.1:1", "models": {"m": {}},
 "retryRules": [{"status": 418, "label": "Tea"}, {"errorPattern": "(("}, {"label": "all"}]}}}`), nil)
 	var got []string
 	for _, p := range d.Config().Problems {
@@ -19,7 +19,11 @@ func TestBadRetryRules(t *testing.T) {
 		!strings.Contains(got[1], "rule 3 is left out: it names neither a status nor an errorPattern") {
 		t.Errorf("problems: %q", got)
 	}
-	p := d.models.retryPolicy(d.Config().Providers["a"])
+	m, err := d.Resolve("a/m", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := m.Retry
 	if len(p.Rules) != 1 || p.Rules[0].Label != "Tea" {
 		t.Errorf("rules: %+v", p.Rules)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Who let a call run decides how it is bound.
+// The authority that let a call run decides how it is bound.
 func TestBounds(t *testing.T) {
 	root, state := t.TempDir(), t.TempDir()
 	file := filepath.Join(root, ".eca", "config.json")
@@ -41,34 +41,34 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, check := range map[string]struct {
-			grant tools.Grant
-			want  sandbox.Policy
+			authorization tools.Authorization
+			want          sandbox.Policy
 		}{
-			"a built-in rule":         {tools.Grant{Rule: "toolCall.approval.allow.eca__read_file"}, c.ours},
-			"no rule":                 {tools.Grant{}, c.ours},
-			"a read-only agent":       {tools.Grant{Rule: "agent.plan.readOnly"}, c.ours},
-			"a command that reads":    {tools.Grant{Rule: "sandbox.reads"}, c.reads},
-			"a command that stays":    {tools.Grant{Rule: tools.RuleWorkspace}, c.stays},
-			"a built-in default":      {tools.Grant{Rule: "toolCall.approval.byDefault"}, c.ours},
-			"the user's rule":         {tools.Grant{Rule: "toolCall.approval.allow.a.b"}, c.mine},
-			"the user's agent":        {tools.Grant{Rule: "agent.my.agent.toolCall.approval.byDefault"}, c.mine},
-			"the workspace's rule":    {tools.Grant{Rule: "toolCall.approval.allow.theirs"}, c.theirs},
-			"auto-approve":            {tools.Grant{Rule: "toolCall.approval.byDefault", Auto: true}, c.auto},
-			"the user's word":         {tools.Grant{Rule: "toolCall.approval.byDefault", Approved: true}, c.hand},
-			"the user's earlier word": {tools.Grant{Rule: "remembered.session"}, c.auto},
+			"a built-in rule":         {tools.Authorization{Rule: "toolCall.approval.allow.eca__read_file"}, c.ours},
+			"no rule":                 {tools.Authorization{}, c.ours},
+			"a read-only agent":       {tools.Authorization{Rule: "agent.plan.readOnly"}, c.ours},
+			"a command that reads":    {tools.Authorization{Rule: "sandbox.reads"}, c.reads},
+			"a command that stays":    {tools.Authorization{Rule: tools.RuleWorkspace}, c.stays},
+			"a built-in default":      {tools.Authorization{Rule: "toolCall.approval.byDefault"}, c.ours},
+			"the user's rule":         {tools.Authorization{Rule: "toolCall.approval.allow.a.b"}, c.mine},
+			"the user's agent":        {tools.Authorization{Rule: "agent.my.agent.toolCall.approval.byDefault"}, c.mine},
+			"the workspace's rule":    {tools.Authorization{Rule: "toolCall.approval.allow.theirs"}, c.theirs},
+			"auto-approve":            {tools.Authorization{Rule: "toolCall.approval.byDefault", Auto: true}, c.auto},
+			"the user's word":         {tools.Authorization{Rule: "toolCall.approval.byDefault", Approved: true}, c.hand},
+			"the user's earlier word": {tools.Authorization{Rule: "remembered.session"}, c.auto},
 		} {
-			got := d.callBounds(d.Config(), tools.Call{Roots: []string{root}, Grant: check.grant})
+			got := d.bounds.Call(d.Config(), tools.Call{Roots: []string{root}, Authorization: check.authorization})
 			if got.Level != check.want.Level || got.Network != check.want.Network || got.Required != check.want.Required {
 				t.Errorf("%s: %s: %+v, want %+v", c.mode, what, got, check.want)
 			}
 		}
-		for grant, want := range map[tools.Grant]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "sandbox.reads"}: c.reads, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
-			if got := d.customBounds(d.Config(), "mine", tools.Call{Roots: []string{root}, Grant: grant}); got.Level != want.Level || got.Network != want.Network {
-				t.Errorf("%s: custom tool with %+v: %+v, want %+v", c.mode, grant, got, want)
+		for authorization, want := range map[tools.Authorization]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "sandbox.reads"}: c.reads, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
+			if got := d.bounds.Custom(d.Config(), "mine", tools.Call{Roots: []string{root}, Authorization: authorization}); got.Level != want.Level || got.Network != want.Network {
+				t.Errorf("%s: custom tool with %+v: %+v, want %+v", c.mode, authorization, got, want)
 			}
 		}
 		// The user wrote them, or read and trusted them.
-		if got := d.hookBounds(d.Config().Config, []string{root}); got.Level != c.hand.Level || got.Network != c.hand.Network || got.Required != c.hand.Required {
+		if got := d.bounds.Hook(d.Config().Config, []string{root}); got.Level != c.hand.Level || got.Network != c.hand.Network || got.Required != c.hand.Required {
 			t.Errorf("%s: hooks: %+v, want %+v", c.mode, got, c.hand)
 		}
 		d.Close()

@@ -7,15 +7,15 @@ import (
 	"github.com/seed-dec29ce4/eca/auth"
 )
 
-// What is logged has none of the secrets that are known, and what tools return none of the
-// credentials, though they look like nothing special.
+// Logs have none of the known secrets, and results of tools none of the credentials
+// , though they look like nothing special.
 func TestCleanKnowsSecrets(t *testing.T) {
 	d := newDaemonWith(t, Options{Environ: func() []string {
 		return []string{"MY_TOKEN=zq-environment", "DATABASE_URL=postgres://me:zq-database@localhost/db", "USER=ada-lovelace"}
 	}}, `{"providers": {"acme": {"api": "openai-chat", "url": "https://u:zq-address@acme.example/v1", "key": "zq-config-key", "extraHeaders": {"X-Api-Key": "zq-header"},
 		"models": {"m": {"extraPayload": {"access_token": "zq-payload"}}}}}, "network": {"clientKeyPassphrase": "zq-passphrase"}}`,
 		map[string]string{"HTTPS_PROXY": "http://me:zq-proxy@127.0.0.1:1", "ACME_API_KEY": "zq-variable"})
-	if err := d.creds.Load().Set(t.Context(), "acme", auth.Credential{Type: auth.APIKey, Key: auth.NewSecret("zq-entered")}); err != nil {
+	if err := d.current().storage.creds.Set(t.Context(), "acme", auth.Credential{Type: auth.APIKey, Key: auth.NewSecret("zq-entered")}); err != nil {
 		t.Fatal(err)
 	}
 	d.reload()

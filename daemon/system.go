@@ -12,14 +12,14 @@ import (
 
 // systemSources lists what the system prompt of chats is made of, besides what the engine
 // knows itself. The order is that within a place.
-func (d *Daemon) systemSources() []chat.SystemSource {
-	return []chat.SystemSource{written{d}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}, servedInstructions{d}}
+func (d *Daemon) systemSources(s *Snapshot) []chat.SystemSource {
+	return []chat.SystemSource{written{s}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}, d.Instructions()}
 }
 
 // agentsFiles provides the AGENTS.md files.
 type agentsFiles struct{ global, claudeHome string }
 
-const agentsIntroduction = "What the user and the project want you to know and to follow, from files of theirs. Where two of them disagree, the one nearer to the file that you work on counts.\n\n"
+const agentsIntroduction = "Knowledge and instructions from files of the user and the project. Where two of them disagree, the one nearer to the file that you work on counts.\n\n"
 
 // Blocks implements chat.SystemSource.
 func (a agentsFiles) Blocks(ctx context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
@@ -44,10 +44,10 @@ func (a agentsFiles) Blocks(ctx context.Context, q chat.SystemQuery) (blocks []c
 }
 
 // machine tells prompts where eca runs.
-func (d *Daemon) machine() chat.Machine {
+func (s *services) machine() chat.Machine {
 	m := chat.Machine{
-		OS: runtime.GOOS, Shell: "bash", Home: cmp.Or(d.opts.Getenv("HOME"), d.opts.Getenv("USERPROFILE")),
-		User: cmp.Or(d.opts.Getenv("USER"), d.opts.Getenv("LOGNAME"), d.opts.Getenv("USERNAME")),
+		OS: runtime.GOOS, Shell: "bash", Home: cmp.Or(s.opts.Getenv("HOME"), s.opts.Getenv("USERPROFILE")),
+		User: cmp.Or(s.opts.Getenv("USER"), s.opts.Getenv("LOGNAME"), s.opts.Getenv("USERNAME")),
 	}
 	switch runtime.GOOS {
 	case "linux":

@@ -3,11 +3,11 @@ package daemon
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
@@ -20,16 +20,20 @@ import (
 // badToolNames names the tools in approval rules and in disabledTools that do not exist, and
 // the arguments in rules that a tool does not have: a rule that denies a misspelled tool or
 // argument denies nothing. The tools of an MCP server are known only when it runs, so any name
-// after the server's is accepted, with any arguments.
-func (d *Daemon) badToolNames(cfg *config.Loaded) []config.Problem {
-	arguments := d.toolArguments(cfg.Config)
-	names := slices.Sorted(maps.Keys(arguments))
+// after the server's is accepted, with any arguments. Tools are only looked at if the user's files
+// name some: that takes longer than all else of a start.
+func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
+	arguments := sync.OnceValue(func() map[string][]string { return b.toolArguments(cfg) })
+	names := sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(arguments())) })
 	var out []config.Problem
 	checkArguments := func(path []string, tool string, rule config.ApprovalRule) {
 		origin, ok := cfg.Origin(path...)
-		known := arguments[tool]
-		if !ok || origin.IsDefault() || known == nil {
+		if !ok || origin.IsDefault() || arguments()[tool] == nil {
 			return
+		}
+		known := arguments()[tool]
+		if rule.ArgsMatchers != nil && len(rule.ArgsMatchers) == 0 {
+			out = append(out, cfg.Problem(append(slices.Clone(path), "argsMatchers"), "%s: argsMatchers is empty, so the rule matches no call; leave it out to match all calls of %s", config.KeyPath(path), tool))
 		}
 		for _, name := range slices.Sorted(maps.Keys(rule.ArgsMatchers)) {
 			if !slices.Contains(known, name) {
@@ -38,21 +42,27 @@ func (d *Daemon) badToolNames(cfg *config.Loaded) []config.Problem {
 			}
 		}
 	}
-	check := func(path []string, name string, known bool) {
+	check := func(path []string, name string, known func(name string) bool) {
 		origin, ok := cfg.Origin(path...)
-		if known || !ok || origin.IsDefault() {
+		if !ok || origin.IsDefault() || known(name) {
 			return
 		}
 		what := config.KeyPath(path)
 		if path[len(path)-1] != name {
 			what += ": " + strconv.Quote(name)
 		}
-		out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s: there is no such tool, so this has no effect%s", what, suggest.DidYouMean(name, like(names, name)))})
+		hint := suggest.DidYouMean(name, like(names(), name))
+		p := cfg.Problem(path, "%s: there is no such tool, so this has no effect%s", what, hint)
+		if hint == "" || slices.Contains(path, "allow") { // it may be of a server of another folder, or restricts nothing
+			p = config.Problem{Origin: origin, Cause: p.Cause}
+		}
+		out = append(out, p)
 	}
 	lists := func(at []string, disabled []string, a *config.Approval) {
 		for _, name := range disabled {
-			known := permission.Selects(name, names, len(cfg.MCPServers) > 0) || servedBy(cfg.Config, name)
-			check(append(slices.Clone(at), "disabledTools"), name, known)
+			check(append(slices.Clone(at), "disabledTools"), name, func(name string) bool {
+				return permission.Selects(name, names(), len(cfg.MCPServers) > 0) || servedBy(cfg.Config, name)
+			})
 		}
 		if a == nil {
 			return
@@ -60,7 +70,7 @@ func (d *Daemon) badToolNames(cfg *config.Loaded) []config.Problem {
 		for key, rules := range map[string]map[string]config.ApprovalRule{"deny": a.Deny, "ask": a.Ask, "allow": a.Allow} {
 			for _, name := range slices.Sorted(maps.Keys(rules)) {
 				path := append(slices.Clone(at), "toolCall", "approval", key, name)
-				check(path, name, slices.Contains(names, name) || servedBy(cfg.Config, name))
+				check(path, name, func(name string) bool { return slices.Contains(names(), name) || servedBy(cfg.Config, name) })
 				checkArguments(path, name, rules[name])
 			}
 		}
@@ -69,20 +79,20 @@ func (d *Daemon) badToolNames(cfg *config.Loaded) []config.Problem {
 	for _, agent := range slices.Sorted(maps.Keys(cfg.Agents)) {
 		lists([]string{"agent", agent}, cfg.Agents[agent].DisabledTools, cfg.Agents[agent].ToolCall.Approval)
 	}
-	return out
+	return append(out, badMatchers(cfg, names)...)
 }
 
 // toolArguments has the arguments of native tools, also of those that only some clients have,
 // by what rules can call them: with and without the name of their server. That name alone
 // stands for all of them, so its arguments are nil.
-func (d *Daemon) toolArguments(cfg *config.Config) map[string][]string {
-	list := d.builtIn(cfg, nil, client{questions: nobody{}})
+func (b *toolbox) toolArguments(cfg *config.Loaded) map[string][]string {
+	list := b.builtIn(bare(cfg, client{questions: noClient{}}))
 	list = append(list, editor.Tools(editor.Options{Navigation: true, Client: editor.Client{
 		Diagnostics: func(context.Context, string) ([]editor.Diagnostic, error) { return nil, nil },
 		Definition:  func(context.Context, editor.Position) ([]editor.Position, error) { return nil, nil },
 		References:  func(context.Context, editor.Position, bool) ([]editor.Position, error) { return nil, nil },
 	}})...)
-	custom, _ := d.customTools(cfg, list)
+	custom, _ := b.customTools(cfg, list)
 	out := map[string][]string{tools.Native: nil}
 	for _, t := range append(list, custom...) {
 		spec := t.Spec()
@@ -99,11 +109,11 @@ func (d *Daemon) toolArguments(cfg *config.Config) map[string][]string {
 	return out
 }
 
-// nobody is a client that is never asked.
-type nobody struct{}
+// noClient stands for a client that gets no requests.
+type noClient struct{}
 
 // Ask implements ask.Client.
-func (nobody) Ask(context.Context, ask.Question) (ask.Answer, error) { return ask.Answer{}, nil }
+func (noClient) Ask(context.Context, ask.Question) (ask.Answer, error) { return ask.Answer{}, nil }
 
 // servedBy says whether a name is that of an MCP server, or of a tool of one.
 func servedBy(cfg *config.Config, name string) bool {

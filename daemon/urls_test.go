@@ -3,16 +3,21 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// A url that cannot be asked is said before anything is asked, by the doctor too.
+// A url that cannot be asked is said before anything is asked, by the doctor too. The models of
+// its provider can be selected all the same, as with the reference server.
 func TestURLThatCannotBeAsked(t *testing.T) {
 	for _, address := range []string{"localhost:12", "htp://x", "x"} {
 		d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(string) string { return "" }})
 		t.Cleanup(d.Close)
-		d.Configure(json.RawMessage(`{"providers": {"mine": {"api": "openai-chat", "url": "`+address+`", "models": {"m": {}}}}, "mcpServers": {"s": {"url": "`+address+`"}, "t": {}}}`), []string{t.TempDir()})
+		d.Configure(json.RawMessage(`{"defaultModel": "mine/m", "providers": {"mine": {"api": "openai-chat", "url": "`+address+`", "key": "k", "models": {"m": {}}}}, "mcpServers": {"s": {"url": "`+address+`"}, "t": {}}}`), []string{t.TempDir()})
+		if ids, standard := d.Choice(); !slices.Contains(ids, "mine/m") || standard != "mine/m" {
+			t.Errorf("%s: the default model is %s of %q", address, standard, ids)
+		}
 		if _, err := d.CheckModel(context.Background(), "mine/m"); err == nil || !strings.Contains(err.Error(), "begins with http:// or https://") {
 			t.Errorf("%s: %v", address, err)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // Where callers of eca serve may have something sent is the user's to say: a workspace that
-// is not trusted says nothing, and an entry that is no host is named.
+// is not trusted says nothing, and an entry that is not a host is named.
 func TestWebhookRules(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, ".eca"), 0o755); err != nil {

@@ -3,24 +3,27 @@ package e2a
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// object reads JSON as the decoder does.
+// object reads JSON and keeps numbers as they are written.
 func object(t testing.TB, doc string) map[string]any {
 	t.Helper()
-	o, err := decodeObject([]byte(doc))
-	if err != nil {
+	dec := json.NewDecoder(strings.NewReader(doc))
+	dec.UseNumber()
+	var o map[string]any
+	if err := dec.Decode(&o); err != nil {
 		t.Fatalf("%s: %v", doc, err)
 	}
 	return o
 }
 
-// members returns what a value is written as, less what is as in the default.
+// members returns the members of a value that differ from the default, as they are written.
 func members(t testing.TB, v, empty any) string {
 	t.Helper()
 	read := func(v any) map[string]any {
@@ -36,7 +39,7 @@ func members(t testing.TB, v, empty any) string {
 			delete(got, key)
 		}
 	}
-	out, err := encode(got)
+	out, err := jsonrpc.Marshal(got)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,25 +59,24 @@ func TestDefaults(t *testing.T) {
 	if out, err := Line(e); err != nil || string(out) != emptyEnvelope+"\n" {
 		t.Errorf("%v\n%s", err, cmp.Diff(emptyEnvelope+"\n", string(out)))
 	}
-	r, err := DecodeResponse([]byte(`{}`))
-	if err != nil {
+	var r Response
+	if err := json.Unmarshal([]byte(emptyResponse), &r); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := Line(r); err != nil || string(out) != emptyResponse+"\n" {
 		t.Errorf("%v\n%s", err, cmp.Diff(emptyResponse+"\n", string(out)))
 	}
 	for v, want := range map[any]string{
-		&Auth{}:            `{"method_id":null,"bearer_token":null,"api_key_ref":null,"credential_ref":null,"extra_headers":{},"_meta":{}}`,
-		&FileRef{URI: "a"}: `{"uri":"a","name":null,"mime_type":null,"size":null,"_meta":{}}`,
+		&Auth{}: `{"method_id":null,"bearer_token":null,"api_key_ref":null,"credential_ref":null,"extra_headers":{},"_meta":{}}`,
 	} {
-		if out, err := encode(v); err != nil || string(out) != want {
+		if out, err := jsonrpc.Marshal(v); err != nil || string(out) != want {
 			t.Errorf("%s, %v; want %s", out, err, want)
 		}
 	}
 }
 
-// TestEnvelopeFrom has a row for each rule of contract 3.2: what is read, and what the
-// envelope then has beyond the defaults.
+// TestEnvelopeFrom has a row for each rule of contract 3.2: the input, and the members of the
+// envelope that differ from the defaults.
 func TestEnvelopeFrom(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"provenance", `{"provenance":{"source_protocol":"acp","converter":"c","converted_at":"t","details":{"a":1},"x":1}}`, `{"provenance":{"converted_at":"t","converter":"c","details":{"a":1},"source_protocol":"acp"}}`},
@@ -141,13 +143,9 @@ func TestEnvelopeFrom(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			data := object(t, c.in)
-			e, err := EnvelopeFrom(data)
+			e, err := DecodeEnvelope([]byte(c.in))
 			if err != nil {
 				t.Fatal(err)
-			}
-			if !cmp.Equal(data, object(t, c.in)) {
-				t.Error("what was read was changed")
 			}
 			var empty Envelope
 			if err := json.Unmarshal([]byte(emptyEnvelope), &empty); err != nil {
@@ -161,7 +159,8 @@ func TestEnvelopeFrom(t *testing.T) {
 	}
 }
 
-// again: what is written is read as the same, but for an agent_id that fills in.
+// again checks that a written envelope is read as the same, apart from the agent_id that is filled
+// in.
 func again(t *testing.T, e Envelope) {
 	t.Helper()
 	line, err := Line(e)
@@ -195,54 +194,6 @@ func TestEnvelopeErrors(t *testing.T) {
 			t.Errorf("%q was read", in)
 		}
 	}
-	if _, err := EnvelopeFrom(map[string]any{"timestamp": math.NaN()}); err == nil {
-		t.Error("NaN is a time")
-	}
-}
-
-// TestResponseFrom has a row for each rule of contract 3.3.
-func TestResponseFrom(t *testing.T) {
-	for _, c := range []struct{ name, in, want string }{
-		{"ids", `{"response_id":"i","request_id":"r","message_id":"m","method":"chat.send","user_id":"u","source_agent_id":"a"}`, `{"message_id":"m","method":"chat.send","request_id":"r","response_id":"i","source_agent_id":"a","user_id":"u"}`},
-		{"sequence", `{"sequence":3}`, `{"sequence":3}`},
-		{"sequence as text", `{"sequence":" 4 "}`, `{"sequence":4}`},
-		{"sequence with a fraction", `{"sequence":5.9}`, `{"sequence":5}`},
-		{"sequence that is none", `{"sequence":"x"}`, `{}`},
-		{"sequence null", `{"sequence":null}`, `{}`},
-		{"sequence true", `{"sequence":true}`, `{"sequence":1}`},
-		{"flags", `{"is_final":1,"is_stream":"x"}`, `{"is_final":true,"is_stream":true}`},
-		{"status", `{"status":"failed"}`, `{"status":"failed"}`},
-		{"status null", `{"status":null}`, `{}`},
-		{"kind null", `{"response_kind":null}`, `{}`},
-		{"kind", `{"response_kind":"e2a.chunk","body":{"delta_kind":"text","delta":"Hi"}}`, `{"body":{"delta":"Hi","delta_kind":"text"},"response_kind":"e2a.chunk"}`},
-		{"no binding", `{"binding":"acp"}`, `{}`},
-		{"no req_method", `{"req_method":"x"}`, `{}`},
-		{"channel_id", `{"channel_id":"c"}`, `{"channel":"c"}`},
-		{"metadata stays", `{"metadata":{"a":1}}`, `{"metadata":{"a":1}}`},
-		{"objects null", `{"body":null,"projections":null,"channel_context":null,"metadata":null,"a2a_metadata":null,"acp_meta":null}`, `{}`},
-		{"origin", `{"identity_origin":"system"}`, `{"identity_origin":"system"}`},
-		{"timestamp", `{"timestamp":1}`, `{"timestamp":"1970-01-01T00:00:01+00:00"}`},
-		{"projections", `{"projections":{"acp":{"jsonrpc":"2.0"}},"agent_ref":{"a":1}}`, `{"agent_ref":{"a":1},"projections":{"acp":{"jsonrpc":"2.0"}}}`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r, err := DecodeResponse([]byte(c.in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var empty Response
-			if err := json.Unmarshal([]byte(emptyResponse), &empty); err != nil {
-				t.Fatal(err)
-			}
-			if got := members(t, r, empty); got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
-		})
-	}
-	for _, in := range []string{`{"identity_origin":"x"}`, `{"sequence":1e30}`, `{"body":[1]}`} {
-		if _, err := DecodeResponse([]byte(in)); err == nil {
-			t.Errorf("%s was read", in)
-		}
-	}
 }
 
 func FuzzEnvelope(f *testing.F) {
@@ -268,23 +219,5 @@ func FuzzEnvelope(f *testing.F) {
 			t.Fatalf("%v\n%s\n%s", err, line, second)
 		}
 		_ = ACPPromptParams(e)
-		_ = ToACPCall(e, AsACP)
-	})
-}
-
-func FuzzResponse(f *testing.F) {
-	f.Add([]byte(emptyResponse))
-	f.Add([]byte(`{"sequence":"4","response_kind":"e2a.error","body":{"code":true,"message":5},"projections":{"acp":{"jsonrpc":"2.0","result":1}}}`))
-	f.Fuzz(func(t *testing.T, doc []byte) {
-		r, err := DecodeResponse(doc)
-		if err != nil {
-			return
-		}
-		if _, err := Line(r); err != nil {
-			t.Fatalf("%q: %v", doc, err)
-		}
-		_, _ = ToACPResponse(r, true)
-		_, _ = ToA2AEvent(r)
-		_ = (&Checker{}).Check(r)
 	})
 }

@@ -1,120 +1,110 @@
-// Package e2a is the envelope that calls come in, whatever protocol they came over, and
-// the frames that answer them: E2A 1.0 as contract e2a.md has it. Sections of the contract
-// are named where they apply.
+// Package e2a implements the envelope of calls, whatever protocol they came over, and the frames
+// that answer them: E2A 1.0 as defined in contract e2a.md. Comments cite its sections.
 //
-// It owns the types, what is read for compatibility and in which precedence
-// (EnvelopeFrom, ResponseFrom), what a well-formed stream of frames is (Stream enforces
-// it, Check finds what breaks it), the adapters from and to the wire shapes of ACP and
-// A2A, and what of it all may be logged.
+// It owns the types, the compatible spellings and their precedence (DecodeEnvelope), the rules for
+// a well-formed stream of frames (Stream), and the content blocks of prompts.
 //
-// It reads nothing from anywhere, keeps nothing and knows no engine: that is e2a/gateway.
-// What functions are given they do not change.
+// It does no input or output, keeps no state and does not know the engine: that is e2a/gateway.
+// Functions do not change their arguments.
 package e2a
+
+import "encoding/json"
 
 // ProtocolVersion is written into every envelope and frame.
 const ProtocolVersion = "1.0"
 
-// Envelope is a request (contract 1.1). Pointers are null when nil; maps and lists are
-// written as empty ones when nil.
+// Envelope is a request. It has all fields that contract 1.1 lists. Nil pointers are written as
+// null, nil maps and lists as empty ones.
 type Envelope struct {
-	ProtocolVersion string     `json:"protocol_version"`
-	Provenance      Provenance `json:"provenance"`
-	RequestID       *string    `json:"request_id"`
-	JSONRPCID       any        `json:"jsonrpc_id"` // string, json.Number or nil
-	CorrelationID   *string    `json:"correlation_id"`
-	TaskID          *string    `json:"task_id"`
-	ContextID       *string    `json:"context_id"`
-	SessionID       *string    `json:"session_id"`
-	MessageID       *string    `json:"message_id"`
-	// Timestamp is when it was said, in RFC 3339; not when it was converted.
-	Timestamp      *string        `json:"timestamp"`
-	IdentityOrigin IdentityOrigin `json:"identity_origin"`
-	Channel        *string        `json:"channel"`
-	UserID         *string        `json:"user_id"`
-	AgentRef       map[string]any `json:"agent_ref"` // null when nil
-	ChatID         *string        `json:"chat_id"`
-	SourceAgentID  *string        `json:"source_agent_id"`
-	AgentID        *string        `json:"agent_id"`
-	ServiceID      *string        `json:"service_id"`
-	WorkspaceKey   *string        `json:"workspace_key"`
-	// Method is an operation of ours, as chat.send, or one of the source protocol, as
+	ProtocolVersion string          `json:"protocol_version"`
+	Provenance      Provenance      `json:"provenance"`
+	RequestID       *string         `json:"request_id"`
+	JSONRPCID       json.RawMessage `json:"jsonrpc_id"` // a string or a number
+	CorrelationID   *string         `json:"correlation_id"`
+	TaskID          *string         `json:"task_id"`
+	ContextID       *string         `json:"context_id"`
+	SessionID       *string         `json:"session_id"`
+	MessageID       *string         `json:"message_id"`
+	// Timestamp is the time of the message in RFC 3339, not that of the conversion.
+	Timestamp      *string         `json:"timestamp"`
+	IdentityOrigin IdentityOrigin  `json:"identity_origin"`
+	Channel        *string         `json:"channel"`
+	UserID         *string         `json:"user_id"`
+	AgentRef       json.RawMessage `json:"agent_ref"` // an object
+	ChatID         *string         `json:"chat_id"`
+	SourceAgentID  *string         `json:"source_agent_id"`
+	AgentID        *string         `json:"agent_id"`
+	ServiceID      *string         `json:"service_id"`
+	WorkspaceKey   *string         `json:"workspace_key"`
+	// Method is an operation of eca, such as chat.send, or of the source protocol, such as
 	// session/prompt; null is a heartbeat.
-	Method              *string        `json:"method"`
-	Params              map[string]any `json:"params"`
-	ExtMethod           *string        `json:"ext_method"`
-	SessionUpdateKind   *string        `json:"session_update_kind"`
-	IsStream            bool           `json:"is_stream"`
-	ExpectedOutputModes []string       `json:"expected_output_modes"`
-	Auth                *Auth          `json:"auth"`
-	ChannelContext      map[string]any `json:"channel_context"`
-	A2AMetadata         map[string]any `json:"a2a_metadata"`
-	ACPMeta             map[string]any `json:"acp_meta"`
+	Method              *string  `json:"method"`
+	Params              Object   `json:"params"`
+	ExtMethod           *string  `json:"ext_method"`
+	SessionUpdateKind   *string  `json:"session_update_kind"`
+	IsStream            bool     `json:"is_stream"`
+	ExpectedOutputModes []string `json:"expected_output_modes"`
+	Auth                *Auth    `json:"auth"`
+	ChannelContext      Object   `json:"channel_context"`
+	A2AMetadata         Object   `json:"a2a_metadata"`
+	ACPMeta             Object   `json:"acp_meta"`
 }
 
-// Response is one frame of an answer (contract 1.2).
+// Response is one frame of an answer. It has all fields that contract 1.2 lists.
 type Response struct {
-	ProtocolVersion string         `json:"protocol_version"`
-	ResponseID      string         `json:"response_id"` // of this frame alone
-	RequestID       *string        `json:"request_id"`
-	Sequence        int64          `json:"sequence"` // 0, 1, 2, ... for a request
-	IsFinal         bool           `json:"is_final"` // nothing follows; not success
-	Status          Status         `json:"status"`
-	Kind            ResponseKind   `json:"response_kind"`
-	Timestamp       *string        `json:"timestamp"`
-	Provenance      Provenance     `json:"provenance"`
-	Body            map[string]any `json:"body"`
-	JSONRPCID       any            `json:"jsonrpc_id"`
-	CorrelationID   *string        `json:"correlation_id"`
-	TaskID          *string        `json:"task_id"`
-	ContextID       *string        `json:"context_id"`
-	SessionID       *string        `json:"session_id"`
-	MessageID       *string        `json:"message_id"`
-	IsStream        bool           `json:"is_stream"`
-	IdentityOrigin  IdentityOrigin `json:"identity_origin"`
-	Channel         *string        `json:"channel"`
-	UserID          *string        `json:"user_id"`
-	AgentRef        map[string]any `json:"agent_ref"`
-	SourceAgentID   *string        `json:"source_agent_id"`
-	Method          *string        `json:"method"`
-	// Projections are wire shapes made in advance; hints, never the only source.
-	Projections    map[string]any `json:"projections"`
-	ChannelContext map[string]any `json:"channel_context"`
-	Metadata       map[string]any `json:"metadata"`
-	A2AMetadata    map[string]any `json:"a2a_metadata"`
-	ACPMeta        map[string]any `json:"acp_meta"`
+	ProtocolVersion string          `json:"protocol_version"`
+	ResponseID      string          `json:"response_id"` // of this frame only
+	RequestID       *string         `json:"request_id"`
+	Sequence        int64           `json:"sequence"` // 0, 1, 2, ... for a request
+	IsFinal         bool            `json:"is_final"` // no frame follows; it does not mean success
+	Status          Status          `json:"status"`
+	Kind            ResponseKind    `json:"response_kind"`
+	Timestamp       *string         `json:"timestamp"`
+	Provenance      Provenance      `json:"provenance"`
+	Body            json.RawMessage `json:"body"` // an object
+	JSONRPCID       json.RawMessage `json:"jsonrpc_id"`
+	CorrelationID   *string         `json:"correlation_id"`
+	TaskID          *string         `json:"task_id"`
+	ContextID       *string         `json:"context_id"`
+	SessionID       *string         `json:"session_id"`
+	MessageID       *string         `json:"message_id"`
+	IsStream        bool            `json:"is_stream"`
+	IdentityOrigin  IdentityOrigin  `json:"identity_origin"`
+	Channel         *string         `json:"channel"`
+	UserID          *string         `json:"user_id"`
+	AgentRef        json.RawMessage `json:"agent_ref"` // an object
+	SourceAgentID   *string         `json:"source_agent_id"`
+	Method          *string         `json:"method"`
+	// Projections are prepared wire forms; they are hints and never the only source.
+	Projections    Object `json:"projections"`
+	ChannelContext Object `json:"channel_context"`
+	Metadata       Object `json:"metadata"`
+	A2AMetadata    Object `json:"a2a_metadata"`
+	ACPMeta        Object `json:"acp_meta"`
 }
 
-// Provenance says where an envelope or a frame was made (contract 1.3).
+// Provenance is the origin of an envelope or a frame (contract 1.3).
 type Provenance struct {
-	SourceProtocol string         `json:"source_protocol"` // e2a, acp or a2a
-	Converter      *string        `json:"converter"`
-	ConvertedAt    *string        `json:"converted_at"`
-	Details        map[string]any `json:"details"`
+	SourceProtocol string  `json:"source_protocol"` // e2a, acp or a2a
+	Converter      *string `json:"converter"`
+	ConvertedAt    *string `json:"converted_at"`
+	Details        Object  `json:"details"`
 }
 
-// FileRef is the recommended shape of what params.files and params.attachments list.
-type FileRef struct {
-	URI      string         `json:"uri"`
-	Name     *string        `json:"name"`
-	MIMEType *string        `json:"mime_type"`
-	Size     *int64         `json:"size"` // in bytes
-	Meta     map[string]any `json:"_meta"`
-}
-
-// Auth refers to credentials, or holds them: see Redacted.
+// Auth refers to credentials or contains them.
 type Auth struct {
 	MethodID      *string           `json:"method_id"`
 	BearerToken   *string           `json:"bearer_token"`
 	APIKeyRef     *string           `json:"api_key_ref"`
 	CredentialRef *string           `json:"credential_ref"`
 	ExtraHeaders  map[string]string `json:"extra_headers"`
-	Meta          map[string]any    `json:"_meta"`
+	Meta          Object            `json:"_meta"`
 }
 
-// IdentityOrigin says who speaks.
+// IdentityOrigin is the kind of speaker.
 type IdentityOrigin string
 
-// Origins.
+// The origins.
 const (
 	OriginSystem  IdentityOrigin = "system"
 	OriginUser    IdentityOrigin = "user"
@@ -125,17 +115,17 @@ const (
 // Status of a frame.
 type Status string
 
-// States.
+// The states.
 const (
 	Succeeded  Status = "succeeded"
 	Failed     Status = "failed"
 	InProgress Status = "in_progress"
 )
 
-// ResponseKind says what a frame's body is (contract 2).
+// ResponseKind is the kind of a frame's body (contract 2).
 type ResponseKind string
 
-// Kinds of responses. Bodies are described in contract 6.
+// The kinds of responses. Contract 6 describes their bodies.
 const (
 	KindComplete             ResponseKind = "e2a.complete"           // result
 	KindChunk                ResponseKind = "e2a.chunk"              // delta_kind, delta
@@ -159,7 +149,7 @@ const (
 	ProtocolA2A = "a2a"
 )
 
-// DeltaKind says what a chunk's delta is.
+// DeltaKind is the kind of a chunk's delta.
 type DeltaKind string
 
 // Kinds of deltas.
@@ -170,7 +160,7 @@ const (
 	DeltaCustom    DeltaKind = "custom"
 )
 
-// MethodPrompt is ACP's method that sends a prompt; MethodExt stands for ext_method.
+// MethodPrompt is ACP's method that sends a prompt; MethodExt is the placeholder for ext_method.
 const (
 	MethodPrompt = "session/prompt"
 	MethodExt    = "ext"

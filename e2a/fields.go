@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// fields reads the members of an object and keeps the first that is wrong.
+// fields reads the members of an object and keeps the first error.
 type fields struct {
-	data map[string]any
+	data Object
 	err  *FieldError
 }
 
@@ -30,19 +30,19 @@ func (f *fields) fail(field, format string, args ...any) {
 	}
 }
 
-// text reads a string. Numbers and booleans are taken for what they are written as: ids of
-// some platforms are numbers.
+// text reads a string. Numbers and booleans become their text, because the ids of some platforms
+// are numbers.
 func (f *fields) text(key string) *string {
-	switch v := f.data[key].(type) {
-	case nil:
+	v := f.data[key]
+	switch {
+	case isNull(v):
 		return nil
-	case map[string]any, []any:
+	case v[0] == '{' || v[0] == '[':
 		f.fail(key, "expected a string")
 		return nil
-	default:
-		s := plain(v)
-		return &s
 	}
+	s := plain(v)
+	return &s
 }
 
 func (f *fields) textOr(key, fallback string) string {
@@ -52,7 +52,7 @@ func (f *fields) textOr(key, fallback string) string {
 	return fallback
 }
 
-// first reads the first of some keys that is there and not null.
+// first reads the first of several keys whose value is not null.
 func (f *fields) first(keys ...string) *string {
 	for _, key := range keys {
 		if s := f.text(key); s != nil {
@@ -62,154 +62,109 @@ func (f *fields) first(keys ...string) *string {
 	return nil
 }
 
-// trimmed reads the first of some keys that says something.
+// trimmed reads the first of several keys whose text is not blank.
 func (f *fields) trimmed(keys ...string) *string {
 	for _, key := range keys {
-		if s, ok := f.data[key].(string); ok {
-			if s = strings.TrimSpace(s); s != "" {
-				return &s
-			}
+		if s := asText(f.data[key]); s != nil && strings.TrimSpace(*s) != "" {
+			return some(strings.TrimSpace(*s))
 		}
 	}
 	return nil
 }
 
 // id reads a JSON-RPC id.
-func (f *fields) id(key string) any {
-	switch v := f.data[key].(type) {
-	case nil, string, json.Number:
-		return v
-	case float64:
-		return json.Number(plain(v))
+func (f *fields) id(key string) json.RawMessage {
+	v := f.data[key]
+	if isNull(v) {
+		return nil
 	}
-	f.fail(key, "expected a string or a number")
-	return nil
+	if strings.ContainsRune("{[tf", rune(v[0])) {
+		f.fail(key, "expected a string or a number")
+		return nil
+	}
+	return v
 }
 
 func (f *fields) origin(fallback IdentityOrigin) IdentityOrigin {
-	switch v := f.data["identity_origin"].(type) {
-	case nil:
+	v := f.data["identity_origin"]
+	if isNull(v) {
 		return fallback
-	case string:
-		switch o := IdentityOrigin(v); o {
-		case OriginSystem, OriginUser, OriginAgent, OriginService:
-			return o
-		}
-		f.fail("identity_origin", "%q is none of system, user, agent, service", v)
-	default:
-		f.fail("identity_origin", "expected a string")
 	}
-	return fallback
+	s := asText(v)
+	if s == nil {
+		f.fail("identity_origin", "expected a string")
+		return fallback
+	}
+	o := IdentityOrigin(*s)
+	if !slices.Contains([]IdentityOrigin{OriginSystem, OriginUser, OriginAgent, OriginService}, o) {
+		f.fail("identity_origin", "%q is none of system, user, agent, service", *s)
+		return fallback
+	}
+	return o
 }
 
-// object reads an object; what says nothing is an empty one.
-func (f *fields) object(key string) map[string]any {
-	v := f.data[key]
-	if o, ok := v.(map[string]any); ok {
-		return maps.Clone(o)
-	}
-	if truthy(v) {
+// object reads an object; a value that Python treats as false becomes an empty one.
+func (f *fields) object(key string) Object {
+	o := asObject(f.data[key])
+	if o == nil && truthy(f.data[key]) {
 		f.fail(key, "expected an object")
 	}
-	return nil
+	return o
 }
 
-func (f *fields) agentRef() map[string]any {
-	if f.data["agent_ref"] == nil {
+func (f *fields) agentRef() json.RawMessage {
+	v := f.data["agent_ref"]
+	if isNull(v) {
 		return nil
 	}
-	o, ok := f.data["agent_ref"].(map[string]any)
-	if !ok {
+	if asObject(v) == nil {
 		f.fail("agent_ref", "expected an object")
-		return nil
 	}
-	out := maps.Clone(o)
-	if out == nil {
-		out = map[string]any{}
-	}
-	return out
+	return v
 }
 
 func (f *fields) texts(key string) []string {
-	v := f.data[key]
-	if v == nil {
+	if isNull(f.data[key]) {
 		return nil
 	}
-	list, ok := v.([]any)
+	list, ok := asList(f.data[key])
 	if !ok {
 		f.fail(key, "expected a list")
-		return nil
 	}
-	out := make([]string, len(list))
-	for i, item := range list {
-		out[i] = plain(item)
+	var out []string
+	for _, item := range list {
+		out = append(out, plain(item))
 	}
 	return out
 }
 
-// params reads params, and behind them what an older top-level payload adds: what says
-// something and is not there yet.
-func (f *fields) params() map[string]any {
-	params := f.object("params")
-	payload, _ := f.data["payload"].(map[string]any)
-	for key, v := range payload {
-		if _, there := params[key]; there || isEmpty(v) {
-			continue
-		}
-		if params == nil {
-			params = map[string]any{}
-		}
-		params[key] = v
-	}
-	return params
+// params reads params, and adds members of an older top-level payload that are not empty and not in
+// params.
+func (f *fields) params() Object {
+	payload := asObject(f.data["payload"])
+	maps.DeleteFunc(payload, func(_ string, v json.RawMessage) bool { return isEmpty(v) })
+	return with(payload, f.object("params"))
 }
 
-// isEmpty says whether a value is null, a list or an object with nothing in it.
-func isEmpty(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case []any:
-		return len(v) == 0
-	case map[string]any:
-		return len(v) == 0
-	}
-	return false
-}
-
-// channelContext reads channel_context, then what older metadata and app_id add to it.
-// They are merged in although it says something already: the reference's document has it
-// otherwise, its code and tests do not (contract 9).
-func (f *fields) channelContext() map[string]any {
-	context := f.object("channel_context")
-	add := func(key string, v any) {
-		if _, there := context[key]; there {
-			return
-		}
-		if context == nil {
-			context = map[string]any{}
-		}
-		context[key] = v
-	}
-	metadata, _ := f.data["metadata"].(map[string]any)
-	for key, v := range metadata {
-		if !internalMetadata(key) {
-			add(key, v)
-		}
-	}
-	if app := f.data["app_id"]; truthy(app) {
-		add("app_id", app)
+// channelContext reads channel_context, and adds members of older metadata and app_id. It adds them
+// even if channel_context is not empty: the reference's document says otherwise, but its code and
+// tests do it (contract 9).
+func (f *fields) channelContext() Object {
+	metadata := asObject(f.data["metadata"])
+	maps.DeleteFunc(metadata, func(key string, _ json.RawMessage) bool { return internalMetadata(key) })
+	context := with(metadata, f.object("channel_context"))
+	if _, there := context["app_id"]; !there && truthy(f.data["app_id"]) {
+		context["app_id"] = f.data["app_id"]
 	}
 	return context
 }
 
 func (f *fields) auth() *Auth {
-	v := f.data["auth"]
-	if v == nil {
+	if isNull(f.data["auth"]) {
 		return nil
 	}
-	data, ok := v.(map[string]any)
-	if !ok {
+	data := asObject(f.data["auth"])
+	if data == nil {
 		f.fail("auth", "expected an object")
 		return nil
 	}
@@ -230,29 +185,18 @@ func (f *fields) auth() *Auth {
 	return a
 }
 
-// timestamp reads a time: text as it is, seconds since 1970 as RFC 3339.
+// timestamp reads a time: text unchanged, seconds since 1970 as RFC 3339.
 func (f *fields) timestamp() *string {
-	var seconds float64
-	switch v := f.data["timestamp"].(type) {
-	case nil:
+	v := f.data["timestamp"]
+	if isNull(v) {
 		return nil
-	case string:
-		return &v
-	case bool:
-		if v {
-			seconds = 1
-		}
-	case float64:
-		seconds = v
-	case json.Number:
-		n, err := v.Float64()
-		if err != nil {
-			f.fail("timestamp", "%s is out of range", v)
-			return nil
-		}
-		seconds = n
-	default:
-		f.fail("timestamp", "expected a string or a number")
+	}
+	if s := asText(v); s != nil {
+		return s
+	}
+	seconds, ok := number(v)
+	if !ok {
+		f.fail("timestamp", "expected a string or a number within range, not %.40s", v)
 		return nil
 	}
 	const year10000 = 253402300800
@@ -264,8 +208,8 @@ func (f *fields) timestamp() *string {
 	return &s
 }
 
-// stamp writes a time as the reference does: UTC with its offset, microseconds where there
-// are any.
+// stamp formats a time as the reference does: UTC with its offset, and microseconds if there are
+// any.
 func stamp(t time.Time) string {
 	layout := "2006-01-02T15:04:05-07:00"
 	if t.Nanosecond()/1000 != 0 {
@@ -274,73 +218,65 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(layout)
 }
 
-// sequence reads a number; what is none counts as 0.
-func (f *fields) sequence() int64 {
-	switch v := f.data["sequence"].(type) {
-	case bool:
-		if v {
-			return 1
-		}
-	case float64:
-		if !math.IsNaN(v) {
-			return f.whole(big.NewFloat(v))
-		}
-	case json.Number:
-		if n, _, err := big.ParseFloat(string(v), 10, 64, big.ToZero); err == nil {
-			return f.whole(n)
-		}
-	case string:
-		if n, ok := new(big.Int).SetString(strings.TrimSpace(v), 10); ok && n.IsInt64() {
-			return n.Int64()
-		}
+// number reads a number, or a boolean as Python does; false means another kind of value, or a
+// number out of range.
+func number(v json.RawMessage) (n float64, ok bool) {
+	switch string(v) {
+	case "true":
+		return 1, true
+	case "false":
+		return 0, true
 	}
-	return 0
+	n, err := strconv.ParseFloat(string(v), 64)
+	return n, err == nil
 }
 
-func (f *fields) whole(n *big.Float) int64 {
-	i, _ := n.Int64()
-	if n.IsInf() || n.Cmp(new(big.Float).SetInt64(math.MaxInt64)) > 0 || n.Cmp(new(big.Float).SetInt64(math.MinInt64)) < 0 {
-		f.fail("sequence", "out of range")
-		return 0
+// truthy reports whether Python treats a value as true.
+func truthy(v json.RawMessage) bool {
+	if n, ok := number(v); ok {
+		return n != 0
 	}
-	return i
+	return !isEmpty(v) && string(v) != `""`
 }
 
-// truthy says whether Python would take a value for true.
-func truthy(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return false
-	case bool:
-		return v
-	case string:
-		return v != ""
-	case float64:
-		return v != 0
-	case json.Number:
-		n, err := v.Float64()
-		return err != nil || n != 0
-	}
-	return !isEmpty(v)
+// isEmpty reports whether a value is null, an empty list or an empty object.
+func isEmpty(v json.RawMessage) bool {
+	list, isList := asList(v)
+	o := asObject(v)
+	return isNull(v) || isList && len(list) == 0 || o != nil && len(o) == 0
 }
 
-// plain writes a value as text: strings as they are, everything else as JSON.
-func plain(v any) string {
-	if s, ok := v.(string); ok {
-		return s
+func isNull(v json.RawMessage) bool { return len(v) == 0 || string(v) == "null" }
+
+// asObject returns a value if it is an object, otherwise nil.
+func asObject(v json.RawMessage) Object {
+	var o Object
+	if len(v) == 0 || v[0] != '{' || json.Unmarshal(v, &o) != nil {
+		return nil
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(raw)
+	return o
 }
 
-// one returns the only key of an object that is one of some.
-func one(o map[string]any, of []string) (string, bool) {
-	found := slices.DeleteFunc(slices.Clone(of), func(key string) bool { _, ok := o[key]; return !ok })
-	if len(found) != 1 {
-		return "", false
+func asList(v json.RawMessage) (list []json.RawMessage, ok bool) {
+	if len(v) == 0 || v[0] != '[' {
+		return nil, false
 	}
-	return found[0], true
+	return list, json.Unmarshal(v, &list) == nil
+}
+
+// asText returns a value if it is a string, otherwise nil.
+func asText(v json.RawMessage) *string {
+	var s string
+	if len(v) == 0 || v[0] != '"' || json.Unmarshal(v, &s) != nil {
+		return nil
+	}
+	return &s
+}
+
+// plain returns a value as text: strings unchanged, other values as JSON.
+func plain(v json.RawMessage) string {
+	if s := asText(v); s != nil {
+		return *s
+	}
+	return string(v)
 }

@@ -1,7 +1,6 @@
 package e2a
 
-// Methods of eca's own (contract 10), beside those of ACP, which mean the same where the
-// gateway knows them.
+// The methods of eca (contract 10). Methods of ACP that the gateway knows have the same meaning.
 const (
 	MethodSend      = "chat.send"
 	MethodInterrupt = "chat.interrupt"

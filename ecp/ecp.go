@@ -1,11 +1,11 @@
-// Package ecp holds the wire types of the Evaluation Context Protocol, as the agent face
-// and the runtime share them.
+// Package ecp holds the wire types of the Evaluation Context Protocol, which the agent face and the
+// runtime share.
 //
-// It owns the shapes of the three methods and of their JSON-RPC envelope, and the rules by
-// which bytes of the other side are read (contract sections 1.1 to 1.3). It guarantees
-// that what it accepts keeps those rules, that keys are matched by their exact names, that
-// unknown keys of results survive, and that what Encode writes is one line of ASCII. It
-// does not read or write streams, and knows no transport.
+// It owns the shapes of the three methods and of their JSON-RPC envelope, and the rules for reading
+// the other side's bytes (contract sections 1.1 to 1.3). It guarantees that accepted messages
+// follow those rules, that keys are matched by their exact names, that unknown keys of results
+// survive, and that Encode writes one line of ASCII. It does not read or write streams, and knows
+// no transport.
 package ecp
 
 // The methods. All are called by the runtime; the agent calls nothing.
@@ -18,8 +18,8 @@ const (
 // Endpoint is the path that agents serve over HTTP by convention.
 const Endpoint = "/ecp"
 
-// TimeoutVariable names the environment variable with the limit of one call in seconds. An
-// agent inherits it from its runtime and may finish early because of it.
+// TimeoutVariable names the environment variable with the limit of one call in seconds. An agent
+// inherits it from its runtime and may end a step early to stay within the limit.
 const TimeoutVariable = "ECP_RPC_TIMEOUT"
 
 // Status of a step (1.2).

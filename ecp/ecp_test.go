@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The request as the reference sends it, and the examples of its specification.
+// The request in the reference's form, and the examples of its specification.
 func TestRequest(t *testing.T) {
 	const line = `{"jsonrpc": "2.0", "method": "agent/step", "params": {"input": "hi \u00e9"}, "id": 1795166410685}`
 	req, e := ParseRequest([]byte(line))
@@ -190,7 +190,7 @@ func TestStepResult(t *testing.T) {
 	}
 }
 
-// What the reference refuses is refused (1.2); fields that only eca knows never fail.
+// Results that the reference refuses are refused (1.2); eca's own fields never cause an error.
 func TestStepResultRules(t *testing.T) {
 	for _, bad := range []string{
 		`null`, `[]`, `{}`, `{"status":"ok"}`, `{"status":null}`, `{"Status":"done"}`,
@@ -220,8 +220,8 @@ func TestResetResult(t *testing.T) {
 	}
 }
 
-// The counts of the protocol are whole numbers that are written as such; nothing is rounded,
-// and what else an agent says of its usage survives.
+// The protocol's counts are whole numbers that are written as such; nothing is rounded, and other
+// keys of the usage survive.
 func TestUsage(t *testing.T) {
 	for _, good := range []string{
 		`null`, `{}`, `{"input_tokens":null}`, `{"input_tokens":0,"output_tokens":-0,"total_tokens":9007199254740993}`,
@@ -249,8 +249,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Whatever a runtime sends, there is an answer to write; what is understood is understood
-// again.
+// Any request of a runtime gets an answer, and a request that was understood is understood again
+// after being written.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","method":"agent/step","params":{"input":"\ud800"},"id":1}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","method":"x","id":"\u00e9é"}`))
@@ -282,7 +282,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// A result of an agent is refused or survives being written and read.
+// An agent's result is refused, or survives being written and read.
 func FuzzStepResult(f *testing.F) {
 	f.Add([]byte(`{"status":"done","public_output":"x","tool_calls":[{"name":"a","arguments":{"b":[1,2]},"more":1}],"usage":{"input_tokens":1},"cost_usd":1e3}`))
 	f.Add([]byte(`{"status":"paused","timing":{"total_ms":1},"metadata":{}}`))

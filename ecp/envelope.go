@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // Codes of errors (1.3).
 const (
-	CodeParse          = -32700 // no JSON
-	CodeInvalidRequest = -32600 // no object, or not JSON-RPC 2.0
-	CodeNoMethod       = -32601 // a method that the agent does not have
-	CodeInvalidParams  = -32602 // params that are no object, or values that cannot be
-	CodeFailed         = -32000 // the agent could not do it
+	CodeParse          = jsonrpc.CodeParse          // invalid JSON
+	CodeInvalidRequest = jsonrpc.CodeInvalidRequest // not an object, or not JSON-RPC 2.0
+	CodeNoMethod       = jsonrpc.CodeMethodNotFound // a method that the agent does not have
+	CodeInvalidParams  = jsonrpc.CodeInvalidParams  // params that are not an object, or have invalid values
+	CodeFailed         = -32000                     // the agent failed to do it
 
 	CodeVersionUnsupported = -32001 // agent/initialize: the agent does not speak the runtime's version
 )
@@ -23,27 +24,20 @@ const (
 const version = "2.0"
 
 // Error is a JSON-RPC error, in either direction.
-type Error struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+type Error = jsonrpc.Error
 
 // Errorf makes an error with a code.
 func Errorf(code int, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	return jsonrpc.Errorf(code, format, args...)
 }
 
-// Request is a call, or a notification if ID is nil. An id of null is a call too (1.3).
+// Request is a call, or a notification if ID is nil. A message with a null id is a call too (1.3).
 type Request struct {
-	ID     json.RawMessage // the raw token, to be echoed as it came
+	ID     json.RawMessage // the raw token, echoed unchanged
 	Method string
 	Params json.RawMessage // an object; {} if none were sent
 
-	// Answer is set if the message is no request but the answer to one: agents call
-	// nothing, so it is ignored.
+	// Answer is set if the message is a response. Agents call nothing, so it is ignored.
 	Answer bool
 }
 
@@ -53,7 +47,7 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	if params == nil {
 		params = json.RawMessage(`{}`)
 	}
-	return plain(struct {
+	return jsonrpc.Marshal(struct {
 		Version string          `json:"jsonrpc"`
 		Method  string          `json:"method"`
 		Params  json.RawMessage `json:"params"`
@@ -61,44 +55,23 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	}{version, r.Method, params, r.ID})
 }
 
-// ParseRequest reads what a runtime sent. Together with an error comes as much of the
-// request as could be read: its id is that of the answer (null if there is none), and an
-// error about the params of a notification is not answered at all.
+// ParseRequest reads a message from a runtime. With an error, it also returns the readable part of
+// the request: the error is answered under its id (null without one). An error about the
+// params of a notification is not answered at all.
 func ParseRequest(raw []byte) (Request, *Error) {
-	if !utf8.Valid(raw) {
-		return Request{}, Errorf(CodeParse, "Parse error: the message is not UTF-8")
+	if bad := jsonrpc.Check(raw); bad != nil {
+		return Request{}, Errorf(bad.Code, "Parse error: %s", bad.Message)
 	}
-	if !json.Valid(raw) {
-		return Request{}, Errorf(CodeParse, "Parse error: the message is not JSON")
+	m, bad := jsonrpc.Decode(raw)
+	if bad != nil {
+		return Request{ID: m.ID}, Errorf(bad.Code, "Invalid Request: %s", bad.Message)
 	}
-	fields, err := object(raw)
-	if err != nil {
-		return Request{}, Errorf(CodeInvalidRequest, "Invalid Request: the message %v", err)
-	}
-	req := Request{Params: json.RawMessage(`{}`)}
-	if id, ok := fields["id"]; ok {
-		switch kind(id) {
-		case '{', '[', 't', 'f':
-			return Request{}, Errorf(CodeInvalidRequest, "Invalid Request: id must be a string, a number or null")
-		}
-		req.ID = id
-	}
-	if string(fields["jsonrpc"]) != `"2.0"` {
-		return req, Errorf(CodeInvalidRequest, `Invalid Request: jsonrpc must be "2.0"`)
-	}
-	if err := json.Unmarshal(fields["method"], &req.Method); err != nil || req.Method == "" {
-		_, result := fields["result"]
-		_, failure := fields["error"]
-		if req.Answer = fields["method"] == nil && (result || failure); req.Answer {
-			return req, nil
-		}
-		return req, Errorf(CodeInvalidRequest, "Invalid Request: method must be a non-empty string")
-	}
-	if params := fields["params"]; !null(params) {
-		if kind(params) != '{' {
+	req := Request{ID: m.ID, Method: m.Method, Params: json.RawMessage(`{}`), Answer: m.IsAnswer()}
+	if m.Params != nil {
+		if kind(m.Params) != '{' {
 			return req, Errorf(CodeInvalidParams, "Invalid params: params must be an object")
 		}
-		req.Params = params
+		req.Params = m.Params
 	}
 	return req, nil
 }
@@ -110,32 +83,21 @@ type Response struct {
 	Err    *Error
 }
 
-// MarshalJSON writes exactly one of result and error. No id is written as null.
+// MarshalJSON writes exactly one of result and error. A missing id is written as null.
 func (r Response) MarshalJSON() ([]byte, error) {
-	id := r.ID
-	if id == nil {
-		id = json.RawMessage("null")
-	}
-	if r.Err != nil {
-		return plain(struct {
-			Version string          `json:"jsonrpc"`
-			ID      json.RawMessage `json:"id"`
-			Error   *Error          `json:"error"`
-		}{version, id, r.Err})
-	}
-	if r.Result == nil {
+	var failed error
+	switch {
+	case r.Err != nil:
+		failed = r.Err
+	case r.Result == nil:
 		return nil, errors.New("a response needs a result or an error")
 	}
-	return plain(struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Result  json.RawMessage `json:"result"`
-	}{version, id, r.Result})
+	return jsonrpc.Respond(r.ID, r.Result, failed).Encode(), nil
 }
 
-// ParseResponse reads what an agent answered: an object with jsonrpc, an id, and exactly
-// one of result and error, where a key counts also if its value is null (1.3). Whose
-// answer it is, the caller sees with Answers.
+// ParseResponse reads an answer of an agent: an object with jsonrpc, an id, and exactly one of
+// result and error. A key counts even if its value is null (1.3). Answers tells the caller which
+// call it belongs to.
 func ParseResponse(raw []byte) (Response, error) {
 	fields, err := object(raw)
 	if err != nil {
@@ -159,8 +121,8 @@ func ParseResponse(raw []byte) (Response, error) {
 	return r, err
 }
 
-// parseError reads the error of a response. One without a message comes with the error
-// about that: its code may be all that the caller needs.
+// parseError reads the error of a response. If it has no message, parseError returns it with an
+// error about that: the caller may only need its code.
 func parseError(raw json.RawMessage) (*Error, error) {
 	fields, err := object(raw)
 	if err != nil {
@@ -176,14 +138,14 @@ func parseError(raw json.RawMessage) (*Error, error) {
 	return e, nil
 }
 
-// Answers says whether the response answers the call with this id: the same value of the
-// same type, so that neither "1" nor 1.0 answers 1.
+// Answers reports whether the response answers the call with this id. The values and types must be
+// equal: neither "1" nor 1.0 answers 1.
 func (r Response) Answers(id json.RawMessage) bool {
 	return r.ID != nil && bytes.Equal(bytes.TrimSpace(r.ID), bytes.TrimSpace(id))
 }
 
-// IsResponse says whether an object that a peer sent is meant as a response, whatever is
-// wrong with it: neither a notification nor the line of a log.
+// IsResponse reports whether an object that a peer sent is meant as a response, even an invalid
+// one, and not as a notification or a line of a log.
 func IsResponse(raw json.RawMessage) bool {
 	fields, err := object(raw)
 	if err != nil {

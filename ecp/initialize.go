@@ -7,22 +7,22 @@ import (
 	"path/filepath"
 )
 
-// InitializeParams of agent/initialize. Config is the agent's own business: what eca takes
-// is Config.
+// InitializeParams of agent/initialize. The agent defines the contents of Config; eca's are
+// described by the type Config.
 type InitializeParams struct {
 	ProtocolVersion string         `json:"protocol_version"`
 	Config          map[string]any `json:"config"` // the reference always sends {}
 }
 
-// InitializeResult says who the agent is.
+// InitializeResult describes the agent.
 type InitializeResult struct {
 	Name            string       `json:"name"`                       // non-empty
-	Version         string       `json:"version,omitempty"`          // of the agent; no key of the protocol, others ignore it
+	Version         string       `json:"version,omitempty"`          // of the agent; not part of the protocol, others ignore it
 	ProtocolVersion string       `json:"protocol_version,omitempty"` // MAJOR.MINOR; empty for agents up to 0.4
 	Capabilities    Capabilities `json:"capabilities"`               // may be empty, not null
 }
 
-// ParseInitializeResult reads what an agent answered to agent/initialize (1.1).
+// ParseInitializeResult reads an agent's answer to agent/initialize (1.1).
 func ParseInitializeResult(raw json.RawMessage) (InitializeResult, error) {
 	fields, err := object(raw)
 	if err != nil {
@@ -39,12 +39,12 @@ func ParseInitializeResult(raw json.RawMessage) (InitializeResult, error) {
 		}
 		r.ProtocolVersion = version.String()
 	}
-	_ = json.Unmarshal(fields["version"], &r.Version) // whatever else an agent calls so is ignored
+	_ = json.Unmarshal(fields["version"], &r.Version) // other values of this key are ignored
 	r.Capabilities, err = parseCapabilities(fields["capabilities"])
 	return r, err
 }
 
-// Approval says what happens to tool calls that would ask the user.
+// Approval decides about tool calls that would ask the user.
 type Approval string
 
 const (
@@ -52,15 +52,15 @@ const (
 	ApproveNone Approval = "none"
 	// ApproveEdits allows changes to files inside the workspace and refuses the rest.
 	ApproveEdits Approval = "auto-edit"
-	// ApproveAll allows them all. What is denied stays denied.
+	// ApproveAll allows them all. Denied calls stay denied.
 	ApproveAll Approval = "all"
 )
 
-// Config is what eca takes in config of agent/initialize. Each value may be missing.
+// Config is eca's part of config in agent/initialize. Every value may be missing.
 type Config struct {
 	Model     string   `json:"model,omitempty"`     // provider/name
 	Agent     string   `json:"agent,omitempty"`     // name of an agent (behaviour)
-	Workspace string   `json:"workspace,omitempty"` // absolute path of a directory; the process's own if empty
+	Workspace string   `json:"workspace,omitempty"` // absolute path of a directory; if empty, the directory of the process
 	Tools     Tools    `json:"tools,omitzero"`
 	Approval  Approval `json:"approval,omitempty"`
 	Budgets   Budgets  `json:"budgets,omitzero"`
@@ -69,24 +69,24 @@ type Config struct {
 // Tools that are offered to the model, by their short names.
 type Tools struct {
 	Allow []string `json:"allow,omitempty"` // empty means all
-	Deny  []string `json:"deny,omitempty"`  // wins over Allow
+	Deny  []string `json:"deny,omitempty"`  // takes precedence over Allow
 }
 
 // Budgets of one step. Zero means no limit.
 type Budgets struct {
-	MaxToolCalls int     `json:"max_tool_calls,omitempty"` // so many run; the next one ends the step as paused
+	MaxToolCalls int     `json:"max_tool_calls,omitempty"` // number of calls that run; the next one ends the step as paused
 	TimeoutS     float64 `json:"timeout_s,omitempty"`      // seconds
 	MaxCostUSD   float64 `json:"max_cost_usd,omitempty"`   // US dollars
 }
 
-// IsZero says whether nothing is limited.
+// IsZero reports whether nothing is limited.
 func (b Budgets) IsZero() bool { return b == Budgets{} }
 
-// IsZero says whether nothing is allowed or denied by name.
+// IsZero reports whether nothing is allowed or denied by name.
 func (t Tools) IsZero() bool { return len(t.Allow) == 0 && len(t.Deny) == 0 }
 
-// ParseConfig reads config of the params of agent/initialize; an error names the key that
-// is wrong. Unknown keys are for other agents, and ignored.
+// ParseConfig reads config from the params of agent/initialize. An error names the invalid key.
+// Unknown keys are for other agents, and are ignored.
 func ParseConfig(params json.RawMessage) (Config, error) {
 	fields, err := object(params)
 	if err != nil {

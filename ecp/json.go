@@ -7,27 +7,18 @@ import (
 	"fmt"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Encode writes a value as one line of compact JSON in pure ASCII, without the line's end:
-// runtimes read an agent's pipe in the encoding of their locale (1.4).
+// Encode writes a value as one line of compact JSON in pure ASCII, without the line end: runtimes
+// read an agent's pipe in the encoding of their locale (1.4).
 func Encode(v any) ([]byte, error) {
-	line, err := plain(v)
+	line, err := jsonrpc.Marshal(v)
 	return ascii(line), err
 }
 
-// plain is json.Marshal that leaves < > & as they are: nobody reads this as HTML.
-func plain(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
-}
-
-// ascii escapes what is not ASCII. Valid JSON has it inside strings only.
+// ascii escapes characters that are not ASCII. Valid JSON has them only inside strings.
 func ascii(data []byte) []byte {
 	first := bytes.IndexFunc(data, func(r rune) bool { return r >= utf8.RuneSelf })
 	if first < 0 {
@@ -51,8 +42,8 @@ func ascii(data []byte) []byte {
 	return out
 }
 
-// object reads a JSON object. Keys stay as they are: encoding/json's own structs would
-// take "Status" for "status".
+// object reads a JSON object. Keys stay unchanged: encoding/json's own structs would accept
+// "Status" for "status".
 func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
@@ -61,12 +52,12 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// null says whether a value is missing or null.
+// null reports whether a value is missing or null.
 func null(raw json.RawMessage) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }
 
-// kind of a JSON value by its first byte: { [ " n t f, or 0 for a number.
+// kind identifies a JSON value by its first byte: { [ " n t f, or 0 for a number.
 func kind(raw json.RawMessage) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -78,7 +69,7 @@ func kind(raw json.RawMessage) byte {
 	return 0
 }
 
-// text reads an optional string, nil for null or none.
+// text reads an optional string; it is nil if null or missing.
 func text(fields map[string]json.RawMessage, key string) (*string, error) {
 	raw := fields[key]
 	if null(raw) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // StepParams of agent/step.
@@ -25,41 +27,40 @@ func ParseStepParams(params json.RawMessage) (StepParams, error) {
 	return StepParams{Input: *input}, nil
 }
 
-// StepResult is what one step came to (1.2; usage since protocol 1.0). The fields from
-// CostUSD on are eca's own (6.1): other runtimes drop them, and other agents do not send
-// them.
+// StepResult is the result of one step (1.2; usage since protocol 1.0). The fields from CostUSD on
+// are eca's own (6.1): other runtimes drop them, and other agents do not send them.
 type StepResult struct {
 	Status       Status
-	PublicOutput *string // what a user would see
+	PublicOutput *string // the text that a user would see
 
-	// EvaluationContext is evidence for graders, PrivateThought its older name. A result
-	// with only one of them says it by both names (Context, Thought).
+	// EvaluationContext is evidence for graders; PrivateThought is its older name. If a result has
+	// only one of them, Context and Thought both return it.
 	EvaluationContext *string
 	PrivateThought    *string
 
-	ToolCalls []ToolCall // in the order in which they were made; nil for null
+	ToolCalls []ToolCall // in the order of the calls; nil for null
 	Logs      *string
 	Usage     Usage // nil for null: the agent did not count
 
 	CostUSD    *float64 // US dollars; nil if unknown
 	Timing     *Timing
 	Model      string // provider/name
-	StopReason string // one of the Stop constants, or an agent's own word
+	StopReason string // one of the Stop constants, or an agent's own value
 
-	Extra map[string]json.RawMessage // other keys, as they came
+	Extra map[string]json.RawMessage // other keys, unchanged
 }
 
-// Why a step ended (stop_reason).
+// Reasons for the end of a step (stop_reason).
 const (
-	StopEnd       = "end"            // the model had no more to say
+	StopEnd       = "end"            // the model ended its answer
 	StopQuestion  = "question"       // it waits for an answer, which is the next step's input
 	StopToolCalls = "max_tool_calls" // budgets.max_tool_calls
 	StopTime      = "timeout"        // budgets.timeout_s, or the runtime's limit of a call
 	StopCost      = "max_cost_usd"   // budgets.max_cost_usd
-	StopLimit     = "limit"          // a limit of the agent itself: its steps, or going round in circles
-	StopBlocked   = "blocked"        // a hook of the user's refused it
-	StopError     = "error"          // in the data of an error: what there was until then
-	StopCancelled = "cancelled"      // reset, or the runtime left
+	StopLimit     = "limit"          // a limit of the agent itself: its steps, or a detected loop
+	StopBlocked   = "blocked"        // a hook of the user refused the step
+	StopError     = "error"          // in the data of an error: the results so far
+	StopCancelled = "cancelled"      // reset, or the runtime disconnected
 )
 
 // Timing of a step in milliseconds.
@@ -69,11 +70,11 @@ type Timing struct {
 	ToolMS  int64 `json:"tool_ms"`  // spent in tools; parallel calls count once each
 }
 
-// Context is the evidence for graders by either name. An empty text counts as none, as in
-// the reference.
+// Context is the evidence for graders, by either name. An empty text counts as missing, as in the
+// reference.
 func (r StepResult) Context() string { return either(r.EvaluationContext, r.PrivateThought) }
 
-// Thought is the evidence for graders that ask for it by its older name.
+// Thought is the evidence for graders that request it by its older name.
 func (r StepResult) Thought() string { return either(r.PrivateThought, r.EvaluationContext) }
 
 func either(first, second *string) string {
@@ -85,7 +86,7 @@ func either(first, second *string) string {
 	return ""
 }
 
-// MarshalJSON writes all fields of the contract, also those that are null, and eca's own.
+// MarshalJSON writes all fields of the contract, including null ones, and eca's own.
 func (r StepResult) MarshalJSON() ([]byte, error) {
 	fields := make(map[string]any, 12)
 	for key, raw := range r.Extra {
@@ -107,10 +108,10 @@ func (r StepResult) MarshalJSON() ([]byte, error) {
 	if r.StopReason != "" {
 		fields["stop_reason"] = r.StopReason
 	}
-	return plain(fields)
+	return jsonrpc.Marshal(fields)
 }
 
-// UnmarshalJSON is ParseStepResult, so that what was written can be read back.
+// UnmarshalJSON is ParseStepResult, so that written results can be read again.
 func (r *StepResult) UnmarshalJSON(raw []byte) error {
 	parsed, err := ParseStepResult(raw)
 	if err != nil {
@@ -120,9 +121,9 @@ func (r *StepResult) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// ParseStepResult reads what an agent answered to agent/step. The contract's fields are
-// held to its rules; eca's own are taken if they have the right shape, and stay in Extra
-// if not: for an agent that is not eca they may mean anything.
+// ParseStepResult reads an agent's answer to agent/step. The contract's fields must follow its
+// rules. eca's own fields are used if they have the right type, and stay in Extra otherwise: other
+// agents may use the keys differently.
 func ParseStepResult(raw json.RawMessage) (StepResult, error) {
 	fields, err := object(raw)
 	if err != nil {
@@ -160,7 +161,7 @@ func ParseStepResult(raw json.RawMessage) (StepResult, error) {
 	return r, nil
 }
 
-// take moves a field that has the right shape to where it belongs.
+// take moves a field with the right type to its destination.
 func take[T any](fields map[string]json.RawMessage, key string, dst *T) {
 	var v T
 	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
@@ -169,7 +170,7 @@ func take[T any](fields map[string]json.RawMessage, key string, dst *T) {
 	}
 }
 
-// ToolCall is one call of a tool as graders see it. Extra keys are kept as they came.
+// ToolCall is one tool call as graders see it. Extra keys stay unchanged.
 type ToolCall struct {
 	Name      string          // non-empty
 	Arguments json.RawMessage // an object, or nil if none was sent
@@ -179,7 +180,7 @@ type ToolCall struct {
 // Keys that eca puts into Extra of its calls (6.1).
 const (
 	CallID       = "id"          // string
-	CallResult   = "result"      // string: what the model got back, shortened
+	CallResult   = "result"      // string: the result that the model got, shortened
 	CallIsError  = "is_error"    // bool: it failed or was refused
 	CallDuration = "duration_ms" // whole number
 )
@@ -194,10 +195,10 @@ func (c ToolCall) MarshalJSON() ([]byte, error) {
 	if c.Arguments != nil {
 		fields["arguments"] = c.Arguments
 	}
-	return plain(fields)
+	return jsonrpc.Marshal(fields)
 }
 
-// UnmarshalJSON holds the call to the contract's rules.
+// UnmarshalJSON checks the call against the contract's rules.
 func (c *ToolCall) UnmarshalJSON(raw []byte) error {
 	parsed, err := parseToolCall(raw)
 	if err != nil {
@@ -249,7 +250,7 @@ func parseToolCall(raw json.RawMessage) (ToolCall, error) {
 	return c, nil
 }
 
-// ParseResetResult holds the answer to agent/reset to exactly true.
+// ParseResetResult checks that the answer to agent/reset is exactly true.
 func ParseResetResult(raw json.RawMessage) error {
 	if string(raw) != "true" {
 		return fmt.Errorf("the result of %s must be true", MethodReset)

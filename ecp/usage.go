@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Usage counts tokens, as the agent sent it: keys that nobody knows survive, and no number
-// is rounded. The Tokens constants are the keys with a meaning.
+// Usage counts tokens, as the agent sent it: unknown keys survive, and no number is rounded. The
+// Tokens constants are the keys with a meaning.
 type Usage map[string]json.RawMessage
 
 // Keys of Usage. Protocol 1.0 has the first three; the others are eca's own.
@@ -22,8 +22,8 @@ const (
 	TokensReasoning  = "reasoning_tokens" // part of the output
 )
 
-// Tokens returns a count; ok is false if the agent did not report it. One that is larger
-// than an int64 is the largest int64, one below zero is zero.
+// Tokens returns a count; ok is false if the agent did not report it. Counts above the int64 range
+// become the largest int64, counts below zero become zero.
 func (u Usage) Tokens(key string) (n int64, ok bool) {
 	raw := string(u[key])
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
@@ -41,13 +41,13 @@ func (u Usage) Count(key string) int64 {
 	return n
 }
 
-// isCount says whether a JSON number is written as a whole number of at least zero.
+// isCount reports whether a JSON number is written as a whole number of at least zero.
 func isCount(raw string) bool {
 	return raw == "-0" || raw != "" && strings.Trim(raw, "0123456789") == ""
 }
 
-// parseUsage reads usage of a step result. Its three keys of the protocol are whole numbers
-// that are written as such; others may be anything.
+// parseUsage reads the usage of a step result. The protocol's three keys must be written as whole
+// numbers; other keys may have any value.
 func parseUsage(raw json.RawMessage) (Usage, error) {
 	if null(raw) {
 		return nil, nil
@@ -64,7 +64,7 @@ func parseUsage(raw json.RawMessage) (Usage, error) {
 	return fields, nil
 }
 
-// NewUsage makes a Usage of counts.
+// NewUsage makes a Usage from counts.
 func NewUsage(counts map[string]int64) Usage {
 	u := make(Usage, len(counts))
 	for key, n := range counts {
@@ -73,7 +73,7 @@ func NewUsage(counts map[string]int64) Usage {
 	return u
 }
 
-// AddTokens adds counts of at least zero; a sum that is too large is the largest int64.
+// AddTokens adds counts of at least zero; a sum above the int64 range becomes the largest int64.
 func AddTokens(counts ...int64) (sum int64) {
 	for _, n := range counts {
 		if sum += n; sum < 0 {

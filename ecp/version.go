@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Versions of the protocol. Agents and runtimes up to 0.4 name none on the wire; reports
-// call that LegacyVersion.
+// Versions of the protocol. Agents and runtimes up to 0.4 send none; reports call that
+// LegacyVersion.
 const (
 	ProtocolVersion = "1.0"
 	LegacyVersion   = "0.1"
@@ -17,10 +17,10 @@ const (
 
 var versionForm = regexp.MustCompile(`\A(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\z`)
 
-// Version is MAJOR.MINOR. The parts are digits without leading zeros and have no limit.
+// Version is MAJOR.MINOR. The parts are digits without leading zeros, of any length.
 type Version struct{ Major, Minor string }
 
-// ParseVersion reads a version from JSON: a string that is nothing but MAJOR.MINOR.
+// ParseVersion reads a version from JSON: a string of the exact form MAJOR.MINOR.
 func ParseVersion(raw json.RawMessage) (Version, error) {
 	var text string
 	if kind(raw) != '"' || json.Unmarshal(raw, &text) != nil {
@@ -35,8 +35,8 @@ func ParseVersion(raw json.RawMessage) (Version, error) {
 
 func (v Version) String() string { return v.Major + "." + v.Minor }
 
-// Negotiate returns the version that both sides speak: that with the lower minor. ok is
-// false if the other side's major version is not ours.
+// Negotiate returns the version that both sides speak: the one with the lower minor version. ok is
+// false if the other side has another major version.
 func (v Version) Negotiate() (agreed string, ok bool) {
 	major, minor, _ := strings.Cut(ProtocolVersion, ".")
 	if v.Major != major {
@@ -48,8 +48,8 @@ func (v Version) Negotiate() (agreed string, ok bool) {
 	return major + "." + minor, true
 }
 
-// NegotiateParams returns the version for the result of agent/initialize, as its params ask
-// for: the agent's own if they name none, as those of runtimes up to 0.4.
+// NegotiateParams returns the version for the result of agent/initialize, based on its params. It
+// is the agent's own version if they name none, like those of runtimes up to 0.4.
 func NegotiateParams(params json.RawMessage) (string, *Error) {
 	fields, err := object(params)
 	if err != nil {
@@ -70,17 +70,17 @@ func NegotiateParams(params json.RawMessage) (string, *Error) {
 	return agreed, nil
 }
 
-// Capabilities that protocol 1.0 names. The keys of others are their vendors' business.
+// Capabilities that protocol 1.0 names. Vendors define others.
 const (
 	CanReportTools   = "tool_calls"         // step results list the tools that were called
 	CanGiveEvidence  = "evaluation_context" // step results have evidence for graders
 	CanReportUsage   = "usage"              // step results count tokens
 	CanReset         = "reset"              // agent/reset clears the conversation
-	CanKeepMultiTurn = "multi_turn"         // steps of a scenario see those before them
+	CanKeepMultiTurn = "multi_turn"         // a step of a scenario sees the earlier ones
 )
 
-// Capabilities are what an agent says that it can do: a key for each, whose value is an
-// object of options.
+// Capabilities are an agent's declared capabilities: one key for each, whose value is an object of
+// options.
 type Capabilities map[string]json.RawMessage
 
 func parseCapabilities(raw json.RawMessage) (Capabilities, error) {

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// ErrFloat is a number that has no canonical form: ESRP hashes integers only, and wants
-// other numbers as strings (contract 4, rule 6).
+// ErrFloat is the error for a number without a canonical form: ESRP hashes only integers and
+// requires other numbers as strings (contract 4, rule 6).
 var ErrFloat = errors.New("floating-point numbers are not allowed")
 
-// Canonical returns the canonical form of a document as it is written, defaults not
-// added (contract 4, "raw"). Of repeated members the last counts. The error is a
-// *SyntaxError, or wraps ErrFloat.
+// Canonical returns the canonical form of a document as written, without added defaults (contract
+// 4, "raw"). Of repeated members the last one counts. The error is a *SyntaxError, or wraps
+// ErrFloat.
 func Canonical(doc []byte) ([]byte, error) {
 	v, err := Parse(doc)
 	if err != nil {
@@ -25,23 +25,22 @@ func Canonical(doc []byte) ([]byte, error) {
 	return v.Canonical()
 }
 
-// Canonical returns the canonical form of a value. It is not RFC 8785: members are in the
-// order of their UTF-8 bytes, and other characters are escaped (contract 4).
+// Canonical returns the canonical form of a value. It is not RFC 8785: members are sorted by their
+// UTF-8 bytes, and the set of escaped characters differs (contract 4).
 func (v Value) Canonical() ([]byte, error) {
 	return v.append(make([]byte, 0, v.size()))
 }
 
-// Canonicalized returns a value that is written as it is from now on: one that is part of
-// many documents need not be put into its canonical form for each. What is in it can not be
-// asked for any more.
+// Canonicalized returns the value with its canonical form fixed, so that a value that is part of
+// many documents is converted only once. The content of the result can no longer be accessed.
 func (v Value) Canonicalized() (Value, error) {
 	c, err := v.Canonical()
 	return Value{Kind: canonical, Text: string(c)}, err
 }
 
-// size is how long the canonical form is if nothing in it has to be escaped.
+// size is the length of the canonical form if nothing has to be escaped.
 func (v Value) size() int {
-	const marks, literal = 3, 5 // of a string with a comma or colon behind it; the longest of the others
+	const marks, literal = 3, 5 // quotes with a comma or colon; the longest of the others
 	n := max(len(v.Text)+marks, literal)
 	for _, item := range v.Items {
 		n += item.size()
@@ -61,7 +60,7 @@ func (v Value) Hash() (string, error) {
 	return HashBytes(c), nil
 }
 
-// HashBytes returns a SHA-256 as ESRP writes it.
+// HashBytes returns a SHA-256 in the notation of ESRP.
 func HashBytes(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
@@ -108,7 +107,7 @@ func (v Value) append(out []byte) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// canonicalMembers returns the members sorted, each key once with its last value.
+// canonicalMembers returns the members sorted by key, each key once with its last value.
 func canonicalMembers(members []Member) []Member {
 	byKey := func(a, b Member) int { return strings.Compare(a.Key, b.Key) }
 	if slices.IsSortedFunc(members, byKey) && !repeats(members) {
@@ -125,7 +124,7 @@ func canonicalMembers(members []Member) []Member {
 	return out
 }
 
-// repeats says whether sorted members have a key twice.
+// repeats reports whether sorted members contain a duplicate key.
 func repeats(sorted []Member) bool {
 	for i := 1; i < len(sorted); i++ {
 		if sorted[i].Key == sorted[i-1].Key {
@@ -135,7 +134,7 @@ func repeats(sorted []Member) bool {
 	return false
 }
 
-// isInteger says whether a literal of JSON's grammar is an integer of 64 bits. -0 is none.
+// isInteger reports whether a JSON number is a 64-bit integer. -0 does not count.
 func isInteger(literal string) bool {
 	if literal == "-0" {
 		return false
@@ -147,8 +146,8 @@ func isInteger(literal string) bool {
 	return err == nil
 }
 
-// appendString writes a string: control characters, those beyond ASCII included, are
-// escaped, and nothing else is (contract 4, rule 4).
+// appendString writes a string: control characters, including those beyond ASCII, are escaped, and
+// nothing else is (contract 4, rule 4).
 func appendString(out []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')

@@ -2,10 +2,10 @@ package esrp
 
 import "net/http"
 
-// Code says what kind of failure an Error is (contract 7).
+// Code is the kind of failure of an Error (contract 7).
 type Code string
 
-// Codes.
+// The codes.
 const (
 	BackendUnavailable   Code = "BACKEND_UNAVAILABLE"
 	Timeout              Code = "TIMEOUT"
@@ -18,7 +18,7 @@ const (
 
 var codes = []Code{BackendUnavailable, Timeout, OutOfMemory, InvalidInputSchema, InvalidInputSemantic, InvalidInputSize, Unknown}
 
-// HTTPStatus is the status that a failed call is answered with.
+// HTTPStatus is the HTTP status of a failed call.
 func (c Code) HTTPStatus() int {
 	switch c {
 	case BackendUnavailable:
@@ -35,13 +35,13 @@ func (c Code) HTTPStatus() int {
 	return http.StatusInternalServerError
 }
 
-// Retryable says whether asking again may help. A TIMEOUT only may where asking twice does
-// no harm.
+// Retryable reports whether a retry may help. After a TIMEOUT it helps only if repeating the call
+// does no harm.
 func (c Code) Retryable() bool {
 	return c == BackendUnavailable || c == Timeout || c == OutOfMemory
 }
 
-// HTTPStatus is the status that a response travels with.
+// HTTPStatus is the HTTP status of a response.
 func (r Response) HTTPStatus() int {
 	switch {
 	case r.Status == Succeeded:

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// DecodeError is a document that is JSON but no such record.
+// DecodeError is the error for JSON that is not a valid record.
 type DecodeError struct {
-	Field  string // where, as in inputs[0].name; empty is the record itself
+	Field  string // the place, as in inputs[0].name; empty for the record itself
 	Reason string
 }
 
@@ -180,7 +180,7 @@ func callError(f fields) *Error {
 	return e
 }
 
-// decoder keeps the first thing that is wrong: what follows it is read but worth nothing.
+// decoder keeps the first error: fields after it are read, but their values are meaningless.
 type decoder struct{ err *DecodeError }
 
 func (d *decoder) failed() error {
@@ -211,8 +211,7 @@ func (d *decoder) record(v Value, at string) fields {
 	return fields{d, at, v}
 }
 
-// get returns a member, which may not be there twice. What records do not know is ignored,
-// repeated or not.
+// get returns a member, which must not be repeated. Unknown members are ignored, repeated or not.
 func (f fields) get(key string) (Value, bool) {
 	n := 0
 	for _, m := range f.from.Members {
@@ -233,13 +232,13 @@ func (f fields) path(key string) string {
 	return f.at + "." + key
 }
 
-// has says whether there is a member, be it null.
+// has reports whether a member exists, even if it is null.
 func (f fields) has(key string) bool {
 	_, ok := f.get(key)
 	return ok
 }
 
-// absent says whether there is no member, or null.
+// absent reports whether a member is missing or null.
 func (f fields) absent(key string) bool {
 	v, _ := f.get(key)
 	return v.Kind == Null
@@ -275,7 +274,7 @@ func (f fields) optional(key string) *string {
 	return nil
 }
 
-// any returns whatever there is; null when it is absent.
+// any returns a member of any kind; null if it is missing.
 func (f fields) any(key string, required bool) Value {
 	v, ok := f.get(key)
 	if !ok && required {
@@ -320,13 +319,13 @@ func (f fields) uint(key string, limit uint64) uint64 {
 	literal := f.kind(key, Number).Text
 	n, err := strconv.ParseUint(literal, 10, 64)
 	if err != nil || n > limit {
-		f.d.fail(f.path(key), "%s is no whole number from 0 to %d", literal, limit)
+		f.d.fail(f.path(key), "%s is not a whole number from 0 to %d", literal, limit)
 		return 0
 	}
 	return n
 }
 
-// choice wants one of some words.
+// choice requires one of several words.
 func choice[T ~string](f fields, key string, of ...T) T {
 	v := T(f.string(key))
 	if !slices.Contains(of, v) {
@@ -339,8 +338,8 @@ func choice[T ~string](f fields, key string, of ...T) T {
 	return v
 }
 
-// list reads an array of records. An absent one is empty unless it is required; null is
-// never one.
+// list reads an array of records. A missing array is empty unless it is required; null is never
+// valid.
 func list[T any](f fields, key string, required bool, read func(fields) T) []T {
 	if !required && !f.has(key) {
 		return nil

@@ -2,8 +2,8 @@ package esrp
 
 import "strconv"
 
-// Value returns the record as the reference writes it (contract 4, "typed"): defaults
-// filled in, absent options left out, UUIDs and times in their normal form.
+// Value returns the record as the reference writes it (contract 4, "typed"): defaults filled in,
+// missing options left out, UUIDs and times in their normal form.
 func (r Request) Value() Value {
 	o := object{}
 	o.string("esrp_version", r.Version)
@@ -46,11 +46,11 @@ func (t Target) value() Value {
 	return o.value()
 }
 
-// Value returns a body as it is in a request.
+// Value returns a body in the form that requests contain.
 func (b Body) Value() Value { return b.value() }
 
-// value has its members in canonical order: a request may have one body for each message of
-// a long conversation.
+// value puts its members into canonical order, because a request may have one body for each message
+// of a long conversation.
 func (b Body) value() Value {
 	return ObjectValue(
 		Member{"content_type", StringValue(b.ContentType)},
@@ -93,7 +93,7 @@ func (t Timing) value() Value {
 	if t.Duration != "" {
 		literal := t.Duration
 		if !t.ours && isInteger(literal) {
-			literal += ".0" // what the reference holds, and refuses to hash
+			literal += ".0" // a floating-point number, which the reference refuses to hash
 		}
 		o.add("duration_ms", Value{Kind: Number, Text: literal})
 	}
@@ -129,7 +129,7 @@ func (e Error) value() Value {
 	return o.value()
 }
 
-// Value returns the event as it travels (contract 1.3).
+// Value returns the event in the form in which it is sent (contract 1.3).
 func (e JobEvent) Value() Value {
 	var o object
 	o.string("event_type", string(e.Type))
@@ -139,9 +139,9 @@ func (e JobEvent) Value() Value {
 	return o.value()
 }
 
-// HashPayload returns what a request is recognised by: the hash of its target, inputs and
-// parameters (contract 5). Who asks, when and why does not count. It wraps ErrFloat when
-// there is none.
+// HashPayload returns the hash that identifies a request: that of its target, inputs and parameters
+// (contract 5). The caller, the time and the reason do not count. The error wraps ErrFloat if there
+// is no hash.
 func (r Request) HashPayload() (string, error) { return r.hashPayload(listValue(r.Inputs)) }
 
 func (r Request) hashPayload(inputs Value) (string, error) {
@@ -156,10 +156,11 @@ func (r Request) hashPayload(inputs Value) (string, error) {
 	).Hash()
 }
 
-// Sealed is Value, with the hash of the payload in it. It wraps ErrFloat when there is none.
+// Sealed returns Value with the hash of the payload in it. The error wraps ErrFloat if there is no
+// hash.
 func (r Request) Sealed() (Value, error) { return r.SealedWith(listValue(r.Inputs)) }
 
-// SealedWith is Sealed with other inputs than the request has: an array of bodies, which may
+// SealedWith is Sealed with inputs that replace those of the request: an array of bodies, which may
 // be Canonicalized.
 func (r Request) SealedWith(inputs Value) (Value, error) {
 	r.PayloadHash, r.Inputs = nil, nil

@@ -1,56 +1,55 @@
-// Package esrp is what eca knows about ESRP 1.0, the records of calls: requests,
-// responses and job events as Go values, how they are read, checked, written in canonical
-// form and hashed, what workspace URIs may say, and which way a job may go. The contract
-// is esrp.md; its sections are named where they apply.
+// Package esrp implements the records of calls in ESRP 1.0: requests, responses and job events as
+// Go values. It decodes, validates, hashes and canonicalizes them, parses workspace URIs, and
+// defines the legal transitions of jobs. The contract is esrp.md; comments cite its sections.
 //
-// Guarantees: what Decode accepted is written by Canonical byte for byte as the reference
-// writes it (testdata/vectors.json holds that); a hash is one of canonical bytes; a URI that
-// ParseURI accepted names something inside its namespace, however it was spelled.
+// Guarantees: Canonical writes decoded records byte for byte as the reference does
+// (testdata/vectors.json checks that). A hash is always that of canonical bytes. A URI that
+// ParseURI accepts names something inside its namespace, however it is spelled.
 //
-// The package does no input or output and keeps nothing. Who stores files by their hash is
-// esrp/artifact; the journal and the service are rooms of their own.
+// The package does no input or output and keeps no state. esrp/artifact stores files by their hash;
+// the journal and the service are separate packages.
 package esrp
 
 import "time"
 
-// Version is the version of records that we write.
+// Version is the version of the records that eca writes.
 const Version = "1.0"
 
-// DefaultTimeout is a request's time limit when it says none (contract 1.1).
+// DefaultTimeout is the time limit of requests that set none (contract 1.1).
 const DefaultTimeout = 10 * time.Minute
 
-// Request asks a service for something (contract 1.1). Strings that are pointers may be
-// absent, which is not the same as empty.
+// Request is a request to a service (contract 1.1). Strings that are pointers may be missing, which
+// differs from being empty.
 type Request struct {
 	Version         string // major.minor
 	ID              UUID
 	IdempotencyKey  *string
 	Timestamp       Instant
-	ScopeID         *UUID // what belongs together: a project, a task, a chat
-	CausationID     *UUID // the request that led to this one
+	ScopeID         *UUID // groups related requests: a project, a task, a chat
+	CausationID     *UUID // the request that caused this one
 	PayloadHash     *string
 	Caller          Caller
 	Target          Target
 	Mode            Mode
 	Context         *Context
 	Inputs          []Body
-	Params          Value // null when absent
+	Params          Value // null if missing
 	ParamsSchemaRef *string
 }
 
-// Caller is who asks.
+// Caller is the origin of a request.
 type Caller struct {
 	System         string
 	AgentID, RunID *string
 }
 
-// Target is who is asked, and for what.
+// Target is the service and operation that a request is for.
 type Target struct {
 	Service, Operation string
 	Variant            *string
 }
 
-// Mode says whether the caller waits.
+// Mode determines whether the caller waits.
 type Mode struct {
 	Type      ModeType
 	TimeoutMS uint64
@@ -59,7 +58,7 @@ type Mode struct {
 // ModeType is sync or async.
 type ModeType string
 
-// Ways to call.
+// The modes of a call.
 const (
 	Sync  ModeType = "sync"
 	Async ModeType = "async"
@@ -72,18 +71,17 @@ type Context struct {
 	Tags            Value
 }
 
-// Body is an input of a request or an output of a response. Data is text; Encoding says of
-// what.
+// Body is an input of a request or an output of a response. Data is text; Encoding is its encoding.
 type Body struct {
 	Name, ContentType, Data string
 	Encoding                Encoding
 	Metadata                Value
 }
 
-// Encoding says how to read a body's data.
+// Encoding determines how to read a body's data.
 type Encoding string
 
-// Encodings.
+// The encodings.
 const (
 	UTF8   Encoding = "utf-8"
 	Base64 Encoding = "base64"
@@ -105,19 +103,19 @@ type Response struct {
 // Status of a response.
 type Status string
 
-// States of a response.
+// The states of a response.
 const (
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
 	Accepted  Status = "accepted"
 )
 
-// Timing says when things happened.
+// Timing contains the times of a call.
 type Timing struct {
 	AcceptedAt, StartedAt, FinishedAt *Instant
-	// Duration is a number's literal, or empty. A response that was decoded with one has no
-	// typed canonical form, whatever its digits are (contract 4, rule 6): the reference
-	// holds it as a floating-point number. What we make ourselves with Millis has.
+	// Duration is the literal of a number, or empty. A decoded response with a duration has no typed
+	// canonical form, whatever its digits are (contract 4, rule 6): the reference stores it as a
+	// floating-point number. A duration set with Millis has one.
 	Duration string
 	ours     bool
 }
@@ -127,7 +125,7 @@ func (t *Timing) Millis(d time.Duration) {
 	t.Duration, t.ours = IntValue(d.Milliseconds()).Text, true
 }
 
-// Artifact is a file that a call made.
+// Artifact is a file that a call created.
 type Artifact struct {
 	ID        UUID
 	Kind      ArtifactKind
@@ -140,29 +138,29 @@ type Artifact struct {
 // ArtifactKind is file or blob.
 type ArtifactKind string
 
-// Kinds of artifacts.
+// The kinds of artifacts.
 const (
 	File ArtifactKind = "file"
 	Blob ArtifactKind = "blob"
 )
 
-// Retention says how long an artifact stays (contract 6).
+// Retention is how long an artifact is kept (contract 6).
 type Retention string
 
-// Retentions.
+// The retentions.
 const (
 	Ephemeral Retention = "ephemeral" // until the response is sent
 	Run       Retention = "run"       // until its run ends
-	Pinned    Retention = "pinned"    // until somebody removes it
+	Pinned    Retention = "pinned"    // until it is removed explicitly
 )
 
-// Job is where asynchronous work stands.
+// Job is the state of asynchronous work.
 type Job struct {
 	ID    UUID
 	State JobState
 }
 
-// Error says why a call failed (contract 7).
+// Error is the reason why a call failed (contract 7).
 type Error struct {
 	Code          Code
 	Message       string
@@ -173,10 +171,10 @@ type Error struct {
 	Details       Value
 }
 
-// RetryStrategy says how to wait between tries.
+// RetryStrategy is how to wait between retries.
 type RetryStrategy string
 
-// Strategies.
+// The strategies.
 const (
 	Exponential RetryStrategy = "exponential"
 	Linear      RetryStrategy = "linear"
@@ -191,10 +189,10 @@ type JobEvent struct {
 	Data      Value
 }
 
-// JobEventType says what happened.
+// JobEventType is the type of a job event.
 type JobEventType string
 
-// Events of a job (contract 9).
+// The events of a job (contract 9).
 const (
 	JobQueuedEvent    JobEventType = "job_queued"
 	JobStartedEvent   JobEventType = "job_started"

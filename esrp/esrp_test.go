@@ -18,7 +18,7 @@ func TestDecodeErrorsNameTheField(t *testing.T) {
 		strings.Replace(minimal, `"caller":{`, `"caller":{"system":"a",`, 1): "caller.system: duplicate field",
 		strings.Replace(minimal, `"target"`, `"Target"`, 1):                  "target: missing field",
 		`[]`: "expected an object, not an array",
-		strings.Replace(minimal, `"inputs"`, `"mode":{"type":"sync","timeout_ms":5.0},"inputs"`, 1): "mode.timeout_ms: 5.0 is no whole number",
+		strings.Replace(minimal, `"inputs"`, `"mode":{"type":"sync","timeout_ms":5.0},"inputs"`, 1): "mode.timeout_ms: 5.0 is not a whole number",
 	} {
 		if _, err := DecodeRequest([]byte(doc)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in\n%s", err, want, doc)
@@ -30,7 +30,7 @@ func TestDecodeErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// What records do not know is ignored, be it there twice.
+// Unknown members are ignored, even if they are repeated.
 func TestUnknownMembers(t *testing.T) {
 	doc := strings.Replace(minimal, `{"esrp`, `{"x":1,"x":2,"esrp`, 1)
 	if _, err := DecodeRequest([]byte(doc)); err != nil {
@@ -42,7 +42,7 @@ func TestStrictRequests(t *testing.T) {
 	with := func(from, to string) string { return strings.Replace(minimal, from, to, 1) }
 	for name, c := range map[string]struct {
 		doc  string
-		code Code // none: it is good
+		code Code // empty if it is valid
 	}{
 		"good":              {minimal, ""},
 		"right hash":        {with(`"caller"`, `"payload_hash":"7dae8b4679134e4cbbf918cdf8f60341a9637b725a3a85e575abb32821e2c4bf","caller"`), ""},
@@ -100,7 +100,7 @@ func TestStrictResponses(t *testing.T) {
 	}
 }
 
-// What we make ourselves is hashed with its duration, which what was decoded is not.
+// A response made with Millis is hashed with its duration; a decoded one is not.
 func TestDuration(t *testing.T) {
 	timing := &Timing{}
 	timing.Millis(1500 * time.Millisecond)
@@ -118,7 +118,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// TestJobs tries every step from every state (contract 9).
+// TestJobs tries every transition from every state (contract 9).
 func TestJobs(t *testing.T) {
 	legal := map[[2]JobState]bool{
 		{JobQueued, JobStarted}: true, {JobQueued, JobCancelled}: true,

@@ -2,10 +2,10 @@ package esrp
 
 import "fmt"
 
-// JobState is where a job stands (contract 9).
+// JobState is the state of a job (contract 9).
 type JobState string
 
-// States of a job. The last three are final.
+// The states of a job. The last three are final.
 const (
 	JobQueued    JobState = "queued"
 	JobStarted   JobState = "started"
@@ -16,20 +16,20 @@ const (
 
 var jobStates = []JobState{JobQueued, JobStarted, JobSucceeded, JobFailed, JobCancelled}
 
-// Final says whether nothing leaves the state.
+// Final reports whether no transition leaves the state.
 func (s JobState) Final() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
 }
 
-// TransitionError is a step that a job may not take.
+// TransitionError is the error for an illegal transition of a job.
 type TransitionError struct{ From, To JobState }
 
 func (e *TransitionError) Error() string {
-	return fmt.Sprintf("a job that is %s can not become %s", e.From, e.To)
+	return fmt.Sprintf("a job that is %s cannot become %s", e.From, e.To)
 }
 
-// To returns the next state, or a *TransitionError: a job starts before it ends, is
-// cancelled before or after that, and ends once.
+// To returns the next state, or a *TransitionError: a job starts before it ends, can be cancelled
+// before or after that, and ends only once.
 func (s JobState) To(next JobState) (JobState, error) {
 	legal := false
 	switch s {
@@ -44,7 +44,7 @@ func (s JobState) To(next JobState) (JobState, error) {
 	return next, nil
 }
 
-// Event is what is told when a job reaches a state.
+// Event is the type of the event for reaching a state.
 func (s JobState) Event() JobEventType {
 	switch s {
 	case JobQueued:

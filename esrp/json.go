@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Kind says what a Value is.
+// Kind is the kind of a Value.
 type Kind uint8
 
-// Kinds of values. The zero Value is null.
+// The kinds of values. The zero Value is null.
 const (
 	Null Kind = iota
 	Bool
@@ -20,17 +20,17 @@ const (
 	String
 	Array
 	Object
-	canonical // Text is the canonical form of whatever it is
+	canonical // Text is the canonical form of any value
 )
 
-// String names the kind as error messages do.
+// String returns the name of the kind for error messages.
 func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object", "canonical"}[k]
 }
 
-// Value is a JSON value as it was written: numbers keep their digits and objects the
-// order of their members, repeated ones included. encoding/json loses all three, and
-// they decide what a document's canonical form is.
+// Value is a JSON value as written: numbers keep their digits, and objects keep the order of their
+// members, including repeated ones. encoding/json loses all three, and they determine a document's
+// canonical form.
 type Value struct {
 	Kind    Kind
 	Bool    bool
@@ -39,13 +39,14 @@ type Value struct {
 	Members []Member
 }
 
-// Member is one of an object.
+// Member is a member of an object.
 type Member struct {
 	Key   string
 	Value Value
 }
 
-// Get returns the last member with a key, as readers of JSON do; false is none.
+// Get returns the last member with a key, as JSON parsers do; false means that there is no such
+// member.
 func (v Value) Get(key string) (Value, bool) {
 	for i := len(v.Members) - 1; i >= 0; i-- {
 		if v.Members[i].Key == key {
@@ -55,8 +56,7 @@ func (v Value) Get(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// Duplicate returns the path of the first member whose name its object has twice; ok is
-// false if there is none.
+// Duplicate returns the path of the first repeated member; ok is false if no member is repeated.
 func (v Value) Duplicate() (path string, ok bool) {
 	seen := make(map[string]bool, len(v.Members))
 	for _, m := range v.Members {
@@ -76,7 +76,7 @@ func (v Value) Duplicate() (path string, ok bool) {
 	return "", false
 }
 
-// join puts a path behind the name of what it is in.
+// join appends a path to the name of its container.
 func join(name, below string) string {
 	if strings.HasPrefix(below, "[") {
 		return name + below
@@ -96,10 +96,10 @@ func BoolValue(b bool) Value { return Value{Kind: Bool, Bool: b} }
 // ObjectValue makes an object.
 func ObjectValue(members ...Member) Value { return Value{Kind: Object, Members: members} }
 
-// maxDepth is how deep arrays and objects may be nested (contract 4, rule 8).
+// maxDepth is how deeply arrays and objects may be nested (contract 4, rule 8).
 const maxDepth = 127
 
-// SyntaxError is a document that is no JSON, or less strict than ESRP wants it.
+// SyntaxError is the error for a document that is not JSON, or violates the stricter rules of ESRP.
 type SyntaxError struct {
 	Offset int // in bytes
 	Line   int // from 1
@@ -110,10 +110,9 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, byte %d: %s", e.Line, e.Offset, e.Reason)
 }
 
-// Parse reads one JSON value (contract 4, rule 8): no byte order mark, no comments, no
-// trailing commas or data, no lone surrogates, no invalid UTF-8, no raw control
-// characters in strings, no number beyond a double's range, at most 127 levels. The error
-// is a *SyntaxError.
+// Parse reads one JSON value (contract 4, rule 8): no byte order mark, no comments, no trailing
+// commas or data, no lone surrogates, no invalid UTF-8, no raw control characters in strings, no
+// number beyond the range of a double, at most 127 levels. The error is a *SyntaxError.
 func Parse(doc []byte) (Value, error) {
 	p := parser{doc: doc}
 	v, err := p.document()
@@ -250,7 +249,7 @@ func (p *parser) expect(c byte) error {
 	return nil
 }
 
-// number reads a literal of JSON's grammar.
+// number reads a JSON number.
 func (p *parser) number() (Value, error) {
 	from := p.at
 	if p.peek() == '-' {
@@ -286,7 +285,7 @@ func (p *parser) number() (Value, error) {
 	return Value{Kind: Number, Text: literal}, nil
 }
 
-// string reads a string. What needs no decoding is copied in runs.
+// string reads a string. It copies text without escapes in runs.
 func (p *parser) string() (string, error) {
 	p.at++
 	var out []byte
@@ -323,7 +322,7 @@ func (p *parser) string() (string, error) {
 	return "", errors.New("a string does not end")
 }
 
-// escape reads what follows a backslash.
+// escape reads the rest of an escape after the backslash.
 func (p *parser) escape() (rune, error) {
 	p.at++
 	c := p.peek()

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// anyValue draws a document; ordered gives its members some order.
+// anyValue generates a document.
 func anyValue(depth int) *rapid.Generator[Value] {
 	return rapid.Custom(func(t *rapid.T) Value {
 		kinds := []Kind{Null, Bool, Number, String}
@@ -59,8 +59,8 @@ func shuffled(t *rapid.T, v Value) Value {
 	return v
 }
 
-// Canonical form does not depend on the order of members, is its own canonical form, and
-// says the same as the document.
+// The canonical form does not depend on the order of members, is its own canonical form, and has
+// the same content as the document.
 func TestCanonicalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := anyValue(4).Draw(t, "value")
@@ -81,7 +81,7 @@ func TestCanonicalProperties(t *testing.T) {
 	})
 }
 
-// equal compares what two values say; encoding/json tells.
+// equal compares the content of two values with encoding/json.
 func equal(t *rapid.T, a, b Value) bool {
 	plain := func(v Value) string {
 		c, err := v.Canonical()
@@ -103,8 +103,8 @@ func equal(t *rapid.T, a, b Value) bool {
 	return plain(a) == plain(b)
 }
 
-// FuzzCanonical: whatever is accepted has a canonical form that is its own, and that
-// encoding/json reads.
+// FuzzCanonical: every accepted document has a canonical form that is its own canonical form and
+// that encoding/json reads.
 func FuzzCanonical(f *testing.F) {
 	for _, v := range readVectors(f).Raw {
 		f.Add([]byte(v.Input))
@@ -127,7 +127,7 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// FuzzRecords: a record that was read is written so that it is read as the same.
+// FuzzRecords: a decoded record, written and decoded again, is the same.
 func FuzzRecords(f *testing.F) {
 	for _, v := range readVectors(f).Typed {
 		f.Add(v.Kind == "request", v.Input)
@@ -144,7 +144,7 @@ func FuzzRecords(f *testing.F) {
 		_ = r.ValidateStrictly()
 		c, err := r.Value().Canonical()
 		if err != nil {
-			return // a float
+			return // a floating-point number
 		}
 		again, _, err := decode(kind, string(c))
 		if err != nil {
@@ -156,8 +156,8 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// A URI that is accepted names something inside its namespace, below any root, and reads
-// as itself when it is written.
+// An accepted URI names something inside its namespace, below any root, and parses to itself when
+// it is written.
 func checkURI(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -232,8 +232,8 @@ func TestURIs(t *testing.T) {
 	}
 }
 
-// An os.Root holds what the rules may have missed; together with them nothing outside is
-// reached, links included.
+// An os.Root blocks what the rules may have missed; together they let nothing outside be reached,
+// links included.
 func TestURIsBelowARoot(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600); err != nil {

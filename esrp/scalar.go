@@ -9,21 +9,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// UUID is an identifier of a record. It is read in every usual form and written with lower
-// case and hyphens (contract 1.5).
+// UUID is an identifier of a record. It is read in every usual form and written in lower case with
+// hyphens (contract 1.5).
 type UUID [16]byte
 
-// ParseUUID reads a UUID: hyphenated, 32 hexadecimal digits, urn:uuid: or in braces.
+// ParseUUID reads a UUID: hyphenated, as 32 hexadecimal digits, with urn:uuid:, or in braces.
 func ParseUUID(s string) (UUID, error) {
 	id, err := uuid.Parse(s)
-	if err != nil || len(s) == 38 && (s[0] != '{' || s[37] != '}') { // the module takes any two characters around
-		return UUID{}, fmt.Errorf("%q is no UUID", s)
+	if err != nil || len(s) == 38 && (s[0] != '{' || s[37] != '}') { // the module accepts any two surrounding characters
+		return UUID{}, fmt.Errorf("%q is not a UUID", s)
 	}
 	return UUID(id), nil
 }
 
-// DerivedUUID is the version 5 UUID of a name in eca's name space: the same name always
-// gives the same identifier (contract 12, rule 1).
+// DerivedUUID is the version 5 UUID of a name in eca's name space: the same name always gives the
+// same identifier (contract 12, rule 1).
 func DerivedUUID(name string) UUID {
 	space := uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://eca.dev/esrp"))
 	return UUID(uuid.NewSHA1(space, []byte(name)))
@@ -31,7 +31,7 @@ func DerivedUUID(name string) UUID {
 
 func (u UUID) String() string { return uuid.UUID(u).String() }
 
-// Instant is a moment in UTC. The leap second, which time.Time does not know, survives.
+// Instant is a moment in UTC. It preserves leap seconds, which time.Time does not support.
 type Instant struct {
 	time.Time
 	leap bool
@@ -40,10 +40,10 @@ type Instant struct {
 // At makes an Instant.
 func At(t time.Time) Instant { return Instant{Time: t.UTC()} }
 
-// ParseInstant reads RFC 3339 with any offset; a space may stand in place of the T, but no
-// letter may be lower-case (contract 1.5).
+// ParseInstant reads RFC 3339 with any offset. A space may replace the T, but no letter may be
+// lower-case (contract 1.5).
 func ParseInstant(s string) (Instant, error) {
-	bad := fmt.Errorf("%q is no RFC 3339 time", s)
+	bad := fmt.Errorf("%q is not an RFC 3339 time", s)
 	if len(s) < len("2006-01-02T15:04:05Z") || strings.ContainsAny(s, "tz,") {
 		return Instant{}, bad
 	}
@@ -65,7 +65,7 @@ func ParseInstant(s string) (Instant, error) {
 	return Instant{t, leap}, nil
 }
 
-// String writes 0, 3, 6 or 9 digits of a second, whichever are needed.
+// String writes 0, 3, 6 or 9 fractional digits, as many as necessary.
 func (i Instant) String() string {
 	layout := "2006-01-02T15:04:05"
 	switch ns := i.Nanosecond(); {

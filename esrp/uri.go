@@ -20,16 +20,16 @@ const (
 // URI names a file of a workspace: a namespace and a path below it, decoded.
 type URI struct{ Namespace, Path string }
 
-// URIError says why a text is no workspace URI.
+// URIError says why a text is not a workspace URI.
 type URIError struct{ URI, Reason string }
 
 func (e *URIError) Error() string {
 	return fmt.Sprintf("invalid workspace URI %q: %s", e.URI, e.Reason)
 }
 
-// ParseURI reads a workspace URI by our rules (contract 6, "ours"), which are stricter than
-// the reference's: whatever they let through names something below its namespace. Escapes
-// are decoded once, before the rules are applied. The error is a *URIError.
+// ParseURI parses a workspace URI by eca's rules (contract 6, "ours"), which are stricter than the
+// reference's: every accepted URI names something below its namespace. Escapes are decoded once,
+// before the rules are applied. The error is a *URIError.
 func ParseURI(s string) (URI, error) {
 	bad := func(reason string) (URI, error) { return URI{}, &URIError{s, reason} }
 	rest, ok := strings.CutPrefix(s, Scheme)
@@ -100,15 +100,15 @@ func checkPath(p string) string {
 	return ""
 }
 
-// Reserved says whether clients must not write there (contract 6).
+// Reserved reports whether clients must not write to the URI's namespace (contract 6).
 func (u URI) Reserved() bool {
 	return u.Namespace == "system" || u.Namespace == "tmp" || u.Namespace == "cache"
 }
 
-// Local returns where the file lies below a store's root, with slashes.
+// Local returns the path of the file below a store's root, with slashes.
 func (u URI) Local() string { return path.Join(u.Namespace, u.Path) }
 
-// String writes the URI; what may not stand in a path is escaped.
+// String writes the URI with the necessary escapes.
 func (u URI) String() string {
 	segments := strings.Split(u.Path, "/")
 	for i, s := range segments {
@@ -117,8 +117,8 @@ func (u URI) String() string {
 	return Scheme + u.Namespace + "/" + strings.Join(segments, "/")
 }
 
-// checkLight is the reference's check of URIs in records (contract 3). It returns what is
-// wrong.
+// checkLight is the reference's check of URIs in records (contract 3). It returns the problem, or
+// an empty text.
 func checkLight(uri string) string {
 	rest := strings.TrimPrefix(uri, Scheme)
 	switch {

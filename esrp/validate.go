@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// InvalidError is a record that was decoded but must not be executed.
+// InvalidError is the error for a record that was decoded but must not be executed.
 type InvalidError struct {
 	Code   Code // InvalidInputSchema or InvalidInputSemantic
 	Reason string
@@ -26,8 +26,8 @@ func impossible(format string, args ...any) error {
 	return &InvalidError{InvalidInputSemantic, fmt.Sprintf(format, args...)}
 }
 
-// Validate checks a request as the reference does; the first failure counts (contract 3).
-// The error is an *InvalidError.
+// Validate checks a request as the reference does; the first error counts (contract 3). The error
+// is an *InvalidError.
 func (r Request) Validate() error {
 	if err := checkVersion(r.Version); err != nil {
 		return err
@@ -68,10 +68,9 @@ func (b Body) validate(i int) error {
 	return nil
 }
 
-// ValidateStrictly is Validate, and what a service that executes requests of strangers
-// has to check besides (contract 3): the payload's hash, data that does not decode, paths
-// that are no workspace URI, parameters that are no object, numbers that can not be
-// hashed.
+// ValidateStrictly is Validate plus the checks of a service that executes requests of strangers
+// (contract 3): the payload's hash, data that does not decode, paths that are not workspace URIs,
+// parameters that are not objects, and numbers that cannot be hashed.
 func (r Request) ValidateStrictly() error {
 	if err := r.Validate(); err != nil {
 		return err
@@ -90,13 +89,13 @@ func (r Request) ValidateStrictly() error {
 	hash, err := r.HashPayload()
 	switch {
 	case errors.Is(err, ErrFloat):
-		return invalid("the payload can not be hashed: %v", err)
+		return invalid("cannot hash the payload: %v", err)
 	case err != nil:
 		return err
 	case r.PayloadHash == nil:
 		return nil
 	case !isSHA256(*r.PayloadHash) || strings.ToLower(*r.PayloadHash) != *r.PayloadHash:
-		return invalid("payload_hash is no SHA-256 in lower-case hexadecimal digits")
+		return invalid("payload_hash is not a SHA-256 in lower-case hexadecimal digits")
 	case *r.PayloadHash != hash:
 		return impossible("payload_hash does not match: the payload has %s", hash)
 	}
@@ -148,7 +147,7 @@ func (r Response) Validate() error {
 	return nil
 }
 
-// ValidateStrictly is Validate, and that the state of a job fits the status.
+// ValidateStrictly is Validate plus a check that the state of a job matches the status.
 func (r Response) ValidateStrictly() error {
 	if err := r.Validate(); err != nil {
 		return err
@@ -166,7 +165,7 @@ func (r Response) ValidateStrictly() error {
 	return nil
 }
 
-// checkVersion wants major.minor with major 1 (contract 2).
+// checkVersion requires major.minor with major 1 (contract 2).
 func checkVersion(v string) error {
 	parts := strings.Split(v, ".")
 	if len(parts) != 2 {
@@ -175,7 +174,7 @@ func checkVersion(v string) error {
 	for _, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 8)
 		if err != nil || strconv.FormatUint(n, 10) != part {
-			return invalid("invalid version format: %q is no number from 0 to 255", part)
+			return invalid("invalid version format: %q is not a number from 0 to 255", part)
 		}
 	}
 	if parts[0] != "1" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// vectors are inputs of our own with what the reference program made of them.
+// vectors are inputs written for eca, with the results of the reference program.
 type vectors struct {
 	Raw []struct {
 		Name, Input, Canonical, SHA256, Error string
@@ -70,7 +70,7 @@ func TestRawVectors(t *testing.T) {
 	}
 }
 
-// Where we are stricter than the reference, on purpose (contract 1.5, 2).
+// The intentional differences from the reference, where eca is stricter (contract 1.5, 2).
 var (
 	notDecoded = []string{"57_seq_form"}
 	notValid   = []string{"45_version_01_0", "46_version_plus"}
@@ -131,7 +131,7 @@ func decode(kind, doc string) (record, func() (string, error), error) {
 	return r, nil, err
 }
 
-// TestGolden reads the reference's four requests, typed anew, and comes to its hashes.
+// TestGolden reads the reference's four requests, retyped, and expects its hashes.
 func TestGolden(t *testing.T) {
 	for _, v := range readVectors(t).Golden {
 		t.Run(v.Name, func(t *testing.T) {

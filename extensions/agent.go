@@ -1,11 +1,13 @@
 package extensions
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // Agent is an agent from a Markdown file (eca-features 12).
@@ -73,6 +75,16 @@ func (d document) agent(path string) (Agent, *fault) {
 			set(key, key, anys(v))
 		}
 	}
+	if flt := d.lostRestriction(); flt != nil {
+		return Agent{}, flt
+	}
+	switch readOnly := d.meta["readOnly"].(type) {
+	case nil:
+	case bool:
+		set("readOnly", "readOnly", readOnly)
+	default:
+		return Agent{}, faultf(d.line("readOnly"), "readOnly must be true or false")
+	}
 	for _, key := range []string{"steps", "maxSteps"} {
 		v, flt := d.number(key)
 		if flt != nil {
@@ -103,6 +115,21 @@ func (d document) agent(path string) (Agent, *fault) {
 		return Agent{}, faultf(1, "the agent has no name")
 	}
 	return a, nil
+}
+
+// lostRestriction finds a misspelled key that was meant to restrict the agent: other unknown keys are
+// for other programs, but an agent that may do more than its file says must not run.
+func (d document) lostRestriction() *fault {
+	known := []string{"readOnly", "disabledTools", "tools"}
+	for _, key := range slices.Sorted(maps.Keys(d.meta)) {
+		if slices.Contains(known, key) {
+			continue
+		}
+		if meant := suggest.Nearest(key, known); meant != "" {
+			return faultf(d.line(key), "%s is not known; did you mean %s?", key, meant)
+		}
+	}
+	return nil
 }
 
 func anys(list []string) []any {

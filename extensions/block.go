@@ -27,12 +27,12 @@ func (q Query) vars(text string) template.Vars {
 	return vars
 }
 
-// Render returns the text of a rule for somebody. A template that can not be rendered is
+// Render returns the text of a rule for somebody. A template that cannot be rendered is
 // an error: half a rule may say the opposite.
 func (r Rule) Render(q Query) (string, error) {
 	text, err := template.Text(r.Text, q.vars(r.Text))
 	if err != nil {
-		return "", fmt.Errorf("the rule %s is no valid template: %w", r.ID, err)
+		return "", fmt.Errorf("the rule %s is not a valid template: %w", r.ID, err)
 	}
 	return strings.TrimSpace(text), nil
 }

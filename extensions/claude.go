@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// claudeTools gives tools of Claude Code their names here. What has none, and MCP servers'
-// patterns, can not be told.
+// claudeTools gives tools of Claude Code their names here. Tools without one, and MCP
+// servers' patterns, cannot be translated.
 func claudeTools() map[string][]string {
 	return map[string][]string{
 		"Read": {"eca__read_file"}, "Write": {"eca__write_file"}, "Edit": {"eca__edit_file"}, "MultiEdit": {"eca__multi_edit"},

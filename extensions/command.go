@@ -57,7 +57,7 @@ func parseCommand(path, text string) (Command, *fault) {
 	names := c.placeholders()
 	c.named = named().MatchString(c.Body)
 	if c.named && positional().MatchString(c.Body) {
-		return Command{}, faultf(0, "{{name}} and $1 or $ARGS can not be mixed in one command")
+		return Command{}, faultf(0, "{{name}} and $1 or $ARGS cannot be mixed in one command")
 	}
 	declared, flt := d.arguments()
 	if flt != nil {

@@ -1,7 +1,6 @@
 package extensions
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -11,13 +10,13 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFrontmatter bounds the YAML in front of a text, in bytes.
+// maxFrontmatter bounds the YAML before a text, in bytes.
 const maxFrontmatter = 32 << 10
 
 // maxNesting bounds how deep it may be nested.
 const maxNesting = 32
 
-// document is a text with the YAML in front of it, if there is any.
+// document is a text with the YAML before it, if there is any.
 type document struct {
 	meta  map[string]any // nil without frontmatter
 	lines map[string]int // of its keys
@@ -40,7 +39,7 @@ func faultf(line int, format string, args ...any) *fault {
 // the first of which is the first line of the text.
 func parseDocument(text string) (document, *fault) {
 	if !utf8.ValidString(text) {
-		return document{}, faultf(0, "the file is no UTF-8 text")
+		return document{}, faultf(0, "the file is not UTF-8 text")
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -85,7 +84,7 @@ func cutFrontmatter(text string) (front, body string, found bool, flt *fault) {
 func parseFrontmatter(front string) (meta map[string]any, lines map[string]int, flt *fault) {
 	defer func() {
 		if p := recover(); p != nil { // the parser's, on bytes that it does not expect
-			meta, lines, flt = nil, nil, faultf(2, "the frontmatter can not be read: %v", p)
+			meta, lines, flt = nil, nil, faultf(2, "the frontmatter cannot be read: %v", p)
 		}
 	}()
 	if line, deep := nested(front); deep {
@@ -118,7 +117,7 @@ func parseFrontmatter(front string) (meta map[string]any, lines map[string]int, 
 	case *ast.NullNode, *ast.CommentGroupNode:
 		return meta, lines, nil
 	default:
-		return nil, nil, faultf(2, "the frontmatter must be keys and values, not %s", strings.ToLower(root.Type().String()))
+		return nil, nil, faultf(2, "the frontmatter must be lines like description: TEXT, not a %s", strings.ToLower(root.Type().String()))
 	}
 	if err := yaml.NodeToValue(root, &meta); err != nil {
 		return nil, nil, yamlFault(err)
@@ -161,7 +160,7 @@ func (v *visitor) Visit(n ast.Node) ast.Visitor {
 	switch n.(type) {
 	case *ast.AliasNode, *ast.AnchorNode, *ast.MergeKeyNode:
 		if v.flt == nil {
-			v.flt = faultf(lineOf(n), "anchors and aliases are not supported")
+			v.flt = faultf(lineOf(n), "anchors and aliases are not supported: put a text that begins with & or * in quotes")
 		}
 	}
 	if v.flt != nil {
@@ -176,18 +175,6 @@ func lineOf(n ast.Node) int {
 		return t.Position.Line + 1
 	}
 	return 2
-}
-
-func yamlFault(err error) *fault {
-	f := faultf(2, "%s", strings.TrimSpace(err.Error()))
-	var y yaml.Error
-	if errors.As(err, &y) {
-		f.cause = y.GetMessage()
-		if t := y.GetToken(); t != nil && t.Position != nil {
-			f.line = t.Position.Line + 1
-		}
-	}
-	return f
 }
 
 // The getters below return a key's value, or a fault that says what it must be. Absent

@@ -22,13 +22,13 @@ func TestDocument(t *testing.T) {
 		{name: "dashes in the body", text: "---\na: 1\n---\nx\n---\ny", body: "x\n---\ny", keys: "a"},
 		{name: "a rule of Markdown", text: "---\nJust a text: with a colon\n", body: "---\nJust a text: with a colon"},
 		{name: "no end", text: "---\nname: x\nBody\n", line: 1, cause: "has no end"},
-		{name: "bad YAML", text: "---\na: 1\nb: [\n---\n", line: 3, cause: "sequence"},
-		{name: "a key twice", text: "---\na: 1\na: 2\n---\n", line: 3, cause: "already defined"},
-		{name: "a list", text: "---\n- a\n- b\n---\n", line: 2, cause: "keys and values, not sequence"},
+		{name: "bad YAML", text: "---\na: 1\nb: [\n---\n", line: 3, cause: "a [ and its ] do not match"},
+		{name: "a key twice", text: "---\na: 1\na: 2\n---\n", line: 3, cause: "occurs twice"},
+		{name: "a list", text: "---\n- a\n- b\n---\n", line: 2, cause: "lines like description: TEXT, not a sequence"},
 		{name: "aliases", text: "---\na: &x 1\nb: *x\n---\n", line: 2, cause: "aliases"},
 		{name: "too large", text: "---\na: " + strings.Repeat("x", maxFrontmatter) + "\n---\n", line: 1, cause: "more than"},
 		{name: "too deep", text: "---\na:\n  b: " + strings.Repeat("[", 100) + "\n---\n", line: 3, cause: "nested deeper"},
-		{name: "no text", text: "---\na: \xff\n---\n", cause: "no UTF-8"},
+		{name: "no text", text: "---\na: \xff\n---\n", cause: "not UTF-8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, flt := parseDocument(c.text)

@@ -1,5 +1,5 @@
 // Package extensions reads what users add to eca in files: agents, skills, rules and
-// custom commands (eca-features 12, 14, 15, 20). Hooks have a room below it.
+// custom commands (eca-features 12, 14, 15, 20). Hooks have a package below it.
 //
 //	agents    *.md in <config home>/agents and <root>/.eca/agents
 //	skills    SKILL.md below <config home>/skills, <root>/.eca/skills, <root>/.agents/skills, skills[].path
@@ -8,7 +8,7 @@
 //
 // and in folders of these names of each plugin, and of .claude if the user wants that.
 //
-// It guarantees that a Set never changes; that loading never fails: a file that can not
+// It guarantees that a Set never changes; that loading never fails: a file that cannot
 // be used is named in Problems with its line and cause, and the others load; that a file
 // is read again only when it, or a file that it includes, may have changed; and that what
 // is looked through is bounded, wherever links lead.

@@ -39,7 +39,7 @@ func globPattern(glob string) (*regexp.Regexp, error) {
 			rest = after
 		case c == '{':
 			if inGroup {
-				return nil, errors.New("alternatives in braces can not be nested")
+				return nil, errors.New("alternatives in braces cannot be nested")
 			}
 			inGroup = true
 			b.WriteString(`(?:`)

@@ -23,6 +23,7 @@ maxSteps: 7
 inherit: plan
 spawnableBy: [code, plan]
 disabledTools: git
+readOnly: true
 tools:
   byDefault: deny
   deny: my_mcp__tool
@@ -34,7 +35,7 @@ tools:
 color: red
 ---
 You review.
-`, want: `reviewer {"defaultModel":"anthropic/sonnet","description":"Reviews","disabledTools":["git"],"inherit":"plan","maxSteps":7,"mode":["subagent"],"spawnableBy":["code","plan"],"systemPrompt":"You review.",` +
+`, want: `reviewer {"defaultModel":"anthropic/sonnet","description":"Reviews","disabledTools":["git"],"inherit":"plan","maxSteps":7,"mode":["subagent"],"readOnly":true,"spawnableBy":["code","plan"],"systemPrompt":"You review.",` +
 			`"toolCall":{"approval":{"allow":{"eca__read_file":{},"eca__shell_command":{"argsMatchers":{"command":["git log.*","ls"]}}},"ask":{"write_file":{}},"byDefault":"deny","deny":{"my_mcp__tool":{}}}},"variant":"high"}`},
 		{name: "a name from the file", text: "Just a prompt.", want: `my-agent {"systemPrompt":"Just a prompt."}`},
 		{
@@ -85,7 +86,7 @@ func TestSkill(t *testing.T) {
 		"---\nname: x\n---\n":                       "it has no description",
 		"---\nname: a b\ndescription: x\n---\n":     "one word",
 		"---\nname: {a: b}\ndescription: x\n---\n":  "name must be a text, not keys and values",
-		"---\nname: x\ndescription: Use: it\n---\n": "mapping",
+		"---\nname: x\ndescription: Use: it\n---\n": "put a text with a colon in quotes",
 	} {
 		if _, flt := parseSkill("/x/SKILL.md", text); flt == nil || !strings.Contains(flt.cause, cause) {
 			t.Errorf("%q: %+v, want %s", text, flt, cause)
@@ -136,7 +137,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	for text, cause := range map[string]string{
-		"{{a}} and $1":                                      "can not be mixed",
+		"{{a}} and $1":                                      "cannot be mixed",
 		"---\narguments: x\n---\n":                          "arguments must be a list, not a text",
 		"---\narguments: [x]\n---\n":                        "it has a text in it",
 		"---\narguments: [{name: a, required: yup}]\n---\n": "required must be true or false, not a text",

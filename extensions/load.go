@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Loader reads extensions, each file once as long as it stays as it is.
@@ -23,10 +23,10 @@ type Loader struct {
 	now  func() time.Time
 	read func(path string) ([]byte, error)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	entries map[key]*entry
 	last    *Set
-	marks   []mark // what the last Set was made of
+	marks   []mark // the inputs of the last Set
 }
 
 // NewLoader returns a loader that has read nothing. now is the time.
@@ -37,13 +37,13 @@ func NewLoader(now func() time.Time) *Loader {
 // key is a file in a role: the same file may be a rule and a command.
 type key struct{ kind, path string }
 
-// mark tells one state of what a Set is made of from another.
+// mark identifies one state of the inputs of a Set.
 type mark struct {
 	key
 	entry  *entry
 	root   string
 	plugin Plugin
-	cause  string // of a folder that can not be read
+	cause  string // of a folder that cannot be read
 }
 
 // entry is a file as it was read.
@@ -52,17 +52,17 @@ type entry struct {
 	problems []Problem
 	stamps   []stamp // of the file and of those that it includes
 	sum      [sha256.Size]byte
-	unit     *config.Unit // what of it needs trust; nil if nothing does
+	unit     *config.Unit // the part that needs trust, or nil
 }
 
 // stamp is the state of a file when it was read.
 type stamp struct {
 	path  string
 	info  fs.FileInfo // nil: it did not exist
-	fresh bool        // it had changed so shortly before that it may change again unnoticed
+	fresh bool        // a change right after it would have the same time
 }
 
-// settled is how old a change must be to be told from the next by the time of the file.
+// settled is the age from which a file's time distinguishes a change from the next one.
 const settled = 2 * time.Second
 
 // Load returns what the files say now. changed is false if it is the same Set as before.
@@ -133,7 +133,7 @@ type place struct {
 	claude     bool   // it is Claude Code's
 }
 
-// places lists where a kind of extension is, what wins first: the workspace folders in
+// places lists the locations of a kind of extension, in the order of precedence: the workspace folders in
 // their order, the global folder, what the configuration names, plugins.
 func (g *gather) places(named []string, folders ...string) []place {
 	var out []place
@@ -174,7 +174,7 @@ func (g *gather) places(named []string, folders ...string) []place {
 	return out
 }
 
-// claude returns where Claude Code keeps a kind of extension, if that counts.
+// claude returns the location of Claude Code's extensions of a kind, if they are enabled.
 func (g *gather) claude(dir, root, folder string) []place {
 	kind := filepath.Base(folder)
 	if !g.in.Claude || g.in.Pure || kind == kindRule {
@@ -183,14 +183,14 @@ func (g *gather) claude(dir, root, folder string) []place {
 	return []place{{path: filepath.Join(dir, kind), root: root, claude: true}}
 }
 
-// look calls use with each file that can be used.
+// look calls use with each usable file.
 func (g *gather) look(kind string, s search, places []place, parse func(path, text string) (any, *fault), use func(f found, item any)) {
 	for _, p := range places {
 		s.within = p.plugin.Dir
 		files, watch, err := s.find(p.path, p.root)
 		g.watch = append(g.watch, watch...)
 		if err != nil {
-			g.problem(p.path, 0, "%s: %v", kind, regular.WithoutPath(err))
+			g.problem(p.path, 0, "%s: %v", kind, safeio.Cause(err))
 			g.marks = append(g.marks, mark{key: key{kind, p.path}, cause: err.Error()})
 		}
 		for _, f := range append(files, g.absent(kind, p, files)...) {
@@ -259,11 +259,11 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 	var flt *fault
 	switch {
 	case err != nil:
-		flt = faultf(0, "it can not be read: %v", regular.WithoutPath(err))
+		flt = faultf(0, "it cannot be read: %v", safeio.Cause(err))
 	case before != nil && before.item != nil && len(bytes.TrimSpace(data)) == 0:
 		flt = faultf(0, "it is empty") // as when it is about to be written
 	case bytes.IndexByte(data, 0) >= 0:
-		flt = faultf(0, "it is no text")
+		flt = faultf(0, "it is not text")
 	case !e.trusted(k, f, data, in):
 		return e
 	default:
@@ -280,7 +280,8 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 	return e
 }
 
-// trusted notes what of a workspace's file needs trust, and says whether it may be used.
+// trusted records the part of a workspace's file that needs trust, and reports whether the file
+// may be used.
 func (e *entry) trusted(k key, f found, data []byte, in Inputs) bool {
 	if in.Trusts == nil || f.root == "" {
 		return true
@@ -301,23 +302,14 @@ func (e *entry) trusted(k key, f found, data []byte, in Inputs) bool {
 	return u.Trusted
 }
 
-// outdated says whether the user thinks otherwise about a file than when it was read.
+// outdated reports whether the trust in a file has changed since it was read.
 func (e *entry) outdated(in Inputs) bool {
 	return e.unit != nil && in.Trusts != nil && in.Trusts(*e.unit) != e.unit.Trusted
 }
 
-// leadsOut says whether what was read of a folder's file came from outside the folder.
+// leadsOut reports whether the content of a folder's file came from outside the folder.
 func leadsOut(root, path string, data []byte) bool {
-	rel, err := filepath.Rel(root, path)
-	if err != nil {
-		return true
-	}
-	f, err := regular.OpenIn(root, rel)
-	if err != nil {
-		return true
-	}
-	defer f.Close()
-	inside, err := regular.ReadOpen(f, maxFile)
+	inside, err := safeio.ReadWithin(root, path, maxFile)
 	return err != nil || !bytes.Equal(inside, data)
 }
 
@@ -337,7 +329,7 @@ func (l *Loader) expand(text string, f found, in Inputs, kind string, e *entry) 
 	return out
 }
 
-// stat returns a file's state, nil if there is none.
+// stat returns a file's state, or nil.
 func stat(path string) fs.FileInfo {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -366,11 +358,8 @@ func (e *entry) included() bool {
 }
 
 func (s stamp) same(now fs.FileInfo) bool {
-	if s.info == nil || now == nil {
-		return s.info == nil && now == nil
-	}
-	return !s.fresh && os.SameFile(s.info, now) && s.info.ModTime().Equal(now.ModTime()) && s.info.Size() == now.Size()
+	return safeio.Same(s.info, now) && (s.info == nil || !s.fresh)
 }
 
 // readFile reads a file of at most maxFile bytes.
-func readFile(path string) ([]byte, error) { return regular.Read(path, maxFile) }
+func readFile(path string) ([]byte, error) { return safeio.Read(path, maxFile) }

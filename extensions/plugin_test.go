@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// What plugins bring stands behind all else, under the plugin's name, and nothing that
+// Contents of plugins come after all else, under the plugin's name, and nothing that
 // links lead to elsewhere is theirs.
 func TestPlugins(t *testing.T) {
 	h := newHouse(t)

@@ -13,7 +13,7 @@ import (
 // Access is what a tool is about to do with a file.
 type Access string
 
-// What a rule can be enforced for.
+// The actions that a rule can be enforced for.
 const (
 	Read   Access = "read"
 	Modify Access = "modify"
@@ -66,7 +66,7 @@ func parseRule(path, text string) (Rule, *fault) {
 	for _, m := range r.Models {
 		re, err := regexp2.Compile(m, regexp2.None)
 		if err != nil {
-			return Rule{}, faultf(d.line("model"), "%q is no regular expression: %v", m, err)
+			return Rule{}, faultf(d.line("model"), "%q is not a regular expression: %v", m, err)
 		}
 		re.MatchTimeout = matchTimeout
 		r.models = append(r.models, re)
@@ -74,7 +74,7 @@ func parseRule(path, text string) (Rule, *fault) {
 	for _, p := range r.Paths {
 		re, err := globPattern(p)
 		if err != nil {
-			return Rule{}, faultf(d.line("paths"), "%q is no pattern for paths: %v", p, err)
+			return Rule{}, faultf(d.line("paths"), "%q is not a pattern for paths: %v", p, err)
 		}
 		r.globs = append(r.globs, re)
 	}
@@ -94,7 +94,7 @@ func parseRule(path, text string) (Rule, *fault) {
 	return r, nil
 }
 
-// Who asks: the agent and the full id of the model.
+// A Who names the reader of a text by its agent and the full id of its model.
 type Who struct{ Agent, Model string }
 
 // appliesTo says whether a rule is for somebody. A pattern that runs out of time counts as
@@ -153,7 +153,7 @@ func (s *Set) Scoped() bool {
 	return slices.ContainsFunc(s.Rules, func(r Rule) bool { return !r.Static() })
 }
 
-// resolve follows the links in a path, as far as it exists.
+// resolve follows the links in a path, up to where it exists.
 func resolve(path string) string {
 	path = filepath.Clean(path)
 	for rest := ""; ; {

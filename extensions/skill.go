@@ -12,7 +12,7 @@ import (
 const skillFile = "SKILL.md"
 
 // maxSkillDescription is the limit of agentskills.io, in characters: all descriptions are
-// in each request. What is longer is cut.
+// in each request. Longer ones are cut.
 const maxSkillDescription = 1024
 
 // Skill is something a model can learn when it needs it (eca-features 15,

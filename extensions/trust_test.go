@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// What a workspace's files would run or read elsewhere waits for the user's trust; texts
+// Programs and outside files named by a workspace's files wait for the user's trust; texts
 // do not.
 func TestTrust(t *testing.T) {
 	needs.Symlinks(t)

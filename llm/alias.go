@@ -53,7 +53,7 @@ func (a Aliases) taken(alias string) bool {
 	return ok
 }
 
-// Name returns what an alias stands for; what is no alias stands for itself.
+// Name returns what an alias stands for; another name stands for itself.
 func (a Aliases) Name(alias string) string {
 	if name, ok := a.names[alias]; ok {
 		return name
@@ -69,8 +69,8 @@ type Form struct {
 }
 
 // Conform brings a request into a form: a conversation may have begun with another API, and
-// tools may come from anywhere. The request given stays as it is. What the answer calls
-// tools has to go through names.
+// tools may come from anywhere. The request given stays as it is. The names of tools in
+// the answer have to go through names.
 func Conform(req Request, f Form) (out Request, names Aliases) {
 	names = NewAliases(f.Name)
 	names.letter = f.Letter

@@ -47,8 +47,8 @@ func (r Retention) LongWrites(written int64, reported *int64) int64 {
 	return 0
 }
 
-// Cached says whether a request's prompt is worth a cache: writing one costs, and nobody
-// asks again for what is asked once.
+// Cached says whether a request's prompt is worth a cache: writing one costs, and a
+// request that is made once never reads it.
 func (r Request) Cached() bool {
 	switch r.Purpose {
 	case PurposeTitle, PurposeRewrite, PurposeCompletion, PurposeSampling:
@@ -74,15 +74,15 @@ func WithRetention(m Model, r Retention) Model {
 	if r == "" {
 		return m
 	}
-	return &retaining{m, r}
+	return &cacheRetentionModel{m, r}
 }
 
-type retaining struct {
+type cacheRetentionModel struct {
 	model     Model
 	retention Retention
 }
 
-func (m *retaining) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+func (m *cacheRetentionModel) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	req.Retention = m.retention
 	return m.model.Stream(ctx, req)
 }

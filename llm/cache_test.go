@@ -16,7 +16,7 @@ func TestLongWrites(t *testing.T) {
 	}{
 		{"", nil, 0},
 		{RetainShort, nil, 0},
-		{RetainLong, nil, 100}, // nobody says: what was asked for
+		{RetainLong, nil, 100}, // not stated: what was asked for
 		{RetainLong, n(0), 0},  // the provider knows better
 		{RetainShort, n(40), 40},
 		{RetainLong, n(400), 100},
@@ -39,7 +39,7 @@ func TestMarkBackwards(t *testing.T) {
 	MarkBackwards(2, 4, func(i int) bool { return i < 0 }) // ends without a mark
 }
 
-// What is asked once is not worth a cache; everything else is.
+// A single request is not worth a cache; everything else is.
 func TestCached(t *testing.T) {
 	for p, want := range map[Purpose]bool{PurposeTurn: true, PurposeCompact: true, "": true, PurposeTitle: false, PurposeRewrite: false, PurposeCompletion: false} {
 		if got := (Request{Purpose: p}).Cached(); got != want {

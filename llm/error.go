@@ -37,6 +37,7 @@ type Error struct {
 	Kind       ErrorKind
 	Status     int    // HTTP status, 0 if none
 	Address    string // that answered so, without what may be secret; empty if it is not known
+	Page       bool   // a web page answered, so not the provider's API
 	Message    string
 	Body       string        // what the provider answered, without secrets; for patterns, not for the user
 	Label      string        // what the user calls an ErrCustom
@@ -57,7 +58,7 @@ func (e *Error) Retryable() bool {
 	return false
 }
 
-// AsError returns err as *Error, wrapping what is none.
+// AsError returns err as *Error, wrapping any other error.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -93,7 +94,8 @@ func (e *Error) AskedToWait(d time.Duration) {
 	e.Message += fmt.Sprintf(" (try again in %s)", (d + time.Second - 1).Truncate(time.Second))
 }
 
-// kindOf classifies an error by its HTTP status and the provider's words (eca-features 8).
+// kindOf classifies an error by its HTTP status and the provider's words (eca-features 8). A server
+// that does not implement a request will not do so later.
 func kindOf(status int, message string) ErrorKind {
 	refused := status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnsupportedMediaType || status == http.StatusUnprocessableEntity
 	switch {
@@ -107,7 +109,7 @@ func kindOf(status int, message string) ErrorKind {
 		return ErrContextOverflow
 	case status >= 500 && isRateLimit(message):
 		return ErrRateLimited
-	case status == http.StatusRequestTimeout || status >= 500:
+	case status == http.StatusRequestTimeout || status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported:
 		return ErrOverloaded
 	}
 	return ErrBadRequest

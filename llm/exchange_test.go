@@ -49,7 +49,7 @@ func TestExchange(t *testing.T) {
 		{context.Background(), "/echo", "", "GET the-key "},
 		{context.Background(), "/echo", "x", `POST the-key "x"`},
 		{context.Background(), "/denied?key=the-key", "", "!p answered 403 Forbidden: [REDACTED] is wrong"},
-		{context.Background(), "/garbage", "", "!p: the answer can not be read: invalid character"},
+		{context.Background(), "/garbage", "", "!p answered with a web page (text/html), which is not its API"},
 		{cancelled, "/hang?key=the-key", "", "!context canceled"},
 	} {
 		var question any
@@ -109,7 +109,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A URL that is none is not shown, since there may be a password in it; the error says what
+// An invalid URL is not shown, since there may be a password in it; the error says what
 // to do, and the request is not repeated.
 func TestBadURL(t *testing.T) {
 	for _, address := range []string{"https://user:planted@a b/", "htp://user:planted@x", "localhost:12", "127.0.0.1:12", "x", "http:///v1"} {

@@ -7,7 +7,7 @@ type Source string
 const (
 	FromConfig   Source = "config"
 	FromProvider Source = "provider" // its own list of models
-	Assumed      Source = "assumed"  // nobody says; what holds for most
+	Assumed      Source = "assumed"  // not stated; holds for most
 )
 
 // Fact is something that is known about a model. Without a source it is unknown.

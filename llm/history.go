@@ -20,15 +20,15 @@ func WithReasoningHistory(m Model, mode string) Model {
 	if mode != HistoryTurn && mode != HistoryOff {
 		return m
 	}
-	return &forgetful{m, mode}
+	return &reasoningFilter{m, mode}
 }
 
-type forgetful struct {
+type reasoningFilter struct {
 	model Model
 	mode  string
 }
 
-func (f *forgetful) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+func (f *reasoningFilter) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	end := len(req.Messages)
 	if f.mode == HistoryTurn {
 		for end > 0 && !prompts(req.Messages[end-1]) {

@@ -1,15 +1,18 @@
 package llm
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -34,7 +37,7 @@ type Endpoint struct {
 	Now      func() time.Time
 
 	// Bearer, if not nil, gives the token for one request; it is asked before each, since
-	// tokens expire, and "" means that there is none. A token that was refused (401) is
+	// tokens expire, and "" means no token. A token that was refused (401) is
 	// given back as rejected, once: for another, the request is repeated. A header
 	// Authorization in Headers wins. Errors are the request's; they should be *Error.
 	Bearer func(ctx context.Context, rejected string) (token string, err error)
@@ -52,7 +55,7 @@ const maxErrorBody = 64 << 10
 
 // Post sends a request and hands the body of its answer to read. It returns what read
 // returns, and a typed *Error for everything else that can go wrong: a status that is
-// not 2xx, an answer that is no stream, a time limit, a lost connection. io.EOF from
+// not 2xx, an answer that is not a stream, a time limit, a lost connection. io.EOF from
 // read means that the answer ended too early. When ctx ends, its error is returned.
 func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
 	return e.authorized(ctx, func(e Endpoint) error {
@@ -88,7 +91,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 			req.Header.Set(k, v)
 		}
 	}
-	resp, err := e.staying().Do(req)
+	resp, err := e.sameOriginClient().Do(req)
 	if err != nil {
 		return e.transportError(ctx, err)
 	}
@@ -97,11 +100,15 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 		return e.statusError(resp)
 	}
 	watched := dog.Body(resp.Body)
-	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, "text/html") {
+	if ct := resp.Header.Get("Content-Type"); strings.HasPrefix(ct, "application/json") || strings.HasPrefix(ct, htmlType) {
 		text, _ := io.ReadAll(io.LimitReader(watched, maxErrorBody))
+		if page, ok := webPage(resp, text); ok {
+			return &Error{Kind: ErrProtocol, Address: e.address(), Page: true, Message: e.Name() + " answered with " + page}
+		}
 		return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
 	}
-	err = read(watched)
+	counted := &countingReader{r: watched}
+	err = read(counted)
 	var typed *Error
 	switch {
 	case err == nil:
@@ -113,12 +120,26 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 		return e.transportError(ctx, err)
 	case errors.As(err, &typed):
 		return typed
+	case errors.Is(err, io.EOF) && counted.n == 0:
+		return &Error{Kind: ErrPrematureStop, Message: fmt.Sprintf("%s answered %s with nothing: the body is empty", e.Name(), resp.Status), Cause: err}
 	case errors.Is(err, io.EOF):
 		return &Error{Kind: ErrPrematureStop, Message: e.Name() + " ended the answer before it was complete", Cause: err}
 	case errors.Is(err, ErrEventTooLarge):
 		return &Error{Kind: ErrProtocol, Message: e.Name() + ": " + err.Error(), Cause: err}
 	}
 	return e.transportError(ctx, err)
+}
+
+// countingReader counts the bytes that were read.
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // request returns a request with a JSON body. No repetition makes a url valid.
@@ -132,9 +153,9 @@ func (e Endpoint) request(ctx context.Context, method string, body []byte) (*htt
 	return req, nil
 }
 
-// staying is the endpoint's client that goes to no other server than the one that is
+// sameOriginClient is the endpoint's client that goes to no other server than the one that is
 // asked: the key, and what is said, are not for others, whoever sends a redirect there.
-func (e Endpoint) staying() *http.Client {
+func (e Endpoint) sameOriginClient() *http.Client {
 	c := *e.Client
 	c.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		const most = 10
@@ -179,8 +200,12 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 	if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
 		text = fmt.Sprintf("it redirects to %s://%s, where nothing is sent: if that is the right server, configure its url", to.Scheme, to.Host)
 	}
+	page, isPage := webPage(resp, body)
+	if isPage {
+		text = page
+	}
 	out := StatusError(e.Name(), resp, text, e.Now())
-	out.Address = e.address()
+	out.Address, out.Page = e.address(), isPage
 	out.Body = string(body)
 	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && strings.Contains(out.Body, "insufficient_quota") {
 		out.Kind = ErrBadRequest // OpenAI's word for an account without credit, which no waiting fills
@@ -217,7 +242,7 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 	for k, v := range e.Headers {
 		req.Header.Set(k, v)
 	}
-	resp, err := e.staying().Do(req)
+	resp, err := e.sameOriginClient().Do(req)
 	if err != nil {
 		return e.transportError(ctx, err)
 	}
@@ -227,11 +252,42 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 		err.Message, err.Body = e.withoutSecrets(err.Message), e.withoutSecrets(err.Body)
 		return err
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(answer); err != nil {
-		return fmt.Errorf("%s: the answer can not be read: %w", e.Name(), err)
+	begin := bufio.NewReaderSize(io.LimitReader(resp.Body, maxDocument), maxErrorBody)
+	if text, _ := begin.Peek(1); len(text) > 0 && text[0] != '{' && text[0] != '[' { // then all of it is looked at, before it is read
+		text, _ = begin.Peek(maxErrorBody)
+		if page, ok := webPage(resp, text); ok {
+			return &Error{Kind: ErrProtocol, Address: e.address(), Page: true, Message: e.Name() + " answered with " + page}
+		}
+	}
+	if err := json.NewDecoder(begin).Decode(answer); err != nil {
+		return fmt.Errorf("%s: the answer cannot be read: %w", e.Name(), err)
 	}
 	return nil
 }
+
+const htmlType = "text/html"
+
+// webPage describes an answer that is a web page, as of a proxy or to log in.
+func webPage(resp *http.Response, body []byte) (text string, ok bool) {
+	begin := strings.ToLower(string(bytes.TrimSpace(body[:min(len(body), maxPageBegin)])))
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), htmlType) && !strings.HasPrefix(begin, "<!doctype html") && !strings.HasPrefix(begin, "<html") {
+		return "", false
+	}
+	const shown = 100
+	said := body
+	if m := regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`).FindSubmatch(body); m != nil {
+		said = m[1]
+	}
+	plain := regexp.MustCompile(`(?s)<(script|style).*?</(script|style)>|<[^>]*>`).ReplaceAllString(string(said), " ")
+	text = "a web page (" + htmlType + "), which is not its API"
+	if plain = strings.Join(strings.Fields(html.UnescapeString(plain)), " "); plain != "" {
+		text += fmt.Sprintf(": %q", shorten.Bytes(plain, shown))
+	}
+	return text, true
+}
+
+// maxPageBegin is where a web page says what it is.
+const maxPageBegin = 200
 
 // transportError explains a request that failed below HTTP.
 func (e Endpoint) transportError(ctx context.Context, err error) error {
@@ -248,7 +304,9 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	switch {
 	case why.Permanent():
 		out.Kind = ErrUnreachable
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF): // before the answer began; within it is ErrUnexpectedEOF
+		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection without an answer"
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection in the middle of its answer"
 	}
 	return out

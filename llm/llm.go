@@ -6,7 +6,7 @@
 // time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go; see internal/sse).
 // Providers never retry on their own.
 //
-// What users are told about providers is in provider.go. The package knows nothing of
+// Messages to users about providers are in provider.go. The package knows nothing of
 // chats, of what tools do, or of where the configuration comes from.
 package llm
 
@@ -63,7 +63,7 @@ type Request struct {
 	Retention  Retention         // how long the prompt should stay cached; see WithRetention
 	Headers    map[string]string // of this model, beyond its provider's
 	Extra      map[string]any    // merged into the body last: extraPayload and variants
-	Origin     Origin            // who asks; it is for records, and no provider is told
+	Origin     Origin            // the caller; for records only, never sent to a provider
 }
 
 // Origin says for whom a request is made. All of it may be empty.
@@ -115,16 +115,16 @@ func (i Image) DataURL() string {
 	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-// ImagesOfResult begins the text in front of images that stand behind the result they belong
-// to: not every API takes them inside.
+// ImagesOfResult begins the text before images that follow the result they belong to
+// : not every API takes them inside.
 const ImagesOfResult = "Images of the result of "
 
 // ImagesLabel is that text for the result of a call.
 func ImagesLabel(callID string) string { return ImagesOfResult + callID + ":" }
 
-// Placeholder is what a model is told in place of an image it can not take.
+// Placeholder is the text that a model gets in place of an image it cannot take.
 func (i Image) Placeholder() string {
-	return "[An image (" + i.MediaType + ") was left out: you can not see images of this kind.]"
+	return "[An image (" + i.MediaType + ") was left out: you cannot see images of this kind.]"
 }
 
 // Reasoning is the model's earlier reasoning. Opaque is what the provider gave

@@ -19,7 +19,7 @@ func NewNDJSONReader(r io.Reader) *NDJSONReader {
 
 // Next returns the next line that is not blank, valid until the next call; it may be no
 // JSON. At the end of input it returns io.EOF, also in place of a last line that is cut:
-// one without its end that is no whole document.
+// one without its end that is not a whole document.
 func (n *NDJSONReader) Next() ([]byte, error) {
 	for {
 		line, err := n.lines.Next()

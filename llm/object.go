@@ -37,7 +37,7 @@ func (o *Object) Optional(key, value string) {
 	}
 }
 
-// Pointer adds a member, which may be empty, unless there is none.
+// Pointer adds a member, which may be empty, unless it is nil.
 func (o *Object) Pointer(key string, value *string) {
 	if value != nil {
 		o.Text(key, *value)

@@ -9,7 +9,7 @@ import (
 
 // MergeExtra puts extra into a JSON object: objects merge deeply, other values
 // replace, null removes (eca-features 6.3). A json.RawMessage in extra replaces and is
-// copied as it is. What extra does not name is not even looked at: a body may have
+// copied as it is. Fields that extra does not name are not even parsed: a body may have
 // megabytes of conversation.
 func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {
 	if len(extra) == 0 {
@@ -47,7 +47,7 @@ func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// mergeField puts a value over a field; nil is no field.
+// mergeField puts a value over a field; nil means no field.
 func mergeField(base json.RawMessage, over any) (json.RawMessage, error) {
 	switch over := over.(type) {
 	case nil:

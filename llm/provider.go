@@ -2,7 +2,7 @@ package llm
 
 import "github.com/seed-dec29ce4/eca/auth"
 
-// Provider is what a user is told about a provider (eca-protocol 4.11). It holds no
+// Provider is the information about a provider for users (eca-protocol 4.11). It holds no
 // secret.
 type Provider struct {
 	ID          string

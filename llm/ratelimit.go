@@ -10,7 +10,7 @@ import (
 // untilReset reads how long a rate limit still holds from the headers that say when it
 // is reset, of all kinds that providers send (eca-features 8): for requests, tokens or
 // everything, as a time, a duration or a number of seconds. Limits of which something
-// remains are not what the request failed at. 0 if there are none.
+// remains are not what the request failed at. or 0.
 func untilReset(h http.Header, now time.Time) time.Duration {
 	var wait time.Duration
 	for name, values := range h {

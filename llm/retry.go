@@ -133,7 +133,7 @@ func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 		if n.premature > p.MaxPremature {
 			return info, false
 		}
-		// What is shown is the limit that will be met first.
+		// The message shows the limit that will be met first.
 		if p.MaxPremature-n.premature < p.MaxRetries-n.all {
 			info.Attempt, info.Max = n.premature, p.MaxPremature
 		}

@@ -90,7 +90,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// What is announced is the limit that ends the repetitions first.
+// The message announces the limit that ends the repetitions first.
 func TestRetryAnnounces(t *testing.T) {
 	policy := RetryPolicy{MaxRetries: 3, MaxPremature: 1, Multiplier: 1}
 	cut, lost := &Error{Kind: ErrPrematureStop}, &Error{Kind: ErrNetwork}
@@ -216,6 +216,7 @@ func TestStreamError(t *testing.T) {
 		{"throttlingException", "", ErrRateLimited},
 		{"429", "", ErrRateLimited},
 		{"502", "bad gateway", ErrOverloaded},
+		{"501", "Unsupported method ('POST')", ErrBadRequest},
 		{"503", "Rate limit reached for all keys", ErrRateLimited},
 		{"overloaded_error", "Overloaded", ErrOverloaded},
 		{"InternalServerError", "oops", ErrOverloaded},

@@ -11,7 +11,7 @@ import (
 // RetryRule is one of the user's rules about errors that are worth another try
 // (providers.<name>.retryRules, eca-features 4.1).
 type RetryRule struct {
-	Label   string // what the user is told while waiting; may be empty
+	Label   string // shown to the user while waiting; may be empty
 	status  int    // 0: any
 	pattern *regexp2.Regexp
 }
@@ -39,7 +39,7 @@ func NewRetryRule(status int, pattern, label string) (RetryRule, error) {
 }
 
 // applies says whether the rule is about an error. The pattern is searched for in what
-// the user is told, and in all that the provider answered.
+// the user sees, and in all that the provider answered.
 func (r RetryRule) applies(e *Error) bool {
 	if r.status != 0 && r.status != e.Status {
 		return false

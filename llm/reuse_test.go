@@ -37,8 +37,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return &net.IPAddr{} }
 
-// A connection carries the next request although nobody reads behind the last event; one
-// whose server does not end its answer holds nobody up for long.
+// A connection carries the next request although no caller reads after the last event;
+// one whose server does not end its answer delays no caller for long.
 func TestPostReusesConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const event = "data: [DONE]\n\n"

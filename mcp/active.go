@@ -8,15 +8,15 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// activeCall is a call that runs, with the clock that ends it when the server says nothing.
+// activeCall is a running call, with the timer that ends it when the server stays silent.
 type activeCall struct {
 	ActiveCall
 	c        *connection
 	patience *time.Timer
-	held     int // questions of the server that are open; guarded by the connection's mutex
+	held     int // open questions of the server; guarded by the connection's mutex
 }
 
-// enter notes that a call runs, and leave that it does not any more.
+// enter registers a running call, and leave removes it.
 func (c *connection) enter(call tools.Call, tool string, patience *time.Timer) (a *activeCall, leave func()) {
 	a = &activeCall{c: c, patience: patience}
 	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Model: call.Model, Tool: tool, hold: a.stopClock, samples: &samples{}}
@@ -30,7 +30,7 @@ func (c *connection) enter(call tools.Call, tool string, patience *time.Timer) (
 	}
 }
 
-// active lists the calls that run, the oldest first.
+// active lists the running calls, the oldest first.
 func (c *connection) active() []ActiveCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,14 +41,14 @@ func (c *connection) active() []ActiveCall {
 	return out
 }
 
-// samples counts what a call asks of models.
+// samples counts the requests to models that a call causes.
 type samples struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	asked   int
 	allowed bool // by the user, for the rest of the call
 }
 
-// next counts a request, and says whether the user has to be asked.
+// next counts a request and reports whether the user has allowed all further ones.
 func (s *samples) next() (allowed bool, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,14 +56,14 @@ func (s *samples) next() (allowed bool, n int) {
 	return s.allowed, s.asked
 }
 
-// allow has no more questions asked.
+// allow lets the remaining requests of the call pass without a question.
 func (s *samples) allow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.allowed = true
 }
 
-// heard starts the clock anew, unless it is stopped.
+// heard restarts the timer, unless it is stopped.
 func (a *activeCall) heard() {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
@@ -72,7 +72,7 @@ func (a *activeCall) heard() {
 	}
 }
 
-// stopClock stops the clock as long as the server waits for the user.
+// stopClock stops the timer while the server waits for the user.
 func (a *activeCall) stopClock() (release func()) {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()

@@ -4,20 +4,20 @@ import (
 	"encoding/json"
 )
 
-// Described is what a tool says about itself.
+// Described is a tool's description of itself.
 type Described struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
 }
 
-// Before is what a tool said when the user agreed to it.
+// Before is the description that the user agreed to.
 type Before struct{ Description string }
 
-// Described returns what the tool says now.
+// Described returns the tool's current description of itself.
 func (t *Tool) Described() Described { return t.now }
 
-// Changed says that the user has not agreed to what the tool says now.
+// Changed reports whether the tool's description differs from the one that the user agreed to.
 func (t *Tool) Changed() (before Before, changed bool) {
 	if t.before == nil {
 		return Before{}, false
@@ -25,9 +25,9 @@ func (t *Tool) Changed() (before Before, changed bool) {
 	return *t.before, true
 }
 
-// agree marks the tools of a list that say something else than the user agreed to. Until
-// they are agreed to, the model is told what it was told before, and nothing that their
-// parameters say in words.
+// agree marks the tools of a list whose descriptions differ from those that the user agreed to.
+// Until the user agrees to them, the model gets the old description, and the parameters without any
+// descriptive text.
 func (s *server) agree(list []*Tool) []*Tool {
 	if s.m.deps.Agreed == nil {
 		return list
@@ -54,7 +54,7 @@ func (s *server) agree(list []*Tool) []*Tool {
 
 func quote(text string) string { return "“" + plain(text, maxShort) + "”" }
 
-// Relist has a server's tools listed anew, after the user agreed to what they say.
+// Relist lists a server's tools again, after the user agreed to their descriptions.
 func (m *Manager) Relist(name string) {
 	if s, ok := m.server(name); ok {
 		s.tell(func() {
@@ -65,7 +65,7 @@ func (m *Manager) Relist(name string) {
 	}
 }
 
-// withoutWords removes from a schema what only tells a reader something.
+// withoutWords removes from a schema everything that only informs a reader.
 func withoutWords(schema json.RawMessage) json.RawMessage {
 	var value any
 	if json.Unmarshal(schema, &value) != nil {
@@ -78,8 +78,8 @@ func withoutWords(schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// silent is a part of a schema without words; names says that the keys of an object are
-// those of properties.
+// silent returns a part of a schema without descriptive text. names means that the keys of an
+// object are names of properties.
 func silent(value any, names bool) any {
 	switch v := value.(type) {
 	case map[string]any:

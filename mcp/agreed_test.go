@@ -20,7 +20,7 @@ func TestWithoutWords(t *testing.T) {
 	}
 }
 
-// Only hints that a tool may do harm count.
+// Only hints that a tool may do harm matter.
 func TestCaution(t *testing.T) {
 	yes, no := true, false
 	for want, a := range map[string]wire.ToolAnnotation{

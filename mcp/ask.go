@@ -11,36 +11,38 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// What servers may ask of eca is answered here: which folders there are, a question to the
-// user (elicit.go), and the use of a model (sampling.go).
+// This file answers the requests of servers: the workspace folders are here, questions to the user
+// in elicit.go, and the use of a model in sampling.go.
 
-// handlers answer what servers may ask of eca, by method.
-func (m *Manager) handlers() map[string]Handler {
+// askable answers servers. Each connection gets a new one.
+type askable struct{ deps Deps }
+
+// handlers returns the handlers of the requests that servers may send to eca, by method.
+func (u askable) handlers() map[string]Handler {
 	out := map[string]Handler{}
-	if m.deps.Roots != nil {
-		out[string(wire.MethodListRoots)] = func(context.Context, ServerRequest) (any, error) { return m.rootList(), nil }
+	if u.deps.Roots != nil {
+		out[string(wire.MethodListRoots)] = func(context.Context, ServerRequest) (any, error) { return u.rootList(), nil }
 	}
-	if m.asker() != nil {
-		out[string(wire.MethodElicitationCreate)] = m.elicit
-		if m.deps.Sample != nil {
-			out[string(wire.MethodSamplingCreateMessage)] = m.sample
+	if u.asker() != nil {
+		out[string(wire.MethodElicitationCreate)] = u.elicit
+		if u.deps.Sample != nil {
+			out[string(wire.MethodSamplingCreateMessage)] = u.sample
 		}
 	}
-	maps.Copy(out, m.deps.Handlers)
+	maps.Copy(out, u.deps.Handlers)
 	return out
 }
 
-// rootList names the workspace folders.
-func (m *Manager) rootList() wire.ListRootsResult {
+// rootList lists the workspace folders.
+func (u askable) rootList() wire.ListRootsResult {
 	out := wire.ListRootsResult{Roots: []wire.Root{}}
-	for _, path := range m.deps.Roots() {
+	for _, path := range u.deps.Roots() {
 		out.Roots = append(out.Roots, wire.Root{URI: workspace.ToURI(path), Name: filepath.Base(path)})
 	}
 	return out
 }
 
-// RootsChanged tells the servers that run that the workspace has other folders. It does not
-// wait.
+// RootsChanged notifies the running servers that the workspace folders changed. It does not wait.
 func (m *Manager) RootsChanged() {
 	m.mu.Lock()
 	servers := slices.Collect(maps.Values(m.servers))
@@ -54,8 +56,8 @@ func (m *Manager) RootsChanged() {
 	}
 }
 
-// tellRoots tells the server that there are other folders, in the background. Servers of
-// versions without a handshake ask when they want to know.
+// tellRoots notifies the server in the background that the workspace folders changed. Servers of
+// versions without a handshake ask for the folders when they need them.
 func (c *connection) tellRoots(s *server) {
 	if c.session.modern() {
 		return
@@ -64,7 +66,7 @@ func (c *connection) tellRoots(s *server) {
 		ctx, cancel := context.WithTimeout(c.ctx, pingTime)
 		defer cancel()
 		if err := c.session.notify(ctx, wire.MethodNotificationRootsListChanged, nil); err != nil && c.ctx.Err() == nil {
-			s.m.deps.Log.Debug("an MCP server could not be told of other folders", "server", s.name, "err", err)
+			s.m.deps.Log.Debug("cannot notify an MCP server of changed folders", "server", s.name, "err", err)
 		}
 	})
 }

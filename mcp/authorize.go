@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// authorized gives requests to one server the user's token, and another if the server
+// authorized adds the user's token to requests to one server, and tries another token if the server
 // refuses the first.
 type authorized struct {
 	next   http.RoundTripper
@@ -16,19 +16,19 @@ type authorized struct {
 	login  Login
 }
 
-// maxAttempts is how often one request is sent: with the token that there is, with a new
-// one, and with what another process has stored meanwhile.
+// maxAttempts is how often one request is sent: with the current token, with a new one, and with
+// one that another process has stored meanwhile.
 const maxAttempts = 3
 
-// loginError says that only the user can help, and why.
+// loginError says that the user has to act, and why.
 type loginError struct{ cause error }
 
 func (e *loginError) Error() string { return e.cause.Error() }
 
-// Unwrap makes it a case of errUnauthorized.
+// Unwrap makes it match errUnauthorized.
 func (e *loginError) Unwrap() error { return errUnauthorized }
 
-// unauthorized is an errUnauthorized with the reason, if there is one.
+// unauthorized returns err as a loginError with its reason, or errUnauthorized without one.
 func unauthorized(err error) error {
 	var login *loginError
 	if errors.As(err, &login) {
@@ -37,7 +37,7 @@ func unauthorized(err error) error {
 	return errUnauthorized
 }
 
-// withLogin has requests carry the user's login, if the server can have one.
+// withLogin adds the user's login to requests, if the server can have one.
 func withLogin(l Launch, server *url.URL, next http.RoundTripper) http.RoundTripper {
 	if l.Login == nil {
 		return next
@@ -48,7 +48,7 @@ func withLogin(l Launch, server *url.URL, next http.RoundTripper) http.RoundTrip
 // RoundTrip implements http.RoundTripper.
 func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.EqualFold(req.URL.Host, a.server.Host) || req.URL.Scheme != a.server.Scheme {
-		return a.next.RoundTrip(req) // a token goes nowhere else
+		return a.next.RoundTrip(req) // a token goes to no other server
 	}
 	token, err := a.login.Token(req.Context())
 	for attempt := 1; ; attempt++ {
@@ -79,10 +79,10 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// maxRefused bounds what is read of a refusal that nobody reads, in bytes.
+// maxRefused is how many bytes of a refusal's unused body are read.
 const maxRefused = 64 << 10
 
-// needed tells apart that the user has to log in.
+// needed turns errors that ask the user to log in into a loginError.
 func needed(err error) error {
 	var user interface {
 		error
@@ -94,7 +94,7 @@ func needed(err error) error {
 	return err
 }
 
-// repeated is a request to be sent again, if its body can.
+// repeated returns a request that can be sent again, if its body allows that.
 func repeated(req *http.Request) (*http.Request, bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true

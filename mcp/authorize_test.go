@@ -46,15 +46,15 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Requests carry the token to their server alone, and are repeated, with all that they had,
-// as long as there is another token, but not for ever.
+// Requests carry the token to their server only. They are repeated unchanged while there is another
+// token, but not forever.
 func TestAuthorized(t *testing.T) {
 	for name, c := range map[string]struct {
 		address string
 		tokens  []string
 		err     error
-		good    string // the token that the server takes
-		status  int    // of what it refuses
+		good    string // the token that the server accepts
+		status  int    // of the server's refusal
 		want    string
 		sent    string
 	}{

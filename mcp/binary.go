@@ -12,17 +12,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// Data that are no text are named to models, never shown to them as letters. Servers send
-// them in more ways than the protocol has.
+// Models get a description of binary data, never the data as text. Servers send binary data in more
+// ways than the protocol defines.
 
-// decodeBase64 reads base64 as servers write it: with line ends, without padding, or in the
-// letters of URLs.
+// decodeBase64 reads base64 as servers write it: with line breaks, without padding, or in the URL
+// alphabet.
 func decodeBase64(text string) ([]byte, error) {
 	text = strings.NewReplacer("\n", "", "\r", "", " ", "", "-", "+", "_", "/").Replace(text)
 	return base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 }
 
-// isBinary says whether data of a type are no text.
+// isBinary reports whether data of a media type is binary.
 func isBinary(media string) bool {
 	media, _, _ = strings.Cut(strings.ToLower(media), ";")
 	media = strings.TrimSpace(media)
@@ -37,11 +37,11 @@ func isBinary(media string) bool {
 	return false
 }
 
-// leastEncoded is how much of what could be base64 is taken for that, in bytes: words can.
+// leastEncoded is the least number of bytes that count as base64: short words can look like it.
 const leastEncoded = 16
 
-// isEncoded says whether a text is base64 of what its type says is no text. Servers also
-// send the text of a PDF under its type.
+// isEncoded reports whether a text is base64 data of a binary media type. Servers also send the
+// extracted text of a PDF under the type of the PDF.
 func isEncoded(media, text string) bool {
 	if !isBinary(media) || len(text) < leastEncoded || strings.ContainsAny(strings.TrimSpace(text), " \t") {
 		return false
@@ -50,13 +50,13 @@ func isEncoded(media, text string) bool {
 	return err == nil
 }
 
-// dataURL is what stands in a text as the address of itself.
+// dataURL is a data URL found in a text.
 type dataURL struct{ media, data string }
 
-// maxDataURLs bounds those of one text that are shown; the rest is named.
+// maxDataURLs is how many data URLs of one text are shown; the rest are only mentioned.
 const maxDataURLs = 20
 
-// cutDataURLs takes binary data out of a text, and names them where they were.
+// cutDataURLs removes binary data URLs from a text and leaves a description in their place.
 func cutDataURLs(text string) (rest string, urls []dataURL) {
 	if !strings.Contains(text, ";base64,") {
 		return text, nil
@@ -80,8 +80,8 @@ func cutDataURLs(text string) (rest string, urls []dataURL) {
 	return rest, urls
 }
 
-// withoutBinary is structured content as it is shown: data that it declares as no text are
-// named.
+// withoutBinary returns structured content for display: a description replaces data that the
+// content declares as binary.
 func withoutBinary(structured json.RawMessage) string {
 	text := string(structured)
 	if bytes.Contains(structured, []byte("ype")) || strings.Contains(text, ";base64,") {
@@ -101,8 +101,8 @@ func withoutBinary(structured json.RawMessage) string {
 	return visible.Text(text)
 }
 
-// nameBinary replaces, in objects that say of themselves what type their data are, those
-// that are no text. changed says that there were some.
+// nameBinary describes binary data instead of showing it, in objects that declare a media type.
+// changed reports whether it replaced any.
 func nameBinary(value any) (changed bool) {
 	switch v := value.(type) {
 	case []any:

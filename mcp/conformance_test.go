@@ -22,17 +22,17 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of docs/mcp.md")
 
-// extension stands for a version where a scenario of the suite is of none.
+// extension stands in for the version of scenarios that belong to no version.
 const extension = "extension"
 
-// unspoken are extensions of the protocol that eca does not speak, and why; each is
-// optional. They are the beginnings of scenarios' names.
+// unspoken lists the extensions of the protocol that eca does not implement, with the reason. All
+// of them are optional. The keys are prefixes of scenario names.
 func unspoken() map[string]string {
 	return map[string]string{
 		"auth/client-credentials-jwt":           "programs that log in without a user: a client secret is enough for that, keys are not supported",
@@ -43,8 +43,8 @@ func unspoken() map[string]string {
 	}
 }
 
-// suite lists the suite's client scenarios, by the version of the protocol that is to be
-// spoken, but for those of extensions that eca does not speak.
+// suite lists the client scenarios of the suite by the version of the protocol that they need. It
+// leaves out extensions that eca does not implement.
 func suite(t *testing.T, node, modules string) map[string][]string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), node, program(modules), "list").Output()
@@ -78,7 +78,7 @@ func suite(t *testing.T, node, modules string) map[string][]string {
 	return all
 }
 
-// program is the suite's.
+// program is the path of the suite's program.
 func program(modules string) string {
 	return filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")
 }
@@ -88,14 +88,14 @@ type check struct{ ID, Name, Status, ErrorMessage string }
 
 func wrong(c check) bool { return c.Status == "FAILURE" || c.Status == "WARNING" }
 
-// timed is how often a scenario that looks at the clock may be played again: a machine that
-// is busy is no fault of eca.
+// timed is how often a scenario that depends on timing may be repeated: a busy machine is not a
+// defect of eca.
 const timed = 4
 
-// The client scenarios of the official conformance suite, against the manager that eca
-// runs servers with. The score stands in docs/mcp.md.
+// Runs the client scenarios of the official conformance suite against the manager that eca runs
+// servers with. docs/mcp.md has the score.
 func TestConformance(t *testing.T) {
-	node, modules := nodetest.Tools(t, os.Getenv)
+	node, modules := testkit.NodeTools(t, os.Getenv)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func publish(t *testing.T, table string) {
 	}
 }
 
-// runScenario has the suite run this test binary as the client, and returns its verdicts.
+// runScenario lets the suite run this test binary as the client and returns the suite's verdicts.
 func runScenario(t *testing.T, node, modules, self, version, scenario string) []check {
 	t.Helper()
 	out := t.TempDir()
@@ -182,7 +182,7 @@ func runScenario(t *testing.T, node, modules, self, version, scenario string) []
 	}
 	cmd := exec.CommandContext(ctx, node, args...)
 	cmd.Env = append(os.Environ(), modeVariable+"=conformance")
-	said, err := cmd.CombinedOutput() // its exit code says less than the checks
+	said, err := cmd.CombinedOutput() // its exit code says less than the checks do
 	files, _ := filepath.Glob(filepath.Join(out, "*", "checks.json"))
 	nested, _ := filepath.Glob(filepath.Join(out, "*", "*", "checks.json")) // of auth/...
 	files = append(files, nested...)
@@ -205,8 +205,8 @@ func runScenario(t *testing.T, node, modules, self, version, scenario string) []
 	return checks
 }
 
-// playClient is the client that the suite starts: it connects to the server and uses all
-// that the server has.
+// playClient is the client that the suite starts: it connects to the server and uses everything
+// that the server offers.
 func playClient() error {
 	url := os.Args[len(os.Args)-1]
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
@@ -243,7 +243,7 @@ func playClient() error {
 	return useRest(ctx, m)
 }
 
-// useTools calls what the scenario says, or each tool with arguments that fit.
+// useTools makes the calls that the scenario lists, or calls each tool with suitable arguments.
 func useTools(ctx context.Context, m *Manager, user *conformingUser) error {
 	var given struct {
 		Calls []struct {
@@ -271,7 +271,7 @@ func useTools(ctx context.Context, m *Manager, user *conformingUser) error {
 		res, err := tool.Run(ctx, tools.Call{ID: "c", Arguments: arguments}, nil)
 		fmt.Fprintln(os.Stderr, tool.Spec().Name, string(arguments), res.Outputs, err)
 		if errors.Is(err, errUnauthorized) {
-			_, _ = m.servers["s"].connection(ctx) // the supervisor has noticed then, too
+			_, _ = m.servers["s"].connection(ctx) // by then the supervisor has noticed, too
 			if err = user.help(ctx, m); err == nil {
 				_, err = tool.Run(ctx, tools.Call{ID: "c", Arguments: arguments}, nil)
 			}
@@ -335,8 +335,7 @@ func useRest(ctx context.Context, m *Manager) error {
 	return nil
 }
 
-// acceptDefaults answers a question of the server as somebody does who agrees to all that
-// is proposed.
+// acceptDefaults answers a question of the server like a user who accepts all defaults.
 func acceptDefaults(_ context.Context, r ServerRequest) (any, error) {
 	var p struct {
 		Schema struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/mcp/login"
 )
 
-// conformingUser is the user whom the conformance suite's client has: one who logs in
-// whenever a server wants it, and agrees to everything.
+// conformingUser is the user of the conformance suite's client. The user logs in whenever a server
+// asks for it and agrees to everything.
 type conformingUser struct {
 	dir     string
 	store   *auth.Store
@@ -25,7 +25,7 @@ type conformingUser struct {
 	browser *http.Client
 }
 
-// metadataDocument is the client that the suite knows by its metadata document.
+// metadataDocument is the address of the metadata document by which the suite knows the client.
 const metadataDocument = "https://conformance-test.local/client-metadata.json"
 
 func newConformingUser(network *netclient.Network, url string) (*conformingUser, error) {
@@ -56,7 +56,7 @@ func (u *conformingUser) close() {
 	_ = os.RemoveAll(u.dir)
 }
 
-// help logs in as long as the server wants it, but not for ever.
+// help logs in while the server asks for it, but not forever.
 func (u *conformingUser) help(ctx context.Context, m *Manager) error {
 	for range 10 {
 		if status, _ := m.Status("s"); status.State != NeedsLogin {
@@ -72,7 +72,7 @@ func (u *conformingUser) help(ctx context.Context, m *Manager) error {
 	return nil
 }
 
-// visit does what a browser does; the page of the login server leads back at once.
+// visit acts as the browser; the page of the login server redirects back at once.
 func (u *conformingUser) visit(url string) {
 	resp, err := u.browser.Get(url) //nolint:noctx // it ends with the process
 	if err != nil {

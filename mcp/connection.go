@@ -17,30 +17,30 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// connection is one life of a server, from its start to its end: a session, and what eca
-// wants of it.
+// connection is one life of a server, from its start to its end: a session with the requests that
+// eca sends.
 type connection struct {
 	m       *Manager
 	session *session
 	server  wire.ServerCapabilities
 	clean   func(string) string
-	slots   chan struct{} // calls that run
-	limit   time.Duration // of a call that says nothing
+	slots   chan struct{} // for running calls
+	limit   time.Duration // for a call during which the server is silent
 
-	listsChanged chan struct{} // hears that there are lists to ask for
+	listsChanged chan struct{} // signals that lists have to be fetched
 
 	ctx context.Context // ends with the life
 
-	mu    sync.Mutex // guards what follows
-	stale list       // what has to be asked for
+	mu    sync.Mutex // guards the fields below
+	stale list       // lists that have to be fetched
 
-	toolsListed chan struct{} // closed when the tools are listed that have changed; nil if none have
+	toolsListed chan struct{} // closed when changed tools have been listed; nil without a change
 	calls       []*activeCall
-	pages       map[string]chan struct{} // that the user was asked to open, by their ids
+	pages       map[string]chan struct{} // that the user was asked to open, by id
 }
 
-// reach starts a server or connects to it, and asks what it offers. The reason of an error
-// is fit for the user.
+// reach starts a server or connects to it, and fetches what it offers. The text of an error can be
+// shown to the user.
 func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, settings Settings) attempt {
 	ctx, cancel := limited(ctx, settings.Start)
 	defer cancel()
@@ -68,16 +68,20 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 			conn.watch(settings, launch.URL != "")
 			return attempt{conn: conn, offer: offer}
 		}
-		conn.close()
+		conn.close("its tools could not be listed")
 	}
-	return attempt{err: explain(ctx, err, launch.Clean)}
+	err = explain(ctx, err, launch.Clean)
+	if ctx.Err() != nil && s.printed.Load() != nil {
+		err = fmt.Errorf("%w; %s", err, s.printedText())
+	}
+	return attempt{err: err}
 }
 
-// promptsLimit bounds how long a server's prompts hold up its start.
+// promptsLimit is how long listing a server's prompts may delay its start.
 const promptsLimit = 5 * time.Second
 
-// firstPrompts lists the prompts of a server that starts: once it counts as running, clients
-// ask for the commands. What cannot be had in time is asked for later.
+// firstPrompts lists the prompts of a starting server, because clients ask for the commands as soon
+// as the server is running. Lists that do not arrive in time are fetched later.
 func (m *Manager) firstPrompts(ctx context.Context, conn *connection, s *server, offer *Offer) {
 	if conn.server.Prompts != nil {
 		ctx, cancel := limited(ctx, promptsLimit)
@@ -92,14 +96,14 @@ func (m *Manager) firstPrompts(ctx context.Context, conn *connection, s *server,
 	}
 }
 
-// explain says in words why a start failed.
+// explain describes for the user why a start failed.
 func explain(ctx context.Context, err error, clean func(string) string) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 		err = cause
 	}
 	text := err.Error()
 	var request *url.Error
-	if errors.As(err, &request) { // its address is known to who reads this
+	if errors.As(err, &request) { // the reader knows the address
 		text = strings.Replace(text, fmt.Sprintf("%s %q: ", request.Op, request.URL), "", 1)
 	}
 	text = shorten.Bytes(clean(text), 2000)
@@ -113,7 +117,7 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	return errors.New(text)
 }
 
-// open makes a connection over the transport that fits, and shakes hands.
+// open connects over the right transport and performs the handshake.
 func (m *Manager) open(ctx context.Context, s *server, l Launch, c config.MCPServer) (conn *connection, info *wire.InitializeResult, err error) {
 	if l.URL != "" {
 		conn, info, err = m.openHTTP(ctx, s, l, c)
@@ -139,13 +143,13 @@ func (m *Manager) newConnection(name string, t transport, l Launch, c config.MCP
 		slots: make(chan struct{}, parallelCalls(c)), limit: callLimit(c),
 	}
 	s.self = self{server: name, info: wire.Implementation{Name: "ECA", Version: m.deps.Version}, capabilities: m.capabilities()}
-	s.handlers, s.calls, s.notified, s.log = m.handlers(), conn.active, conn.notified, m.deps.Log.With("server", name)
+	s.handlers, s.calls, s.notified, s.log = askable{m.deps}.handlers(), conn.active, conn.notified, m.deps.Log.With("server", name)
 	return conn
 }
 
-// capabilities are what eca can do for servers: what there are handlers for.
+// capabilities lists what eca can do for servers, according to its handlers.
 func (m *Manager) capabilities() map[string]any {
-	out, handlers := map[string]any{}, m.handlers()
+	out, handlers := map[string]any{}, askable{m.deps}.handlers()
 	for method, can := range map[string]struct {
 		name  string
 		value any
@@ -164,20 +168,20 @@ func (m *Manager) capabilities() map[string]any {
 // lost is closed when the connection is over.
 func (c *connection) lost() <-chan struct{} { return c.ctx.Done() }
 
-// cause says why the connection is over.
+// cause returns the reason why the connection is over.
 func (c *connection) cause() error {
 	cause := context.Cause(c.ctx)
-	if errors.Is(cause, errUnauthorized) || errors.Is(cause, errEnded) {
+	if errors.Is(cause, errUnauthorized) {
 		return cause
 	}
 	return errors.New(shorten.Bytes(c.clean(cause.Error()), 2000))
 }
 
-// close ends the connection, and its child, and returns when nothing is left.
-func (c *connection) close() { c.session.close() }
+// close ends the connection and its child process, and returns when both are gone. why is the reason
+// for calls that are still running.
+func (c *connection) close(why string) { c.session.close(why) }
 
-// notified takes notice of what a server says on its own. It runs where the transport
-// reads, and never waits.
+// notified handles a notification of the server. It runs on the transport's reader and never waits.
 func (c *connection) notified(method string, params json.RawMessage) {
 	switch method {
 	case wire.MethodNotificationToolsListChanged:
@@ -193,17 +197,17 @@ func (c *connection) notified(method string, params json.RawMessage) {
 			Level string          `json:"level"`
 			Data  json.RawMessage `json:"data"`
 		}
-		_ = json.Unmarshal(params, &said) // what can not be read is not said
+		_ = json.Unmarshal(params, &said) // an unreadable message counts as empty
 		c.session.log.Debug("MCP server says", "level", said.Level, "text", shorten.Bytes(c.clean(string(said.Data)), maxLogLine))
 	}
 }
 
-// alive asks whether the server is there, and ends the connection if it is not.
+// alive pings the server and ends the connection if the server is gone.
 func (c *connection) alive() {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTime)
 	defer cancel()
 	if c.session.modern() {
-		return // nothing to ask, and nothing to lose
+		return // there is no ping, and no connection to lose
 	}
 	err := c.session.call(ctx, string(wire.MethodPing), nil, nil)
 	switch {
@@ -217,7 +221,7 @@ func (c *connection) alive() {
 	}
 }
 
-// watch pings a remote server now and then: nothing else tells that it is gone.
+// watch pings a remote server regularly, because nothing else shows that the server is gone.
 func (c *connection) watch(settings Settings, remote bool) {
 	if !remote || settings.KeepAlive <= 0 {
 		return

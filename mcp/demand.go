@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// demand answers a call that needs the connection, now or when there is one.
+// demand answers a call that needs the connection, now or as soon as there is one.
 func (s *server) demand(reply chan<- reached) {
 	if s.state == Running && s.conn.ctx.Err() != nil {
-		s.down(s.conn, s.conn.cause()) // nobody noticed yet
+		s.down(s.conn, s.conn.cause()) // the supervisor has not noticed yet
 	}
 	switch s.state {
 	case Running:
@@ -31,11 +31,11 @@ func (s *server) demand(reply chan<- reached) {
 }
 
 func (s *server) unreachable(reason string) error {
-	return fmt.Errorf("the MCP server %s can not be reached: %s", s.name, reason)
+	return fmt.Errorf("cannot reach the MCP server %s: %s", s.name, reason)
 }
 
-// connection returns the connection of a server that runs, or waits for it if the server
-// is starting. One that failed is started at once.
+// connection returns the connection of a running server, or waits for it while the server is
+// starting. It starts a failed server at once.
 func (s *server) connection(ctx context.Context) (*connection, error) {
 	reply := make(chan reached, 1)
 	s.tell(func() { s.demand(reply) })
@@ -43,13 +43,13 @@ func (s *server) connection(ctx context.Context) (*connection, error) {
 	case r := <-reply:
 		return r.conn, r.err
 	case <-s.done:
-		return nil, s.unreachable("it is not configured any more")
+		return nil, s.unreachable(s.endReason())
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// limited is ctx with a time limit, if there is one.
+// limited returns ctx with a time limit if d is positive.
 func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)

@@ -9,26 +9,28 @@ import (
 	"strings"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
 // Asker shows questions to the user.
 type Asker interface {
-	// Ask waits for the answer. cancelled says that the user closed the question.
+	// Ask waits for the answer. cancelled reports that the user closed the question.
 	Ask(ctx context.Context, q Question) (answer string, cancelled bool, err error)
 }
 
-// Question is what the user is asked.
+// Question is a question to the user.
 type Question struct {
-	ChatID, CallID string // where it comes from
+	ChatID, CallID string // the call that caused it
 	Text           string
 	Options        []Option
-	Freeform       bool // other answers than the options are welcome
+	Freeform       bool // the user may also type another answer
 }
 
-// Option is an answer to choose.
+// Option is one of the answers to choose from.
 type Option struct{ Label, Description string }
 
-// Answers that mean something of their own in a form.
+// Answers with a special meaning in a form.
 const (
 	declineLabel = "Decline"
 	emptyLabel   = "Leave empty"
@@ -38,7 +40,7 @@ const (
 // maxTries is how often the user is asked for the same field.
 const maxTries = 5
 
-// maxAsked bounds a server's text in a question, in bytes.
+// maxAsked is how many bytes of a server's text a question may contain.
 const maxAsked = 4000
 
 // elicited is the result of elicitation/create.
@@ -47,15 +49,15 @@ type elicited struct {
 	Content *map[string]any `json:"content,omitempty"`
 }
 
-// elicit asks the user what a server wants to know, a field at a time. Nobody is asked
-// outside of a call: the user would not know why.
-func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
+// elicit asks the user for the data that a server requests, one field at a time. Outside of a call
+// it does not ask, because the user would not know why.
+func (u askable) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	var p struct {
 		pageRequest
 		Schema json.RawMessage `json:"requestedSchema"`
 	}
 	if err := json.Unmarshal(r.Params, &p); err != nil {
-		return nil, &RPCError{wire.INVALID_PARAMS, "the parameters can not be read: " + err.Error()}
+		return nil, &jsonrpc.Error{Code: wire.INVALID_PARAMS, Message: "cannot read the parameters: " + err.Error()}
 	}
 	var f form
 	var err error
@@ -68,9 +70,9 @@ func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
 		err = fmt.Errorf("the mode %.20q is not supported, only form and url", p.Mode)
 	}
 	if err != nil {
-		return nil, &RPCError{wire.INVALID_PARAMS, err.Error()}
+		return nil, &jsonrpc.Error{Code: wire.INVALID_PARAMS, Message: err.Error()}
 	}
-	asker := m.asker()
+	asker := u.asker()
 	if len(r.Calls) == 0 || asker == nil {
 		return elicited{Action: "decline"}, nil
 	}
@@ -79,7 +81,7 @@ func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	var content map[string]any
 	var action string
 	if p.Mode == "url" {
-		action, err = m.elicitPage(ctx, asker, r, call, p.pageRequest)
+		action, err = u.elicitPage(ctx, asker, r, call, p.pageRequest)
 	} else {
 		i := interview{asker: asker, server: r.Server, call: call, message: plain(p.Message, maxAsked)}
 		content, action, err = i.fill(ctx, f)
@@ -88,7 +90,7 @@ func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		m.deps.Log.Warn("the user could not be asked what an MCP server wants to know", "server", r.Server, "err", err)
+		u.deps.Log.Warn("the user could not be asked what an MCP server wants to know", "server", r.Server, "err", err)
 		action = "decline"
 	}
 	if action != "accept" || p.Mode == "url" {
@@ -97,12 +99,12 @@ func (m *Manager) elicit(ctx context.Context, r ServerRequest) (any, error) {
 	return elicited{Action: action, Content: &content}, nil
 }
 
-// asker returns the way to the user; nil: nobody can be asked.
-func (m *Manager) asker() Asker {
-	if m.deps.Asker == nil {
+// asker returns the way to the user; nil means that no user can be asked.
+func (u askable) asker() Asker {
+	if u.deps.Asker == nil {
 		return nil
 	}
-	return m.deps.Asker()
+	return u.deps.Asker()
 }
 
 // interview fills in a form with the user.
@@ -143,13 +145,13 @@ func (i interview) fill(ctx context.Context, f form) (content map[string]any, ac
 	return content, "accept", nil
 }
 
-// intro says who asks: a server must not pass for eca.
+// intro names the server that asks: a server must not pass for eca.
 func (i interview) intro() string {
 	return fmt.Sprintf("The MCP server `%s` asks, for the call of %s:\n\n%s", i.server, i.call.Tool, i.message)
 }
 
 func (i interview) decline() Option {
-	return Option{declineLabel, "The server is told that you do not want to say"}
+	return Option{declineLabel, "Tell the server that you decline to answer"}
 }
 
 // field asks for one field until the answer fits.
@@ -169,7 +171,7 @@ func (i interview) field(ctx context.Context, head string, f field) (value any, 
 		if value, err = f.read(answer); err == nil {
 			return value, true, "accept", nil
 		}
-		wrong = "That can not be sent: " + err.Error() + ".\n\n"
+		wrong = "This answer cannot be sent: " + err.Error() + ".\n\n"
 	}
 	return nil, false, "cancel", nil
 }
@@ -178,7 +180,7 @@ func (i interview) ask(ctx context.Context, text string, freeform bool, options 
 	return i.asker.Ask(ctx, Question{ChatID: i.call.ChatID, CallID: i.call.CallID, Text: text, Options: options, Freeform: freeform})
 }
 
-// describe says what a field is, for the user.
+// describe describes a field for the user.
 func (f field) describe() string {
 	name := plain(f.name, 200)
 	if f.title != "" {
@@ -211,7 +213,7 @@ func (f field) describe() string {
 	return b.String()
 }
 
-// offers are the answers to choose from; freeform says that there may be others.
+// offers returns the answers to choose from. freeform means that the user may type another one.
 func (f field) offers() (options []Option, freeform bool) {
 	add := func(label string, preset bool) {
 		o := Option{Label: label}
@@ -240,7 +242,7 @@ func (f field) offers() (options []Option, freeform bool) {
 	return options, freeform
 }
 
-// show is a value as the user would answer it.
+// show formats a value the way the user would answer it.
 func (f field) show(value any) string {
 	switch v := value.(type) {
 	case float64:

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// Answers to a question about a page of a server's.
+// Answers to a question about a server's page.
 const (
 	openLabel = "Open it"
 	selfLabel = "I open it myself"
@@ -23,10 +23,10 @@ const (
 	stopLabel = "Cancel"
 )
 
-// maxPageRounds bounds how often one call may ask for pages before it is done.
+// maxPageRounds is how often one call may ask for pages.
 const maxPageRounds = 3
 
-// pageRequest is what a server says about a page that the user should open.
+// pageRequest is a server's request to have the user open a page.
 type pageRequest struct {
 	Mode    string `json:"mode"`
 	Message string `json:"message"`
@@ -38,11 +38,11 @@ type pageRequest struct {
 type page struct {
 	address string
 	host    string
-	notes   []string // what the user should know before
+	notes   []string // warnings for the user
 }
 
-// readPage checks an address. It has to be one that can be shown whole, and that a browser
-// takes.
+// readPage checks an address. It must be short enough to show in full, and of a kind that browsers
+// open.
 func readPage(address string) (page, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -65,9 +65,9 @@ func readPage(address string) (page, error) {
 	return p, nil
 }
 
-// elicitPage asks the user to open a page. Nothing is fetched or opened before the user says
-// so; eca learns nothing of what happens there.
-func (m *Manager) elicitPage(ctx context.Context, asker Asker, r ServerRequest, call ActiveCall, p pageRequest) (action string, err error) {
+// elicitPage asks the user to open a page. eca fetches or opens nothing before the user agrees, and
+// learns nothing of what happens on the page.
+func (u askable) elicitPage(ctx context.Context, asker Asker, r ServerRequest, call ActiveCall, p pageRequest) (action string, err error) {
 	target, err := readPage(p.URL)
 	if err != nil {
 		return "", err
@@ -79,8 +79,8 @@ func (m *Manager) elicitPage(ctx context.Context, asker Asker, r ServerRequest, 
 	}
 	options := []Option{
 		{openLabel, "In the browser of the machine where eca runs"},
-		{selfLabel, "The server is told that you agree"},
-		{declineLabel, "The server is told that you do not want to"},
+		{selfLabel, "Tell the server that you agree"},
+		{declineLabel, "Tell the server that you decline"},
 	}
 	for {
 		answer, cancelled, err := asker.Ask(ctx, Question{ChatID: call.ChatID, CallID: call.CallID, Text: text, Options: options})
@@ -93,8 +93,8 @@ func (m *Manager) elicitPage(ctx context.Context, asker Asker, r ServerRequest, 
 			return "decline", nil
 		}
 		failed := errors.New("there is no browser")
-		if m.deps.OpenURL != nil {
-			failed = m.deps.OpenURL(ctx, target.address)
+		if u.deps.OpenURL != nil {
+			failed = u.deps.OpenURL(ctx, target.address)
 		}
 		if failed == nil {
 			return "accept", nil
@@ -103,28 +103,24 @@ func (m *Manager) elicitPage(ctx context.Context, asker Asker, r ServerRequest, 
 	}
 }
 
-// pagesWanted returns what a server wants the user to do on pages before it carries a
-// request out; nil if its error says something else.
+// pagesWanted returns the pages that the user has to visit before the server carries a request out.
+// It returns nil if the error says something else.
 func pagesWanted(err error) []json.RawMessage {
 	var answer *answerError
 	if !errors.As(err, &answer) || answer.details.Code != wire.URL_ELICITATION_REQUIRED {
 		return nil
 	}
-	raw, err := json.Marshal(answer.details.Data)
-	if err != nil {
-		return nil
-	}
 	var data struct {
 		Elicitations []json.RawMessage `json:"elicitations"`
 	}
-	if json.Unmarshal(raw, &data) != nil || len(data.Elicitations) > maxIncoming {
+	if json.Unmarshal(answer.details.Data, &data) != nil || len(data.Elicitations) > maxIncoming {
 		return nil
 	}
 	return data.Elicitations
 }
 
-// visit has the user open the pages that a server wants for a call, and returns when the
-// server, or the user, says that they are done with.
+// visit has the user open the pages that a server requires for a call. It returns when the server
+// or the user reports that the pages are done.
 func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.RawMessage) error {
 	if c.session.handlers[string(wire.MethodElicitationCreate)] == nil {
 		return errors.New("the server wants the user to open a page first, and nobody can be asked")
@@ -142,7 +138,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 		}
 		hosts = append(hosts, target.host)
 		if p.ID != "" {
-			done, forget := c.awaitPage(p.ID) // before somebody can be done with it
+			done, forget := c.awaitPage(p.ID) // before the page can be completed
 			defer forget()
 			ids[p.ID] = done
 		}
@@ -155,7 +151,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 			return fmt.Errorf("the server wants the user to open a page at %s first, and the user did not", visible.Text(target.host))
 		}
 	}
-	asker := c.m.asker()
+	asker := askable{c.m.deps}.asker()
 	if asker == nil {
 		return errors.New("nobody could be asked whether the pages are done with")
 	}
@@ -198,8 +194,8 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 	return nil
 }
 
-// awaitPage returns a channel that is closed when the server says that the user is done with
-// a page.
+// awaitPage returns a channel that is closed when the server reports that the user has completed a
+// page.
 func (c *connection) awaitPage(id string) (done <-chan struct{}, forget func()) {
 	ch := make(chan struct{})
 	c.mu.Lock()
@@ -217,7 +213,7 @@ func (c *connection) awaitPage(id string) (done <-chan struct{}, forget func()) 
 	}
 }
 
-// pageDone notes that the user is done with a page. Those that nobody waits for are ignored.
+// pageDone records that the user has completed a page. Pages that no call waits for are ignored.
 func (c *connection) pageDone(params json.RawMessage) {
 	var p struct {
 		ID string `json:"elicitationId"`

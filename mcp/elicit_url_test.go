@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// answers is a user who gives answers in their order; "wait" leaves a question open.
+// answers is a user who gives scripted answers in order; "wait" leaves a question open.
 type answers struct {
 	list  []string
 	asked []string
@@ -29,14 +29,14 @@ func (a *answers) Ask(ctx context.Context, q Question) (answer string, cancelled
 	return answer, answer == "", nil
 }
 
-// A server that wants the user to open a page before it does anything gets its call again
-// when the user is done there, which the server or the user says; nothing is opened unasked.
+// When a server requires a page before it carries a call out, eca repeats the call after the server
+// or the user reports that the page is done. It opens nothing without asking.
 func TestPagesBeforeACall(t *testing.T) {
 	const required = `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32042,"message":"more is needed","data":{"elicitations":[
 		{"mode":"url","elicitationId":"e1","url":"https://login.example/connect?e=1","message":"Connect your files"}]}}}`
 	for name, c := range map[string]struct {
 		answers []string
-		done    string // that the server is done with
+		done    string // the page that the server reports as completed
 		want    string
 		opened  string
 		calls   int
@@ -56,11 +56,11 @@ func TestPagesBeforeACall(t *testing.T) {
 					return nil
 				}})
 				defer conn.m.Close()
-				conn.session.handlers, conn.session.calls, conn.session.notified = conn.m.handlers(), conn.active, conn.notified
+				conn.session.handlers, conn.session.calls, conn.session.notified = askable{conn.m.deps}.handlers(), conn.active, conn.notified
 				server := &tasker{answers: map[string][]string{"tools/call": {required, ok(`{"content":[{"type":"text","text":"the files"}]}`)}}}
 				go server.serve(t, l, conn.session)
 				go func() {
-					synctest.Wait() // until somebody waits for it
+					synctest.Wait() // until the call waits for it
 					if c.done != "" {
 						l.say(t, `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"`+c.done+`"}}`)
 					}
@@ -81,7 +81,7 @@ func TestPagesBeforeACall(t *testing.T) {
 	}
 }
 
-// The user is told what is odd about an address; some are no pages at all.
+// The user is warned about suspicious addresses; some addresses are refused.
 func TestPages(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://pay.example/x?y=1":                "pay.example",

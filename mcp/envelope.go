@@ -8,42 +8,35 @@ import (
 	"fmt"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// envelope is one message of JSON-RPC: a request, a notification or an answer.
+// envelope is one JSON-RPC message: a request, a notification or an answer. eca reads the messages
+// of servers leniently.
 type envelope struct {
-	JSONRPC string                    `json:"jsonrpc"`
-	ID      json.RawMessage           `json:"id,omitempty"`
-	Method  string                    `json:"method,omitempty"`
-	Params  json.RawMessage           `json:"params,omitempty"`
-	Result  json.RawMessage           `json:"result,omitempty"`
-	Error   *wire.JSONRPCErrorDetails `json:"error,omitempty"`
-
-	header map[string]string // that it has over HTTP
+	jsonrpc.Message
+	header map[string]string // sent along over HTTP
 }
 
 func (e envelope) hasID() bool          { return len(e.ID) > 0 && string(e.ID) != "null" }
 func (e envelope) isRequest() bool      { return e.Method != "" && e.hasID() }
 func (e envelope) isNotification() bool { return e.Method != "" && !e.hasID() }
 
-// key is the id as it is looked up. Some servers send numbers back as texts.
+// key is the id in the form used for look-ups. Some servers return numbers as strings.
 func (e envelope) key() string { return idKey(e.ID) }
 
 func idKey(id json.RawMessage) string {
 	return string(bytes.Trim(bytes.TrimSpace(id), `"`))
 }
 
-var errNoMessage = errors.New("it is no message of JSON-RPC")
+var errNoMessage = errors.New("not a JSON-RPC message")
 
-// readEnvelopes reads a message, or the list of messages that versions until 2025-03-26
-// allow in its place.
+// readEnvelopes reads a message, or a list of messages, which versions up to 2025-03-26 allow.
 func readEnvelopes(raw []byte) ([]envelope, error) {
-	raw = bytes.TrimSpace(raw)
-	list := []json.RawMessage{raw}
-	if len(raw) > 0 && raw[0] == '[' {
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNoMessage, err)
-		}
+	list, batch := jsonrpc.Split(raw)
+	if batch && list == nil {
+		return nil, errNoMessage
 	}
 	var out []envelope
 	for _, one := range list {
@@ -64,53 +57,59 @@ func readEnvelopes(raw []byte) ([]envelope, error) {
 
 // transport carries messages between a session and a server.
 type transport interface {
-	// start opens the way to the server, which lasts as long as life. What the server says
-	// goes to hear, a message at a time where their order matters; hear does not wait. over
-	// hears why nothing can be carried any more. A failed start needs a close all the same.
+	// start opens the way to the server, which lasts as long as life. It passes each message of the
+	// server to hear, one at a time where their order matters; hear does not wait. It calls over with
+	// the reason when nothing can be sent or received any more. Call close even after a failed start.
 	start(life context.Context, hear func(envelope), over func(error)) error
-	// agreed tells the version of the protocol that is spoken from now on.
+	// agreed sets the version of the protocol that is spoken from now on.
 	agreed(version string)
-	// listen opens the way for what the server says unasked, if that is another one. The
-	// channel is closed when it is open, or there is none; nil is at once.
+	// listen opens a separate way for unsolicited messages of the server, if the transport needs one.
+	// The channel is closed when that way is open or not available. A nil channel means that nothing
+	// has to be opened.
 	listen() <-chan struct{}
-	// send carries a message. The answer of a request comes to hear; send returns before
-	// that, or when no answer can come any more. The error is why.
+	// send sends a message. The answer to a request arrives through hear. send returns before that, or
+	// when no answer can come any more; the error says why.
 	send(ctx context.Context, e envelope) error
-	// close ends everything and returns when nothing is left.
+	// ended returns why the server ended the connection, or nil if it did not. It is known before over
+	// is called, and may take a moment if the server is just ending.
+	ended() error
+	// close ends everything and returns when nothing is left running.
 	close()
 }
 
-// answerError is what a server answered instead of a result.
-type answerError struct{ details wire.JSONRPCErrorDetails }
+// answerError is an error that a server answered instead of a result.
+type answerError struct{ details *jsonrpc.Error }
 
-func (e *answerError) Error() string { return e.details.AsError().Error() }
+func (e *answerError) Error() string {
+	return (&wire.JSONRPCErrorDetails{Code: e.details.Code, Message: e.details.Message, Data: e.details.Data}).AsError().Error()
+}
 
-// answered says whether an error is a server's answer, and not what became of a request.
+// answered reports whether an error is a server's answer, as opposed to a failure of the transport.
 func answered(err error) bool {
 	var answer *answerError
 	return errors.As(err, &answer)
 }
 
 var (
-	// errUnauthorized is why a server that wants a login can not be used.
+	// errUnauthorized is the error of servers that require a login.
 	errUnauthorized = errors.New("the server wants a login")
-	// errForgotten is what requests get from a server that does not know the session any
-	// more. It did not do anything.
+	// errForgotten is the error of requests to a server that no longer knows the session. The server
+	// has not carried them out.
 	errForgotten = errors.New("the server ended the session")
-	// errNotStarted is what requests get before the start.
+	// errNotStarted is the error of requests before the start.
 	errNotStarted = errors.New("the server is not started")
 )
 
-// unauthorizedError is an errUnauthorized with what the server said about it.
+// unauthorizedError is an errUnauthorized with the challenges of the server.
 type unauthorizedError struct{ challenges []string } // values of WWW-Authenticate
 
 func (e *unauthorizedError) Error() string { return errUnauthorized.Error() }
 func (e *unauthorizedError) Unwrap() error { return errUnauthorized }
 
-// statusError is an answer over HTTP that is none of the protocol.
+// statusError is an HTTP answer that is not a message of the protocol.
 type statusError struct {
 	status int
-	text   string // the beginning of what came with it, in one line
+	text   string // the beginning of the body, in one line
 }
 
 func (e *statusError) Error() string {

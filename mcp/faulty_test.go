@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// modeVariable makes this test binary an MCP server that behaves as its value says.
+// modeVariable makes this test binary an MCP server whose behaviour is the value.
 const modeVariable = "ECA_TEST_MCP"
 
 func TestMain(m *testing.M) {
@@ -44,14 +44,14 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// faulty is an MCP server over stdin and stdout that can be good or bad.
+// faulty is an MCP server over stdin and stdout that behaves well or badly.
 type faulty struct {
 	mode  string
 	mu    sync.Mutex
 	out   *bufio.Writer
 	tools []string
-	held  []json.RawMessage // ids of calls that wait for others
-	pages int               // of tools that were listed
+	held  []json.RawMessage // ids of calls that wait for other calls
+	pages int               // of listed tools
 	shook []string          // requests of handshakes
 }
 
@@ -112,7 +112,7 @@ func (f *faulty) answer(id json.RawMessage, result string) {
 	}
 }
 
-// hidden is a text, in JSON, of which not everything can be seen.
+// hidden is a JSON string with invisible characters.
 const hidden = `"a\u202eb\u001b[2Jc\u200bd"`
 
 func textResult(text string) string {
@@ -184,7 +184,7 @@ func (f *faulty) handle(m message) {
 
 const modernServer = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"modern","version":"2"}}}`
 
-// discover answers server/discover, mostly in one of the ways in which older servers do that.
+// discover answers server/discover, mostly in one of the ways of older servers.
 func (f *faulty) discover(m message) {
 	fail := func(failed string) { f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":` + failed + `}`) }
 	switch f.mode {
@@ -214,7 +214,7 @@ func (f *faulty) discover(m message) {
 }
 
 func (f *faulty) list(m message) {
-	if f.mode == "endless" { // each page leads to another one
+	if f.mode == "endless" { // each page refers to another one
 		f.pages++
 		page := []string{`{"name":"wordy","description":"` + strings.Repeat("x", 2*maxDescription) + `"}`, `{"name":"large","inputSchema":{"type":"object","title":"` + strings.Repeat("x", maxSchema) + `"}}`}
 		if f.pages > 1 {
@@ -231,7 +231,7 @@ func (f *faulty) list(m message) {
 		list = append(list, `{"name":"`+name+`","description":"`+name+` it","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"anyOf":[{"required":["text"]}]}}`)
 	}
 	for _, name := range []string{"together", "crash", "huge", "hang", "progress", "structured", "fork", "change", "pingme", "handshake"} {
-		list = append(list, `{"name":"`+name+`","inputSchema":{"type":"object"}}`)
+		list = append(list, `{"name":"`+name+`","inputSchema":{"type":"object"},"annotations":{"destructiveHint":`+fmt.Sprint(name == "fork")+`}}`)
 	}
 	f.answer(m.ID, `{"tools":[`+strings.Join(list, ",")+`]}`)
 }
@@ -242,7 +242,7 @@ func (f *faulty) call(m message) {
 		f.answer(m.ID, textResult("you called "+m.Params.Name))
 	case "echo":
 		f.answer(m.ID, textResult(fmt.Sprint(m.Params.Arguments["text"])))
-	case "together": // answers when as many calls wait as the call says
+	case "together": // answers when as many calls wait as the call requests
 		f.held = append(f.held, m.ID)
 		if want, _ := m.Params.Arguments["calls"].(float64); len(f.held) == int(want) {
 			for _, id := range f.held {

@@ -15,8 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// startBlocked starts a process that ignores SIGTERM, in a session of its own, and returns
-// its id.
+// startBlocked starts a process in its own session that ignores SIGTERM, and returns its id.
 func startBlocked() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -40,7 +39,7 @@ func startBlocked() string {
 	return strconv.Itoa(p.Pid)
 }
 
-// playDaemon runs a server with a child of its own, says their ids, and blocks.
+// playDaemon runs a server that has a child, prints the ids of both, and blocks.
 func playDaemon() {
 	self, _ := os.Executable()
 	m := New(Deps{
@@ -58,7 +57,7 @@ func playDaemon() {
 		return
 	}
 	out, err := res.call(context.Background(), &Tool{name: "fork", spec: tools.Spec{Name: "fork"}}, tools.Call{}, nil)
-	child := res.session.transport.(*stdio).child.Pid()
+	child := res.session.transport.(*stdio).proc.Child().Pid()
 	fmt.Println(child, strings.Join(out.Outputs, ""), err)
 	select {}
 }
@@ -75,7 +74,7 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// Whatever a server started ends with it.
+// All processes that a server started end with it.
 func TestGrandchildren(t *testing.T) {
 	for _, mode := range []string{"good", "stubborn"} {
 		r := newRig(t, map[string]string{"s": mode})
@@ -84,14 +83,14 @@ func TestGrandchildren(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		child := r.m.servers["s"].conn.session.transport.(*stdio).child.Pid()
+		child := r.m.servers["s"].conn.session.transport.(*stdio).proc.Child().Pid()
 		r.m.Close()
 		gone(t, child)
 		gone(t, grandchild)
 	}
 }
 
-// Not even the death of the daemon leaves anything behind.
+// Even when the daemon is killed, no process is left.
 func TestKilledDaemon(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

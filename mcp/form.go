@@ -18,8 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// form is what a server wants to know from the user (elicitation in form mode): a flat
-// object of texts, numbers, truth values and choices.
+// form is the set of fields that a server requests from the user (elicitation in form mode): a flat
+// object of strings, numbers, booleans and choices.
 type form struct{ fields []field }
 
 // Limits of forms.
@@ -36,11 +36,11 @@ type field struct {
 	about    string
 	kind     fieldKind
 	required bool
-	preset   any // the default; nil: there is none
+	preset   any // the default; nil without one
 	choices  []choice
 
-	least, most *float64 // of a number, of a text's characters, or of choices
-	format      string   // of a text
+	least, most *float64 // of a number, a string's length in characters, or the number of choices
+	format      string   // of a string
 }
 
 type fieldKind string
@@ -54,10 +54,10 @@ const (
 	someField    fieldKind = "some"
 )
 
-// choice is a value with what the user is shown for it.
+// choice is a value with its label for the user.
 type choice struct{ value, label string }
 
-// property is a field as JSON Schema has it.
+// property is a field in the form of JSON Schema.
 type property struct {
 	Type        string    `json:"type"`
 	Title       string    `json:"title"`
@@ -82,7 +82,7 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// readForm reads the schema that a server sends. The error says what eca can not ask.
+// readForm reads the schema that a server sends. The error says what eca cannot ask.
 func readForm(raw json.RawMessage) (form, error) {
 	var schema struct {
 		Type       string                     `json:"type"`
@@ -93,9 +93,9 @@ func readForm(raw json.RawMessage) (form, error) {
 		Properties json.RawMessage `json:"properties"`
 	}
 	if err := json.Unmarshal(raw, &schema); err != nil {
-		return form{}, fmt.Errorf("requestedSchema can not be read: %w", err)
+		return form{}, fmt.Errorf("cannot read requestedSchema: %w", err)
 	}
-	_ = json.Unmarshal(raw, &members) // as above
+	_ = json.Unmarshal(raw, &members) // same input as above
 	switch {
 	case schema.Type != "object":
 		return form{}, errors.New("requestedSchema must be of type object")
@@ -105,11 +105,11 @@ func readForm(raw json.RawMessage) (form, error) {
 	var out form
 	for _, name := range keysInOrder(members.Properties) {
 		if slices.ContainsFunc(out.fields, func(f field) bool { return f.name == name }) {
-			continue // twice the same key
+			continue // duplicate key
 		}
 		var p property
 		if err := json.Unmarshal(schema.Properties[name], &p); err != nil {
-			return form{}, fmt.Errorf("the property %.100q can not be read: %w", name, err)
+			return form{}, fmt.Errorf("cannot read the property %.100q: %w", name, err)
 		}
 		f, err := p.field(name)
 		if err != nil {
@@ -121,8 +121,7 @@ func readForm(raw json.RawMessage) (form, error) {
 	return out, nil
 }
 
-// keysInOrder lists the keys of an object as they are written: users are asked in that
-// order.
+// keysInOrder lists the keys of an object in written order, which is the order of the questions.
 func keysInOrder(object json.RawMessage) []string {
 	d := json.NewDecoder(bytes.NewReader(object))
 	var out []string
@@ -161,7 +160,7 @@ func (p property) field(name string) (field, error) {
 			f.choices = p.Items.options()
 		}
 		if len(f.choices) == 0 {
-			return field{}, errors.New("is a list of what can not be chosen from")
+			return field{}, errors.New("is a list without values to choose from")
 		}
 		f.kind, f.least, f.most = someField, p.MinItems, p.MaxItems
 	default:
@@ -171,13 +170,13 @@ func (p property) field(name string) (field, error) {
 		return field{}, fmt.Errorf("has more than %d choices", maxChoices)
 	}
 	if f.preset != nil && !f.takes(f.preset) {
-		f.preset = nil // a default that is no answer helps nobody
+		f.preset = nil // a default that is not a valid answer is useless
 	}
 	return f, nil
 }
 
-// options are the values to choose from, in any of the forms that versions of the protocol
-// have.
+// options returns the values to choose from, in all the notations that versions of the protocol
+// define.
 func (p property) options() []choice {
 	var out []choice
 	for i, value := range p.Enum {
@@ -197,7 +196,7 @@ func (p property) options() []choice {
 	return out
 }
 
-// takes says whether a value answers a field.
+// takes reports whether a value is a valid answer to a field.
 func (f field) takes(value any) bool {
 	switch v := value.(type) {
 	case bool:
@@ -220,7 +219,7 @@ func (f field) takes(value any) bool {
 	return false
 }
 
-// read makes a value of what the user answered; the error says what is wrong with it.
+// read parses the user's answer; the error says what is wrong with it.
 func (f field) read(answer string) (any, error) {
 	answer = strings.TrimSpace(answer)
 	switch f.kind {
@@ -236,9 +235,9 @@ func (f field) read(answer string) (any, error) {
 		n, err := strconv.ParseFloat(answer, 64)
 		switch {
 		case err != nil || math.IsInf(n, 0) || math.IsNaN(n):
-			return nil, fmt.Errorf("%q is no number", shorten.Bytes(answer, 100))
+			return nil, fmt.Errorf("%q is not a number", shorten.Bytes(answer, 100))
 		case f.kind == integerField && (n != math.Trunc(n) || math.Abs(n) > 1<<53):
-			return nil, fmt.Errorf("%q is no whole number", shorten.Bytes(answer, 100))
+			return nil, fmt.Errorf("%q is not a whole number", shorten.Bytes(answer, 100))
 		}
 		return n, f.within(n)
 	case oneField:
@@ -249,7 +248,7 @@ func (f field) read(answer string) (any, error) {
 	return answer, f.checkText(answer)
 }
 
-// choose finds a choice by what the user sees of it, or by its value.
+// choose finds a choice by its label or its value.
 func (f field) choose(answer string) (string, error) {
 	for _, same := range []func(string) bool{
 		func(s string) bool { return s == answer },
@@ -297,7 +296,7 @@ func (f field) within(n float64) error {
 	return nil
 }
 
-// limits says what a field takes, as far as that is limited.
+// limits describes the limits of a field, if it has any.
 func (f field) limits() string {
 	what := map[fieldKind]string{textField: " characters", someField: " of them"}[f.kind]
 	show := func(n *float64) string { return strconv.FormatFloat(*n, 'f', -1, 64) }
@@ -338,12 +337,12 @@ func (f field) checkText(text string) error {
 		_, err = time.Parse(time.RFC3339, text)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no %s", shorten.Bytes(text, 100), f.format)
+		return fmt.Errorf("%q is not a valid %s", shorten.Bytes(text, 100), f.format)
 	}
 	return nil
 }
 
-// plain is a text of a server without what could make it look like more than a text.
+// plain returns a server's text without anything that could make it look like more than text.
 func plain(text string, limit int) string {
 	return shorten.Bytes(visible.Text(strings.ToValidUTF8(text, "")), limit)
 }

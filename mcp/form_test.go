@@ -17,24 +17,24 @@ func readField(t *testing.T, schema string) field {
 	return f.fields[0]
 }
 
-// What a user answers becomes a value that the schema allows, or is refused with a reason.
+// A user's answer becomes a value that the schema allows, or is refused with a reason.
 func TestFieldRead(t *testing.T) {
 	for _, c := range []struct {
 		schema, answer string
-		want           any // an error's text if it begins with !
+		want           any // the text of an error if it begins with !
 	}{
 		{`{"type":"string"}`, " a b ", "a b"},
 		{`{"type":"string","minLength":2,"maxLength":3}`, "ü", "!2 to 3 characters"},
 		{`{"type":"string","minLength":2}`, "üü", "üü"},
 		{`{"type":"string","format":"email"}`, "a@b.example", "a@b.example"},
-		{`{"type":"string","format":"email"}`, "A <a@b.example>", "!is no email"},
-		{`{"type":"string","format":"uri"}`, "example", "!is no uri"},
-		{`{"type":"string","format":"date"}`, "2026-02-30", "!is no date"},
+		{`{"type":"string","format":"email"}`, "A <a@b.example>", "!is not a valid email"},
+		{`{"type":"string","format":"uri"}`, "example", "!is not a valid uri"},
+		{`{"type":"string","format":"date"}`, "2026-02-30", "!is not a valid date"},
 		{`{"type":"string","format":"date-time"}`, "2026-02-03T04:05:06Z", "2026-02-03T04:05:06Z"},
 		{`{"type":"number","minimum":0}`, "-1", "!at least 0"},
 		{`{"type":"number"}`, "1e3", 1000.0},
-		{`{"type":"number"}`, "NaN", "!is no number"},
-		{`{"type":"integer"}`, "1.5", "!no whole number"},
+		{`{"type":"number"}`, "NaN", "!is not a number"},
+		{`{"type":"integer"}`, "1.5", "!is not a whole number"},
 		{`{"type":"integer","maximum":9}`, "9", 9.0},
 		{`{"type":"boolean"}`, "YES", true},
 		{`{"type":"boolean"}`, "false", false},
@@ -71,11 +71,11 @@ func TestReadForm(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	for schema, why := range map[string]string{
-		``:                  "can not be read",
-		`[]`:                "can not be read",
+		``:                  "cannot read",
+		`[]`:                "cannot read",
 		`{"type":"string"}`: "of type object",
-		`{"type":"object","properties":{"x":{"type":"array","items":{"type":"string"}}}}`: "can not be chosen from",
-		`{"type":"object","properties":{"x":{"type":["string"]}}}`:                        "can not be read",
+		`{"type":"object","properties":{"x":{"type":"array","items":{"type":"string"}}}}`: "without values to choose from",
+		`{"type":"object","properties":{"x":{"type":["string"]}}}`:                        "cannot read",
 		`{"type":"object","properties":{"x":{}}}`:                                         "a type that is not asked for",
 	} {
 		if _, err := readForm(json.RawMessage(schema)); err == nil || !strings.Contains(err.Error(), why) {
@@ -84,7 +84,7 @@ func TestReadForm(t *testing.T) {
 	}
 }
 
-// Whatever a server sends as a form, what is accepted as an answer is one by its own terms.
+// Whatever form a server sends, an accepted answer is valid for that form.
 func FuzzForm(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"x":{"type":"string","enum":["a"]},"y":{"type":"array","items":{"enum":["b"]}}}}`, "a")
 	f.Add(`{"type":"object","properties":{"x":{"type":"number","minimum":1,"default":2}}}`, "1")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A message is a request, a notification or an answer, and can be sent on as it came.
+// A message is a request, a notification or an answer, and can be re-encoded without a change.
 func FuzzEnvelopes(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, `null`, `{"id":1,"result":{}}`, `{"id":"1","error":{"code":-32601,"message":"no"}}`, `{"id":null,"error":{"code":1,"message":""}}`,

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// greet shakes hands in the way that servers of all versions but the newest understand. A
-// version, if there is one, is what eca says it speaks.
+// greet performs the handshake that servers of all versions but the newest understand. version, if
+// set, is the version that eca offers.
 func (s *session) greet(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	info, err := s.initialize(ctx, version)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *session) greet(ctx context.Context, version string) (*wire.InitializeRe
 	return info, s.initialized(ctx, info)
 }
 
-// initialize is the request of that handshake.
+// initialize sends the request of that handshake.
 func (s *session) initialize(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	var info wire.InitializeResult
 	err := s.call(ctx, string(wire.MethodInitialize), map[string]any{
@@ -40,8 +40,8 @@ func (s *session) initialize(ctx context.Context, version string) (*wire.Initial
 	return &info, nil
 }
 
-// initialized ends that handshake. The version that counts is the server's, also where it is
-// newer than the one that eca named.
+// initialized completes that handshake. The server's version is used, even if it is newer than the
+// offered one.
 func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) error {
 	s.agree(info.ProtocolVersion)
 	if err := s.notify(ctx, string(wire.MethodNotificationInitialized), nil); err != nil {
@@ -51,8 +51,8 @@ func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) 
 	return nil
 }
 
-// newestVersion is the version without a handshake: each request says what the handshake
-// said.
+// newestVersion is the version without a handshake: each request carries what the handshake
+// exchanged.
 const newestVersion = wire.ProtocolVersion20260728
 
 // versionError says that a server speaks only versions that eca does not know.
@@ -66,15 +66,16 @@ func (e *versionError) Error() string {
 	return "the server speaks version " + strings.Join(names, ", ") + " of the protocol, which eca does not know"
 }
 
-// discover asks a server of the newest version what it is. An answer without versions has
-// errNoVersions beside it: it may come from an older server that answers anything.
-func (s *session) discover(ctx context.Context) (*wire.InitializeResult, error) {
+// discover asks a server of the newest version for its description. If the answer has no versions,
+// discover returns it with errNoVersions: it may come from an older server that answers everything.
+// sent, if not nil, is called when the question has been sent.
+func (s *session) discover(ctx context.Context, sent func()) (*wire.InitializeResult, error) {
 	s.transport.agreed(newestVersion)
 	var found struct {
 		wire.DiscoverResult
 		Server *wire.Implementation `json:"serverInfo"` // where drafts had it
 	}
-	request := request{method: string(wire.MethodServerDiscover), version: newestVersion}
+	request := request{method: string(wire.MethodServerDiscover), version: newestVersion, sent: sent}
 	raw, err := s.ask(ctx, request)
 	if versions := supported(err); slices.Contains(versions, newestVersion) {
 		raw, err = s.ask(ctx, request)
@@ -104,29 +105,24 @@ func (s *session) discover(ctx context.Context) (*wire.InitializeResult, error) 
 
 var errNoVersions = errors.New("the server does not say which versions of the protocol it speaks")
 
-// supported returns the versions that a server named when it refused that of a request; nil
-// if it did not refuse because of that.
+// supported returns the versions that a server listed when it refused the version of a request. It
+// returns nil for other errors.
 func supported(err error) []string {
 	var answer *answerError
 	if !errors.As(err, &answer) || answer.details.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
 		return nil
 	}
-	raw, err := json.Marshal(answer.details.Data)
-	if err != nil {
-		return nil
-	}
 	var data struct {
 		Supported []string `json:"supported"`
 	}
-	if json.Unmarshal(raw, &data) != nil {
+	if json.Unmarshal(answer.details.Data, &data) != nil {
 		return nil
 	}
 	return data.Supported
 }
 
-// settle waits until what the server says unasked is heard: servers may ask there what they
-// need for their first answer. Some do not say that they heard us, so it is not waited for
-// long.
+// settle waits until the way for unsolicited messages is open: servers may use it to request what
+// they need for their first answer. The wait is short because some servers never confirm it.
 func (s *session) settle(ctx context.Context) {
 	if s.listening == nil {
 		return
@@ -142,15 +138,15 @@ func (s *session) settle(ctx context.Context) {
 
 const settleTime = time.Second
 
-// subscribe asks a server without a handshake for its notifications, again and again: the
-// answer comes when it stops telling.
+// subscribe asks a server without a handshake for its notifications, repeatedly: the answer comes
+// only when the server stops sending them.
 func (s *session) subscribe(after func(time.Duration) (<-chan time.Time, func())) {
 	filter := map[string]any{"notifications": wire.SubscriptionFilter{ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true}}
 	s.background(func() {
 		for {
 			err := s.call(s.ctx, string(wire.MethodSubscriptionsListen), filter, nil)
 			if answered(err) {
-				return // it has nothing to tell
+				return // it has no notifications
 			}
 			again, giveUp := after(listenAgain)
 			select {
@@ -163,5 +159,5 @@ func (s *session) subscribe(after func(time.Duration) (<-chan time.Time, func())
 	})
 }
 
-// listenAgain is how long to wait before notifications are asked for again.
+// listenAgain is the wait before the next subscription.
 const listenAgain = 5 * time.Second

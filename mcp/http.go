@@ -17,17 +17,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// way is one way to reach a remote server.
+// way is one way to connect to a remote server.
 type way struct {
 	transport func() transport
-	version   string        // to speak; empty: any older one
-	limit     time.Duration // of the handshake; 0 is none
+	version   string        // to speak; empty means any older one
+	limit     time.Duration // of the handshake; 0 means no limit
 	again     bool          // only if an earlier way may have failed by chance
 }
 
-// ways lists how a remote server is tried to be reached, in the order in which it is tried:
-// the newest version, then the older ones, then those over HTTP with SSE. An earlier success
-// comes first.
+// ways lists the ways to connect to a remote server, in the order of the attempts: the newest
+// version, then the older ones, then those over HTTP with SSE. The way that worked last time comes
+// first.
 func ways(streamable, sse func() transport, limits waits, known handshake, configured string) []way {
 	newest := way{transport: streamable, version: newestVersion}
 	older := way{transport: streamable, version: configured}
@@ -48,11 +48,11 @@ func ways(streamable, sse func() transport, limits waits, known handshake, confi
 	return []way{probe, older, again, oldest}
 }
 
-// openHTTP connects to a remote server in the first way that works.
+// openHTTP connects to a remote server by the first way that works.
 func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
 	address, err := url.Parse(l.URL)
 	if err != nil || address.Host == "" {
-		return nil, nil, permanentError{errors.New("the url is none")} // the text may be secret
+		return nil, nil, permanentError{errors.New("invalid url")} // the text may contain a secret
 	}
 	client := &http.Client{Transport: withLogin(l, address, &door{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers})}
 	log := m.deps.Log.With("server", s.name)
@@ -61,8 +61,8 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 		func() transport { return &olderHTTP{client: client, address: address, log: log} },
 		m.waits, s.recall(c), c.ProtocolVersion,
 	)
-	var reason error // of the older way, unless the newest is the only one
-	again := false   // the newest version may be spoken all the same
+	var reason error // from the older way, unless only the newest version is tried
+	again := false   // the newest version may still be spoken
 	for _, w := range list {
 		if w.again && !again {
 			continue
@@ -76,7 +76,7 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 		switch {
 		case ctx.Err() != nil || errors.Is(err, errUnauthorized) || unknownOnly(err):
 			return nil, nil, err
-		case w.version == newestVersion && len(list) > 1: // whatever an older server makes of it
+		case w.version == newestVersion && len(list) > 1: // an older server may answer anything
 			continue
 		case reason == nil:
 			reason = err
@@ -88,7 +88,7 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 	return nil, nil, reason
 }
 
-// try connects in one way.
+// try connects by one way.
 func (m *Manager) try(ctx context.Context, name string, w way, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
 	if w.limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, w.limit, errLate)
@@ -101,7 +101,7 @@ func (m *Manager) try(ctx context.Context, name string, w way, l Launch, c confi
 	switch {
 	case err != nil:
 	case w.version == newestVersion && c.ProtocolVersion == "":
-		if info, err = conn.session.discover(ctx); err == nil {
+		if info, err = conn.session.discover(ctx, nil); err == nil {
 			conn.session.agree(newestVersion)
 		}
 	default:
@@ -110,24 +110,24 @@ func (m *Manager) try(ctx context.Context, name string, w way, l Launch, c confi
 	if err == nil {
 		return conn, info, nil
 	}
-	conn.close()
+	conn.close("it could not be reached this way")
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	return nil, nil, err
 }
 
-// refuses says whether an error may come from a server that does not know what it was asked.
+// refuses reports whether an error may come from a server that does not know the request.
 func refuses(err error) bool {
 	var status *statusError
 	return answered(err) || errors.As(err, &status) && status.status < http.StatusInternalServerError
 }
 
-// farewellTime is how long telling a server that its session is over may take.
+// farewellTime is how long it may take to notify a server that its session is over.
 const farewellTime = 300 * time.Millisecond
 
-// door is the http.RoundTripper of one remote server. It adds the configured headers, on the
-// way to the server's own host only, and bounds what comes back.
+// door is the http.RoundTripper of one remote server. It adds the configured headers to requests to
+// the server's own host only, and limits the size of answers.
 type door struct {
 	next    http.RoundTripper
 	host    string
@@ -146,13 +146,13 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != sse.ContentType { // who reads events bounds each
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != sse.ContentType { // the event reader has its own limit
 		resp.Body = &bounded{ReadCloser: resp.Body}
 	}
 	return resp, nil
 }
 
-// bounded is a body that ends with an error when it becomes too long.
+// bounded is a body that fails when it becomes too long.
 type bounded struct {
 	io.ReadCloser
 	size int // so far

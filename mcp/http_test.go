@@ -15,14 +15,14 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// remote is an MCP server over HTTP that can be good or bad.
+// remote is an MCP server over HTTP that behaves well or badly.
 type remote struct {
 	*httptest.Server
 	mode string
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	sessions int
-	session  string // the only one it knows
+	session  string // the only valid one
 	tokens   []string
 	heard    []string // methods
 	stream   chan string
@@ -90,7 +90,7 @@ func (r *remote) note(method string) {
 	r.heard = append(r.heard, method)
 }
 
-// serveStream is the GET stream: notifications, or everything for the older transport.
+// serveStream serves the GET stream: notifications, or all messages for the older transport.
 func (r *remote) serveStream(w http.ResponseWriter, req *http.Request) {
 	if r.mode == "plain" {
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -198,7 +198,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// What a server does not do has a reason that can be read.
+// A refusal of the server has a readable reason.
 func TestRemoteRefuses(t *testing.T) {
 	for mode, want := range map[string]struct {
 		state State
@@ -217,7 +217,7 @@ func TestRemoteRefuses(t *testing.T) {
 	}
 }
 
-// A server that forgot its session gets a new one, and the call.
+// When a server has forgotten its session, eca opens a new one and repeats the call.
 func TestRemoteForgets(t *testing.T) {
 	server := newRemote(t, "plain")
 	r := newRig(t, map[string]string{"s": server.URL})
@@ -230,7 +230,7 @@ func TestRemoteForgets(t *testing.T) {
 	}
 }
 
-// A stream that breaks off ends its call, not the connection.
+// A broken stream ends its call but not the connection.
 func TestRemoteDrops(t *testing.T) {
 	server := newRemote(t, "good")
 	r := newRig(t, map[string]string{"s": server.URL})
@@ -244,13 +244,14 @@ func TestRemoteDrops(t *testing.T) {
 	if got := r.text("s", "echo", `{}`); got != "echo session-1" {
 		t.Error(got)
 	}
-	// Tools that change are heard of over the stream.
+	// Changed tools are announced over the stream.
 	before := strings.Count(server.methods(), "tools/list")
 	server.stream <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	r.until("the list", func() bool { return strings.Count(server.methods(), "tools/list") > before })
 }
 
-// The older transport has one stream; without it the server is gone, and comes back.
+// The older transport has one stream. When it breaks, the server counts as gone and is started
+// again.
 func TestOlderTransportBreaks(t *testing.T) {
 	server := newRemote(t, "sse")
 	r := newRig(t, map[string]string{"s": server.URL + "/sse"})
@@ -266,7 +267,7 @@ func TestOlderTransportBreaks(t *testing.T) {
 	r.await("s", Running)
 }
 
-// A call that nobody wants any more is cancelled at the server, over HTTP too.
+// An abandoned call is cancelled at the server, over HTTP too.
 func TestRemoteCancel(t *testing.T) {
 	server := newRemote(t, "good")
 	r := newRig(t, nil)
@@ -285,7 +286,7 @@ func TestRemoteCancel(t *testing.T) {
 	}
 }
 
-// A remote server that is gone is found out by pings.
+// Pings detect that a remote server is gone.
 func TestKeepAlive(t *testing.T) {
 	server := newRemote(t, "plain")
 	r := newRig(t, map[string]string{"s": server.URL}, func(_ *rig, s *Settings) { s.KeepAlive = 5 * time.Millisecond })

@@ -3,61 +3,53 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// Handler answers a request of a server, within ctx, which also ends when the server
-// cancels the request. What it returns is encoded as the result. An *RPCError goes to the
-// server as it is; the text of another error does too.
+// Handler answers a request of a server within ctx, which also ends when the server cancels the
+// request. The returned value is encoded as the result. A *jsonrpc.Error is sent to the server
+// unchanged; of other errors the text is sent.
 type Handler func(ctx context.Context, r ServerRequest) (any, error)
 
-// ServerRequest is what a server asks of eca (roots, sampling, elicitation).
+// ServerRequest is a request of a server to eca (roots, sampling, elicitation).
 type ServerRequest struct {
 	Server string // its name in the configuration
 	Method string
-	Params json.RawMessage // as they came; may be empty
-	// Calls are those of the server that run now, the oldest first: it asks because of one
-	// of them, or of none.
+	Params json.RawMessage // as sent; may be empty
+	// Calls are the running calls of the server, the oldest first. One of them may be the reason for
+	// the request.
 	Calls []ActiveCall
 }
 
-// ActiveCall is a call of a tool that runs.
+// ActiveCall is a running tool call.
 type ActiveCall struct {
 	ChatID, CallID, Agent, Tool string
 	Model                       string // full id
 
-	taskID  string                  // of the task that it became
-	hold    func() (release func()) // stops the clock of the call
+	taskID  string                  // of the task that the call became
+	hold    func() (release func()) // stops the timer of the call
 	samples *samples
 }
 
-// RPCError is an error that a server gets with its code.
-type RPCError struct {
-	Code    int
-	Message string
-}
-
-func (e *RPCError) Error() string { return e.Message }
-
 const (
-	// maxIncoming bounds the requests of a server that are answered at the same time; others
-	// are refused.
+	// maxIncoming is how many requests of a server are answered at the same time; further ones are
+	// refused.
 	maxIncoming = 16
-	// maxUnheard bounds its requests whose answers, refusals included, it has not taken.
+	// maxUnheard is how many answers to its requests, including refusals, a server may leave unread.
 	maxUnheard = 1000
 )
 
-// errUnheard is why the conversation with a server ends that asks and does not listen.
+// errUnheard ends the session with a server that sends requests and does not read the answers.
 var errUnheard = fmt.Errorf("it asked for %d things and did not take the answers", maxUnheard)
 
-// asked answers a request of the server, beside who reads.
+// asked answers a request of the server without blocking the reader.
 func (s *session) asked(e envelope) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.mu.Lock()
@@ -67,11 +59,11 @@ func (s *session) asked(e envelope) {
 		s.cancel(errUnheard)
 		return
 	}
-	full := len(s.incoming) >= maxIncoming
+	full, remove := s.incoming.Len() >= maxIncoming, func() {}
 	if !full {
-		s.incoming[e.key()] = cancel
+		remove = s.incoming.Add(e.key(), cancel)
 	} else {
-		e.Params = nil // nobody looks at them
+		e.Params = nil // they are not used
 	}
 	s.mu.Unlock()
 	s.background(func() {
@@ -81,16 +73,14 @@ func (s *session) asked(e envelope) {
 			defer s.mu.Unlock()
 			s.unheard--
 		}()
-		answer := envelope{JSONRPC: wire.JSONRPC_VERSION, ID: e.ID}
+		answer := envelope{Message: jsonrpc.Message{ID: e.ID}}
 		if full {
-			answer.Error = &wire.JSONRPCErrorDetails{Code: wire.INTERNAL_ERROR, Message: fmt.Sprintf("more than %d requests at a time", maxIncoming)}
+			answer.Error = jsonrpc.Errorf(jsonrpc.CodeInternal, "more than %d requests at a time", maxIncoming)
 		} else {
 			answer.Result, answer.Error = s.answer(ctx, e.Method, e.Params)
-			s.mu.Lock()
-			delete(s.incoming, e.key())
-			s.mu.Unlock()
+			remove()
 			if ctx.Err() != nil {
-				return // the server cancelled it, and wants no answer
+				return // the server cancelled it and expects no answer
 			}
 		}
 		if err := s.transport.send(s.ctx, answer); err != nil {
@@ -99,12 +89,12 @@ func (s *session) asked(e envelope) {
 	})
 }
 
-// answer finds the answer to a request of the server.
-func (s *session) answer(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, failed *wire.JSONRPCErrorDetails) {
+// answer computes the answer to a request of the server.
+func (s *session) answer(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, failed *jsonrpc.Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("bug in eca, please report it", "what", p, "method", method, "stack", string(debug.Stack()))
-			failed = &wire.JSONRPCErrorDetails{Code: wire.INTERNAL_ERROR, Message: "internal error"}
+			failed = jsonrpc.Errorf(jsonrpc.CodeInternal, "internal error")
 		}
 	}()
 	if method == string(wire.MethodPing) {
@@ -112,23 +102,22 @@ func (s *session) answer(ctx context.Context, method string, params json.RawMess
 	}
 	handle := s.handlers[method]
 	if handle == nil {
-		return nil, &wire.JSONRPCErrorDetails{Code: wire.METHOD_NOT_FOUND, Message: "eca does not know the method " + shorten.Bytes(method, 100)}
+		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "eca does not know the method %s", shorten.Bytes(method, 100))
 	}
 	out, err := handle(ctx, ServerRequest{Server: s.self.server, Method: method, Params: params, Calls: concerned(s.calls(), params)})
 	if err == nil {
 		result, err = json.Marshal(out)
 	}
-	var coded *RPCError
-	switch {
-	case err == nil:
+	if err == nil {
 		return result, nil
-	case errors.As(err, &coded):
-		return nil, &wire.JSONRPCErrorDetails{Code: coded.Code, Message: coded.Message}
 	}
-	return nil, &wire.JSONRPCErrorDetails{Code: wire.INTERNAL_ERROR, Message: err.Error()}
+	if coded, ok := err.(*jsonrpc.Error); ok { //nolint:errorlint // a wrapped one came from another peer
+		return nil, coded
+	}
+	return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", err)
 }
 
-// cancelled ends a request of the server that it cancelled.
+// cancelled ends a request that the server cancelled.
 func (s *session) cancelled(params json.RawMessage) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
@@ -136,19 +125,14 @@ func (s *session) cancelled(params json.RawMessage) {
 	if json.Unmarshal(params, &p) != nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if cancel := s.incoming[idKey(p.ID)]; cancel != nil {
-		cancel()
-	}
+	s.incoming.Cancel(idKey(p.ID))
 }
 
-// maxRounds is how often a server may ask for more before it answers.
+// maxRounds is how often a server may ask for more input before it answers.
 const maxRounds = 10
 
-// wanted is what a server of a version without a handshake answers when it wants to know
-// more: requests as others send them, and what the same call has to bring along the next
-// time.
+// wanted is the answer of a server without a handshake that needs more input. It contains the
+// server's requests, and the state that the same call has to return with the input.
 type wanted struct {
 	Type     string `json:"resultType"`
 	Requests map[string]struct {
@@ -164,7 +148,7 @@ func wantsInput(result json.RawMessage) (wanted, bool) {
 	return w, more
 }
 
-// inputs answers what a server wants to know, all at once.
+// inputs answers all the requests for input concurrently.
 func (s *session) inputs(ctx context.Context, w wanted) (map[string]json.RawMessage, error) {
 	if len(w.Requests) > maxIncoming {
 		return nil, fmt.Errorf("the server asked more than %d things at a time", maxIncoming)
@@ -178,7 +162,7 @@ func (s *session) inputs(ctx context.Context, w wanted) (map[string]json.RawMess
 		work.Go(func() {
 			result, failed := s.answer(ctx, r.Method, r.Params)
 			if failed != nil {
-				cancel(fmt.Errorf("what the server asked for (%s) can not be given: %s", shorten.Bytes(r.Method, 100), failed.Message))
+				cancel(fmt.Errorf("cannot answer the server's request %s: %s", shorten.Bytes(r.Method, 100), failed.Message))
 				return
 			}
 			mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// calling is a connection without a configuration, whose server is the test.
+// calling returns a connection without configuration; the test plays its server.
 func calling(t *testing.T) (*connection, *line) {
 	t.Helper()
 	s, l := newLine(t, nil)
@@ -21,11 +21,11 @@ func calling(t *testing.T) (*connection, *line) {
 	}, l
 }
 
-// A call that nothing is configured for ends when the server says nothing for two minutes;
-// one that says something all the time ends after an hour.
+// A call without configured limits ends when the server is silent for two minutes. A call that
+// reports progress all the time ends after an hour.
 func TestLimitsOfCalls(t *testing.T) {
 	for name, c := range map[string]struct {
-		every time.Duration // between reports of progress; 0: there are none
+		every time.Duration // between reports of progress; 0 means no reports
 		want  string
 		after time.Duration
 	}{
@@ -43,7 +43,7 @@ func TestLimitsOfCalls(t *testing.T) {
 				}()
 				token := (<-l.out).key()
 				rest := make(chan struct{})
-				go func() { // that it is cancelled, and whether the server is there
+				go func() { // answers the cancellation and the ping
 					defer close(rest)
 					for range 2 {
 						<-l.out
@@ -63,7 +63,7 @@ func TestLimitsOfCalls(t *testing.T) {
 	}
 }
 
-// However many calls there are, a server gets so many at a time.
+// A server gets a limited number of calls at a time, however many are waiting.
 func TestCallsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l := calling(t)
@@ -91,7 +91,7 @@ func TestCallsAtATime(t *testing.T) {
 		if !strings.Contains(string((<-l.out).Params), `"name":"t"`) {
 			t.Error("the last call is not sent")
 		}
-		conn.session.close()
+		conn.session.close("the test is over")
 		for range defaultParallel {
 			<-ended
 		}

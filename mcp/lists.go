@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// list names what a server lists and may change while it runs.
+// list is a list of a server that may change while the server runs.
 type list uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	resourcesList
 )
 
-// outdated has lists asked for again. It never waits.
+// outdated marks lists to be fetched again. It never waits.
 func (c *connection) outdated(which list) {
 	c.mu.Lock()
 	c.stale |= which
@@ -28,7 +28,7 @@ func (c *connection) outdated(which list) {
 	}
 }
 
-// takeOutdated returns the lists to ask for, once.
+// takeOutdated returns the lists to fetch and clears the marks.
 func (c *connection) takeOutdated() list {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +37,7 @@ func (c *connection) takeOutdated() list {
 	return which
 }
 
-// listed notes that the tools were asked for since they were said to have changed.
+// listed records that the tools were fetched after their last announced change.
 func (c *connection) listed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +47,8 @@ func (c *connection) listed() {
 	}
 }
 
-// AwaitTools waits until the tools are listed of all servers that have said that theirs
-// changed, or ctx ends.
+// AwaitTools waits until the tools of all servers that announced a change have been listed, or ctx
+// ends.
 func (m *Manager) AwaitTools(ctx context.Context) {
 	m.mu.Lock()
 	var pending []chan struct{}
@@ -72,17 +72,17 @@ func (m *Manager) AwaitTools(ctx context.Context) {
 	}
 }
 
-// refreshed is what came of asking for lists.
+// refreshed is the outcome of fetching lists.
 type refreshed struct {
 	conn      *connection
-	which     list // those that came
+	which     list // the lists that arrived
 	tools     []*Tool
 	prompts   []Prompt
 	resources []Resource
 	errs      []error
 }
 
-// refresh asks for the lists of a server that may be others.
+// refresh fetches the lists of a server that may have changed.
 func (s *server) refresh(c *connection) {
 	ch, which := make(chan refreshed, 1), c.takeOutdated()
 	s.refreshing = ch
@@ -112,9 +112,9 @@ func (s *server) refresh(c *connection) {
 	}()
 }
 
-// take takes over the lists that were asked for.
+// take stores the fetched lists.
 func (s *server) take(r refreshed) {
-	if r.conn != s.conn { // it is a former life's
+	if r.conn != s.conn { // from an earlier connection
 		return
 	}
 	defer r.conn.listed()

@@ -21,15 +21,15 @@ type Manager struct {
 
 	waits waits
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	begun    bool
 	closed   bool
 	settings Settings
 	servers  map[string]*server
-	leaving  sync.WaitGroup // servers that are removed and not gone yet
+	leaving  sync.WaitGroup // servers that are being removed
 
-	told    chan struct{} // closed and replaced at each change of a status
-	version uint64        // grows with each
+	told    chan struct{} // closed and replaced at each status change
+	version uint64        // increases with each status change
 }
 
 // New returns a manager without servers. Close must be called.
@@ -50,9 +50,8 @@ func New(d Deps) *Manager {
 	}
 }
 
-// Apply makes the configured servers the ones that there are: what is new is started, what
-// is gone is stopped, what changed is restarted, and the rest is left alone. Before Begin
-// nothing is started.
+// Apply takes over the configured servers: it starts the new ones, stops the removed ones, restarts
+// the changed ones and leaves the others alone. Before Begin it starts nothing.
 func (m *Manager) Apply(settings Settings, servers map[string]config.MCPServer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +82,7 @@ func (m *Manager) Apply(settings Settings, servers map[string]config.MCPServer) 
 	}
 }
 
-// Begin starts the enabled servers, all at once, and does not wait for them.
+// Begin starts the enabled servers concurrently and does not wait for them.
 func (m *Manager) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,15 +95,15 @@ func (m *Manager) Begin() {
 	}
 }
 
-// Start starts a server, also one that is disabled, failed or has to be tried again. Start
-// and Stop ignore unknown names.
+// Start starts a server, even if it is disabled, has failed or waits for a restart. Start and Stop
+// ignore unknown names.
 func (m *Manager) Start(name string) {
 	if s, ok := m.server(name); ok {
 		s.tell(s.start)
 	}
 }
 
-// Connect starts a server as Start does, and waits until it runs or does not.
+// Connect starts a server as Start does, and waits until it is running or has failed.
 func (m *Manager) Connect(ctx context.Context, name string) error {
 	s, ok := m.server(name)
 	if !ok {
@@ -115,17 +114,17 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	return err
 }
 
-// Stop stops a server until it is started or configured otherwise.
+// Stop stops a server until it is started again or its configuration changes.
 func (m *Manager) Stop(name string) {
 	if s, ok := m.server(name); ok {
-		s.tell(s.stop)
+		s.tell(func() { s.stop("the user stopped it") })
 	}
 }
 
 // Restart stops a server and starts it again.
 func (m *Manager) Restart(name string) {
 	if s, ok := m.server(name); ok {
-		s.tell(s.restart)
+		s.tell(func() { s.restart("it is restarted") })
 	}
 }
 
@@ -136,7 +135,7 @@ func (m *Manager) server(name string) (*server, bool) {
 	return s, ok
 }
 
-// Status says how a server is.
+// Status returns the status of a server.
 func (m *Manager) Status(name string) (Status, bool) {
 	s, ok := m.server(name)
 	if !ok {
@@ -156,8 +155,7 @@ func (m *Manager) Statuses() []Status {
 	return out
 }
 
-// Tools lists the tools of all servers that run or are on their way back. The slice is the
-// caller's.
+// Tools lists the tools of all servers that are running or restarting. The caller owns the slice.
 func (m *Manager) Tools() []tools.Tool {
 	var out []tools.Tool
 	for _, s := range m.Statuses() {
@@ -171,7 +169,7 @@ func (m *Manager) Tools() []tools.Tool {
 	return out
 }
 
-// Version grows with each change of a status: as long as it is the same, so are the tools.
+// Version increases with each status change: while it is the same, the tools are the same.
 func (m *Manager) Version() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -199,7 +197,7 @@ func (m *Manager) Settled(ctx context.Context) {
 	}
 }
 
-// changed tells that a status changed.
+// changed announces a status change.
 func (m *Manager) changed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,7 +217,7 @@ func (m *Manager) currentSettings() Settings {
 	return m.settings
 }
 
-// Close stops all servers, all at once, and returns when nothing is left of them.
+// Close stops all servers concurrently and returns when nothing is left of them.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	if !m.closed {

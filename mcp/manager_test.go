@@ -11,7 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// What is configured anew is started, stopped or restarted, and nothing else is touched.
+// Apply starts, stops or restarts the servers that changed in the configuration, and touches no
+// other server.
 func TestApply(t *testing.T) {
 	r := newRig(t, map[string]string{"stays": "good", "goes": "good", "changes": "good"})
 	for _, name := range []string{"stays", "goes", "changes"} {
@@ -31,7 +32,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s was started %d times, want %d", name, got, want)
 		}
 	}
-	// The same again changes nothing.
+	// The same configuration again changes nothing.
 	r.m.Apply(Settings{}, now)
 	// Disabled and enabled.
 	now["stays"] = config.MCPServer{Command: "good", Disabled: true}
@@ -42,13 +43,13 @@ func TestApply(t *testing.T) {
 			t.Error("a disabled server has tools")
 		}
 	}
-	r.m.Start("stays") // although it is disabled
+	r.m.Start("stays") // even though it is disabled
 	r.await("stays", Running)
 	now["stays"] = config.MCPServer{Command: "good"}
-	r.m.Apply(Settings{}, now) // enabled while it runs: it goes on
+	r.m.Apply(Settings{}, now) // enabled while running: it keeps running
 	r.m.Stop("comes")
 	r.await("comes", Stopped)
-	r.m.Apply(Settings{}, now) // and what was stopped stays so
+	r.m.Apply(Settings{}, now) // a stopped server stays stopped
 	r.m.Start("nobody")
 	r.m.Stop("nobody")
 	if got := r.started("stays"); got != 2 {
@@ -61,7 +62,7 @@ func TestApply(t *testing.T) {
 	r.until("the restart", func() bool { s, _ := r.m.Status("stays"); return r.started("stays") == 3 && s.State == Running })
 }
 
-// A call of a server that is not there says so, and does not wait.
+// A call of an unavailable server says so, and does not wait.
 func TestUnreachable(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "good"})
 	r.await("s", Running)
@@ -83,7 +84,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Stopped while it starts, and started while it stops.
+// A server can be stopped while it starts, and started while it stops.
 func TestStopAndStart(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "silent"})
 	r.until("a start", func() bool { return r.started("s") == 1 })
@@ -93,14 +94,14 @@ func TestStopAndStart(t *testing.T) {
 	r.m.Stop("s")
 	r.m.Start("s")
 	r.await("s", Starting)
-	r.m.Close() // also in the middle of a start
+	r.m.Close() // even during a start
 	if _, err := r.m.servers["s"].connection(t.Context()); err == nil {
 		t.Error("a connection after the end")
 	}
 }
 
-// Twenty servers of which five are faulty: the good ones are usable while the bad ones fail
-// or hang, each bad one says why, and nothing is left.
+// Of twenty servers five are faulty. The good ones are usable while the bad ones fail or hang, each
+// bad one gives a reason, and no process is left.
 func TestTwentyServers(t *testing.T) {
 	modes := map[string]string{}
 	for i := range 15 {
@@ -120,7 +121,7 @@ func TestTwentyServers(t *testing.T) {
 	}
 	for mode, why := range bad {
 		if why == "" {
-			r.await("bad-"+mode, Starting) // its time limit is far
+			r.await("bad-"+mode, Starting) // its time limit is far away
 			continue
 		}
 		if s := r.await("bad-"+mode, Failed); !strings.Contains(s.Reason, why) {

@@ -1,22 +1,22 @@
-// Package mcp runs MCP servers: it starts them or connects to them, keeps them up, and
-// makes their tools callable (eca-features 19). It is the only importer of mcp-go.
+// Package mcp runs MCP servers: it starts them or connects to them, keeps them running, and makes
+// their tools callable (eca-features 19). It is the only importer of mcp-go.
 //
-// It owns the connections and the child processes. A Manager has one supervisor for each
-// configured server (server.go): one goroutine that owns the server's state and moves it
-// along legal transitions only (state.go). A connection (connection.go) is one life of a
-// server. It is a session (session.go, incoming.go, handshake.go), the conversation as the
-// protocol has it, over one of three transports: a child's stdin and stdout (stdio.go),
-// Streamable HTTP (streamable.go), or the older HTTP with SSE (older.go). Of mcp-go it uses
-// the types and rules; its client would cost each start of eca milliseconds.
+// It owns the connections and the child processes. A Manager has one supervisor for each configured
+// server (server.go): one goroutine that owns the server's state and moves it along legal
+// transitions only (state.go). A connection (connection.go) is one life of a server. It consists of
+// a session (session.go, incoming.go, handshake.go), which speaks the protocol, over one of three
+// transports: a child's stdin and stdout (stdio.go), Streamable HTTP (streamable.go), or the older
+// HTTP with SSE (older.go). The package uses the types and rules of mcp-go, but not its client,
+// which would add milliseconds to each start of eca.
 //
-// Guarantees: nothing here waits for a server but the call that needs it, and that call
-// has a time limit and ends with its context. What a server sends is bounded: a message, its
-// stderr in the log, the number of its tools. A server that is gone fails the calls that it
-// had with the reason, and is started again, less and less often. A change of a server's
-// tools is a new set of tools; who has the old set keeps it. After Close nothing is left.
+// Guarantees: only a call that needs a server waits for it, and that call has a time limit and ends
+// with its context. Everything that a server sends is bounded: the size of a message, its stderr in
+// the log, the number of its tools. When a server ends, its running calls fail with the reason, and
+// it is restarted with growing delays. A change of a server's tools creates a new set of tools;
+// holders of the old set keep it. After Close nothing is left.
 //
-// It does not decide whether a tool may be called, does not read configuration files, and
-// does not expand what is written there: a Launch comes resolved.
+// It does not decide whether a tool may be called, does not read configuration files, and does not
+// expand variables in them: a Launch is already resolved.
 package mcp
 
 import (
@@ -30,62 +30,61 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Launch says how a server is reached, with everything resolved. Either Command or URL is
-// set.
+// Launch says how to reach a server, with everything resolved. Either Command or URL is set.
 type Launch struct {
 	Command string
 	Args    []string
-	Env     []string // NAME=value, added to our own environment
-	Dir     string   // where the command runs
+	Env     []string // NAME=value, added to eca's environment
+	Dir     string   // the working directory of the command
 
 	URL     string
 	Headers map[string]string // of requests to the URL's host
-	Login   Login             // gives requests to the URL's host their tokens; nil: nothing does
+	Login   Login             // provides the tokens for requests to the URL's host; nil means none
 
-	// Clean removes the server's secrets from texts that are shown or logged; nil removes
-	// nothing.
+	// Clean removes the server's secrets from texts that are shown or logged; nil removes nothing.
 	Clean func(string) string
 }
 
 // Login is the user's login to one server (mcp/login).
 type Login interface {
-	// Token returns the access token to send; empty: none. Its error is fit for the user.
+	// Token returns the access token to send; it is empty without a login. Its error can be shown to
+	// the user.
 	Token(ctx context.Context) (string, error)
-	// Refused hears that a request was answered with status 401 or 403, with the headers
-	// WWW-Authenticate of that, and which token was sent. It returns another token to try
-	// again with. Empty, without an error, means that no token helps. An error with the
-	// method Needed means that the user has to log in.
+	// Refused is called when a request was answered with status 401 or 403. It gets the
+	// WWW-Authenticate headers of the answer and the token that was sent. It returns another token to
+	// try. An empty token without an error means that no token helps. An error with the method Needed
+	// means that the user has to log in.
 	Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error)
 }
 
-// Settings are what all servers have in common. They count from the next start on.
+// Settings apply to all servers, from their next start on.
 type Settings struct {
-	Start     time.Duration // limit of a start, lists included; 0 is none
-	KeepAlive time.Duration // between pings of remote servers; 0 is never
+	Start     time.Duration // limit of a start, including its lists; 0 means no limit
+	KeepAlive time.Duration // interval between pings of remote servers; 0 means no pings
 }
 
-// Deps is what the room needs from the program around it.
+// Deps are the dependencies of the package.
 type Deps struct {
-	// Resolve makes a server ready to be started. Its error is the reason why it is not,
-	// and the start is not repeated because of it.
+	// Resolve prepares a server for its start. Its error is the reason why the server cannot start;
+	// the start is not repeated then.
 	Resolve func(ctx context.Context, name string, c config.MCPServer) (Launch, error)
-	// Roots returns the workspace folders; nil: servers are not told.
+	// Roots returns the workspace folders; nil means that servers do not get them.
 	Roots func() []string
-	// Asker returns the way to the user; nil, or if it returns nil: nobody can be asked.
+	// Asker returns the way to the user. If it is nil or returns nil, no user can be asked.
 	Asker func() Asker
-	// OpenURL has the user's browser open an address that the user agreed to; nil: there is
+	// OpenURL opens an address that the user agreed to in the user's browser; nil means that there is
 	// no browser.
 	OpenURL func(ctx context.Context, url string) error
-	// Sample has a model answer a request that the user allowed, at the cost of a chat; nil:
-	// servers can not use models. The model of the request is set by it.
+	// Sample has a model answer a request that the user allowed, at the cost of a chat. It also
+	// chooses the model. Nil means that servers cannot use models.
 	Sample func(ctx context.Context, chatID, model string, r llm.Request) (Sampled, error)
-	// Agreed compares what the tools of a server say about themselves with what the user
-	// agreed to, and returns those that differ, by name, with what they said before; what was
-	// never seen counts as agreed to. Nil: all is. It may read and write files.
+	// Agreed compares the descriptions of a server's tools with those that the user agreed to. It
+	// returns the old descriptions of the tools that differ, by name; tools that were never seen count
+	// as agreed to. Nil means that all are agreed to. It may read and write files.
 	Agreed func(server string, list []Described) map[string]Before
-	// Spoken returns the version of the protocol that a server spoke the last time; empty: it
-	// is not known. Spoke records it. Nil: what was learned lasts as long as the manager.
-	// They may read and write files.
+	// Spoken returns the version of the protocol that a server spoke last time, or an empty string if
+	// it is not known. Spoke records it. If they are nil, the manager remembers versions as long as it
+	// lives. They may read and write files.
 	Spoken func(server string, c config.MCPServer) string
 	Spoke  func(server string, c config.MCPServer, version string)
 	// Agree records that the user agreed to a tool.
@@ -94,43 +93,43 @@ type Deps struct {
 	HTTP func() *http.Client
 	// Changed is called after each change of a status. It must not wait.
 	Changed func()
-	// Handlers answer what servers ask of eca, by method. Servers are told that eca can do
-	// what there is a handler for. Pings are answered without one.
+	// Handlers answer requests of servers to eca, by method. eca announces the capabilities that have
+	// a handler. Pings need no handler.
 	Handlers map[string]Handler
 
-	Children *proc.Pool // starts servers; nil: without supervisors
-	Version  string     // of eca, told to servers
+	Children *proc.Pool // starts servers; nil means without supervisors
+	Version  string     // of eca, sent to servers
 	Log      *slog.Logger
 	Now      func() time.Time
-	// After returns a channel that hears after a while, and a function that gives up; nil: a
-	// timer. The waits before restarts use it.
+	// After returns a channel that signals after a delay, and a function that cancels it. Nil means a
+	// timer. It delays restarts.
 	After func(time.Duration) (<-chan time.Time, func())
 }
 
-// Status is how a server is, as one immutable value.
+// Status is the status of a server, as an immutable value.
 type Status struct {
 	Name   string
 	State  State
-	Reason string // why it failed, or what it needs; without secrets
-	// Offer is what the server offers; nil unless it runs or is on its way back.
+	Reason string // why it failed, or what it needs; contains no secrets
+	// Offer is what the server offers; nil unless it is running or restarting.
 	Offer *Offer
 
-	conn *connection // while it runs
+	conn *connection // while running
 }
 
-// Offer is what a server said it has.
+// Offer is everything that a server offers.
 type Offer struct {
 	Server       string // its own name and version
 	Protocol     string // the version that was agreed on
 	Instructions string
 	Tools        []*Tool
 
-	// What follows is asked for when the server runs already.
+	// The lists below are fetched while the server is already running.
 	Prompts   []Prompt
 	Resources []Resource
 }
 
-// limits of what servers may send and do.
+// Limits of what servers may send and do.
 const (
 	maxMessage      = 32 << 20 // bytes of one message
 	maxTools        = 1000     // of one server

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -12,58 +13,60 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// waits bound what a handshake may cost with servers that do not answer what they do not know.
+// waits limit the duration of a handshake with servers that do not answer unknown requests.
 type waits struct {
-	// probe is how long a program may take to answer server/discover before it is sent
-	// initialize as well. Its first answer counts, so that a slow start decides nothing.
+	// probe is how long a program may take to answer server/discover before eca also sends initialize.
+	// The first answer counts, so that a slow start decides nothing.
 	probe time.Duration
 	// remote is how long a remote server may take to answer server/discover.
 	remote time.Duration
-	// stuck is how long a program that was sent both may say nothing, and a server that
-	// spoke the newest version before may take to answer server/discover.
+	// stuck is how long a program may stay silent after it got both requests. It is also how long a
+	// server that spoke the newest version before may take to answer server/discover.
 	stuck time.Duration
 }
 
-// errStuck is why a program is started again that answered neither handshake.
+// errStuck is the reason to restart a program that answered neither handshake.
 var errStuck = errors.New("it has read a request and answers neither that nor the next")
 
-// handshake is what is known of the way in which a server shakes hands, as it is configured.
+// handshake is what is known about the handshake of a server with this configuration.
 type handshake struct {
 	of      config.MCPServer
-	version string // that worked last; empty: not known
+	version string // that worked last; empty means unknown
 }
 
-// older says whether a server is to be greeted in the older way at once. An unknown one is
-// asked for the newest version first.
+// older reports whether to start with the older handshake. An unknown server is first tried with
+// the newest version.
 func (h handshake) older() bool { return h.version != "" && !wire.IsModernProtocol(h.version) }
 
-// recall returns how a server shook hands the last time. One attempt at a time uses it.
+// recall returns the last successful handshake of a server. Only one attempt at a time uses it.
 func (s *server) recall(c config.MCPServer) handshake {
-	if s.handshake == nil || !reflect.DeepEqual(s.handshake.of, c) {
-		s.handshake = &handshake{of: c}
+	if s.opening.handshake == nil || !reflect.DeepEqual(s.opening.handshake.of, c) {
+		s.opening.handshake = &handshake{of: c}
 		if s.m.deps.Spoken != nil {
-			s.handshake.version = s.m.deps.Spoken(s.name, c)
+			s.opening.handshake.version = s.m.deps.Spoken(s.name, c)
 		}
 	}
-	return *s.handshake
+	return *s.opening.handshake
 }
 
-// remember keeps which version a server spoke.
+// remember records the version that a server spoke.
 func (s *server) remember(version string) {
-	s.handshake.version = version
+	s.opening.handshake.version = version
 	if s.m.deps.Spoke != nil {
-		s.m.deps.Spoke(s.name, s.handshake.of, version)
+		s.m.deps.Spoke(s.name, s.opening.handshake.of, version)
 	}
 }
 
-// openProgram starts a program and shakes hands with it. Where asking for the newest version
-// ended it, or left it stuck, it is started once more and greeted in the older way.
+// openProgram starts a program and performs the handshake. If the question for the newest version
+// ended the program or left it stuck, openProgram starts it once more and uses the older handshake.
 func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
 	known := s.recall(c)
 	older := known.older()
 	for {
 		transport := newStdio(l, m.deps.Children, m.deps.Log.With("server", s.name))
 		transport.server = s.name
+		transport.printed = &s.printed
+		s.printed.Store(nil)
 		conn := m.newConnection(s.name, transport, l, c)
 		var info *wire.InitializeResult
 		err := conn.session.start(ctx)
@@ -82,12 +85,12 @@ func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config
 			return conn, info, nil
 		}
 		ended := conn.ctx.Err() != nil || errors.Is(err, errStuck)
-		conn.close()
+		conn.close("it could not be started")
 		var permanent permanentError
 		if older || c.ProtocolVersion != "" || !ended && ctx.Err() == nil || errors.As(err, &permanent) {
 			return nil, nil, err
 		}
-		s.handshake.version = wire.LATEST_LEGACY_PROTOCOL_VERSION // for the next start, too
+		s.opening.handshake.version = wire.LATEST_LEGACY_PROTOCOL_VERSION // also for the next start
 		if ctx.Err() != nil {
 			return nil, nil, err
 		}
@@ -96,14 +99,14 @@ func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config
 	}
 }
 
-// speak shakes hands in the way of one version.
+// speak performs the handshake of one version.
 func (s *session) speak(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	if !wire.IsModernProtocol(version) {
 		return s.greet(ctx, version)
 	}
-	info, err := s.discover(ctx)
+	info, err := s.discover(ctx, nil)
 	if errors.Is(err, errNoVersions) {
-		err = nil // somebody said that it speaks this one
+		err = nil // the version is known from the configuration or an earlier start
 	}
 	if err == nil {
 		s.agree(version)
@@ -111,15 +114,16 @@ func (s *session) speak(ctx context.Context, version string) (*wire.InitializeRe
 	return info, err
 }
 
-// negotiated is what came of a request of a handshake.
+// negotiated is the outcome of a request of a handshake.
 type negotiated struct {
 	info *wire.InitializeResult
 	err  error
 }
 
-// negotiate asks a program for the newest version, and greets it in the older way when it
-// refuses that, or has read the question and says nothing for a while. unread says whether it
-// has still to read the question, where that can be known: until then it is starting.
+// negotiate asks a program for the newest version. It falls back to the older handshake when the
+// program refuses, or has read the question and stays silent for a while. unread reports whether
+// the program still has to read the question, where that can be known: until it has, the program is
+// starting.
 func (s *session) negotiate(ctx context.Context, limits waits, known handshake, unread func() (left, known bool)) (*wire.InitializeResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -129,22 +133,29 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 			info, err := request(ctx)
 			answer <- negotiated{info, err}
 		}) {
-			answer <- negotiated{err: s.causeOr(errEnded)}
+			answer <- negotiated{err: context.Cause(s.ctx)}
 		}
 		return answer
 	}
 	greet := func(ctx context.Context) (*wire.InitializeResult, error) { return s.initialize(ctx, "") }
-	discovered, greeted := ask(s.discover), (<-chan negotiated)(nil)
-	var refused error          // the reason why the older handshake failed
-	var starting, hasRead bool // the program, as far as is known
+	asked := make(chan struct{})
+	sent := sync.OnceFunc(func() { close(asked) })
+	discover := func(ctx context.Context) (*wire.InitializeResult, error) { return s.discover(ctx, sent) }
+	discovered, greeted := ask(discover), (<-chan negotiated)(nil)
+	var refused error          // the error of the older handshake
+	var starting, hasRead bool // what is known about the program
 	patience := limits.probe
 	if known.version != "" {
 		patience = limits.stuck
 	}
 	wait := time.NewTimer(patience)
+	wait.Stop() // until the question has been sent
 	defer wait.Stop()
 	for {
 		select {
+		case <-asked:
+			asked = nil
+			wait.Reset(patience)
 		case d := <-discovered:
 			if d.err == nil {
 				s.agree(newestVersion)
@@ -177,7 +188,7 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 			}
 			if greeted == nil {
 				left, sure := unread()
-				if sure && (left || starting) { // once it has read, it gets its time to answer
+				if sure && (left || starting) { // after reading it gets its time to answer
 					starting = left
 					wait.Reset(patience)
 					continue
@@ -192,7 +203,7 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 	}
 }
 
-// unknownOnly says whether an error names versions of a server, and eca knows none of them.
+// unknownOnly reports whether an error lists versions of a server of which eca knows none.
 func unknownOnly(err error) bool {
 	var unknown *versionError
 	if !errors.As(err, &unknown) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// memory remembers what servers spoke as the daemon does, over the lives of managers.
+// memory remembers the versions of servers beyond the life of a manager, as the daemon does.
 type memory struct {
 	mu     sync.Mutex
 	spoken map[string]string
@@ -33,13 +33,13 @@ func (k *memory) use(r *rig, _ *Settings) {
 	}
 }
 
-// impatient has nothing waited for long.
+// impatient makes all waits short.
 func impatient(r *rig, _ *Settings) {
 	r.m.waits = waits{probe: 50 * time.Millisecond, remote: 50 * time.Millisecond, stuck: 50 * time.Millisecond}
 }
 
-// Programs of all ages are spoken to in the newest version that both know, without a word in
-// the configuration, and what worked comes first the next time.
+// eca speaks the newest version that it shares with a program, without any configuration, and tries
+// that version first the next time.
 func TestNewestVersionWithoutConfiguration(t *testing.T) {
 	for mode, want := range map[string]struct{ version, first, next string }{
 		"modern":    {"2026-07-28", "server/discover", "server/discover"},
@@ -49,7 +49,7 @@ func TestNewestVersionWithoutConfiguration(t *testing.T) {
 		"agreeable": {"2025-06-18", "server/discover initialize", "initialize"},
 		"candid":    {"2025-06-18", "server/discover initialize", "initialize"},
 		"deaf":      {"2025-06-18", "server/discover initialize", "initialize"},
-		"fragile":   {"2025-06-18", "initialize", "initialize"}, // of the process that lives
+		"fragile":   {"2025-06-18", "initialize", "initialize"}, // of the second process
 		"late":      {"2026-07-28", "server/discover initialize", ""},
 		"newer":     {"2026-07-28", "server/discover initialize", "server/discover initialize"},
 	} {
@@ -76,7 +76,7 @@ func TestNewestVersionWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// A program that never reads on after a question that it does not know is started once more.
+// A program that stops reading after an unknown question is restarted once.
 func TestStuckProgramStartsAgain(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: whether a program has read its input is known on Linux only")
@@ -89,7 +89,7 @@ func TestStuckProgramStartsAgain(t *testing.T) {
 	}
 }
 
-// Versions that eca does not know are named.
+// The error lists versions that eca does not know.
 func TestUnknownVersionIsNamed(t *testing.T) {
 	for _, mode := range []string{"future", "beyond"} {
 		r := newRig(t, map[string]string{"s": mode})
@@ -100,8 +100,8 @@ func TestUnknownVersionIsNamed(t *testing.T) {
 	}
 }
 
-// Remote servers that were there before the newest version do all kinds of things when they
-// are asked in its way; eca speaks theirs with each of them.
+// Remote servers that predate the newest version react to it in many ways. eca falls back to the
+// older version with each of them.
 func TestRemoteServersOfAllAges(t *testing.T) {
 	for name, discover := range map[string]http.HandlerFunc{
 		"refuses": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no session", http.StatusBadRequest) },

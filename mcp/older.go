@@ -1,8 +1,8 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// olderHTTP is a transport over HTTP with SSE, as version 2024-11-05 has it: one stream for
-// all that the server says, which begins with the address that messages are sent to.
+// olderHTTP is a transport over HTTP with SSE, as version 2024-11-05 defines it: one stream carries
+// all messages of the server and begins with the address for messages to the server.
 type olderHTTP struct {
 	client  *http.Client
 	address *url.URL
@@ -27,7 +27,7 @@ type olderHTTP struct {
 	over func(error)
 	work sync.WaitGroup // the stream
 
-	endpoint string // set once it is known; then read only
+	endpoint string // set once it is known; read-only from then on
 }
 
 // start implements transport.
@@ -63,8 +63,8 @@ func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(e
 	return nil
 }
 
-// found takes the address for messages. It has to be at the host of the stream: what is
-// sent there may be secret.
+// found stores the address for messages. It has to be at the host of the stream, because messages
+// may contain secrets.
 func (t *olderHTTP) found(e sse.Event) error {
 	if e.Name != "endpoint" {
 		return errors.New("the stream of the server does not begin with an endpoint")
@@ -88,7 +88,7 @@ func (t *olderHTTP) read(events *sse.Reader) error {
 		}
 		list, err := readEnvelopes(e.Data)
 		if err != nil {
-			t.log.Debug("MCP server sent what is no message", "err", err)
+			t.log.Debug("MCP server sent an invalid message", "err", err)
 			continue
 		}
 		for _, one := range list {
@@ -102,11 +102,7 @@ func (t *olderHTTP) send(ctx context.Context, e envelope) error {
 	if t.endpoint == "" {
 		return errNotStarted
 	}
-	body, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.endpoint, strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.endpoint, bytes.NewReader(e.Encode()))
 	if err != nil {
 		return err
 	}
@@ -123,9 +119,12 @@ func (t *olderHTTP) send(ctx context.Context, e envelope) error {
 	return nil
 }
 
-// agreed and listen implement transport: here all versions are the same.
+// agreed and listen implement transport: all versions use the same stream here.
 func (t *olderHTTP) agreed(string)           {}
 func (t *olderHTTP) listen() <-chan struct{} { return nil }
 
-// close implements transport. The stream ends with the life that it has.
+// ended implements transport: the end of the stream reports itself.
+func (*olderHTTP) ended() error { return nil }
+
+// close implements transport. The stream ends with life.
 func (t *olderHTTP) close() { t.work.Wait() }

@@ -15,17 +15,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// outputSchema is what a tool says that its structured content is like. It is compiled when
-// the first result is held against it. Nil: the tool says nothing.
+// outputSchema is the schema that a tool declares for its structured content. It is compiled when
+// the first result is checked. Nil means that the tool declares none.
 type outputSchema struct {
 	raw  json.RawMessage
 	once sync.Once
 
-	compiled *jsonschema.Resolved // nil: results cannot be checked against it
+	compiled *jsonschema.Resolved // nil if results cannot be checked
 	root     any
 }
 
-// newOutputSchema returns what a tool lists as its output schema.
+// newOutputSchema returns the output schema that a tool lists.
 func newOutputSchema(raw json.RawMessage) *outputSchema {
 	if len(raw) == 0 || string(raw) == "null" || len(raw) > maxSchema {
 		return nil
@@ -33,8 +33,8 @@ func newOutputSchema(raw json.RawMessage) *outputSchema {
 	return &outputSchema{raw: raw}
 }
 
-// check says what is wrong with the structured content of a result; nil: nothing is, or
-// nobody can say.
+// check returns what is wrong with the structured content of a result. It returns nil if the
+// content is valid or cannot be checked.
 func (o *outputSchema) check(structured json.RawMessage) error {
 	if o == nil {
 		return nil
@@ -62,15 +62,15 @@ func (o *outputSchema) check(structured json.RawMessage) error {
 		return nil
 	}
 	if err := o.compiled.Validate(value); err != nil {
-		const step = "validating " // of which the last names the place
+		const step = "validating " // the last occurrence names the place
 		text := err.Error()
 		return errors.New("the result does not match the output schema that the tool declares: " + shorten.Bytes(text[max(strings.LastIndex(text, step), 0):], 500))
 	}
 	return nil
 }
 
-// workload counts what it takes to hold a value against a schema. Both are a server's: they
-// may go round in circles.
+// workload counts the steps of checking a value against a schema. Both come from a server and may
+// be recursive.
 type workload struct {
 	root  any
 	steps int
@@ -81,14 +81,14 @@ const (
 	maxDepth = 500
 )
 
-// bounded says whether there is an end to it, soon. It follows what a validator may follow.
+// bounded reports whether the check ends soon. It follows everything that a validator may follow.
 func (w *workload) bounded(schema, value any, depth int) bool {
 	if w.steps++; w.steps > maxSteps || depth > maxDepth {
 		return false
 	}
 	s, ok := schema.(map[string]any)
 	if !ok {
-		return true // true or false
+		return true // a schema may be true or false
 	}
 	for keyword, member := range s {
 		switch keyword {
@@ -132,7 +132,7 @@ func (w *workload) bounded(schema, value any, depth int) bool {
 	return true
 }
 
-// find returns what a reference within the schema leads to.
+// find resolves a reference within the schema.
 func (w *workload) find(ref any) (any, bool) {
 	text, ok := ref.(string)
 	pointer, local := strings.CutPrefix(text, "#")
@@ -160,7 +160,7 @@ func (w *workload) find(ref any) (any, bool) {
 	return at, true
 }
 
-// all is bounded for each of several schemas with each of several values.
+// all reports whether bounded holds for each combination of the schemas and values.
 func (w *workload) all(schemas, values []any, depth int) bool {
 	for _, schema := range schemas {
 		for _, value := range values {
@@ -172,7 +172,7 @@ func (w *workload) all(schemas, values []any, depth int) bool {
 	return true
 }
 
-// parts are the members of an object or a list.
+// parts returns the members of an object or a list.
 func parts(value any) []any {
 	switch v := value.(type) {
 	case []any:

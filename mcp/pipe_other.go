@@ -2,5 +2,5 @@
 
 package mcp
 
-// pipeHolds cannot be known here.
+// pipeHolds is not known on this system.
 func pipeHolds(uintptr) (left, known bool) { return false, false }

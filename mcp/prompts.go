@@ -16,17 +16,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// Prompt is a prompt that a server has (eca-features 15).
+// Prompt is a prompt of a server (eca-features 15).
 type Prompt struct {
 	Server, Name string
 	Description  string
 	Arguments    []Argument
 
-	sent          string   // its name on the way to the server
-	sentArguments []string // those of the arguments
+	sent          string   // the name that the server uses
+	sentArguments []string // the names that the server uses for the arguments
 }
 
-// Argument is one of a prompt, in the order in which the server declares them.
+// Argument is an argument of a prompt. Arguments have the order in which the server declares them.
 type Argument struct {
 	Name        string
 	Description string
@@ -37,11 +37,11 @@ type Argument struct {
 const (
 	maxPrompts         = 1000
 	maxPromptArguments = 50
-	maxPromptText      = 256 << 10 // bytes of one that is used
-	maxShort           = 2000      // bytes of a description that is shown in a list
+	maxPromptText      = 256 << 10 // bytes of a prompt in use
+	maxShort           = 2000      // bytes of a description in a list
 )
 
-// Prompts lists the prompts of all servers that run or are on their way back, by server.
+// Prompts lists the prompts of all servers that are running or restarting, by server.
 func (m *Manager) Prompts() []Prompt {
 	var out []Prompt
 	for _, s := range m.Statuses() {
@@ -52,8 +52,8 @@ func (m *Manager) Prompts() []Prompt {
 	return out
 }
 
-// Prompt asks a server for what a prompt says with arguments. The messages are as the
-// server has them; the error is fit for the user.
+// Prompt gets the messages of a prompt with arguments from a server. The error can be shown to the
+// user.
 func (m *Manager) Prompt(ctx context.Context, server, name string, args map[string]string) ([]event.Said, error) {
 	var out []event.Said
 	params := m.promptParams(server, name, args)
@@ -74,7 +74,7 @@ func (m *Manager) Prompt(ctx context.Context, server, name string, args map[stri
 	return out, nil
 }
 
-// promptParams are the parameters of prompts/get, with the names as the server has them.
+// promptParams returns the parameters of prompts/get with the server's own names.
 func (m *Manager) promptParams(server, name string, args map[string]string) map[string]any {
 	sent := maps.Clone(args)
 	for _, p := range m.Prompts() {
@@ -93,7 +93,7 @@ func (m *Manager) promptParams(server, name string, args map[string]string) map[
 	return map[string]any{"name": name, "arguments": sent}
 }
 
-// said makes messages of a chat of a prompt's: neighbours of one role become one.
+// said converts the messages of a prompt for a chat: it joins adjacent messages of one role.
 func said(raw json.RawMessage, clean func(string) string) ([]event.Said, error) {
 	var res struct {
 		Messages []struct {
@@ -102,7 +102,7 @@ func said(raw json.RawMessage, clean func(string) string) ([]event.Said, error) 
 		} `json:"messages"`
 	}
 	if err := json.Unmarshal(raw, &res); err != nil {
-		return nil, fmt.Errorf("the answer can not be read: %w", err)
+		return nil, fmt.Errorf("cannot read the answer: %w", err)
 	}
 	var out []event.Said
 	size := 0
@@ -130,8 +130,8 @@ func said(raw json.RawMessage, clean func(string) string) ([]event.Said, error) 
 	return out, nil
 }
 
-// ask has a server answer something that changes nothing. It waits for a server that is
-// starting, has one started that failed, and asks again if the server forgot the session.
+// ask sends a server a request that changes nothing. It waits for a server that is starting, starts
+// one that failed, and asks again if the server forgot the session.
 func (m *Manager) ask(ctx context.Context, name string, request func(context.Context, *connection) error) error {
 	s, ok := m.server(name)
 	if !ok {
@@ -162,13 +162,13 @@ func (m *Manager) ask(ctx context.Context, name string, request func(context.Con
 	}
 }
 
-// get asks for something that changes nothing and returns the answer as it was sent.
+// get sends a request that changes nothing and returns the raw answer.
 func (c *connection) get(ctx context.Context, method wire.MCPMethod, params any) (json.RawMessage, error) {
 	return c.session.ask(ctx, request{method: string(method), params: params})
 }
 
-// during is a context that ends with the connection too, and after as long as a call may
-// say nothing.
+// during returns a context that also ends with the connection, and after the time that a call may
+// be silent.
 func (c *connection) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.ctx, func() { cancel(c.cause()) })
@@ -180,7 +180,7 @@ func (c *connection) during(ctx context.Context) (context.Context, context.Cance
 	}
 }
 
-// listPrompts asks for all prompts of the server.
+// listPrompts fetches all prompts of the server.
 func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, error) {
 	if c.server.Prompts == nil {
 		return nil, nil
@@ -216,5 +216,5 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 	return out, nil
 }
 
-// short is a text of a server as it is shown in a list.
+// short shortens a server's text for a list.
 func (c *connection) short(text string) string { return shorten.Bytes(c.clean(text), maxShort) }

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// newRealRig is a manager with one server as it is configured, with nothing resolved.
+// newRealRig returns a manager with one server, whose configuration is used without resolving.
 func newRealRig(t *testing.T, c config.MCPServer) *rig {
 	t.Helper()
 	r := newRig(t, nil)
@@ -27,15 +27,15 @@ func newRealRig(t *testing.T, c config.MCPServer) *rig {
 	return r
 }
 
-// The server that has everything, over each transport: reports of progress, a call that is
-// cancelled, calls beside each other, a list that changes.
+// Uses the reference server "everything" over each transport: progress reports, a cancelled call,
+// parallel calls, a changing list.
 func TestRealEverything(t *testing.T) {
-	node, modules := nodetest.Tools(t, os.Getenv)
+	node, modules := testkit.NodeTools(t, os.Getenv)
 	for _, way := range []string{"stdio", "streamableHttp", "sse"} {
 		t.Run(way, func(t *testing.T) {
-			c := config.MCPServer{Command: node, Args: []string{nodetest.Server(modules, "everything"), "stdio"}}
+			c := config.MCPServer{Command: node, Args: []string{testkit.NodeServer(modules, "everything"), "stdio"}}
 			if way != "stdio" {
-				c = config.MCPServer{URL: nodetest.Everything(t, node, modules, way)}
+				c = config.MCPServer{URL: testkit.Everything(t, node, modules, way)}
 			}
 			r := newRealRig(t, c)
 			defer r.m.Close()

@@ -16,11 +16,11 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Resource is something to read that a server has.
+// Resource is a readable resource of a server.
 type Resource struct {
 	Server, URI, Name string
 	Description       string
-	MediaType         string // as the server says
+	MediaType         string // according to the server
 }
 
 // Limits of resources.
@@ -29,8 +29,8 @@ const (
 	maxURI       = 4096 // bytes
 )
 
-// Resources lists the resources of all servers that run or are on their way back, by
-// server. Templates, which would have to be filled in, are not among them.
+// Resources lists the resources of all servers that are running or restarting, by server. It leaves
+// out templates, which would have to be filled in.
 func (m *Manager) Resources() []Resource {
 	var out []Resource
 	for _, s := range m.Statuses() {
@@ -41,9 +41,9 @@ func (m *Manager) Resources() []Resource {
 	return out
 }
 
-// ReadResource returns what a resource has: texts, and images of the types that models
-// take. What is neither is named in words. The error completes a sentence that begins with
-// the address.
+// ReadResource returns the content of a resource: texts, and images of the types that models
+// accept. It describes other content in words. The error completes a sentence that begins with the
+// address.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]event.Block, error) {
 	var out []event.Block
 	err := m.ask(ctx, server, func(ctx context.Context, c *connection) error {
@@ -66,7 +66,7 @@ func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]event
 	return out, nil
 }
 
-// resourceBlock is one part of a resource.
+// resourceBlock converts one part of a resource.
 func resourceBlock(part wire.ResourceContents, uri string, clean func(string) string) event.Block {
 	switch part := part.(type) {
 	case wire.TextResourceContents:
@@ -79,29 +79,29 @@ func resourceBlock(part wire.ResourceContents, uri string, clean func(string) st
 		data, err := decodeBase64(part.Blob)
 		switch {
 		case err != nil:
-			return event.Block{Label: label, Text: "[It can not be shown: its data are no base64]"}
+			return event.Block{Label: label, Text: "[Cannot be shown: the data is not valid base64]"}
 		case takenImage(part.MIMEType) && len(data) <= workspace.MaxImage:
 			return event.Block{Label: label, Text: fmt.Sprintf("[image %s, %d bytes]", part.MIMEType, len(data)), MediaType: part.MIMEType, Data: data}
 		case isText(part.MIMEType) && utf8.Valid(data):
 			return event.Block{Label: label, Text: clean(string(data))}
 		}
-		return event.Block{Label: label, Text: fmt.Sprintf("[%s, %d bytes: it is no text]", cmp.Or(part.MIMEType, "binary data"), len(data))}
+		return event.Block{Label: label, Text: fmt.Sprintf("[%s, %d bytes: not text]", cmp.Or(part.MIMEType, "binary data"), len(data))}
 	}
 	return event.Block{Label: uri, Text: fmt.Sprintf("[content that eca does not know: %T]", part)}
 }
 
-// takenImage says whether models take images of a type.
+// takenImage reports whether models accept images of a media type.
 func takenImage(media string) bool {
 	return slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, media)
 }
 
-// isText says whether data of a type are text although a server sends them as others.
+// isText reports whether data of a media type is text even if a server sends it as a blob.
 func isText(media string) bool {
 	media, _, _ = strings.Cut(media, ";")
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "json") || strings.HasSuffix(media, "xml") || strings.HasSuffix(media, "yaml")
 }
 
-// listResources asks for all resources of the server.
+// listResources fetches all resources of the server.
 func (c *connection) listResources(ctx context.Context, s *server) ([]Resource, error) {
 	if c.server.Resources == nil {
 		return nil, nil

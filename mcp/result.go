@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// result makes what the model gets of what a server sent for a call of a tool.
+// result converts a server's result of a tool call for the model.
 func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 	var r struct {
 		Content    []json.RawMessage `json:"content"`
@@ -22,7 +22,7 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 		IsError    bool              `json:"isError"`
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return tools.Result{}, fmt.Errorf("the result can not be read: %w", err)
+		return tools.Result{}, fmt.Errorf("cannot read the result: %w", err)
 	}
 	got := contents(r.Content...)
 	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}
@@ -41,28 +41,28 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 	return out, nil
 }
 
-// content is what a server sent, for a model.
+// content is the content that a server sent, for a model.
 type content struct {
-	texts  []string // what is no text is named in words
+	texts  []string // binary data is described in words
 	images []event.Image
-	said   []string // texts of the server's own
+	said   []string // the server's own texts
 }
 
-// contents makes that of what was sent.
+// contents converts content items for a model.
 func contents(list ...json.RawMessage) (out content) {
 	add := func(text string) { out.texts = append(out.texts, visible.Text(text)) }
 	binary := func(what, media, data string) {
 		raw, err := decodeBase64(data)
 		switch {
 		case err != nil:
-			add(fmt.Sprintf("[%s can not be shown: its data are no base64]", what))
+			add(fmt.Sprintf("[%s cannot be shown: the data is not valid base64]", what))
 		case strings.HasPrefix(media, "image/"):
 			add(fmt.Sprintf("[%s, %d bytes]", what, len(raw)))
 			out.images = append(out.images, event.Image{MediaType: media, Data: raw})
 		case strings.HasPrefix(media, "audio/"):
-			add(fmt.Sprintf("[%s, %d bytes: models can not hear it]", what, len(raw)))
+			add(fmt.Sprintf("[%s, %d bytes: models cannot hear it]", what, len(raw)))
 		default:
-			add(fmt.Sprintf("[%s, %d bytes: it is no text]", what, len(raw)))
+			add(fmt.Sprintf("[%s, %d bytes: not text]", what, len(raw)))
 		}
 	}
 	text := func(text string) {
@@ -75,14 +75,14 @@ func contents(list ...json.RawMessage) (out content) {
 			if strings.TrimSpace(rest) == "" {
 				binary("data "+u.media, u.media, u.data)
 			} else if raw, err := decodeBase64(u.data); err == nil && strings.HasPrefix(u.media, "image/") {
-				out.images = append(out.images, event.Image{MediaType: u.media, Data: raw}) // the text names it
+				out.images = append(out.images, event.Image{MediaType: u.media, Data: raw}) // the text mentions it
 			}
 		}
 	}
 	for _, one := range list {
 		content, err := wire.UnmarshalContent(one)
 		if err != nil {
-			add(fmt.Sprintf("[content that eca can not read: %s]", shorten.Bytes(err.Error(), 200)))
+			add(fmt.Sprintf("[content that eca cannot read: %s]", shorten.Bytes(err.Error(), 200)))
 			continue
 		}
 		switch c := content.(type) {
@@ -116,7 +116,7 @@ func contents(list ...json.RawMessage) (out content) {
 	return out
 }
 
-// reference names a resource that the server has and did not send.
+// reference describes a resource that the server refers to but did not send.
 func reference(l wire.ResourceLink) string {
 	text := fmt.Sprintf("[resource %s: %s", l.URI, l.Name)
 	if l.Description != "" {

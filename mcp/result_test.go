@@ -11,7 +11,7 @@ import (
 // png is the beginning of an image, in base64.
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
 
-// The model is not told the same twice, and is told what the texts do not say.
+// The model gets nothing twice, and gets the structured content that the texts do not repeat.
 func TestStructuredContentOnce(t *testing.T) {
 	for _, c := range []struct {
 		structured string
@@ -50,8 +50,8 @@ func TestStructuredContentOnce(t *testing.T) {
 	}
 }
 
-// Data that are no text are named, and never shown as letters, however a server sends them.
-func TestBinaryIsNoText(t *testing.T) {
+// Binary data is described and never shown as text, however a server sends it.
+func TestBinaryIsNotText(t *testing.T) {
 	const image = `"mimeType":"image/png"`
 	for name, c := range map[string]struct {
 		result string
@@ -61,12 +61,12 @@ func TestBinaryIsNoText(t *testing.T) {
 		"image":                 {`{"content":[{"type":"image","data":"` + png + `",` + image + `}]}`, "[image image/png, 33 bytes]", 1},
 		"image without padding": {`{"content":[{"type":"image","data":"` + png + `AA",` + image + `}]}`, "[image image/png, 34 bytes]", 1},
 		"image with line ends":  {`{"content":[{"type":"image","data":"` + png[:20] + `\n` + png[20:] + `",` + image + `}]}`, "[image image/png, 33 bytes]", 1},
-		"no base64":             {`{"content":[{"type":"image","data":"!!",` + image + `}]}`, "no base64", 0},
-		"audio":                 {`{"content":[{"type":"audio","data":"` + png + `","mimeType":"audio/wav"}]}`, "[audio audio/wav, 33 bytes: models can not hear it]", 0},
-		"blob":                  {`{"content":[{"type":"resource","resource":{"uri":"a:b","mimeType":"application/zip","blob":"` + png + `"}}]}`, "[resource a:b (application/zip), 33 bytes: it is no text]", 0},
+		"invalid base64":        {`{"content":[{"type":"image","data":"!!",` + image + `}]}`, "not valid base64", 0},
+		"audio":                 {`{"content":[{"type":"audio","data":"` + png + `","mimeType":"audio/wav"}]}`, "[audio audio/wav, 33 bytes: models cannot hear it]", 0},
+		"blob":                  {`{"content":[{"type":"resource","resource":{"uri":"a:b","mimeType":"application/zip","blob":"` + png + `"}}]}`, "[resource a:b (application/zip), 33 bytes: not text]", 0},
 		"blob of an image":      {`{"content":[{"type":"resource","resource":{"uri":"a:b",` + image + `,"blob":"` + png + `"}}]}`, "[image image/png a:b, 33 bytes]", 1},
-		"blob without a type":   {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"` + png + `"}}]}`, "33 bytes: it is no text]", 0},
-		"text that is a PDF":    {`{"content":[{"type":"resource","resource":{"uri":"a:b","mimeType":"application/pdf","text":"` + png + `"}}]}`, "33 bytes: it is no text]", 0},
+		"blob without a type":   {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"` + png + `"}}]}`, "33 bytes: not text]", 0},
+		"text that is a PDF":    {`{"content":[{"type":"resource","resource":{"uri":"a:b","mimeType":"application/pdf","text":"` + png + `"}}]}`, "33 bytes: not text]", 0},
 		"text that is an image": {`{"content":[{"type":"resource","resource":{"uri":"a:b",` + image + `,"text":"` + png + `"}}]}`, "33 bytes]", 1},
 		"data URL":              {`{"content":[{"type":"text","text":"data:image/png;base64,` + png + `"}]}`, "[data image/png, 33 bytes]", 1},
 		"data URL in a text":    {`{"content":[{"type":"text","text":"See ![](data:image/png;base64,` + png + `) there"}]}`, "See ![]([data image/png, 33 bytes]) there", 1},
@@ -90,7 +90,8 @@ func TestBinaryIsNoText(t *testing.T) {
 	}
 }
 
-// Results are held against what the tool declares; what they say is shown all the same.
+// Results are checked against the schema that the tool declares; their texts are shown even if they
+// do not match.
 func TestResultsMatchTheirSchema(t *testing.T) {
 	const schema = `{"type":"object","properties":{"temperature":{"type":"number"},"tree":{"$ref":"#/$defs/node"}},"required":["temperature"],
 		"$defs":{"node":{"type":"object","properties":{"children":{"type":"array","items":{"$ref":"#/$defs/node"}}}}}}`
@@ -108,14 +109,14 @@ func TestResultsMatchTheirSchema(t *testing.T) {
 			t.Errorf("%s: %q, failed: %v, %v", structured, got, res.Failed, err)
 		}
 	}
-	// A failure needs no structured content.
+	// A failed result needs no structured content.
 	res, err := result(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), newOutputSchema(json.RawMessage(schema)))
 	if err != nil || len(res.Outputs) != 1 || !res.Failed {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
 
-// A schema that goes round in circles, or takes for ever, is not held against anything.
+// A recursive schema, or one that takes forever, is not checked.
 func TestSchemasWithoutEnd(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60)
 	for _, schema := range []string{
@@ -131,8 +132,8 @@ func TestSchemasWithoutEnd(t *testing.T) {
 	}
 }
 
-// What turns text around, can not be seen or commands a terminal is written out, wherever a
-// server says it; the server is called by its own names all the same.
+// Characters that reverse text, are invisible or control a terminal are escaped, wherever a server
+// sends them. Requests to the server still use its own names.
 func TestHiddenCharactersAreWrittenOut(t *testing.T) {
 	const want = `a\u202eb\u001b[2Jc\u200bd`
 	r := newRig(t, map[string]string{"s": "hidden"})

@@ -19,29 +19,29 @@ import (
 
 func clock() time.Time { return time.Now() }
 
-// deadline is far beyond what anything here takes.
+// deadline is far longer than anything here takes.
 func deadline(t *testing.T) <-chan time.Time {
 	timer := time.NewTimer(60 * time.Second)
 	t.Cleanup(func() { timer.Stop() })
 	return timer.C
 }
 
-// rig is a manager with servers of this test binary, or at addresses.
+// rig is a manager whose servers are this test binary or at addresses.
 type rig struct {
 	t       *testing.T
 	m       *Manager
 	changed chan struct{}
 	log     *logged
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	now    time.Time
 	waits  []time.Duration  // before restarts
-	fire   []chan time.Time // of those that nobody fired
+	fire   []chan time.Time // of waits that have not fired
 	starts map[string]int   // by server
 	modes  map[string]string
 }
 
-// logged is a log to look into.
+// logged is a log whose text can be read.
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -117,7 +117,7 @@ func newRig(t *testing.T, modes map[string]string, options ...func(*rig, *Settin
 	return r
 }
 
-// stir has until look again.
+// stir makes until check again.
 func (r *rig) stir() {
 	select {
 	case r.changed <- struct{}{}:
@@ -136,7 +136,7 @@ func within(d time.Duration) func(*rig, *Settings) {
 	return func(_ *rig, s *Settings) { s.Start = d }
 }
 
-// elapse fires the waits that run.
+// elapse fires the pending waits.
 func (r *rig) elapse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *rig) started(name string) int {
 	return r.starts[name]
 }
 
-// until waits until a condition holds; it may change with each status.
+// until waits for a condition, which may change with each status.
 func (r *rig) until(what string, holds func() bool) {
 	r.t.Helper()
 	late := deadline(r.t)
@@ -191,7 +191,7 @@ func (r *rig) call(server, name, args string) (tools.Result, error) {
 	return r.tool(server, name).Run(r.t.Context(), tools.Call{ID: "c", Arguments: json.RawMessage(args)}, nil)
 }
 
-// text calls a tool that answers one text.
+// text calls a tool that answers with one text.
 func (r *rig) text(server, name, args string) string {
 	r.t.Helper()
 	res, err := r.call(server, name, args)

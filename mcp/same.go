@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// saysSame says whether texts of a result say what its structured content says: servers send
-// it as text as well, for clients that do not know it. Some put what is no object into one
-// with a single member.
+// saysSame reports whether the texts of a result repeat its structured content: servers also send
+// it as text, for clients that do not support it. Some servers wrap a value that is not an object
+// into an object with a single member.
 func saysSame(structured json.RawMessage, said []string) bool {
 	value, ok := parseJSON(string(structured))
 	if !ok || len(said) == 0 {
@@ -40,7 +40,7 @@ func saysSame(structured json.RawMessage, said []string) bool {
 	return false
 }
 
-// sameAsText says whether a text is a value, or a JSON text of it.
+// sameAsText reports whether a text is a value, or its JSON text.
 func sameAsText(value any, text string) bool {
 	if s, ok := value.(string); ok && strings.TrimSpace(s) == strings.TrimSpace(text) {
 		return true
@@ -49,7 +49,7 @@ func sameAsText(value any, text string) bool {
 	return ok && sameJSON(value, other)
 }
 
-// parseJSON reads a text that is one value.
+// parseJSON parses a text that contains exactly one value.
 func parseJSON(text string) (value any, ok bool) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -60,8 +60,8 @@ func parseJSON(text string) (value any, ok bool) {
 	return value, err == io.EOF
 }
 
-// sameJSON says whether two values mean the same, whatever the order of their members and
-// the way in which their numbers are written.
+// sameJSON reports whether two values are equal, regardless of the order of members and the
+// notation of numbers.
 func sameJSON(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

@@ -11,12 +11,13 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Sampled is what a model answered to a server.
+// Sampled is the answer of a model to a server.
 type Sampled struct {
 	Text  string
 	Model string // full id
@@ -29,7 +30,7 @@ const (
 	maxSampleTokens = 8192      // of one answer
 	maxSampleText   = 256 << 10 // bytes
 	maxSampleImages = 10
-	maxShownSample  = 3000 // bytes that the user is shown
+	maxShownSample  = 3000 // bytes of a request shown to the user
 )
 
 const (
@@ -38,11 +39,11 @@ const (
 	denyLabel      = "Deny"
 )
 
-// errDenied is what a server gets whose request the user did not want.
-var errDenied = &RPCError{-1, "the user did not allow it"}
+// errDenied answers a server whose request the user did not allow.
+var errDenied = &jsonrpc.Error{Code: -1, Message: "the user did not allow it"}
 
-// sampleParams are the parameters of sampling/createMessage. Which model answers, and how,
-// is the user's choice: preferences are not taken.
+// sampleParams are the parameters of sampling/createMessage. The user chooses the model and its
+// settings: the preferences of the server are ignored.
 type sampleParams struct {
 	Messages []struct {
 		Role    wire.Role       `json:"role"`
@@ -54,25 +55,25 @@ type sampleParams struct {
 }
 
 // sample has the chat's model answer a server, if the user allows it.
-func (m *Manager) sample(ctx context.Context, r ServerRequest) (any, error) {
+func (u askable) sample(ctx context.Context, r ServerRequest) (any, error) {
 	var p sampleParams
 	if err := json.Unmarshal(r.Params, &p); err != nil {
-		return nil, &RPCError{wire.INVALID_PARAMS, "the parameters can not be read: " + err.Error()}
+		return nil, &jsonrpc.Error{Code: wire.INVALID_PARAMS, Message: "cannot read the parameters: " + err.Error()}
 	}
 	request, err := p.request()
 	if err != nil {
-		return nil, &RPCError{wire.INVALID_PARAMS, err.Error()}
+		return nil, &jsonrpc.Error{Code: wire.INVALID_PARAMS, Message: err.Error()}
 	}
-	asker := m.asker()
+	asker := u.asker()
 	if len(r.Calls) == 0 || asker == nil {
-		return nil, &RPCError{-1, "nobody can be asked whether it is allowed"}
+		return nil, &jsonrpc.Error{Code: -1, Message: "nobody can be asked whether it is allowed"}
 	}
 	call := r.Calls[len(r.Calls)-1]
 	defer call.hold()()
-	if err := m.allowSample(ctx, asker, r.Server, call, request); err != nil {
+	if err := u.allowSample(ctx, asker, r.Server, call, request); err != nil {
 		return nil, err
 	}
-	out, err := m.deps.Sample(ctx, call.ChatID, call.Model, request)
+	out, err := u.deps.Sample(ctx, call.ChatID, call.Model, request)
 	if err != nil {
 		return nil, fmt.Errorf("the model did not answer: %w", err)
 	}
@@ -85,12 +86,13 @@ func (m *Manager) sample(ctx context.Context, r ServerRequest) (any, error) {
 	}, nil
 }
 
-// allowSample asks the user, who is shown what the server wants the model to be told.
-func (m *Manager) allowSample(ctx context.Context, asker Asker, server string, call ActiveCall, request llm.Request) error {
+// allowSample shows the user the request that the server wants to send to the model, and asks for
+// permission.
+func (u askable) allowSample(ctx context.Context, asker Asker, server string, call ActiveCall, request llm.Request) error {
 	allowed, n := call.samples.next()
 	switch {
 	case n > maxSamples:
-		return &RPCError{-1, fmt.Sprintf("one call may ask the model %d times", maxSamples)}
+		return &jsonrpc.Error{Code: -1, Message: fmt.Sprintf("one call may ask the model %d times", maxSamples)}
 	case allowed:
 		return nil
 	}
@@ -101,14 +103,14 @@ func (m *Manager) allowSample(ctx context.Context, asker Asker, server string, c
 		Options: []Option{
 			{allowLabel, "The model answers this"},
 			{allowCallLabel, fmt.Sprintf("Also what else the server asks during this call, up to %d times", maxSamples)},
-			{denyLabel, "The server is told so"},
+			{denyLabel, "Tell the server that you refuse"},
 		},
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		m.deps.Log.Warn("the user could not be asked whether an MCP server may use the model", "server", server, "err", err)
+		u.deps.Log.Warn("the user could not be asked whether an MCP server may use the model", "server", server, "err", err)
 		return errDenied
 	case cancelled || answer != allowLabel && answer != allowCallLabel:
 		return errDenied
@@ -118,7 +120,7 @@ func (m *Manager) allowSample(ctx context.Context, asker Asker, server string, c
 	return nil
 }
 
-// request makes a request to a model of what a server wants.
+// request converts a server's request into a request to a model.
 func (p sampleParams) request() (llm.Request, error) {
 	out := llm.Request{Purpose: llm.PurposeSampling, System: p.System, MaxOutput: min(p.MaxTokens, maxSampleTokens)}
 	switch {
@@ -164,19 +166,19 @@ func (p sampleParams) request() (llm.Request, error) {
 	return out, nil
 }
 
-// sampleParts reads what a message says: one content, or a list of them.
+// sampleParts reads the content of a message: one item or a list.
 func sampleParts(raw json.RawMessage) ([]llm.Part, error) {
 	list := []json.RawMessage{raw}
 	if raw = bytes.TrimSpace(raw); len(raw) > 0 && raw[0] == '[' {
 		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, fmt.Errorf("a message can not be read: %w", err)
+			return nil, fmt.Errorf("cannot read a message: %w", err)
 		}
 	}
 	var out []llm.Part
 	for _, one := range list {
 		var c struct{ Type, Text, Data, MIMEType string }
 		if err := json.Unmarshal(one, &c); err != nil {
-			return nil, fmt.Errorf("a message can not be read: %w", err)
+			return nil, fmt.Errorf("cannot read a message: %w", err)
 		}
 		switch c.Type {
 		case "text":
@@ -197,7 +199,7 @@ func sampleParts(raw json.RawMessage) ([]llm.Part, error) {
 	return out, nil
 }
 
-// shownSample is what the user is shown of a request.
+// shownSample formats a request for the user.
 func shownSample(r llm.Request) string {
 	var b strings.Builder
 	line := func(who, text string) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a server wants the model to be asked is taken as far as the user can judge it.
+// A server's request to a model is accepted only if the user can judge it.
 func TestSampleRequest(t *testing.T) {
 	message := func(role, content string) string {
 		return `{"maxTokens":5,"messages":[{"role":"` + role + `","content":` + content + `}]}`
@@ -17,7 +17,7 @@ func TestSampleRequest(t *testing.T) {
 		message("user", "["+text("x")+","+text("y")+"]"):                          "",
 		message("assistant", text("x")):                                           "must be the user's",
 		message("user", "[]"):                                                     "is empty",
-		message("user", `"x"`):                                                    "can not be read",
+		message("user", `"x"`):                                                    "cannot read",
 		message("user", text(strings.Repeat("x", maxSampleText+1))):               "more than 256 KiB",
 		message("user", `{"type":"image","mimeType":"image/png","data":"?"}`):     "an image is too large",
 		message("user", `{"type":"image","mimeType":"image/svg","data":"AAAA"}`):  "an image is too large",

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"reflect"
 	"runtime/debug"
@@ -14,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// server supervises one configured server. Its goroutine (run) owns what is not said to be
-// otherwise; others tell it what to do.
+// server supervises one configured server. Its goroutine (run) owns the fields without another
+// note; other goroutines send it commands.
 type server struct {
 	name       string
 	m          *Manager
@@ -23,50 +22,60 @@ type server struct {
 	wake       chan struct{}
 	ctx        context.Context // ends when the server is removed
 	cancel     context.CancelFunc
-	done       chan struct{} // closed when nothing is left of it
+	done       chan struct{} // closed when nothing is left of the server
 
-	status atomic.Pointer[Status] // read by anybody
+	status  atomic.Pointer[Status] // read by any goroutine
+	printed atomic.Pointer[string] // what a starting program printed that is not a message; nil if nothing
 
 	mu       sync.Mutex // guards commands
 	commands []func()
 
-	config   config.MCPServer
-	wanted   bool // it should run
-	idle     bool // the manager has not begun
-	state    State
-	reason   string
-	offer    *Offer
-	conn     *connection    // while running
-	attempt  <-chan attempt // while starting; also while stopping, until it gave up
-	giveUp   context.CancelFunc
-	closed   <-chan struct{}  // while stopping
-	retry    <-chan time.Time // until the next restart
-	noRetry  func()
-	restarts int       // in a row
-	since    time.Time // it runs
-	again    bool      // start when it has stopped
-	waiting  []chan<- reached
+	config  config.MCPServer
+	wanted  bool // it should run
+	idle    bool // the manager has not begun
+	state   State
+	reason  string
+	offer   *Offer
+	conn    *connection     // while running
+	closed  <-chan struct{} // while stopping
+	opening opening
+	backoff backoff
+	again   bool // start again after stopping
+	waiting []chan<- reached
 
-	handshake *handshake // belongs to the attempt that runs
-
-	refreshing <-chan refreshed // lists are asked for
-	calm       <-chan time.Time // until lists may be asked for again
+	refreshing <-chan refreshed // a refresh of lists that is under way
+	calm       <-chan time.Time // until lists may be fetched again
 }
 
-// attempt is what came of a start.
+// opening is the current start, if there is one, and what earlier starts found out.
+type opening struct {
+	result    <-chan attempt // while starting; also while stopping, until the start has given up
+	giveUp    context.CancelFunc
+	handshake *handshake // used by the current attempt; nil before the first
+}
+
+// backoff delays the restarts of a server that ends unexpectedly.
+type backoff struct {
+	due   <-chan time.Time // until the next restart
+	drop  func()           // cancels that wait
+	row   int              // restarts in a row
+	since time.Time        // start of the current life
+}
+
+// attempt is the outcome of a start.
 type attempt struct {
 	conn  *connection
 	offer *Offer
 	err   error
 }
 
-// reached is what a call gets that asks for the connection.
+// reached is the outcome for a call that waits for the connection.
 type reached struct {
 	conn *connection
 	err  error
 }
 
-// permanentError is a reason for which a start is not repeated.
+// permanentError is an error after which a start is not repeated.
 type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
@@ -76,7 +85,7 @@ func (m *Manager) newServer(name string, c config.MCPServer) *server {
 	s := &server{
 		name: name, m: m, configured: c, config: c, idle: true, wanted: !c.Disabled,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		state: Stopped, noRetry: func() {}, giveUp: func() {},
+		state: Stopped, backoff: backoff{drop: func() {}}, opening: opening{giveUp: func() {}},
 	}
 	s.ctx, s.cancel = context.WithCancel(m.ctx)
 	s.state = Disabled
@@ -91,8 +100,7 @@ func (m *Manager) newServer(name string, c config.MCPServer) *server {
 	return s
 }
 
-// tell has the supervisor do something, in the order in which it is told, and does not wait
-// for it.
+// tell queues a command for the supervisor, which runs commands in order. It does not wait.
 func (s *server) tell(do func()) {
 	s.mu.Lock()
 	s.commands = append(s.commands, do)
@@ -103,7 +111,7 @@ func (s *server) tell(do func()) {
 	}
 }
 
-// obey does what the supervisor was told.
+// obey runs the queued commands.
 func (s *server) obey() {
 	s.mu.Lock()
 	list := s.commands
@@ -137,23 +145,23 @@ func (s *server) run() {
 			return
 		case <-s.wake:
 			s.obey()
-		case a := <-s.attempt:
-			s.attempt = nil
-			s.giveUp()
+		case a := <-s.opening.result:
+			s.opening.result = nil
+			s.opening.giveUp()
 			s.attempted(a)
 		case <-lost:
 			s.down(s.conn, s.conn.cause())
 		case <-s.closed:
 			s.closed = nil
 			s.stopped()
-		case <-s.retry:
-			s.retry = nil
+		case <-s.backoff.due:
+			s.backoff.due = nil
 			s.open()
 		case <-listsChanged:
 			s.refresh(s.conn)
 		case r := <-s.refreshing:
 			s.refreshing = nil
-			s.calm, _ = s.m.deps.After(time.Second) // a server that says so all the time is not asked all the time
+			s.calm, _ = s.m.deps.After(time.Second) // limits the refreshes for a server that reports changes all the time
 			s.take(r)
 		case <-s.calm:
 			s.calm = nil
@@ -161,17 +169,17 @@ func (s *server) run() {
 	}
 }
 
-// end leaves nothing behind.
+// end stops everything that is left.
 func (s *server) end() {
-	s.noRetry()
-	s.giveUp()
-	if s.attempt != nil {
-		if a := <-s.attempt; a.conn != nil {
-			a.conn.close()
+	s.backoff.drop()
+	s.opening.giveUp()
+	if s.opening.result != nil {
+		if a := <-s.opening.result; a.conn != nil {
+			a.conn.close(s.endReason())
 		}
 	}
 	if s.conn != nil {
-		s.conn.close()
+		s.conn.close(s.endReason())
 	}
 	if s.closed != nil {
 		<-s.closed
@@ -179,10 +187,18 @@ func (s *server) end() {
 	if s.refreshing != nil {
 		<-s.refreshing
 	}
-	s.answer(reached{err: fmt.Errorf("the MCP server %s is not configured any more", s.name)})
+	s.answer(reached{err: s.unreachable(s.endReason())})
 }
 
-// set changes the state, and tells of it.
+// endReason is why the server is removed.
+func (s *server) endReason() string {
+	if s.m.ctx.Err() != nil {
+		return "eca is shutting down"
+	}
+	return "it is not configured any more"
+}
+
+// set changes the state and publishes it.
 func (s *server) set(next State, reason string) {
 	s.state, s.reason = s.state.to(next), reason
 	s.publish()
@@ -193,7 +209,7 @@ func (s *server) publish() {
 	s.m.changed()
 }
 
-// begin starts what is enabled.
+// begin starts the server if it is enabled.
 func (s *server) begin() {
 	if !s.idle {
 		return
@@ -204,9 +220,9 @@ func (s *server) begin() {
 	}
 }
 
-// start begins a life, or is content with the one that there is.
+// start begins a life, unless one has begun.
 func (s *server) start() {
-	s.wanted, s.restarts = true, 0
+	s.wanted, s.backoff.row = true, 0
 	switch s.state {
 	case Stopping:
 		s.again = true
@@ -219,22 +235,22 @@ func (s *server) start() {
 	}
 }
 
-// open goes from a state of rest to starting.
+// open moves from an idle state to starting.
 func (s *server) open() {
-	s.noRetry()
-	s.retry = nil
+	s.backoff.drop()
+	s.backoff.due = nil
 	s.set(Starting, "")
 	if !s.idle {
 		s.connect()
 	}
 }
 
-// connect tries to reach the server, beside the supervisor.
+// connect tries to reach the server in the background.
 func (s *server) connect() {
 	ctx, cancel := context.WithCancel(s.ctx)
-	s.giveUp = cancel
+	s.opening.giveUp = cancel
 	ch := make(chan attempt, 1)
-	s.attempt = ch
+	s.opening.result = ch
 	settings, c := s.m.currentSettings(), s.config
 	go func() {
 		var a attempt
@@ -245,8 +261,8 @@ func (s *server) connect() {
 	}()
 }
 
-// contained does something with what a server said. An error says that it panicked: what a
-// server says must not end eca.
+// contained runs code that handles a server's data, and returns an error if it panics: data of a
+// server must not end eca.
 func (s *server) contained(do func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -258,68 +274,69 @@ func (s *server) contained(do func()) (err error) {
 	return nil
 }
 
-// attempted takes over what came of a start.
+// attempted handles the outcome of a start.
 func (s *server) attempted(a attempt) {
-	if s.state != Starting { // it was stopped meanwhile
+	if s.state != Starting { // it was stopped in the meantime
 		if a.conn == nil {
 			s.stopped()
 			return
 		}
-		s.closing(a.conn)
+		s.closing(a.conn, "it was stopped during its start")
 		return
 	}
 	if a.err != nil {
 		s.fail(a.err)
 		return
 	}
-	if s.offer != nil { // until they are listed anew
+	if s.offer != nil { // until they have been listed again
 		a.offer.Resources = s.offer.Resources
 		if a.offer.Prompts == nil {
 			a.offer.Prompts = s.offer.Prompts
 		}
 	}
-	s.conn, s.offer, s.since = a.conn, a.offer, s.m.deps.Now()
+	s.conn, s.offer, s.backoff.since = a.conn, a.offer, s.m.deps.Now()
 	s.set(Running, "")
 	s.answer(reached{conn: a.conn})
 }
 
-// down takes notice that a running server is gone.
+// down handles the end of a running server.
 func (s *server) down(c *connection, cause error) {
-	if s.m.deps.Now().Sub(s.since) >= stable {
-		s.restarts = 0
+	if s.m.deps.Now().Sub(s.backoff.since) >= stable {
+		s.backoff.row = 0
 	}
 	s.conn = nil
-	s.m.leaving.Go(c.close)
+	s.m.leaving.Go(func() { c.close("it failed") })
 	s.fail(cause)
 }
 
-// FailedMessage is what the log says of a server that failed, with its name and the reason.
+// FailedMessage is the log message for a server that failed; the server's name and the reason are
+// attributes.
 const FailedMessage = "MCP server failed"
 
-// fail records why a start or a life ended, and has it started again, if that may help.
+// fail records why a start or a life ended, and schedules a restart if that may help.
 func (s *server) fail(err error) {
 	reason := err.Error()
-	level := slog.LevelError // editors show what has this word
+	level := slog.LevelError // editors show lines with this word
 	if errors.Is(err, errUnauthorized) {
 		level = slog.LevelWarn // the user is asked to log in
 	}
 	s.m.deps.Log.Log(s.ctx, level, FailedMessage, "server", s.name, "reason", reason)
 	var permanent permanentError
 	next := Failed
-	switch wait, more := pause(s.restarts); {
+	switch wait, more := pause(s.backoff.row); {
 	case errors.Is(err, errUnauthorized):
 		next, s.offer = NeedsLogin, nil
 	case errors.As(err, &permanent) || !s.wanted || !more:
 		s.offer = nil
 	default:
-		s.restarts++
-		s.retry, s.noRetry = s.m.deps.After(wait)
+		s.backoff.row++
+		s.backoff.due, s.backoff.drop = s.m.deps.After(wait)
 	}
 	s.set(next, reason)
 	s.answer(reached{err: s.unreachable(reason)})
 }
 
-// answer lets calls go on that wait for the connection.
+// answer releases the calls that wait for the connection.
 func (s *server) answer(r reached) {
 	for _, w := range s.waiting {
 		w <- r
@@ -328,30 +345,31 @@ func (s *server) answer(r reached) {
 }
 
 // stop ends the server's life.
-func (s *server) stop() {
+func (s *server) stop(why string) {
 	s.wanted = false
-	s.halt()
+	s.halt(why)
 }
 
-// halt goes to rest, whatever the state.
-func (s *server) halt() {
+// halt moves to an idle state, whatever the current state is. why is the reason for calls that are
+// running or waiting.
+func (s *server) halt(why string) {
 	s.again = false
-	s.noRetry()
-	s.retry = nil
+	s.backoff.drop()
+	s.backoff.due = nil
 	s.offer = nil
 	switch s.state {
 	case Starting:
 		s.set(Stopping, "")
-		if s.attempt == nil {
+		if s.opening.result == nil {
 			s.stopped() // it had not begun
 			return
 		}
-		s.giveUp()
+		s.opening.giveUp()
 	case Running:
 		s.set(Stopping, "")
 		conn := s.conn
 		s.conn = nil
-		s.closing(conn)
+		s.closing(conn, why)
 	case Failed, NeedsLogin:
 		s.set(s.rest(), "")
 	case Disabled, Stopped:
@@ -362,10 +380,10 @@ func (s *server) halt() {
 		}
 	case Stopping:
 	}
-	s.answer(reached{err: s.unreachable("it was stopped")})
+	s.answer(reached{err: s.unreachable(why)})
 }
 
-// rest is the state of a server that does not run.
+// rest returns the idle state of the server.
 func (s *server) rest() State {
 	if s.config.Disabled {
 		return Disabled
@@ -373,13 +391,13 @@ func (s *server) rest() State {
 	return Stopped
 }
 
-// closing closes a connection beside the supervisor.
-func (s *server) closing(c *connection) {
+// closing closes a connection in the background.
+func (s *server) closing(c *connection, why string) {
 	done := make(chan struct{})
 	s.closed = done
 	go func() {
 		defer close(done)
-		c.close()
+		c.close(why)
 	}()
 }
 
@@ -391,10 +409,10 @@ func (s *server) stopped() {
 	}
 }
 
-// restart stops the server, if it runs, and starts it again.
-func (s *server) restart() {
-	s.wanted, s.restarts = true, 0
-	s.halt()
+// restart stops the server, if it is running, and starts it again.
+func (s *server) restart(why string) {
+	s.wanted, s.backoff.row = true, 0
+	s.halt(why)
 	if s.state == Stopping {
 		s.again = true
 		return
@@ -402,17 +420,17 @@ func (s *server) restart() {
 	s.open()
 }
 
-// configure takes over what is configured now.
+// configure applies the current configuration.
 func (s *server) configure(c config.MCPServer) {
 	before := s.config
 	s.config = c
 	if c.Disabled {
-		s.stop()
+		s.stop("it was disabled in the configuration")
 		return
 	}
 	before.Disabled = false
 	if reflect.DeepEqual(before, c) && (s.state == Running || s.state == Starting) {
-		return // it was started although it was disabled
+		return // it was started while it was disabled
 	}
-	s.restart()
+	s.restart("its configuration changed")
 }

@@ -4,26 +4,26 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// session is the conversation with a server over a transport. It numbers requests and
-// finds whom answers and progress are for; it tells the server what nobody waits for any
-// more, and has the server's own requests answered (incoming.go). What is asked and
-// answered is not its business.
+// session is the conversation with a server over a transport. It numbers requests and matches
+// answers and progress reports with them. It cancels abandoned requests at the server, and has the
+// server's own requests answered (incoming.go). It does not look at the content of requests and
+// answers.
 type session struct {
 	transport transport
 	self      self
 	handlers  map[string]Handler
-	calls     func() []ActiveCall // what Handlers are told
+	calls     func() []ActiveCall // passed to Handlers
 	notified  func(method string, params json.RawMessage)
 	log       *slog.Logger
 	listening <-chan struct{} // see transport.listen; set by the handshake
@@ -32,53 +32,52 @@ type session struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
-	closed   bool
-	version  string // of the protocol; empty until it is agreed on
-	last     int64  // id of a request
-	waiting  map[string]*waiter
-	reports  map[string]func(string)       // whom progress is for, by token
-	incoming map[string]context.CancelFunc // requests of the server
-	unheard  int                           // of those, also refused ones, whose answers are not sent yet
+	pending  jsonrpc.Pending
+	incoming jsonrpc.Running // requests of the server
+
+	mu      sync.Mutex // guards the fields below
+	closed  bool
+	version string                  // of the protocol; empty until it is agreed on
+	reports map[string]func(string) // receivers of progress, by token
+	unheard int                     // requests of the server, including refused ones, whose answers have not been sent
 }
 
-// self is what a server is told about us.
+// self is the description of eca that servers get.
 type self struct {
 	server       string // its name in the configuration
 	info         wire.Implementation
 	capabilities map[string]any
 }
 
-// waiter is a request that is not answered yet.
-type waiter struct{ answer chan envelope }
-
-// request is what a server is asked.
+// request is a request to a server.
 type request struct {
 	method string
 	params any // encoded as an object, or nil
-	// progress hears of reports, also after the answer, until the context of the request ends:
-	// those of a task come later. It must not wait.
+	// progress receives reports until the context of the request ends, even after the answer: the
+	// reports of a task come later. It must not wait.
 	progress func(text string)
 	header   map[string]string // over HTTP
 	version  string            // of the protocol, before one is agreed on
+	sent     func()            // called when the request has been sent; may be nil
 }
 
 func newSession(ctx context.Context, t transport) *session {
-	s := &session{transport: t, waiting: map[string]*waiter{}, reports: map[string]func(string){}, incoming: map[string]context.CancelFunc{}}
+	s := &session{transport: t, reports: map[string]func(string){}}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	return s
 }
 
-// start opens the way to the server. It ends with ctx if that ends before it has opened.
+// start opens the way to the server. It stops if ctx ends before that.
 func (s *session) start(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	defer stop()
 	return s.causeOr(s.transport.start(s.ctx, s.hear, s.cancel))
 }
 
-// close ends the conversation, and returns when nothing is left of it.
-func (s *session) close() {
-	s.cancel(errEnded)
+// close ends the conversation and returns when nothing is left of it. why says what made eca end
+// it. If the server ended it earlier, the server's reason counts.
+func (s *session) close(why string) {
+	s.cancel(cmp.Or(s.transport.ended(), fmt.Errorf("eca stopped the server: %s", why)))
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -86,7 +85,8 @@ func (s *session) close() {
 	s.work.Wait()
 }
 
-// background runs work that ends with the conversation; false: that is over.
+// background runs work that ends with the conversation. It returns false if the conversation is
+// over.
 func (s *session) background(work func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *session) background(work func()) bool {
 	return !s.closed
 }
 
-// causeOr prefers the reason why the conversation ended to what somebody saw of that.
+// causeOr prefers the reason for the end of the conversation to an error that resulted from it.
 func (s *session) causeOr(err error) error {
 	if cause := context.Cause(s.ctx); cause != nil && err != nil {
 		return cause
@@ -104,14 +104,14 @@ func (s *session) causeOr(err error) error {
 	return err
 }
 
-// modern says whether the version of the protocol is one without a handshake.
+// modern reports whether the version of the protocol works without a handshake.
 func (s *session) modern() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return wire.IsModernProtocol(s.version)
 }
 
-// agree takes over the version of the protocol.
+// agree sets the version of the protocol.
 func (s *session) agree(version string) {
 	s.mu.Lock()
 	s.version = version
@@ -119,20 +119,20 @@ func (s *session) agree(version string) {
 	s.transport.agreed(version)
 }
 
-// call asks for something and decodes the answer into result, if that is not nil.
+// call sends a request and decodes the answer into result, unless result is nil.
 func (s *session) call(ctx context.Context, method string, params, result any) error {
 	raw, err := s.ask(ctx, request{method: method, params: params})
 	if err != nil || result == nil {
 		return err
 	}
 	if err := json.Unmarshal(raw, result); err != nil {
-		return fmt.Errorf("the answer to %s can not be read: %w", method, err)
+		return fmt.Errorf("cannot read the answer to %s: %w", method, err)
 	}
 	return nil
 }
 
-// ask asks for something and returns the result. An error of the server is an answerError.
-// The end of ctx cancels the request at the server.
+// ask sends a request and returns the result. An error from the server is an answerError. The end
+// of ctx cancels the request at the server.
 func (s *session) ask(ctx context.Context, r request) (json.RawMessage, error) {
 	var inputs map[string]json.RawMessage
 	for round := 0; ; round++ {
@@ -153,11 +153,10 @@ func (s *session) ask(ctx context.Context, r request) (json.RawMessage, error) {
 	}
 }
 
-// exchange is one request with its answer.
+// exchange sends one request and receives its answer.
 func (s *session) exchange(ctx context.Context, r request, inputs map[string]json.RawMessage) (json.RawMessage, error) {
-	w := &waiter{answer: make(chan envelope, 1)}
-	id, forget := s.expect(w)
-	defer forget()
+	id, answer := s.pending.Add()
+	defer s.pending.Forget(id)
 	if r.progress != nil {
 		s.report(ctx, id, r.progress)
 	}
@@ -165,7 +164,7 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 	if err != nil {
 		return nil, err
 	}
-	out := envelope{JSONRPC: wire.JSONRPC_VERSION, ID: json.RawMessage(id), Method: r.method, Params: params, header: r.header}
+	out := envelope{jsonrpc.Message{ID: json.RawMessage(id), Method: r.method, Params: params}, r.header}
 	sending, giveUp := context.WithCancel(s.ctx)
 	defer context.AfterFunc(ctx, giveUp)()
 	sent := make(chan error, 1)
@@ -173,65 +172,54 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 		defer giveUp()
 		sent <- s.transport.send(sending, out)
 	}) {
-		return nil, s.causeOr(errEnded)
+		return nil, context.Cause(s.ctx)
 	}
 	for {
 		select {
-		case a := <-w.answer:
+		case a := <-answer:
 			return a.Result, answerOf(a)
 		case err := <-sent:
 			sent = nil
 			switch {
-			case err == nil: // it is on its way
+			case err == nil:
+				if r.sent != nil {
+					r.sent()
+				}
 			case ctx.Err() != nil:
 				giveUp()
 				s.withdraw(ctx, r.method, id)
 				return nil, ctx.Err()
 			default:
-				return lastly(w, s.causeOr(err))
+				return lastly(answer, s.causeOr(err))
 			}
 		case <-ctx.Done():
-			giveUp() // also where its end is too slow to do it
+			giveUp() // even if its end is too slow for that
 			s.withdraw(ctx, r.method, id)
 			return nil, ctx.Err()
 		case <-s.ctx.Done():
-			return lastly(w, context.Cause(s.ctx))
+			return lastly(answer, context.Cause(s.ctx))
 		}
 	}
 }
 
-// lastly prefers an answer that came just before the end.
-func lastly(w *waiter, err error) (json.RawMessage, error) {
+// lastly prefers an answer that arrived just before the end.
+func lastly(answer <-chan jsonrpc.Message, err error) (json.RawMessage, error) {
 	select {
-	case a := <-w.answer:
+	case a := <-answer:
 		return a.Result, answerOf(a)
 	default:
 		return nil, err
 	}
 }
 
-func answerOf(e envelope) error {
+func answerOf(e jsonrpc.Message) error {
 	if e.Error != nil {
-		return &answerError{*e.Error}
+		return &answerError{e.Error}
 	}
 	return nil
 }
 
-// expect has an answer delivered, under the id that it returns.
-func (s *session) expect(w *waiter) (id string, forget func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last++
-	id = strconv.FormatInt(s.last, 10)
-	s.waiting[id] = w
-	return id, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.waiting, id)
-	}
-}
-
-// report has progress delivered until ctx ends.
+// report delivers progress until ctx ends.
 func (s *session) report(ctx context.Context, token string, progress func(string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +235,7 @@ func (s *session) report(ctx context.Context, token string, progress func(string
 	})
 }
 
-// encode returns the parameters of a request, with what the protocol wants in them.
+// encode returns the parameters of a request, with the additions that the protocol requires.
 func (s *session) encode(r request, id string, inputs map[string]json.RawMessage) (json.RawMessage, error) {
 	params, meta := map[string]json.RawMessage{}, map[string]any{}
 	if r.params != nil {
@@ -258,7 +246,7 @@ func (s *session) encode(r request, id string, inputs map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &params); err != nil {
 			return nil, fmt.Errorf("the parameters of %s are no object: %w", r.method, err)
 		}
-		_ = json.Unmarshal(params["_meta"], &meta) // there may be none
+		_ = json.Unmarshal(params["_meta"], &meta) // it may be missing
 	}
 	for name, value := range inputs {
 		params[name] = value
@@ -288,9 +276,9 @@ func (s *session) encode(r request, id string, inputs map[string]json.RawMessage
 	return json.Marshal(params)
 }
 
-// notify tells the server something.
+// notify sends the server a notification.
 func (s *session) notify(ctx context.Context, method string, params any) error {
-	out := envelope{JSONRPC: wire.JSONRPC_VERSION, Method: method}
+	out := envelope{Message: jsonrpc.Message{Method: method}}
 	if params != nil {
 		raw, err := json.Marshal(params)
 		if err != nil {
@@ -301,11 +289,11 @@ func (s *session) notify(ctx context.Context, method string, params any) error {
 	return s.causeOr(s.transport.send(ctx, out))
 }
 
-// withdraw tells the server that nobody waits for an answer any more, in the background:
-// who waited is gone.
+// withdraw notifies the server that a request was abandoned. It runs in the background because the
+// caller has returned.
 func (s *session) withdraw(ctx context.Context, method, id string) {
 	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
-		return // it must not be cancelled, and an older server knows nothing of it yet
+		return // it must not be cancelled, and an older server does not know it yet
 	}
 	reason := context.Cause(ctx).Error()
 	s.background(func() {
@@ -313,12 +301,12 @@ func (s *session) withdraw(ctx context.Context, method, id string) {
 		defer cancel()
 		err := s.notify(ctx, string(wire.MethodNotificationCancelled), map[string]any{"requestId": json.Number(id), "reason": reason})
 		if err != nil {
-			s.log.Debug("an MCP server could not be told of a cancelled request", "err", err)
+			s.log.Debug("cannot notify an MCP server of a cancelled request", "err", err)
 		}
 	})
 }
 
-// hear takes what the server says. It is called where the transport reads.
+// hear handles a message of the server. The transport's reader calls it.
 func (s *session) hear(e envelope) {
 	switch {
 	case e.isRequest():
@@ -330,17 +318,11 @@ func (s *session) hear(e envelope) {
 	case e.isNotification():
 		s.notified(e.Method, e.Params)
 	default:
-		s.mu.Lock()
-		w := s.waiting[e.key()]
-		delete(s.waiting, e.key()) // a second answer is nobody's
-		s.mu.Unlock()
-		if w != nil {
-			w.answer <- e
-		}
+		s.pending.Deliver(e.key(), e.Message) // a second answer has no receiver
 	}
 }
 
-// progressed passes on a report of progress.
+// progressed passes on a progress report.
 func (s *session) progressed(params json.RawMessage) {
 	var p struct {
 		Token    json.RawMessage `json:"progressToken"`
@@ -365,9 +347,6 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 	progress(p.Message)
 }
-
-// errEnded is why a conversation that eca closed is over.
-var errEnded = errors.New("eca stopped the server")
 
 // pingTime is how long a server may take to answer a ping.
 const pingTime = 5 * time.Second

@@ -11,6 +11,10 @@ import (
 	"testing"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // line is a transport whose other end is the test.
@@ -36,9 +40,10 @@ func (l *line) send(ctx context.Context, e envelope) error {
 
 func (l *line) agreed(string)           {}
 func (l *line) listen() <-chan struct{} { return nil }
+func (l *line) ended() error            { return nil }
 func (l *line) close()                  {}
 
-// next is what the session sends next.
+// next returns the next message that the session sends.
 func (l *line) next(t *testing.T) envelope {
 	t.Helper()
 	select {
@@ -50,7 +55,7 @@ func (l *line) next(t *testing.T) envelope {
 	}
 }
 
-// say has the session hear something.
+// say passes a message to the session.
 func (l *line) say(t *testing.T, text string) {
 	t.Helper()
 	list, err := readEnvelopes([]byte(text))
@@ -72,11 +77,11 @@ func newLine(t *testing.T, handlers map[string]Handler) (*session, *line) {
 	if err := s.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
+	t.Cleanup(func() { s.close("the test is over") })
 	return s, l
 }
 
-// result is what came of a request in the background.
+// outcome is the outcome of a request in the background.
 type outcome struct {
 	raw string
 	err error
@@ -91,8 +96,8 @@ func ask(ctx context.Context, s *session, r request) <-chan outcome {
 	return ch
 }
 
-// Answers find their requests in any order, also under ids that became texts; other
-// answers, and second ones, are nobody's.
+// Answers find their requests in any order, even if their ids have become strings. Unknown and
+// second answers are dropped.
 func TestAnswers(t *testing.T) {
 	s, l := newLine(t, nil)
 	one := ask(t.Context(), s, request{method: "a"})
@@ -114,8 +119,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// The end of the conversation is the end of all requests, with its reason; an answer that
-// came just before counts.
+// The end of the conversation ends all requests with its reason. An answer that arrived just before
+// still counts.
 func TestEndOfSession(t *testing.T) {
 	s, l := newLine(t, nil)
 	pending := ask(t.Context(), s, request{method: "a"})
@@ -124,13 +129,13 @@ func TestEndOfSession(t *testing.T) {
 	if got := <-pending; got.err == nil || got.err.Error() != "it fell over" {
 		t.Errorf("pending: %+v", got)
 	}
-	s.close()
+	s.close("you stopped it")
 	if got := <-ask(t.Context(), s, request{method: "late"}); got.err == nil {
 		t.Error("a request after the end was answered")
 	}
 }
 
-// Reports of progress go to the request that they are about.
+// Progress reports go to their request.
 func TestProgress(t *testing.T) {
 	s, l := newLine(t, nil)
 	said := make(chan string, 10)
@@ -156,8 +161,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// What a server asks is answered: by us, by whom it concerns, or with an error; and not at
-// all when the server cancelled it.
+// A request of a server is answered by eca, by its handler, or with an error. A request that the
+// server cancelled is not answered.
 func TestServerAsks(t *testing.T) {
 	entered := make(chan ServerRequest, 2*maxIncoming)
 	s, l := newLine(t, map[string]Handler{
@@ -166,7 +171,7 @@ func TestServerAsks(t *testing.T) {
 		},
 		"bad": func(context.Context, ServerRequest) (any, error) { return nil, errors.New("it can not be") },
 		"coded": func(context.Context, ServerRequest) (any, error) {
-			return nil, &RPCError{Code: -1, Message: "rejected"}
+			return nil, &jsonrpc.Error{Code: -1, Message: "rejected"}
 		},
 		"panic": func(context.Context, ServerRequest) (any, error) { panic("oops") },
 		"slow": func(ctx context.Context, r ServerRequest) (any, error) {
@@ -184,7 +189,7 @@ func TestServerAsks(t *testing.T) {
 		"other": `"error":{"code":-32601,"message":"eca does not know the method other"}`,
 	} {
 		l.say(t, `{"jsonrpc":"2.0","id":"x-`+method+`","method":"`+method+`"}`)
-		raw, _ := json.Marshal(l.next(t))
+		raw := l.next(t).Encode()
 		if got := string(raw); got != `{"jsonrpc":"2.0","id":"x-`+method+`",`+want+`}` {
 			t.Errorf("%s: %s", method, got)
 		}
@@ -196,17 +201,17 @@ func TestServerAsks(t *testing.T) {
 	if got := l.next(t); got.key() != "8" {
 		t.Errorf("a cancelled request was answered: %+v", got)
 	}
-	// More than we answer at a time is refused.
+	// Requests beyond the limit are refused.
 	for i := range maxIncoming + 1 {
 		l.say(t, fmt.Sprintf(`{"id":%d,"method":"slow"}`, 100+i))
 	}
 	if got := l.next(t); got.Error == nil || !strings.Contains(got.Error.Message, "at a time") {
 		t.Errorf("one too many: %+v", got)
 	}
-	s.close() // with those that run
+	s.close("you stopped it") // together with the running ones
 }
 
-// A request that nobody waits for any more is cancelled at the server; a handshake is not.
+// An abandoned request is cancelled at the server; a handshake is not.
 func TestWithdraw(t *testing.T) {
 	s, l := newLine(t, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -225,8 +230,8 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// A server without a handshake says what it wants to know, and gets it with the same
-// request, until it has all.
+// A server without a handshake says which input it needs, and gets it with the repeated request,
+// until it has everything.
 func TestInputRequired(t *testing.T) {
 	s, l := newLine(t, map[string]Handler{
 		"roots/list":         func(context.Context, ServerRequest) (any, error) { return map[string]any{"roots": []any{}}, nil },
@@ -249,7 +254,7 @@ func TestInputRequired(t *testing.T) {
 	if got := <-pending; got.err != nil || !strings.Contains(got.raw, "content") {
 		t.Errorf("%+v", got)
 	}
-	// Without end, or for something that we do not have, it is an error.
+	// Endless demands, and unsupported ones, are errors.
 	pending = ask(t.Context(), s, request{method: "tools/call"})
 	for range maxRounds + 1 {
 		l.say(t, `{"id":`+l.next(t).key()+`,"result":{"resultType":"input_required"}}`)
@@ -264,7 +269,7 @@ func TestInputRequired(t *testing.T) {
 	}
 }
 
-// Many requests at once, whose answers come from many sides.
+// Many requests at once get their answers from many goroutines.
 func TestManyAtOnce(t *testing.T) {
 	s, l := newLine(t, nil)
 	var work sync.WaitGroup
@@ -279,12 +284,12 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	for range n {
 		e := l.next(t)
-		work.Go(func() { l.hear(envelope{ID: e.ID, Result: e.Params}) })
+		work.Go(func() { l.hear(envelope{Message: jsonrpc.Message{ID: e.ID, Result: e.Params}}) })
 	}
 	work.Wait()
 }
 
-// A server that asks on and on, and takes no answer, does not fill the memory.
+// A server that keeps sending requests without reading the answers does not fill the memory.
 func TestUnheard(t *testing.T) {
 	s, l := newLine(t, nil)
 	for i := range maxUnheard {
@@ -304,4 +309,61 @@ func TestUnheard(t *testing.T) {
 	if cause := context.Cause(s.ctx); !errors.Is(cause, errUnheard) {
 		t.Errorf("%v", cause)
 	}
+}
+
+// A program that ended is reported with its own exit code and error output, by whichever of the
+// ways the end of its session is noticed: the notification of the end, a request that can no longer
+// be sent, or eca's decision to stop a server that has already ended.
+func TestOwnEndOfAProgramIsTheReason(t *testing.T) {
+	needs.POSIX(t)
+	pool := proc.NewPool("", 0)
+	t.Cleanup(pool.Close)
+	const want = "exit code 3: Error: no database"
+	for name, notice := range map[string]func(*testing.T, *session) error{
+		"request":      func(t *testing.T, s *session) error { return (<-ask(t.Context(), s, request{method: "a"})).err },
+		"notification": func(t *testing.T, s *session) error { return s.notify(t.Context(), "a", nil) },
+		"stop": func(_ *testing.T, s *session) error {
+			s.close("you stopped it")
+			return context.Cause(s.ctx)
+		},
+		"request after the stop": func(t *testing.T, s *session) error {
+			s.close("you stopped it")
+			return (<-ask(t.Context(), s, request{method: "a"})).err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := newStdio(Launch{
+				Command: "/bin/sh", Args: []string{"-c", "echo starting up; echo 'Error: no database' >&2; exit 3"},
+				Clean: func(text string) string { return text },
+			}, pool, slog.New(slog.DiscardHandler))
+			late := &lateEnd{transport: program, noticed: make(chan struct{})}
+			s := newSession(context.Background(), late)
+			s.log = slog.New(slog.DiscardHandler)
+			if err := s.start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-program.proc.Ended()
+			err := notice(t, s)
+			close(late.noticed)
+			s.close("you stopped it")
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+}
+
+// lateEnd is a transport that reports its end late, as on a busy machine.
+type lateEnd struct {
+	transport
+	noticed chan struct{} // until this is closed
+}
+
+func (l *lateEnd) start(life context.Context, hear func(envelope), over func(error)) error {
+	return l.transport.start(life, hear, func(err error) {
+		go func() {
+			<-l.noticed
+			over(err)
+		}()
+	})
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// oneLine is a name that a server gave, in one line.
+// oneLine puts a name from a server on one line.
 func oneLine(text string) string {
 	return strings.NewReplacer("\n", `\u000a`, "\t", `\u0009`).Replace(visible.Text(text))
 }
 
-// shownSchema is a schema whose descriptions and titles are as they may be shown.
+// shownSchema returns a schema whose descriptions and titles are safe to show.
 func shownSchema(raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`\u`)) && visible.Text(string(raw)) == string(bytes.ReplaceAll(raw, []byte("\r"), nil)) {
 		return raw
@@ -29,8 +29,8 @@ func shownSchema(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// writeOut writes out what descriptions and titles hide; names says that the keys of an
-// object are those of properties.
+// writeOut escapes hidden characters in descriptions and titles. names means that the keys of an
+// object are names of properties.
 func writeOut(value any, names bool) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -52,7 +52,7 @@ func writeOut(value any, names bool) (changed bool) {
 	return changed
 }
 
-// hasNames says whether the keys of what a keyword has are names of the schema's author.
+// hasNames reports whether the keys below a keyword are names chosen by the schema's author.
 func hasNames(keyword string) bool {
 	return keyword == "properties" || keyword == "$defs" || keyword == "definitions" || keyword == "patternProperties"
 }

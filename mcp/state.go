@@ -6,21 +6,21 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/bug"
 )
 
-// State is where a server is in its life (eca-features 19, eca-protocol 5.2).
+// State is the state of a server (eca-features 19, eca-protocol 5.2).
 type State string
 
-// States.
+// The states of a server.
 const (
 	Disabled   State = "disabled" // by the configuration
 	Stopped    State = "stopped"  // by the user
 	Starting   State = "starting"
 	Running    State = "running"
 	NeedsLogin State = "requires-auth"
-	Failed     State = "failed" // it may be about to be started again
+	Failed     State = "failed" // a restart may be pending
 	Stopping   State = "stopping"
 )
 
-// may says whether a server can go from one state to another.
+// may reports whether a server can move from one state to another.
 func (s State) may(next State) bool {
 	switch s {
 	case Disabled:
@@ -39,10 +39,10 @@ func (s State) may(next State) bool {
 	return false
 }
 
-// to returns the next state, if it can be reached.
+// to returns the next state, if the transition is legal.
 func (s State) to(next State) State {
 	if !s.may(next) {
-		bug.Reportf("an MCP server can not go from %s to %s", s, next)
+		bug.Reportf("an MCP server cannot go from %s to %s", s, next)
 		return s
 	}
 	return next
@@ -52,11 +52,11 @@ func (s State) to(next State) State {
 const (
 	firstRestart = time.Second
 	slowest      = time.Minute
-	maxRestarts  = 5           // in a row; then the user, or a call, has to ask for one
-	stable       = time.Minute // a server that ran that long begins anew
+	maxRestarts  = 5           // in a row; after that only the user or a call starts the server
+	stable       = time.Minute // a server that ran this long gets all its restarts again
 )
 
-// pause is how long to wait before a restart, after so many in a row; false: no more.
+// pause returns the delay before the next restart; false means that there are no more restarts.
 func pause(restarts int) (time.Duration, bool) {
 	if restarts >= maxRestarts {
 		return 0, false

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Which transitions are legal, all of them.
+// Lists all legal transitions.
 func TestTransitions(t *testing.T) {
 	states := []State{Disabled, Stopped, Starting, Running, NeedsLogin, Failed, Stopping}
 	legal := map[State]string{
@@ -58,7 +58,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A panic over what a server says fails the server, and nothing else.
+// A panic over a server's data fails only that server.
 func TestContained(t *testing.T) {
 	failed := make(chan struct{}, 1)
 	m := New(Deps{

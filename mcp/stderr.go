@@ -8,35 +8,33 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed-dec29ce4/eca/internal/lineproc"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 const (
 	maxLogLine = 2000      // bytes of a line in the log
 	maxLogged  = 256 << 10 // bytes of a connection's stderr in the log
-	keptTail   = 16 << 10  // bytes of stderr in which the reason is looked for why a server ended
-	maxReason  = 300       // bytes of the line that is taken for the reason
+	maxReason  = 300       // bytes of the line that becomes the reason
 )
 
-// stderr takes what a server writes there: into the log, up to a limit, and the end of it is
-// kept.
+// stderr logs what a server writes to its stderr, up to a limit, and keeps the end of it.
 type stderr struct {
 	log   *slog.Logger
 	clean func(string) string
+	tail  lineproc.Tail
 
-	mu     sync.Mutex // guards what follows
-	line   []byte     // that is not complete; its beginning
-	tail   []byte
+	mu     sync.Mutex // guards the fields below
+	line   []byte     // the beginning of the incomplete line
 	logged int
 }
 
-// Write implements io.Writer. It never fails, so that the server goes on.
+// Write implements io.Writer. It never fails, so that the server keeps running.
 func (s *stderr) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(p)
-	s.tail = append(s.tail, p[max(0, len(p)-keptTail):]...)
-	s.tail = append(s.tail[:0], s.tail[max(0, len(s.tail)-keptTail):]...)
+	_, _ = s.tail.Write(p)
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, '\n')
 		part := p
@@ -53,7 +51,7 @@ func (s *stderr) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush logs a line. mu is held.
+// flush logs a line. The caller holds mu.
 func (s *stderr) flush() {
 	line := strings.TrimSpace(strings.ToValidUTF8(string(s.line), "�"))
 	s.line = s.line[:0]
@@ -68,11 +66,11 @@ func (s *stderr) flush() {
 	}
 }
 
-// reason returns the line of what was written last that probably says why a server ended:
-// the last that speaks of a failure, else the last that is no frame of a stack.
+// reason returns the last line that probably says why a server ended: the last one that mentions a
+// failure, otherwise the last one that is not part of a stack trace.
 func (s *stderr) reason() (line string, more bool) {
 	last := ""
-	lines := strings.Split(s.last(), "\n")
+	lines := strings.Split(s.tail.String(), "\n")
 	for _, l := range slices.Backward(lines) {
 		l = strings.TrimSpace(l)
 		switch {
@@ -87,21 +85,8 @@ func (s *stderr) reason() (line string, more bool) {
 }
 
 var (
-	// noise matches what programs write about a failure besides its reason.
+	// noise matches lines that programs write about a failure besides its reason.
 	noise = regexp.MustCompile(`^(at |File "|node:|Node\.js v|Traceback|goroutine |exit status |note: |\^|\.\.\. |[{}()\[\]]|from /)|complete log of this run|\.log$|^[a-zA-Z]+: ['\[{]`)
-	// failure matches what programs say of one.
+	// failure matches lines that mention a failure.
 	failure = regexp.MustCompile(`(?i)error|exception|panic|fatal|cannot|can't|could not|couldn't|not found|no such|denied|refused|invalid|missing|required|failed|unknown|unable|usage:`)
 )
-
-// last returns the end of what was written, from the beginning of a line.
-func (s *stderr) last() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text := string(s.tail)
-	if len(s.tail) == keptTail {
-		if _, rest, ok := strings.Cut(text, "\n"); ok {
-			text = rest
-		}
-	}
-	return strings.TrimSpace(strings.ToValidUTF8(text, "�"))
-}

@@ -30,6 +30,9 @@ func TestGoodServer(t *testing.T) {
 	if spec := r.tool("s", "hang").Spec(); !strings.Contains(spec.Description, "hang") || !strings.Contains(string(spec.Schema), `"properties"`) {
 		t.Errorf("a tool without a description: %+v %s", spec, spec.Schema)
 	}
+	if fork, hang := r.tool("s", "fork").Spec(), r.tool("s", "hang").Spec(); !strings.Contains(fork.Caution, "destroy") || hang.Caution != "" {
+		t.Errorf("what the server says of its tools is lost: %q, %q", fork.Caution, hang.Caution)
+	}
 	if got := r.text("s", "echo", `{"text":"hällo"}`); got != "hällo" {
 		t.Errorf("echo: %q", got)
 	}
@@ -50,7 +53,7 @@ func TestGoodServer(t *testing.T) {
 	}
 }
 
-// Fifty calls of one server run at once: none is answered before all are there.
+// Fifty calls of one server run at once: the server answers none before all have arrived.
 func TestParallelCalls(t *testing.T) {
 	const calls = 50
 	r := newRig(t, map[string]string{"s": "good"})
@@ -67,7 +70,7 @@ func TestParallelCalls(t *testing.T) {
 	work.Wait()
 }
 
-// A server's limit of calls: one more than fit, and the server sees as many as fit.
+// With one call more than the limit, the server sees only as many calls as the limit allows.
 func TestCallLimit(t *testing.T) {
 	r := newRig(t, nil)
 	r.m.Apply(Settings{}, map[string]config.MCPServer{"s": {Command: "good", MaxParallelCalls: 2}})
@@ -101,7 +104,7 @@ func TestCallLimit(t *testing.T) {
 	}
 }
 
-// Noise and second answers do no harm.
+// Invalid lines and second answers do no harm.
 func TestNoise(t *testing.T) {
 	for _, mode := range []string{"garbage", "twice"} {
 		r := newRig(t, map[string]string{"s": mode})
@@ -118,8 +121,7 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// What a server writes beside messages gets into the log up to a limit, whether its lines
-// end or not.
+// Output of a server that is not a message is logged up to a limit, whether its lines end or not.
 func TestNoiseWithoutEnd(t *testing.T) {
 	var log strings.Builder
 	clean := func(s string) string { return s }
@@ -142,12 +144,12 @@ func TestNoiseWithoutEnd(t *testing.T) {
 	for range 100 {
 		_, _ = s.stderr.Write(line)
 	}
-	if len(s.stderr.line) > maxLogLine || len(s.stderr.tail) > keptTail {
-		t.Errorf("%d bytes of a line and %d of the end are kept", len(s.stderr.line), len(s.stderr.tail))
+	if tail := len(s.stderr.tail.String()); len(s.stderr.line) > maxLogLine || tail > 16<<10 {
+		t.Errorf("%d bytes of a line and %d of the end are kept", len(s.stderr.line), tail)
 	}
 }
 
-// An answer over HTTP, and an event of one, are as bounded as a line is.
+// An answer over HTTP, and an event in one, has the same limit as a line.
 func TestEndlessAnswer(t *testing.T) {
 	whole := &bounded{ReadCloser: io.NopCloser(io.LimitReader(endless{}, 2*maxMessage))}
 	if _, err := io.Copy(io.Discard, whole); !errors.Is(err, errTooLong) {
@@ -159,8 +161,7 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// A list of tools that always goes on comes to an end, and no text of a server is without
-// one.
+// An endless list of tools is cut, and so is every text of a server.
 func TestEndlessTools(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "endless"})
 	r.await("s", Running)
@@ -168,7 +169,7 @@ func TestEndlessTools(t *testing.T) {
 	if n := len(list); n == 0 || n > maxTools {
 		t.Errorf("%d tools", n)
 	}
-	const mark = 10 // bytes that say that something is cut
+	const mark = 10 // bytes of the mark for cut text
 	for _, tool := range list {
 		if spec := tool.Spec(); spec.Name == "large" || len(spec.Description) > maxDescription+mark || len(spec.Schema) > maxSchema {
 			t.Errorf("%s has a description of %d bytes and a schema of %d", spec.Name, len(spec.Description), len(spec.Schema))
@@ -179,7 +180,7 @@ func TestEndlessTools(t *testing.T) {
 	}
 }
 
-// A start that fails says why.
+// A failed start gives a reason.
 func TestFailedStarts(t *testing.T) {
 	r := newRig(t, map[string]string{"exit": "exit", "missing": "missing"})
 	if s := r.await("exit", Failed); !strings.Contains(s.Reason, "exit code 3") || !strings.Contains(s.Reason, "no such option") {
@@ -194,8 +195,8 @@ func TestFailedStarts(t *testing.T) {
 	}
 }
 
-// Restarts come less and less often, and then no more until the user asks; what can not
-// work is not repeated.
+// Restarts get rarer and then stop until the user starts the server. A start that cannot succeed is
+// not repeated.
 func TestBackoff(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "exit", "missing": "missing"})
 	for n := 1; n <= maxRestarts+1; n++ {
@@ -219,7 +220,7 @@ func TestBackoff(t *testing.T) {
 	r.until("one start more", func() bool { return r.started("s") == maxRestarts+2 })
 }
 
-// A crash in a call is the call's result, and the server comes back for the next one.
+// A crash during a call becomes the call's result, and the server is back for the next call.
 func TestCrash(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "good"})
 	r.await("s", Running)
@@ -227,10 +228,10 @@ func TestCrash(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "exit code 7") || !strings.Contains(err.Error(), "out of cheese") {
 		t.Errorf("crash: %v", err)
 	}
-	if got := r.text("s", "echo", `{"text":"back"}`); got != "back" { // nobody fires the wait: the call starts it
+	if got := r.text("s", "echo", `{"text":"back"}`); got != "back" { // the wait has not fired: the call starts the server
 		t.Error(got)
 	}
-	// A server that ran for long begins anew with its restarts.
+	// A server that ran for a long time gets all its restarts again.
 	r.mu.Lock()
 	r.now = r.now.Add(stable)
 	r.waits = nil
@@ -263,8 +264,8 @@ func TestHugeMessage(t *testing.T) {
 	}
 }
 
-// A call that is not answered ends: with its time limit, or when nobody wants it any more.
-// The server hears of both.
+// An unanswered call ends at its time limit, or when its caller cancels it. The server is notified
+// of both.
 func TestUnanswered(t *testing.T) {
 	r := newRig(t, nil)
 	r.m.Apply(Settings{}, map[string]config.MCPServer{"s": {Command: "good", CallTimeoutSeconds: 0.1}, "t": {Command: "good"}})
@@ -301,7 +302,7 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// Who has the old tools keeps them; new ones are for whom asks next.
+// Callers with the old tools keep them; later callers get the new ones.
 func TestChangedTools(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "good"})
 	r.await("s", Running)
@@ -320,7 +321,7 @@ func TestChangedTools(t *testing.T) {
 	}
 }
 
-// A server that speaks only the version without a handshake.
+// The server speaks only the version without a handshake.
 func TestModernServer(t *testing.T) {
 	r := newRig(t, map[string]string{"s": "modern"})
 	if s := r.await("s", Running); s.Offer.Protocol != "2026-07-28" || s.Offer.Server != "modern 2" {

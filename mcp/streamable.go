@@ -16,13 +16,14 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// streamable is a transport over Streamable HTTP: each message is a POST, whose answer is
-// one message or a stream of them. A stream that ends before its answer is asked for again,
-// if the server said from where.
+// streamable is a transport over Streamable HTTP: each message is a POST, whose answer is one
+// message or a stream of them. If a stream ends before its answer, it is resumed, provided that the
+// server gave a position.
 type streamable struct {
 	client  *http.Client
 	address string
@@ -32,22 +33,22 @@ type streamable struct {
 	hear func(envelope)
 	work sync.WaitGroup // listening
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	session string
 	version string
 }
 
 const (
-	// The waits before a stream is asked for again, where the server does not say.
+	// The delays before a stream is resumed, unless the server gives one.
 	firstResume = time.Second
 	lastResume  = 30 * time.Second
-	soonest     = 100 * time.Millisecond // whatever it says
-	// maxResumes is how often a stream is asked for in a row without anything on it.
+	soonest     = 100 * time.Millisecond // the least delay, whatever the server says
+	// maxResumes is how often in a row a stream is resumed without receiving anything.
 	maxResumes = 5
 	// lingering is how long a stream may stay open after its answer, so that its
 	// connection can be used again.
 	lingering = time.Second
-	// maxRefusal bounds what is read of an answer that is no message, in bytes.
+	// maxRefusal is how many bytes are read of an answer that is not a message.
 	maxRefusal = 64 << 10
 )
 
@@ -70,7 +71,10 @@ func (t *streamable) state() (session, version string) {
 	return t.session, t.version
 }
 
-// close implements transport: the server hears that the session is over.
+// ended implements transport: nothing but the failure of a request shows that the server is gone.
+func (*streamable) ended() error { return nil }
+
+// close implements transport: it notifies the server that the session is over.
 func (t *streamable) close() {
 	t.work.Wait()
 	if t.life == nil {
@@ -83,13 +87,13 @@ func (t *streamable) close() {
 	defer cancel()
 	resp, err := t.do(ctx, http.MethodDelete, nil, nil)
 	if err != nil {
-		t.log.Debug("an MCP server could not be told that its session is over", "err", err)
+		t.log.Debug("cannot notify an MCP server of the end of its session", "err", err)
 		return
 	}
 	_ = resp.Body.Close()
 }
 
-// do sends a request with what all of them have.
+// do sends a request with the headers that all requests have.
 func (t *streamable) do(ctx context.Context, method string, body []byte, header map[string]string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, t.address, bytes.NewReader(body))
 	if err != nil {
@@ -106,7 +110,7 @@ func (t *streamable) do(ctx context.Context, method string, body []byte, header 
 	if version != "" {
 		req.Header.Set(wire.HeaderProtocolVersion, version)
 	}
-	if session != "" { // only an older handshake begins one
+	if session != "" { // only an older handshake opens a session
 		req.Header.Set(wire.HeaderSessionID, session)
 	}
 	for name, value := range header {
@@ -119,13 +123,9 @@ func (t *streamable) do(ctx context.Context, method string, body []byte, header 
 func (t *streamable) send(ctx context.Context, e envelope) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
 	session, version := t.state()
 	if wire.IsModernProtocol(version) && e.Method == string(wire.MethodNotificationCancelled) {
-		return nil // the end of the request has said so
+		return nil // closing the request has cancelled it
 	}
 	header := map[string]string{}
 	if e.Method != "" {
@@ -136,7 +136,7 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	for name, value := range e.header {
 		header[name] = value
 	}
-	resp, err := t.do(ctx, http.MethodPost, body, header)
+	resp, err := t.do(ctx, http.MethodPost, e.Encode(), header)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	return fmt.Errorf("unexpected content type %q", shorten.Bytes(resp.Header.Get("Content-Type"), 100))
 }
 
-// whole takes an answer that is no stream.
+// whole handles an answer that is not a stream.
 func (t *streamable) whole(body io.Reader, e envelope) error {
 	raw, err := io.ReadAll(body)
 	if err != nil {
@@ -183,23 +183,23 @@ func (t *streamable) whole(body io.Reader, e envelope) error {
 	return nil
 }
 
-// refused makes an error of an answer that is none, or has the error heard that came with it.
+// refused turns an HTTP error into an error, or passes on the JSON-RPC error in its body.
 func (t *streamable) refused(e envelope, resp *http.Response, session string) error {
-	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status says the most
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status matters most
 	if resp.StatusCode == http.StatusUnauthorized {
 		return &unauthorizedError{resp.Header.Values("WWW-Authenticate")}
 	}
 	if resp.StatusCode == http.StatusNotFound && session != "" {
 		return t.forget(session)
 	}
-	var said envelope // often with an id of null
+	var said envelope // often with a null id
 	if json.Unmarshal(raw, &said) == nil && said.JSONRPC == wire.JSONRPC_VERSION && said.Error != nil {
-		// Servers that lost their sessions may have only this to say.
+		// Servers that lost their sessions may answer in only this way.
 		if resp.StatusCode == http.StatusBadRequest && session != "" && strings.Contains(strings.ToLower(said.Error.Message), "session") {
 			return t.forget(session)
 		}
 		if e.isRequest() {
-			t.hear(envelope{ID: e.ID, Error: said.Error})
+			t.hear(envelope{Message: jsonrpc.Message{ID: e.ID, Error: said.Error}})
 			return nil
 		}
 	}
@@ -208,7 +208,7 @@ func (t *streamable) refused(e envelope, resp *http.Response, session string) er
 	return &statusError{resp.StatusCode, text}
 }
 
-// forget drops a session that the server does not know: it need not hear of its end.
+// forget drops a session that the server no longer knows, so that no DELETE follows.
 func (t *streamable) forget(session string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,21 +218,21 @@ func (t *streamable) forget(session string) error {
 	return errForgotten
 }
 
-// errTooLong is why a connection ends over which too much came at once.
+// errTooLong ends a connection over which a message exceeded the limit.
 var errTooLong = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
 
-// newEvents reads the events of a stream. What stands at its end without the empty line that
-// ends events is one too.
+// newEvents reads the events of a stream. Data at its end without the empty line that ends an event
+// also counts as an event.
 func newEvents(r io.Reader) *sse.Reader { return sse.NewReader(r, maxMessage, errTooLong) }
 
-// cursor is where a stream is, to go on from there.
+// cursor is the position in a stream from which it can be resumed.
 type cursor struct {
 	id    string
 	retry time.Duration // 0: the server did not say
-	news  bool          // something came since the stream was asked for
+	news  bool          // something arrived since the stream was opened
 }
 
-// read reads a stream until it ends, or the answer with an id was on it.
+// read reads a stream until it ends, or until the answer with the wanted id arrives.
 func (t *streamable) read(body io.Reader, at *cursor, want string) (answered bool, err error) {
 	events := newEvents(body)
 	events.ID = at.id
@@ -251,7 +251,7 @@ func (t *streamable) read(body io.Reader, at *cursor, want string) (answered boo
 		}
 		list, err := readEnvelopes(e.Data)
 		if err != nil {
-			t.log.Debug("MCP server sent what is no message", "err", err)
+			t.log.Debug("MCP server sent an invalid message", "err", err)
 			continue
 		}
 		for _, one := range list {
@@ -264,8 +264,8 @@ func (t *streamable) read(body io.Reader, at *cursor, want string) (answered boo
 	}
 }
 
-// follow reads the stream of a request until its answer was there, over as many connections
-// as it takes.
+// follow reads the stream of a request until its answer arrives, over as many connections as it
+// takes.
 func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body io.Reader, e envelope) error {
 	var at cursor
 	answered, err := t.read(body, &at, e.key())
@@ -300,7 +300,7 @@ func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body
 	return nil
 }
 
-// wait is how long to wait before a stream is asked for again.
+// wait returns the delay before a stream is resumed.
 func (c cursor) wait(fruitless int) time.Duration {
 	if c.retry > 0 {
 		return c.retry
@@ -308,7 +308,7 @@ func (c cursor) wait(fruitless int) time.Duration {
 	return min(firstResume<<fruitless, lastResume)
 }
 
-// pauseFor waits; false: ctx ended before.
+// pauseFor waits; it returns false if ctx ended first.
 func pauseFor(ctx context.Context, d time.Duration) bool {
 	again, giveUp := timer(d)
 	defer giveUp()
@@ -320,7 +320,7 @@ func pauseFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// resume asks for a stream from where it was, and reads it.
+// resume reopens a stream at its position and reads it.
 func (t *streamable) resume(ctx context.Context, at *cursor, want string, opened func()) (answered bool, err error) {
 	header := map[string]string{}
 	if at.id != "" {
@@ -337,14 +337,14 @@ func (t *streamable) resume(ctx context.Context, at *cursor, want string, opened
 	case resp.StatusCode >= http.StatusBadRequest:
 		return false, t.refused(envelope{}, resp, session)
 	case media != sse.ContentType:
-		return false, &statusError{resp.StatusCode, "it is no stream"}
+		return false, &statusError{resp.StatusCode, "not an event stream"}
 	}
 	opened()
 	return t.read(resp.Body, at, want)
 }
 
-// listen implements transport: it reads the stream of what the server says unasked, for as
-// long as there is one.
+// listen implements transport: it reads the stream of unsolicited messages for as long as there is
+// one.
 func (t *streamable) listen() <-chan struct{} {
 	open := make(chan struct{})
 	opened := sync.OnceFunc(func() { close(open) })
@@ -356,7 +356,7 @@ func (t *streamable) listen() <-chan struct{} {
 			_, err := t.resume(t.life, &at, "", opened)
 			var status *statusError
 			if t.life.Err() != nil || errors.As(err, &status) || errors.Is(err, errForgotten) || errors.Is(err, errUnauthorized) {
-				return // it has none; or the next request finds out why
+				return // there is no such stream; or the next request finds out why
 			}
 			if at.news {
 				fruitless = 0

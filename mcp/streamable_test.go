@@ -14,15 +14,14 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// scriptedHTTP is a server over Streamable HTTP whose tools/call and GET streams are the
-// test's.
+// scriptedHTTP is a server over Streamable HTTP. The test provides its tools/call and GET streams.
 type scriptedHTTP struct {
 	*httptest.Server
 	call, get http.HandlerFunc
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	calls []message
-	heard []message // all but calls
+	heard []message // all except calls
 }
 
 func newScriptedHTTP(t *testing.T, call, get http.HandlerFunc) *scriptedHTTP {
@@ -70,7 +69,7 @@ func (s *scriptedHTTP) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// last is the id of the last call.
+// last returns the id of the last call.
 func (s *scriptedHTTP) last() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +84,8 @@ func stream(w http.ResponseWriter, text string) {
 
 func noStream(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }
 
-// A stream that ends before its answer is resumed from where it was, as often as it
-// brings something.
+// A stream that ends before its answer is resumed at its position, as often as it delivers
+// something.
 func TestResume(t *testing.T) {
 	var s *scriptedHTTP
 	var mu sync.Mutex
@@ -127,8 +126,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A stream that can not be resumed, or brings nothing any more, ends its call with a
-// reason, and the next call finds the server there.
+// A stream that cannot be resumed, or delivers nothing more, ends its call with a reason. The next
+// call still reaches the server.
 func TestNoResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		first string
@@ -138,7 +137,7 @@ func TestNoResume(t *testing.T) {
 		"no id":    {": hello\n\n", noStream, "the stream ended before the answer: EOF"},
 		"refused":  {"id: 1\nretry: 10\ndata: \n\n", noStream, "could not be resumed: the server answered HTTP 405"},
 		"no news":  {"id: 1\nretry: 10\ndata: \n\n", func(w http.ResponseWriter, _ *http.Request) { stream(w, "") }, "did not go on"},
-		"no event": {"id: 1\nretry: 10\ndata: \n\n", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "it is no stream"},
+		"no event": {"id: 1\nretry: 10\ndata: \n\n", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "not an event stream"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScriptedHTTP(t, func(w http.ResponseWriter, _ *http.Request) { stream(w, c.first) }, func(w http.ResponseWriter, req *http.Request) {
@@ -159,8 +158,8 @@ func TestNoResume(t *testing.T) {
 	}
 }
 
-// What a server asks on the stream of a call is answered while the call runs; on the
-// stream of the older transport, too.
+// A server's request on the stream of a call is answered while the call runs, also with the older
+// transport.
 func TestServerAsksOverHTTP(t *testing.T) {
 	var s *scriptedHTTP
 	pong := make(chan struct{})
@@ -205,8 +204,7 @@ func TestServerAsksOverHTTP(t *testing.T) {
 	}
 }
 
-// A server that lost its sessions says so in one of several ways; the call is made again
-// with a new one.
+// A server reports lost sessions in one of several ways; the call is repeated with a new session.
 func TestLostSession(t *testing.T) {
 	for name, refuse := range map[string]http.HandlerFunc{
 		"404": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Session not found", http.StatusNotFound) },
@@ -237,7 +235,7 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
-// The older transport does not send messages to another host than its own.
+// The older transport sends messages to the server's own host only.
 func TestForeignEndpoint(t *testing.T) {
 	for data, why := range map[string]string{
 		"event: endpoint\ndata: http://elsewhere.example/messages\n\n": "another host",
@@ -265,7 +263,7 @@ func TestForeignEndpoint(t *testing.T) {
 	}
 }
 
-// A version that is configured is the only one that is spoken.
+// A configured version is the only one that is spoken.
 func TestConfiguredVersion(t *testing.T) {
 	s := newScriptedHTTP(t, noStream, noStream)
 	r := newRig(t, nil)
@@ -274,7 +272,7 @@ func TestConfiguredVersion(t *testing.T) {
 		"modern": {Command: "both", ProtocolVersion: "2026-07-28"},
 	})
 	r.await("old", Running)
-	r.await("new", Running) // the fake answers to everything
+	r.await("new", Running) // the fake answers any request
 	if got := r.await("modern", Running); got.Offer.Protocol != "2026-07-28" {
 		t.Errorf("offer: %+v", got.Offer)
 	}

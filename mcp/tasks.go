@@ -9,27 +9,29 @@ import (
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Tasks are calls whose results are asked for later: those of version 2025-11-25, which the
-// client wants for tools that require it, and those of the extension, which a server makes of
-// a call as it likes. The model sees neither: a call ends when its task does.
+// Tasks are calls whose results are fetched later. There are those of version 2025-11-25, which the
+// client requests for tools that require them, and those of the extension, where the server decides
+// that a call becomes a task. The model sees neither: a call ends when its task does.
 
-// tasksExtension names the extension.
+// tasksExtension is the name of the extension.
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
-// relatedTask names, in what a server asks, the task that it asks for.
+// relatedTask is the key under which a server's request names the task that caused it.
 const relatedTask = "io.modelcontextprotocol/related-task"
 
 const (
 	defaultPoll = time.Second
 	minPoll     = 50 * time.Millisecond
 	maxPoll     = 30 * time.Second
-	// maxPollErrors is how many polls in a row may go wrong on their way.
+	// maxPollErrors is how many polls in a row may fail in transit.
 	maxPollErrors = 3
 )
 
-// task is one as a server describes it, in the words of both kinds.
+// task is a server's description of a task, with the fields of both kinds.
 type task struct {
 	ID       string  `json:"taskId"`
 	Status   string  `json:"status"`
@@ -37,13 +39,13 @@ type task struct {
 	Poll     float64 `json:"pollInterval"` // milliseconds
 	PollMs   float64 `json:"pollIntervalMs"`
 	Result   json.RawMessage
-	Error    *wire.JSONRPCErrorDetails
+	Error    *jsonrpc.Error
 	Requests json.RawMessage `json:"inputRequests"`
 
 	extension bool
 }
 
-// taskOf returns the task that a server made of a call.
+// taskOf returns the task that a call has become.
 func taskOf(result json.RawMessage) (task, bool) {
 	var r struct {
 		Type string `json:"resultType"`
@@ -63,7 +65,7 @@ func taskOf(result json.RawMessage) (task, bool) {
 	return task{}, false
 }
 
-// interval is how long to wait before the task is asked about again.
+// interval returns the delay before the next poll.
 func (t task) interval() time.Duration {
 	d := time.Duration(cmp.Or(t.PollMs, t.Poll) * float64(time.Millisecond))
 	if d <= 0 {
@@ -72,12 +74,11 @@ func (t task) interval() time.Duration {
 	return min(max(d, minPoll), maxPoll)
 }
 
-// errTaskCancelled is why a task has no result that the server gave up.
+// errTaskCancelled is the error of a task that the server gave up.
 var errTaskCancelled = errors.New("the server cancelled the task")
 
-// finish waits for the end of a task and returns the result of its call. The end of ctx
-// cancels the task at the server. say hears what the server says about it, and heard that it
-// is alive.
+// finish waits for the end of a task and returns the result of its call. The end of ctx cancels the
+// task at the server. say receives the status messages of the server.
 func (c *connection) finish(ctx context.Context, t task, running *activeCall, say func(string)) (json.RawMessage, error) {
 	running.task(t.ID)
 	ended := false
@@ -103,7 +104,7 @@ func (c *connection) finish(ctx context.Context, t task, running *activeCall, sa
 			return f.result.raw, f.result.err
 		}
 		if err != nil {
-			ended = answered(err) // the server does not have it any more
+			ended = answered(err) // the server no longer has it
 			return nil, err
 		}
 		running.heard()
@@ -112,11 +113,11 @@ func (c *connection) finish(ctx context.Context, t task, running *activeCall, sa
 	}
 }
 
-// following is what is known of a task while it runs.
+// following is the state of a running task.
 type following struct {
 	c        *connection
-	answered map[string]bool   // what the server asked, by its keys
-	waiting  <-chan taskResult // an early request of the result; nil: there is none
+	answered map[string]bool   // the requests of the server that were answered, by key
+	waiting  <-chan taskResult // an early request for the result; nil without one
 	result   *taskResult
 	failures int // in a row
 }
@@ -126,7 +127,7 @@ type taskResult struct {
 	err error
 }
 
-// advance does what the state of a task asks for. over says that the task has ended.
+// advance does what the status of a task requires. over reports that the task has ended.
 func (f *following) advance(ctx context.Context, t task) (result json.RawMessage, over bool, err error) {
 	switch wire.TaskStatus(t.Status) {
 	case wire.TaskStatusCompleted, wire.TaskStatusFailed:
@@ -142,7 +143,7 @@ func (f *following) advance(ctx context.Context, t task) (result json.RawMessage
 			}
 		}
 		if t.Error != nil {
-			return nil, true, &answerError{*t.Error}
+			return nil, true, &answerError{t.Error}
 		}
 		if len(t.Result) == 0 {
 			return nil, true, errors.New("the task ended without a result: " + cmp.Or(t.Message, t.Status))
@@ -157,14 +158,14 @@ func (f *following) advance(ctx context.Context, t task) (result json.RawMessage
 		if t.extension {
 			return nil, false, f.give(ctx, t)
 		}
-		if f.waiting == nil { // what the server asks may come on the way of this answer
+		if f.waiting == nil { // requests of the server may arrive on the stream of this answer
 			f.ask(ctx, t)
 		}
 	}
 	return nil, false, nil
 }
 
-// ask asks for the result of a task, which is there when the task has ended.
+// ask requests the result of a task, which arrives when the task has ended.
 func (f *following) ask(ctx context.Context, t task) {
 	ch := make(chan taskResult, 1)
 	f.waiting = ch
@@ -172,11 +173,11 @@ func (f *following) ask(ctx context.Context, t task) {
 		raw, err := f.c.session.ask(ctx, request{method: string(wire.MethodTasksResult), params: map[string]any{"taskId": t.ID}})
 		ch <- taskResult{raw, err}
 	}) {
-		ch <- taskResult{err: errEnded}
+		ch <- taskResult{err: context.Cause(f.c.session.ctx)}
 	}
 }
 
-// give answers what the server asks for the sake of a task, once.
+// give answers the requests that a task depends on, each of them once.
 func (f *following) give(ctx context.Context, t task) error {
 	var w wanted
 	if err := json.Unmarshal(t.Requests, &w.Requests); err != nil && len(t.Requests) > 0 {
@@ -205,8 +206,8 @@ func (f *following) give(ctx context.Context, t task) error {
 	return err
 }
 
-// poll waits and asks how a task is. The early answer to the request of its result ends it,
-// too.
+// poll waits and then gets the status of a task. An early answer to the request for its result also
+// ends the wait.
 func (f *following) poll(ctx context.Context, t task) (task, error) {
 	wait := time.NewTimer(t.interval())
 	defer wait.Stop()
@@ -230,7 +231,7 @@ func (f *following) poll(ctx context.Context, t task) (task, error) {
 			case err == nil:
 				f.failures = 0
 				return next, nil
-			case errors.Is(err, errForgotten): // the call has begun: it must not be made again
+			case errors.Is(err, errForgotten): // the call has begun: it must not be repeated
 				return t, errors.New("the server ended the session, and what becomes of the task is not known")
 			case answered(err) || ctx.Err() != nil || errors.Is(err, errUnauthorized):
 				return t, err
@@ -243,7 +244,7 @@ func (f *following) poll(ctx context.Context, t task) (task, error) {
 	}
 }
 
-// header has requests find the server that has the task.
+// header returns headers that route requests to the server that has the task.
 func (t task) header() map[string]string {
 	if !t.extension {
 		return nil
@@ -254,7 +255,7 @@ func (t task) header() map[string]string {
 	return nil
 }
 
-// cancelTask tells the server that nobody waits for a task any more, in the background.
+// cancelTask notifies the server in the background that a task was abandoned.
 func (c *connection) cancelTask(ctx context.Context, t task) {
 	if !t.extension && (c.server.Tasks == nil || c.server.Tasks.Cancel == nil) {
 		return
@@ -269,20 +270,20 @@ func (c *connection) cancelTask(ctx context.Context, t task) {
 	})
 }
 
-// inTask says whether a tool has to be called as a task.
+// inTask reports whether a tool has to be called as a task.
 func (c *connection) inTask(support string) bool {
 	caps := c.server.Tasks
 	return support == "required" && caps != nil && caps.Requests != nil && caps.Requests.Tools != nil && caps.Requests.Tools.Call != nil
 }
 
-// task notes that a call has become a task.
+// task records that a call has become a task.
 func (a *activeCall) task(id string) {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	a.taskID = id
 }
 
-// concerned puts the call last that a request of the server names as its task.
+// concerned moves the call whose task a server's request names to the end of the list.
 func concerned(calls []ActiveCall, params json.RawMessage) []ActiveCall {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`

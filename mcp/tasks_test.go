@@ -15,12 +15,12 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// tasker is a server with tasks: it answers each request with the next answer to its method,
-// and the last one again and again. An answer that is empty does not come.
+// tasker is a server with tasks: it answers each request with the next answer for its method, and
+// then repeats the last one. An empty answer is not sent.
 type tasker struct {
 	answers map[string][]string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	heard []string   // methods with parameters
 }
 
@@ -44,7 +44,7 @@ func (k *tasker) serve(t *testing.T, l *line, s *session) {
 	}
 }
 
-// count says how often a request came that has a text.
+// count counts the requests that contain a text.
 func (k *tasker) count(text string) (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,7 +58,7 @@ func (k *tasker) count(text string) (n int) {
 
 func ok(result string) string { return `{"jsonrpc":"2.0","id":$ID,"result":` + result + `}` }
 
-// withTasks is what a server says that can make tasks of calls.
+// withTasks returns the capabilities of a server that can turn calls into tasks.
 func withTasks(t *testing.T) (c wire.ServerCapabilities) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(`{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`), &c); err != nil {
@@ -67,8 +67,8 @@ func withTasks(t *testing.T) (c wire.ServerCapabilities) {
 	return c
 }
 
-// A tool that wants to be called as a task is, and its result is the task's, however the
-// server comes to it; of the extension, servers make tasks of what they like.
+// A tool that requires a task is called as one, and the result of the task becomes its result,
+// whichever way the server takes. With the extension, the server decides which calls become tasks.
 func TestCallsBecomeTasks(t *testing.T) {
 	const (
 		working   = `"taskId":"t1","status":"working","pollInterval":2000,"pollIntervalMs":2000`
@@ -112,7 +112,7 @@ func TestCallsBecomeTasks(t *testing.T) {
 			"tools/call": {ok(extension)},
 			"tasks/get": {
 				ok(`{"taskId":"t1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`),
-				ok(`{"taskId":"t1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`), // it is slow to notice
+				ok(`{"taskId":"t1","status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}`), // the server notices the answer late
 				ok(`{"taskId":"t1","status":"completed","result":` + done + `}`),
 			},
 			"tasks/update": {ok(`{}`)},
@@ -162,8 +162,8 @@ func TestCallsBecomeTasks(t *testing.T) {
 	}
 }
 
-// A task that waits for the user is asked for its result, on whose way the question comes;
-// reports of progress count after the first answer, too.
+// While a task waits for the user, eca requests its result, and the question arrives on that
+// stream. Progress reports count even after the first answer.
 func TestTaskAsksTheUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l := calling(t)
@@ -187,8 +187,8 @@ func TestTaskAsksTheUser(t *testing.T) {
 			res, err := conn.call(t.Context(), &Tool{name: "t", spec: tools.Spec{Name: "t"}, tasks: "required"}, tools.Call{}, func(text string) { said = append(said, text) })
 			ended <- strings.Join(res.Outputs, " ") + fmt.Sprint(err)
 		}()
-		time.Sleep(5 * time.Minute)                                             // longer than a call may say nothing: polls are answered
-		_, leave := conn.enter(tools.Call{}, "other", time.NewTimer(time.Hour)) // the newest, which the question is not for
+		time.Sleep(5 * time.Minute)                                             // longer than a call may be silent: the polls are answered
+		_, leave := conn.enter(tools.Call{}, "other", time.NewTimer(time.Hour)) // the newest call, which the question is not for
 		defer leave()
 		l.say(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"still here"}}`)
 		l.say(t, `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}`)
@@ -206,7 +206,7 @@ func TestTaskAsksTheUser(t *testing.T) {
 	})
 }
 
-// A task that nobody waits for any more is cancelled at the server.
+// An abandoned task is cancelled at the server.
 func TestTaskIsCancelled(t *testing.T) {
 	for _, status := range []string{"working", "input_required"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -237,7 +237,8 @@ func TestTaskIsCancelled(t *testing.T) {
 	}
 }
 
-// Tools that may be called as tasks, and those of servers that make none, are called plainly.
+// Tools for which tasks are optional, and tools of servers without tasks, are called without a
+// task.
 func TestPlainCallsStay(t *testing.T) {
 	conn, l := calling(t)
 	server := &tasker{answers: map[string][]string{"tools/call": {ok(`{"content":[]}`)}}}

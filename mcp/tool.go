@@ -15,16 +15,16 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Tool is a tool of an MCP server. It stays usable, as far as the server is, when the
-// server starts anew or its tools change.
+// Tool is a tool of an MCP server. It stays usable, if the server is, when the server restarts or
+// its tools change.
 type Tool struct {
 	spec   tools.Spec
 	server *server
-	name   string // on the way to the server
-	tasks  string // what it says about tasks: required, optional or forbidden
+	name   string // the name that the server uses
+	tasks  string // whether it is called as a task: required, optional or forbidden
 	output *outputSchema
-	now    Described // what it says about itself
-	before *Before   // what it said when the user agreed; nil: the same
+	now    Described // its current description of itself
+	before *Before   // the description that the user agreed to; nil if it is the same
 }
 
 var _ tools.Tool = (*Tool)(nil)
@@ -32,7 +32,7 @@ var _ tools.Tool = (*Tool)(nil)
 // Spec implements tools.Tool.
 func (t *Tool) Spec() tools.Spec { return t.spec }
 
-// Plan implements tools.Tool. What a call will do only the server knows.
+// Plan implements tools.Tool. Only the server knows what a call will do.
 func (t *Tool) Plan(_ context.Context, _ tools.Call) (tools.Plan, error) {
 	summary := "Calling tool: " + t.spec.Server + "__" + t.spec.Name
 	if t.before != nil {
@@ -41,20 +41,19 @@ func (t *Tool) Plan(_ context.Context, _ tools.Call) (tools.Plan, error) {
 	return tools.Plan{Summary: summary}, nil
 }
 
-// Run implements tools.Tool. It waits for a server that is starting, and has one started
-// that failed.
+// Run implements tools.Tool. It waits for a server that is starting, and starts one that failed.
 func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
 	conn, err := t.server.connection(ctx)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if t.before != nil && call.Grant.Approved && t.server.m.deps.Agree != nil {
-		t.server.m.deps.Agree(t.server.name, t.now) // the user was shown what is different
+	if t.before != nil && call.Authorization.Approved && t.server.m.deps.Agree != nil {
+		t.server.m.deps.Agree(t.server.name, t.now) // the user has seen the difference
 		conn.outdated(toolsList)
 	}
 	res, err := conn.call(ctx, t, call, out)
 	if errors.Is(err, errForgotten) {
-		// The server forgot us and did not do anything: with a new session it can.
+		// The server forgot the session and did not carry the call out: it can with a new session.
 		conn.session.cancel(errForgotten)
 		if conn, err = t.server.connection(ctx); err != nil {
 			return tools.Result{}, err
@@ -77,7 +76,7 @@ const (
 	maxProgress     = 1000      // bytes of a report
 )
 
-// parallelCalls is how many calls of a server run at the same time; the others wait.
+// parallelCalls is how many calls of a server run at the same time; further ones wait.
 func parallelCalls(c config.MCPServer) int {
 	if c.MaxParallelCalls > 0 {
 		return c.MaxParallelCalls
@@ -85,7 +84,7 @@ func parallelCalls(c config.MCPServer) int {
 	return defaultParallel
 }
 
-// callLimit is how long a call may say nothing.
+// callLimit is how long a call may be silent.
 func callLimit(c config.MCPServer) time.Duration {
 	if c.CallTimeoutSeconds > 0 {
 		return time.Duration(c.CallTimeoutSeconds * float64(time.Second))
@@ -145,8 +144,8 @@ func (c *connection) call(ctx context.Context, t *Tool, call tools.Call, out too
 	return tools.Result{}, c.cleaned(err)
 }
 
-// perform carries a call out, to the end of the task that it may become, and has the user
-// open the pages that the server wants before.
+// perform carries a call out, including the task that it may become. If the server requires it, the
+// user opens pages first.
 func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMessage, running *activeCall, out tools.Sink) (json.RawMessage, error) {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
@@ -187,19 +186,19 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	}
 }
 
-// callError is why a call failed that had begun: it says nothing about the connection, and
-// the call must not be made again.
+// callError is the error of a call that had begun. It says nothing about the connection, and the
+// call must not be repeated.
 type callError string
 
 func (e callError) Error() string { return string(e) }
 
-// cleaned is an error as it may be shown.
+// cleaned returns an error that is safe to show.
 func (c *connection) cleaned(err error) error {
 	return errors.New(shorten.Bytes(c.clean(err.Error()), maxDescription))
 }
 
-// mirrored returns the arguments that the server wants to see in headers too, as versions
-// without a handshake allow.
+// mirrored returns the arguments that the server also wants in headers, as versions without a
+// handshake allow.
 func (c *connection) mirrored(spec tools.Spec, params any) map[string]string {
 	if !c.session.modern() {
 		return nil
@@ -211,7 +210,7 @@ func (c *connection) mirrored(spec tools.Spec, params any) map[string]string {
 	return wire.GenerateParamHeaders(&wire.Tool{RawInputSchema: spec.Schema}, raw)
 }
 
-// listTools asks for all tools of the server.
+// listTools fetches all tools of the server.
 func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) {
 	if c.server.Tools == nil {
 		return nil, nil
@@ -245,7 +244,7 @@ func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) 
 	return s.agree(out), nil
 }
 
-// newTool checks a tool that a server lists.
+// newTool checks a tool from a server's list.
 func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *Tool, _ error) {
 	var t struct {
 		Name        string              `json:"name"`
@@ -280,8 +279,8 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 	}}, nil
 }
 
-// caution says why calls of a tool need the user's word, after the server's hints. Hints
-// that all is well count for nothing: the server may say what it likes.
+// caution says why calls of a tool need the user's approval, according to the server's hints. Hints
+// that a tool is harmless are ignored, because a server can claim anything.
 func caution(a wire.ToolAnnotation) string {
 	switch {
 	case a.DestructiveHint != nil && *a.DestructiveHint:
@@ -294,15 +293,15 @@ func caution(a wire.ToolAnnotation) string {
 
 const maxToolName = 256 // bytes
 
-// objectSchema returns a schema of arguments as providers and clients want it: of an object
-// with properties. The rest is as it was sent.
+// objectSchema converts a schema of arguments to the form that providers and clients require: an
+// object with properties. Everything else stays unchanged.
 func objectSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("its schema has more than %d KiB", maxSchema>>10)
 	}
 	members := map[string]json.RawMessage{}
 	if len(raw) > 0 && json.Unmarshal(raw, &members) != nil {
-		return nil, errors.New("its schema is no object")
+		return nil, errors.New("its schema is not an object")
 	}
 	var properties map[string]json.RawMessage
 	hasProperties := json.Unmarshal(members["properties"], &properties) == nil && properties != nil

@@ -3,11 +3,12 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
-// Try starts a server, also a disabled one, and waits for what comes of that: it runs, with
-// all its lists, or the reason why not is in the status. The error says that nothing came
-// of it within ctx.
+// Try starts a server, even a disabled one, and waits for the outcome: the server is running, with
+// all its lists, or the status has the reason for its failure. The error says that there was no
+// outcome within ctx.
 func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	s, ok := m.server(name)
 	if !ok {
@@ -17,7 +18,7 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	s.tell(func() {
 		defer close(begun)
 		if s.state != Starting {
-			s.idle = false // nothing else has to begin
+			s.idle = false // no Begin is necessary
 		}
 		s.start()
 	})
@@ -27,6 +28,8 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	case <-ctx.Done():
 		return Status{}, context.Cause(ctx)
 	}
+	patience, giveUp := m.deps.After(printedPatience)
+	defer func() { giveUp() }()
 	for {
 		m.mu.Lock()
 		told := m.told
@@ -41,6 +44,13 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 		}
 		select {
 		case <-told:
+		case <-patience:
+			if s.printed.Load() != nil {
+				s.tell(func() { s.stop("it printed text in place of an answer") })
+				status.State, status.Reason = Failed, s.printedText()
+				return status, nil
+			}
+			patience, giveUp = m.deps.After(printedPatience)
 		case <-s.done:
 			return status, nil
 		case <-ctx.Done():
@@ -49,7 +59,20 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	}
 }
 
-// listed adds to a status what is usually listed later.
+// printedPatience is how long Try waits for a program that printed text in place of an answer. Some
+// servers print a greeting before they can answer, so outside of Try they get all of their time.
+const printedPatience = 8 * time.Second
+
+// printedText says what a starting program printed.
+func (s *server) printedText() string {
+	text := s.printed.Load()
+	if text == nil {
+		return ""
+	}
+	return fmt.Sprintf("it printed %q and no answer, as programs do that are not MCP servers: correct its command, or add the argument that makes it serve over stdio", *text)
+}
+
+// listed adds the lists to a status that are usually fetched later.
 func (s *server) listed(ctx context.Context, status Status) (Status, error) {
 	conn, err := s.connection(ctx)
 	if err != nil {

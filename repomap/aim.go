@@ -56,7 +56,7 @@ func (a *aim) atPath(rel string, worth float64) bool {
 	return a.out.add(in, worth)
 }
 
-// atBase adds the files of a name, as `rank.go`. It returns false if there are none.
+// atBase adds the files of a name, as `rank.go`. It returns false if none exist.
 func (a *aim) atBase(name string, worth float64) bool {
 	if a.bases == nil {
 		a.bases = make(map[string][]int, len(a.t.order))

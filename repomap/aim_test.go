@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/repomap/lang"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// What a focus aims at is what a look at all files finds, word by word.
+// A focus aims at the same files as a look at all files, word by word.
 func TestAim(t *testing.T) {
 	root := t.TempDir()
 	files := shop()
@@ -23,7 +25,7 @@ func TestAim(t *testing.T) {
 		}
 	}
 	files["c/package.json"], files["c/data.bin"] = "{}", "x"
-	write(t, root, files)
+	testkit.WriteFiles(t, root, files)
 	x := New(Options{})
 	defer x.Close()
 	mapOf(t, x, root, Focus{})
@@ -89,7 +91,7 @@ func BenchmarkLongText(b *testing.B) {
 	for i := range 5000 {
 		files[fmt.Sprintf("d%d/file%d.go", i%100, i)] = fmt.Sprintf("package x\n\nfunc Do%d() {}\nfunc doIt%d() {}\n", i, i)
 	}
-	write(b, root, files)
+	testkit.WriteFiles(b, root, files)
 	x := New(Options{})
 	defer x.Close()
 	var text strings.Builder

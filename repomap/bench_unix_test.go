@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // bigTree is a repository of so many files of about 6 KB in Go, Python and TypeScript, that
@@ -42,8 +44,8 @@ func bigTree(b *testing.B, n int) string {
 			s.WriteString("\n")
 		}
 		name := fmt.Sprintf("part%d/dir%d/file%d%s", i%13, i%60, i, ext)
-		write(b, root, map[string]string{name: s.String()})
-		// What was written a moment ago is looked at again.
+		testkit.WriteFiles(b, root, map[string]string{name: s.String()})
+		// A file written a moment ago is looked at again.
 		if err := os.Chtimes(filepath.Join(root, filepath.FromSlash(name)), time.Time{}, time.Now().Add(-time.Hour)); err != nil {
 			b.Fatal(err)
 		}
@@ -117,7 +119,7 @@ func BenchmarkCold(b *testing.B) {
 // The next map after an edit of one file that adds a definition.
 //
 // It tells little where other programs want the processors: see cpu-ms. That of an index
-// that is told of changes has what telling takes.
+// that gets notifications of changes has the cost of notifying.
 func BenchmarkEdit(b *testing.B) {
 	root := bigTree(b, 8000)
 	for name, index := range map[string]func(b *testing.B) *Index{
@@ -141,7 +143,7 @@ func BenchmarkEdit(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				n++
-				write(b, root, map[string]string{"part0/dir0/edited.go": fmt.Sprintf("package p\n\nfunc Edited%d() { Function7_7() }\n", n)})
+				testkit.WriteFiles(b, root, map[string]string{"part0/dir0/edited.go": fmt.Sprintf("package p\n\nfunc Edited%d() { Function7_7() }\n", n)})
 				b.StartTimer()
 				cpu := processorTime()
 				if mapOf(b, x, root, Focus{}).Text(4000) == "" {
@@ -172,7 +174,7 @@ func BenchmarkStored(b *testing.B) {
 	}
 }
 
-// What an index keeps, by the bytes of the sources.
+// The memory of an index, by the bytes of the sources.
 func BenchmarkMemory(b *testing.B) {
 	for name, root := range trees(b) {
 		b.Run(name, func(b *testing.B) {

@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // A repository whose configuration is a pipe, which git waits for, has a map all the same.
 func TestPipeAsGitConfiguration(t *testing.T) {
 	git := needs.Git(t)
 	root := t.TempDir()
-	write(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n"})
+	testkit.WriteFiles(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n"})
 	if out, err := exec.Command(git, "-C", root, "init", "-q").CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}

@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/proc"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// What of a repository's log counts.
+// The part of a repository's log that counts.
 const (
 	maxCommits  = 200
 	maxTouched  = 30      // files of a commit; larger ones say nothing about any of them
@@ -91,7 +91,7 @@ func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
 	}
 	go func() {
 		defer close(l.done)
-		out := &limited{left: maxLog}
+		out := &proc.Head{Limit: maxLog}
 		bounded, cancel := context.WithTimeout(ctx, x.gitTime)
 		defer cancel()
 		// A repository's own configuration must not make git run anything.
@@ -106,7 +106,7 @@ func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
 			Env: []string{"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none"},
 		})
 		if err == nil && exit.Code == 0 {
-			l.log = parseLog(out.kept.Bytes())
+			l.log = parseLog(out.Bytes())
 		}
 		if ctx.Err() == nil {
 			l.log.key = key
@@ -153,7 +153,7 @@ func logKey(root string) string {
 		git := filepath.Join(dir, ".git")
 		if info, err := os.Lstat(git); err == nil {
 			if info.Mode().IsRegular() { // a work tree of a repository elsewhere
-				data, err := regular.Read(git, maxRef)
+				data, err := safeio.Read(git, maxRef)
 				if err != nil {
 					return ""
 				}
@@ -162,13 +162,13 @@ func logKey(root string) string {
 					git = filepath.Join(dir, git)
 				}
 			}
-			head, err := regular.Read(filepath.Join(git, "HEAD"), maxRef)
+			head, err := safeio.Read(filepath.Join(git, "HEAD"), maxRef)
 			if err != nil {
 				return ""
 			}
 			key := git + "\x00" + string(head)
 			if ref, ok := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: "); ok {
-				if data, err := regular.Read(filepath.Join(git, filepath.FromSlash(ref)), maxRef); err == nil {
+				if data, err := safeio.Read(filepath.Join(git, filepath.FromSlash(ref)), maxRef); err == nil {
 					key += string(data)
 				}
 			}
@@ -183,17 +183,4 @@ func logKey(root string) string {
 			return ""
 		}
 	}
-}
-
-// limited keeps the beginning of what is written.
-type limited struct {
-	kept bytes.Buffer
-	left int
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	n := min(len(p), l.left)
-	l.left -= n
-	l.kept.Write(p[:n])
-	return len(p), nil
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // A repository's configuration names programs for all that git could start when its log is
@@ -52,7 +54,7 @@ func TestLogStartsNothing(t *testing.T) {
 		}
 		return path
 	}
-	write(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n", ".gitattributes": "* diff=evil filter=evil\n"})
+	testkit.WriteFiles(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n", ".gitattributes": "* diff=evil filter=evil\n"})
 	git("", "init", "-q")
 	git("", "add", "-A")
 	git("", "commit", "-qm", "one")
@@ -78,7 +80,7 @@ func TestLogStartsNothing(t *testing.T) {
 		if got := ran(); got != "" {
 			t.Errorf("the map has run %s", got)
 		}
-		// The test sees something: git by itself would have.
+		// The test sees something: git alone would have.
 		git("", "log", "--name-only")
 		if got := ran(); !strings.Contains(got, want) {
 			t.Errorf("git by itself has run %q, and not %s", got, want)

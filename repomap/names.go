@@ -79,10 +79,10 @@ type ref struct {
 }
 
 // few is how many new names are looked for in all files. With more, all files are linked
-// anew.
+// again.
 const few = 64
 
-// link brings the links of files up to date. changed are those that were read anew, known
+// link brings the links of files up to date. changed are those that were read again, known
 // is how many there were before.
 func (n *names) link(all, changed []*file, known, workers int) {
 	if n.ids.slots == nil || known == 0 || 4*len(changed) > len(all) || n.dead > len(n.tell)/2 {
@@ -100,7 +100,7 @@ func (n *names) link(all, changed []*file, known, workers int) {
 				fresh++
 			}
 		}
-		n.dead += len(f.own) // perhaps others than before: nobody counts them
+		n.dead += len(f.own) // perhaps others than before: they are not counted
 	}
 	if len(added) > few {
 		n.linkAll(all, workers)
@@ -197,7 +197,7 @@ func looks(name string) float32 {
 }
 
 // hashes are those of the names that the file defines, by definition; 0 for those that
-// others can not use by their name.
+// others cannot use by their name.
 func (f *file) hashes() []uint64 {
 	if len(f.defs) == 0 {
 		return nil

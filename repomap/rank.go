@@ -11,7 +11,7 @@ import (
 
 // Focus is what a map is asked for.
 type Focus struct {
-	// Paths are files or folders, relative to the root with slashes. What is none of both
+	// Paths are files or folders, relative to the root with slashes. Anything else
 	// counts as a name.
 	Paths []string
 	Names []string // of definitions or files, exact
@@ -155,7 +155,7 @@ func (r *ranking) weigh() {
 // score judges the definitions of one file.
 func (r *ranking) score(i int, f *file, out []float64) {
 	w := float64(r.role[i])
-	rest := r.rank[i] * .05 / float64(1+len(f.defs)) // for what nobody names
+	rest := r.rank[i] * .05 / float64(1+len(f.defs)) // for names without uses
 	if r.focus.files[i] > 0 {
 		rest *= 10
 	}

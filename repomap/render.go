@@ -112,7 +112,7 @@ func (c *choices) Pop() any {
 	return out
 }
 
-// show adds a definition, and those it stands in, if there is room.
+// show adds a definition, and those it stands in, if it fits.
 func (p *page) show(file, def, room int) bool {
 	f := &p.m.Files[file]
 	size := 0

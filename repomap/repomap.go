@@ -1,18 +1,17 @@
 // Package repomap makes a map of a repository: its files and what they define, the most
 // telling first, in as many tokens as there are for it.
 //
-// Files are read by lexers (repomap/lang). What one file uses and another defines is a
-// link, which weighs more the rarer the name is; a walk along the links, which begins again
-// and again at what is asked for (Focus), ranks files and definitions. Tests, generated and
-// vendored code count little unless asked for.
+// Files are read by lexers (repomap/lang). A name that one file uses and another defines is a link,
+// which weighs more the rarer the name is; a walk along the links, which begins again and again at
+// what is asked for (Focus), ranks files and definitions. Tests, generated and vendored code count
+// little unless asked for.
 //
-// Guarantees: the map depends on nothing but the files and their times, the repository's log
-// and the focus,
-// in whichever way an Index came to know them. A text is never longer than its budget. Its
-// files are in the order of their names and there are no numbers of lines in it, so that an
-// edit changes few of its lines and prompt caches hold. An Index reads only what changed.
-// What it keeps takes less memory than the sources do; what it writes is outside of the
-// repository, and nothing but time is lost with it.
+// Guarantees: the map depends on nothing but the files and their times, the repository's log and
+// the focus, in whichever way an Index came to know them. A text is never longer than its budget.
+// Its files are in the order of their names and there are no numbers of lines in it, so that an
+// edit changes few of its lines and prompt caches hold. An Index reads only what changed. Its
+// memory takes less space than the sources do; what it writes is outside of the repository, and
+// nothing but time is lost with it.
 //
 // It follows no links, reads no file above 1 MiB and no more than 50,000 files of a
 // repository. Each Map looks at every file's size and time, unless Options.Files knows in
@@ -44,7 +43,7 @@ const (
 // Options are the surroundings of an Index.
 type Options struct {
 	CacheDir string           // where maps are kept between runs; empty: nowhere
-	Git      string           // the program that is asked for the log; empty: nobody is asked
+	Git      string           // the program that is asked for the log; empty: the log is not used
 	Children *proc.Pool       // starts git; nil: without a supervisor
 	Workers  int              // files that are read at once; default: the processors
 	Now      func() time.Time // default: time.Now
@@ -54,7 +53,7 @@ type Options struct {
 	// Files tells what lies below a root and where something happened since an earlier
 	// answer (workspace.Finder.Listing); ok is false where it does not know. It is asked from
 	// the second map of a root on: the first one reads everything, and is not to share the
-	// processors with somebody who walks too. Nil: nobody tells.
+	// processors with somebody who walks too. Nil: no notifications.
 	Files func(ctx context.Context, root string, since workspace.Mark) (l *workspace.Listing, ok bool)
 }
 
@@ -104,7 +103,7 @@ type tree struct {
 	log    history
 	cut    bool // there are more files than are read
 
-	// What a listing said: dirs has the files by their folders as of mark. Both are empty
+	// The content of a listing: dirs has the files by their folders as of mark. Both are empty
 	// after a walk.
 	mark workspace.Mark
 	dirs map[string][]*file
@@ -132,7 +131,7 @@ type file struct {
 func (f *file) shown() bool { return f.lang != nil || f.mark }
 
 // Map returns the map of the repository at root. The error is that of ctx, or that the
-// root can not be read. When ctx ends early, what was read by then is kept.
+// root cannot be read. When ctx ends early, what was read by then is kept.
 func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -155,7 +154,7 @@ func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error)
 }
 
 // Text returns the maps of some repositories in at most so many tokens together, each below
-// its root if there are several. Roots that can not be read are left out, unless none can.
+// its root if there are several. Roots that cannot be read are left out, unless none can.
 func (x *Index) Text(ctx context.Context, roots []string, focus Focus, tokens int) (string, error) {
 	var out strings.Builder
 	var failed error
@@ -211,7 +210,7 @@ func (x *Index) Close() {
 		case t.turn <- struct{}{}:
 			x.save(t)
 			<-t.turn
-		default: // a Map goes on that nobody waits for
+		default: // a Map goes on that no caller waits for
 		}
 	}
 }
@@ -254,7 +253,7 @@ func (x *Index) Forget(keep []string) {
 	}
 }
 
-// stat returns what is known of a file from outside; ok is false for what is no regular
+// stat returns what is known of a file from outside; ok is false unless it is a regular
 // file of a size that is read.
 func stat(path string) (size, mtime int64, ok bool) {
 	info, err := os.Lstat(path)

@@ -16,17 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/seed-dec29ce4/eca/internal/filetest"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// write makes files below root.
-func write(t testing.TB, root string, files map[string]string) {
-	t.Helper()
-	filetest.Write(t, root, files)
-}
 
 func mapOf(t testing.TB, x *Index, root string, f Focus) *Map {
 	t.Helper()
@@ -46,7 +40,7 @@ func paths(m *Map) string {
 	return strings.Join(out, " ")
 }
 
-// shop is a small repository: everybody uses core, nobody uses odd, and what is vendored
+// shop is a small repository: everybody uses core, no file uses odd, and what is vendored
 // or a test uses lonely.
 func shop() map[string]string {
 	files := map[string]string{
@@ -66,7 +60,7 @@ func shop() map[string]string {
 
 func TestRanking(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, shop())
+	testkit.WriteFiles(t, root, shop())
 	x := New(Options{})
 	defer x.Close()
 	m := mapOf(t, x, root, Focus{})
@@ -108,7 +102,7 @@ func TestText(t *testing.T) {
 	files := shop()
 	files["shapes.py"] = "class Shape:\n    def area_of(self):\n        pass\n\n    class Inner:\n        def deep_one(self): pass\n"
 	files["use.py"] = "area_of deep_one area_of\n"
-	write(t, root, files)
+	testkit.WriteFiles(t, root, files)
 	x := New(Options{})
 	defer x.Close()
 	m := mapOf(t, x, root, Focus{})
@@ -146,14 +140,14 @@ lonely.go
 	}
 }
 
-// What changes in bodies, and where things stand, changes no text.
+// Changes in bodies and of positions change no text.
 func TestTextIsStable(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, shop())
+	testkit.WriteFiles(t, root, shop())
 	x := New(Options{})
 	defer x.Close()
 	before := mapOf(t, x, root, Focus{}).Text(60)
-	write(t, root, map[string]string{"core/basket.go": "package core\n\n// Basket holds things.\n// And more.\ntype Basket struct{ a int }\n\nfunc (b *Basket) AddItem(name string) error { return fmt.Errorf(name) }\n"})
+	testkit.WriteFiles(t, root, map[string]string{"core/basket.go": "package core\n\n// Basket holds things.\n// And more.\ntype Basket struct{ a int }\n\nfunc (b *Basket) AddItem(name string) error { return fmt.Errorf(name) }\n"})
 	if after := mapOf(t, x, root, Focus{}).Text(60); after != before || before == "" {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
@@ -182,7 +176,7 @@ func TestIncremental(t *testing.T) {
 			_ = os.Remove(path)
 			return
 		}
-		write(t, root, map[string]string{name: source()})
+		testkit.WriteFiles(t, root, map[string]string{name: source()})
 		at := clock.Add(time.Duration(i) * time.Second)
 		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)
@@ -222,7 +216,7 @@ func TestRacyEdit(t *testing.T) {
 	at := time.Now()
 	x := New(Options{CacheDir: t.TempDir(), Now: func() time.Time { return at.Add(time.Second) }})
 	for _, name := range []string{"Before", "Behind"} {
-		write(t, root, map[string]string{"a.go": "package a\nfunc " + name + "() {}\n"})
+		testkit.WriteFiles(t, root, map[string]string{"a.go": "package a\nfunc " + name + "() {}\n"})
 		if err := os.Chtimes(filepath.Join(root, "a.go"), at, at); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +233,7 @@ func TestRacyEdit(t *testing.T) {
 // nothing.
 func TestStored(t *testing.T) {
 	root, cache := t.TempDir(), t.TempDir()
-	write(t, root, shop())
+	testkit.WriteFiles(t, root, shop())
 	later := func() time.Time { return time.Now().Add(time.Hour) }
 	x := New(Options{CacheDir: cache, Now: later})
 	want := mapOf(t, x, root, Focus{})
@@ -257,7 +251,7 @@ func TestStored(t *testing.T) {
 		t.Errorf("another root's: %v", err)
 	}
 	old := filepath.Join(filepath.Dir(stored), "old"+storedExt)
-	write(t, filepath.Dir(stored), map[string]string{"old" + storedExt: "x"})
+	testkit.WriteFiles(t, filepath.Dir(stored), map[string]string{"old" + storedExt: "x"})
 	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*storedAge)); err != nil {
 		t.Fatal(err)
 	}
@@ -295,10 +289,10 @@ func mustAbs(t testing.TB, path string) string {
 	return abs
 }
 
-// What has a good checksum can be from anybody.
+// A file with a good checksum can be from anybody.
 func FuzzDecode(f *testing.F) {
 	root := f.TempDir()
-	write(f, root, shop())
+	testkit.WriteFiles(f, root, shop())
 	x := New(Options{})
 	mapOf(f, x, root, Focus{})
 	var stored bytes.Buffer
@@ -330,7 +324,7 @@ func appendChecksum(body []byte) []byte {
 // A caller that gives up takes nothing from the next one; callers share.
 func TestConcurrent(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, shop())
+	testkit.WriteFiles(t, root, shop())
 	x := New(Options{CacheDir: t.TempDir()})
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -358,8 +352,8 @@ func TestConcurrent(t *testing.T) {
 
 func TestRoots(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
-	write(t, a, shop())
-	write(t, b, map[string]string{"one.py": "def one(): pass\n"})
+	testkit.WriteFiles(t, a, shop())
+	testkit.WriteFiles(t, b, map[string]string{"one.py": "def one(): pass\n"})
 	x := New(Options{})
 	defer x.Close()
 	none := filepath.Join(a, "none")
@@ -375,11 +369,11 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// Links out of the repository, and what is no text, are left alone.
+// Links out of the repository, and binary files, are left alone.
 func TestWhatIsRead(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
-	write(t, outside, map[string]string{"secret.go": "package s\nfunc Secret() {}\n"})
-	write(t, root, map[string]string{
+	testkit.WriteFiles(t, outside, map[string]string{"secret.go": "package s\nfunc Secret() {}\n"})
+	testkit.WriteFiles(t, root, map[string]string{
 		"bin.go": "package b\x00func Binary() {}", "huge.go": "package h\n" + strings.Repeat("// x\n", maxBytes/5+1) + "func Huge() {}",
 		"run": "#!/usr/bin/env python3\ndef script(): pass\n", "LICENSE": "def no(): pass", "a.go": "package a\nfunc Here() {}",
 		".hidden/h.go": "package h\nfunc Hidden() {}",
@@ -407,7 +401,7 @@ func TestLandmarks(t *testing.T) {
 	for _, name := range []string{"README.md", "Makefile", "web/package.json", "web/logo.svg", "deploy/Dockerfile", "vendor/x/README", "main.go/notes.md"} {
 		files[name] = "func NotRead() {}\n"
 	}
-	write(t, root, files)
+	testkit.WriteFiles(t, root, files)
 	for range 2 { // from the files, and from what is stored
 		x := New(Options{CacheDir: cache, Now: func() time.Time { return time.Now().Add(time.Hour) }})
 		m := mapOf(t, x, root, Focus{})

@@ -51,7 +51,7 @@ func roleOf(rel string, src []byte) fileRole {
 	return role
 }
 
-// camelTest recognises `ShopTest.java`, `ShopTests.cs` and the like.
+// camelTest recognises `ShopTest.java`, `ShopTests.cs` and similar names.
 func camelTest(base string) bool {
 	stem := strings.TrimSuffix(base, path.Ext(base))
 	return strings.HasSuffix(stem, "Test") || strings.HasSuffix(stem, "Tests") || strings.HasSuffix(stem, "Spec") || strings.HasSuffix(stem, "IT")
@@ -66,7 +66,7 @@ func isGenerated(base string, src []byte) bool {
 	if saysGenerated(src[:min(len(src), headBytes)]) {
 		return true
 	}
-	// What no one wrote by hand has no lines to speak of.
+	// A generated file has no lines to speak of.
 	return len(src) > 5000 && len(src)/(1+bytes.Count(src, []byte{'\n'})) > 500
 }
 

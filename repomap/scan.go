@@ -23,7 +23,7 @@ type candidate struct {
 	rel, path string
 	lang      *lang.Language // nil: its first line tells
 	mark      bool           // it counts by its name
-	odd       bool           // it may be a link, a device or the like
+	odd       bool           // it may be a link, a device or something similar
 }
 
 // job is what a worker takes at once.
@@ -175,7 +175,7 @@ func (u *updating) look(s *lang.Scanner, c candidate, buf *[]byte) *file {
 	return f
 }
 
-// scan reads one file. What is no source code is remembered without a language, so that it
+// scan reads one file. A file that is not source code is remembered without a language, so that it
 // is not read again.
 func (u *updating) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
 	f = &file{path: c.rel, lang: c.lang}

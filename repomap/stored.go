@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 )
 
@@ -32,7 +32,7 @@ const (
 	storedMagic  = "eca repo map\n"
 	storedFormat = 3
 	storedExt    = ".map"
-	storedAge    = 90 * 24 * time.Hour // of maps nobody used
+	storedAge    = 90 * 24 * time.Hour // of unused maps
 )
 
 var errDamaged = errors.New("the stored map is damaged")
@@ -56,8 +56,8 @@ func (x *Index) load(t *tree) {
 	}
 }
 
-// save writes the stored form, if it would be another. What can not be stored is computed
-// again; that is nobody's concern.
+// save writes the stored form, if it would be another. A map that cannot be stored is
+// computed again; that needs no message.
 func (x *Index) save(t *tree) {
 	if x.opts.CacheDir == "" || t.dirty == 0 || len(t.order) != len(t.files) {
 		return
@@ -66,14 +66,14 @@ func (x *Index) save(t *tree) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return
 	}
-	if err := atomicfile.WriteFrom(path, 0o600, func(w io.Writer) error { return encode(w, t.root, t.order) }); err != nil {
+	if err := safeio.WriteFrom(path, 0o600, func(w io.Writer) error { return encode(w, t.root, t.order) }); err != nil {
 		return
 	}
 	t.dirty = 0
 	x.dropOld(filepath.Dir(path))
 }
 
-// dropOld removes maps of repositories that nobody asked for in a long time.
+// dropOld removes maps of repositories that were not requested for a long time.
 func (x *Index) dropOld(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -186,7 +186,7 @@ func decode(data []byte, root string, langs *lang.Languages) (map[string]*file, 
 	return files, nil
 }
 
-// reading takes a stored form apart; bad is set at the first thing that can not be.
+// reading takes a stored form apart; bad is set at the first thing that cannot be.
 type reading struct {
 	data []byte
 	bad  bool

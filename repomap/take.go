@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// list has those files looked at that may have changed, as far as somebody tells; false
-// says that nobody does.
+// list has those files looked at that may have changed, according to notifications;
+// false says that it gets none.
 func (u *updating) list(ctx context.Context, focus Focus) bool {
 	t := u.t
 	if u.x.opts.Files == nil {

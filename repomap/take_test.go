@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/internal/watch"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -38,8 +39,8 @@ func (s *teller) files(ctx context.Context, root string, since workspace.Mark) (
 	return l, ok
 }
 
-// told returns an index that is told of changes in root; the test is skipped where nobody
-// tells.
+// told returns an index that gets notifications of changes in root; the test is skipped
+// without notifications.
 func told(t testing.TB, root string) (*Index, *teller) {
 	t.Helper()
 	if runtime.GOOS != "linux" || watch.Remote(root) {
@@ -64,10 +65,10 @@ func told(t testing.TB, root string) (*Index, *teller) {
 	return x, s
 }
 
-// Who is told of changes makes the same map as who looks at everything.
+// An index with notifications makes the same map as one that looks at everything.
 func TestTold(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, map[string]string{"main.go": "package main\nfunc main() { Name1() }\n", "README.md": "x"})
+	testkit.WriteFiles(t, root, map[string]string{"main.go": "package main\nfunc main() { Name1() }\n", "README.md": "x"})
 	x, s := told(t, root)
 	known := s.known
 	random := rand.New(rand.NewPCG(5, 6))
@@ -90,12 +91,12 @@ func TestTold(t *testing.T) {
 				_ = os.Remove(full) // it may be missing
 				_ = os.Symlink("main.go", full)
 			case 4:
-				write(t, root, map[string]string{".gitignore": path() + "\n"})
+				testkit.WriteFiles(t, root, map[string]string{".gitignore": path() + "\n"})
 			default:
 				if _, err := os.Readlink(full); err == nil {
 					continue // not through links
 				}
-				write(t, root, map[string]string{rel: fmt.Sprintf("#!/bin/python\ndef Name%d(): Name%d()\nfunc Name%d() { Name%d() }\n",
+				testkit.WriteFiles(t, root, map[string]string{rel: fmt.Sprintf("#!/bin/python\ndef Name%d(): Name%d()\nfunc Name%d() { Name%d() }\n",
 					random.IntN(9), random.IntN(9), random.IntN(9), random.IntN(9))})
 			}
 		}
@@ -113,10 +114,10 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// What nobody tells of is seen if it is asked for.
+// A change without notification is seen if the file is requested.
 func TestToldWrong(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, map[string]string{"d/a.go": "package a\nfunc Before() {}\n", "b.go": "package a\nfunc Other() {}\n"})
+	testkit.WriteFiles(t, root, map[string]string{"d/a.go": "package a\nfunc Before() {}\n", "b.go": "package a\nfunc Other() {}\n"})
 	x, s := told(t, root)
 	deaf := x.opts.Files
 	var last *workspace.Listing
@@ -139,7 +140,7 @@ func TestToldWrong(t *testing.T) {
 			s.folders = 1
 		}
 	}
-	write(t, root, map[string]string{"d/a.go": "package a\nfunc Behind() {}\n"})
+	testkit.WriteFiles(t, root, map[string]string{"d/a.go": "package a\nfunc Behind() {}\n"})
 	for _, c := range []struct {
 		focus Focus
 		want  string
@@ -157,7 +158,7 @@ func TestToldWrong(t *testing.T) {
 // A map that was given up leads to a look at everything.
 func TestToldAfterEnd(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n"})
+	testkit.WriteFiles(t, root, map[string]string{"a.go": "package a\nfunc A() {}\n"})
 	x, s := told(t, root)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

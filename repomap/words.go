@@ -58,7 +58,7 @@ func wordsOf(text string) *wordset {
 	return w
 }
 
-// match returns the number of a word of the text, from 1 on; 0 for what is none.
+// match returns the number of a word of the text, from 1 on; otherwise 0.
 func (w *wordset) match(word []byte) int {
 	if len(word) < 3 || !w.letters[word[0]] {
 		return 0
@@ -67,7 +67,7 @@ func (w *wordset) match(word []byte) int {
 }
 
 // eachWord calls fn with the parts of a name or a text, in small letters, until it returns
-// false. Parts end at what is no letter, and where a capital follows on a small letter or
+// false. Parts end at characters other than letters, and where a capital follows on a small letter or
 // stands before one. The bytes are used again.
 func eachWord(s string, fn func(word []byte) bool) {
 	var buf [maxWord]byte

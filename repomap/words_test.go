@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 func TestWords(t *testing.T) {
@@ -47,7 +49,7 @@ func TestWordsOfText(t *testing.T) {
 	for i := range 40 {
 		files[fmt.Sprintf("unit%02d/unit.go", i)] = fmt.Sprintf("package unit\n\nfunc Handle%02d() { SharedThing() }\n", i)
 	}
-	write(t, root, files)
+	testkit.WriteFiles(t, root, files)
 	x := New(Options{})
 	defer x.Close()
 	text := func(f Focus, tokens int) string {
@@ -67,7 +69,7 @@ func TestWordsOfText(t *testing.T) {
 			t.Errorf("%+v:\n%s", f, got)
 		}
 	}
-	// What each file has says nothing, nor do words of any question.
+	// Words of every file carry no information, nor do words of any question.
 	if a, b := text(Focus{}, 200), text(Focus{Text: "Please fix the units where they should handle this"}, 200); a != b {
 		t.Errorf("%s\nand with such words:\n%s", a, b)
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// A chat never goes on with more rights than its agent had without saying so.
+// A chat never continues with more rights than its agent had without saying so.
 func TestSubstituteWithMoreRightsIsSaid(t *testing.T) {
+	t.Parallel()
 	const tape = "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n"
 	first := newRig(t, options{model: tape, config: map[string]any{"agent": map[string]any{"careful": map[string]any{"readOnly": true}}}})
 	first.Await(0, "the start", fake.Ready())
@@ -28,8 +29,9 @@ func TestSubstituteWithMoreRightsIsSaid(t *testing.T) {
 	r.Await(mark, "the warning", fake.Contains("$/showMessage", "explorer", "code", "more rights"))
 }
 
-// A chat whose agent is not there any more goes on with the user's default, and says so.
+// A chat whose agent does not exist any more continues with the user's default, and says so.
 func TestUnknownAgentIsSaid(t *testing.T) {
+	t.Parallel()
 	const tape = "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n"
 	first := newRig(t, options{model: tape, config: map[string]any{"agent": map[string]any{"careful": map[string]any{}}}})
 	first.Await(0, "the start", fake.Ready())
@@ -58,8 +60,9 @@ func TestUnknownAgentIsSaid(t *testing.T) {
 	r.Await(mark, "the warning", fake.Contains("$/showMessage", "nobody", "plan"))
 }
 
-// An agent that is picked for a chat brings its tools, whatever agent new chats have.
+// An agent that is picked for a chat brings its tools, regardless of the agent of new chats.
 func TestPickedAgentBringsItsTools(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n"})
 	r.Await(0, "the start", fake.Ready())
 	r.turn(t, map[string]any{"chatId": "c", "message": "hi"})

@@ -23,7 +23,7 @@ func wireAPIs() map[string]string {
 	}
 }
 
-// allAPIs makes a provider of each wire format, named like it, at one server.
+// allAPIs makes a provider for each wire format, with the format's name, on one server.
 func allAPIs(more map[string]any) func(url string) map[string]any {
 	return func(url string) map[string]any {
 		out := map[string]any{}
@@ -39,9 +39,8 @@ func allAPIs(more map[string]any) func(url string) map[string]any {
 	}
 }
 
-// A conversation with all that a history can hold: text, reasoning, calls that run at
-// once, with ids that not every API takes, one of a tool that does not exist, and an
-// image.
+// A conversation with everything that a history can hold: text, reasoning, concurrent calls, call
+// ids that not every API accepts, a call of an unknown tool, and an image.
 const fullConversation = `
 cassette: 1
 turns:
@@ -57,7 +56,7 @@ turns:
   - steps: [{text: "And again."}]
 `
 
-// fullWorkspace makes the files that it reads.
+// fullWorkspace makes the files that the conversation reads.
 func fullWorkspace(t *testing.T) string {
 	t.Helper()
 	root := tempDir(t)
@@ -89,8 +88,8 @@ func (r *rig) bodies() []string {
 	return out
 }
 
-// wireMessages returns the messages of a request, without the marks of caches, which move,
-// and without the system prompt.
+// wireMessages returns the messages of a request without the system prompt, and without cache
+// marks, which move.
 func wireMessages(t *testing.T, body string) []json.RawMessage {
 	t.Helper()
 	for _, mark := range []string{`,"cache_control":{"type":"ephemeral"}`, `,{"cachePoint":{"type":"default"}}`} {

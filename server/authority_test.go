@@ -16,23 +16,23 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// authority is a scripted authorisation server, and a provider of models that takes its
-// newest access token only.
+// authority is a scripted authorisation server, and a provider of models that accepts only its
+// newest access token.
 type authority struct {
 	*httptest.Server
 
 	loginServer
 
 	// Guarded by its mutex.
-	lifetime int      // of tokens, in seconds; 0: not said
-	single   bool     // refresh tokens are good once
+	lifetime int      // of tokens, in seconds; 0: not sent
+	single   bool     // refresh tokens can be used once
 	device   []string // the next answers to polls: errors, "" is a success
 	revoked  bool     // refresh tokens are refused
 	down     bool     // refresh requests are answered with 503
 	metadata map[string]any
 	requests []string      // to the provider: the tokens
 	gate     chan struct{} // not nil: renewals wait for it to close
-	entered  chan struct{} // hears of renewals that wait
+	entered  chan struct{} // gets an element for each waiting renewal
 }
 
 func newAuthority(t *testing.T) *authority {
@@ -126,7 +126,7 @@ func (a *authority) token(w http.ResponseWriter, r *http.Request) {
 		}
 		if a.revoked || r.FormValue("refresh_token") != a.refresh {
 			if a.single {
-				a.access = "" // a stolen token: everything is revoked
+				a.access = "" // a stolen token: all tokens are revoked
 			}
 			refuse(w, "invalid_grant")
 			return
@@ -145,7 +145,7 @@ func (a *authority) renewals() int {
 	return a.renewed
 }
 
-// visit is what a browser does with a link: it logs in, and returns where it is sent.
+// visit acts as a browser that follows a link: it logs in, and returns the redirect.
 func (a *authority) visit(t *testing.T, link string) string {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -175,7 +175,7 @@ func get(t *testing.T, address string) int {
 
 // handClock is a clock that tests move; sleeping moves it.
 type handClock struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	at    time.Time
 	slept []time.Duration
 }

@@ -54,15 +54,15 @@ func oddValues() []string {
 	}
 }
 
-// oddParams are malformed parameters of a method: not an object, without anything, each
-// field wrong in each way, and all of them.
+// oddParams are malformed parameters of a method: not an object, empty, each field wrong in each
+// way, and all fields wrong.
 func oddParams(fields []string) (out []string) {
 	for _, value := range oddValues() {
 		out = append(out, value)
 		all := []string{}
 		for _, f := range fields {
 			if f == "processId" && value[0] != '"' {
-				continue // the daemon would follow that process
+				continue // else the daemon would watch that process
 			}
 			out = append(out, fmt.Sprintf(`{%q:%s}`, f, value))
 			all = append(all, fmt.Sprintf(`%q:%s`, f, value))
@@ -72,12 +72,13 @@ func oddParams(fields []string) (out []string) {
 	return out
 }
 
-// Whatever clients send as params: there is an answer, no phantom chat, nothing about
-// chats that the client does not know (the rules see to that), and the daemon goes on.
+// Malformed params always get an answer. They make no phantom chat and send nothing about chats
+// that the client does not know (the rules check that), and the daemon keeps working.
 func TestBadParams(t *testing.T) {
+	t.Parallel()
 	for method, fields := range fieldsOf(t) {
 		if method == "exit" || method == "shutdown" {
-			continue // they take no notice of params, and end the daemon
+			continue // they ignore params and end the daemon
 		}
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
@@ -93,11 +94,11 @@ func TestBadParams(t *testing.T) {
 				} else {
 					answer := w.call(id, method, params)
 					if m := chatInMessage.FindStringSubmatch(answer); method == "chat/prompt" && m != nil && len(w.since(mark, `"role":"user"`)) > 0 {
-						chats[m[1]] = true // it was shown, also if it could not be answered
+						chats[m[1]] = true // it was shown, even if it could not be answered
 						w.await(mark, `"finished"`)
 					}
 				}
-				w.call(id+1, "chat/unknown", `{}`) // the daemon is there
+				w.call(id+1, "chat/unknown", `{}`) // the daemon still answers
 			}
 			mark := w.mark()
 			w.call(2, "chat/prompt", `{"chatId":"good","message":"hi"}`)
@@ -126,9 +127,9 @@ func listed(t *testing.T, w *wire) (ids []string) {
 	return ids
 }
 
-// Messages that are no requests, and requests that come twice: each has its answer, and
-// what follows is served.
+// Invalid messages and repeated requests: each gets its answer, and later messages are handled.
 func TestBadMessages(t *testing.T) {
+	t.Parallel()
 	w := newConformWire(t, hello, `{}`)
 	for i, c := range []struct{ body, want string }{
 		{`{`, `"id":null,"error":{"code":-32700`},
@@ -152,8 +153,9 @@ func TestBadMessages(t *testing.T) {
 	}
 }
 
-// A prompt in each state of a turn, with the same answer once the last one has ended.
+// Prompts in each state of a turn get the same answer once the last turn has ended.
 func TestPromptsWhileRunning(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: one two three, delay: 1ms}\nturns: []\n"})
 	const prompts = 20
 	for i := range prompts {
@@ -172,22 +174,22 @@ func TestPromptsWhileRunning(t *testing.T) {
 	checkReplay(t, r, "c", heard)
 }
 
-// What another daemon does with a chat is seen before the next turn: turns, rollbacks
-// and clears.
+// Changes of a chat by another daemon (turns, rollbacks, clears) are seen before the next turn.
 func TestTwoDaemonsTakeTurns(t *testing.T) {
+	t.Parallel()
 	tape := "cassette: 1\ndefault:\n  steps: [{text: 'an answer'}]\nturns: []\n"
 	a := newRig(t, options{model: tape})
 	b := newRig(t, options{model: tape, state: a.state, root: a.root})
 	prompt := func(r *rig, text, want string) {
 		t.Helper()
 		mark := r.Mark()
-		for range 6000 { // the other's lock is given back right after its end is shown
+		for range 6000 { // the other daemon releases its lock only after the end was shown
 			if mark = r.Mark(); strings.Contains(string(r.Call("chat/prompt", map[string]any{"chatId": "c", "message": text})), "prompting") {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		r.Await(mark, "the end of "+text, func(heard []fake.Message) fake.Verdict { // behind what the other did
+		r.Await(mark, "the end of "+text, func(heard []fake.Message) fake.Verdict { // after the other daemon's changes
 			if at := index(heard, `"user"`, `"`+text+`\n"`); at >= 0 && index(heard[at:], `"finished"`) >= 0 {
 				return fake.Met
 			}

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// With a cacheRetention each API is asked in its own way to keep prompts, and what it
-// wrote costs what it costs: an hour in the cache of a Claude is twice the input, five
-// minutes are what the list says.
+// With a cacheRetention, each API gets its own request to keep prompts, and written tokens have the
+// right price: one hour in a Claude cache costs twice the input, five minutes cost the listed
+// price.
 func TestCacheRetention(t *testing.T) {
+	needs.Long(t)
 	const model = `cassette: 1
 turns:
   - steps: [{text: hello, usage: {input: 100, output: 10, cacheRead: 1000, cacheWrite: 2400, cacheWriteLong: 2400}}]
@@ -22,8 +24,8 @@ turns:
 		says                  string // how often the last request says what
 		cost                  string // of the session, in dollars
 	}{
-		// 200 in at 3, 20 out at 15, 4000 read at 0.3, 3000 written at 3.75 or 6 dollars a
-		// million, all times 1000 so that cents show it.
+		// 200 in at 3, 20 out at 15, 4000 read at 0.3, 3000 written at 3.75 or 6 dollars a million,
+		// all times 1000 so that the result is visible in cents.
 		{"anthropic", "claude-sonnet-4-6", "", `"cache_control":{"type":"ephemeral"}=4`, "20.10"},
 		{"anthropic", "claude-sonnet-4-6", "short", `"cache_control":{"type":"ephemeral"}=4`, "20.10"},
 		{"anthropic", "claude-sonnet-4-6", "long", `"cache_control":{"type":"ephemeral","ttl":"1h"}=4`, "20.10"},

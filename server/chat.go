@@ -15,91 +15,118 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// ChatPrompt implements protocol.Server: it hands a prompt to its session. The answer
-// follows what the user sees of the accepted prompt and precedes the model's answer
-// (eca-protocol 4.1, 8.1).
-func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (protocol.Later[protocol.ChatPromptResult], error) {
-	p := req.Params
-	if p.Message == nil {
+// ChatPrompt implements protocol.Server: it passes a prompt to its session. The answer comes after
+// the client was shown the accepted prompt, and before the model's answer (eca-protocol 4.1, 8.1).
+func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (protocol.AsyncResult[protocol.ChatPromptResult], error) {
+	if req.Params.Message == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "chat/prompt: message is missing")
 	}
-	id := string(p.ChatID)
-	failed := protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
+	target, err := s.promptTarget(ctx, req)
+	if err != nil || target.answer != nil {
+		return target.answer, err
+	}
+	return s.submitPrompt(req, target), nil
+}
+
+// promptTarget is the session that a prompt is for.
+type promptTarget struct {
+	session *chat.Session
+	isNew   bool
+	// answer is set if no session takes the prompt now: the prompt is refused, or it waits.
+	answer protocol.AsyncResult[protocol.ChatPromptResult]
+}
+
+// promptFailed is the answer to a prompt that did not become a turn.
+func promptFailed(id string) protocol.ChatPromptResult {
+	return protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
+}
+
+// promptTarget finds or creates the session that a prompt is for.
+func (s *Server) promptTarget(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (promptTarget, error) {
+	id := string(req.Params.ChatID)
 	if chat.IsSubagent(id) {
-		// Some clients prompt the chat that they heard of last; they mean the one they show.
+		// Some clients prompt the chat that was last mentioned to them; they mean the one they
+		// show.
 		if parent, ok := s.host.Engine().Parent(ctx, id); ok {
 			req.Params.ChatID = protocol.ID(parent)
-			return s.ChatPrompt(ctx, req)
+			answer, err := s.ChatPrompt(ctx, req)
+			return promptTarget{answer: answer}, err
 		}
 	}
 	if id != "" && !chat.ValidID(id) {
 		s.log.Warn("prompt with an invalid chat id", "id", id)
-		return protocol.Now(failed), nil
+		return promptTarget{answer: protocol.Immediate(promptFailed(id))}, nil
 	}
 	if gone := s.deletion(id); gone != nil {
-		// The chat is being deleted; the prompt is for a new one by the same name.
-		return func(ctx context.Context) (protocol.ChatPromptResult, error) {
-			select {
-			case <-gone:
-			case <-ctx.Done():
-				return failed, ctx.Err()
-			}
-			later, err := s.ChatPrompt(ctx, req)
-			if err != nil {
-				return failed, err
-			}
-			return later(ctx)
-		}, nil
+		return promptTarget{answer: s.promptAfter(gone, req)}, nil
 	}
 	session, isNew, err := s.host.Engine().Open(ctx, id)
 	if err != nil {
-		return nil, err
+		return promptTarget{}, err
 	}
 	if !isNew {
 		elsewhere, err := s.workspaceOf(ctx, session)
 		if err != nil {
-			return nil, err
+			return promptTarget{}, err
 		}
 		if elsewhere != nil {
-			s.view(session) // who repeats the prompt knows which chat it is
-			return func(context.Context) (protocol.ChatPromptResult, error) {
-				s.refuse(id, *p.Message, fmt.Errorf("this chat belongs to another workspace (%s): start a new chat, or send the prompt again to continue it here", strings.Join(elsewhere, ", ")))
-				return failed, nil
-			}, nil
+			s.view(session) // if the client repeats the prompt, it knows which chat it is
+			return promptTarget{answer: func(context.Context) (protocol.ChatPromptResult, error) {
+				s.refuse(id, *req.Params.Message, fmt.Errorf("this chat belongs to another workspace (%s): start a new chat, or send the prompt again to continue it here", strings.Join(elsewhere, ", ")))
+				return promptFailed(id), nil
+			}}, nil
 		}
 	}
 	if id != "" && isNew {
 		s.post("chat/opened", protocol.ChatOpened{ChatID: id})
 	}
-	v := s.view(session)
-	pr := prompt(p)
-	if isNew && pr.Agent == "" {
+	return promptTarget{session: session, isNew: isNew}, nil
+}
+
+// promptAfter repeats a prompt once its chat is deleted. The prompt then starts a new chat with the
+// same id.
+func (s *Server) promptAfter(gone <-chan struct{}, req protocol.Request[protocol.ChatPromptParams]) protocol.AsyncResult[protocol.ChatPromptResult] {
+	failed := promptFailed(string(req.Params.ChatID))
+	return func(ctx context.Context) (protocol.ChatPromptResult, error) {
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return failed, ctx.Err()
+		}
+		later, err := s.ChatPrompt(ctx, req)
+		if err != nil {
+			return failed, err
+		}
+		return later(ctx)
+	}
+}
+
+// submitPrompt submits a prompt. Its answer waits until the client was shown that the prompt was
+// accepted.
+func (s *Server) submitPrompt(req protocol.Request[protocol.ChatPromptParams], to promptTarget) protocol.AsyncResult[protocol.ChatPromptResult] {
+	session, v, pr := to.session, s.view(to.session), prompt(req.Params)
+	if to.isNew && pr.Agent == "" {
 		pr.Agent = s.currentAgent()
 	}
 	pr.TurnID = s.newID()
 	turn := v.expectTurn(pr.TurnID, req.Answered, s.host.Config().Env == config.EnvTest)
 	sub := session.Submit(pr)
 	return func(ctx context.Context) (protocol.ChatPromptResult, error) {
+		failed := promptFailed(session.ID())
 		acc, err := sub.Wait(ctx)
 		if err != nil {
 			v.takeTurn(pr.TurnID)
 			if errors.Is(err, context.Canceled) {
-				return failed, err
+				return promptFailed(string(req.Params.ChatID)), err
 			}
-			message := *p.Message
+			message := *req.Params.Message
 			if session.AwaitsSecret() {
 				message = chat.Masked
 			}
 			s.refuse(session.ID(), message, err)
-			failed.ChatID = session.ID()
 			return failed, nil
 		}
-		if !v.awaitTurn(ctx, turn, acc.Done) {
-			failed.ChatID = session.ID()
-			return failed, nil
-		}
-		if acc.Failed {
-			failed.ChatID = session.ID()
+		if !v.awaitTurn(ctx, turn, acc.Done) || acc.Failed {
 			return failed, nil
 		}
 		s.background(func() { s.host.AskTrust(s.ctx, session.ID()) })
@@ -108,7 +135,7 @@ func (s *Server) ChatPrompt(ctx context.Context, req protocol.Request[protocol.C
 			status = protocol.StatusLogin
 		}
 		return protocol.ChatPromptResult{ChatID: session.ID(), Model: acc.Model, Status: status}, nil
-	}, nil
+	}
 }
 
 func prompt(p protocol.ChatPromptParams) chat.Prompt {
@@ -133,8 +160,8 @@ func prompt(p protocol.ChatPromptParams) chat.Prompt {
 	return out
 }
 
-// refuse shows a prompt that could not become a turn, as content: clients show that
-// better than an error (eca-recorded, rules).
+// refuse shows a prompt that could not become a turn, as content: clients show content better than
+// an error (eca-recorded, rules).
 func (s *Server) refuse(id, message string, err error) {
 	for _, c := range []protocol.ContentReceived{
 		{ChatID: id, Role: protocol.RoleUser, Content: protocol.TextContent{Type: "text", ContentID: s.newID(), Text: strings.TrimSpace(message) + "\n"}},
@@ -150,49 +177,50 @@ func (s *Server) refuse(id, message string, err error) {
 
 // ChatPromptStop implements protocol.Server.
 func (s *Server) ChatPromptStop(_ context.Context, p protocol.ChatParams) error {
-	s.order(string(p.ChatID), (*chat.Session).Cancel)
+	s.sendToTurn(string(p.ChatID), (*chat.Session).Cancel)
 	return nil
 }
 
 // ChatPromptSteer implements protocol.Server.
 func (s *Server) ChatPromptSteer(_ context.Context, p protocol.SteerParams) error {
-	s.order(string(p.ChatID), func(session *chat.Session) { session.Steer(string(p.Message)) })
+	s.sendToTurn(string(p.ChatID), func(session *chat.Session) { session.Steer(string(p.Message)) })
 	return nil
 }
 
-// order gives an order to the turn of a chat that runs. If none does, and the client heard
-// nothing of the chat from this daemon, it is told: it may still wait for a turn of a daemon
-// that died, and offer nothing but to stop or steer it.
-func (s *Server) order(id string, give func(*chat.Session)) {
+// sendToTurn passes an instruction to the running turn of a chat. If no turn runs and the client got
+// no status of the chat from this daemon, it is sent one: it may still wait for a turn of a daemon
+// that died, and then it offers only to stop or steer that turn.
+func (s *Server) sendToTurn(id string, give func(*chat.Session)) {
 	if chat.IsSubagent(id) {
 		if session, ok := s.host.Engine().Lookup(id); ok {
 			give(session)
 		}
 		return
 	}
-	var resting *chat.Pending[chat.Resting]
+	var resting *chat.Pending[chat.IdleState]
 	session, ok := s.host.Engine().Lookup(id)
 	if ok {
 		give(session)
-		resting = session.Resting()
+		resting = session.IdleState()
 	}
 	s.background(func() {
 		if !ok {
 			known, found, err := s.host.Engine().Existing(s.ctx, id)
 			if err != nil || !found {
-				return // nothing is ever said of a chat that is not there
+				return // the client gets no notification about a chat that does not exist
 			}
-			session, resting = known, known.Resting()
+			session, resting = known, known.IdleState()
 		}
 		now, err := resting.Wait(s.ctx)
 		if err != nil || !now.Rests {
 			return
 		}
 		v := s.view(session)
-		_ = v.do(s.ctx, now.At, func(ctx context.Context) {
-			if !v.mapper.told && !session.Running() { // else its end is told
-				v.send(ctx, v.mapper.status("idle"))
+		_ = v.do(s.ctx, now.At, func(ctx context.Context) error {
+			if !v.renderer.statusSent && !session.Running() { // else the client is notified when it ends
+				v.send(ctx, v.renderer.status("idle"))
 			}
+			return nil
 		})
 	})
 }
@@ -222,7 +250,7 @@ func (s *Server) ChatToolCallReject(_ context.Context, p protocol.ToolCallParams
 	return nil
 }
 
-// decide passes a decision on. Unknown chats and calls are ignored: some clients
+// decide passes a decision to the session. Unknown chats and calls are ignored: some clients
 // approve everything they see (4.2).
 func (s *Server) decide(p protocol.ToolCallParams, d chat.Decision) {
 	if session, ok := s.host.Engine().Lookup(string(p.ChatID)); ok {
@@ -231,17 +259,17 @@ func (s *Server) decide(p protocol.ToolCallParams, d chat.Decision) {
 }
 
 // ChatDelete implements protocol.Server; the notification precedes the answer (4.8).
-func (s *Server) ChatDelete(_ context.Context, req protocol.Request[protocol.ChatParams]) (protocol.Later[protocol.Empty], error) {
+func (s *Server) ChatDelete(_ context.Context, req protocol.Request[protocol.ChatParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	id := string(req.Params.ChatID)
-	if id == "" || chat.IsSubagent(id) { // which goes with its parent
-		return protocol.Now(protocol.Empty{}), nil
+	if id == "" || chat.IsSubagent(id) { // a subagent's chat is deleted with its parent
+		return protocol.Immediate(protocol.Empty{}), nil
 	}
 	shown := s.beginDelete(id)
 	deleted := s.host.Engine().Delete(id)
 	return func(ctx context.Context) (protocol.Empty, error) {
 		defer s.endDelete(id)
 		err := deleted()
-		// The end of a turn that ran belongs in front of the notification.
+		// If a turn ran, its end must be sent before the notification.
 		if shown != nil {
 			select {
 			case <-shown:
@@ -256,8 +284,8 @@ func (s *Server) ChatDelete(_ context.Context, req protocol.Request[protocol.Cha
 	}, nil
 }
 
-// beginDelete makes prompts for the chat wait until endDelete. It returns a channel
-// that closes when the chat's view has shown its end; nil if it has none.
+// beginDelete makes prompts for the chat wait until endDelete. It returns a channel that closes
+// when the chat's view has shown its end, or nil if the chat has no view.
 func (s *Server) beginDelete(id string) (shown <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,8 +308,8 @@ func (s *Server) endDelete(id string) {
 	}
 }
 
-// deletion returns a channel that closes when a chat that is being deleted is gone;
-// nil for other chats.
+// deletion returns a channel that closes when a chat that is being deleted is gone. It returns nil
+// for other chats.
 func (s *Server) deletion(id string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,20 +13,19 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// diskPatience is how long all messages wait for one whose chat has to be read first. Then
-// only those about that chat wait. A disk at work needs far less, so that messages take
-// effect in the order in which they came.
+// diskPatience is how long all messages wait for one whose chat has to be read first. After that,
+// only messages about the same chat wait. A working disk needs far less time, so messages normally
+// take effect in the order in which they came.
 const diskPatience = 20 * time.Millisecond
 
-// chatQueues keep messages about a chat in order while the first of them waits for the
-// disk.
+// chatQueues keep the messages about a chat in order while the first of them waits for the disk.
 type chatQueues struct {
 	mu   sync.Mutex               // guards last
-	last map[string]chan struct{} // of the last message about a chat that waits; closed when it is handled
+	last map[string]chan struct{} // of the last waiting message about a chat; closed when it is handled
 }
 
-// join adds a message about a chat. What is before it is handled when before closes, which
-// is nil if there is nothing and open is true: then leave is nil as well.
+// join queues a message about a chat. before is closed when the earlier messages are handled; it is
+// nil if no message waits. If the chat is open too, leave is nil, and the message need not queue.
 func (q *chatQueues) join(id string, open bool) (before <-chan struct{}, leave func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,8 +45,8 @@ func (q *chatQueues) join(id string, open bool) (before <-chan struct{}, leave f
 	}
 }
 
-// handleInChat handles a message about a chat. If the chat is not open, that means to read
-// it, which messages about other chats do not wait for.
+// handleInChat handles a message about a chat. If the chat is not open, it has to be read first.
+// Messages about other chats do not wait for that.
 func (s *Server) handleInChat(ctx context.Context, req *jsonrpc.Request, h handler) (any, error) {
 	var p protocol.ChatParams
 	if !strings.HasPrefix(req.Method, "chat/") || json.Unmarshal(req.Params, &p) != nil || p.ChatID == "" {

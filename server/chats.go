@@ -10,13 +10,13 @@ import (
 )
 
 // ChatList implements protocol.Server.
-func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatListParams]) (protocol.Later[protocol.ChatListResult], error) {
+func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatListParams]) (protocol.AsyncResult[protocol.ChatListResult], error) {
 	by := chat.ByUpdated
 	if req.Params.SortBy == "createdAt" {
 		by = chat.ByCreated
 	}
 	return func(ctx context.Context) (protocol.ChatListResult, error) {
-		if s.client().hasPage() {
+		if s.client().hasPage() || s.announced.Load().Remount {
 			s.pushAgain(s.ctx)
 		}
 		list, err := s.host.Engine().List(ctx, by, int(req.Params.Limit))
@@ -37,12 +37,12 @@ func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 	}, nil
 }
 
-// edit runs edits of a chat that exists; the answer follows what the client is shown
-// of them. For other chats nothing happens (eca-protocol 12).
-func (s *Server) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.Later[protocol.Empty], error) {
+// edit runs edits of an existing chat. The answer comes after the client was shown their effects.
+// For unknown chats, nothing happens (eca-protocol 12).
+func (s *Server) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.AsyncResult[protocol.Empty], error) {
 	session, ok, err := s.host.Engine().Existing(ctx, string(id))
 	if err != nil || !ok {
-		return protocol.Now(protocol.Empty{}), err
+		return protocol.Immediate(protocol.Empty{}), err
 	}
 	v := s.view(session)
 	pending := make([]*chat.Pending[event.Seq], len(edits))
@@ -64,15 +64,15 @@ func (s *Server) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.S
 }
 
 // ChatClear implements protocol.Server.
-func (s *Server) ChatClear(ctx context.Context, req protocol.Request[protocol.ChatClearParams]) (protocol.Later[protocol.Empty], error) {
+func (s *Server) ChatClear(ctx context.Context, req protocol.Request[protocol.ChatClearParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	if m := req.Params.Messages.Value; m == nil || !*m {
-		return protocol.Now(protocol.Empty{}), nil // nothing else can be cleared
+		return protocol.Immediate(protocol.Empty{}), nil // nothing else can be cleared
 	}
 	return s.edit(ctx, req.Params.ChatID, (*chat.Session).Clear)
 }
 
 // ChatRollback implements protocol.Server.
-func (s *Server) ChatRollback(ctx context.Context, req protocol.Request[protocol.RollbackParams]) (protocol.Later[protocol.Empty], error) {
+func (s *Server) ChatRollback(ctx context.Context, req protocol.Request[protocol.RollbackParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	r := chat.Rollback{ContentID: string(req.Params.ContentID)}
 	for _, what := range req.Params.Include {
 		r.Messages = r.Messages || what == "messages"
@@ -85,16 +85,16 @@ func (s *Server) ChatRollback(ctx context.Context, req protocol.Request[protocol
 }
 
 // ChatAddFlag implements protocol.Server.
-func (s *Server) ChatAddFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.Later[protocol.Empty], error) {
+func (s *Server) ChatAddFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	p := req.Params
 	return s.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
 		return session.AddFlag(string(p.ContentID), string(p.Text))
 	})
 }
 
-// ChatRemoveFlag implements protocol.Server. The client removes the flag from its view
-// by itself.
-func (s *Server) ChatRemoveFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.Later[protocol.Empty], error) {
+// ChatRemoveFlag implements protocol.Server. The client removes the flag from its view without
+// being asked.
+func (s *Server) ChatRemoveFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	p := req.Params
 	return s.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
 		return session.RemoveFlag(string(p.ContentID))
@@ -102,7 +102,7 @@ func (s *Server) ChatRemoveFlag(ctx context.Context, req protocol.Request[protoc
 }
 
 // ChatUpdate implements protocol.Server.
-func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.ChatUpdateParams]) (protocol.Later[protocol.Empty], error) {
+func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.ChatUpdateParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	p := req.Params
 	if trust := p.Trust.Value; trust != nil && s.client().hasPage() {
 		s.configPush.switchTrust(*trust)
@@ -113,6 +113,9 @@ func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.C
 			return session.Change(func(m *chat.Meta) { m.Trust = *trust })
 		})
 	}
+	if pinned := p.Pinned.Value; pinned != nil {
+		edits = append(edits, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Pin(*pinned) })
+	}
 	if p.Title != "" {
 		edits = append(edits, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Rename(string(p.Title)) })
 	}
@@ -120,10 +123,10 @@ func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.C
 }
 
 // ChatFork implements protocol.Server.
-func (s *Server) ChatFork(ctx context.Context, req protocol.Request[protocol.ForkParams]) (protocol.Later[protocol.Empty], error) {
+func (s *Server) ChatFork(ctx context.Context, req protocol.Request[protocol.ForkParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	session, ok, err := s.host.Engine().Existing(ctx, string(req.Params.ChatID))
 	if err != nil || !ok || req.Params.ContentID == "" {
-		return protocol.Now(protocol.Empty{}), err
+		return protocol.Immediate(protocol.Empty{}), err
 	}
 	v := s.view(session)
 	pending := session.Fork(string(req.Params.ContentID))
@@ -151,21 +154,22 @@ func (s *Server) showFork(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return v.do(ctx, 0, func(ctx context.Context) {
+	return v.do(ctx, 0, func(ctx context.Context) error {
 		s.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: id, Title: meta.Title})
 		if err := v.replay(ctx, span); err != nil {
-			s.log.Error("fork can not be shown", "chat", id, "err", err)
+			s.log.Error("cannot show a fork", "chat", id, "err", err)
 		}
 		v.showTitle(ctx, meta)
+		return nil
 	})
 }
 
 // ChatOpen implements protocol.Server.
-func (s *Server) ChatOpen(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.Later[protocol.ChatOpenResult], error) {
+func (s *Server) ChatOpen(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.AsyncResult[protocol.ChatOpenResult], error) {
 	p := req.Params
 	session, ok, err := s.host.Engine().Existing(ctx, string(p.ChatID))
 	if err != nil || !ok {
-		return protocol.Now(protocol.ChatOpenResult{}), err
+		return protocol.Immediate(protocol.ChatOpenResult{}), err
 	}
 	v := s.view(session)
 	fresh := session.Refresh()
@@ -177,9 +181,8 @@ func (s *Server) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 		if bad != nil {
 			return protocol.ChatOpenResult{Error: bad}, nil
 		}
-		var failed error
-		if err := v.do(ctx, 0, func(ctx context.Context) { failed = v.open(ctx, span) }); err != nil || failed != nil {
-			return protocol.ChatOpenResult{}, errors.Join(err, failed)
+		if err := v.do(ctx, 0, func(ctx context.Context) error { return v.open(ctx, span) }); err != nil {
+			return protocol.ChatOpenResult{}, err
 		}
 		meta := session.Meta()
 		sel := s.selection(meta)
@@ -192,7 +195,7 @@ func (s *Server) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 }
 
 // ChatHistory implements protocol.Server.
-func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.Later[protocol.ChatHistoryResult], error) {
+func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.AsyncResult[protocol.ChatHistoryResult], error) {
 	p := req.Params
 	session, ok, err := s.host.Engine().Existing(ctx, string(p.ChatID))
 	if err != nil {
@@ -201,7 +204,7 @@ func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 	none := protocol.ChatHistoryResult{Contents: []protocol.ContentReceived{}}
 	if !ok {
 		none.Error = &protocol.WindowError{Code: "chat_not_found", Message: "there is no chat " + string(p.ChatID)}
-		return protocol.Now(none), nil
+		return protocol.Immediate(none), nil
 	}
 	fresh := session.Refresh()
 	return func(ctx context.Context) (protocol.ChatHistoryResult, error) {
@@ -214,8 +217,7 @@ func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 			return none, nil
 		}
 		out := none
-		m := s.newMapper(session.ID())
-		_, err := replay(ctx, session, span, m, s.log, func(list []notification) {
+		_, err := replay(ctx, session, span, s.newRenderer(session.ID()), s.log, func(list []notification) {
 			for _, n := range list {
 				if c, ok := n.Params.(protocol.ContentReceived); ok {
 					out.Contents = append(out.Contents, c)
@@ -247,7 +249,7 @@ func window(ctx context.Context, session *chat.Session, p protocol.WindowParams)
 			*c.to = &compaction
 		case c.text == protocol.LastCompaction && c.to == &w.Before:
 			return fail("cursor_expired", "the chat was not compacted")
-		case c.text == protocol.LastCompaction: // everything is behind it
+		case c.text == protocol.LastCompaction: // everything comes after it
 		default:
 			at, err := chat.ParseCursor(c.text)
 			if err != nil {
@@ -256,7 +258,7 @@ func window(ctx context.Context, session *chat.Session, p protocol.WindowParams)
 			*c.to = &at
 		}
 	}
-	// Only a page that follows another begins at its old end.
+	// Only a page that continues another one begins at its old end.
 	w.Forward = w.After != nil && w.Before == nil && p.After != protocol.LastCompaction
 	span, err := session.Window(ctx, w)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// list returns what chat/list answers, by id, and the ids in order.
+// list returns the answer of chat/list by id, and the ids in order.
 func list(t *testing.T, r *rig, params map[string]any) (chats map[string]map[string]any, order []string) {
 	t.Helper()
 	var res struct{ Chats []map[string]any }
@@ -32,6 +32,7 @@ func list(t *testing.T, r *rig, params map[string]any) (chats map[string]map[str
 }
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"})
 	if _, order := list(t, r, nil); len(order) > 0 {
 		t.Errorf("chats in a new store: %v", order)
@@ -68,8 +69,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Edits of chats that do not exist answer {} and leave no trace (12).
+// Edits of unknown chats answer {} and have no effect (12).
 func TestEditsOfUnknownChats(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{})
 	r.Await(0, "the start", fake.Ready())
 	mark := r.Mark()
@@ -91,6 +93,7 @@ func TestEditsOfUnknownChats(t *testing.T) {
 }
 
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	r, chat, ids := talked(t, 3)
 	before := past(t, chat, r.Since(0))
 	mark := r.Mark()
@@ -105,7 +108,7 @@ func TestRollback(t *testing.T) {
 	if want := before[:len(before)/3]; strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("left:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	// What was rolled back is not sent to the model again.
+	// Removed messages are not sent to the model again.
 	r.Call("chat/prompt", map[string]any{"chatId": chat, "message": "another way"})
 	r.Await(mark, "the end", fake.Finished())
 	r.mu.Lock()
@@ -141,9 +144,10 @@ turns:
       - {text: done}
 `
 
-// Files come back as they were, also after a restart; what somebody else changed since
-// is left alone, and the user is told.
+// A rollback restores files, even after a restart. It skips files that another program has changed
+// since, and notifies the user.
 func TestRollbackFiles(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: changes})
 	file := func(name string) string {
 		data, err := os.ReadFile(filepath.Join(r.root, name))
@@ -172,7 +176,7 @@ func TestRollbackFiles(t *testing.T) {
 			_ = json.Unmarshal(m.Params, &second)
 		}
 	}
-	// Only the tools, from the second message on.
+	// Only the files, from the second message on.
 	r.Call("chat/rollback", map[string]any{"chatId": "c", "contentId": second.Content.ContentID, "include": []string{"tools"}})
 	if file("a.txt") != "changed\n" || file("new.txt") != "new\n" {
 		t.Errorf("a: %q, new: %q", file("a.txt"), file("new.txt"))
@@ -197,6 +201,7 @@ func TestRollbackFiles(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
+	t.Parallel()
 	r, chat, ids := talked(t, 2)
 	mark := r.Mark()
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": ids[0], "text": "start"})
@@ -223,14 +228,14 @@ func TestFlags(t *testing.T) {
 	if got := past(t, chat, r.Since(mark)); len(got) != 15 || strings.Contains(strings.Join(got, ""), "start") {
 		t.Errorf("after the removal: %d contents", len(got))
 	}
-	// A rollback keeps the flags in front of it, and takes those behind it along.
+	// A rollback keeps the flags before its message, and removes those after it.
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": ids[0], "text": "kept"})
 	mark = r.Mark()
 	r.Call("chat/rollback", map[string]any{"chatId": chat, "contentId": ids[1]})
 	if got := strings.Join(past(t, chat, r.Since(mark)), "\n"); !strings.Contains(got, "kept") || strings.Contains(got, "after the tool") {
 		t.Errorf("after the rollback:\n%s", got)
 	}
-	// The model never sees one.
+	// The model never sees a flag.
 	r.Call("chat/prompt", map[string]any{"chatId": chat, "message": "more"})
 	r.Await(mark, "the end", fake.Finished())
 	r.mu.Lock()
@@ -243,6 +248,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestFork(t *testing.T) {
+	t.Parallel()
 	r, chat, ids := talked(t, 2)
 	r.Call("chat/update", map[string]any{"chatId": chat, "title": "Some title"})
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": ids[0], "text": "flag"})
@@ -264,14 +270,14 @@ func TestFork(t *testing.T) {
 		return opened.ChatID, opened.Title, past(t, opened.ChatID, heard)
 	}
 	id, title, shown := fork(ids[1])
-	// Up to and with the second message; the flag is behind the first.
+	// Up to and including the second message; the flag is after the first.
 	if want := before[:9]; title != "Some title (2)" || strings.Join(shown, "\n") != strings.Join(want, "\n") {
 		t.Errorf("fork %q shows\n%s\nwant\n%s", title, strings.Join(shown, "\n"), strings.Join(want, "\n"))
 	}
 	if _, title, shown := fork("call-2"); title != "Some title (3)" || len(shown) != 14 {
 		t.Errorf("fork behind a tool: %q, %d contents", title, len(shown))
 	}
-	// Both go on, each by itself.
+	// Both chats continue independently.
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": id, "message": "in the fork"})
 	r.Await(mark, "the end", fake.Finished())
@@ -287,6 +293,7 @@ func TestFork(t *testing.T) {
 }
 
 func TestClearAndUpdate(t *testing.T) {
+	t.Parallel()
 	r, chat, _ := talked(t, 1)
 	mark := r.Mark()
 	r.Call("chat/update", map[string]any{"chatId": chat, "title": "  A title\nof two lines that is much longer than what clients have room for "})
@@ -315,9 +322,9 @@ func TestClearAndUpdate(t *testing.T) {
 	}
 }
 
-// A change of a chat is answered at once, also while the model pauses in the middle of its
-// answer.
+// A change of a chat is answered at once, even while the model pauses within its answer.
 func TestUpdateWhileModelPauses(t *testing.T) {
+	t.Parallel()
 	goOn := make(chan struct{})
 	r := newRig(t, options{api: "openai-chat", wrap: func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -338,9 +345,10 @@ func TestUpdateWhileModelPauses(t *testing.T) {
 	r.Await(0, "the end", fake.Finished())
 }
 
-// A steer is told to the model at the next boundary, and shown; what is not told by the
-// end of the turn is dropped.
+// A steer is sent to the model at the next boundary, and shown. If it was not sent by the end of
+// the turn, it is dropped.
 func TestSteer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 default:
@@ -379,9 +387,10 @@ turns:
 	checkReplay(t, r, "c", r.Since(0))
 }
 
-// A client that still waits for a turn, as of a daemon that died in the middle, can only stop
-// or steer it: it is told that there is none.
+// A client that still waits for a turn, for example of a daemon that died, can only stop or steer
+// it. It is notified that no turn runs.
 func TestStopOfNothing(t *testing.T) {
+	t.Parallel()
 	first := newRig(t, options{model: "cassette: 1\ndefault: {steps: [{text: done}]}\nturns: []\n"})
 	first.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
 	first.Await(0, "the end", fake.Finished())
@@ -411,8 +420,9 @@ func TestStopOfNothing(t *testing.T) {
 	silent(first, "chat/promptStop")
 }
 
-// Picks of model and agent (4.9): scoped for chats that are known, else for the session.
+// Selections of model and agent (4.9) are scoped to known chats, and otherwise to the session.
 func TestSelection(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: talk, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{
 		"v": map[string]any{"variants": map[string]any{"high": map[string]any{"top_p": 1}, "low": map[string]any{"top_p": 0}}},
 	}}}}})
@@ -448,8 +458,9 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// Chats of the reference server are in the list after the start, and can be opened.
+// Chats of the reference server are listed after the start, and can be opened.
 func TestImportedChats(t *testing.T) {
+	t.Parallel()
 	root, state := tempDir(t), tempDir(t)
 	sum := sha256.Sum256([]byte(root))
 	folder := filepath.Join(state, "cache", "ws_"+base64.URLEncoding.EncodeToString(sum[:])[:8], "chats")

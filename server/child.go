@@ -6,40 +6,42 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
-// The chats of subagents are shown by the view of their parent, each between the running
-// and the end of the call it works for: behind that clients drop what they hear of it
-// (eca-protocol 7.4, 8.5). They have no status, and no progress but that a request is repeated, which some clients take
-// for the parent's. A subagent in the background, whose call ends at once, is not shown
-// live; replays show it where it was started.
+// The view of the parent shows the chats of subagents. It shows each one between the start and the
+// end of the call that the subagent works for, because clients drop what comes later (eca-protocol
+// 7.4, 8.5). Subagents get no status. The only progress shown is that a request is repeated; some
+// clients take any other progress for the parent's. The call of a background subagent ends at once,
+// so it is not shown live; replays show it where it was started.
 
 // childView shows a subagent while its call runs.
 type childView struct {
-	drain context.CancelFunc // the call has ended: what is there already is the rest
+	drain context.CancelFunc // the call has ended: only the events that exist already are still shown
 	quit  context.CancelFunc
 	done  chan struct{}
 }
 
-// ofChild says whether clients hear of an event in the chat of a subagent.
-func ofChild(b event.Body) bool {
-	switch b := b.(type) {
-	case event.Progress:
-		return b.Retry // without it, nobody knows why nothing happens
-	case event.TurnStarted, event.TurnFinished, event.TitleChanged:
+// ofChild reports whether clients are shown an item in the chat of a subagent.
+func ofChild(i transcript.Item) bool {
+	switch i := i.(type) {
+	case transcript.Progress:
+		return i.Retry // without it, the user does not know why nothing happens
+	case transcript.Turn, transcript.Title:
 		return false
+	default:
 	}
 	return true
 }
 
-// forChild returns a mapper for the part of a subagent's chat that belongs to a call.
-func (m *mapper) forChild(sub event.Subagent) *mapper {
-	c := newMapper(sub.ChatID, m.cfg)
-	c.client, c.parent = m.client, m.chatID
+// forChild returns a renderer for the part of a subagent's chat that belongs to a call.
+func (r *renderer) forChild(sub event.Subagent) *renderer {
+	c := newRenderer(sub.ChatID, r.cfg)
+	c.client, c.parent = r.client, r.chatID
 	return c
 }
 
-// showChild begins to show a subagent, if it works in this process.
+// showChild begins to show a subagent if it works in this process.
 func (v *view) showChild(ctx context.Context, callID string, sub event.Subagent) {
 	session, ok := v.s.host.Engine().Lookup(sub.ChatID)
 	if _, shown := v.children[callID]; shown || !ok || sub.Background {
@@ -49,24 +51,25 @@ func (v *view) showChild(ctx context.Context, callID string, sub event.Subagent)
 	ctx, c.quit = context.WithCancel(ctx)
 	waiting, drain := context.WithCancel(ctx)
 	c.drain = drain
-	m := v.mapper.forChild(sub)
+	r := v.renderer.forChild(sub)
 	v.children[callID] = c
 	go func() {
 		defer close(c.done)
 		defer c.quit()
-		v.followChild(ctx, waiting, session, callID, m)
+		v.followChild(ctx, waiting, session, callID, r)
 	}()
 }
 
-// followChild sends what a subagent does for a call, until that ends or waiting has.
-func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, callID string, m *mapper) {
-	for r := session.Read(1); ; {
-		e, ok, err := r.Next(waiting)
+// followChild sends what a subagent does for a call, until the subagent's turn for the call ends.
+// Once waiting ends, it sends only the events that exist already.
+func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, callID string, r *renderer) {
+	for reader := session.Read(1); ; {
+		e, ok, err := reader.Next(waiting)
 		if !ok && err == nil {
-			e, ok, err = r.Try(ctx)
+			e, ok, err = reader.Try(ctx)
 		}
 		if err != nil {
-			v.s.log.Error("subagent can not be shown", "chat", session.ID(), "err", err)
+			v.s.log.Error("cannot show a subagent", "chat", session.ID(), "err", err)
 			if !pauseUnless(waiting) { // the call has ended
 				return
 			}
@@ -78,14 +81,14 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 		if e.Turn != callID {
 			continue
 		}
-		v.send(ctx, m.notifications(e))
+		v.send(ctx, r.live(e))
 		if _, over := e.Body.(event.TurnFinished); over {
 			return
 		}
 	}
 }
 
-// beforeChild brings the subagents in line with an event of the parent, before that is shown.
+// beforeChild updates the subagents for an event of the parent, before that event is shown.
 func (v *view) beforeChild(ctx context.Context, e event.Event) {
 	switch b := e.Body.(type) {
 	case event.ToolFinished:
@@ -94,17 +97,18 @@ func (v *view) beforeChild(ctx context.Context, e event.Event) {
 		v.endChild(ctx, e.Turn, b.CallID)
 	case event.TurnFinished:
 		v.leaveChildren()
+	default:
 	}
 }
 
-// behindChild is beforeChild for what follows an event.
+// behindChild is like beforeChild, for updates that come after an event.
 func (v *view) behindChild(ctx context.Context, e event.Event) {
-	if b, ok := e.Body.(event.ToolUpdated); ok && v.mapper.turns[e.Turn] && b.Details.Subagent != nil {
+	if b, ok := e.Body.(event.ToolUpdated); ok && v.renderer.turns[e.Turn] && b.Details.Subagent != nil {
 		v.showChild(ctx, b.CallID, *b.Details.Subagent)
 	}
 }
 
-// endChild shows the rest of what a subagent did for a call that has ended.
+// endChild shows the rest of a subagent's work for a call that has ended.
 func (v *view) endChild(ctx context.Context, turn, callID string) {
 	if c := v.children[callID]; c != nil {
 		delete(v.children, callID)
@@ -112,19 +116,20 @@ func (v *view) endChild(ctx context.Context, turn, callID string) {
 		<-c.done
 		return
 	}
-	call := v.mapper.calls[callID]
-	if call == nil || call.sub == nil || call.sub.Background || !v.mapper.turns[turn] {
+	call, _ := v.renderer.fold.Call(callID)
+	sub := call.Subagent()
+	if sub == nil || sub.Background || !v.renderer.turns[turn] {
 		return
 	}
-	// The view has fallen behind and did not hear that it began.
-	m := v.mapper.forChild(*call.sub)
-	_, err := v.session.Child(ctx, call.sub.ChatID, callID, func(e event.Event) { v.send(ctx, m.notifications(e)) })
+	// The view has fallen behind and has not seen the beginning.
+	r := v.renderer.forChild(*sub)
+	_, err := v.session.Child(ctx, sub.ChatID, callID, func(e event.Event) { v.send(ctx, r.live(e)) })
 	if err != nil && ctx.Err() == nil {
-		v.s.log.Error("subagent can not be shown", "chat", call.sub.ChatID, "err", err)
+		v.s.log.Error("cannot show a subagent", "chat", sub.ChatID, "err", err)
 	}
 }
 
-// leaveChildren shows nothing more of the subagents.
+// leaveChildren stops showing the subagents.
 func (v *view) leaveChildren() {
 	for id, c := range v.children {
 		c.quit()
@@ -133,23 +138,21 @@ func (v *view) leaveChildren() {
 	}
 }
 
-// child returns what a replay shows of a subagent. The call, if it is not over, is shown
-// live from its beginning.
-func (r *replayer) child(callID string) []notification {
-	call := r.calls[callID]
-	if call == nil || call.sub == nil {
+// child returns what a replay shows of a subagent. If the call is not over, it is shown live from
+// its beginning instead.
+func (r *replayer) child(call transcript.Call) []notification {
+	sub := call.Subagent()
+	if sub == nil {
 		return nil
 	}
-	c := newReplayer(r.forChild(*call.sub), func(string) (chat.CallStages, bool) {
-		return chat.CallStages{}, false
-	})
+	c := newReplayer(r.forChild(*sub))
 	var out []notification
-	r.inside(call.sub.ChatID, callID, func(e event.Event) { out = append(out, c.notifications(e)...) })
+	r.subagent(sub.ChatID, call.CallID, func(e event.Event) { out = append(out, c.past(e)...) })
 	return append(out, c.end(tailDead)...)
 }
 
-// reportText tells the user that a subagent in the background has ended.
-func reportText(r event.Report) string {
+// reportText returns the text that says that a background subagent has ended.
+func reportText(r transcript.Report) string {
 	if r.Failed {
 		return fmt.Sprintf("\nThe subagent %s in the background did not finish.\n", r.Agent)
 	}

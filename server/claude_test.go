@@ -18,9 +18,9 @@ turns:
   - steps: [{text: "Listed."}]
 `
 
-// Files of Claude Code count when the user switches that on, in the user's own
-// configuration, and not before.
+// Files of Claude Code count only after the user enables them in the user's own configuration.
 func TestClaudeFiles(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
 	home := tempDir(t)
 	r := newRig(t, options{closed: true, model: claudeModel, env: map[string]string{"HOME": home}})
@@ -75,7 +75,7 @@ func TestClaudeFiles(t *testing.T) {
 	if got := ask(t, r, "c", "/hooks"); !strings.Contains(got, "claude:PreToolUse-1") || !strings.Contains(got, "settings.local.json") {
 		t.Error(got)
 	}
-	// A changed file of settings counts.
+	// A changed settings file counts.
 	mark = r.Mark()
 	r.save(t, filepath.Join(r.root, ".claude", "settings.json"), `{"hooks": {"Unknown": []}}`)
 	r.Await(mark, "a problem in it", fake.Contains("$/showMessage", "hooks.Unknown: there is no such event"))

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// client is clientInfo.name in lower case. What clients are sent depends on it only where a
+// client is clientInfo.name in lower case. The messages to a client depend on it only where that
 // client cannot read, or would misread, what all others get.
 type client string
 
@@ -17,7 +17,7 @@ const (
 	clientNeovim client = "neovim"
 )
 
-// client returns who is connected.
+// client returns the connected client.
 func (s *Server) client() client {
 	if c := s.connected.Load(); c != nil {
 		return *c
@@ -25,15 +25,16 @@ func (s *Server) client() client {
 	return ""
 }
 
-// hasPage says whether the client shows a page that comes and goes: it keeps nothing, sends
-// chat/list when it is opened, and has one switch for trust in all chats.
+// hasPage reports whether the client shows a page that can be closed and reopened. Such a client
+// keeps no state, sends chat/list when the page is opened, and has one trust switch for all chats.
 func (c client) hasPage() bool { return c == clientVSCode }
 
-// config returns what a client is sent of the configuration: all of it, unless it keeps what
-// it knows and what is repeated does harm there. news is what the client does not know.
+// config returns the part of the configuration that a client is sent: all of it, except where the
+// client keeps its state and a repetition would do harm. news holds the fields that the client does
+// not know yet.
 func (c client) config(all, news protocol.ChatConfig) protocol.ChatConfig {
 	switch c {
-	case clientEmacs: // applies what is selected to every chat, also to those with a choice of their own
+	case clientEmacs: // applies a selection to every chat, even to chats with their own selection
 		all.SelectModel, all.SelectAgent, all.SelectBehavior = news.SelectModel, news.SelectAgent, news.SelectBehavior
 		all.Variants, all.SelectVariant, all.SelectTrust = news.Variants, news.SelectVariant, news.SelectTrust
 	case clientCLI: // adds the text to the chat each time
@@ -42,16 +43,16 @@ func (c client) config(all, news protocol.ChatConfig) protocol.ChatConfig {
 	return all
 }
 
-// details returns what a client can read of the details of a call, nil if it is nothing.
+// details returns the details of a call that a client can read, or nil.
 func (c client) details(d protocol.Details) protocol.Details {
 	if _, change := d.(protocol.FileChangeDetails); c == clientNeovim && !change {
-		return nil // it takes all details for a diff, and then the call can neither be approved nor rejected
+		return nil // it takes all details for a diff, and then the call cannot be approved or rejected
 	}
 	return d
 }
 
-// difference returns the fields of now that differ from before. That one is empty now can
-// not be told: an absent key means unchanged.
+// difference returns the fields of now that differ from before. It cannot express that a field has
+// become empty: an absent key means unchanged.
 func difference(before, now protocol.ChatConfig) (news protocol.ChatConfig, changed bool) {
 	b, n, out := reflect.ValueOf(before), reflect.ValueOf(now), reflect.ValueOf(&news).Elem()
 	for i := range n.NumField() {

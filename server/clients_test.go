@@ -26,7 +26,7 @@ turns:
   - {user: tools, steps: [{text: "These."}]}
 `
 
-// newDay returns a rig that has not begun, with a file and an MCP server to show.
+// newDay returns a rig that has not started, with a file and an MCP server.
 func newDay(t *testing.T) *rig {
 	t.Helper()
 	root := tempDir(t)
@@ -38,7 +38,7 @@ func newDay(t *testing.T) *rig {
 	return r
 }
 
-// mayWrite says whether the model was last offered a tool that writes.
+// mayWrite reports whether the model's last request offered a tool that writes.
 func (r *rig) mayWrite() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,9 +47,10 @@ func (r *rig) mayWrite() bool {
 	return err == nil && slices.ContainsFunc(body.Tools, func(tool struct{ Name string }) bool { return tool.Name == "eca__write_file" })
 }
 
-// A client written to the seed protocol, word for word: no chat ids of its own, the
-// behaviour family of names, no server in tool calls.
+// A client that follows the seed protocol exactly: no chat ids of its own, the behaviour family of
+// names, no server in tool calls.
 func TestSeedClient(t *testing.T) {
+	t.Parallel()
 	r := newDay(t)
 	res := r.Call("initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]any{"name": "seed"},
@@ -66,7 +67,7 @@ func TestSeedClient(t *testing.T) {
 	r.Await(0, "the tools", fake.Contains("tool/serverUpdated", `"type":"native"`, `"name":"ECA"`, `"status":"running"`, `"name":"read_file"`))
 	r.Await(0, "the MCP servers", fake.Contains("tool/serverUpdated", `"type":"mcp"`, `"name":"files"`, `"command":"eca-no-such-server"`, `"args":["-y"]`, `"status":"starting"`))
 
-	// What it can point at, and command.
+	// Its context and command queries.
 	if got := r.query("chat/queryContext", map[string]any{"query": "", "contexts": []any{}}); got != "repoMap, cursor, directory $WS, file $WS/a.txt" {
 		t.Errorf("contexts: %s", got)
 	}
@@ -93,7 +94,7 @@ func TestSeedClient(t *testing.T) {
 		t.Errorf("the file: %q", got)
 	}
 
-	// It stops a turn, and is asked what its editor knows.
+	// It stops a turn, and answers requests about its editor.
 	mark := prompt("slow")
 	r.Await(mark, "text", fake.Content("text", "one"))
 	r.Notify("chat/promptStop", map[string]any{"chatId": prompted.ChatID})
@@ -105,7 +106,7 @@ func TestSeedClient(t *testing.T) {
 		t.Errorf("asked %v", asked)
 	}
 
-	// It changes the behaviour, of prompts that do not say one too.
+	// It changes the behaviour, also for prompts that do not name one.
 	mark = prompt("tools")
 	if r.Await(mark, "the end", fake.Finished()); !r.mayWrite() {
 		t.Error("behavior agent may not write")
@@ -134,6 +135,7 @@ func TestSeedClient(t *testing.T) {
 
 // A client written to the current protocol.
 func TestCurrentClient(t *testing.T) {
+	t.Parallel()
 	r := newDay(t)
 	r.Open(r.root, map[string]any{
 		"initializationOptions": map[string]any{"chatAgent": nil},
@@ -211,8 +213,9 @@ func TestCurrentClient(t *testing.T) {
 	r.Notify("exit", nil)
 }
 
-// Odd but real: what editors send literally (eca-recorded).
+// Odd but real: literal messages of editors (eca-recorded).
 func TestClientTraits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n", closed: true})
 	r.Call("initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]any{"name": "emacs", "version": "GNU Emacs 28.2\n of 2025"}, "capabilities": map[string]any{"chat": map[string]any{}},
@@ -245,6 +248,7 @@ func TestClientTraits(t *testing.T) {
 }
 
 func TestBadPrompts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: hi}\nturns: []\n"})
 	r.Await(0, "the start", fake.Ready())
 	mark := r.Mark()
@@ -271,6 +275,7 @@ func TestBadPrompts(t *testing.T) {
 }
 
 func TestBeforeInitialize(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{closed: true})
 	if _, err := r.TryCall("chat/prompt", map[string]any{"message": "x"}); err == nil {
 		t.Error("a prompt before initialize was taken")
@@ -278,14 +283,15 @@ func TestBeforeInitialize(t *testing.T) {
 	r.Open(r.root, nil)
 	r.Await(0, "the start", fake.Contains("config/updated"))
 	mark := r.Mark()
-	// A second initialize applies again, and what changed is sent.
+	// A second initialize applies again, and the changes are sent.
 	r.Open(r.root, map[string]any{"initializationOptions": map[string]any{"welcomeMessage": "second"}})
 	r.Await(mark, "the change", fake.Contains("config/updated", `"welcomeMessage":"second"`))
 }
 
-// A prompt and a delete of the same chat, as fast as they come: every request is
-// answered, and nothing of the chat comes after its deletion but a new life of it.
+// Prompts and deletes of the same chat in quick succession: every request is answered, and after
+// the deletion nothing of the chat is sent unless a prompt starts it again.
 func TestPromptAndDelete(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps:\n    - {text: 'a b c', delay: 1ms}\nturns: []\n"})
 	for i := range 30 {
 		done := make(chan string, 2)
@@ -309,8 +315,8 @@ func TestPromptAndDelete(t *testing.T) {
 	}
 }
 
-// A client that stops reading loses nothing and holds nothing up: the turn and its
-// tools end meanwhile.
+// A client that stops reading loses nothing and blocks nothing: the turn and its tools end
+// meanwhile.
 func TestClientStopsReading(t *testing.T) {
 	words := 40_000
 	tape := fmt.Sprintf(`

@@ -9,7 +9,7 @@ import (
 )
 
 // ChatQueryCommands implements protocol.Server (4.7).
-func (s *Server) ChatQueryCommands(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.Later[protocol.QueryCommandsResult], error) {
+func (s *Server) ChatQueryCommands(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.AsyncResult[protocol.QueryCommandsResult], error) {
 	query := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(string(req.Params.Query)), "/"))
 	out := protocol.QueryCommandsResult{ChatID: chatRef(req.Params.ChatID), Commands: []protocol.ChatCommand{}}
 	for _, c := range s.host.Commands() {
@@ -17,7 +17,7 @@ func (s *Server) ChatQueryCommands(_ context.Context, req protocol.Request[proto
 			continue
 		}
 		var args []protocol.CommandArgument
-		if len(c.Arguments) > 0 || c.Type != "skill" { // the reference gives null for a skill without any
+		if len(c.Arguments) > 0 || c.Type != "skill" { // the reference sends null for a skill without arguments
 			args = make([]protocol.CommandArgument, len(c.Arguments))
 		}
 		for i, a := range c.Arguments {
@@ -25,17 +25,17 @@ func (s *Server) ChatQueryCommands(_ context.Context, req protocol.Request[proto
 		}
 		out.Commands = append(out.Commands, protocol.ChatCommand{Name: c.Name, Description: c.Description, Type: c.Type, Arguments: args})
 	}
-	return protocol.Now(out), nil
+	return protocol.Immediate(out), nil
 }
 
-// follow shows what an event means beyond what it maps to: a fork, and that a slash
-// command changed what the chat uses, since clients send their choice with each prompt.
-func (v *view) follow(ctx context.Context, e event.Event) {
+// applySideEffects handles the further effects of an event: it shows a fork, and it sends the chat's settings
+// after a slash command changed them, because clients send their choice with each prompt.
+func (v *view) applySideEffects(ctx context.Context, e event.Event) {
 	switch b := e.Body.(type) {
 	case event.Notice:
 		if b.Chat != "" {
 			if err := v.s.showFork(ctx, b.Chat); err != nil && ctx.Err() == nil {
-				v.s.log.Error("fork can not be shown", "chat", b.Chat, "err", err)
+				v.s.log.Error("cannot show a fork", "chat", b.Chat, "err", err)
 			}
 		}
 	case event.TitleChanged:
@@ -46,5 +46,6 @@ func (v *view) follow(ctx context.Context, e event.Event) {
 		if meta := v.session.Meta(); meta.Model != v.using.Model || meta.Variant != v.using.Variant || meta.Agent != v.using.Agent {
 			v.showSelection(ctx, meta)
 		}
+	default:
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// said returns what eca itself said in a chat since a mark.
+// said returns eca's own texts in a chat since a mark.
 func said(t *testing.T, r *rig, mark int) string {
 	t.Helper()
 	var b strings.Builder
@@ -28,7 +28,7 @@ func said(t *testing.T, r *rig, mark int) string {
 	return b.String()
 }
 
-// ask prompts a chat, waits for the end of the turn and returns what eca said.
+// ask prompts a chat, waits for the end of the turn and returns eca's own texts.
 func ask(t *testing.T, r *rig, chat, message string) string {
 	t.Helper()
 	mark := r.Mark()
@@ -38,6 +38,7 @@ func ask(t *testing.T, r *rig, chat, message string) string {
 }
 
 func TestQueryCommands(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{})
 	names := func(query any) string {
 		t.Helper()
@@ -61,7 +62,7 @@ func TestQueryCommands(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	all := "init login model skills skill-create costs context compact fork resume export import remote config doctor debug-chat repo-map-show rules prompt-show sync-system-prompt subagents plugins plugin-install plugin-uninstall hooks eca-info rename plugin-update help"
+	all := "init login model skills skill-create costs context compact fork resume export import remote config doctor debug-chat repo-map-show rules prompt-show sync-system-prompt subagents plugins plugin-install plugin-uninstall hooks eca-info rename plugin-update pin search budget help"
 	for query, want := range map[any]string{nil: all, "": all, " EXP": "export import", "/costs": "costs", "agents.MD": "init", "xyz": ""} {
 		if got := names(query); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%v: %s, want %s", query, got, want)
@@ -69,8 +70,10 @@ func TestQueryCommands(t *testing.T) {
 	}
 }
 
-// The list of chats has the newest first, in pages; numbers stay the same as chats are added.
+// The list of chats has pages and begins with the newest; numbers stay the same when chats are
+// added.
 func TestResumeListsTheNewestChatsFirst(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n"})
 	for i := range 22 {
 		ask(t, r, fmt.Sprintf("c-%d", i+1), fmt.Sprintf("prompt %d", i+1))
@@ -88,9 +91,11 @@ func TestResumeListsTheNewestChatsFirst(t *testing.T) {
 	}
 }
 
-// /resume takes over a copy: the other chat stays, what was said here is kept, and the
-// client learns title and model. Whatever it had seen, it hears the end of the turn.
+// /resume takes over a copy: the other chat stays, the messages of this one are kept, and the
+// client gets title and model. The client gets the end of the turn regardless of the events that it
+// has seen.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{
 		model:  "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n",
 		config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"other": map[string]any{}}}}},
@@ -145,7 +150,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// lastRequest returns what the model was sent last.
+// lastRequest returns the last request to the model.
 func lastRequest(r *rig) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +172,7 @@ func contentID(t *testing.T, r *rig, text string) string {
 	return ""
 }
 
-// What is too long for a client is in a file, and its beginning is shown.
+// Output that is too long for a client is written to a file, and its beginning is shown.
 func TestLongOutput(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"Yes.\"}]\nturns: []\n"})
@@ -190,7 +195,7 @@ func TestLongOutput(t *testing.T) {
 	}
 }
 
-// No command shows a secret, wherever the configuration or the chat has it.
+// No command shows a secret from the configuration or the chat.
 func TestCommandsShowNoSecrets(t *testing.T) {
 	tmp, root := t.TempDir(), tempDir(t)
 	t.Setenv("TMPDIR", tmp)
@@ -266,7 +271,7 @@ turns:
 		}
 		shown.Write(data)
 	}
-	// The test sees something: what is no secret is there.
+	// The test is effective: values that are not secret are shown.
 	for _, want := range []string{"mock/m", "openai-chat", "providers.mock.extraHeaders.X-Who", "X-Also", "ECA_CONFIG", "HTTPS_PROXY", "http://proxy:8080", "do not tell", "key.txt", "no-such-api", "chat.title must be"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("no %q is shown", want)
@@ -279,8 +284,9 @@ turns:
 	}
 }
 
-// A chat from which everything was removed goes on.
+// A chat whose messages were all removed can continue.
 func TestPromptAfterClear(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n"})
 	ask(t, r, "c", "one")
 	r.Call("chat/clear", map[string]any{"chatId": "c", "messages": true})

@@ -10,7 +10,7 @@ import (
 
 const question = "Summarize this conversation"
 
-// summaries counts the requests for a summary, and those to a model among them.
+// summaries counts the requests for a summary, and how many of them went to a model.
 func (r *rig) summaries(model string) (all, by int) {
 	for _, body := range r.bodies() {
 		if strings.Contains(body, question) {
@@ -23,8 +23,9 @@ func (r *rig) summaries(model string) (all, by int) {
 	return all, by
 }
 
-// A turn of one prompt compacts as often as its context is full.
+// A turn with a single prompt compacts whenever its context is full.
 func TestCompactsAgain(t *testing.T) {
+	t.Parallel()
 	tape := strings.Builder{}
 	tape.WriteString("cassette: 1\nturns:\n  - {user: '" + question + "', steps: [{text: S}]}\n  - user: '^go$|Go on'\n    steps:\n")
 	// Each round fills the context: 400, then 800 tokens of 1000.
@@ -39,9 +40,10 @@ func TestCompactsAgain(t *testing.T) {
 	r.Await(0, "the end", fake.Content("progress", `"finished"`))
 }
 
-// Where a summary does not help, because instructions and tools alone fill the context, it
-// is not asked for again and again; it is when the conversation has grown.
+// If a summary does not help, because instructions and tools alone fill the context, it is not
+// requested again and again, but only after the conversation has grown.
 func TestCompactsWhatHelps(t *testing.T) {
+	t.Parallel()
 	used := []int{800, 780, 800, 850, 870, 880, 790}
 	tape := "cassette: 1\nturns:\n  - {user: '" + question + "', steps: [{text: S}]}\n"
 	for i, n := range used {
@@ -49,10 +51,10 @@ func TestCompactsWhatHelps(t *testing.T) {
 	}
 	r := newRig(t, options{model: tape})
 	r.Await(0, "the start", fake.Ready())
-	// The first 800 is full; 780 is what a summary leaves, so that 880 is full again.
+	// The first 800 is full. A summary leaves 780, so 880 is full again.
 	want := []int{0, 1, 1, 1, 1, 1, 2}
 	for i := range used {
-		if i == 4 { // what was learnt outlives the process
+		if i == 4 { // the state survives a restart
 			r.Close()
 			next := newRig(t, options{model: tape, state: r.state, root: r.root})
 			next.Await(0, "the start", fake.Ready())
@@ -66,9 +68,10 @@ func TestCompactsWhatHelps(t *testing.T) {
 	}
 }
 
-// compact.model writes the summaries and is paid for; when it can not, the chat's own does;
-// when nobody can, the chat goes on.
+// compact.model writes the summaries and is paid for. If it fails, the chat's own model does. If
+// both fail, the chat continues.
 func TestCompactModel(t *testing.T) {
+	t.Parallel()
 	const tape = `
 cassette: 1
 turns:

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// CompletionInline implements protocol.Server. Its failures are errors whose object
-// has a type beside code and message (eca-protocol 4.13).
-func (s *Server) CompletionInline(_ context.Context, req protocol.Request[protocol.CompletionParams]) (protocol.Later[protocol.CompletionResult], error) {
+// CompletionInline implements protocol.Server. Its errors are objects that have a type in addition
+// to code and message (eca-protocol 4.13).
+func (s *Server) CompletionInline(_ context.Context, req protocol.Request[protocol.CompletionParams]) (protocol.AsyncResult[protocol.CompletionResult], error) {
 	p := req.Params
 	return func(ctx context.Context) (protocol.CompletionResult, error) {
 		text, err := s.host.Inline().Complete(ctx, inline.Cursor{
@@ -30,8 +30,8 @@ func (s *Server) CompletionInline(_ context.Context, req protocol.Request[protoc
 	}, nil
 }
 
-// completionError says how serious a failure is: nothing to worry about, something
-// that may be better the next time, or something to be put right.
+// completionError classifies a failure: harmless, possibly temporary, or something that the user
+// has to correct.
 func completionError(err error) error {
 	kind, code := "error", jsonrpc.CodeRequestFailed
 	switch {

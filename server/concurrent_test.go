@@ -2,9 +2,9 @@ package server_test
 
 import "slices"
 
-// settle puts the results of calls that ran at the same time into the order in which
-// the calls were announced: which ends first is a matter of timing. A result moves only
-// past other calls' announcements, starts and results.
+// settle puts the results of concurrent calls into the order in which the calls were announced,
+// because the order of their ends depends on timing. A result moves only past other calls'
+// announcements, starts and results.
 func settle(heard []map[string]any) []map[string]any {
 	type result struct {
 		announced int
@@ -25,7 +25,7 @@ func settle(heard []map[string]any) []map[string]any {
 		c, _ := m["content"].(map[string]any)
 		kind, _ := c["type"].(string)
 		switch {
-		case kind == "toolCalled" && running[c["id"]] && c["name"] != "task": // which runs alone
+		case kind == "toolCalled" && running[c["id"]] && c["name"] != "task": // the task tool runs alone
 			held = append(held, result{announced[c["id"]], []map[string]any{m}})
 		case kind == "progress" && before == "toolCalled" && len(held) > 0: // back to "Generating"
 			last := &held[len(held)-1]
@@ -36,7 +36,7 @@ func settle(heard []map[string]any) []map[string]any {
 		case kind == "toolCallRunning":
 			running[c["id"]] = true
 			out = append(out, m)
-		case kind == "progress" && before == "toolCallRunning": // what the call does
+		case kind == "progress" && before == "toolCallRunning": // the progress of the call
 			out = append(out, m)
 		default:
 			release()

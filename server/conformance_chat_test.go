@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// index returns the place of the first message with all pieces, -1 if there is none.
+// index returns the position of the first message with all pieces, or -1.
 func index(heard []fake.Message, pieces ...string) int {
 	return slices.IndexFunc(heard, func(m fake.Message) bool { return hasAll(m.String(), pieces) })
 }
@@ -88,8 +88,8 @@ turns:
   - {user: supersede, steps: [{calls: [{id: call_s, tool: eca__write_file, arguments: {path: "${workspace}/s", content: "x"}}]}, {text: never}]}
 `
 
-// turnsOf lets turns end in every way there is, each in its chat, and returns what was
-// heard of each until a later turn of another chat had ended.
+// turnsOf ends turns in every possible way, each in its own chat, and returns the messages of each
+// until a later turn of another chat has ended.
 func turnsOf(t *testing.T) map[string][]fake.Message {
 	t.Helper()
 	r := newRig(t, options{model: endings})
@@ -228,7 +228,7 @@ turns: []
 	}
 }
 
-// A client that approves within the same moment, whatever it sees, and more than that.
+// A client that approves everything that it sees at once, and more than that.
 func conformApprove(t *testing.T) {
 	const calls = 30
 	tape := "cassette: 1\nturns:\n  - steps:\n"
@@ -251,7 +251,7 @@ func conformApprove(t *testing.T) {
 		call := fmt.Sprintf("call_%d", i)
 		approve("nobody", call, "")
 		approve("c", call, "")
-		approve("c", call, `,"save":"session"`) // decided
+		approve("c", call, `,"save":"session"`) // decided already
 		w.send(`{"jsonrpc":"2.0","method":"chat/toolCallReject","params":{"chatId":"c","toolCallId":"` + call + `"}}`)
 	}
 	w.await(at, `"finished"`, `"reason":"done"`)
@@ -311,7 +311,7 @@ func conformStop(t *testing.T) {
 	})
 }
 
-// newSubagentRig is a rig in which the chat c runs a subagent, whose answer is given.
+// newSubagentRig is a rig in which the chat c runs a subagent with the given answer.
 func newSubagentRig(t *testing.T, answer string) *rig {
 	t.Helper()
 	r := newRig(t, options{model: `
@@ -327,7 +327,7 @@ turns:
 	return r
 }
 
-// That parentChatId is on all content of a child, and on no other, the rules say.
+// The rules check that parentChatId is on all content of a child, and on no other content.
 func conformSubagents(t *testing.T) {
 	r := newSubagentRig(t, `{text: "nothing there"}`)
 	r.Await(0, "the end", fake.Contains("chat/contentReceived", `"chatId":"c"`, `"finished"`))
@@ -339,7 +339,7 @@ func conformSubagents(t *testing.T) {
 }
 
 func conformUnknownChats(t *testing.T) {
-	r := newRig(t, options{model: hello})
+	r := newRig(t, options{model: hello, init: searching()})
 	r.Call("chat/prompt", map[string]any{"chatId": "known", "message": "hi"})
 	r.Await(0, "the end", fake.Finished())
 	mark := r.Mark()
@@ -347,7 +347,7 @@ func conformUnknownChats(t *testing.T) {
 	for _, m := range protocol.Methods() {
 		switch {
 		case m.Direction == protocol.ToClient || !strings.HasPrefix(m.Name, "chat/") || strings.HasPrefix(m.Name, "chat/selected"):
-		case m.Name == "chat/prompt" || m.Name == "chat/delete": // one makes the chat, the other says that it is gone
+		case m.Name == "chat/prompt" || m.Name == "chat/delete": // the first makes the chat, the second deletes it
 		case m.Request:
 			r.Call(m.Name, params)
 		default:
@@ -405,7 +405,7 @@ func conformRollback(t *testing.T) {
 	}
 }
 
-// That there are no nulls the rules say.
+// The rules check that there are no nulls.
 func conformUsage(t *testing.T) {
 	r := newRig(t, options{model: hello, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{
 		"bare": map[string]any{}, "half": map[string]any{"limit": map[string]any{"context": 1000}},

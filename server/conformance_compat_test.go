@@ -62,7 +62,7 @@ func conformBehavior(t *testing.T) {
 	}
 }
 
-// An old IntelliJ names neither itself, nor its process, nor its folders.
+// An old IntelliJ sends neither its name, nor its process, nor its folders.
 func conformOldCapabilities(t *testing.T) {
 	h := newHost(t, options{model: hello})
 	w := newWire(t, h.daemon, "")

@@ -16,10 +16,11 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// TestConformance is the checklist of eca-protocol 15, by its numbers. What needs the
-// process itself is TestConformance in cmd/eca. Each check runs under the rules, which
-// see every message (rules_test.go); checks of those say how the rules come to see them.
+// TestConformance is the checklist of eca-protocol 15, by its numbers. Checks that need the process
+// itself are in TestConformance in cmd/eca. Each check runs under the rules, which see every
+// message (rules_test.go); some checks only produce the messages that the rules check.
 func TestConformance(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	for _, c := range []struct {
 		name  string
@@ -63,8 +64,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// No number of the checklist is missing here and in cmd/eca.
+// Every number of the checklist is checked here or in cmd/eca.
 func TestConformanceIsComplete(t *testing.T) {
+	t.Parallel()
 	numbers := map[int]bool{}
 	for _, file := range []string{"conformance_test.go", filepath.Join("..", "cmd", "eca", "conformance_test.go")} {
 		for _, m := range regexp.MustCompile(`"([0-9]+) [-a-z]`).FindAllStringSubmatch(readFile(t, file), -1) {
@@ -154,12 +156,12 @@ func conformBytes(t *testing.T) {
 	if body := string(h.requests[0].body); !strings.Contains(body, "漢字 👩‍💻") {
 		t.Errorf("the model got %s", body)
 	}
-	if w.call(3, "chat/list", `{}`) == "" { // in step with the length
+	if w.call(3, "chat/list", `{}`) == "" { // the stream is in step with the length
 		t.Error("no list")
 	}
 }
 
-// panicking is a daemon with a fault where files are found.
+// panicking is a daemon with a bug in FindFiles.
 type panicking struct{ host }
 
 func (panicking) FindFiles(context.Context, []string, string) ([]workspace.Found, error) {
@@ -206,7 +208,7 @@ func conformSilence(t *testing.T) {
 	h := newHost(t, options{model: hello, config: map[string]any{"disabledTools": 7}})
 	w := newWire(t, h.daemon, "")
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
-	for id := 2; id < 20; id++ { // each a round trip in which something could come
+	for id := 2; id < 20; id++ { // each is a round trip in which a notification could arrive
 		w.call(id, "chat/queryFiles", `{"query":"x"}`)
 	}
 	if heard := w.since(0, `"method":"`); len(heard) != len(w.since(0, `"data":{"method"`)) {
@@ -216,7 +218,7 @@ func conformSilence(t *testing.T) {
 	w.await(0, `"config/updated"`)
 }
 
-// A provider takes connections and never says a word.
+// A provider accepts connections and never answers.
 func conformOffline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// Two daemons and one chat: while one runs a turn, the other's prompt is refused with
-// the reason; afterwards it goes on with everything that was said meanwhile.
+// Two daemons use one chat. While one runs a turn, the other one's prompt is refused with the
+// reason. Afterwards, its turn continues with all messages of the first.
 func TestTwoDaemonsOneChat(t *testing.T) {
+	t.Parallel()
 	tape := "cassette: 1\nturns:\n  - steps: [{text: first, hang: true}]\n  - steps: [{text: second}]\n  - steps: [{text: third}]\n"
 	a := newRig(t, options{model: tape})
 	b := newRig(t, options{model: tape, state: a.state, root: a.root})
@@ -32,7 +33,7 @@ func TestTwoDaemonsOneChat(t *testing.T) {
 	a.Notify("chat/promptStop", map[string]any{"chatId": "c"})
 	a.Await(0, "the end", fake.Finished())
 	var res string
-	for range 6000 { // the lock is given back right after the end is shown
+	for range 6000 { // the lock is released right after the end is shown
 		mark = b.Mark()
 		if res = prompt(b, "two"); strings.Contains(res, "prompting") {
 			break
@@ -59,9 +60,10 @@ func TestTwoDaemonsOneChat(t *testing.T) {
 	}
 }
 
-// What one daemon does with an idle chat is seen by the other when it opens it, what they
-// change about it does not undo each other, and none deletes it under the other's turn.
+// A daemon that opens an idle chat sees the other daemon's changes. Changes of both are kept, and
+// neither deletes the chat while the other one runs a turn.
 func TestTwoDaemonsShareAChat(t *testing.T) {
+	t.Parallel()
 	tape := "cassette: 1\nturns:\n  - steps: [{text: first}]\n  - steps: [{text: second}]\n  - steps: [{text: third, hang: true}]\n"
 	a := newRig(t, options{model: tape})
 	b := newRig(t, options{model: tape, state: a.state, root: a.root})

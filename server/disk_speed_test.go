@@ -11,12 +11,14 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// With a store that takes two seconds for each call about some chats, the median answer to
-// prompts, approvals and stops of another chat takes at most 50 ms, or not much longer than in
-// the same run without such chats if the machine is slower than that.
+// The store takes two seconds for each call about some chats. The median answer to prompts,
+// approvals and stops of another chat must still take at most 50 ms, or not much longer than in the
+// same run without slow chats, if the machine is slower than that.
 func TestSlowStoreDelaysNoAnswerOfOtherChats(t *testing.T) {
+	needs.Long(t)
 	const delay, goal, answers = 2 * time.Second, 50 * time.Millisecond, 20
 	ended := make(chan struct{})
 	var slowCalls atomic.Int64

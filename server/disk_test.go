@@ -18,9 +18,10 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// troubled is a store whose calls about a chat can be held up or fail.
+// troubled is a store whose calls about a chat can be delayed or fail.
 type troubled struct {
 	chat.Store
 	before func(ctx context.Context, call, id string) error
@@ -75,9 +76,10 @@ func (s troubled) ChangeMeta(ctx context.Context, id string, change func(*chat.M
 	return s.Store.ChangeMeta(ctx, id, change)
 }
 
-// While the disk does not answer for one chat, whatever the client wants of it, prompts,
-// approvals and stops of the others are not held up.
+// While the disk does not answer for one chat, prompts, approvals and stops of other chats are not
+// delayed, whatever the client requests about the slow chat.
 func TestSlowChatHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	stuck, entered := make(chan struct{}), make(chan string, 1000)
 	var once sync.Once
 	release := func() { once.Do(func() { close(stuck) }) }
@@ -103,7 +105,7 @@ default: {steps: [{text: "slow at last"}]}
 	})
 	t.Cleanup(release)
 	r.Await(0, "the start", fake.Ready())
-	// The chat is there, and its first prompt waits to be stored.
+	// The chat exists, and its first prompt waits to be stored.
 	r.Begin("chat/prompt", map[string]any{"chatId": "slow", "message": "x"})
 	<-entered
 	for method, more := range map[string]map[string]any{
@@ -142,10 +144,11 @@ default: {steps: [{text: "slow at last"}]}
 	release()
 }
 
-// When a chat cannot be read for long in the middle of an answer, the user is told, the
-// client's chat comes to rest, and all of it appears again as soon as it can be read,
-// whether the turn goes on or has ended.
+// If a chat cannot be read for long during an answer, the user is notified, and the client's chat
+// becomes idle. The whole chat appears again as soon as it can be read, whether the turn continues
+// or has ended.
 func TestChatComesBackAfterFailedReads(t *testing.T) {
+	needs.Long(t)
 	for name, c := range map[string]struct {
 		step string
 		goes bool
@@ -189,8 +192,9 @@ func TestChatComesBackAfterFailedReads(t *testing.T) {
 	}
 }
 
-// What could not be changed is said, also when something else could.
+// A failed change is reported, even if another change succeeded.
 func TestChatUpdateTellsWhatFailed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{
 		model: "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n",
 		store: func(s chat.Store) chat.Store {
@@ -209,9 +213,10 @@ func TestChatUpdateTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// While a model thinks of a title, which may take long, another editor can go on with the
-// chat; the title comes when it has come, and not over one of the user's.
+// While a model generates a title, which may take long, another editor can continue the chat. The
+// title appears later, and does not replace one of the user's.
 func TestTitleRequestDoesNotHoldTheChat(t *testing.T) {
+	t.Parallel()
 	for _, named := range []bool{false, true} {
 		t.Run(fmt.Sprintf("named by the user: %t", named), func(t *testing.T) {
 			think := make(chan struct{})
@@ -257,9 +262,10 @@ func TestTitleRequestDoesNotHoldTheChat(t *testing.T) {
 	}
 }
 
-// If the copy of the other chat cannot be made whole, nothing is changed, and the user is
-// told where what was said before is.
+// If the other chat cannot be copied completely, nothing changes, and the user is shown where the
+// earlier messages are.
 func TestResumeThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: "cassette: 1\ndefault: {steps: [{text: fine}]}\nturns: []\n"})
 	r.Await(0, "the start", fake.Ready())
 	r.turn(t, map[string]any{"chatId": "other", "message": "about kumquats"})

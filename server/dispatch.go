@@ -7,14 +7,14 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// The face is complete at compile time: a method that the protocol has and Server has
-// not does not compile. A test holds the table below to the same interface.
+// The compiler checks that Server has all methods of the protocol. A test holds the table below to
+// the same interface.
 var _ protocol.Server = (*Server)(nil)
 
-// handler is one method with its parameters still encoded.
+// handler handles one method; its parameters are still encoded.
 type handler func(ctx context.Context, req *jsonrpc.Request) (any, error)
 
-// table maps the methods' names to the face.
+// table maps the names of the methods to their handlers.
 func table(s protocol.Server) map[string]handler {
 	return map[string]handler{
 		"initialize":                          asRequest(s.Initialize),
@@ -44,6 +44,7 @@ func table(s protocol.Server) map[string]handler {
 		"chat/list":       asRequest(s.ChatList),
 		"chat/open":       asRequest(s.ChatOpen),
 		"chat/history":    asRequest(s.ChatHistory),
+		"chat/search":     asRequest(s.ChatSearch),
 
 		"chat/selectedAgentChanged":    asNotification(s.ChatSelectedAgentChanged),
 		"chat/selectedBehaviorChanged": asNotification(s.ChatSelectedBehaviorChanged),
@@ -73,8 +74,8 @@ func table(s protocol.Server) map[string]handler {
 	}
 }
 
-// asRequest adapts a method that is answered.
-func asRequest[P, R any](method func(context.Context, protocol.Request[P]) (protocol.Later[R], error)) handler {
+// asRequest adapts a method that returns an answer.
+func asRequest[P, R any](method func(context.Context, protocol.Request[P]) (protocol.AsyncResult[R], error)) handler {
 	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		params, err := decode[P](req)
 		if err != nil {
@@ -94,7 +95,7 @@ func asRequest[P, R any](method func(context.Context, protocol.Request[P]) (prot
 	}
 }
 
-// asNotification adapts a method that is not.
+// asNotification adapts a method that returns no answer.
 func asNotification[P any](method func(context.Context, P) error) handler {
 	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		params, err := decode[P](req)
@@ -105,7 +106,7 @@ func asNotification[P any](method func(context.Context, P) error) handler {
 	}
 }
 
-// decode reads params; the error is fit to be returned by a handler.
+// decode reads params. A handler can return its error as it is.
 func decode[P any](req *jsonrpc.Request) (p P, err error) {
 	if _, none := any(p).(protocol.None); none {
 		return p, nil

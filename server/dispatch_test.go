@@ -10,9 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// Every method of the interface is in the table under its own name, and both are what
+// Every method of the interface is in the table under its own name, and both match the methods that
 // the protocol lists.
 func TestTableIsComplete(t *testing.T) {
+	t.Parallel()
 	methods := table(&Server{})
 	listed := map[string]bool{}
 	for _, m := range protocol.Methods() {
@@ -44,7 +45,7 @@ func TestTableIsComplete(t *testing.T) {
 	}
 }
 
-// startingHost is a host that is only asked to start a server.
+// startingHost is a host that only starts MCP servers.
 type startingHost struct {
 	Host
 	started chan string
@@ -52,12 +53,13 @@ type startingHost struct {
 
 func (h startingHost) StartMCPServer(name string) { h.started <- name }
 
-// A client that does not read what it is told can still say what it wants: a handler that
-// waited for it would wait for a client that waits for us.
+// A client that does not read its messages can still send requests. A handler that waited for the
+// client to read would wait forever.
 func TestHandlersDoNotWaitForClient(t *testing.T) {
+	t.Parallel()
 	h := startingHost{started: make(chan string, 1)}
 	s := &Server{host: h}
-	s.configPush.mu.Lock() // as while the client is told, and does not read
+	s.configPush.mu.Lock() // as while the client is sent something and does not read
 	defer s.configPush.mu.Unlock()
 	go func() { _ = s.MCPStartServer(context.Background(), protocol.MCPParams{Name: "x"}) }()
 	select {
@@ -70,8 +72,9 @@ func TestHandlersDoNotWaitForClient(t *testing.T) {
 	}
 }
 
-// What is entered to log in is in no trace, also when it comes in a batch.
+// Login input does not appear in any trace, even in a batch.
 func TestTracedBatch(t *testing.T) {
+	t.Parallel()
 	const body = `[{"jsonrpc":"2.0","id":1,"method":"providers/loginInput","params":{"provider":"acme","data":{"api-key":"planted-7f3a"}}},7]`
 	got := string((&Server{}).withoutEntered([]byte(body)))
 	if strings.Contains(got, "planted") || !strings.Contains(got, `"provider":"acme"`) || !strings.HasSuffix(got, ",7]") {

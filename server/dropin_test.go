@@ -17,9 +17,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Users and tools of the reference server rely on what these tests hold.
+// Users and tools of the reference server rely on the behaviour that these tests check.
 
-// refusing answers with 400 and a text while a request has images.
+// refusing answers with 400 and a text if a request has images.
 func refusing(text string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -40,9 +40,10 @@ func quoted(s string) string {
 	return string(raw)
 }
 
-// A picture that the provider refuses, in whatever words, does not block the chat: the user
-// is told, and this answer and the next come without it.
+// A picture that the provider refuses, with any message, does not block the chat: the user is
+// notified, and this answer and the next come without the picture.
 func TestRefusedImageDoesNotBlock(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"below the minimum": "messages.2.content.1.image: Image has 1 total pixels (1x1), which is below the minimum of 512 pixels.",
 		"too small":         "The image is too small. Each side must be at least 8 pixels.",
@@ -75,9 +76,10 @@ func TestRefusedImageDoesNotBlock(t *testing.T) {
 	}
 }
 
-// A request that is refused for something else than its picture fails, and the picture is
-// sent with the next one again.
+// If a request is refused for another reason than its picture, it fails, and the picture is sent
+// again with the next one.
 func TestImageStaysAfterOtherRefusal(t *testing.T) {
+	t.Parallel()
 	var bad atomic.Bool
 	bad.Store(true)
 	r := newRig(t, options{model: "cassette: 1\ndefault:\n  steps: [{text: \"A dot.\"}]\nturns: []\n", wrap: func(next http.Handler) http.Handler {
@@ -100,7 +102,7 @@ func TestImageStaysAfterOtherRefusal(t *testing.T) {
 	}
 }
 
-// chunks streams documents as a server of Chat Completions does.
+// chunks streams documents like a server of Chat Completions.
 func chunks(w http.ResponseWriter, docs ...string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, d := range docs {
@@ -109,9 +111,10 @@ func chunks(w http.ResponseWriter, docs ...string) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// Google behind a URL of the user's is asked in the way of Chat Completions: reasoning comes
-// between tags, and the signature of a call goes back with it.
+// With a custom URL, Google gets Chat Completions requests: reasoning is between tags, and the
+// signature of a call is sent back with it.
 func TestGoogleBehindCompatibleURL(t *testing.T) {
+	t.Parallel()
 	var second string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
@@ -141,9 +144,10 @@ func TestGoogleBehindCompatibleURL(t *testing.T) {
 	}
 }
 
-// An Ollama that is a proxy: its list has only "model", its stream is of events, and nothing
-// says that the answer is complete.
+// An Ollama proxy: its list only has "model", its stream has events, and nothing marks the end of
+// the answer.
 func TestOllamaAsItIs(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch req.URL.Path {
 		case "/api/tags":
@@ -175,9 +179,10 @@ func TestOllamaAsItIs(t *testing.T) {
 	}
 }
 
-// A server on this machine without a key has no models that it did not list; Copilot has its
-// default model as soon as it can be asked.
+// A local server without a key only has the models that it listed. Copilot has its default model as
+// soon as it can be reached.
 func TestModelsThatAreOffered(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.NotFoundHandler())
 	defer srv.Close()
 	r := newRig(t, options{config: map[string]any{"providers": map[string]any{
@@ -190,8 +195,9 @@ func TestModelsThatAreOffered(t *testing.T) {
 	}
 }
 
-// Requests are served from initialize on, not only from initialized.
+// Requests are served after initialize, even before initialized.
 func TestServedBeforeInitialized(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{closed: true})
 	if _, err := r.TryCall("chat/queryCommands", map[string]any{"query": "doc"}); err == nil {
 		t.Error("served before initialize")
@@ -210,6 +216,7 @@ func TestServedBeforeInitialized(t *testing.T) {
 
 // Test suites get exactly the commands of the reference server, in its order.
 func TestCommandsOfReference(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{init: map[string]any{"initializationOptions": map[string]any{"env": "test"}}})
 	r.Await(0, "the start", fake.Ready())
 	for query, want := range map[string]string{
@@ -245,9 +252,10 @@ func TestCommandsOfReference(t *testing.T) {
 	}
 }
 
-// A server that the client names in its options is known by its name in camel case, in rules
-// about its tools too; one of a file keeps its name.
+// A server that the client names in its options gets its name in camel case, also in rules about
+// its tools. A server of a file keeps its name.
 func TestMCPNamesOfClient(t *testing.T) {
+	t.Parallel()
 	server := newMCPServer(t)
 	r := newRig(t, options{
 		model:  "cassette: 1\nturns:\n  - steps:\n      - calls: [{id: c1, tool: myFiles__look, arguments: {}}]\n      - {text: \"Done.\"}\n",
@@ -272,8 +280,9 @@ func TestMCPNamesOfClient(t *testing.T) {
 	}
 }
 
-// With env "test", a model that compacts calls a tool for it; there is no second request.
+// With env "test", a model compacts by calling a tool; there is no second request.
 func TestCompactByTool(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{
 		model:  "cassette: 1\nturns:\n  - {user: '^one$', steps: [{text: \"First.\"}]}\n  - user: 'SHORTER'\n    steps:\n      - calls: [{id: s1, tool: eca__compact_chat, arguments: {summary: \"They counted.\"}}]\n  - {user: 'two$', steps: [{text: \"Second.\"}]}\n",
 		config: map[string]any{"prompts": map[string]any{"compact": "SHORTER"}},
@@ -297,14 +306,16 @@ func TestCompactByTool(t *testing.T) {
 	}
 }
 
-// What a hook says to stop a turn is one message, without more around it.
+// A hook's message when it stops a turn is shown as a single message.
 func TestHookStopsTurnInOneMessage(t *testing.T) {
+	t.Parallel()
 	h := runHooks(t, treeModel, map[string]any{"gate": sh("preRequest", say(`{"continue":false,"stopReason":"Not today"}`))}, nil)
 	h.check(t, hookOutcome{client: []string{`"text":"Turn stopped by hook 'gate': Not today"`}})
 }
 
-// A completion that cannot be had because the provider is not there says so at once.
+// A completion fails at once if the provider cannot be reached.
 func TestCompletionWithoutProvider(t *testing.T) {
+	t.Parallel()
 	r := newInlineRig(t, options{config: map[string]any{"providers": map[string]any{"mock2": map[string]any{
 		"api": "openai-chat", "url": noServer, "key": "k", "fetchModels": false, "models": map[string]any{"c": map[string]any{}},
 		"retry": map[string]any{"baseDelayMs": 3_600_000, "maxRetries": 10},
@@ -316,8 +327,9 @@ func TestCompletionWithoutProvider(t *testing.T) {
 	r.AwaitResponse("the warning", `"type":"warning"`)
 }
 
-// The worktrees of a repository have their chats in common.
+// The worktrees of a repository share their chats.
 func TestChatsOfWorktrees(t *testing.T) {
+	t.Parallel()
 	git := needs.Git(t)
 	dir, state := tempDir(t), tempDir(t)
 	repo, linked := filepath.Join(dir, "repo"), filepath.Join(dir, "linked")

@@ -14,9 +14,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A command of the configuration runs once, however many requests there are and whatever
-// else changes, and again when the file it stands in does.
+// A command of the configuration runs once, regardless of the number of requests and of other
+// changes. It runs again when its own file changes.
 func TestConfigCommand(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
 	dir := tempDir(t)
 	var mu sync.Mutex // guards keys
@@ -48,7 +49,7 @@ func TestConfigCommand(t *testing.T) {
 		}
 	}
 	prompts(50)
-	// Another file changes, and the client asks what there is.
+	// Another file changes, and the client sends a query.
 	r.save(t, r.workspaceFile(), `{"defaultModel": "mock/other"}`)
 	r.Await(0, "the other change", fake.Contains("config/updated", "mock/other"))
 	prompts(1)
@@ -66,9 +67,10 @@ func TestConfigCommand(t *testing.T) {
 	}
 }
 
-// A prompt waits for a command that is slower than the answer to initialize may be. One
-// that fails is named, without what it is.
+// A prompt waits for a command that is too slow for the answer to initialize. A failed command is
+// named, but its text is not shown.
 func TestConfigCommandSlow(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	gate := filepath.Join(tempDir(t), "gate")
 	r := newRig(t, options{
@@ -77,8 +79,8 @@ func TestConfigCommandSlow(t *testing.T) {
 	})
 	r.save(t, r.globalFile(), `{"providers": {"other": {"key": "${cmd:echo no such entry >&2; exit 3}"}}}`)
 	r.Open(r.root, nil)
-	r.Await(0, "what is not there yet", fake.Contains("$/showMessage", "ECA_CONFIG:1: providers.mock.key: the command still runs"))
-	r.Await(0, "what failed", fake.Contains("$/showMessage", r.globalFile()+":1: providers.other.key: ${cmd:...}: exit code 3: no such entry"))
+	r.Await(0, "what is not there yet", fake.Contains("$/showMessage", ": providers.mock.key: the command still runs"))
+	r.Await(0, "what failed", fake.Contains("$/showMessage", r.globalFile()+":1:26: providers.other.key: ${cmd:...}: exit code 3: no such entry"))
 	done := make(chan string)
 	go func() { done <- string(r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"})) }()
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// editorClient returns what the client's editor can be asked: nothing that it did not
-// announce (eca-protocol, section 6).
+// editorClient returns the requests that the client's editor supports: only those that it announced
+// (eca-protocol, section 6).
 func (s *Server) editorClient(can protocol.Capabilities) editor.Client {
 	var c editor.Client
 	if can.Diagnostics {
@@ -95,7 +95,7 @@ func (s *Server) editorLocations(ctx context.Context, method string, params prot
 	return out, nil
 }
 
-// failure is the error that a result tells of, if it does.
+// failure returns the error that a result reports, or nil.
 func failure(o protocol.Outcome) error {
 	why := string(o.Message)
 	switch strings.ReplaceAll(strings.ToLower(string(o.Status)), "_", "-") {
@@ -115,8 +115,8 @@ func failure(o protocol.Outcome) error {
 	return errors.New(why)
 }
 
-// request asks the client and reads its answer. The error says in plain words why there
-// is none; an error object is kept as *jsonrpc.Error inside.
+// request calls the client and reads its answer. An error says in plain words why there is no
+// answer; it wraps a *jsonrpc.Error if the client sent an error object.
 func (s *Server) request(ctx context.Context, method string, params, result any) error {
 	var raw json.RawMessage
 	err := s.conn.Call(ctx, method, params, &raw)
@@ -127,7 +127,7 @@ func (s *Server) request(ctx context.Context, method string, params, result any)
 	case err == nil:
 		if err := protocol.Decode(raw, result); err != nil {
 			s.log.Warn("answer of the client unreadable", "method", method, "err", err)
-			return errors.New("the client's answer can not be read")
+			return errors.New("cannot read the client's answer")
 		}
 		return nil
 	case ctx.Err() != nil:
@@ -137,5 +137,5 @@ func (s *Server) request(ctx context.Context, method string, params, result any)
 	case errors.As(err, &refused):
 		return fmt.Errorf("the client failed: %w", refused)
 	}
-	return fmt.Errorf("the client can not be reached: %w", err)
+	return fmt.Errorf("cannot reach the client: %w", err)
 }

@@ -13,13 +13,14 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// everything is what an editor announces that can be asked everything.
+// everything announces all requests that an editor can support.
 const everything = `{"codeAssistant": {"chat": true, "editor": {"diagnostics": true, "definition": {}, "references": true}, "chatCapabilities": {"askQuestion": true}}}`
 
-// newAskingRig is a rig whose model makes the given calls, one response, and then says
-// Done. $WS in a call is the workspace, which has a file a.go.
+// newAskingRig is a rig whose model makes the given calls in one response, and then says Done. $WS
+// in a call is the workspace, which has a file a.go.
 func newAskingRig(t *testing.T, capabilities string, config map[string]any, calls ...string) *rig {
 	t.Helper()
 	root := tempDir(t)
@@ -39,7 +40,7 @@ func newAskingRig(t *testing.T, capabilities string, config map[string]any, call
 	return r
 }
 
-// ask runs a turn to its end and returns what the last call gave the model.
+// ask runs a turn to its end and returns the result of the last call.
 func (r *rig) ask(t *testing.T) (output string, failed bool) {
 	t.Helper()
 	mark := r.Mark()
@@ -75,7 +76,7 @@ func (r *rig) asked(method string) (params []string) {
 	return params
 }
 
-// result answers with a piece of JSON in which $WS is the workspace.
+// result answers with a piece of JSON; it replaces $WS by the workspace.
 func (r *rig) result(text string) fake.Answer {
 	return func(context.Context, json.RawMessage) (any, error) {
 		return json.RawMessage(strings.ReplaceAll(text, "$WS", r.root)), nil
@@ -89,6 +90,7 @@ func never(ctx context.Context, _ json.RawMessage) (any, error) {
 }
 
 func TestEditorTools(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, call, method, answer, params, output string }{
 		{
 			"diagnostics of a file", `editor_diagnostics {path: $WS/a.go}`, "editor/getDiagnostics",
@@ -136,9 +138,10 @@ func TestEditorTools(t *testing.T) {
 	}
 }
 
-// Whatever a client answers, the model is told why it learns nothing, and the turn goes
-// on.
+// Whatever a client answers, the model gets the reason why there is no result, and the turn
+// continues.
 func TestEditorHasNoAnswer(t *testing.T) {
+	t.Parallel()
 	refuse := func(code int, text string) fake.Answer {
 		return func(context.Context, json.RawMessage) (any, error) { return nil, jsonrpc.Errorf(code, "%s", text) }
 	}
@@ -146,9 +149,9 @@ func TestEditorHasNoAnswer(t *testing.T) {
 		return func(context.Context, json.RawMessage) (any, error) { return json.RawMessage(text), nil }
 	}
 	for name, c := range map[string]struct {
-		answer fake.Answer // nil: the client knows no such request
+		answer fake.Answer // nil: the client does not know the request
 		want   string
-		limit  float64 // lspTimeoutSeconds; 0: none, lest a slow machine meets it
+		limit  float64 // lspTimeoutSeconds; 0: none, so that a slow machine does not reach it
 	}{
 		"unknown method": {answer: nil, want: "the client does not know editor/get"},
 		"error":          {answer: refuse(-32603, "no project"), want: "the client failed: no project"},
@@ -156,8 +159,8 @@ func TestEditorHasNoAnswer(t *testing.T) {
 		"bare error":     {answer: result(`{"status":"error"}`), want: "the client failed"},
 		"no server":      {answer: result(`{"status":"no-server"}`), want: "no language server"},
 		"null":           {answer: result(`null`), want: "gave no answer"},
-		"text":           {answer: result(`"unknown method"`), want: "can not be read"},
-		"list":           {answer: result(`[1]`), want: "can not be read"},
+		"text":           {answer: result(`"unknown method"`), want: "cannot read"},
+		"list":           {answer: result(`[1]`), want: "cannot read"},
 		"never":          {answer: never, want: "did not answer within 100ms", limit: 0.1},
 	} {
 		for _, call := range []string{`editor_diagnostics {}`, `editor_references {path: $WS/a.go, line: 1, symbol: a}`} {
@@ -179,8 +182,8 @@ func TestEditorHasNoAnswer(t *testing.T) {
 				if !failed || !said || !strings.Contains(output, c.want) {
 					t.Errorf("failed %v: %s, want %s", failed, output, c.want)
 				}
-				// Also the one that never answers ends: it was cancelled. (It was not even asked
-				// if its time was over before.)
+				// A request without an answer ends too, because it was cancelled. (If its time was
+				// over before, it was not even sent.)
 				if len(r.asked("editor/getDiagnostics"))+len(r.asked("editor/getReferences")) > 0 && c.answer != nil {
 					<-ended
 				}
@@ -189,9 +192,10 @@ func TestEditorHasNoAnswer(t *testing.T) {
 	}
 }
 
-// An editor whose language server is starting is asked again. (That this has an end is
-// tested in tools/editor, where time is not the machine's.)
+// A client whose language server is starting is asked again. (tools/editor tests that this ends;
+// the clock is simulated there.)
 func TestEditorIsStarting(t *testing.T) {
+	needs.Long(t)
 	r := newAskingRig(t, everything, map[string]any{"lspTimeoutSeconds": 0}, `editor_diagnostics {}`)
 	var asked atomic.Int32
 	r.Answer("editor/getDiagnostics", func(context.Context, json.RawMessage) (any, error) {
@@ -206,6 +210,7 @@ func TestEditorIsStarting(t *testing.T) {
 }
 
 func TestAnswersToQuestions(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answer, want string
 		failed       bool
@@ -217,7 +222,7 @@ func TestAnswersToQuestions(t *testing.T) {
 		"nothing":      {`{}`, "The user closed the question", false},
 		"-32800":       {"", "The user closed the question", false},
 		"-32601":       {"", "the client does not know chat/askQuestion", true},
-		"garbage":      {`[1]`, "can not be read", true},
+		"garbage":      {`[1]`, "cannot read", true},
 		"error result": {`{"status":"error","message":"Unknown method"}`, "Unknown method", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +237,7 @@ func TestAnswersToQuestions(t *testing.T) {
 			if output, failed := r.ask(t); failed != c.failed || !strings.Contains(output, c.want) {
 				t.Errorf("failed %v: %s, want %s", failed, output, c.want)
 			}
-			// A question without options can only be answered freely.
+			// A question without options can only be answered with free text.
 			if params := r.asked("chat/askQuestion"); len(params) != 1 || !strings.Contains(params[0], `"options":[],"toolCallId":"call_1","allowFreeform":true`) {
 				t.Errorf("asked %v", params)
 			}
@@ -240,8 +245,9 @@ func TestAnswersToQuestions(t *testing.T) {
 	}
 }
 
-// A client is asked only what it announced; for the rest there are no tools.
+// A client only gets requests that it announced. For the others, there are no tools.
 func TestCapabilities(t *testing.T) {
+	t.Parallel()
 	all := []string{"ask_user", "editor_definition", "editor_diagnostics", "editor_references"}
 	for announced, want := range map[string][]string{
 		`{}`: nil, `null`: nil, `"all"`: nil, `{"chat":{}}`: nil,
@@ -283,15 +289,16 @@ func TestCapabilities(t *testing.T) {
 }
 
 func TestEditorNavDisabled(t *testing.T) {
+	t.Parallel()
 	r := newAskingRig(t, everything, map[string]any{"toolCall": map[string]any{"editorNav": map[string]any{"enabled": false}}}, `editor_definition {}`)
 	if output, failed := r.ask(t); !failed || !strings.Contains(output, "not found") {
 		t.Errorf("failed %v: %s", failed, output)
 	}
 }
 
-// What ends a turn takes its open requests back: the client gets $/cancelRequest with
-// their id.
+// The end of a turn cancels its open requests: the client gets $/cancelRequest with their id.
 func TestStopTakesRequestsBack(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ method, call, progress string }{
 		{"chat/askQuestion", `ask_user {question: "Which?"}`, "Waiting answer"},
 		{"editor/getDefinition", `editor_definition {path: $WS/a.go, line: 1, symbol: a}`, "Calling tool"},
@@ -329,7 +336,7 @@ func TestStopTakesRequestsBack(t *testing.T) {
 					t.Errorf("no %s in its place in\n%v", order[at], r.Since(mark))
 				}
 			}
-			// A new prompt takes the place of the turn, and of its question.
+			// A new prompt replaces the turn and its question.
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
 			<-asked
 			r.Answer(c.method, r.result(`{"answer":"x"}`))
@@ -343,13 +350,14 @@ func TestStopTakesRequestsBack(t *testing.T) {
 
 // Clients show one question of a chat at a time.
 func TestTwoQuestions(t *testing.T) {
+	t.Parallel()
 	r := newAskingRig(t, everything, nil, `ask_user {question: "One?"}`, `ask_user {question: "Two?"}`)
 	var open, most atomic.Int32
 	r.Answer("chat/askQuestion", func(context.Context, json.RawMessage) (any, error) {
 		most.Store(max(most.Load(), open.Add(1)))
 		defer open.Add(-1)
 		r.Await(0, "both calls", fake.Times(2, "chat/contentReceived", `"toolCallRunning"`))
-		_, _ = r.TryCall("unknown", nil) // the time in which another question would come
+		_, _ = r.TryCall("unknown", nil) // in this time, another question would arrive
 		return map[string]any{"answer": "yes"}, nil
 	})
 	if output, failed := r.ask(t); failed || !strings.Contains(output, "yes") {
@@ -360,14 +368,15 @@ func TestTwoQuestions(t *testing.T) {
 	}
 }
 
-// A client that goes away with a request open: the daemon ends, and another one can go
-// on with the chat.
+// A client disconnects with an open request: the daemon ends, and another one can continue the
+// chat.
 func TestClientVanishes(t *testing.T) {
+	t.Parallel()
 	state, root := tempDir(t), tempDir(t)
 	for _, c := range []struct{ method, call string }{
 		{"chat/askQuestion", `ask_user {question: "Which?"}`}, {"editor/getDiagnostics", `editor_diagnostics {}`},
 	} {
-		t.Run(c.method, func(t *testing.T) { // its end closes the pipes and waits for the daemon
+		t.Run(c.method, func(t *testing.T) { // the end of the subtest closes the pipes and waits for the daemon
 			tape := "cassette: 1\ndefault:\n  steps:\n    - calls:\n        - {id: call_1, tool: eca__" + strings.Replace(c.call, " ", ", arguments: ", 1) + "}\nturns: []\n"
 			r := newRig(t, options{model: tape, state: state, root: root, init: map[string]any{"capabilities": json.RawMessage(everything)}})
 			asked := make(chan struct{})

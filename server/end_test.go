@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-// slowHost takes its time to be configured.
+// slowHost takes long to be configured.
 type slowHost struct {
 	*daemon.Daemon
 	begun, goOn, ended chan struct{}
@@ -25,15 +25,15 @@ func (h *slowHost) Configure(options json.RawMessage, roots []string) {
 	close(h.ended)
 }
 
-// What is being handled when the client leaves is handled to its end before the daemon is
-// closed.
+// If the client disconnects, the current message is handled to its end before the daemon closes.
 func TestEndWhileHandling(t *testing.T) {
+	t.Parallel()
 	r := newHost(t, options{closed: true})
 	h := &slowHost{r.daemon, make(chan struct{}), make(chan struct{}), make(chan struct{})}
 	toServer, in := io.Pipe()
 	out, toEditor := io.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	ctx, cancel := context.WithCancel(t.Context()) // as if the client's process were gone
+	ctx, cancel := context.WithCancel(t.Context()) // as if the client's process had died
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, toServer, toEditor, server.Options{Host: h, Version: "test"}) }()
 	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`
@@ -43,7 +43,7 @@ func TestEndWhileHandling(t *testing.T) {
 	<-h.begun
 	cancel()
 	select {
-	case err := <-served: // which it does soon, if it does so wrongly
+	case err := <-served: // if it is wrong, this happens soon
 		t.Fatalf("it did not wait: %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}

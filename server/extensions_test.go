@@ -18,9 +18,10 @@ func (r *rig) add(t *testing.T, name, text string) {
 	r.save(t, filepath.Join(r.root, ".eca", filepath.FromSlash(name)), text)
 }
 
-// Markdown agents come to the client when they are read, and when they change; one that is
-// broken is named with its line, and the others stay.
+// The client gets Markdown agents when they are read, and when they change. A broken one is named
+// with its line, and the others stay.
 func TestMarkdownAgents(t *testing.T) {
+	t.Parallel()
 	root := tempDir(t)
 	r := newRig(t, options{root: root, closed: true, config: map[string]any{"agent": map[string]any{"reviewer": map[string]any{"variant": "high"}}}})
 	r.add(t, "agents/reviewer.md", "---\nmode: primary\ninherit: plan\n---\nYou review.")
@@ -61,9 +62,10 @@ func (r *rig) system(t *testing.T) string {
 
 const anyAnswer = "cassette: 1\ndefault:\n  steps: [{text: \"An answer.\"}]\nturns: []\n"
 
-// Rules and skills stand in the system prompt of those they are for, and what changed in
-// a file counts for the next chat, without any delay.
+// Rules and skills are in the system prompt of the agents that they are for. A changed file counts
+// for the next chat, without delay.
 func TestSystemPromptOfExtensions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: anyAnswer, closed: true, config: map[string]any{
 		"agent": map[string]any{"other": map[string]any{}},
 		"toolCall": map[string]any{"approval": map[string]any{"deny": map[string]any{
@@ -111,9 +113,10 @@ func TestSystemPromptOfExtensions(t *testing.T) {
 	r.Await(0, "its problem", fake.Contains("$/showMessage", "project.md:2: agent must be a text or a list of texts, not keys and values (what the file said before stays in effect)"))
 }
 
-// The agent plan changes nothing, whatever a model tries, with auto-approve and with
+// The agent plan changes nothing, whatever a model tries, even with auto-approve and with
 // everything allowed and remembered. Each native tool is tried.
 func TestPlanChangesNothing(t *testing.T) {
+	t.Parallel()
 	calls := []struct{ tool, arguments string }{
 		{"write_file", `{path: "${workspace}/new.txt", content: x}`},
 		{"write_file", `{path: "${workspace}/a.txt", content: x}`},
@@ -140,7 +143,7 @@ func TestPlanChangesNothing(t *testing.T) {
 		{"web_fetch", `{url: "http://127.0.0.1:1/"}`},
 		{"task", `{op: read}`},
 		{"skill", `{name: s}`},
-		// Which does all this again, as another agent.
+		// A subagent tries the same again.
 		{"spawn_agent", `{agent: general, task: go}`},
 		{"fetch_rule", `{id: "${workspace}/.eca/rules/r.md", path: "${workspace}/c.txt"}`},
 	}

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// turnSaid is one message of a request, in no API's format.
+// turnSaid is one message of a request, independent of the API's format.
 type turnSaid struct {
 	role           string // user or assistant
 	texts          []string
 	calls, results []string // ids, or names where a format has no ids
 }
 
-// validHistory says why an API would not take the history of a request, or what it would
-// misunderstand. The last message must be the prompt.
+// validHistory returns an error if an API would refuse or misunderstand the history of a request.
+// The last message must be the prompt.
 func validHistory(api, path string, body []byte, prompt string) error {
 	if strings.HasSuffix(path, "/chat/completions") {
-		api = "openai-chat" // servers without the Responses API are fallen back from
+		api = "openai-chat" // servers without the Responses API get Chat Completions instead
 	}
 	messages, err := readHistory(api, body)
 	if err != nil {
@@ -34,7 +34,7 @@ func validHistory(api, path string, body []byte, prompt string) error {
 	if last.role != "user" || len(last.texts) == 0 || last.texts[len(last.texts)-1] != prompt {
 		return fmt.Errorf("it does not end with the prompt: %q", last)
 	}
-	var open []string // calls of the message before
+	var open []string // calls of the previous message
 	for i, m := range messages {
 		if i > 0 && messages[i-1].role == m.role {
 			return fmt.Errorf("message %d: two of the %s's in a row", i, m.role)
@@ -52,8 +52,8 @@ func validHistory(api, path string, body []byte, prompt string) error {
 	return nil
 }
 
-// readHistory reads the messages of a request. Formats without a strict order may have
-// several messages of one role in a row; they come as one.
+// readHistory reads the messages of a request. Formats without a strict order may have several
+// messages of one role in a row; they are combined.
 func readHistory(api string, body []byte) ([]turnSaid, error) {
 	var b map[string]any
 	if err := json.Unmarshal(body, &b); err != nil {
@@ -166,8 +166,9 @@ func contentTexts(v any) []string {
 	return out
 }
 
-// The judge of histories finds what the APIs refuse.
+// validHistory finds the errors that the APIs would refuse.
 func TestValidHistory(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, api, body, want string }{
 		{"responses", "openai-responses", `{"input":[{"role":"user","content":[{"text":"hi"}]},{"type":"function_call","call_id":"1"},{"type":"function_call_output","call_id":"1"},{"role":"user","content":[{"text":"p"}]}]}`, ""},
 		{"a call without a result", "openai-responses", `{"input":[{"role":"user","content":[{"text":"hi"}]},{"type":"function_call","call_id":"1"},{"role":"user","content":[{"text":"p"}]}]}`, `results of [] for calls ["1"]`},

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
@@ -27,23 +28,23 @@ var apis = []string{"openai-responses", "openai-chat", "anthropic", "google", "o
 // fault is one way in which a provider can fail.
 type fault struct {
 	name, what string
-	steps      string                                // what its server plays (llm/cassette)
-	bytes      func(api string, whole []byte) []byte // what is sent of that; nil: all
+	steps      string                                // script of its server (llm/cassette)
+	bytes      func(api string, whole []byte) []byte // the part of the answer that is sent; nil: all
 	then       ending
-	mime       string         // content type, if it is not the format's
-	url        string         // in place of a server's; such a fault never ends
-	tls        bool           // the server's certificate is nobody's
-	config     map[string]any // of the provider; such a fault never ends, lest a slow machine has it too
+	mime       string         // content type, unless it is the format's
+	url        string         // instead of a server's; such a fault never ends
+	tls        bool           // the server's certificate is signed by an unknown authority
+	config     map[string]any // of the provider; such a fault never ends, so that a slow machine does not meet it elsewhere
 }
 
-// ending is what follows the bytes.
+// ending is what happens after the bytes.
 type ending int
 
 const (
 	finish ending = iota
 	cut           // the connection closes
 	hang
-	trickle // bytes that say nothing, without end
+	trickle // bytes without content, endlessly
 )
 
 // words is an answer of two deltas.
@@ -57,14 +58,14 @@ func status(code int, more string) string {
 	return fmt.Sprintf(`{error: {status: %d, message: "reason"%s}}`, code, more)
 }
 
-// faults is the matrix's other side.
+// faults is the other axis of the matrix.
 func faults() []fault {
-	// Long enough that a request reaches a server on a machine that is busy.
+	// Long enough that a request reaches a server on a busy machine.
 	limit := func(key string) map[string]any { return map[string]any{key: 2} }
 	list := []fault{
-		{name: "refused", what: "Nobody listens at the address.", url: noServer},
+		{name: "refused", what: "No server listens at the address.", url: noServer},
 		{name: "dns", what: "The host has no address.", url: "http://no..such..host"},
-		{name: "tls", what: "The server's certificate is signed by nobody who is trusted.", tls: true},
+		{name: "tls", what: "The server's certificate is signed by an authority that is not trusted.", tls: true},
 	}
 	for _, code := range []int{400, 401, 403, 404, 408, 413, 429} {
 		list = append(list, fault{name: fmt.Sprint(code), what: fmt.Sprintf("The server answers %d %s.", code, http.StatusText(code)), steps: status(code, "")})
@@ -102,10 +103,11 @@ func hugeEvent(api string, _ []byte) []byte {
 	return []byte("data: " + filler)
 }
 
-// TestFaults plays the matrix: each fault in each API, at first for as long as eca tries,
-// then once. After each the same chat goes on with a history that the API would take. The
-// outcomes are docs/faults.md.
+// TestFaults plays the matrix: each fault in each API, first for as long as eca tries, then once.
+// After each fault, the same chat continues with a history that the API would accept.
+// docs/faults.md has the outcomes.
 func TestFaults(t *testing.T) {
+	needs.Long(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: other systems have words of their own for errors of the network; run it on Linux")
 	}
@@ -141,11 +143,11 @@ func playFaults(t *testing.T, api string, add func(f fault, api string, lasting,
 		merge(p, f.config)
 		providers["acme-"+f.name] = p
 	}
-	// One tool is enough, and how often a request is made shorter depends on their descriptions.
+	// A single tool, because the tools' descriptions affect how often a request is shortened.
 	config := map[string]any{"providers": providers, "disabledTools": []string{"(?!read_file).*"}}
 	r := newRig(t, options{api: api, model: "cassette: 1\nturns: []\ndefault: {steps: [{text: fine}]}\n", config: config})
 	r.Await(0, "the start", fake.Ready())
-	// Time limits pass while the other faults are played.
+	// The time limits pass while the other faults are played.
 	lasting := map[string]func() outcome{}
 	for _, f := range faults() {
 		if f.config != nil {
@@ -177,10 +179,10 @@ func playFaults(t *testing.T, api string, add func(f fault, api string, lasting,
 	}
 }
 
-// endless says that the provider never becomes healthy.
+// endless reports whether the provider never recovers.
 func (f fault) endless() bool { return f.url != "" || f.tls || f.config != nil }
 
-// checkGoesOn prompts the chat of a fault when all is well again.
+// checkGoesOn prompts the chat of a fault after the provider has recovered.
 func checkGoesOn(t *testing.T, r *rig, s *faulty, f fault, api, model string) {
 	t.Helper()
 	// Long enough that leaving it out later makes a difference.
@@ -205,8 +207,7 @@ func checkGoesOn(t *testing.T, r *rig, s *faulty, f fault, api, model string) {
 	}
 }
 
-// play prompts the chat of a fault, waits for the end of the turn, and returns what it
-// was like.
+// play prompts the chat of a fault, waits for the end of the turn, and returns its outcome.
 func play(t *testing.T, r *rig, s *faulty, f fault, text, model string, m mode) outcome {
 	t.Helper()
 	return begin(t, r, s, f, text, model, m)()
@@ -229,7 +230,7 @@ func begin(t *testing.T, r *rig, s *faulty, f fault, text, model string, m mode)
 	}
 }
 
-// mode is how often a faulty server is faulty.
+// mode says how often a faulty server fails.
 type mode int
 
 const (
@@ -246,10 +247,10 @@ type faulty struct {
 	broken  http.Handler
 	healthy http.Handler
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	mode     mode
-	requests int    // of models, since the last begin
-	path     string // of the last
+	requests int    // for models, since the last begin
+	path     string // of the last request
 	body     []byte
 }
 
@@ -269,7 +270,7 @@ func newFaulty(t *testing.T, f fault, api string, healthy *cassette.Player) *fau
 	}
 	s.broken, s.healthy = player.Handler(nil), healthy.Handler(nil)
 	server := httptest.NewUnstartedServer(s)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail, as they shall
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail on purpose
 	if f.tls {
 		server.StartTLS()
 	} else {
@@ -286,7 +287,7 @@ func (s *faulty) begin(m mode) {
 	s.mode, s.requests = m, 0
 }
 
-// ServeHTTP answers requests of models with the fault or without.
+// ServeHTTP answers requests for models with the fault or without it.
 func (s *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/api/show") {
 		s.healthy.ServeHTTP(w, r)
@@ -313,7 +314,7 @@ func (s *faulty) fail(w http.ResponseWriter, r *http.Request) {
 	whole := httptest.NewRecorder()
 	func() {
 		// Cassettes cut streams by a panic.
-		defer func() { _ = recover() }() //nolint:errcheck // there is no other
+		defer func() { _ = recover() }() //nolint:errcheck // no other panic is possible
 		s.broken.ServeHTTP(whole, r)
 	}()
 	send := whole.Body.Bytes()
@@ -340,8 +341,8 @@ func (s *faulty) fail(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// trickle sends what keeps a connection alive: comments, blank lines, or, where a format
-// has nothing of the kind, an event byte by byte that is never whole.
+// trickle sends data that keeps a connection alive: comments, blank lines, or, in formats without
+// these, single bytes of an event that is never complete.
 func (s *faulty) trickle(w io.Writer, r *http.Request, whole []byte, flush func()) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -365,19 +366,19 @@ func (s *faulty) trickle(w io.Writer, r *http.Request, whole []byte, flush func(
 	}
 }
 
-// outcome is what a turn looks like from outside.
+// outcome is the result of a turn as the client sees it.
 type outcome struct {
 	requests int
 	shown    string
 	end      string // reason of the one terminal event
 }
 
-// look reads what the client was told of a turn.
+// look reads the outcome of a turn from the client's messages.
 func look(t *testing.T, messages []fake.Message, f fault) outcome {
 	t.Helper()
 	var out outcome
 	var shown []string
-	said := "" // by the model since something else was shown: how a text is cut depends on the machine
+	said := "" // the model's text since other output was shown: where a text is split depends on the machine
 	flush := func() {
 		if said != "" {
 			shown = append(shown, "“"+strings.TrimSpace(said)+"”")

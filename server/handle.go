@@ -13,17 +13,17 @@ import (
 // numberedChat finds a chatId that is a number, or a number in quotes.
 var numberedChat = regexp.MustCompile(`"chat(?:Id|-id)"\s*:\s*"?-?[0-9.]+"?\s*[,}]`)
 
-// resolveChat replaces a numeric chatId by the id of a chat. One client sends the number of
-// its tab, which is the same in every session and every project: it means a chat of this
-// connection and never one that is stored. In quotes, a number is what it says, unless the
-// connection has a chat for it.
+// resolveChat replaces a numeric chatId by the id of a chat. One client sends the number of its
+// tab, which is the same in every session and every project. Such a number means a chat of this
+// connection and never a stored one. A number in quotes is taken as an id, unless the connection
+// has a chat for it.
 func (s *Server) resolveChat(params json.RawMessage) json.RawMessage {
 	if !numberedChat.Match(params) {
 		return params
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(params, &fields) != nil || len(fields["chatId"]) == 0 {
-		return params // who decodes it says what is wrong
+		return params // decoding the params reports the error
 	}
 	number, quoted := strings.CutPrefix(string(fields["chatId"]), `"`)
 	number = strings.TrimSuffix(number, `"`)
@@ -45,8 +45,8 @@ func (s *Server) resolveChat(params json.RawMessage) json.RawMessage {
 	return resolved
 }
 
-// workspaceOf returns the folders of a chat that belongs to another workspace and that the
-// client was not shown, nil for all others: who prompts it cannot mean it.
+// workspaceOf returns the folders of a chat that belongs to another workspace and that the client
+// was not shown: a prompt for it must be a mistake. It returns nil for all other chats.
 func (s *Server) workspaceOf(ctx context.Context, session *chat.Session) ([]string, error) {
 	s.mu.Lock()
 	_, shown := s.views[session.ID()]

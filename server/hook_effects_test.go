@@ -33,12 +33,12 @@ default:
 turns: []
 `
 
-// hookRun is a turn in a fresh chat with hooks, which ends.
+// hookRun is a turn in a fresh chat with hooks, which runs to its end.
 type hookRun struct {
 	*rig
 	t      *testing.T
-	model  string // what the model was sent
-	client string // what the client heard
+	model  string // the requests to the model
+	client string // the messages to the client
 }
 
 func runHooks(t *testing.T, model string, list map[string]any, config map[string]any) *hookRun {
@@ -60,7 +60,7 @@ func (h *hookRun) prompt(text string) {
 	h.gather(mark)
 }
 
-// gather takes what was said since a mark.
+// gather collects the messages since a mark.
 func (h *hookRun) gather(mark int) {
 	h.model = ""
 	h.client = allHeard(h.t, h.Since(mark))
@@ -76,9 +76,9 @@ func (h *hookRun) check(t *testing.T, o hookOutcome) {
 	o.check(t, h.model, h.client)
 }
 
-// continue: false stops the turn, and the hooks behind it do not run. The reason is for
-// the user only.
+// continue: false stops the turn, and later hooks do not run. Only the user gets the reason.
 func TestHookStops(t *testing.T) {
+	t.Parallel()
 	stop := say(`{"continue":false,"stopReason":"ENOUGH"}`)
 	for event, want := range map[string]hookOutcome{
 		"chatStart":    {noModel: []string{`"input"`}, client: []string{`"reason":"blocked"`}},
@@ -119,8 +119,9 @@ func TestHookStops(t *testing.T) {
 	}
 }
 
-// A prompt that was blocked is no part of the conversation.
+// A blocked prompt is not part of the conversation.
 func TestHookBlocksPrompt(t *testing.T) {
+	t.Parallel()
 	h := runHooks(t, "cassette: 1\ndefault:\n  steps:\n    - {text: fine}\nturns: []\n", map[string]any{
 		"guard": sh("preRequest", "if grep -q '\"prompt\":\"hi\"'; then echo NO >&2; exit 2; fi", "visible", false),
 	}, nil)
@@ -132,8 +133,9 @@ func TestHookBlocksPrompt(t *testing.T) {
 	}
 }
 
-// Hooks can forbid and ask, whatever the policy says, and never allow what it does not.
+// Hooks can forbid and ask regardless of the policy, and never allow more than the policy.
 func TestHookApproval(t *testing.T) {
+	t.Parallel()
 	denied := map[string]any{"toolCall": map[string]any{"approval": map[string]any{"deny": map[string]any{"directory_tree": map[string]any{"argsMatchers": map[string]any{"max_depth": []any{"9"}}}}}}}
 	ask := map[string]any{"toolCall": map[string]any{"approval": map[string]any{"allow": map[string]any{"directory_tree": nil}, "ask": map[string]any{"directory_tree": map[string]any{}}}}}
 	t.Run("deny", func(t *testing.T) {
@@ -146,9 +148,9 @@ func TestHookApproval(t *testing.T) {
 		h := runHooks(t, treeModel, map[string]any{"a": sh("preToolCall", say(`{"updatedInput":{"max_depth":9},"approval":"allow"}`))}, denied)
 		h.check(t, hookOutcome{model: []string{"configuration denies"}, client: []string{`"reason":"userConfigDeny"`}, noClient: []string{"toolCalled"}})
 	})
-	t.Run("updated input that can not run", func(t *testing.T) {
+	t.Run("updated input that cannot run", func(t *testing.T) {
 		h := runHooks(t, treeModel, map[string]any{"a": sh("preToolCall", say(`{"updatedInput":{"path":7}}`))}, nil)
-		h.check(t, hookOutcome{model: []string{"A hook changed this call so that it can not run"}, client: []string{`"reason":"hookRejected"`}})
+		h.check(t, hookOutcome{model: []string{"A hook changed this call so that it cannot run"}, client: []string{`"reason":"hookRejected"`}})
 	})
 	for name, c := range map[string]struct {
 		hook   string
@@ -175,9 +177,10 @@ func TestHookApproval(t *testing.T) {
 	}
 }
 
-// What hooks of one event want adds up, in the order of their names; actions of one hook
-// are numbered; scripts may be files.
+// The effects of an event's hooks add up, in the order of the hooks' names; actions of one hook are
+// numbered; scripts may be files.
 func TestHookChains(t *testing.T) {
+	t.Parallel()
 	two := sh("preToolCall", say(`{"updatedInput":{"max_depth":1}}`))
 	two["actions"] = append(two["actions"].([]any), map[string]any{"type": "shell", "shell": `grep -q '"max_depth":1' && echo '{"updatedInput":{"max_depth":2,"extra":true}}'`})
 	h := runHooks(t, treeModel, map[string]any{
@@ -202,15 +205,16 @@ func TestHookChains(t *testing.T) {
 		},
 		noClient: []string{"ReplacedOutput: HIDDEN TWICE", "MORE\\n</add"},
 	})
-	// The next turn sends the same.
+	// The next turn sends the same history.
 	h.prompt("next")
 	h.check(t, hookOutcome{model: []string{`"FIRST SECOND\n`}, noModel: []string{`"hi"`}})
 	checkReplay(t, h.rig, "c", h.Since(0))
 }
 
-// The context of a chat's start is among the instructions of all its requests; the hooks
-// run once for a chat, after those of the session's start, and again in another process.
+// The context from the start of a chat is in the instructions of all its requests. The hooks run
+// once per chat, after those of the session start, and again in another process.
 func TestHookStarts(t *testing.T) {
+	t.Parallel()
 	note := func(what string) string {
 		return `printf '` + what + ` %s\n' "$(grep -o '"resumed":[a-z]*')" >> log`
 	}
@@ -240,8 +244,9 @@ func TestHookStarts(t *testing.T) {
 	}
 }
 
-// A hook that can not be used is named, and the others run.
+// An unusable hook is named, and the others run.
 func TestBrokenHooks(t *testing.T) {
+	t.Parallel()
 	list := map[string]any{
 		"good":         sh("postToolCall", say(`{"systemMessage":"GOOD RAN"}`), "matcher", "eca__directory_.*", "description", "Says so"),
 		"bad-matcher":  sh("preToolCall", "exit 2", "matcher", "("),
@@ -267,7 +272,7 @@ turns: []
 `, list, nil)
 	h.check(t, hookOutcome{
 		model:    []string{"FROM THE OLD"},
-		client:   []string{"Hook 'good': GOOD RAN", "missing.sh can not be read", "Hook 'on-error': HAS FAILED"},
+		client:   []string{"Hook 'good': GOOD RAN", "missing.sh cannot be read", "Hook 'on-error': HAS FAILED"},
 		noClient: []string{"hookRejected", "blocked"},
 	})
 	if n := strings.Count(h.client, "HAS FAILED"); n != 2 {
@@ -287,7 +292,7 @@ turns: []
 	h.check(t, hookOutcome{client: want})
 }
 
-// Whatever a hook does, stopping the turn ends it with what it started.
+// Stopping the turn always ends a running hook and its processes.
 func TestStopWhileHookRuns(t *testing.T) {
 	needs.POSIX(t)
 	for _, event := range []string{"chatStart", "preRequest", "preToolCall", "postToolCall", "postRequest"} {
@@ -306,8 +311,9 @@ func TestStopWhileHookRuns(t *testing.T) {
 	}
 }
 
-// Changes of what a chat does reach the hooks in order, and nothing waits for them.
+// Hooks get the changes of a chat's status in order, and nothing waits for these hooks.
 func TestHookStatus(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
 	r := newRig(t, options{
 		model: strings.ReplaceAll(treeModel, "directory_tree, arguments: {path: \"${workspace}\"}", "shell_command, arguments: {command: 'echo x'}"),
@@ -346,9 +352,10 @@ func TestHookStatus(t *testing.T) {
 	}
 }
 
-// A hook that forbids to compact is asked once in a turn, and the turn goes on with the
-// whole conversation.
+// A hook that forbids compaction is asked once in a turn, and the turn continues with the whole
+// conversation.
 func TestHookForbidsAutoCompaction(t *testing.T) {
+	t.Parallel()
 	h := runHooks(t, `
 cassette: 1
 turns:

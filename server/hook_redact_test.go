@@ -9,8 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// redact runs a turn in which the model reads a file with a password, with one postToolCall
-// hook, and returns what the model was sent and what the client heard.
+// redact runs a turn in which the model reads a file with a password, with one postToolCall hook.
+// It returns the requests to the model and the messages to the client.
 func redact(t *testing.T, action map[string]any, files map[string]string) (model, client string) {
 	t.Helper()
 	needs.POSIX(t)
@@ -39,6 +39,7 @@ turns: []
 
 // A script reads a tool's result as text and replaces it before the model sees it.
 func TestHookRedactsResult(t *testing.T) {
+	t.Parallel()
 	needs.Program(t, "jq", "jq")
 	model, client := redact(t, map[string]any{"shell": `jq '{replacedOutput: .tool_response | gsub("tulip\\d+"; "[REDACTED]")}'`}, map[string]string{})
 	hookOutcome{
@@ -47,9 +48,10 @@ func TestHookRedactsResult(t *testing.T) {
 	}.check(t, model, client)
 }
 
-// A hook that replaces results only where a test in it says yes leaves the others alone, and
-// nobody is told of a failure. What is silent for another reason is still withheld.
+// A hook that replaces results only if a test succeeds leaves other results unchanged, and no
+// failure is shown. Without output for any other reason, the result is withheld.
 func TestHookThatFindsNothingLeavesTheResult(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		shell  string
 		passes bool
@@ -75,9 +77,10 @@ func TestHookThatFindsNothingLeavesTheResult(t *testing.T) {
 	}
 }
 
-// A hook that replaces results and fails does not let the result through: the user and the
-// model get to know why there is none.
+// If a hook that replaces results fails, the result is withheld. The user and the model get the
+// reason.
 func TestFailedHookWithholdsResult(t *testing.T) {
+	t.Parallel()
 	const script = `echo '{"replacedOutput":"clean"}'`
 	for name, c := range map[string]struct {
 		action map[string]any
@@ -112,8 +115,9 @@ func TestFailedHookWithholdsResult(t *testing.T) {
 	}
 }
 
-// Any other failed hook of a tool call leaves the result, and says that it failed.
+// Any other failed hook of a tool call keeps the result, and its failure is shown.
 func TestFailedHookIsNamed(t *testing.T) {
+	t.Parallel()
 	model, client := redact(t, map[string]any{"shell": "exit 4"}, map[string]string{})
 	hookOutcome{
 		model:  []string{"tulip42", "Hook 'redact' failed after read_file: exit code 4"},

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// The ways in which a script can end. Each notes first that it ran, and what it read.
+// The ways in which a script can end. Each script first records that it ran, and its input.
 const (
 	wayJSON    = "exit 0 with JSON"
 	wayTwo     = "exit 2"
@@ -26,9 +26,9 @@ const (
 	wayHuge    = "huge"
 )
 
-// hookJSON says everything that any event honours: what an event does not honour must
-// have no effect. What it says cannot be told from what another event honours, so that
-// a field that is honoured by mistake shows.
+// hookJSON has everything that any event honours; a field that an event does not honour must have
+// no effect. Its values identify their fields, so that a field that is honoured by mistake is
+// detected.
 const hookJSON = `{"additionalContext":"CONTEXT","replacedPrompt":"REPLACED","followUp":"FOLLOW","replacedOutput":"OUTPUT","updatedInput":{"max_depth":1},"systemMessage":"SAID","approval":"allow"}`
 
 // script is a script that ends in one way.
@@ -36,7 +36,7 @@ func script(way string) string {
 	note := `f=ran.$$; cat > "$f"; mv "$f" "ran-$(date +%s%N)-$$.json"; `
 	switch way {
 	case wayJSON:
-		// A follow-up only once, else it would go on for ever.
+		// A follow-up only once, to avoid an endless loop.
 		return note + `if grep -q '"follow_up_active":true' ran-*.json; then exit 0; fi; echo '` + hookJSON + `'`
 	case wayTwo:
 		return note + `if grep -q '"follow_up_active":true' ran-*.json; then exit 0; fi; echo '` + hookJSON + `'; echo WHY >&2; exit 2`
@@ -50,7 +50,7 @@ func script(way string) string {
 	return note + `head -c 2000000 /dev/zero | tr '\0' x`
 }
 
-// inputs returns what the scripts of a rig read, in order.
+// inputs returns the scripts' inputs of a rig, in order.
 func (r *rig) inputs(t *testing.T) []map[string]any {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.root, "ran-*.json"))
@@ -83,8 +83,8 @@ turns:
   - {user: 'SUMMARY PLEASE', steps: [{text: The summary.}]}
 `
 
-// playHook makes an event happen in a chat, and returns the texts of the requests to the
-// model and what the client heard.
+// playHook triggers an event in a chat. It returns the texts of the requests to the model and the
+// messages to the client.
 func playHook(t *testing.T, e hooks.Event, hook map[string]any) (r *rig, requests, heard string) {
 	t.Helper()
 	root := tempDir(t)
@@ -128,7 +128,7 @@ func playHook(t *testing.T, e hooks.Event, hook map[string]any) (r *rig, request
 		r.Call("chat/delete", map[string]any{"chatId": "c"})
 	case hooks.SessionEnd, hooks.SessionStart, hooks.ChatStatusChanged:
 		r.Call("shutdown", nil)
-		r.daemon.Engine().Close() // what is queued has run
+		r.daemon.Engine().Close() // queued hooks have run
 	}
 	if heard == "" {
 		heard = allHeard(t, r.Since(0))
@@ -141,8 +141,8 @@ func playHook(t *testing.T, e hooks.Event, hook map[string]any) (r *rig, request
 	return r, requests, heard
 }
 
-// allHeard returns what a client heard, and behind it the model's words in one piece:
-// how deltas are cut is a matter of timing.
+// allHeard returns the client's messages, followed by the model's text in one piece: how it is
+// split into deltas depends on timing.
 func allHeard(t *testing.T, heard []fake.Message) string {
 	t.Helper()
 	var all, words strings.Builder
@@ -162,8 +162,8 @@ func allHeard(t *testing.T, heard []fake.Message) string {
 	return all.String() + words.String()
 }
 
-// hookOutcome says what an event makes of one way to end: pieces that the model's requests
-// or the client must see or not see.
+// hookOutcome is the effect of a way to end on an event: texts that the model's requests or the
+// client must have or not have.
 type hookOutcome struct {
 	model, noModel []string
 	client         []string
@@ -172,8 +172,9 @@ type hookOutcome struct {
 
 // Every event with every way for a script to end has the outcome of section 18.
 func TestHooks(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
-	// All that a hook can say.
+	// All effects of a hook.
 	words := []string{"CONTEXT", "REPLACED", "FOLLOW", "OUTPUT", "max_depth"}
 	// JSON that is honoured, by event; the other words must have no effect.
 	honoured := map[hooks.Event][]string{
@@ -254,7 +255,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// check looks for what must and must not be there; alternatives are separated by |.
+// check searches for texts that must or must not occur; alternatives are separated by |.
 func (o hookOutcome) check(t *testing.T, model, client string) {
 	t.Helper()
 	for _, c := range []struct {
@@ -274,7 +275,7 @@ func (o hookOutcome) check(t *testing.T, model, client string) {
 	}
 }
 
-// withoutTools takes the descriptions of tools, which name all arguments, out of requests.
+// withoutTools removes the descriptions of tools, which name all arguments, from requests.
 func withoutTools(requests string) string {
 	var b strings.Builder
 	for line := range strings.Lines(requests) {
@@ -288,7 +289,7 @@ func withoutTools(requests string) string {
 	return b.String()
 }
 
-// checkInput holds what a script read to the keys of section 18.
+// checkInput checks a script's input against the keys of section 18.
 func checkInput(t *testing.T, r *rig, e hooks.Event, in map[string]any) {
 	t.Helper()
 	keys := "hook_name hook_type workspaces cwd db_cache_path session_id eca_executable"
@@ -333,7 +334,7 @@ func checkInput(t *testing.T, r *rig, e hooks.Event, in map[string]any) {
 	}
 }
 
-// canceled returns a context that has ended: a reader with it gets what there is.
+// canceled returns a context that has ended: a reader with it gets the available data.
 func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -14,18 +14,19 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// Initialize implements protocol.Server. It answers without network access: clients
-// give up after seconds (eca-protocol 1.2, 3.1).
-func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.InitializeParams]) (protocol.Later[protocol.InitializeResult], error) {
+// Initialize implements protocol.Server. It answers without using the network, because clients give
+// up after seconds (eca-protocol 1.2, 3.1).
+func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.InitializeParams]) (protocol.AsyncResult[protocol.InitializeResult], error) {
 	p := req.Params
 	roots := folders(p.WorkspaceFolders)
 	if len(roots) == 0 {
-		// One old client names no folders; its directory is the project.
+		// One old client sends no folders; its working directory is the project.
 		if wd, err := os.Getwd(); err == nil {
 			roots = []string{wd}
 		}
 	}
 	s.connected.Store(new(client(strings.ToLower(string(p.ClientInfo.Name)))))
+	s.announced.Store(&p.Capabilities)
 	s.host.Connect(s.editorClient(p.Capabilities), s.asker(p.Capabilities))
 	s.host.Configure(p.InitializationOptions, roots)
 	if p.ProcessID > 0 {
@@ -36,7 +37,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.primaryAgents()
 	agent := cfg.AgentOrDefault("")
 	ids, _ := fitting(models)
-	return protocol.Now(protocol.InitializeResult{
+	return protocol.Immediate(protocol.InitializeResult{
 		ChatWelcomeMessage: welcome(cfg.WelcomeMessage, models),
 		ServerInfo:         protocol.ServerInfo{Name: "eca", Version: s.version},
 		Models:             ids, ChatDefaultModel: models.Default,
@@ -45,14 +46,14 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	}), nil
 }
 
-// Initialized implements protocol.Server: it starts what may take time, and tells the
-// client what there is (3.2).
+// Initialized implements protocol.Server: it starts the slow tasks and sends the client its initial
+// state (3.2).
 func (s *Server) Initialized(context.Context, protocol.None) error {
 	s.advance(initialized)
 	s.host.Engine().Begin()
 	s.background(func() {
 		tasks := s.host.Tasks()
-		// All starts come first: a client counts as ready when all that it has heard of ended.
+		// All starts come first: a client counts as ready when all tasks that it knows have ended.
 		for _, t := range tasks {
 			s.notify(s.ctx, "$/progress", protocol.Progress{Type: "start", TaskID: t.ID, Title: t.Title})
 		}
@@ -67,7 +68,7 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 	return nil
 }
 
-// runTask does a task, tells what it changed, and that it is done, whatever happens.
+// runTask runs a task, sends what it changed, and reports that it is finished even if it fails.
 func (s *Server) runTask(t chat.Task) {
 	defer s.notify(s.ctx, "$/progress", protocol.Progress{Type: "finish", TaskID: t.ID, Title: t.Title})
 	t.Run(s.ctx)
@@ -86,9 +87,9 @@ func (s *Server) primaryAgents() []string {
 	return out
 }
 
-// pushConfig sends the whole configuration (5.1) if something of it changed, or always. One
-// client replays only the last message when its page is opened, so none leaves keys out that
-// the client cannot take from another place.
+// pushConfig sends the whole configuration (5.1) if any of it changed, or always. One client
+// replays only the last message when its page is opened, so every message has all keys that this
+// client cannot get elsewhere.
 func (s *Server) pushConfig(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
@@ -115,8 +116,8 @@ func (s *Server) pushConfig(ctx context.Context, always bool) {
 	}
 }
 
-// welcome is what a new chat shows. Some clients show no messages, so it says itself what a
-// user without a provider has to know.
+// welcome is the text of a new chat. Some clients show no messages, so it includes what a user
+// without a provider has to know.
 func welcome(text string, models chat.ModelChoice) string {
 	why := "No model can be used."
 	switch {
@@ -128,25 +129,24 @@ func welcome(text string, models chat.ModelChoice) string {
 	return strings.TrimRight(text, "\n") + "\n\n" + why + " Type `/login` to connect a provider, or run `eca login` in a terminal.\n"
 }
 
-// currentAgent is the agent of chats that are not known yet.
+// currentAgent is the agent of chats that do not exist yet.
 func (s *Server) currentAgent() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.host.Config().AgentOrDefault(s.agent)
 }
 
-// shownAgent is the agent whose tools are sent.
+// shownAgent is the agent whose tools are sent to the client.
 func (s *Server) shownAgent() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.host.Config().AgentOrDefault(s.toolsAgent)
 }
 
-// maxModelBytes keeps config/updated below the 60 KB that one client loses messages
-// above (1.3).
+// maxModelBytes keeps config/updated below 60 KB; one client loses longer messages (1.3).
 const maxModelBytes = 50 << 10
 
-// fitting returns the models that fit, the default among them, and how many do not.
+// fitting returns the models that fit, including the default, and how many do not fit.
 func fitting(c chat.ModelChoice) (ids []string, cut int) {
 	size := len(c.Default) + 3
 	for _, id := range c.IDs {
@@ -171,7 +171,7 @@ func list(s []string) *[]string {
 	return &s
 }
 
-// pushTools sends the native tools (5.2), if they changed or also if not.
+// pushTools sends the native tools (5.2) if they changed, or always.
 func (s *Server) pushTools(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()

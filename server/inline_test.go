@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// newInlineRig is a rig that has started, so that nothing else is heard.
+// newInlineRig is a rig that has started, so that no other messages arrive.
 func newInlineRig(t *testing.T, o options) *rig {
 	t.Helper()
 	r := newRig(t, o)
@@ -22,8 +22,8 @@ func newInlineRig(t *testing.T, o options) *rig {
 	return r
 }
 
-// slowProvider serves a cassette and reports when requests come and when they end, as
-// by being closed.
+// slowProvider serves a cassette and reports when requests begin and end, for example because they
+// are closed.
 func slowProvider(t *testing.T, tape string) (config map[string]any, began, ended <-chan struct{}) {
 	t.Helper()
 	player, err := cassette.Parse([]byte(tape))
@@ -63,7 +63,7 @@ func over() fake.Expectation {
 	}
 }
 
-// rewritten renders what was heard since a mark: types, and texts merged.
+// rewritten renders the messages since a mark: types, and merged texts.
 func rewritten(t *testing.T, r *rig, mark int) string {
 	t.Helper()
 	var out strings.Builder
@@ -108,6 +108,7 @@ turns:
 `
 
 func TestRewrite(t *testing.T) {
+	t.Parallel()
 	for _, api := range []string{"openai-responses", "openai-chat"} {
 		r := newInlineRig(t, options{model: rewrites, api: api})
 		for _, c := range []struct{ prompt, want string }{
@@ -123,7 +124,7 @@ func TestRewrite(t *testing.T) {
 				t.Errorf("%s: answered %s", c.prompt, res)
 			}
 			r.Await(mark, "the end of "+c.prompt, over())
-			// What comes after the end would come before the answer to another request.
+			// A message after the end would arrive before the answer to another request.
 			_, _ = r.TryCall("unknown/thing", nil)
 			if got := rewritten(t, r, mark); got != c.want {
 				t.Errorf("%s, %s: %q, want %q", api, c.prompt, got, c.want)
@@ -136,8 +137,9 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// The model sees the instruction, the selection, and of its file what may be shown.
+// The model sees the instruction, the selection, and the allowed part of its file.
 func TestRewriteContext(t *testing.T) {
+	t.Parallel()
 	root := tempDir(t)
 	path := filepath.Join(root, "main.go")
 	file := "top\nold()\nbelow\n" + strings.Repeat("far away\n", 100_000)
@@ -175,8 +177,9 @@ func TestRewriteContext(t *testing.T) {
 	}
 }
 
-// A newer rewrite with the same id takes over; others go on.
+// A newer rewrite with the same id takes over; others continue.
 func TestRewriteTakesOver(t *testing.T) {
+	t.Parallel()
 	config, _, ended := slowProvider(t, `
 cassette: 1
 turns:
@@ -198,7 +201,7 @@ turns:
 	if got := rewritten(t, r, mark); got != "[a started]three\n[a finished]" {
 		t.Errorf("heard %q", got)
 	}
-	// The client leaves: the one that is left ends too.
+	// The client disconnects: the remaining rewrite ends too.
 	r.Notify("exit", nil)
 	<-ended
 }
@@ -210,6 +213,7 @@ func completionParams(more map[string]any) map[string]any {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	r := newInlineRig(t, options{api: "openai-chat", model: `
 cassette: 1
 turns:
@@ -245,7 +249,7 @@ turns:
 	if res := r.Call("completion/inline", document("fenced")); string(res) != fmt.Sprintf(want, "return 1") {
 		t.Errorf("fenced: %s", res)
 	}
-	// The reason stands in the error object itself (4.13).
+	// The error object itself has the reason (4.13).
 	for name, want := range map[string]string{
 		"nothing": `"error":{"code":-32803,"message":"no completion for this place","type":"info"}}`,
 		"blank":   `"error":{"code":-32803,"message":"no completion for this place","type":"info"}}`,
@@ -260,8 +264,9 @@ turns:
 	}
 }
 
-// A completion that is not wanted any more ends at the provider too.
+// A cancelled completion ends at the provider too.
 func TestCompletionCancelled(t *testing.T) {
+	t.Parallel()
 	config, began, ended := slowProvider(t, "cassette: 1\ndefault:\n  steps:\n    - {text: 'one two', hang: true}\nturns: []\n")
 	r := newInlineRig(t, options{config: config})
 	cancel := r.Begin("completion/inline", completionParams(nil))
@@ -272,6 +277,7 @@ func TestCompletionCancelled(t *testing.T) {
 }
 
 func TestInlineModels(t *testing.T) {
+	t.Parallel()
 	r := newInlineRig(t, options{config: map[string]any{
 		"rewrite": map[string]any{"model": "nowhere/r"}, "completion": map[string]any{"model": "mock2/c"},
 	}})
@@ -289,6 +295,7 @@ func TestInlineModels(t *testing.T) {
 }
 
 func TestBadInline(t *testing.T) {
+	t.Parallel()
 	r := newInlineRig(t, options{})
 	mark := r.Mark()
 	for want, params := range map[string]any{

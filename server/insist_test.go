@@ -10,9 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A chat with auto-approve still asks about protected places and about what nothing brings
-// back, and not about the rest.
+// A chat with auto-approve still asks about protected places and irreversible effects, and not
+// about other calls.
 func TestAutoApproveInsists(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
 	var ids, want []string
 	model := "cassette: 1\nturns:\n  - steps:\n"

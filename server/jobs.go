@@ -11,23 +11,23 @@ import (
 // Background jobs (eca-protocol 4.12).
 
 // JobsList implements protocol.Server.
-func (s *Server) JobsList(context.Context, protocol.Request[protocol.None]) (protocol.Later[protocol.JobsListResult], error) {
-	return protocol.Now(s.jobs()), nil
+func (s *Server) JobsList(context.Context, protocol.Request[protocol.None]) (protocol.AsyncResult[protocol.JobsListResult], error) {
+	return protocol.Immediate(s.jobs()), nil
 }
 
 // JobsKill implements protocol.Server.
-func (s *Server) JobsKill(_ context.Context, r protocol.Request[protocol.JobParams]) (protocol.Later[protocol.JobKillResult], error) {
+func (s *Server) JobsKill(_ context.Context, r protocol.Request[protocol.JobParams]) (protocol.AsyncResult[protocol.JobKillResult], error) {
 	return func(context.Context) (protocol.JobKillResult, error) {
 		return protocol.JobKillResult{Killed: s.host.KillJob(string(r.Params.JobID))}, nil
 	}, nil
 }
 
 // JobsReadOutput implements protocol.Server.
-func (s *Server) JobsReadOutput(_ context.Context, r protocol.Request[protocol.JobParams]) (protocol.Later[protocol.JobOutputResult], error) {
+func (s *Server) JobsReadOutput(_ context.Context, r protocol.Request[protocol.JobParams]) (protocol.AsyncResult[protocol.JobOutputResult], error) {
 	res := protocol.JobOutputResult{Lines: []protocol.JobLine{}}
 	job, list, ok := s.host.JobOutput(string(r.Params.JobID))
 	if !ok {
-		return protocol.Now(res), nil
+		return protocol.Immediate(res), nil
 	}
 	status := string(job.Status)
 	res.Status, res.ExitCode = &status, exitCode(job)
@@ -38,10 +38,10 @@ func (s *Server) JobsReadOutput(_ context.Context, r protocol.Request[protocol.J
 		}
 		res.Lines = append(res.Lines, protocol.JobLine{Text: l.Text, Stream: stream})
 	}
-	return protocol.Now(res), nil
+	return protocol.Immediate(res), nil
 }
 
-// watchJobs tells the client of each change of a job, while it is connected.
+// watchJobs notifies the client of each change of a job while it is connected.
 func (s *Server) watchJobs() {
 	select {
 	case <-s.configPush.begun: // it is initialized
@@ -51,7 +51,7 @@ func (s *Server) watchJobs() {
 	s.host.WatchJobs(s.ctx, func() { s.notify(s.ctx, "jobs/updated", s.jobs()) })
 }
 
-// jobs lists the jobs as clients see them.
+// jobs lists the jobs as the client is shown them.
 func (s *Server) jobs() protocol.JobsListResult {
 	res := protocol.JobsListResult{Jobs: []protocol.Job{}}
 	now := time.Now()
@@ -71,7 +71,7 @@ func (s *Server) jobs() protocol.JobsListResult {
 	return res
 }
 
-// exitCode is null where a job has none.
+// exitCode is nil for a job that has no exit code.
 func exitCode(j tools.Job) *int {
 	if code, ok := j.Exit(); ok {
 		return &code

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A job outlives its turn. The client sees it come and go, reads what it prints without
-// secrets, and can end it; the model is told, once, that it has ended.
+// A job outlives its turn. The client gets its beginning and end, reads its output without secrets,
+// and can end it. The model is notified of its end once.
 func TestJobs(t *testing.T) {
+	needs.Long(t)
 	r := newRig(t, options{})
 	for method, want := range map[string]string{
 		"jobs/list": `{"jobs":[]}`, "jobs/kill": `{"killed":false}`, "jobs/readOutput": `{"lines":[],"status":null,"exitCode":null}`,
@@ -49,7 +51,7 @@ default:
 		return bodies[len(bodies)-1]
 	}
 	say("start")
-	// Which of the two came first is open.
+	// The order of the two is undefined.
 	var res struct {
 		Jobs []struct{ ID, Label, Summary, Status string }
 	}
@@ -81,7 +83,7 @@ default:
 		t.Errorf("kill: %s", got)
 	}
 	r.Await(mark, "the kill", fake.Contains("jobs/updated", `"status":"killed","label":"sleep 300","summary":"two"`))
-	// What was killed has no exit code.
+	// A killed job has no exit code.
 	if got := string(r.Call("jobs/list", map[string]any{})); strings.Count(got, `"exitCode":null`) != 1 || strings.Count(got, `"exitCode":3`) != 1 {
 		t.Errorf("exit codes: %s", got)
 	}

@@ -10,9 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// A chat asked for a key, eca is restarted, and the user enters the key: it reaches neither a
+// A chat asks for a key, eca is restarted, and the user enters the key. The key reaches neither a
 // model nor the store nor a trace, and the user is asked to begin again.
 func TestKeyEnteredAfterARestartStaysSecret(t *testing.T) {
+	t.Parallel()
 	const key = "acme_key_of_its_own_form"
 	o := pendingLogin(t)
 	r := newHost(t, o)
@@ -56,8 +57,9 @@ func TestKeyEnteredAfterARestartStaysSecret(t *testing.T) {
 	})
 }
 
-// A command after a restart is a command, whatever was pending: a key is not one.
+// After a restart, a command is a command, even during a pending login: it is not a key.
 func TestCommandAfterARestartBeginsTheLoginAgain(t *testing.T) {
+	t.Parallel()
 	o := pendingLogin(t)
 	r := newRig(t, o)
 	r.Await(0, "the start", fake.Ready())
@@ -72,7 +74,7 @@ func TestCommandAfterARestartBeginsTheLoginAgain(t *testing.T) {
 	r.Await(mark, "an answer of the model", fake.Content("text", "fine"))
 }
 
-// pendingLogin returns the options of a daemon after one that ended while chat c had asked for
+// pendingLogin returns the options of a daemon whose predecessor ended while chat c was asking for
 // a key.
 func pendingLogin(t *testing.T) options {
 	t.Helper()

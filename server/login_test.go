@@ -21,9 +21,10 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// A login by chat at an authorisation server: what the browser was sent to is pasted into
-// the chat, where nobody sees it again; a stop ends the login.
+// A login by chat at an authorisation server: the user pastes the redirect of the browser into the
+// chat, where it is not shown again. A stop ends the login.
 func TestLoginByChat(t *testing.T) {
+	t.Parallel()
 	a, c, state := newAuthority(t), newClock(), tempDir(t)
 	r := oauthRig(t, a, c, state, oauthProvider)
 	say := func(text string) int {
@@ -42,7 +43,7 @@ func TestLoginByChat(t *testing.T) {
 		return a.URL + "/authorize?" + strings.ReplaceAll(rest, `\u0026`, "&")
 	}
 	mark := say("/login")
-	r.Await(mark, "the choice", fake.Content("text", "1. acme (unauthenticated)", "Subscriptions of ChatGPT and of Claude can not be used"))
+	r.Await(mark, "the choice", fake.Content("text", "1. acme (unauthenticated)", "Subscriptions of ChatGPT and of Claude cannot be used"))
 	r.Await(mark, "the status", fake.Contains("chat/statusChanged", `"status":"login"`))
 	mark = say("1")
 	r.Await(mark, "the methods", fake.Content("text", "1. oauth (Log in with the browser)", "3. api-key"))
@@ -66,7 +67,7 @@ func TestLoginByChat(t *testing.T) {
 	r.Await(mark, "the models", fake.Contains("config/updated", `"acme/m"`))
 	r.ask(t, "Hello.")
 
-	// The redirect ends a dialog that waits; a stop ends the login and the dialog.
+	// The redirect ends a waiting dialog. A stop ends the login and the dialog.
 	mark = say("/login acme")
 	r.Await(mark, "the end", fake.Finished())
 	mark = say("1")
@@ -104,9 +105,10 @@ func TestLoginByChat(t *testing.T) {
 	}
 }
 
-// A client that can ask shows the choices; the key is still entered as a prompt, since
-// questions are shown with their answers.
+// A client that supports questions shows the choices. The key is still entered as a prompt, because
+// clients show questions with their answers.
 func TestLoginByQuestions(t *testing.T) {
+	t.Parallel()
 	env := map[string]string{"ECA_CONFIG": strings.ReplaceAll(oauthProvider, "URL", noServer), "OLLAMA_API_URL": noServer, "XDG_CONFIG_HOME": tempDir(t)}
 	d := daemon.New(daemon.Options{
 		Getenv: func(k string) string { return env[k] }, StateDir: tempDir(t), CacheDir: tempDir(t), Log: slog.New(slog.DiscardHandler),
@@ -145,8 +147,9 @@ func TestLoginByQuestions(t *testing.T) {
 	}
 }
 
-// What is entered is not in a trace of the messages either.
+// Login input is not in a trace of the messages either.
 func TestLoginTrace(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var seen strings.Builder
 	env := map[string]string{"ECA_CONFIG": oneProvider, "OLLAMA_API_URL": noServer, "XDG_CONFIG_HOME": tempDir(t)}
@@ -178,9 +181,10 @@ func TestLoginTrace(t *testing.T) {
 	}
 }
 
-// Copilot with a client id of the user's own: GitHub's login is exchanged for a key of
-// minutes, as eca; a login without Copilot is refused with the reason.
+// Copilot with the user's own client id: GitHub's login is exchanged for a short-lived key, under
+// eca's name. A login without Copilot is refused with the reason.
 func TestCopilot(t *testing.T) {
+	t.Parallel()
 	player, err := cassette.Parse([]byte("cassette: 1\ndefault:\n  steps:\n    - {text: Hello.}\nturns: []\n"))
 	if err != nil {
 		t.Fatal(err)

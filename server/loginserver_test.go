@@ -15,23 +15,23 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// planted begins every secret that the scripted servers hand out: it must show nowhere.
+// planted begins every secret of the scripted servers; it must not appear anywhere.
 const planted = "planted-secret-"
 
-// loginServer is what the scripted login servers have in common: tokens, of which only the
-// newest are good, for who shows the code of the last login by browser.
+// loginServer is the common part of the scripted login servers. Only the newest tokens are valid,
+// and only a client with the code of the last login by browser gets tokens.
 type loginServer struct {
-	mu        sync.Mutex // guards what follows, and what the servers say it does
+	mu        sync.Mutex // guards the fields below, and further fields of the servers
 	n         int        // of tokens
-	access    string     // the token that is good
-	refresh   string     // the same
+	access    string     // the valid token
+	refresh   string     // the valid refresh token
 	challenge string     // of the last login by browser
 	redirect  string
-	renewed   int // refresh requests that were granted
+	renewed   int // successful refresh requests
 	agents    map[string]bool
 }
 
-// seen notes who asks.
+// seen notes the client of a request.
 func (s *loginServer) seen(r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *loginServer) seen(r *http.Request) {
 	s.agents[r.UserAgent()] = true
 }
 
-// onlyUs checks that nobody asked but eca, by its name.
+// onlyUs checks that only eca sent requests, under its name.
 func (s *loginServer) onlyUs(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,8 +50,8 @@ func (s *loginServer) onlyUs(t *testing.T) {
 	}
 }
 
-// proven says whether a request for tokens shows the code of the last login, and that it
-// comes from who began it. The caller holds mu.
+// proven reports whether a request for tokens has the code of the last login, and comes from the
+// client that began it. The caller holds mu.
 func (s *loginServer) proven(r *http.Request) bool {
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	return r.FormValue("code") == planted+"code" && base64.RawURLEncoding.EncodeToString(sum[:]) == s.challenge && r.FormValue("redirect_uri") == s.redirect
@@ -72,8 +72,8 @@ func refuse(w http.ResponseWriter, code string) {
 	fmt.Fprintf(w, `{"error": %q, "error_description": "no"}`, code)
 }
 
-// start starts the daemon of a rig and its editor. cfg is its configuration; no secret
-// that begins with secret may show in the log, nor be sent to the editor.
+// start starts the daemon of a rig and its editor. cfg is its configuration. Texts that begin with
+// secret must not appear in the log or be sent to the editor.
 func (r *loginRig) start(t *testing.T, o daemon.Options, cfg, secret string, env map[string]string) {
 	t.Helper()
 	all := map[string]string{"XDG_CONFIG_HOME": filepath.Join(o.StateDir, "config"), "ECA_CONFIG": cfg, "OLLAMA_API_URL": noServer}

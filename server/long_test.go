@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A conversation of 300 turns with tools, for a model that refuses long requests and
-// does not say beforehand how long they may be, runs through without help.
+// A conversation of 300 turns with tools runs to its end without help, although the model refuses
+// long requests and does not announce the limit.
 func TestLongConversation(t *testing.T) {
 	needs.Long(t)
 	const turns, longest = 300, 120_000
@@ -64,7 +64,7 @@ default:
 	if compacted.Load() < often || refused.Load() < often {
 		t.Errorf("refused %d times, compacted %d times", refused.Load(), compacted.Load())
 	}
-	// Nothing of it is lost for the user.
+	// The user loses nothing of it.
 	if chats, _ := list(t, r, nil); chats["c"]["messageCount"].(float64) < turns*5 {
 		t.Errorf("left: %v", chats["c"])
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// TestMatrix lets each client in testdata/clients say literally what it says (most of it
-// recorded) and get what it needs: each cell M and S of matrix.txt is a section of the
-// client's script, and so a subtest. Lines of a script:
+// TestMatrix plays the literal messages of each client in testdata/clients (most of them recorded),
+// and checks that the client gets what it needs. Each cell M and S of matrix.txt is a section of
+// the client's script, and a subtest. Lines of a script:
 //
 //	end newline       each body ends in a newline that is counted
 //	== ROW            begins a section
@@ -23,10 +23,10 @@ import (
 //	1 PIECE ... PIECE there is exactly one since the section's first >
 //	! PIECE ... PIECE there is none since then
 //
-// A section that sends nothing is about what the one in front of it was told. $WS is the
-// workspace, $PID this process, $CHAT and $ID the chat and the id in the last message
-// that was waited for.
+// A section that sends nothing checks the messages of the previous section. $WS is the workspace,
+// $PID this process, $CHAT and $ID the chat and the id in the last message that was waited for.
 func TestMatrix(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	dir := filepath.Join("testdata", "clients")
 	rows := strings.Split(strings.TrimSpace(readFile(t, filepath.Join(dir, "matrix.txt"))), "\n")
@@ -99,7 +99,7 @@ func playClient(t *testing.T, client, script string) (sections []string) {
 	write(t, root, map[string]string{"a.txt": "a\n", "a.json": "{\"a\": 1}\n", "a.gif": "GIF89a of a cat\n", "src/b.go": "package b\n"})
 	h := newHost(t, options{model: matrixTape, root: root, config: map[string]any{
 		"hooks": map[string]any{"note": map[string]any{"type": "postToolCall", "matcher": "eca__task", "actions": []any{map[string]any{"type": "shell", "shell": "exit 0"}}}},
-		"chat":  map[string]any{"title": true}, "disabledTools": 7, // which is told to the user
+		"chat":  map[string]any{"title": true}, "disabledTools": 7, // which is shown to the user
 		"mcpServers": map[string]any{"files": map[string]any{"command": "eca-no-such-server", "args": []any{"-y"}}},
 		"toolCall":   map[string]any{"approval": map[string]any{"allow": map[string]any{"eca__shell_command": map[string]any{}}}},
 		"providers": map[string]any{
@@ -118,7 +118,7 @@ func playClient(t *testing.T, client, script string) (sections []string) {
 		name, lines, _ := strings.Cut(section, "\n")
 		sections = append(sections, name)
 		ok := t.Run(name, func(t *testing.T) {
-			p.wire.t = t // fails the section that waits
+			p.wire.t = t // so that errors fail the waiting section
 			p.at = p.begin
 			sent, steps := false, 0
 			for line := range strings.Lines(lines) {
@@ -145,7 +145,7 @@ func playClient(t *testing.T, client, script string) (sections []string) {
 	return sections
 }
 
-// manyModels are as many as Neovim loses the list of, if it were sent whole (11.2).
+// manyModels are so many models that Neovim would lose the list if it were sent whole (11.2).
 func manyModels(client string) map[string]any {
 	models := map[string]any{"v": map[string]any{
 		"variants": map[string]any{"low": map[string]any{"top_p": 0}, "high": map[string]any{"top_p": 1}},
@@ -163,8 +163,8 @@ func manyModels(client string) map[string]any {
 type player struct {
 	wire  *wire
 	vars  map[string]string
-	begin int // what came in front of the exchange
-	at    int // what has been waited for
+	begin int // number of messages before the exchange
+	at    int // number of messages already waited for
 }
 
 var (

@@ -16,35 +16,35 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// MCPServers is what the face needs to edit the configured MCP servers. What is edited
-// is in effect when a method returns; errors are fit for the user.
+// MCPServers lets the face edit the configured MCP servers. An edit is in effect when its method
+// returns. Errors can be shown to the user.
 type MCPServers interface {
-	// AddMCPServer adds a server for all projects, or for a workspace folder: the given
-	// one, else the first.
+	// AddMCPServer adds a server for all projects, or for a workspace folder: root, or the first
+	// folder if root is empty.
 	AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) error
-	// UpdateMCPServer changes what s does not leave empty, and the arguments unless nil.
+	// UpdateMCPServer changes the fields that are set in s, and the arguments unless nil.
 	UpdateMCPServer(name string, s config.MCPServer, args *[]string) error
 	EnableMCPServer(name string, enabled bool) error
 	RemoveMCPServer(name string) error
 
-	// StartMCPServer starts a server, also a disabled one. Neither it nor StopMCPServer
-	// waits; unknown names are ignored.
+	// StartMCPServer starts a server, even a disabled one. StartMCPServer and StopMCPServer do not
+	// wait, and they ignore unknown names.
 	StartMCPServer(name string)
 	StopMCPServer(name string)
-	// ConnectMCPServer starts a server, and logs in to it if it wants that. It does not
-	// wait: tell is called with what the user should know, of which kind ($/showMessage).
+	// ConnectMCPServer starts a server, and logs in to it if the server requires that. It does not
+	// wait: it calls tell with messages for the user and their kind ($/showMessage).
 	ConnectMCPServer(name string, tell func(kind, text string))
 	// LogoutMCPServer forgets the login to a server.
 	LogoutMCPServer(name string) error
-	// MCPLogin says whether there is a login to a server.
+	// MCPLogin reports whether a login to a server is stored.
 	MCPLogin(name string) bool
 	// CloseMCPServers stops all servers and waits for their end.
 	CloseMCPServers()
-	// MCPStatus says how a server is, and which of its tools an agent may use.
+	// MCPStatus returns the state of a server, and its tools with whether an agent may use them.
 	MCPStatus(name, agent string) (mcp.Status, []tools.Choice)
 }
 
-// MCPStartServer implements protocol.Server. Unknown names are ignored, also below
+// MCPStartServer implements protocol.Server. Like the methods below, it ignores unknown names
 // (eca-protocol 4.10).
 func (s *Server) MCPStartServer(_ context.Context, p protocol.MCPParams) error {
 	s.configPush.askAgain(string(p.Name))
@@ -68,8 +68,8 @@ func (s *Server) MCPConnectServer(_ context.Context, p protocol.MCPParams) error
 	return nil
 }
 
-// MCPLogoutServer implements protocol.Server. The client hears how the server is, also if
-// there was nothing to forget.
+// MCPLogoutServer implements protocol.Server. The client is sent the server's state even if no
+// login was stored.
 func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error {
 	s.inOrder(func() func() {
 		s.configPush.askAgain(string(p.Name))
@@ -82,8 +82,8 @@ func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error 
 	return nil
 }
 
-// MCPEnableServer implements protocol.Server. The client hears how the server is, also if it
-// was told so before: what it was told last may be older than what it asks for.
+// MCPEnableServer implements protocol.Server. The client is sent the server's state even if it has
+// not changed: the client's last known state may be older than its request.
 func (s *Server) MCPEnableServer(_ context.Context, p protocol.MCPParams) error {
 	return s.enableMCP(string(p.Name), true)
 }
@@ -105,9 +105,9 @@ func (s *Server) enableMCP(name string, enabled bool) error {
 	return nil
 }
 
-// MCPAddServer implements protocol.Server. What is wrong is told in the result
-// (eca-protocol 13.1), as for the two below.
-func (s *Server) MCPAddServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.Later[protocol.MCPAddResult], error) {
+// MCPAddServer implements protocol.Server. Its result reports errors (eca-protocol 13.1), like
+// those of the next two methods.
+func (s *Server) MCPAddServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPAddResult], error) {
 	p, name := req.Params, string(req.Params.Name)
 	wrong := s.changeMCP(func() error {
 		root := ""
@@ -134,7 +134,7 @@ func (s *Server) MCPAddServer(_ context.Context, req protocol.Request[protocol.M
 }
 
 // MCPUpdateServer implements protocol.Server.
-func (s *Server) MCPUpdateServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.Later[protocol.MCPUpdateResult], error) {
+func (s *Server) MCPUpdateServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPUpdateResult], error) {
 	p := req.Params
 	wrong := s.changeMCP(func() error {
 		return s.host.UpdateMCPServer(string(p.Name), mcpConfig(p), (*[]string)(p.Args))
@@ -145,7 +145,7 @@ func (s *Server) MCPUpdateServer(_ context.Context, req protocol.Request[protoco
 }
 
 // MCPRemoveServer implements protocol.Server.
-func (s *Server) MCPRemoveServer(_ context.Context, req protocol.Request[protocol.MCPParams]) (protocol.Later[protocol.MCPRemoveResult], error) {
+func (s *Server) MCPRemoveServer(_ context.Context, req protocol.Request[protocol.MCPParams]) (protocol.AsyncResult[protocol.MCPRemoveResult], error) {
 	name := string(req.Params.Name)
 	wrong := s.changeMCP(func() error { return s.host.RemoveMCPServer(name) })
 	return func(context.Context) (protocol.MCPRemoveResult, error) {
@@ -156,7 +156,7 @@ func (s *Server) MCPRemoveServer(_ context.Context, req protocol.Request[protoco
 	}, nil
 }
 
-// changeMCP makes a change, tells the client of it, and then says what was wrong.
+// changeMCP makes a change, sends the client the new state, and then reports the error, if any.
 func (s *Server) changeMCP(change func() error) <-chan *protocol.WindowError {
 	wrong := make(chan *protocol.WindowError, 1)
 	s.inOrder(func() func() {
@@ -180,7 +180,7 @@ func mcpConfig(p protocol.MCPServerParams) config.MCPServer {
 	}
 }
 
-// mcpServer says how a configured server is.
+// mcpServer returns the state of a configured server.
 func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
 	c, ok := s.host.Config().MCPServers[name]
 	status, offered := s.host.MCPStatus(name, s.shownAgent())
@@ -198,14 +198,14 @@ func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
 	return out, ok
 }
 
-// What the client is told of a server besides its tools fits beside them (1.3).
+// Besides its tools, the description of a server must fit into the same message (1.3).
 const (
 	maxInstructions = 3 << 10 // bytes
 	maxListed       = 3 << 10 // bytes of prompts, and of resources
 )
 
-// listed describes what a server has besides tools: as much as fits, rather without
-// descriptions. Whole lists are in the commands and contexts that clients ask for.
+// listed describes the prompts and resources of a server: as many as fit, without descriptions if
+// necessary. The commands and contexts that clients request have the complete lists.
 func listed(o *mcp.Offer) (*[]protocol.ServerPrompt, *[]protocol.ServerResource) {
 	prompts, resources := []protocol.ServerPrompt{}, []protocol.ServerResource{}
 	for _, p := range o.Prompts {
@@ -228,10 +228,10 @@ func listed(o *mcp.Offer) (*[]protocol.ServerPrompt, *[]protocol.ServerResource)
 		})
 }
 
-// fittingList is as much of a list as fits, rather stripped.
+// fittingList returns as many elements of a list as fit, stripped if necessary.
 func fittingList[T any](list []T, strip func(*T)) *[]T {
 	size := func() int {
-		raw, _ := json.Marshal(list) // it can be: it will be sent
+		raw, _ := json.Marshal(list) // it cannot fail: the list will be sent
 		return len(raw)
 	}
 	if size() > maxListed {
@@ -245,14 +245,14 @@ func fittingList[T any](list []T, strip func(*T)) *[]T {
 	return &list
 }
 
-// shorter is a description as it is listed.
+// shorter returns a description as it is listed.
 func shorter(text string) string { return shorten.Bytes(text, shortened) }
 
-// shortened is how long a short description is, in bytes.
+// shortened is the maximum length of a listed description, in bytes.
 const shortened = 200
 
-// fittingTools describes tools in a message that is not too long for any client: rather
-// without their parameters, and with shorter descriptions.
+// fittingTools describes tools in a message that is short enough for every client. If necessary, it
+// leaves out parameters and shortens descriptions.
 func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 	out, size := []protocol.ServerTool{}, 0
 	for _, t := range offered {
@@ -275,7 +275,7 @@ func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 	return &out
 }
 
-// pushMCP sends the MCP servers that changed, or all, and those that are gone (5.2).
+// pushMCP sends the MCP servers that changed, or all, and those that were removed (5.2).
 func (s *Server) pushMCP(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// vault is an MCP server that wants a login, its login server, and a user's browser.
+// vault is an MCP server that requires a login, its login server, and a user's browser.
 type vault struct {
 	*httptest.Server
 	mcp *mcpServer
@@ -24,11 +24,11 @@ type vault struct {
 	loginServer
 
 	// Guarded by its mutex.
-	scopes  []string            // what the token that is good is good for
-	asked   []string            // scopes of the requests for authorisation
+	scopes  []string            // of the valid token
+	asked   []string            // scopes in the requests for authorisation
 	clients map[string][]string // redirects, by client
-	answer  string              // what the user's answer is, if not a code
-	issuer  string              // whom the answer names, if not the login server
+	answer  string              // the user's answer, if not a code
+	issuer  string              // the issuer named in the answer, if not the login server
 	visits  sync.WaitGroup
 	silent  bool // the browser does nothing
 	opened  chan string
@@ -75,7 +75,7 @@ func newVault(t *testing.T) *vault {
 	return v
 }
 
-// serve is the MCP server: to look around needs read, to call a tool write.
+// serve is the MCP server. Listing requires the scope read, calling a tool requires write.
 func (v *vault) serve(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	body := &strings.Builder{}
@@ -187,7 +187,7 @@ func (v *vault) open(_ context.Context, address string) error {
 	return nil
 }
 
-// set changes how the vault is.
+// set changes the state of the vault.
 func (v *vault) set(change func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -203,7 +203,7 @@ turns:
       - {text: "I looked."}
 `
 
-// vaultRig is a daemon with the vault among its servers. What is planted must not show.
+// vaultRig is a daemon with the vault among its servers. Planted secrets must not appear.
 func vaultRig(t *testing.T, v *vault, c *handClock, state, server string) *loginRig {
 	t.Helper()
 	player, err := cassette.Parse([]byte(vaultTape))

@@ -29,7 +29,7 @@ func vaultIs(of []string, more ...string) fake.Expectation {
 	return fake.Contains(of[0], append(of[1:len(of):len(of)], more...)...)
 }
 
-// logIn connects the vault, with all that this needs of the user.
+// logInVault connects the vault, including the user's part.
 func (r *loginRig) logInVault(v *vault) {
 	mark := r.Mark()
 	r.Notify("mcp/connectServer", map[string]any{"name": "vault"})
@@ -38,9 +38,10 @@ func (r *loginRig) logInVault(v *vault) {
 	r.Await(mark, "it runs", vaultIs(vaultOpen))
 }
 
-// A login from the refusal to the tools; it outlives the daemon, is renewed with tokens that
-// are good once, and is taken back.
+// A login from the refusal to the tools. It survives a restart, is renewed with single-use tokens,
+// and is revoked.
 func TestMCPLogin(t *testing.T) {
+	t.Parallel()
 	v, c, state := newVault(t), newClock(), tempDir(t)
 	r := vaultRig(t, v, c, state, plainVault)
 	r.Await(0, "it wants a login", vaultIs(vaultLocked, `"error":"the server wants a login"`))
@@ -62,7 +63,7 @@ func TestMCPLogin(t *testing.T) {
 		if v.renewed != 1 || len(v.clients) != 1 {
 			t.Errorf("renewed %d times by %d clients", v.renewed, len(v.clients))
 		}
-		v.access = "" // before its time
+		v.access = "" // before its expiry
 	})
 	mark := again.Mark()
 	again.Notify("mcp/stopServer", map[string]any{"name": "vault"})
@@ -82,9 +83,10 @@ func TestMCPLogin(t *testing.T) {
 	}
 }
 
-// A server that wants more for a call: the model and the user are told, and the next login
-// asks for what there was and what is new, as the same client.
+// A server requires a further scope for a call: the model and the user are notified. The next login
+// requests the old and the new scopes, with the same client.
 func TestMCPLoginForMore(t *testing.T) {
+	t.Parallel()
 	v, c := newVault(t), newClock()
 	r := vaultRig(t, v, c, tempDir(t), plainVault)
 	r.Await(0, "it wants a login", vaultIs(vaultLocked))
@@ -103,7 +105,7 @@ func TestMCPLoginForMore(t *testing.T) {
 		if got := strings.Join(v.asked, "|"); got != "read offline_access|read offline_access write" && got != "read offline_access|read offline_access write offline_access" {
 			t.Errorf("asked for %s", got)
 		}
-		v.scopes = []string{"read"} // it would refuse for ever
+		v.scopes = []string{"read"} // it would refuse forever
 	})
 	mark = r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "e", "message": "look"})
@@ -111,9 +113,9 @@ func TestMCPLoginForMore(t *testing.T) {
 	r.Await(mark, "the end", fake.Finished())
 }
 
-// What goes wrong is told with its reason, and nothing is stored; a newer login takes the
-// place of one that waits.
+// An error is shown with its reason, and nothing is stored. A newer login replaces a waiting one.
 func TestMCPLoginFails(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*vault)
 		why    string
@@ -153,8 +155,9 @@ func TestMCPLoginFails(t *testing.T) {
 	}
 }
 
-// What the user does in one editor counts in the others.
+// The user's login in one editor counts in the others.
 func TestMCPLoginInAnotherEditor(t *testing.T) {
+	t.Parallel()
 	v, c, state := newVault(t), newClock(), tempDir(t)
 	first := vaultRig(t, v, c, state, plainVault)
 	second := vaultRig(t, v, c, state, plainVault)
@@ -165,9 +168,10 @@ func TestMCPLoginInAnotherEditor(t *testing.T) {
 	second.Await(mark, "it runs there", vaultIs(vaultOpen))
 }
 
-// A token that the user gives is used in place of logins, and a login for an address counts
-// for no other.
+// A token from the configuration replaces logins, and a login for one address does not count for
+// another.
 func TestMCPLoginIsForOneServer(t *testing.T) {
+	t.Parallel()
 	v, c, state := newVault(t), newClock(), tempDir(t)
 	first := vaultRig(t, v, c, state, plainVault)
 	first.Await(0, "it wants a login", vaultIs(vaultLocked))

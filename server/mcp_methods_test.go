@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Each method about a server that works does what it says, at once and for what the server
-// has besides tools too; what lasts stands in the file that owns it, beside the user's words.
+// Each method about a working server takes effect at once, also for prompts and resources. Lasting
+// changes are written to the file that owns the server, and keep the user's comments.
 func TestMCPMethods(t *testing.T) {
+	needs.Long(t)
 	served := &scripted{t: t, more: make(chan struct{}), answers: map[string]chan json.RawMessage{}}
 	const script = `{
 		"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"prompts": {}, "resources": {}}, "serverInfo": {"name": "s", "version": "1"}},

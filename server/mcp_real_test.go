@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // callTurn is one turn of a cassette in which a tool is called.
@@ -37,7 +37,7 @@ func realRig(t *testing.T, root string, servers map[string]any, turns ...string)
 	return r
 }
 
-// prompt plays the next turn, to its end, and waits for the result of its call.
+// prompt plays the next turn to its end, and waits for the result of its call.
 func (r *rig) prompt(t *testing.T, id string, result ...string) {
 	t.Helper()
 	mark := r.Mark()
@@ -58,16 +58,17 @@ func remaining(mark string) []string {
 	return out
 }
 
-// The reference server that has everything: what its tools answer reaches the editor and
-// the model, over each transport.
+// The results of the reference server "everything" reach the editor and the model, over each
+// transport.
 func TestRealEverything(t *testing.T) {
-	node, modules := nodetest.Tools(t, os.Getenv)
+	t.Parallel()
+	node, modules := testkit.NodeTools(t, os.Getenv)
 	for _, way := range []string{"stdio", "streamableHttp", "sse"} {
 		t.Run(way, func(t *testing.T) {
 			mark := "ECA_TEST_MARK=" + t.TempDir()
-			entry := map[string]any{"command": node, "args": []any{nodetest.Server(modules, "everything"), "stdio"}, "env": map[string]any{"ECA_TEST_MARK": strings.TrimPrefix(mark, "ECA_TEST_MARK=")}}
+			entry := map[string]any{"command": node, "args": []any{testkit.NodeServer(modules, "everything"), "stdio"}, "env": map[string]any{"ECA_TEST_MARK": strings.TrimPrefix(mark, "ECA_TEST_MARK=")}}
 			if way != "stdio" {
-				entry = map[string]any{"url": nodetest.Everything(t, node, modules, way)}
+				entry = map[string]any{"url": testkit.Everything(t, node, modules, way)}
 			}
 			r := realRig(
 				t, "", map[string]any{"every": entry},
@@ -88,7 +89,7 @@ func TestRealEverything(t *testing.T) {
 			r.prompt(t, "data", `"details":{"type":"jsonOutputs","jsons":["{\n  \"temperature\": 36`)
 			r.prompt(t, "links", "[resource demo://resource/dynamic/")
 			r.prompt(t, "text", "[resource demo://resource/dynamic/text/1]\\n")
-			r.prompt(t, "blob", "[resource demo://resource/dynamic/blob/2", "it is no text]")
+			r.prompt(t, "blob", "[resource demo://resource/dynamic/blob/2", "not text]")
 
 			begin = r.Mark()
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go on"})
@@ -116,7 +117,8 @@ func TestRealEverything(t *testing.T) {
 
 // The reference servers for files and for a memory, together.
 func TestRealFilesAndMemory(t *testing.T) {
-	node, modules := nodetest.Tools(t, os.Getenv)
+	t.Parallel()
+	node, modules := testkit.NodeTools(t, os.Getenv)
 	dir := tempDir(t)
 	if err := os.WriteFile(filepath.Join(dir, "a.png"), []byte("\x89PNG"), 0o600); err != nil {
 		t.Fatal(err)
@@ -125,8 +127,8 @@ func TestRealFilesAndMemory(t *testing.T) {
 	entity := map[string]any{"name": "eca", "entityType": "daemon", "observations": []any{"speaks MCP"}}
 	r := realRig(
 		t, dir, map[string]any{
-			"files":  map[string]any{"command": node, "args": []any{nodetest.Server(modules, "filesystem"), dir}},
-			"memory": map[string]any{"command": node, "args": []any{nodetest.Server(modules, "memory")}, "env": map[string]any{"MEMORY_FILE_PATH": memory}},
+			"files":  map[string]any{"command": node, "args": []any{testkit.NodeServer(modules, "filesystem"), dir}},
+			"memory": map[string]any{"command": node, "args": []any{testkit.NodeServer(modules, "memory")}, "env": map[string]any{"MEMORY_FILE_PATH": memory}},
 		},
 		callTurn("write", "files__write_file", map[string]any{"path": filepath.Join(dir, "note.txt"), "content": "käse"}),
 		callTurn("read", "files__read_text_file", map[string]any{"path": filepath.Join(dir, "note.txt")}),

@@ -16,18 +16,17 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// mcpServer is a remote MCP server with a list of tools that changes when its tool change
-// is called.
+// mcpServer is a remote MCP server. A call of its tool change changes its list of tools.
 type mcpServer struct {
 	*httptest.Server
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	extra  bool
 	lists  int
 	calls  []string
 	stream chan string
 
-	relisted chan struct{} // closed when the tools are listed that have changed
+	relisted chan struct{} // closed when the changed tools are listed
 	once     sync.Once
 }
 
@@ -104,7 +103,7 @@ func (s *mcpServer) answer(method, name, args string) string {
 			s.extra = true
 			s.stream <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 			s.mu.Unlock()
-			select { // the call is answered when its client has asked again
+			select { // the call is answered once the client has listed the tools again
 			case <-s.relisted:
 			case <-time.After(30 * time.Second):
 			}
@@ -146,8 +145,9 @@ func (r *rig) offered() string {
 	return strings.Join(out, " ")
 }
 
-// The tools of a server are offered, judged, called and shown like others.
+// The tools of a server are offered, judged, called and shown like other tools.
 func TestMCPTools(t *testing.T) {
+	t.Parallel()
 	server := newMCPServer(t)
 	r := newRig(t, options{model: mcpTape, config: map[string]any{
 		"mcpServers":    map[string]any{"files": map[string]any{"url": server.URL}},
@@ -178,7 +178,7 @@ func TestMCPTools(t *testing.T) {
 		t.Errorf("offered: %s", got)
 	}
 
-	// What a call changes can be used in the same turn.
+	// Tools that a call adds can be used in the same turn.
 	mark = r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "change"})
 	r.Await(mark, "the end", fake.Finished())
@@ -199,8 +199,9 @@ func TestMCPTools(t *testing.T) {
 	}
 }
 
-// A server is started, stopped, and gone from one message to the next.
+// A server is started, stopped, and disappears between two messages.
 func TestMCPLives(t *testing.T) {
+	t.Parallel()
 	server := newMCPServer(t)
 	r := newRig(t, options{state: tempDir(t)})
 	r.Await(0, "the start", fake.Ready())

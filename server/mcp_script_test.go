@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// mcpScript is what an MCP server says, read from a scenario's mcp.json: results by method,
-// where a method's prompts, resources and tools have results of their own by name or
-// address. A tool's "asks" is what the server asks before it answers; "$ANSWERS" in its
-// result is what it was answered.
+// mcpScript has the answers of an MCP server, read from a scenario's mcp.json: results by method; a
+// method's prompts, resources and tools have results by name or address. A tool's "asks" are the
+// server's requests before its answer; "$ANSWERS" in its result is replaced by their answers.
 type mcpScript struct {
 	Initialize json.RawMessage            `json:"initialize"`
 	Lists      map[string]json.RawMessage `json:"lists"`
@@ -33,15 +32,15 @@ type scripted struct {
 	script mcpScript
 	t      *testing.T
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	heard   []string
-	more    chan struct{}                   // closed and replaced when something is heard
-	answers map[string]chan json.RawMessage // to what was asked, by id
+	more    chan struct{}                   // closed and replaced for each received message
+	answers map[string]chan json.RawMessage // to the server's requests, by id
 	last    int
 	probes  int // of the newest version of the protocol
 }
 
-// scriptedMCP starts the server of a script, if there is one, and puts its address into the
+// scriptedMCP starts the server of a script, if there is one, and adds its address to the
 // configuration.
 func scriptedMCP(t *testing.T, script string, config map[string]any) *scripted {
 	t.Helper()
@@ -66,15 +65,15 @@ func scriptedMCP(t *testing.T, script string, config map[string]any) *scripted {
 	return s
 }
 
-// conversation returns what the server heard, a line each, without what is not about its
-// use.
+// conversation returns the server's received messages, one per line, without those that are not
+// about its use.
 func (s *scripted) conversation() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.heard, "")
 }
 
-// await waits until the server has heard something.
+// await waits until the server has received a text.
 func (s *scripted) await(text string) {
 	s.t.Helper()
 	late := time.NewTimer(time.Minute)
@@ -120,7 +119,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	s.note(m)
 	switch {
-	case m.Method == "": // an answer of eca's
+	case m.Method == "": // an answer from eca
 		if ch := s.waiter(string(m.ID)); ch != nil {
 			if m.Result == nil {
 				m.Result = m.Error
@@ -138,7 +137,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// note keeps what is about the server's use.
+// note keeps the messages about the server's use.
 func (s *scripted) note(m mcpMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +190,7 @@ func (s *scripted) answer(m mcpMessage) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// ask asks eca what the script says, one after the other, and then answers the call.
+// ask sends the requests of the script to eca, one after the other, and then answers the call.
 func (s *scripted) ask(w http.ResponseWriter, req *http.Request, m mcpMessage) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(text string) {

@@ -10,19 +10,20 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// Servers made with the official SDKs are used as a user does: their tools, what they ask during
-// a call, progress, a call that is stopped, tools that come later, tasks, resources and prompts.
+// Servers made with the official SDKs are used as a user does: tools, requests during a call,
+// progress, a stopped call, tools that are added later, tasks, resources and prompts.
 func TestServersOfTheSDKs(t *testing.T) {
+	t.Parallel()
 	typescript, err := filepath.Abs("testdata/sdk/typescript.cjs")
 	if err != nil {
 		t.Fatal(err)
 	}
 	python := filepath.Join(filepath.Dir(typescript), "python.py")
 	t.Run("TypeScript", func(t *testing.T) {
-		node, modules := nodetest.Tools(t, os.Getenv, "@modelcontextprotocol/sdk")
+		node, modules := testkit.NodeTools(t, os.Getenv, "@modelcontextprotocol/sdk")
 		useSDKServer(t, func(port ...string) []string { return append([]string{node, typescript, modules}, port...) }, " on port ", true)
 	})
 	t.Run("Python", func(t *testing.T) {
@@ -41,7 +42,7 @@ func useSDKServer(t *testing.T, argv func(port ...string) []string, ready string
 		t.Run(transport, func(t *testing.T) {
 			entry := map[string]any{"command": argv()[0], "args": argv()[1:]}
 			if transport == "http" {
-				entry = map[string]any{"url": nodetest.OnPort(t, ready, func(port string) []string { return argv(port) }) + "/mcp"}
+				entry = map[string]any{"url": testkit.OnPort(t, ready, func(port string) []string { return argv(port) }) + "/mcp"}
 			}
 			playSDKServer(t, transport, entry, hasTasks)
 		})
@@ -60,7 +61,7 @@ func playSDKServer(t *testing.T, transport string, entry map[string]any, hasTask
 		switch name {
 		case "add":
 			arguments = "{a: 20, b: 22}"
-		case "grow": // brings a tool, which the same turn uses if the answer and the news share a stream
+		case "grow": // adds a tool, which the same turn uses if the answer and the notification share a stream
 			if transport == "http" {
 				break
 			}

@@ -56,8 +56,9 @@ func readFile(t *testing.T, path string) string {
 
 const webEntry = `{"type":"mcp","name":"web","status":"disabled","url":"http://127.0.0.1:1/x","disabled":true,"hasAuth":false}`
 
-// What is configured is listed as it is written, with what became of it.
+// Configured servers are listed as written, with their state.
 func TestMCPList(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t, mcpConfig, "")
 	const files = `"command":"eca-no-such-server","args":["-y","${env:PACKAGE}"],"disabled":false,"hasAuth":false`
 	r.Await(0, "a command", fake.Contains("tool/serverUpdated", `{"type":"mcp","name":"files","status":"starting",`+files+`}`))
@@ -91,8 +92,9 @@ func TestMCPList(t *testing.T) {
 	}
 }
 
-// Edits change the user's file, one value at a time, in the order they were asked for.
+// Edits change the user's file, one value at a time, in the order of the requests.
 func TestMCPEdit(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t, mcpConfig, "")
 	mark := r.Mark()
 	r.Notify("mcp/disableServer", map[string]any{"name": "web"})
@@ -113,7 +115,7 @@ func TestMCPEdit(t *testing.T) {
 		t.Errorf("mcp/updateServer answered %s", res)
 	}
 	r.Await(mark, "the new command", fake.Contains("tool/serverUpdated", `"command":"eca-no-such-node","args":[]`))
-	// Another transport takes the place of the old one.
+	// Another transport replaces the old one.
 	r.Call("mcp/updateServer", map[string]any{"name": "files", "url": "http://127.0.0.1:1/files"})
 	r.Await(mark, "the new transport", fake.Contains("tool/serverUpdated", `"name":"files"`, `"url":"http://127.0.0.1:1/files","disabled":false,"hasAuth":false`))
 	if got := readFile(t, r.global); strings.Contains(got, "TOKEN") || strings.Contains(got, "eca-no-such-node") {
@@ -131,6 +133,7 @@ func TestMCPEdit(t *testing.T) {
 }
 
 func TestMCPAdd(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t, "", "// local\n{}\n")
 	mark := r.Mark()
 	res := r.Call("mcp/addServer", map[string]any{"name": "My.Server", "command": "eca-no-such-server", "args": []any{"a b", "-c"}, "env": map[string]any{"MY-KEY": "v"}})
@@ -157,8 +160,9 @@ func TestMCPAdd(t *testing.T) {
 	}
 }
 
-// A server that two files speak of changes where each value comes from.
+// If two files define a server, each value is changed in the file that it comes from.
 func TestMCPLayers(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t, mcpConfig, `{"mcpServers": {"web": {"disabled": false}}}`)
 	if err := r.daemon.Trust(r.daemon.Untrusted()); err != nil {
 		t.Fatal(err)
@@ -176,8 +180,9 @@ func TestMCPLayers(t *testing.T) {
 	}
 }
 
-// What can not be is told in the result, and changes nothing.
+// Invalid changes are reported in the result, and change nothing.
 func TestMCPRefuses(t *testing.T) {
+	t.Parallel()
 	r := newMCPRig(t, mcpConfig, "")
 	for _, c := range []struct {
 		method string
@@ -208,7 +213,7 @@ func TestMCPRefuses(t *testing.T) {
 	if got := readFile(t, r.global); got != mcpConfig {
 		t.Errorf("the file was changed:\n%s", got)
 	}
-	// A file that somebody is just editing is left alone.
+	// A file that is being edited stays unchanged.
 	broken := mcpConfig + "oops"
 	if err := os.WriteFile(r.global, []byte(broken), 0o644); err != nil {
 		t.Fatal(err)
@@ -224,8 +229,9 @@ func TestMCPRefuses(t *testing.T) {
 	}
 }
 
-// A configuration that is the editor's alone is not changed behind its back.
+// A configuration that comes only from the editor is not changed.
 func TestMCPPureConfig(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{init: map[string]any{"initializationOptions": map[string]any{
 		"pureConfig": true, "mcpServers": map[string]any{"files": map[string]any{"command": "eca-no-such-server"}},
 	}}})

@@ -14,10 +14,11 @@ import (
 
 const answers = "cassette: 1\ndefault:\n  steps:\n    - {text: hello}\nturns: []\n"
 
-// What is known of models reaches the client and the requests: limits, prices,
-// capabilities and variants come from the catalogue in the cache folder and from the
-// built-in rules, the user's word before both.
+// Facts about models reach the client and the requests: limits, prices, capabilities and variants
+// come from the catalogue in the cache folder and from the built-in rules; the user's configuration
+// takes precedence over both.
 func TestCatalog(t *testing.T) {
+	t.Parallel()
 	state := tempDir(t)
 	if err := os.MkdirAll(filepath.Join(state, "cache"), 0o700); err != nil {
 		t.Fatal(err)

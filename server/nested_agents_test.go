@@ -11,9 +11,10 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// What a folder said to the model stays what it was, whatever becomes of the file, and is
-// not said again after a restart.
+// The text of a nested AGENTS.md that the model got stays the same, even if the file changes, and
+// is not repeated after a restart.
 func TestNestedAgentsAfterRestart(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	agents := filepath.Join(root, "sub", "AGENTS.md")
 	write := func(text string) {

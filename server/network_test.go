@@ -12,21 +12,22 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
-	"github.com/seed-dec29ce4/eca/internal/nettest"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// guarded is a scripted provider as companies have them: its certificate is from an
-// authority of its own, it wants a client certificate, and the way to it is a proxy.
+// guarded is a scripted provider in a company network: its certificate is signed by a private
+// authority, it requires a client certificate, and it is reached through a proxy.
 type guarded struct {
-	ca      *nettest.Authority
-	proxy   *nettest.Proxy
+	ca      *testkit.Authority
+	proxy   *testkit.Proxy
 	opened  atomic.Int32 // connections to the provider
 	network map[string]any
 	config  map[string]any
 }
 
-// hello prompts and returns all texts of the answer, whoever said them.
+// hello prompts and returns all texts of the turn, from every role.
 func (r *rig) hello(t *testing.T) string {
 	t.Helper()
 	mark := r.Mark()
@@ -46,7 +47,7 @@ const proxyPassword = "pass-of-the-proxy"
 
 func newGuarded(t *testing.T, api string) *guarded {
 	t.Helper()
-	g := &guarded{ca: nettest.NewAuthority(t, "Company CA")}
+	g := &guarded{ca: testkit.NewAuthority(t, "Company CA")}
 	player, err := cassette.Parse([]byte("cassette: 1\ndefault:\n  steps: [{text: \"It went well.\"}]\nturns: []\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -60,18 +61,18 @@ func newGuarded(t *testing.T, api string) *guarded {
 		}
 	}
 	srv.TLS, srv.EnableHTTP2 = &tls.Config{
-		Certificates: []tls.Certificate{g.ca.Issue(nettest.Tomorrow(), "models.example")},
+		Certificates: []tls.Certificate{g.ca.Issue(testkit.Tomorrow(), "models.example")},
 		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	}, true
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
-	me := g.ca.Issue(nettest.Tomorrow())
+	me := g.ca.Issue(testkit.Tomorrow())
 	g.network = map[string]any{
 		"caCertFile": g.ca.File(),
-		"clientCert": g.ca.Write("me.pem", nettest.CertPEM(me)),
-		"clientKey":  g.ca.Write("me.key", nettest.PEM("PRIVATE KEY", nettest.PKCS8(t, me.PrivateKey))),
+		"clientCert": g.ca.Write("me.pem", testkit.CertPEM(me)),
+		"clientKey":  g.ca.Write("me.key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, me.PrivateKey))),
 	}
-	g.proxy = nettest.NewProxy(t, nil, "me:"+proxyPassword, map[string]string{"models.example:443": srv.Listener.Addr().String()})
+	g.proxy = testkit.NewProxy(t, nil, "me:"+proxyPassword, map[string]string{"models.example:443": srv.Listener.Addr().String()})
 	g.config = map[string]any{"providers": map[string]any{"mock": map[string]any{"url": "https://models.example/v1", "api": api}}}
 	return g
 }
@@ -80,9 +81,10 @@ func (g *guarded) env(password string) map[string]string {
 	return map[string]string{"HTTPS_PROXY": "http://me:" + password + "@" + g.proxy.Listener.Addr().String()}
 }
 
-// Through a proxy that wants a password, to a server that wants a certificate, over one
-// connection, in each API.
+// Requests of each API go through a proxy that requires a password, to a server that requires a
+// certificate, over one connection.
 func TestNetwork(t *testing.T) {
+	t.Parallel()
 	for _, api := range []string{"openai-responses", "openai-chat", "anthropic", "google", "ollama"} {
 		g := newGuarded(t, api)
 		g.config["network"] = g.network
@@ -98,8 +100,9 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// HTTP/1.1 keeps its connection too: answers are read to their ends.
+// HTTP/1.1 reuses its connection too, because answers are read to their ends.
 func TestNetworkHTTP1(t *testing.T) {
+	needs.Long(t)
 	for _, api := range []string{"openai-responses", "openai-chat", "anthropic"} {
 		g := newGuarded(t, api)
 		g.config["network"] = g.network
@@ -116,8 +119,9 @@ func TestNetworkHTTP1(t *testing.T) {
 	}
 }
 
-// What is in the way is named at once: nothing is repeated that can not succeed.
+// The cause of an error is named at once, and requests that cannot succeed are not repeated.
 func TestNetworkErrors(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		password string
 		network  []string // keys that are configured
@@ -126,7 +130,7 @@ func TestNetworkErrors(t *testing.T) {
 		"unknown CA":     {proxyPassword, nil, `is signed by "Company CA", which is not trusted here`},
 		"no certificate": {proxyPassword, []string{"caCertFile"}, "demands a client certificate"},
 		"wrong password": {"wrong-password", []string{"caCertFile", "clientCert", "clientKey"}, "does not accept the user and the password"},
-		"special signs":  {"wrong-#-password", nil, "HTTPS_PROXY is no proxy that can be used"},
+		"special signs":  {"wrong-#-password", nil, "HTTPS_PROXY is not a usable proxy"},
 	} {
 		g := newGuarded(t, "openai-responses")
 		section := map[string]any{}
@@ -141,8 +145,9 @@ func TestNetworkErrors(t *testing.T) {
 	}
 }
 
-// Certificates count as soon as their files are there, and a workspace can not bring any.
+// Certificates count as soon as their files exist. A workspace cannot add any.
 func TestNetworkReload(t *testing.T) {
+	t.Parallel()
 	g := newGuarded(t, "openai-responses")
 	section, err := json.Marshal(map[string]any{"network": g.network, "welcomeMessage": "with certificates"})
 	if err != nil {

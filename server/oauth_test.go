@@ -25,7 +25,7 @@ func oauthRig(t *testing.T, a *authority, c *handClock, state, cfg string) *logi
 	return r
 }
 
-// begin begins a login and returns what the user is to do.
+// begin begins a login and returns the user's next step.
 func (r *loginRig) begin(t *testing.T, method string) (step struct{ Action, URL, Code, Message string }) {
 	t.Helper()
 	raw := r.Call("providers/login", map[string]any{"provider": "acme", "method": method})
@@ -35,7 +35,7 @@ func (r *loginRig) begin(t *testing.T, method string) (step struct{ Action, URL,
 	return step
 }
 
-// logIn does a whole login by browser.
+// logIn does a complete login by browser.
 func (r *loginRig) logIn(t *testing.T, a *authority) {
 	t.Helper()
 	mark := r.Mark()
@@ -43,7 +43,7 @@ func (r *loginRig) logIn(t *testing.T, a *authority) {
 	r.Await(mark, "the login", fake.Contains("providers/updated", `"id":"acme"`, `"status":"authenticated","type":"oauth"`))
 }
 
-// ask prompts and waits for the answer, or for what is said in its place.
+// ask prompts and waits for the answer, or for the message that replaces it.
 func (r *loginRig) ask(t *testing.T, want ...string) {
 	t.Helper()
 	mark := r.Mark()
@@ -52,9 +52,10 @@ func (r *loginRig) ask(t *testing.T, want ...string) {
 	r.Await(mark, "the end", fake.Finished())
 }
 
-// A login by browser: the server is found by its issuer, the redirect comes back to this
-// machine, somebody else's redirect does not count, and the status says how long it lasts.
+// A login by browser: the issuer leads to the server, the redirect comes back to this machine, a
+// foreign redirect does not count, and the status has the expiry.
 func TestOAuthBrowser(t *testing.T) {
+	t.Parallel()
 	a, c, state := newAuthority(t), newClock(), tempDir(t)
 	r := oauthRig(t, a, c, state, oauthProvider)
 	if raw := r.Call("providers/login", map[string]any{"provider": "acme"}); string(raw) !=
@@ -88,9 +89,10 @@ func TestOAuthBrowser(t *testing.T) {
 	again.Await(mark, "the logout", fake.Contains("providers/updated", `"id":"acme"`, `"auth":{"status":"unauthenticated"}`))
 }
 
-// On a machine without the user's browser, what it was sent to is pasted: the address, or
-// the code with its state, or the code.
+// On a machine without the user's browser, the user pastes the redirect address, the code with its
+// state, or the code.
 func TestOAuthPaste(t *testing.T) {
+	t.Parallel()
 	a, c := newAuthority(t), newClock()
 	r := oauthRig(t, a, c, tempDir(t), oauthProvider)
 	paste := func(text string) (json.RawMessage, error) {
@@ -123,12 +125,12 @@ func TestOAuthPaste(t *testing.T) {
 			r.Call("providers/logout", map[string]any{"provider": "acme"})
 		})
 	}
-	// A code that the server does not take ends the login, with its reason.
+	// A refused code ends the login, with the reason.
 	a.visit(t, r.begin(t, "oauth").URL)
 	if res, err := paste("another-code"); err == nil || !strings.Contains(err.Error(), "invalid_grant") {
 		t.Errorf("a wrong code: %s, %v", res, err)
 	}
-	// What the user refuses at the server is said.
+	// The user's refusal at the server is shown.
 	mark := r.Mark()
 	back := a.visit(t, r.begin(t, "oauth").URL)
 	get(t, strings.Replace(back, "code="+planted+"code", "error=access_denied", 1))
@@ -138,8 +140,9 @@ func TestOAuthPaste(t *testing.T) {
 	}
 }
 
-// The device flow: it waits as the server says, and each end is told.
+// The device flow: it waits as long as the server says, and each outcome is shown.
 func TestOAuthDevice(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []string
 		slept   string
@@ -179,9 +182,10 @@ func TestOAuthDevice(t *testing.T) {
 	}
 }
 
-// Tokens are renewed a minute before they expire, once, whoever asks; and a provider that
-// refuses one gets another, once.
+// Tokens are renewed one minute before they expire, once for all concurrent requests. If a provider
+// refuses a token, it gets a new one, once.
 func TestOAuthRefresh(t *testing.T) {
+	t.Parallel()
 	a, c, state := newAuthority(t), newClock(), tempDir(t)
 	r := oauthRig(t, a, c, state, oauthProvider)
 	r.logIn(t, a)
@@ -196,13 +200,14 @@ func TestOAuthRefresh(t *testing.T) {
 	if n := a.renewals(); n != 1 {
 		t.Errorf("renewed %d times", n)
 	}
-	// The provider forgets the token before its time.
+	// The provider revokes the token before its expiry.
 	a.mu.Lock()
 	a.access, a.requests = "", nil
 	a.mu.Unlock()
 	r.ask(t, "Hello.")
 	a.mu.Lock()
-	if a.renewed != 2 || len(a.requests) < 2 || a.requests[0] == a.requests[1] {
+	// A concurrent request for its models may use the same token.
+	if a.renewed != 2 || len(a.requests) < 2 || a.requests[0] == a.requests[len(a.requests)-1] {
 		t.Errorf("renewed %d times, %d requests", a.renewed, len(a.requests))
 	}
 	a.mu.Unlock()
@@ -211,15 +216,16 @@ func TestOAuthRefresh(t *testing.T) {
 	a.down = true
 	a.mu.Unlock()
 	c.move(2 * time.Hour)
-	r.ask(t, "can not be renewed now", `"role":"system"`)
+	r.ask(t, "cannot be renewed now", `"role":"system"`)
 	a.mu.Lock()
 	a.down = false
 	a.mu.Unlock()
 	r.ask(t, "Hello.")
 }
 
-// Two daemons whose token has expired renew it once: the refresh token is good once.
+// Two daemons with the same expired token renew it once: the refresh token can be used only once.
 func TestOAuthRefreshRace(t *testing.T) {
+	t.Parallel()
 	a, c, state := newAuthority(t), newClock(), tempDir(t)
 	one := oauthRig(t, a, c, state, oauthProvider)
 	one.logIn(t, a)
@@ -255,9 +261,9 @@ func TestOAuthRefreshRace(t *testing.T) {
 	}
 }
 
-// A login that the server revoked has ended: the user hears so, in every daemon, until
-// there is a new one.
+// If the server revokes a login, the user is notified in every daemon, until there is a new login.
 func TestOAuthRevoked(t *testing.T) {
+	t.Parallel()
 	a, c, state := newAuthority(t), newClock(), tempDir(t)
 	cfg := strings.Replace(oauthProvider, `"requiresAuth": true`, `"requiresAuth": true, "fetchModels": false`, 1)
 	r := oauthRig(t, a, c, state, cfg)
@@ -280,8 +286,9 @@ func TestOAuthRevoked(t *testing.T) {
 	r.ask(t, "Hello.")
 }
 
-// Tokens go to the server they were given for, whatever the configuration says later.
+// Tokens are only sent to the server that issued them, even if the configuration changes.
 func TestOAuthBound(t *testing.T) {
+	t.Parallel()
 	a, c, state := newAuthority(t), newClock(), tempDir(t)
 	oauthRig(t, a, c, state, oauthProvider).logIn(t, a)
 	thief := newAuthority(t)
@@ -296,8 +303,9 @@ func TestOAuthBound(t *testing.T) {
 	}
 }
 
-// Servers that can not be right are refused with the reason.
+// Invalid servers are refused with the reason.
 func TestOAuthDiscoveryRefuses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		key   string
 		value any
@@ -309,7 +317,7 @@ func TestOAuthDiscoveryRefuses(t *testing.T) {
 		"plain http":      {"token_endpoint", "http://elsewhere.example/token", "", "https://"},
 		"no PKCE":         {"code_challenge_methods_supported", []string{"plain"}, "", "offers no login by browser"},
 		"no metadata":     {"", nil, `"url": "URL/nowhere", "clientId": "my-client"`, "says nothing of itself"},
-		"unreachable":     {"", nil, `"url": "` + noServer + `", "clientId": "my-client"`, "can not be reached"},
+		"unreachable":     {"", nil, `"url": "` + noServer + `", "clientId": "my-client"`, "cannot be reached"},
 		"plain issuer":    {"", nil, `"url": "http://elsewhere.example", "clientId": "my-client"`, "https://"},
 		"nothing is said": {"", nil, `"clientId": "my-client"`, "no login method"},
 	} {

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// paged is what a client is shown of each tool call when it reads a chat in pages, from the
-// newest to the oldest: the stages of a page, which end with a semicolon, and all that the
-// stages say. Limit 0 is one page.
+// paged returns the tool calls that a client is shown when it reads a chat in pages, from the
+// newest to the oldest: the stages on each page, separated by semicolons, and all contents of the
+// stages. Limit 0 means one page.
 func paged(t *testing.T, r *rig, limit int) (stages, contents map[string]string) {
 	t.Helper()
 	stages, contents = map[string]string{}, map[string]string{}
@@ -44,9 +44,10 @@ func paged(t *testing.T, r *rig, limit int) (stages, contents map[string]string)
 	}
 }
 
-// However a chat is cut into pages, a tool call stands in one of them, with all its
-// stages: a client that knows a call from a newer page must not take it for a new one.
+// With any page size, a tool call is on exactly one page, with all its stages: a client that knows
+// a call from a newer page must not take it for a new one.
 func TestPagesKeepCallsWhole(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -64,9 +65,10 @@ turns:
 	inAllPages(t, r, map[string]string{"a": "Prepare Run Running ed;", "b": "Prepare Run Running ed;", "c": "Prepare Run Running ed;"})
 }
 
-// A call that did not run is not shown as one that did, wherever its page begins: neither
-// one that the user rejected, nor one that can not run.
+// A call that did not run is never shown as one that did, wherever its page begins: neither a call
+// that the user rejected, nor one that cannot run.
 func TestPagesOfCallsThatDidNotRun(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -84,8 +86,9 @@ turns:
 	inAllPages(t, r, map[string]string{"ran": "Prepare Run Running ed;", "unknown": "Prepare Run ed;", "rejected": "Prepare Run Rejected;"})
 }
 
-// How far a call got is shown with it, wherever its page begins.
+// The progress of a call is shown with it, wherever its page begins.
 func TestPagesKeepHowFarCallsGot(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -106,7 +109,7 @@ turns:
 	}
 }
 
-// inAllPages insists on the stages of calls, and on the same content, in pages of any size.
+// inAllPages requires the given stages of calls, and the same content, with any page size.
 func inAllPages(t *testing.T, r *rig, want map[string]string) {
 	t.Helper()
 	_, whole := paged(t, r, 0)

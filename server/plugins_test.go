@@ -9,18 +9,18 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
-	"github.com/seed-dec29ce4/eca/internal/filetest"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // git runs git in a folder and returns what it printed.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	return filetest.Git(t, dir, args...)
+	return testkit.Git(t, dir, args...)
 }
 
-// market makes a repository of plugins and returns its address. The plugin kit has all that
-// a plugin can have, and needs base.
+// market makes a repository of plugins and returns its address. The plugin kit has every possible
+// part, and needs base.
 func market(t *testing.T, r *rig) (dir, address string) {
 	t.Helper()
 	dir = tempDir(t)
@@ -66,9 +66,10 @@ func (r *rig) lastBody(t *testing.T) string {
 	return string(r.requests[len(r.requests)-1].body)
 }
 
-// A plugin is installed and uninstalled while a chat is open; all that it has is in effect,
-// below what the user says, and gone again.
+// A plugin is installed and uninstalled while a chat is open. All its parts take effect, below the
+// user's own configuration, and disappear again.
 func TestPlugin(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
 	r := newRig(t, options{closed: true, model: anyAnswer})
 	dir, address := market(t, r)
@@ -128,7 +129,7 @@ func TestPlugin(t *testing.T) {
 	if got := ask(t, r, "c", "/plugin-install kit"); !strings.Contains(got, "kit@mine is installed already") {
 		t.Errorf("again: %s", got)
 	}
-	if got := ask(t, r, "c", "/plugin-install escape@mine"); !strings.Contains(got, "escape@mine is in the configuration now, but can not be used") || !strings.Contains(got, `"../elsewhere" is not a path within`) {
+	if got := ask(t, r, "c", "/plugin-install escape@mine"); !strings.Contains(got, "escape@mine is in the configuration now, but cannot be used") || !strings.Contains(got, `"../elsewhere" is not a path within`) {
 		t.Errorf("escape: %s", got)
 	}
 	if got := ask(t, r, "c", "/plugin-uninstall escape"); !strings.Contains(got, "Uninstalled escape@mine") {
@@ -138,7 +139,7 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("a dependency: %s", got)
 	}
 
-	// News come when they are asked for.
+	// Updates take effect when the user requests them.
 	r.save(t, filepath.Join(dir, "plugins", "kit", "rules", "style.md"), "Always use tabs.")
 	second := commit(t, dir)
 	if got := ask(t, r, "new", "/plugin-update mine"); !strings.Contains(got, "and is "+second+" now") {
@@ -162,9 +163,10 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// A repository that was never fetched does not hold up the start; it is fetched as a task
-// of it, and what can not be fetched is told. A pinned commit is the one that counts.
+// A repository that was never fetched does not delay the start. It is fetched as a task of the
+// start, and a failed fetch is shown. A pinned commit is used.
 func TestPluginsAtStart(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{closed: true, model: anyAnswer})
 	dir, address := market(t, r)
 	first := git(t, dir, "rev-parse", "HEAD")
@@ -182,7 +184,7 @@ func TestPluginsAtStart(t *testing.T) {
 	r.Await(0, "the start", fake.Ready())
 	r.Await(0, "the task", fake.Contains("$/progress", `"taskId":"plugins"`, `"finish"`))
 	r.Await(0, "the agent", fake.Contains("config/updated", `"code","helper","plan"`))
-	r.Await(0, "the problem", fake.Contains("$/showMessage", "the source can not be used: "+address+"/gone can not be fetched"))
+	r.Await(0, "the problem", fake.Contains("$/showMessage", "the source cannot be used: "+address+"/gone cannot be fetched"))
 	ask(t, r, "c", "Hello")
 	if body := r.lastBody(t); !strings.Contains(body, "Never use tabs") {
 		t.Error(body)
@@ -195,8 +197,9 @@ func TestPluginsAtStart(t *testing.T) {
 	}
 }
 
-// A cloned project says nothing about plugins until the user trusts it.
+// Plugins of a cloned project have no effect until the user trusts it.
 func TestPluginsOfAWorkspace(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{closed: true, model: anyAnswer})
 	dir, _ := market(t, r)
 	r.add(t, "config.json", fmt.Sprintf(`{"plugins": {"theirs": {"source": %q}, "install": ["kit@theirs"]}}`, dir))

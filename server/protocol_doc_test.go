@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// coveredBy names, for each method, the test that shows best what it does.
+// coveredBy names the test that shows the behaviour of each method best.
 var coveredBy = map[string]string{
 	"initialize":                          "TestSeedClient",
 	"initialized":                         "TestSeedClient",
@@ -41,6 +41,7 @@ var coveredBy = map[string]string{
 	"chat/list":                           "TestList",
 	"chat/open":                           "TestOpen",
 	"chat/history":                        "TestHistoryPages",
+	"chat/search":                         "TestSearch",
 	"chat/selectedAgentChanged":           "TestSelection",
 	"chat/selectedBehaviorChanged":        "TestSelection",
 	"chat/selectedModelChanged":           "TestSelection",
@@ -83,14 +84,30 @@ var coveredBy = map[string]string{
 	"chat/askQuestion":        "TestAnswersToQuestions",
 }
 
-// TestProtocolDoc holds docs/protocol.md to the code: the methods are those of
-// protocol.Methods, and the test of each names it, itself or in what it uses.
+// extensionsDoc describes extensions that clients get only if they request them in initialize.
+const extensionsDoc = `
+## Extensions
+
+A client gets these only if it asks for them in ` + "`initialize`" + `.
+
+| capability of the client | what it gets | test |
+|---|---|---|
+| ` + "`codeAssistant.chatCapabilities.remount: true`" + ` | with each ` + "`chat/list`" + `, what is shown outside of chats once more: ` + "`config/updated`, `tool/serverUpdated`, `providers/updated`, `jobs/updated`" + `. For a page that is opened late, or again, and has kept nothing | ` + "`TestRemountIsNegotiated`" + ` |
+| ` + "`codeAssistant.chatCapabilities.search: true`" + ` | the request ` + "`chat/search`" + `: messages of all chats of the machine ([search.md](search.md)). Without it, the method does not exist | ` + "`TestSearchIsNegotiated`" + ` |
+
+` + "`eca web`" + ` and the extension for VS Code stand between the daemon and their page, which calls them by methods that begin with ` + "`host/`" + ` ([web.md](web.md#messages-between-page-and-host)). The daemon never sees these.
+`
+
+// TestProtocolDoc compares docs/protocol.md with the code: the methods are those of
+// protocol.Methods, and the test of each method mentions it, directly or in a function that it
+// uses.
 func TestProtocolDoc(t *testing.T) {
+	t.Parallel()
 	tests := parseTests(t)
 	var doc strings.Builder
 	doc.WriteString("# Protocol\n\nEvery method of the ECA protocol that eca speaks. This page is generated: `go test ./server -run TestProtocolDoc -update`.\n\n" +
-		"The section is that of the contract (see [contracts.md](contracts.md)); *first* is the first published protocol, *current* what was added since. " +
-		"The test is in `server`. What the checklist of the contract asks for is `TestConformance` in `server` and `cmd/eca`, what each client needs is `TestMatrix` with its scripts in `server/testdata/clients`.\n\n" +
+		"The section is that of the contract (see [contracts](contracts/README.md)); *first* is the first published protocol, *current* what was added since. " +
+		"The test is in `server`. `TestConformance` in `server` and `cmd/eca` goes through the checklist of the contract; `TestMatrix` shows what each client needs, with its scripts in `server/testdata/clients`.\n\n" +
 		"| method | direction | kind | since | section | test |\n|---|---|---|---|---|---|\n")
 	for _, m := range protocol.Methods() {
 		test := coveredBy[m.Name]
@@ -111,6 +128,7 @@ func TestProtocolDoc(t *testing.T) {
 		}
 		fmt.Fprintf(&doc, "| `%s` | %s | %s | %s | %s | `%s` |\n", m.Name, m.Direction, kind, since, m.Section, test)
 	}
+	doc.WriteString(extensionsDoc)
 	if len(coveredBy) != len(protocol.Methods()) {
 		t.Errorf("coveredBy has %d methods, the protocol %d", len(coveredBy), len(protocol.Methods()))
 	}
@@ -125,8 +143,8 @@ func TestProtocolDoc(t *testing.T) {
 	}
 }
 
-// declarations are what the package's tests declare, by name; methods of several types
-// may share one.
+// declarations are the declarations of the package's tests, by name; methods of several types may
+// share a name.
 type declarations map[string][]ast.Node
 
 func parseTests(t *testing.T) declarations {
@@ -160,7 +178,7 @@ func parseTests(t *testing.T) declarations {
 	return out
 }
 
-// mention says whether a declaration, or one that it uses, has a string with the method.
+// mention reports whether a declaration, or one that it uses, has a string with the method.
 func (d declarations) mention(name string, method *regexp.Regexp, seen map[string]bool) (found bool) {
 	if seen[name] {
 		return false

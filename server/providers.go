@@ -15,21 +15,21 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// Providers is what the face needs to show providers and to log in to them. Errors
-// that are the client's or the user's are *auth.InvalidError; a notice is something the
-// user should know about a change that was made.
+// Providers lets the face show providers and log in to them. Errors caused by the client or the
+// user are *auth.InvalidError. A notice is something that the user should know about a change that
+// was made.
 type Providers interface {
 	// Providers lists the providers the user has, by ID.
 	Providers() []llm.Provider
-	// Login returns what a user does next to log in; an empty method means the only one.
-	// It may take as long as the login server does.
+	// Login returns the user's next step to log in; an empty method means the only one. It may take
+	// as long as the login server does.
 	Login(ctx context.Context, provider, method string) (auth.Step, error)
 	LoginInput(ctx context.Context, provider string, values map[string]string) (notice string, err error)
 	Logout(ctx context.Context, provider string) (notice string, err error)
 }
 
 // ProvidersList implements protocol.Server.
-func (s *Server) ProvidersList(context.Context, protocol.Request[protocol.None]) (protocol.Later[protocol.ProvidersListResult], error) {
+func (s *Server) ProvidersList(context.Context, protocol.Request[protocol.None]) (protocol.AsyncResult[protocol.ProvidersListResult], error) {
 	return func(context.Context) (protocol.ProvidersListResult, error) {
 		res := protocol.ProvidersListResult{Providers: []protocol.ProviderStatus{}}
 		for _, p := range s.host.Providers() {
@@ -39,9 +39,9 @@ func (s *Server) ProvidersList(context.Context, protocol.Request[protocol.None])
 	}, nil
 }
 
-// ProvidersLogin implements protocol.Server. A login that ends in the background is
-// announced like one that was entered.
-func (s *Server) ProvidersLogin(_ context.Context, req protocol.Request[protocol.LoginParams]) (protocol.Later[protocol.LoginAction], error) {
+// ProvidersLogin implements protocol.Server. A login that completes in the background is announced
+// like one that the user entered.
+func (s *Server) ProvidersLogin(_ context.Context, req protocol.Request[protocol.LoginParams]) (protocol.AsyncResult[protocol.LoginAction], error) {
 	provider := string(req.Params.Provider)
 	return func(ctx context.Context) (protocol.LoginAction, error) {
 		step, err := s.host.Login(ctx, provider, string(req.Params.Method))
@@ -75,7 +75,7 @@ func loginAction(step auth.Step) protocol.LoginAction {
 	return action
 }
 
-// awaitLogin announces how a login in the background ends.
+// awaitLogin waits for a login in the background and announces its outcome.
 func (s *Server) awaitLogin(provider string, answered <-chan struct{}, wait func(context.Context) (string, error)) {
 	notice, err := wait(s.ctx)
 	switch {
@@ -88,7 +88,7 @@ func (s *Server) awaitLogin(provider string, answered <-chan struct{}, wait func
 }
 
 // ProvidersLoginInput implements protocol.Server.
-func (s *Server) ProvidersLoginInput(_ context.Context, req protocol.Request[protocol.LoginInputParams]) (protocol.Later[protocol.LoginAction], error) {
+func (s *Server) ProvidersLoginInput(_ context.Context, req protocol.Request[protocol.LoginInputParams]) (protocol.AsyncResult[protocol.LoginAction], error) {
 	provider, values := string(req.Params.Provider), map[string]string{}
 	for k, v := range req.Params.Data {
 		values[k] = string(v)
@@ -105,7 +105,7 @@ func (s *Server) ProvidersLoginInput(_ context.Context, req protocol.Request[pro
 }
 
 // ProvidersLogout implements protocol.Server.
-func (s *Server) ProvidersLogout(_ context.Context, req protocol.Request[protocol.ProviderParams]) (protocol.Later[protocol.Empty], error) {
+func (s *Server) ProvidersLogout(_ context.Context, req protocol.Request[protocol.ProviderParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	provider := string(req.Params.Provider)
 	done := s.changeProvider(provider, req.Answered, func() (string, error) {
 		return s.host.Logout(s.ctx, provider)
@@ -113,9 +113,9 @@ func (s *Server) ProvidersLogout(_ context.Context, req protocol.Request[protoco
 	return func(context.Context) (protocol.Empty, error) { return protocol.Empty{}, <-done }, nil
 }
 
-// changeProvider makes a change and, after the answer, tells the client what it means.
-// The provider's status comes last, since one client sends its prompt again as soon as
-// it hears of it (eca-protocol 11.6), and it comes also if it is the same as before.
+// changeProvider makes a change and sends the client its effects after the answer. The provider's
+// status comes last, because one client repeats its prompt as soon as it gets the status
+// (eca-protocol 11.6). The status is sent even if it has not changed.
 func (s *Server) changeProvider(id string, answered <-chan struct{}, change func() (notice string, err error)) <-chan error {
 	done := make(chan error, 1)
 	s.inOrder(func() func() {
@@ -141,7 +141,7 @@ func (s *Server) changeProvider(id string, answered <-chan struct{}, change func
 	return done
 }
 
-// forgetProvider makes the next push tell a provider's status.
+// forgetProvider makes the next push send a provider's status.
 func (c *configPush) forgetProvider(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,15 +151,15 @@ func (c *configPush) forgetProvider(id string) {
 	c.providers[id] = protocol.ProviderStatus{ID: id}
 }
 
-// forgetProviders makes the next push tell the status of every provider.
+// forgetProviders makes the next push send the status of every provider.
 func (c *configPush) forgetProviders() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.providers = map[string]protocol.ProviderStatus{}
 }
 
-// pushProviders sends the providers that changed (eca-protocol 4.11). At first there is
-// nothing to send: clients ask for the list when they show it.
+// pushProviders sends the providers that changed (eca-protocol 4.11). The first push sends nothing:
+// clients request the list when they show it.
 func (s *Server) pushProviders(ctx context.Context) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
@@ -211,8 +211,8 @@ func providerStatus(p llm.Provider) protocol.ProviderStatus {
 	return out
 }
 
-// providerModel says what can be done with a model: the providers' own web search can not
-// be passed on yet.
+// providerModel lists what a model can do. The providers' own web search is left out, because eca
+// cannot use it yet.
 func providerModel(m llm.ProviderModel) protocol.ProviderModel {
 	out := protocol.ProviderModel{ID: m.Name, Capabilities: protocol.ModelCapabilities{
 		Reason: m.Reasoning.Value, Vision: m.Images.Value, Tools: m.Tools.Value,
@@ -223,8 +223,7 @@ func providerModel(m llm.ProviderModel) protocol.ProviderModel {
 	return out
 }
 
-// settings shows a provider's configuration. What may be secret in it is left out or
-// marked.
+// settings shows a provider's configuration. Values that may be secret are left out or masked.
 func settings(p llm.Provider) map[string]any {
 	out := map[string]any{}
 	if p.API != "" {

@@ -18,13 +18,13 @@ import (
 
 const loginKey = "sk-entered-by-a-user-0123456789"
 
-// loginRig is a daemon with a provider that wants loginKey, and a log of everything.
+// loginRig is a daemon with a provider that requires loginKey, and a complete log.
 type loginRig struct {
 	*fake.Editor
 	url string
 
-	mu   sync.Mutex // guards what follows
-	keys []string   // that the provider was sent
+	mu   sync.Mutex // guards the fields below
+	keys []string   // the keys that the provider got
 	log  bytes.Buffer
 }
 
@@ -35,8 +35,8 @@ func (r *loginRig) Write(p []byte) (int, error) {
 	return r.log.Write(p)
 }
 
-// newLoginRig starts a daemon; providers are configured with URL in place of their
-// server's address.
+// newLoginRig starts a daemon. URL in the configured providers is replaced by their server's
+// address.
 func newLoginRig(t *testing.T, state, providers string, env map[string]string) *loginRig {
 	t.Helper()
 	r := &loginRig{}
@@ -112,9 +112,10 @@ const (
 	loggedIn        = `{"source":"login","status":"authenticated","type":"api-key"}`
 )
 
-// A login from the first question to an answer of the model, with what clients are told
-// on the way; then a restart, and a logout.
+// A login from the first question to an answer of the model, with the client's messages; then a
+// restart, and a logout.
 func TestProviderLogin(t *testing.T) {
+	t.Parallel()
 	state := tempDir(t)
 	r := newLoginRig(t, state, oneProvider, nil)
 	before := r.list(t)["acme"]
@@ -164,8 +165,9 @@ func TestProviderLogin(t *testing.T) {
 	}
 }
 
-// What can not be right is refused with a reason and a numeric code, and changes nothing.
+// Invalid logins are refused with a reason and a numeric code, and change nothing.
 func TestProviderLoginRefuses(t *testing.T) {
+	t.Parallel()
 	r := newLoginRig(t, tempDir(t), `{"providers": {
 		"acme": {"api": "openai-chat", "url": "URL", "requiresAuth": true},
 		"bare": {"url": "URL"}, "tape": {"api": "cassette", "url": "/x"}}}`, nil)
@@ -201,7 +203,7 @@ func TestProviderLoginRefuses(t *testing.T) {
 			t.Errorf("%s %v: %s, %v", c.method, c.params, res, err)
 		}
 	}
-	// Logging out of what nobody logged in to is no error: there is nothing left to do.
+	// Logging out without a login is not an error: nothing has to be done.
 	if res := r.Call("providers/logout", map[string]any{"provider": "acme"}); string(res) != "{}" {
 		t.Errorf("logout: %s", res)
 	}
@@ -211,8 +213,9 @@ func TestProviderLoginRefuses(t *testing.T) {
 	}
 }
 
-// A provider that the configuration says little about asks for more, once.
+// If the configuration of a provider is incomplete, the login asks for the missing values, once.
 func TestProviderLoginFields(t *testing.T) {
+	t.Parallel()
 	r := newLoginRig(t, tempDir(t), `{"providers": {"acme": {"api": "openai-chat", "fetchModels": false}}}`, nil)
 	res := r.Call("providers/login", map[string]any{"provider": "acme"})
 	if want := `[{"key":"api-key","label":"API key","type":"secret"},{"key":"url","label":"URL of the API","type":"text"},{"key":"models","label":"Models, separated by commas","type":"text"}]`; !strings.Contains(string(res), want) {
@@ -230,8 +233,9 @@ func TestProviderLoginFields(t *testing.T) {
 	r.Await(mark, "the answer", fake.Content("text", "Hello."))
 }
 
-// Which key is used, and what is said about those that are not.
+// Which key is used, and the messages about the others.
 func TestProviderKeySources(t *testing.T) {
+	t.Parallel()
 	state := tempDir(t)
 	r := newLoginRig(t, state, `{"providers": {
 		"conf": {"api": "openai-chat", "url": "URL", "key": "sk-config", "extraHeaders": {"X-Token": "`+loginKey+`"}},
@@ -260,13 +264,13 @@ func TestProviderKeySources(t *testing.T) {
 		t.Errorf("settings: %s", got)
 	}
 
-	// The configuration wins over a login, and says so.
+	// The configuration takes precedence over a login, and a notice says so.
 	mark := r.Mark()
 	r.login(t, "conf", loginKey)
 	r.Await(mark, "the notice", fake.Contains("$/showMessage", `"type":"warning"`, "not used", "ECA_CONFIG"))
 	r.Call("providers/logout", map[string]any{"provider": "conf"})
 	r.Await(mark, "the other notice", fake.Contains("$/showMessage", "still has a key", "ECA_CONFIG"))
-	// A login wins over the environment.
+	// A login takes precedence over the environment.
 	r.login(t, "env", loginKey)
 	if got := auth(t, r.list(t)["env"]); got != loggedIn {
 		t.Errorf("after a login: %s", got)
@@ -275,7 +279,7 @@ func TestProviderKeySources(t *testing.T) {
 	r.Call("providers/logout", map[string]any{"provider": "env"})
 	r.Await(mark, "the notice", fake.Contains("$/showMessage", "still has a key", "ENV_API_KEY"))
 
-	// A key whose provider is configured no more can still be forgotten.
+	// The key of a provider that is not configured any more can still be removed.
 	r.login(t, "local", loginKey)
 	other := newLoginRig(t, state, `{}`, nil)
 	if gone := other.list(t)["local"]; auth(t, gone) != loggedIn || gone["configured"] != false {
@@ -289,9 +293,10 @@ func TestProviderKeySources(t *testing.T) {
 	}
 }
 
-// A wrong key that the provider repeats in its error is not shown, and a new one is used
-// from the next request on.
+// A wrong key that the provider repeats in its error is not shown, and a new key is used from the
+// next request on.
 func TestProviderKeyIsReplaced(t *testing.T) {
+	t.Parallel()
 	r := newLoginRig(t, tempDir(t), oneProvider, nil)
 	const wrong = "acme_wrong_key_of_its_own_form"
 	mark := r.Mark()
@@ -309,8 +314,9 @@ func TestProviderKeyIsReplaced(t *testing.T) {
 	}
 }
 
-// Two daemons share what was entered: at once, without a restart.
+// Two daemons share a login immediately, without a restart.
 func TestProviderLoginTwoDaemons(t *testing.T) {
+	t.Parallel()
 	state := tempDir(t)
 	a := newLoginRig(t, state, oneProvider, nil)
 	b := newLoginRig(t, state, oneProvider, nil)
@@ -333,8 +339,9 @@ func TestProviderLoginTwoDaemons(t *testing.T) {
 	a.Await(mark, "the reason", fake.Content("text", "needs a key"))
 }
 
-// A file that can not be used is named, and a login does not overwrite it.
+// An unusable file is named, and a login does not overwrite it.
 func TestProviderCredentialsBroken(t *testing.T) {
+	t.Parallel()
 	state := tempDir(t)
 	path := filepath.Join(state, "credentials.json")
 	text := `{"version": 1, "providers": {"acme": {"type": "api-key", "key": "` + loginKey + `"}`
@@ -358,4 +365,12 @@ func TestProviderCredentialsBroken(t *testing.T) {
 	if data, err := os.ReadFile(path); err != nil || string(data) != text {
 		t.Errorf("the file was changed: %s, %v", data, err)
 	}
+}
+
+// If a provider cannot be asked for its models, a message names it, its address, the cause and the
+// source of the address.
+func TestProviderThatCannotBeAskedIsNamed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, options{model: "cassette: 1\nturns: []\n", config: map[string]any{"providers": map[string]any{"mine": map[string]any{"api": "openai-chat", "url": noServer}}}})
+	r.Await(0, "the provider", fake.Contains("$/showMessage", "provider mine does not list its models", "127.0.0.1:1", "providers.mine.url of ECA_CONFIG"))
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// ChatQueryContext implements protocol.Server: what a user can point at, without what
-// is chosen already (4.7). What is no file is offered whatever the query says, after the files that
-// it names.
-func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protocol.QueryContextParams]) (protocol.Later[protocol.QueryContextResult], error) {
+// ChatQueryContext implements protocol.Server: it offers contexts that are not chosen yet (4.7).
+// Contexts that are not files are offered whatever the query is, after the files whose names match
+// it.
+func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protocol.QueryContextParams]) (protocol.AsyncResult[protocol.QueryContextResult], error) {
 	p, roots := req.Params, s.host.Roots()
 	return func(ctx context.Context) (protocol.QueryContextResult, error) {
 		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
@@ -28,12 +28,12 @@ func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protoc
 		items = append(items, s.resourceItems(string(p.Query))...)
 		offered := map[protocol.ContextItem]bool{}
 		for _, c := range p.Contexts {
-			if c.LinesRange == nil { // with a range, the whole file can still be chosen
+			if c.LinesRange == nil { // even with a range, the whole file can still be chosen
 				offered[chosen(c, roots)] = true
 			}
 		}
 		items = slices.DeleteFunc(items, func(i protocol.ContextItem) bool {
-			what := protocol.ContextItem{Type: i.Type, Path: i.Path, URI: i.URI, Server: i.Server} // the rest is for the user
+			what := protocol.ContextItem{Type: i.Type, Path: i.Path, URI: i.URI, Server: i.Server} // the other fields are for the user
 			before := offered[what]
 			offered[what] = true
 			return before
@@ -42,8 +42,8 @@ func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protoc
 	}, nil
 }
 
-// byName parts what was found: files whose name is, or begins with, what the user typed
-// come before all else.
+// byName splits the results. Files whose name equals the query or begins with it come before all
+// others.
 func byName(found []workspace.Found, query string) (named, others []workspace.Found) {
 	name := strings.ToLower(path.Base(filepath.ToSlash(strings.TrimSpace(query))))
 	if query == "" || strings.HasSuffix(query, "/") {
@@ -59,7 +59,7 @@ func byName(found []workspace.Found, query string) (named, others []workspace.Fo
 	return named, others
 }
 
-// chosen is a context of the client as it would be offered.
+// chosen returns a context of the client in the form in which it would be offered.
 func chosen(c protocol.ChatContext, roots []string) protocol.ContextItem {
 	i := protocol.ContextItem{Type: c.Type}
 	if c.Path != "" && (c.Type == "file" || c.Type == "directory") {
@@ -71,10 +71,10 @@ func chosen(c protocol.ChatContext, roots []string) protocol.ContextItem {
 	return i
 }
 
-// maxResources is how many resources of MCP servers are offered, as of files.
+// maxResources is how many resources of MCP servers are offered; the same number as for files.
 const maxResources = 100
 
-// resourceItems are the resources of MCP servers that a query names.
+// resourceItems returns the resources of MCP servers that match a query.
 func (s *Server) resourceItems(query string) []protocol.ContextItem {
 	var out []protocol.ContextItem
 	for _, r := range s.host.MCPResources(query) {
@@ -89,7 +89,7 @@ func (s *Server) resourceItems(query string) []protocol.ContextItem {
 }
 
 // ChatQueryFiles implements protocol.Server.
-func (s *Server) ChatQueryFiles(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.Later[protocol.QueryFilesResult], error) {
+func (s *Server) ChatQueryFiles(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.AsyncResult[protocol.QueryFilesResult], error) {
 	p, roots := req.Params, s.host.Roots()
 	return func(ctx context.Context) (protocol.QueryFilesResult, error) {
 		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
@@ -108,7 +108,7 @@ func contextItems(found []workspace.Found) []protocol.ContextItem {
 	return out
 }
 
-// chatRef is the chat of a query as its answer names it.
+// chatRef returns the chat of a query as its answer names it.
 func chatRef(id protocol.ID) *string {
 	if id == "" {
 		return nil

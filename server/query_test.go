@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
-	"github.com/seed-dec29ce4/eca/internal/filetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // write makes files below a folder.
 func write(t *testing.T, root string, files map[string]string) {
 	t.Helper()
-	filetest.Write(t, root, files)
+	testkit.WriteFiles(t, root, files)
 }
 
 // query renders the answer to a query: the chat's id, then types and paths below $WS.
@@ -36,9 +36,9 @@ func (r *rig) query(method string, params map[string]any) string {
 	return strings.Join(out, ", ")
 }
 
-// What the reference server answered to the same queries on the same files
-// (eca-recorded, queries).
+// The reference server's answers to the same queries about the same files (eca-recorded, queries).
 func TestQueriesAsRecorded(t *testing.T) {
+	t.Parallel()
 	root := tempDir(t)
 	write(t, root, map[string]string{"README.md": "", "a.txt": "", "src/b.py": "", ".git/HEAD": ""})
 	r := newRig(t, options{root: root})
@@ -91,9 +91,9 @@ func TestQueriesAsRecorded(t *testing.T) {
 	}
 }
 
-// Folders come and go while the daemon runs: queries, new turns and the configuration
-// follow.
+// When workspace folders are added and removed, queries, new turns and the configuration follow.
 func TestWorkspaceFoldersChange(t *testing.T) {
+	t.Parallel()
 	first, second := tempDir(t), tempDir(t)
 	write(t, first, map[string]string{"one.txt": ""})
 	write(t, second, map[string]string{"two.txt": "", ".eca/config.json": `{"welcomeMessage": "second", "chat": {"title": "no"}}`})

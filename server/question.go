@@ -12,8 +12,8 @@ import (
 // questions asks the user through the client (eca-protocol, section 6).
 type questions struct{ s *Server }
 
-// asker returns the way to the user; nil if the client did not announce one: such
-// clients never answer.
+// asker returns a way to ask the user, or nil if the client did not announce it: such clients never
+// answer.
 func (s *Server) asker(can protocol.Capabilities) ask.Client {
 	if !can.AskQuestion {
 		return nil
@@ -21,8 +21,8 @@ func (s *Server) asker(can protocol.Capabilities) ask.Client {
 	return questions{s}
 }
 
-// Ask implements ask.Client. A chat asks one question at a time, which is what clients
-// can show, and after everything that happened in the chat before.
+// Ask implements ask.Client. A chat asks one question at a time, because clients can only show one.
+// It asks after everything that happened earlier in the chat was shown.
 func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, error) {
 	q.s.mu.Lock()
 	v := q.s.views[question.ChatID]
@@ -31,12 +31,12 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
 	select {
-	case v.asking <- struct{}{}:
-		defer func() { <-v.asking }()
+	case v.questionSlot <- struct{}{}:
+		defer func() { <-v.questionSlot }()
 	case <-ctx.Done():
 		return ask.Answer{}, ctx.Err()
 	}
-	if err := v.showUntil(ctx, v.session.Settled()); err != nil {
+	if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
 		return ask.Answer{}, err
 	}
 	params := protocol.QuestionParams{

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// reasoningHistory says what reasoning a model is sent back: all of it, that since the
-// user's last message, or none.
+// reasoningHistory decides which reasoning is sent back to a model: all, only that since the user's
+// last message, or none.
 func TestReasoningHistory(t *testing.T) {
+	needs.Long(t)
 	const tape = `
 cassette: 1
 turns:
@@ -19,7 +21,8 @@ turns:
       - {text: two}
 `
 	for mode, want := range map[string]string{"": "early late", "all": "early late", "turn": "late", "off": ""} {
-		// Claude's signed thinking and text that others send in the open are dropped alike.
+		// Claude's signed thinking and other models' plain reasoning text are dropped in the same
+		// way.
 		for api, model := range map[string]string{"anthropic": "claude-sonnet-4-6", "openai-chat": "m", "ollama": "m"} {
 			t.Run(api+" "+mode, func(t *testing.T) {
 				r := newRig(t, options{model: tape, api: api, config: map[string]any{"providers": map[string]any{"mock": map[string]any{

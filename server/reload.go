@@ -4,34 +4,35 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// configPush tells the client of the configuration: at first, and again when something changed.
+// configPush sends the client the configuration: once at first, and again when it changes.
 type configPush struct {
-	begun chan struct{} // closed when the client was told first
+	begun chan struct{} // closed when the client was first sent the configuration
 	once  sync.Once
 
-	mu    sync.Mutex                    // guards what follows; held while the client is told, so that states come in order
-	chat  protocol.ChatConfig           // as told
-	tools protocol.ToolServerUpdated    // as told
-	mcp   map[string]protocol.MCPServer // as told, by name
-	shown map[protocol.ShowMessage]bool // what there was to show at the last push
+	mu    sync.Mutex                    // guards the fields below; held while sending, so that states arrive in order
+	chat  protocol.ChatConfig           // as sent
+	tools protocol.ToolServerUpdated    // as sent
+	mcp   map[string]protocol.MCPServer // as sent, by name
+	shown map[protocol.ShowMessage]bool // the messages that were current at the last push
 
 	providers map[string]protocol.ProviderStatus // as the client may know them, by ID; nil before the first push
 
-	asking   sync.Mutex      // guards what follows: who asks must not wait for the client
-	again    map[string]bool // MCP servers that the client asked for something since the last push
-	selected pickedModel     // what the user chose in chats that the daemon does not know yet
-	trust    *bool           // as the user switched it last; nil: as configured
+	asking   sync.Mutex      // guards the fields below, so that their callers do not wait for the client
+	again    map[string]bool // MCP servers that the client sent a request for since the last push
+	selected pickedModel     // the user's selection in chats that the daemon does not know yet
+	trust    *bool           // as the user last set it; nil: as configured
 }
 
-// pickedModel is a choice of model or variant that belongs to the session.
+// pickedModel is a selection of model or variant that belongs to the session.
 type pickedModel struct {
-	defaultModel string // at the time; another one ends the selection
+	defaultModel string // at the time; a different default ends the selection
 	model        string // empty: the default
 	variants     *[]string
 	variant      json.RawMessage
@@ -49,8 +50,8 @@ func (c *configPush) switchTrust(on bool) {
 	c.trust = &on
 }
 
-// withSelection returns the configuration with what the user chose instead of the defaults:
-// repeating a default would undo the choice. mu is held.
+// withSelection returns the configuration with the user's selection in place of the defaults:
+// sending a default again would undo the selection. mu is held.
 func (c *configPush) withSelection(now protocol.ChatConfig, trust bool) protocol.ChatConfig {
 	c.asking.Lock()
 	defer c.asking.Unlock()
@@ -64,7 +65,7 @@ func (c *configPush) withSelection(now protocol.ChatConfig, trust bool) protocol
 	return now
 }
 
-// askAgain has the client told of a server's next status, also if it is the one it knows.
+// askAgain makes the next push send a server's status, even if it has not changed.
 func (c *configPush) askAgain(name string) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
@@ -74,7 +75,7 @@ func (c *configPush) askAgain(name string) {
 	c.again[name] = true
 }
 
-// takeAgain returns the servers of which the client is told in any case.
+// takeAgain returns the servers whose status has to be sent even if it has not changed.
 func (c *configPush) takeAgain() map[string]bool {
 	c.asking.Lock()
 	defer c.asking.Unlock()
@@ -83,8 +84,8 @@ func (c *configPush) takeAgain() map[string]bool {
 	return again
 }
 
-// watchConfig tells the client of changes of the configuration while it is connected
-// (eca-protocol 8.10). They take effect also when it stops reading.
+// watchConfig notifies the client of changes of the configuration while it is connected
+// (eca-protocol 8.10). Changes take effect even if the client stops reading.
 func (s *Server) watchConfig() {
 	select {
 	case <-s.configPush.begun:
@@ -112,7 +113,7 @@ func (s *Server) watchConfig() {
 	}
 }
 
-// push tells the client what it does not know yet of the configuration.
+// push sends the client the parts of the configuration that it does not know yet.
 func (s *Server) push(ctx context.Context) {
 	s.pushConfig(ctx, false)
 	s.pushTools(ctx, false)
@@ -121,15 +122,15 @@ func (s *Server) push(ctx context.Context) {
 	s.pushMessages(ctx)
 	s.configPush.once.Do(func() {
 		if s.host.Config().Env != config.EnvTest { // suites wait for the first change of a job
-			// A client that survived its last daemon may still show that one's jobs.
+			// A client that survived its last daemon may still show that daemon's jobs.
 			s.notify(ctx, "jobs/updated", s.jobs())
 		}
 		close(s.configPush.begun)
 	})
 }
 
-// pushAgain tells a client everything that it shows outside of chats once more, if it was
-// told before: its page was opened again and knows nothing.
+// pushAgain sends everything that the client shows outside of chats once more, unless it has not
+// been sent yet: the client's page was reopened and has no state.
 func (s *Server) pushAgain(ctx context.Context) {
 	select {
 	case <-s.configPush.begun:
@@ -144,13 +145,20 @@ func (s *Server) pushAgain(ctx context.Context) {
 	s.notify(ctx, "jobs/updated", s.jobs())
 }
 
-// pushMessages shows the problems and notices that were not there at the last push.
+// maxMistakes is how many mistakes in the configuration are shown at the same time.
+const maxMistakes = 10
+
+// pushMessages shows the mistakes and notices that are new since the last push.
 func (s *Server) pushMessages(ctx context.Context) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
 	var now []protocol.ShowMessage
-	for _, p := range s.host.Config().Problems {
-		now = append(now, protocol.ShowMessage{Type: "warning", Message: "Configuration: " + p.String()})
+	mistakes := s.host.Config().Mistakes()
+	for _, f := range mistakes[:min(len(mistakes), maxMistakes)] {
+		now = append(now, protocol.ShowMessage{Type: "warning", Message: "Configuration: " + f.Place() + ": " + f.Message})
+	}
+	if more := len(mistakes) - maxMistakes; more > 0 {
+		now = append(now, protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf("Configuration: %d more mistakes; `eca config check` lists them", more)})
 	}
 	for _, n := range s.host.Notices() {
 		now = append(now, protocol.ShowMessage{Type: "info", Message: n})

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// save writes a file as editors do: a new one takes the old one's place.
+// save writes a file as editors do: a new file replaces the old one.
 func (r *rig) save(t *testing.T, path, text string) {
 	t.Helper()
 	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+"~", []byte(text), 0o600), os.Rename(path+"~", path))
@@ -26,14 +26,15 @@ func (r *rig) globalFile() string { return filepath.Join(r.state, "config", "eca
 
 func (r *rig) workspaceFile() string { return filepath.Join(r.root, ".eca", "config.json") }
 
-// Each change of a file reaches the client once, with the whole configuration, and a broken file
-// counts as it was before.
+// The client gets each change of a file once, with the whole configuration. While a file is broken,
+// its previous content counts.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{})
 	r.Await(0, "the start", fake.Ready())
 	mark := r.Mark()
 	var want []string
-	// hears awaits messages, which must be all since the last time.
+	// hears awaits messages, which must be all messages since the last call.
 	hears := func(what string, messages ...string) {
 		t.Helper()
 		want = append(want, messages...)
@@ -52,14 +53,15 @@ func TestReload(t *testing.T) {
 	hears("another change", `config/updated {"chat":{"models":[ ... "welcomeMessage":"three"`)
 
 	r.save(t, r.workspaceFile(), "{\n  \"welcomeMessage\": four")
-	hears("a broken file", `$/showMessage {"type":"warning","message":"Configuration: `+r.workspaceFile()+`:2: column 21: ... what the file said before stays in effect`)
+	hears("a broken file", `$/showMessage {"type":"warning","message":"Configuration: `+r.workspaceFile()+`:2:21: ... what the file said before stays in effect`)
 	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three"}`)
 	r.save(t, r.globalFile(), `{"defaultModel": "mock/other"}`)
-	hears("a change of the other file", `config/updated {"chat":{"models":[ ... "selectModel":"mock/other" ... "defaultModel":"mock/other" ... "welcomeMessage":"three"`)
+	hears("a change of the other file", `config/updated {"chat":{"models":[ ... "selectModel":"mock/other" ... "defaultModel":"mock/other" ... "welcomeMessage":"three"`,
+		`$/showMessage {"type":"warning","message":"Configuration: `+r.globalFile()+`:1:2: defaultModel: provider mock has no other; it has m`)
 	r.save(t, r.globalFile(), `{"disabledTools": 7}`)
 	hears("a value of a wrong type",
 		`config/updated {"chat":{"models":[ ... "selectModel":"mock/m" ... "defaultModel":"mock/m" ... "welcomeMessage":"three"`,
-		`$/showMessage {"type":"warning","message":"Configuration: `+r.globalFile()+`:1: disabledTools must be a list of the right things, not a number`)
+		`$/showMessage {"type":"warning","message":"Configuration: `+r.globalFile()+`:1:2: disabledTools must be a list, not the number 7`)
 	r.save(t, r.globalFile(), `{}`)
 
 	r.save(t, r.workspaceFile(), `{"welcomeMessage": "three", "agent": {"own": {}, "sub": {"mode": "subagent"}}, "defaultAgent": "plan"}`)
@@ -78,7 +80,7 @@ func TestReload(t *testing.T) {
 		return fake.Met
 	})
 	heard := r.Since(mark)
-	// A change and what is wrong with the file come on two ways: either is first.
+	// A change and an error in the file use two paths, so either may arrive first.
 	if i := slices.IndexFunc(want, func(s string) bool { return strings.Contains(s, "disabledTools must be") }); strings.Contains(heard[i-1].String(), "disabledTools must be") {
 		heard[i-1], heard[i] = heard[i], heard[i-1]
 	}
@@ -103,8 +105,9 @@ func hasAll(s string, pieces []string) bool {
 	return true
 }
 
-// A turn goes on with the configuration it began with; the next has the new one.
+// A turn continues with the configuration it began with; the next turn has the new one.
 func TestReloadDuringTurn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -130,9 +133,10 @@ turns:
 	r.Await(0, "the next end", fake.Times(2, "chat/contentReceived", `"state":"finished"`))
 }
 
-// Files that a configuration includes, and those of other folders after a second
-// initialize, are watched like its own.
+// Included files, and the files of other folders after a second initialize, are watched like the
+// configuration itself.
 func TestReloadOtherFiles(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{})
 	r.Await(0, "the start", fake.Ready())
 	hello := filepath.Join(r.root, "texts", "hello.md")
@@ -147,8 +151,9 @@ func TestReloadOtherFiles(t *testing.T) {
 	r.Await(0, "a file of another folder", fake.Contains("config/updated", `{"chat":{"models":[`, `"welcomeMessage":"other"`))
 }
 
-// A model that the user picked is the user's until the configuration's own is another.
+// A model that the user picked stays selected until the configured default changes.
 func TestReloadKeepsPick(t *testing.T) {
+	t.Parallel()
 	variants := map[string]any{"variants": map[string]any{"high": map[string]any{"top_p": 1}}}
 	r := newRig(t, options{config: map[string]any{"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"v": variants}}}}})
 	r.Await(0, "the start", fake.Ready())

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// asked runs a turn in which every call is approved, with what save says about it, and
-// returns which calls the user was asked about.
+// asked runs a turn in which every call is approved, with the scopes in save, and returns the calls
+// that the user was asked about.
 func asked(t *testing.T, r *rig, chat string, ids []string, save map[string]string) string {
 	t.Helper()
 	mark := r.Mark()
@@ -39,9 +39,10 @@ func asked(t *testing.T, r *rig, chat string, ids []string, save map[string]stri
 	return strings.Join(out, " ")
 }
 
-// What the user chose to remember reaches as far as they said: this run of eca, this
-// workspace, or everywhere.
+// A remembered approval has the scope that the user chose: this run of eca, this workspace, or
+// everywhere.
 func TestRememberScopes(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
 	ids := []string{"once", "session", "workspace", "global", "odd"}
 	model := "cassette: 1\nturns:\n"
@@ -70,9 +71,10 @@ func TestRememberScopes(t *testing.T) {
 	}
 }
 
-// Pages are remembered by their host, and a page of one host does not lead to another
-// unseen.
+// Approvals of pages are remembered by host, and a page of one host does not redirect to another
+// without a question.
 func TestWebFetchIsRememberedByHost(t *testing.T) {
+	t.Parallel()
 	var other string // the same server under another name
 	var exfiltrated atomic.Bool
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

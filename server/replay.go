@@ -5,224 +5,171 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// replayer maps a chat's past to notifications (eca-protocol 8.6): deltas are merged,
-// a tool call's stages stand at its result, and there is no progress. In all else it
-// shows what a live client saw.
+// replayer shows a chat's past (eca-protocol 8.6). It joins the pieces of a text, shows all stages
+// of a tool call where its result is, and shows no progress. Otherwise it shows what a live client
+// saw.
 type replayer struct {
-	*mapper
-	// find looks up a call that was announced in front of the replay.
-	find func(callID string) (chat.CallStages, bool)
-	// inside reads what a subagent did for a call.
-	inside func(chatID, callID string, fn func(event.Event))
-
-	// held is what was announced in a page that others follow: a call without a result
-	// here is shown by the page that has it, with all its stages. It is nil in other
-	// replays, where calls are announced where they were.
-	held map[string]event.ToolProposed
-
-	text    strings.Builder // of the run that is being merged
-	reason  string          // id of the reasoning it is; empty: the model's text
-	open    []string        // calls without a result, in order
-	judged  map[string]event.ToolJudged
-	started map[string]bool
-	usage   []notification // the last one
+	*renderer
+	merger transcript.Merger
+	// find looks up a call that was announced before the replay.
+	find func(callID string) (transcript.Call, bool)
+	// subagent passes to fn the events of a subagent for a call.
+	subagent func(chatID, callID string, fn func(event.Event))
+	// more says that another page follows. A call without a result on this page is shown by the
+	// page that has the result, with all its stages.
+	more  bool
+	usage []notification // the last one
 }
 
-func newReplayer(m *mapper, find func(string) (chat.CallStages, bool)) *replayer {
-	return &replayer{mapper: m, find: find, inside: func(string, string, func(event.Event)) {}, judged: map[string]event.ToolJudged{}, started: map[string]bool{}}
-}
-
-// notifications returns what an event shows.
-func (r *replayer) notifications(e event.Event) []notification {
-	switch b := e.Body.(type) {
-	case event.TextDelta:
-		return r.merge("", b.Text)
-	case event.ReasoningDelta:
-		return r.merge(b.ID, b.Text)
-	case event.UsageReported:
-		if b.Purpose != "" {
-			return nil
-		}
-	case event.ToolUpdated:
-		if j, ok := r.judged[b.CallID]; ok {
-			j.Details = b.Details
-			r.judged[b.CallID] = j
-		}
-		return nil
-	case event.Progress, event.TitleChanged, event.TurnStarted, event.ToolArgsDelta, event.Flag, event.Truncated, event.FileChanged, event.UndoPoint, event.Pruned, event.SystemPrompt, event.PromptAmended:
-		if _, ok := b.(event.TurnStarted); ok {
-			r.turns[e.Turn] = true
-		}
-		return nil
+func newReplayer(r *renderer) *replayer {
+	out := &replayer{
+		renderer: r, find: func(string) (transcript.Call, bool) { return transcript.Call{}, false },
+		subagent: func(string, string, func(event.Event)) {},
 	}
-	return append(r.flush(), r.whole(e)...)
+	r.beforeEnd = out.child
+	return out
 }
 
-// whole maps an event that is no delta.
-func (r *replayer) whole(e event.Event) []notification {
+// past returns the notifications for the next event.
+func (r *replayer) past(e event.Event) []notification {
 	switch b := e.Body.(type) {
-	case event.UsageReported:
-		r.usage = r.content(protocol.RoleSystem, r.mapper.usage(b))
-		return nil
-	case event.ToolProposed:
-		r.open = append(r.open, b.CallID)
-		if r.held != nil {
-			r.held[b.CallID] = b
-			return nil
-		}
-		return r.tool(b)
 	case event.ToolJudged:
-		r.judged[b.CallID] = b
-		return nil
+		r.adopt(b.CallID, e.Seq)
 	case event.ToolStarted:
-		r.started[b.CallID] = true
-		return nil
+		r.adopt(b.CallID, e.Seq)
+	case event.ToolUpdated:
+		r.adopt(b.CallID, e.Seq)
 	case event.ToolFinished:
-		return append(r.stages(b.CallID, true), r.tool(b)...)
+		r.adopt(b.CallID, e.Seq)
 	case event.ToolRejected:
-		return append(r.stages(b.CallID, true), r.tool(b)...)
-	case event.TurnFinished:
-		delete(r.turns, e.Turn)
-		clear(r.calls)
-		r.open = nil
-		if b.Reason == event.FinishedInterrupted && r.parent == "" {
-			return r.interrupted()
-		}
+		r.adopt(b.CallID, e.Seq)
+	default:
+	}
+	c, ok := r.fold.Add(e)
+	if !ok {
 		return nil
 	}
 	r.turns[e.Turn] = true
-	return r.mapper.notifications(e)
-}
-
-// stages returns what is shown of a call in front of its result, or of one that has
-// none yet.
-func (r *replayer) stages(id string, ended bool) []notification {
-	var out []notification
-	if proposed, ok := r.held[id]; ok {
-		out = append(out, r.tool(proposed)...)
-	} else if _, known := r.calls[id]; !known {
-		if c, found := r.find(id); found {
-			out = append(out, r.tool(c.Proposed)...)
-			if c.Judged.CallID != "" {
-				r.judged[id] = c.Judged
-			}
-			r.started[id] = c.Started
-		}
-	}
-	if b, ok := r.judged[id]; ok {
-		b.Manual = b.Manual && !ended && !r.started[id]
-		out = append(out, r.tool(b)...)
-	}
-	if r.started[id] {
-		out = append(out, r.tool(event.ToolStarted{CallID: id})...)
-		if ended {
-			out = append(out, r.child(id)...)
-		}
-	}
-	delete(r.held, id)
-	delete(r.judged, id)
-	delete(r.started, id)
-	for i, o := range r.open {
-		if o == id {
-			r.open = append(r.open[:i], r.open[i+1:]...)
-			break
-		}
-	}
-	return out
-}
-
-// merge adds a delta to the run it belongs to.
-func (r *replayer) merge(reason, text string) []notification {
-	var out []notification
-	if reason != r.reason {
-		out = r.flush()
-	}
-	r.reason = reason
-	r.text.WriteString(text)
-	return out
-}
-
-// flush returns the run that has ended.
-func (r *replayer) flush() []notification {
-	text, reason := r.text.String(), r.reason
-	r.text.Reset()
-	r.reason = ""
-	switch {
-	case text == "":
+	switch item := c.Item.(type) {
+	case transcript.Title, transcript.Flag: // these are shown elsewhere
 		return nil
-	case reason != "":
-		return r.content(protocol.RoleAssistant, protocol.ReasonContent{Type: "reasonText", ID: reason, Text: text})
+	case transcript.Turn:
+		if item.End == nil {
+			return nil
+		}
+		delete(r.turns, e.Turn)
+	case transcript.Call:
+		if !item.Ended() && (item.Stage > transcript.Announced || !c.Began()) {
+			return nil
+		}
+	case transcript.Usage:
+		if item.Purpose != "" {
+			return nil
+		}
+	default:
 	}
-	return r.content(protocol.RoleAssistant, protocol.TextContent{Type: "text", Text: text})
+	return r.renderAll(r.merger.Add(c))
 }
 
-// tail says what stands behind the last message of a replay.
+// adopt adds a call that was announced before the replay.
+func (r *replayer) adopt(callID string, at event.Seq) {
+	if _, known := r.fold.Call(callID); known {
+		return
+	}
+	if c, found := r.find(callID); found {
+		r.fold.Adopt(c, at)
+	}
+}
+
+func (r *replayer) renderAll(changes []transcript.Change) (out []notification) {
+	for _, c := range changes {
+		switch item := c.Item.(type) {
+		case transcript.Usage:
+			r.usage = r.render(c)
+			continue
+		case transcript.Call:
+			if r.more && !item.Ended() {
+				continue
+			}
+		case transcript.Turn:
+			clear(r.stages)
+			if item.End.Reason == event.FinishedInterrupted && r.parent == "" {
+				out = append(out, r.interrupted()...)
+			}
+			continue
+		default:
+		}
+		out = append(out, r.render(c)...)
+	}
+	return out
+}
+
+// tail says what follows the last message of a replay.
 type tail int
 
 const (
 	tailMore tail = iota // more messages
-	tailLive             // a turn that runs
+	tailLive             // a running turn
 	tailDead             // nothing: if a turn has no end, its process died
 )
 
-// end returns what is left: the run that is being merged, the calls that have no result
-// yet, and how full the context is.
+// end returns the remaining notifications: a text that may still grow, the calls that have no
+// result yet, and how full the context is.
 func (r *replayer) end(behind tail) []notification {
-	out := r.flush()
-	for behind != tailMore && len(r.open) > 0 {
-		id := r.open[0]
-		out = append(out, r.stages(id, behind == tailDead)...)
-		if behind == tailDead {
-			out = append(out, r.tool(event.ToolRejected{CallID: id, Reason: event.Interrupted})...)
+	out := r.renderAll(r.merger.Flush())
+	for _, call := range r.fold.Calls() {
+		if call.Ended() || behind == tailMore {
+			continue
 		}
+		if behind == tailDead {
+			call.Stage, call.Rejection = transcript.Rejected, event.ToolRejected{CallID: call.CallID, Reason: event.Interrupted}
+		} else if call.Stage == r.stages[call.CallID] {
+			continue
+		}
+		out = append(out, r.call(call)...)
 	}
 	if behind == tailDead {
 		delete(r.turns, "")
 		if len(r.turns) > 0 && r.parent == "" {
 			out = append(out, r.interrupted()...)
 		}
-		clear(r.turns) // its end, when somebody writes it, is no news
+		clear(r.turns) // if another process writes its end, the client needs no notification
 	}
+	r.beforeEnd = nil
 	return append(out, r.usage...)
 }
 
-// flag maps a flag, which stands elsewhere than in the log.
-func (m *mapper) flag(b event.Flag) []notification {
-	return m.content(protocol.RoleSystem, protocol.FlagContent{Type: "flag", Text: b.Text, ContentID: b.ContentID})
-}
-
-// replay sends what a span of a chat shows to emit. It returns the reader with which a
-// view of the chat goes on behind it. Turns that m knows already run in front of the
-// client. What is missing of a call, because it can not be read, is told to log: the rest of
-// the chat is still worth showing.
-func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mapper, log *slog.Logger, emit func([]notification)) (*chat.Reader, error) {
+// replay passes the notifications for a span of a chat to emit. It returns the reader with which a
+// view of the chat continues. The client already follows the turns of show live. Parts of a call
+// that cannot be read are logged and left out: the rest of the chat is still worth showing.
+func replay(ctx context.Context, session *chat.Session, span chat.Span, show *renderer, log *slog.Logger, emit func([]notification)) (*eventlog.Reader, error) {
 	missing := func(what, callID string, err error) {
 		if err != nil && ctx.Err() == nil {
-			log.Error(what+" can not be shown", "chat", session.ID(), "call", callID, "err", err)
+			log.Error("cannot show "+what, "chat", session.ID(), "call", callID, "err", err)
 		}
 	}
-	r := newReplayer(m, func(id string) (chat.CallStages, bool) {
+	r := newReplayer(show)
+	r.find = func(id string) (transcript.Call, bool) {
 		c, found, err := session.Call(ctx, id)
 		missing("how a tool call began", id, err)
 		return c, found && err == nil
-	})
-	r.inside = func(chatID, callID string, fn func(event.Event)) {
+	}
+	r.subagent = func(chatID, callID string, fn func(event.Event)) {
 		_, err := session.Child(ctx, chatID, callID, fn)
 		missing("what a subagent did", callID, err)
 	}
 	if span.Older {
-		m.tasks = nil
+		show.tasks = nil
 	}
-	if span.Newer {
-		r.held = map[string]event.ToolProposed{}
-	}
+	r.more = span.Newer
 	placeFlags := func(flags []chat.PlacedFlag, before event.Seq) ([]chat.PlacedFlag, error) {
 		for len(flags) > 0 && flags[0].Before <= before {
 			e, ok, err := session.Event(ctx, flags[0].Seq)
@@ -230,17 +177,17 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 				return nil, err
 			}
 			if b, isFlag := e.Body.(event.Flag); ok && isFlag {
-				emit(append(r.flush(), m.flag(b)...))
+				emit(append(r.renderAll(r.merger.Flush()), show.render(transcript.Change{Item: transcript.Flag{Flag: b}})...))
 			}
 			flags = flags[1:]
 		}
 		return flags, nil
 	}
-	running := session.Running() // before the end of the log is: a turn that ends now ends live
+	running := session.Running() // read before the end of the log is: a turn that ends now ends live
 	last := session.Next() - 1
 	reader, flags := session.Read(min(span.From, last+1)), span.Flags
-	followed := maps.Clone(m.turns)
-	delete(followed, "") // what stands outside of turns
+	followed := maps.Clone(show.turns)
+	delete(followed, "") // events outside of turns
 	for reader.Position() <= last {
 		e, ok, err := reader.Try(ctx)
 		if err != nil {
@@ -251,14 +198,14 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 		}
 		if _, ended := e.Body.(event.TurnFinished); ended && followed[e.Turn] {
 			reader = session.Read(e.Seq)
-			break // the client waits for the end of this turn: it comes live
+			break // the client waits for the end of this turn, which comes live
 		}
 		if flags, err = placeFlags(flags, e.Seq); err != nil {
 			return nil, err
 		}
-		emit(r.notifications(e))
+		emit(r.past(e))
 		if e.Seq >= last {
-			break // the rest of an event that is growing comes live
+			break // the rest of a growing event comes live
 		}
 	}
 	if _, err := placeFlags(flags, span.To); err != nil {
@@ -278,40 +225,40 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, m *mappe
 func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 	v.title = meta.Title
 	if meta.Title != "" {
-		v.send(ctx, v.mapper.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: meta.Title}))
+		v.send(ctx, v.renderer.content(protocol.RoleSystem, protocol.MetadataContent{Type: "metadata", Title: meta.Title}))
 	}
 }
 
-// replay shows a span. If that is where the chat ends, the view goes on behind it.
+// replay shows a span. If the span reaches the end of the chat, the view continues after it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
 	v.leaveChildren()
-	m := v.s.newMapper(v.chatID)
-	maps.Copy(m.turns, v.mapper.turns)
-	m.told = v.mapper.told
+	r := v.s.newRenderer(v.chatID)
+	maps.Copy(r.turns, v.renderer.turns)
+	r.statusSent = v.renderer.statusSent
 	v.mu.Lock()
 	for id := range v.turns {
-		m.turns[id] = true
+		r.turns[id] = true
 	}
 	v.mu.Unlock()
-	reader, err := replay(ctx, v.session, span, m, v.s.log, func(list []notification) { v.send(ctx, list) })
+	reader, err := replay(ctx, v.session, span, r, v.s.log, func(list []notification) { v.send(ctx, list) })
 	if err != nil {
 		return err
 	}
 	if !span.Newer {
-		v.mapper = m
+		v.renderer = r
 		if span.Returned > 0 {
 			v.reader = reader
 		}
 	}
-	for id, c := range v.mapper.calls {
-		if c.running && c.sub != nil {
-			v.showChild(ctx, id, *c.sub)
+	for _, c := range v.renderer.fold.Calls() {
+		if sub := c.Subagent(); sub != nil && c.Stage == transcript.Running {
+			v.showChild(ctx, c.CallID, *sub)
 		}
 	}
 	return nil
 }
 
-// open shows a chat that the client opens, or a window of it (8.6).
+// open shows a chat, or a window of it, that the client opens (8.6).
 func (v *view) open(ctx context.Context, span chat.Span) error {
 	meta := v.session.Meta()
 	v.s.notify(ctx, "chat/cleared", protocol.ChatCleared{ChatID: v.chatID, Messages: true})
@@ -322,12 +269,12 @@ func (v *view) open(ctx context.Context, span chat.Span) error {
 	v.showTitle(ctx, meta)
 	v.showSelection(ctx, meta)
 	if v.session.Running() {
-		v.send(ctx, v.mapper.status("running"))
+		v.send(ctx, v.renderer.status("running"))
 	}
 	return nil
 }
 
-// showSelection tells what a chat uses.
+// showSelection sends the model, the agent and the other settings of a chat.
 func (v *view) showSelection(ctx context.Context, meta chat.Meta) {
 	if sel := v.s.selection(meta); sel.Model != nil {
 		v.s.notify(ctx, "config/updated", protocol.ConfigUpdated{ChatID: v.chatID, Chat: &protocol.ChatConfig{
@@ -339,7 +286,7 @@ func (v *view) showSelection(ctx context.Context, meta chat.Meta) {
 	}})
 }
 
-// selection describes what a chat uses (4.8). A model that is gone is null.
+// selection returns the settings of a chat (4.8). A model that no longer exists is null.
 func (s *Server) selection(meta chat.Meta) protocol.Selection {
 	out := protocol.Selection{Agent: s.host.Config().AgentOrDefault(meta.Agent), Variants: []string{}, Trust: meta.Trust}
 	if meta.Variant != "" {

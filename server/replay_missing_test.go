@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// halfStore has a chat, but can not find calls in it, nor read any other.
+// halfStore has one chat, but finds no calls in it and no other chats.
 type halfStore struct {
 	chat.Store
 	events []event.Event
@@ -40,8 +40,9 @@ func (*halfStore) Find(context.Context, string, string, bool) (chat.Cursor, bool
 
 func (*halfStore) Sync(context.Context) error { return nil }
 
-// What can not be read of a call costs a replay only that, and the log says what is missing.
+// An unreadable part of a call is only missing from the replay, and the log names it.
 func TestReplayTellsWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	sub := &event.Details{Subagent: &event.Subagent{ChatID: "subagent-1"}}
 	if !chat.IsSubagent(sub.Subagent.ChatID) {
 		t.Fatal(sub.Subagent.ChatID)
@@ -54,11 +55,12 @@ func TestReplayTellsWhatIsMissing(t *testing.T) {
 		event.ToolStarted{CallID: "spawn"},
 		event.ToolFinished{CallID: "spawn"},
 		event.TextDelta{Text: "Done."},
+		event.TurnFinished{Reason: event.FinishedDone},
 	} {
 		s.events = append(s.events, event.Event{Seq: event.Seq(len(s.events) + 1), Turn: "t", Body: b})
 	}
 	cfg := config.Load(config.Inputs{Getenv: func(string) string { return "" }, ConfigHome: t.TempDir()})
-	e := chat.New(chat.Deps{Store: s, Config: func() *config.Config { return cfg.Config }, Log: slog.New(slog.DiscardHandler)})
+	e := chat.New(chat.Deps{Store: s, Current: func() chat.Snapshot { return chat.Snapshot{Config: cfg.Config} }, Log: slog.New(slog.DiscardHandler)})
 	defer e.Close()
 	session, _, err := e.Open(t.Context(), "c")
 	if err != nil {
@@ -67,7 +69,7 @@ func TestReplayTellsWhatIsMissing(t *testing.T) {
 	var log bytes.Buffer
 	text := ""
 	span := chat.Span{From: 1, To: event.Seq(len(s.events) + 1)}
-	_, err = replay(t.Context(), session, span, newMapper("c", cfg), slog.New(slog.NewTextHandler(&log, nil)), func(list []notification) {
+	_, err = replay(t.Context(), session, span, newRenderer("c", cfg), slog.New(slog.NewTextHandler(&log, nil)), func(list []notification) {
 		for _, n := range list {
 			if c, ok := n.Params.(protocol.ContentReceived); ok {
 				if said, ok := c.Content.(protocol.TextContent); ok {
@@ -79,7 +81,7 @@ func TestReplayTellsWhatIsMissing(t *testing.T) {
 	if err != nil || text != "Done." {
 		t.Errorf("%q %v", text, err)
 	}
-	for _, want := range []string{`msg="how a tool call began can not be shown" chat=c call=older err="the disk is away"`, `msg="what a subagent did can not be shown" chat=c call=spawn err="the chat can not be read: the disk is away"`} {
+	for _, want := range []string{`msg="cannot show how a tool call began" chat=c call=older err="the disk is away"`, `msg="cannot show what a subagent did" chat=c call=spawn err="the chat cannot be read: the disk is away"`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%s is not in %s", want, log.String())
 		}

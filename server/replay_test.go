@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// past is what a client keeps of a chat: texts, reasoning, flags and tool calls in
-// their order, with deltas merged and without what only matters while it happens.
+// past is a client's lasting view of a chat: texts, reasoning, flags and tool calls in their order,
+// with merged deltas and without temporary messages.
 func past(t *testing.T, chat string, heard []fake.Message) []string {
 	t.Helper()
 	var out []map[string]any
@@ -40,7 +40,7 @@ func past(t *testing.T, chat string, heard []fake.Message) []string {
 		case "progress", "usage", "metadata", "toolCallPrepare", "toolCallRunning":
 			continue
 		case "toolCallRun":
-			continue // seen again in what follows it
+			continue // its content is repeated in the later stages
 		}
 		if n := len(out); n > 0 && c["type"] == out[n-1]["type"] && c["role"] == "assistant" && out[n-1]["role"] == "assistant" && c["id"] == out[n-1]["id"] {
 			if text, ok := c["text"].(string); ok {
@@ -61,7 +61,7 @@ func past(t *testing.T, chat string, heard []fake.Message) []string {
 	return lines
 }
 
-// checkReplay opens a chat and compares what it shows with what was shown live.
+// checkReplay opens a chat and compares the replay with the live messages.
 func checkReplay(t *testing.T, r *rig, chat string, live []fake.Message) {
 	t.Helper()
 	mark := r.Mark()
@@ -100,7 +100,7 @@ func checkReplay(t *testing.T, r *rig, chat string, live []fake.Message) {
 				t.Errorf("a replay asks for approval: %s", m)
 			}
 		case "toolCallRunning", "toolCalled":
-			if id != nil && (!prepared[id] || !ran[id]) { // without an id: the tasks are gone
+			if id != nil && (!prepared[id] || !ran[id]) { // without an id: the list of tasks is cleared
 				t.Errorf("%d: no prepare and run in front of %s", i, m)
 			}
 		}
@@ -125,6 +125,7 @@ turns: []
 func talked(t *testing.T, n int) (*rig, string, []string) {
 	t.Helper()
 	r := newRig(t, options{model: talk})
+	r.Await(0, "the start", fake.Ready()) // tests check all messages after this
 	const chat = "c-1"
 	for i := range n {
 		r.Call("chat/prompt", map[string]any{"chatId": chat, "message": fmt.Sprintf("prompt %d", i+1)})
@@ -144,16 +145,18 @@ func talked(t *testing.T, n int) (*rig, string, []string) {
 }
 
 func TestOpen(t *testing.T) {
+	t.Parallel()
 	r, chat, _ := talked(t, 3)
 	checkReplay(t, r, chat, r.Since(0))
 	mark := r.Mark()
 	if got := string(r.Call("chat/open", map[string]any{"chatId": "nope"})); got != `{"found":false}` || len(r.Since(mark)) > 0 {
 		t.Errorf("unknown chat: %s, %v", got, r.Since(mark))
 	}
-	// After a restart it is the same.
+	// After a restart, it is the same.
 	again := newRig(t, options{model: talk, root: r.root, state: r.state})
+	again.Await(0, "the start", fake.Ready())
 	checkReplay(t, again, chat, r.Since(0))
-	// And it goes on.
+	// And it can continue.
 	mark = again.Mark()
 	again.Call("chat/prompt", map[string]any{"chatId": chat, "message": "more"})
 	again.Await(mark, "the end", fake.Finished())
@@ -173,8 +176,9 @@ type meta struct {
 	Contents, Selection, Error json.RawMessage
 }
 
-// Pages, read backwards and forwards, are the whole chat.
+// Pages, read backwards and forwards, add up to the whole chat.
 func TestHistoryPages(t *testing.T) {
+	t.Parallel()
 	r, chat, ids := talked(t, 4)
 	r.Call("chat/addFlag", map[string]any{"chatId": chat, "contentId": ids[1], "text": "here"})
 	page := func(params map[string]any) (meta, []json.RawMessage) {
@@ -207,7 +211,7 @@ func TestHistoryPages(t *testing.T) {
 				t.Fatalf("limit %d: %+v", limit, m)
 			}
 		}
-		// From the first message forward.
+		// Forward from the first message.
 		first, contents := page(map[string]any{"limit": 1, "before": cursorOfSecond(t, page)})
 		for m, forth = first, contents; m.AfterCursor != nil; forth = append(forth, contents...) {
 			m, contents = page(map[string]any{"limit": limit, "after": *m.AfterCursor})
@@ -231,8 +235,7 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
-// cursorOfSecond returns the cursor of the second message, in front of which stands
-// only the first.
+// cursorOfSecond returns the cursor of the second message; only the first message is before it.
 func cursorOfSecond(t *testing.T, page func(map[string]any) (meta, []json.RawMessage)) string {
 	t.Helper()
 	m, _ := page(map[string]any{})
@@ -240,8 +243,8 @@ func cursorOfSecond(t *testing.T, page func(map[string]any) (meta, []json.RawMes
 	return *m.BeforeCursor
 }
 
-// texts renders contents without usage; a tool call that a page begins in is announced
-// in it again, so announcements are left out.
+// texts renders contents without usage. It leaves out announcements, because a page that begins
+// within a tool call announces the call again.
 func texts(t *testing.T, contents []json.RawMessage) string {
 	t.Helper()
 	var b strings.Builder
@@ -253,8 +256,9 @@ func texts(t *testing.T, contents []json.RawMessage) string {
 	return b.String()
 }
 
-// A window shows its messages only, with what is needed to show them.
+// A window shows only its messages, with the context that they need.
 func TestOpenWindow(t *testing.T) {
+	t.Parallel()
 	r, chat, _ := talked(t, 3)
 	mark := r.Mark()
 	// The last two: a tool's result and the answer after it.
@@ -276,7 +280,7 @@ func TestOpenWindow(t *testing.T) {
 	if got := strings.Join(types, " "); got != "toolCallPrepare toolCallRun toolCallRunning toolCalled text usage" {
 		t.Errorf("contents: %s", got)
 	}
-	// The chat goes on behind the window.
+	// The chat continues after the window.
 	mark = r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": chat, "message": "more"})
 	r.Await(mark, "the end", fake.Finished())
@@ -285,8 +289,9 @@ func TestOpenWindow(t *testing.T) {
 	}
 }
 
-// A chat that is opened while it runs is shown up to there, and goes on.
+// A chat that is opened while it runs is shown up to the current event, and continues.
 func TestOpenWhileRunning(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -316,9 +321,10 @@ turns:
 	}
 }
 
-// A chat whose daemon died in a call is shown with the call ended, and the prompt that
-// goes on with it has one end.
+// If the daemon died during a call, the chat shows the call as ended, and the prompt that continues
+// the chat has one end.
 func TestOpenAfterDeath(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -327,7 +333,7 @@ turns:
 `})
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
 	r.Await(0, "the question", fake.Content("toolCallRun", `"manualApproval":true`))
-	// What is stored at this moment is what a killed daemon leaves.
+	// The store at this moment is what a killed daemon leaves.
 	dead := tempDir(t)
 	for _, name := range []string{"chats.db", "chats.db-wal"} {
 		data, err := os.ReadFile(filepath.Join(r.state, name))

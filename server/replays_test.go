@@ -17,8 +17,8 @@ func recorded(t *testing.T, o options) options {
 	return o
 }
 
-// checkJournal checks what the daemon of a state directory, which has ended, put on record: the
-// journal is whole, and what of each chat can be replayed is replayed as it was.
+// checkJournal checks the records of the ended daemon of a state directory: the journal is
+// complete, and every chat that can be replayed gives the same result.
 func checkJournal(t *testing.T, state string) {
 	t.Helper()
 	c := journal.At(state)

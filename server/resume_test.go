@@ -13,12 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A chat goes on with the same bytes, for each API: each request repeats the one before
-// it, whether the process is the same, a new one, or one that has read its configuration
-// again. This is what prompt caches live on.
+// A chat continues with the same bytes in each API: each request repeats the previous one, in the
+// same process, in a new one, and after the configuration was reloaded. Prompt caches rely on this.
 func TestResumeSendsTheSame(t *testing.T) {
+	needs.Long(t)
 	for api := range wireAPIs() {
 		t.Run(api, func(t *testing.T) {
 			root := fullWorkspace(t)
@@ -73,9 +74,10 @@ func TestResumeSendsTheSame(t *testing.T) {
 	}
 }
 
-// However a model writes the arguments of its calls, it is sent the same of them before and
-// after a restart.
+// However a model writes the arguments of its calls, they are sent back unchanged before and after
+// a restart.
 func TestArgumentsAreTheSameAfterRestart(t *testing.T) {
+	needs.Long(t)
 	var calls []string
 	for i, raw := range []string{
 		`{"path": "${workspace}/a.txt"}`,
@@ -105,7 +107,7 @@ func TestArgumentsAreTheSameAfterRestart(t *testing.T) {
 			}
 			r := begin()
 			r.Close()
-			r.daemon.Engine().Close() // so that the chat is free
+			r.daemon.Engine().Close() // this releases the chat
 			restarted := newRig(t, options{model: tape, root: root, state: r.state, providers: allAPIs(nil)})
 			restarted.Await(0, "the start", fake.Ready())
 			restarted.turn(t, second)

@@ -15,16 +15,16 @@ type rewrite struct {
 	id       string
 	ctx      context.Context // ends with the connection, or when a newer one takes over
 	cancel   context.CancelFunc
-	ended    chan struct{} // closed when nothing more is sent
-	previous *rewrite      // of the same id; nil if there is none
+	ended    chan struct{} // closed when nothing more will be sent
+	previous *rewrite      // with the same id; may be nil
 }
 
 // RewritePrompt implements protocol.Server. The answer comes before the model begins,
 // and before the first notification (eca-protocol 4.14).
 //
-// A newer rewrite with the same id takes over: of the older one nothing is sent any
-// more, not even its end, which the client would take for the end of the newer one.
-func (s *Server) RewritePrompt(_ context.Context, req protocol.Request[protocol.RewriteParams]) (protocol.Later[protocol.RewriteResult], error) {
+// A newer rewrite with the same id takes over. From then on nothing is sent for the older one, not
+// even its end, because the client would take that for the end of the newer one.
+func (s *Server) RewritePrompt(_ context.Context, req protocol.Request[protocol.RewriteParams]) (protocol.AsyncResult[protocol.RewriteResult], error) {
 	p := req.Params
 	for _, required := range []struct{ name, value string }{{"id", string(p.ID)}, {"text", p.Text}, {"prompt", p.Prompt}} {
 		if required.value == "" {
@@ -41,7 +41,7 @@ func (s *Server) RewritePrompt(_ context.Context, req protocol.Request[protocol.
 		}()
 		if rw.previous != nil {
 			select {
-			case <-rw.previous.ended: // soon: it was cancelled
+			case <-rw.previous.ended: // soon, because it was cancelled
 			case <-ctx.Done():
 				return res, ctx.Err()
 			}
@@ -71,14 +71,14 @@ func (s *Server) RewritePrompt(_ context.Context, req protocol.Request[protocol.
 func selection(p protocol.RewriteParams) inline.Selection {
 	start, end := p.Range.Start, p.Range.End
 	if end.Character == 0 && end.Line > start.Line {
-		end.Line-- // whole lines are selected, up to the beginning of the next one
+		end.Line-- // whole lines are selected, up to the start of the next one
 	}
 	return inline.Selection{
 		Text: p.Text, Instruction: p.Prompt, Path: string(p.Path), FirstLine: int(start.Line), LastLine: int(end.Line),
 	}
 }
 
-// beginRewrite registers a rewrite and cancels the one it takes over from.
+// beginRewrite registers a rewrite and cancels the one with the same id, if any.
 func (s *Server) beginRewrite(id string) *rewrite {
 	rw := &rewrite{id: id, ended: make(chan struct{})}
 	rw.ctx, rw.cancel = context.WithCancel(s.ctx)
@@ -93,7 +93,7 @@ func (s *Server) beginRewrite(id string) *rewrite {
 
 func (s *Server) endRewrite(rw *rewrite) {
 	rw.cancel()
-	rw.previous = nil // a chain of them would never be freed
+	rw.previous = nil // else the chain of rewrites would never be freed
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rewrites[rw.id] == rw {
@@ -102,8 +102,8 @@ func (s *Server) endRewrite(rw *rewrite) {
 	close(rw.ended)
 }
 
-// runRewrite sends what the model makes of the selection. The last notification is
-// finished or error, whatever happens (eca-protocol 5).
+// runRewrite sends the model's replacement for the selection. The last notification is always
+// finished or error (eca-protocol 5).
 func (s *Server) runRewrite(rw *rewrite, r *inline.Rewriting) {
 	send := func(c protocol.RewriteContent) {
 		if rw.ctx.Err() == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// inlineHost is a Host for rewrites. It runs resolve when the model is looked for, and
-// stream when that is asked.
+// inlineHost is a Host for rewrites. It runs resolve when the model is looked up, and stream when
+// the model is called.
 type inlineHost struct {
 	Host
 	resolve, stream func()
@@ -53,9 +53,9 @@ func newRewriteServer(t *testing.T, host *inlineHost) (*Server, protocol.Request
 	return &Server{host: host, ctx: t.Context(), rewrites: map[string]*rewrite{}, log: slog.New(slog.DiscardHandler)}, req
 }
 
-// A rewrite that is cancelled before it was answered, by its client or by a newer one,
-// never begins.
+// If a rewrite is cancelled before its answer, by its client or by a newer one, it never begins.
 func TestRewriteCancelledWhilePending(t *testing.T) {
+	t.Parallel()
 	host := &inlineHost{}
 	s, req := newRewriteServer(t, host)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,10 +76,10 @@ func TestRewriteCancelledWhilePending(t *testing.T) {
 			t.Errorf("%s: %v, %d are left", c.name, err, len(s.rewrites))
 		}
 	}
-	s.work.Wait() // nothing runs
+	s.work.Wait() // nothing is running
 }
 
-// A newer rewrite is not answered while something of the older one may still be sent.
+// A newer rewrite is not answered while messages of the older one may still be sent.
 func TestRewriteWaitsForTheOlderOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, req := newRewriteServer(t, &inlineHost{resolve: func() {}})
@@ -106,7 +106,7 @@ func TestRewriteWaitsForTheOlderOne(t *testing.T) {
 	})
 }
 
-// Nothing is sent in front of the answer, and exactly one end, whatever happens.
+// No notification comes before the answer, and there is exactly one end in every case.
 func TestRewriteNotifications(t *testing.T) {
 	for end, stream := range map[string]func(){
 		`"finished","totalTimeMs":0`:                func() {},

@@ -7,7 +7,7 @@ import (
 )
 
 // contentForms are the types of content with their roles and the keys that clients read
-// without asking (eca-protocol 7).
+// unconditionally (eca-protocol 7).
 var contentForms = map[string]struct{ roles, keys string }{
 	"text":               {"user system assistant", "text"},
 	"url":                {"assistant", "title url"},
@@ -29,14 +29,14 @@ var contentForms = map[string]struct{ roles, keys string }{
 	"flag":               {"system", "text contentId"},
 }
 
-// content holds chat/contentReceived to the rules.
+// content checks chat/contentReceived against the rules.
 func (r *rules) content(body []byte, id string, params map[string]any) {
 	chat := r.know(body, id)
 	role, _ := params["role"].(string)
 	c, _ := params["content"].(map[string]any)
 	kind, _ := c["type"].(string)
 	if kind == "toolCalled" && c["id"] == nil {
-		kind = "tasks cleared" // a call's end without a call (7.4)
+		kind = "tasks cleared" // the end of a call without a call (7.4)
 		if d, _ := c["details"].(map[string]any); c["name"] != "task" || len(d["tasks"].([]any)) != 0 {
 			r.breaks(body, "toolCalled without an id says only that the tasks are gone")
 		}
@@ -86,8 +86,8 @@ func (r *rules) content(body []byte, id string, params map[string]any) {
 	}
 }
 
-// progress counts the ends of turns: one for each turn at most, each after its beginning,
-// and idle in front of it (7.1, 8.1).
+// progress counts the ends of turns: at most one for each turn, after its beginning, and after idle
+// (7.1, 8.1).
 func (r *rules) progress(body []byte, chat *chatRules, state any, text string) {
 	if (state == "running") != (text != "") || state != "running" && state != "finished" {
 		r.breaks(body, "progress runs with a text and finishes without")
@@ -104,8 +104,8 @@ func (r *rules) progress(body []byte, chat *chatRules, state any, text string) {
 	chat.begun, chat.over, chat.status = false, true, ""
 }
 
-// call holds the stages of a tool call to their order, and later ones to repeating
-// summary and details (7.1).
+// call checks the order of a tool call's stages, and that later stages repeat summary and details
+// (7.1).
 func (r *rules) call(body []byte, chat *chatRules, kind string, c map[string]any) {
 	id, _ := c["id"].(string)
 	call := chat.calls[id]

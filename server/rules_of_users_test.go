@@ -10,9 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A user's rules with argsMatchers decide about each call as docs/permissions.md says, and
-// each call says which one did.
+// A user's rules with argsMatchers decide about each call as described in docs/permissions.md, and
+// each call names its rule.
 func TestRulesOfUsers(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
 	only := func(arg string, patterns ...any) map[string]any {
 		return map[string]any{"argsMatchers": map[string]any{arg: patterns}}

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Each rule finds what breaks it, and nothing in what does not. A line of a case is
-// what the client sends (>) or what the daemon writes (<); C: and S: stand for contents
-// and statuses of the chat c.
+// Each rule finds its violations, and nothing else. A line of a case is a message of the client (>)
+// or the daemon (<); C: and S: stand for contents and statuses of the chat c.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	const (
 		begin   = `> {"method":"initialized"}` + "\n"
 		opening = begin + `> {"id":1,"method":"chat/prompt","params":{"chatId":"c"}}` + "\n" + `< {"method":"chat/opened","params":{"chatId":"c"}}` + "\n"
@@ -90,7 +90,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// silent is a test that does not mind what the rules find.
+// silent is a test that ignores the findings of the rules.
 type silent struct{ testing.TB }
 
 func (*silent) Cleanup(func()) {}

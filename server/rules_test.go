@@ -16,33 +16,33 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// rules watch one connection and hold the daemon to what is true of every message in
-// every test: its form (eca-protocol 1.3, 2), that nothing comes before initialized, that
-// what is told of a chat is told of one the client knows, and the order within a turn
-// (7.1, 8). What they see is what is written, one Write at a time.
+// rules watch one connection and check the invariants of every message in every test: its form
+// (eca-protocol 1.3, 2), that nothing comes before initialized, that the client knows every chat
+// that is mentioned, and the order within a turn (7.1, 8). They check the written bytes, one Write
+// at a time.
 type rules struct {
 	methods map[string]protocol.Method // of the daemon
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	broken   []string
-	began    bool              // the client has sent more than initialize
-	asked    map[string]string // methods of requests that are not answered, by id
+	began    bool              // the client has sent more messages than initialize
+	asked    map[string]string // methods of unanswered requests, by id
 	chats    map[string]*chatRules
-	nameless int            // prompts without a chat id whose chat has not been heard of
-	tasks    map[string]int // of $/progress that run
+	nameless int            // prompts without a chat id whose chat was not mentioned yet
+	tasks    map[string]int // running tasks of $/progress
 }
 
 // chatRules is what the rules know of one chat.
 type chatRules struct {
-	known  bool   // the client named it, or was told of it
+	known  bool   // the client named the chat, or was sent its id
 	turns  int    // that may have ends: prompts, and turns of other daemons
 	ends   int    // that were shown
 	begun  bool   // the user's message or a running turn was shown since the last end
-	replay bool   // what is shown is the past, until something happens
-	over   bool   // a turn has ended and nothing else has begun
+	replay bool   // the past is being shown, until there is a new event
+	over   bool   // a turn has ended and no other has begun
 	status string // since the last end
 	calls  map[string]*callRules
-	// Chats of subagents: what is shown of them goes when the chat is cleared.
+	// Chats of subagents: their contents disappear when the chat is cleared.
 	children []string
 }
 
@@ -54,7 +54,7 @@ func (r *rules) reset(c *chatRules) {
 	}
 }
 
-// begin notes the beginning of a turn. One that no prompt asked for was another daemon's.
+// begin notes the beginning of a turn. A turn without a prompt belongs to another daemon.
 func (c *chatRules) begin() {
 	if !c.begun && c.ends == c.turns {
 		c.turns++
@@ -64,7 +64,7 @@ func (c *chatRules) begin() {
 
 type callRules struct {
 	prepared, run, ended bool
-	summary, details     bool // were in toolCallRun
+	summary, details     bool // in toolCallRun
 }
 
 // newRules returns rules whose findings fail the test at its end.
@@ -93,7 +93,7 @@ func (r *rules) breaks(body []byte, format string, args ...any) {
 	r.broken = append(r.broken, fmt.Sprintf(format, args...)+fmt.Sprintf("\n\tin %.2000s", body))
 }
 
-// trace sees what the client sends; it fits server.Options.Trace.
+// trace gets the client's messages; it fits server.Options.Trace.
 func (r *rules) trace(incoming bool, body []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *rules) chat(id string) *chatRules {
 	return r.chats[id]
 }
 
-// watchWrites returns a writer in front of the client that holds each Write to the rules.
+// watchWrites returns a writer to the client that checks each Write against the rules.
 func (r *rules) watchWrites(w io.Writer) io.Writer { return ruledWriter{r, w} }
 
 type ruledWriter struct {
@@ -176,7 +176,7 @@ func (r *rules) wrote(frame []byte) {
 	}
 }
 
-// response holds an answer to the rules (2.1, 12); it says whether the body is one.
+// response checks an answer against the rules (2.1, 12); it reports whether the body is an answer.
 func (r *rules) response(body []byte) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || m["method"] != nil {
@@ -233,8 +233,8 @@ func chatIDs(v any) (ids []string) {
 	return ids
 }
 
-// allowedNulls are the only places where null is data (2.1), by method and path. What
-// stands below a path with * is not the protocol's: a model's arguments, a tool's schema.
+// allowedNulls are the only places where null is data (2.1), by method and path. Values below a
+// path with * do not belong to the protocol: a model's arguments, a tool's schema.
 var allowedNulls = regexp.MustCompile(`^(` + strings.Join([]string{
 	`shutdown `,
 	`config/updated chat\.selectVariant`,
@@ -268,7 +268,7 @@ func (r *rules) nulls(body []byte, method, path string, v any) {
 	}
 }
 
-// message holds a notification or a request to the rules.
+// message checks a notification or a request against the rules.
 func (r *rules) message(body []byte) {
 	var m struct {
 		ID     json.RawMessage
@@ -331,11 +331,11 @@ func (r *rules) message(body []byte) {
 	}
 }
 
-// know breaks the rule that a client hears only of chats it knows.
+// know checks that the client knows a chat that a message mentions.
 func (r *rules) know(body []byte, id string) *chatRules {
 	c := r.chat(id)
 	if !c.known && r.nameless > 0 && id != "" {
-		// The chat of a prompt that named none; its client takes the id from here.
+		// The chat of a prompt without an id; its client takes the id from this message.
 		r.nameless--
 		c.known = true
 		c.turns++

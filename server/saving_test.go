@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// While a file of the configuration is saved it is empty or broken for a moment. Until it is
-// whole again, what it said before counts, and the user is told of each state once.
+// While a configuration file is saved, it may be empty or broken for a moment. Until it is complete
+// again, its previous content counts, and the user is notified of each state once.
 func TestConfigurationIsBeingSaved(t *testing.T) {
+	needs.Long(t)
 	r := newRig(t, options{closed: true, model: anyAnswer})
 	plugins := tempDir(t)
 	global := fmt.Sprintf(`{"providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1/v1", "key": "k", "models": {"m1": {}}}},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -19,7 +20,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
-	"github.com/seed-dec29ce4/eca/internal/txtest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 	"github.com/seed-dec29ce4/eca/server"
 )
@@ -27,12 +28,11 @@ import (
 var update = flag.Bool("update", false, "rewrite the goldens in testdata")
 
 func TestMain(m *testing.M) {
-	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	// The pattern matcher keeps a clock running for a moment after a match with a time limit.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// rig is a daemon with a fake editor on real pipes and a scripted provider behind
-// real HTTP.
+// rig is a daemon with a fake editor on real pipes and a scripted provider behind real HTTP.
 type rig struct {
 	*fake.Editor
 	root   string // workspace folder
@@ -56,15 +56,15 @@ type options struct {
 	state  string         // keeps the store of an earlier rig
 	root   string
 	init   map[string]any
-	env    map[string]string               // beside the rig's own
+	env    map[string]string               // in addition to the rig's own
 	wrap   func(http.Handler) http.Handler // around the provider
-	closed bool                            // do not open: the test does the handshake itself
+	closed bool                            // do not open: the test does the handshake
 	store  func(chat.Store) chat.Store     // around the store of chats
 
-	providers func(url string) map[string]any // beside mock, on the same server
+	providers func(url string) map[string]any // in addition to mock, on the same server
 }
 
-// noServer is where nothing answers, in place of what may run on this machine.
+// noServer is an address without a server, instead of one that may run on this machine.
 const noServer = "http://127.0.0.1:1"
 
 func newRig(t testing.TB, o options) *rig {
@@ -126,9 +126,12 @@ func newHost(t testing.TB, o options) *rig {
 	}
 	env := map[string]string{"ECA_CONFIG": string(raw), "OLLAMA_API_URL": noServer, "XDG_CONFIG_HOME": filepath.Join(r.state, "config")}
 	maps.Copy(env, o.env)
+	began := time.Now()
+	noon := time.Date(began.Year(), began.Month(), began.Day(), 12, 0, 0, 0, time.Local)
 	r.daemon = daemon.New(daemon.Options{
 		Getenv: func(k string) string { return env[k] }, StateDir: r.state, CacheDir: filepath.Join(r.state, "cache"),
-		Random:    func() float64 { return 0.5 }, // waits are shown
+		Random:    func() float64 { return 0.5 },                           // waits are shown
+		Now:       func() time.Time { return noon.Add(time.Since(began)) }, // no day ends during a test
 		WrapStore: o.store,
 	})
 	return r
@@ -145,15 +148,14 @@ func connect(t testing.TB, d *daemon.Daemon, traces ...func(incoming bool, body 
 	return fake.Connect(t, out, in)
 }
 
-// host is a daemon, or a test's stand-in for one.
+// host is a daemon, or a test double for one.
 type host interface {
 	server.Host
 	Close()
 }
 
-// serve serves the daemon over pipes of the system: a client reads from out and writes
-// to in. All that goes over them is held to the rules. done is closed when the daemon
-// has ended.
+// serve serves the daemon over pipes of the system: a client reads from out and writes to in. All
+// messages are checked against the rules. done is closed when the daemon has ended.
 func serve(t testing.TB, d host, traces ...func(incoming bool, body []byte)) (out, in *os.File, done <-chan struct{}) {
 	t.Helper()
 	toServerR, toServerW := pipe(t)
@@ -186,7 +188,7 @@ func pipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// tempDir is t.TempDir with links resolved, as paths in results are.
+// tempDir is t.TempDir with links resolved, like the paths in results.
 func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -221,8 +223,9 @@ func merge(base, over map[string]any) {
 //	served          golden, optional: what the MCP server hears
 //	after/*         golden: files of the workspace afterwards
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
-	txtest.Run(t, "testdata/*.txtar", *update, func(t *testing.T, c *txtest.Case) {
+	testkit.RunCases(t, "testdata/*.txtar", *update, func(t *testing.T, c *testkit.Case) {
 		o := recorded(t, options{model: c.Section("model.yaml"), root: tempDir(t)})
 		if s := c.Section("config.json"); s != "" {
 			if err := json.Unmarshal([]byte(s), &o.config); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// traced hides from a trace what a user enters to log in: nothing in the messages
-// themselves says that it is secret.
+// traced removes from a trace what a user enters to log in: the messages themselves do not mark it
+// as secret.
 func (s *Server) traced(trace func(incoming bool, body []byte)) func(bool, []byte) {
 	if trace == nil {
 		return nil
@@ -31,7 +31,7 @@ func (s *Server) withoutEntered(body []byte) []byte {
 	return marked(batch)
 }
 
-// withoutEnteredOne is withoutEntered for what is no batch.
+// withoutEnteredOne is withoutEntered for a single message.
 func (s *Server) withoutEnteredOne(body []byte) []byte {
 	var m struct {
 		JSONRPC string                     `json:"jsonrpc,omitempty"`
@@ -50,7 +50,7 @@ func (s *Server) withoutEnteredOne(body []byte) []byte {
 		var id string
 		_ = json.Unmarshal(m.Params["chatId"], &id)
 		session, ok := s.host.Engine().Lookup(id)
-		if ok && session.MayAwaitSecret() || !ok && id != "" { // which may be stored
+		if ok && session.MayAwaitSecret() || !ok && id != "" { // the chat may be stored
 			hide = "message"
 		}
 	}
@@ -61,7 +61,7 @@ func (s *Server) withoutEnteredOne(body []byte) []byte {
 	return marked(m)
 }
 
-// marked encodes a message; one that can not be is not shown.
+// marked encodes a message. If that fails, it returns a mark instead.
 func marked(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {

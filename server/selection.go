@@ -9,8 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// picked returns the chat that a pick is for; ok is false if there is none yet: the pick is
-// the session's. A store that can not be read must not stop the user from picking.
+// picked returns the chat that a selection is for. ok is false if the chat does not exist yet; then
+// the selection belongs to the session. The user can still select when the store cannot be read.
 func (s *Server) picked(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
 	session, ok, err = s.host.Engine().Existing(ctx, id)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrClosed) {
@@ -100,8 +100,8 @@ func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.Select
 		})
 		return nil
 	}
-	// A chat that is not known yet brings its model with its first prompt, and the model of a
-	// chat that is named is not told: it would be news to other chats.
+	// A new chat sends its model with its first prompt. The model of a chat with an id is not sent,
+	// because other chats would take it over.
 	sel := pickedModel{defaultModel: s.host.ModelChoice().Default, variants: update.Variants, variant: update.SelectVariant}
 	if p.ChatID == "" && usable {
 		sel.model = string(p.Model)

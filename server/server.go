@@ -1,13 +1,13 @@
 // Package server is the ECA face: it speaks the ECA protocol with one client over a
 // pair of pipes and drives the chat engine.
 //
-// Handlers decode, call the engine and map errors; one file per method family. What
-// a chat shows comes from its event log alone: a view (view.go) per chat reads the
-// log and a fold without effects (content.go) maps events to notifications.
+// Handlers decode, call the engine and map errors; each method family has its own file. The
+// notifications of a chat come from its event log alone: each chat has a view (view.go) that reads
+// the log, and a fold without side effects (content.go) that maps events to notifications.
 //
-// It guarantees the order of eca-protocol section 8, no notification before
-// `initialized`, and none about chats the client does not know. A client that stops
-// reading delays nothing but its own view.
+// It guarantees the order of eca-protocol section 8. It sends no notification before `initialized`,
+// and none about chats that the client does not know. A client that stops reading delays only its
+// own view.
 package server
 
 import (
@@ -27,8 +27,10 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/chat/inline"
+	"github.com/seed-dec29ce4/eca/chat/search"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/server/protocol"
@@ -38,53 +40,55 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Host is what the face needs from the program around it.
+// Host is the interface of the program around the face.
 type Host interface {
 	Providers
 	MCPServers
-	// Connect says what the client can be asked, before Configure.
+	// Connect sets the requests that the client supports. It is called before Configure.
 	Connect(editor.Client, ask.Client)
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
-	// SetRoots configures for other workspace folders, with the same options.
+	// SetRoots changes the workspace folders and keeps the options.
 	SetRoots(roots []string)
 	// Roots are the workspace folders.
 	Roots() []string
-	// FindFiles answers what a user types to name a file, best first (see
-	// workspace.Finder).
+	// FindFiles returns the files that match what a user types, best first (see workspace.Finder).
 	FindFiles(ctx context.Context, roots []string, query string) ([]workspace.Found, error)
-	// MCPResources lists the resources of MCP servers that a query names.
+	// MCPResources lists the resources of MCP servers that match a query.
 	MCPResources(query string) []mcp.Resource
 	Config() *config.Loaded
-	// Watch puts changes of configuration files into effect until ctx ends, and calls
-	// changed after each. changed does not wait.
+	// Watch puts changes of configuration files into effect until ctx ends, and calls changed after
+	// each change. changed does not wait.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
+	// Search finds messages in all chats of the machine. Unless all is set, it waits only a moment
+	// for the index and then searches what the index has.
+	Search(ctx context.Context, query string, limit int, all bool) (search.Result, error)
 	Inline() *inline.Engine
-	// ModelChoice lists what can be used, as far as it is known without the network.
+	// ModelChoice lists the models that can be used, without asking the network.
 	ModelChoice() chat.ModelChoice
-	AskLocalModels(ctx context.Context) // of servers that the user runs
-	// Variants lists the variants of a model; ok is false if the model can not be used.
+	AskLocalModels(ctx context.Context) // of model servers that the user runs
+	// Variants lists the variants of a model; ok is false if the model cannot be used.
 	Variants(model string) (variants []string, ok bool)
-	// SyncModels asks providers what they offer. It may take long.
+	// SyncModels gets the providers' lists of models. It may take long.
 	SyncModels(ctx context.Context)
-	// Tasks lists what is to be done once, after the start. They may take long.
+	// Tasks lists the tasks that run once after the start. They may take long.
 	Tasks() []chat.Task
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice
 	// Commands lists the slash commands.
 	Commands() []command.Offer
-	// AskTrust asks the user in a chat whether what the workspace brings along may act, if
-	// that is a question. It waits for the answer.
+	// AskTrust asks the user in a chat whether to trust the workspace's own configuration, if that
+	// is still undecided. It waits for the answer.
 	AskTrust(ctx context.Context, chatID string)
-	// Jobs lists the background commands, the oldest first. KillJob ends one; false says that
-	// it had ended before, or that there is none. JobOutput is the end of its output.
+	// Jobs lists the background commands, the oldest first. KillJob ends one; it returns false if
+	// the job has ended already or does not exist. JobOutput returns the end of its output.
 	Jobs() []tools.Job
 	KillJob(id string) bool
 	JobOutput(id string) (job tools.Job, list []tools.JobLine, ok bool)
 	// WatchJobs calls changed after each change of a job, until ctx ends.
 	WatchJobs(ctx context.Context, changed func())
-	// Notices are things the user should be told at start.
+	// Notices are messages for the user at the start.
 	Notices() []string
 }
 
@@ -95,9 +99,11 @@ type Options struct {
 	NewID   func() string                    // default: random UUIDs
 	Log     *slog.Logger                     // default: slog.Default
 	Trace   func(incoming bool, body []byte) // see jsonrpc.Options
+	Monitor *Monitor                         // gets the server; may be nil
 }
 
-// Server serves one client.
+// Server serves one client. It implements protocol.Server, which has a method for each method of
+// the protocol; the methods are in the files of their families.
 type Server struct {
 	host    Host
 	version string
@@ -109,28 +115,29 @@ type Server struct {
 	ctx  context.Context // ends with the connection
 	exit chan struct{}   // closed by the exit notification or the parent's death
 	once sync.Once
-	work sync.WaitGroup // what runs in the background
+	work sync.WaitGroup // background work
 
-	handling chan struct{} // of one: held while a message is handled, and when Serve ends
+	handling chan struct{} // holds one element while a message is handled, and when Serve ends
 
 	ending sync.Mutex // guards over
-	over   bool       // Serve waits for the work that there is, and there is no more
+	over   bool       // Serve waits for the remaining work, and no more may start
 
-	changes order // of settings
+	changes serialQueue // of settings
 	queues  chatQueues
 
-	connected atomic.Pointer[client] // nil before initialize
+	connected atomic.Pointer[client]                // nil before initialize
+	announced atomic.Pointer[protocol.Capabilities] // nil before initialize
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	lifecycle lifecycle
 	views     map[string]*view
-	rewrites  map[string]*rewrite      // that are not over, by the client's id
-	deletions map[string]chan struct{} // by chat; closed when chat/deleted is on its way
-	numbered  map[string]string        // chats by the numbers that the client has for them
-	// The agent whose tools the client shows: of the chat for which one was picked last. Empty:
-	// the default.
+	rewrites  map[string]*rewrite      // unfinished ones, by the client's id
+	deletions map[string]chan struct{} // by chat; closed when chat/deleted is queued
+	numbered  map[string]string        // chat ids by the client's own numbers
+	// The agent whose tools the client shows: the agent of the chat for which one was picked last.
+	// Empty means the default.
 	toolsAgent string
-	agent      string // chosen for chats that are not known yet; empty: the default
+	agent      string // chosen for chats that do not exist yet; empty: the default
 
 	configPush configPush
 }
@@ -138,7 +145,7 @@ type Server struct {
 // lifecycle of the protocol (eca-protocol, section 3).
 type lifecycle int
 
-// States, in the only order they can be entered. A second initialize is allowed and
+// States, in the only order in which they can be entered. A second initialize is allowed and
 // changes nothing here.
 const (
 	created lifecycle = iota
@@ -151,8 +158,8 @@ func (l lifecycle) String() string {
 	return [...]string{"created", "initializing", "initialized", "shut down"}[l]
 }
 
-// Serve talks to a client until it says exit, its input ends, its process dies, or
-// ctx ends.
+// Serve talks to a client until the client sends exit, its input ends, its process dies, or ctx
+// ends.
 func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -168,8 +175,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{}, queues: chatQueues{last: map[string]chan struct{}{}},
 		numbered: map[string]string{}, configPush: configPush{begun: make(chan struct{})},
 	}
-	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Trace: s.traced(o.Trace), Log: o.Log})
+	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Decode: scanner.Decode, Trace: s.traced(o.Trace), Log: o.Log})
 	s.methods = table(s)
+	if o.Monitor != nil {
+		o.Monitor.server.Store(s)
+	}
 	s.background(s.watchConfig)
 	s.background(s.watchJobs)
 	s.conn.Start(ctx, s.handle)
@@ -178,12 +188,12 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	case <-s.conn.EOF():
 	case <-ctx.Done():
 	}
-	// Stored before the pipe goes away: some clients kill right after exit.
+	// Stored before the pipe closes: some clients kill right after exit.
 	s.host.Engine().Close()
 	s.conn.Close()
 	cancel()
 	select {
-	case s.handling <- struct{}{}: // no message is, and none will be
+	case s.handling <- struct{}{}: // no message is being handled, and none will be
 	case <-time.After(shutdownTime):
 	}
 	s.ending.Lock()
@@ -199,8 +209,8 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	return nil
 }
 
-// background runs work that nobody waits for but Serve; it ends with s.ctx. Where Serve waits
-// already there is nobody to work for.
+// background runs work that only Serve waits for; it ends with s.ctx. Once Serve waits, the work is
+// dropped, because there is no client any more.
 func (s *Server) background(work func()) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -217,7 +227,7 @@ func (s *Server) background(work func()) {
 	})
 }
 
-// admits says whether a method may be called now.
+// admits returns an error if a method may not be called now.
 func (s *Server) admits(method string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +250,7 @@ func (s *Server) advance(to lifecycle) {
 	}
 }
 
-// notify sends a notification and waits while the client does not read.
+// notify sends a notification. It waits while the client does not read.
 func (s *Server) notify(ctx context.Context, method string, params any) {
 	s.logMessage(params)
 	if err := s.conn.Notify(ctx, method, params); err != nil && ctx.Err() == nil {
@@ -256,15 +266,15 @@ func (s *Server) post(method string, params any) {
 	}
 }
 
-// logMessage puts a message to the user in the log: the clients that share the webview show
-// the log, and no messages.
+// logMessage also logs a message to the user: the clients that share the webview show the log, but
+// no messages.
 func (s *Server) logMessage(params any) {
 	if m, ok := params.(protocol.ShowMessage); ok {
 		s.log.Info("message to the user", "kind", m.Type, "text", m.Message)
 	}
 }
 
-// watchParent ends the server when the client's process is gone.
+// watchParent ends the server when the client's process has ended.
 func (s *Server) watchParent(pid int) {
 	gone, stop := proc.Watch(pid)
 	go func() {
@@ -283,8 +293,8 @@ func (s *Server) leave() { s.once.Do(func() { close(s.exit) }) }
 // shutdownTime bounds the work of the shutdown request: clients wait three seconds.
 const shutdownTime = 2 * time.Second
 
-// Shutdown implements protocol.Server: all turns end and everything is stored.
-func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (protocol.Later[protocol.Null], error) {
+// Shutdown implements protocol.Server: it ends all turns and stores everything.
+func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (protocol.AsyncResult[protocol.Null], error) {
 	s.advance(shutDown)
 	return func(context.Context) (protocol.Null, error) {
 		stored, closed := make(chan struct{}), make(chan struct{})
@@ -303,7 +313,7 @@ func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (pro
 		case <-time.After(shutdownTime):
 			select {
 			case <-stored:
-				return protocol.Null{}, nil // hooks go on until exit
+				return protocol.Null{}, nil // hooks run on until exit
 			default:
 			}
 			return protocol.Null{}, fmt.Errorf("some work did not end within %s", shutdownTime)

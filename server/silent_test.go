@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// silentRig is a client that writes but reads only when it is told to.
+// silentRig is a client that writes, but reads only on request.
 type silentRig struct {
 	t    *testing.T
 	root string

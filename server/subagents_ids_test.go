@@ -10,10 +10,11 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// Providers without ids of calls number them, in each chat anew. A client that approves for
-// the parent's chat what it sees run, as eca-cli does, approves nothing else with that, and
-// what it approves of one subagent's is not approved of another's.
+// Providers without call ids get numbers, starting again in each chat. A client that approves the
+// calls that it sees in the parent's chat, like eca-cli, approves nothing else with that. An
+// approval for one subagent does not count for another.
 func TestSubagentCallsHaveTheirOwnIDs(t *testing.T) {
+	t.Parallel()
 	write := func(name string) string {
 		return `{calls: [{id: call_1, tool: eca__write_file, arguments: {path: "${workspace}/` + name + `", content: x}}]}, {text: Wrote.}`
 	}

@@ -17,10 +17,10 @@ func spawn(id, agent, task, more string) string {
 	return fmt.Sprintf("{id: %s, tool: eca__spawn_agent, arguments: {agent: %s, task: %q%s}}", id, agent, task, more)
 }
 
-// resumeIt makes a call of spawn_agent go on with what the last results offer.
+// resumeIt makes a call of spawn_agent continue the subagent that the last results offer.
 const resumeIt = `, resume: '${result:resume "(subagent-[0-9a-f]+)"}'`
 
-// heardCall is what was heard of a tool call.
+// heardCall is a tool call in the client's messages.
 type heardCall struct {
 	Type, ID, Name, Reason string
 	ManualApproval         bool
@@ -75,8 +75,8 @@ func sameInReplay(t *testing.T, r *rig, live []fake.Message, parent string, chil
 	}
 }
 
-// checkPlace reports what is shown of a child in front of or behind its call, and what some
-// clients would take for the parent's.
+// checkPlace reports contents of a child before or after its call, and contents that some clients
+// would take for the parent's.
 func checkPlace(t *testing.T, heard []fake.Message, child string) {
 	t.Helper()
 	running := false
@@ -100,9 +100,10 @@ func checkPlace(t *testing.T, heard []fake.Message, child string) {
 	}
 }
 
-// Eight at once, two of them failing and one stopped by the user: the parent goes on with
-// what came of each, what they cost is counted once, and a replay shows the same.
+// Eight subagents run concurrently; two fail and the user stops one. The parent continues with all
+// outcomes, their cost is counted once, and a replay shows the same.
 func TestSubagentsInParallel(t *testing.T) {
+	t.Parallel()
 	var list []string
 	for i := range 8 {
 		task := fmt.Sprintf("part %d", i)
@@ -162,7 +163,7 @@ turns:
 	if n := index(heard, `"toolCallRunning"`, `"step":1`); n < 0 {
 		t.Error("no progress")
 	}
-	// Each of the five that ended asked twice for a dollar, the parent too.
+	// Each of the five that ended sent two requests for a dollar each, and so did the parent.
 	if n := index(heard, `"chatId":"c"`, `"sessionCost":"12.00"`); n < 0 {
 		t.Errorf("the cost: %v", slices.DeleteFunc(slices.Clone(heard), func(m fake.Message) bool { return !strings.Contains(m.String(), "sessionCost") }))
 	}
@@ -174,9 +175,10 @@ turns:
 	}
 }
 
-// What would ask asks under the child's chat; the answer may come under either. A child
-// goes on after a rejection, and what it did is undone with its parent's turn.
+// Questions about a child's calls have the child's chat; the answer may name either chat. A child
+// continues after a rejection, and its changes are undone with its parent's turn.
 func TestSubagentApprovalAndRollback(t *testing.T) {
+	t.Parallel()
 	for _, of := range []string{"child", "parent"} {
 		t.Run(of, func(t *testing.T) {
 			r := newRig(t, options{model: `
@@ -207,7 +209,7 @@ turns:
 			if got := readFile(t, filepath.Join(r.root, "a.txt")); got != "old" {
 				t.Errorf("a.txt is %q after the rollback", got)
 			}
-			// The id of the call is used again: its subagent begins anew.
+			// The id of the call is used again: its subagent starts from the beginning.
 			mark := r.Mark()
 			r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate", "trust": true})
 			r.Await(mark, "the end", ofChat("c", `"finished"`, `"done"`))
@@ -218,9 +220,10 @@ turns:
 	}
 }
 
-// A subagent may do no more than its parent, whatever is allowed to itself; what its
-// parent's user trusts from now on counts for it from now on.
+// A subagent may do no more than its parent, even if its own agent allows more. If the user trusts
+// the parent's chat, that counts for the subagent from then on.
 func TestSubagentAuthority(t *testing.T) {
+	t.Parallel()
 	free := map[string]any{"approval": map[string]any{"byDefault": "allow"}}
 	r := newRig(t, options{model: `
 cassette: 1
@@ -258,9 +261,10 @@ turns:
 	}
 }
 
-// The parent's stop is the end of its subagents, in their chats first; of what waited for
-// approval nothing stays.
+// Stopping the parent ends its subagents, first in their own chats. No call keeps waiting for
+// approval.
 func TestStopOfSubagents(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -295,9 +299,10 @@ turns:
 	}
 }
 
-// A subagent goes on by the id of its chat, with all it knows; wrong requests say what is
-// right; steps are limited.
+// A subagent continues by the id of its chat, with its history. Errors for invalid requests name
+// the valid values. Steps are limited.
 func TestSubagentResumeAndLimits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -358,7 +363,7 @@ turns:
 	}
 	sameInReplay(t, r, append(first, r.Since(mark)...), "c", child)
 
-	// What clients do with its id is for its parent, or for nobody.
+	// Client requests with the subagent's id apply to its parent, or have no effect.
 	mark = r.Mark()
 	if got := string(r.Call("chat/open", map[string]any{"chatId": child})); got != `{"found":false}` {
 		t.Errorf("open: %s", got)
@@ -382,9 +387,10 @@ turns:
 	}
 }
 
-// In the background: the call ends at once, the result reaches the next request, and the
-// turn waits for it. Nobody is asked.
+// A background subagent: the call ends at once, the result is in the next request, and the turn
+// waits for it. The user is not asked.
 func TestSubagentInBackground(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -443,9 +449,10 @@ turns:
 	}
 }
 
-// A client that opens the chat while a subagent works sees what it did, and then the rest;
-// a history is the same without asking for it live.
+// A client that opens the chat while a subagent works sees its past work, and then the rest. A
+// history shows the same without live messages.
 func TestOpenWhileSubagentWorks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:

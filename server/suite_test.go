@@ -9,10 +9,10 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// With env "test" what happens in the background happens in a fixed order, and the
-// answer to a prompt is the last that is heard of its turn (eca-recorded). Deltas come
-// one by one.
+// With env "test", background work happens in a fixed order, and the answer to a prompt is the last
+// message of its turn (eca-recorded). Deltas arrive one by one.
 func TestEnvTest(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{
 		model:  "cassette: 1\ntitle: Some title\ndefault:\n  steps:\n    - {text: hello there}\nturns: []\n",
 		config: map[string]any{"chat": map[string]any{"title": true}},
@@ -35,11 +35,11 @@ func TestEnvTest(t *testing.T) {
 			t.Errorf("turn %d: when the answer came, this was heard:\n%s\nwant\n%s", i, g, want)
 		}
 	}
-	// What a command answers is from the system there, not Markdown to be rendered.
+	// Answers of commands have the role system there, and are not rendered as Markdown.
 	mark := r.Mark()
 	r.Call("chat/prompt", map[string]any{"chatId": "one", "message": "/costs"})
 	r.Await(mark, "the answer of the command", fake.Content("text", "| mock/m |", `"role":"system"`))
-	// Such suites keep themselves apart by the cache folder alone.
+	// Such suites are separated only by the cache folder.
 	if _, err := os.Stat(filepath.Join(r.state, "cache", "state", "chats.db")); err != nil {
 		t.Error(err)
 	}

@@ -7,39 +7,30 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/internal/visible"
-	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// stage of a call, as far as its summary differs.
-type stage int
-
-const (
-	announced stage = iota
-	running
-	finished
-	rejected
-)
-
-// summary is a call in a few words, and the whole call when the user has to decide: some
-// clients show nothing else then.
-func (m *mapper) summary(c *callState, at stage) string {
-	b := c.judged
-	if b.Summary == "" {
-		return c.Summary
+// summary is a call in a few words, or the whole call when the user has to decide: some clients
+// show nothing else then.
+func (r *renderer) summary(c transcript.Call, at transcript.Stage) string {
+	b := c.Judgment
+	if at == transcript.Announced || b.Summary == "" {
+		return words(c, c.Summary)
 	}
-	text := c.words(b.Summary)
+	text := words(c, b.Summary)
 	switch {
 	case b.Details != nil && b.Details.FileChange != nil:
-		if m.client == clientEmacs { // puts the name behind it
+		if r.client == clientEmacs { // it appends the name
 			text = strings.Replace(text, " "+filepath.Base(b.Details.FileChange.Path), "", 1)
 		}
-	case at == announced && b.Manual:
-		text = whole(text, c.ToolCall, b.Arguments)
-	case at == running && c.Origin == originMCP:
+	case at == transcript.Judged && b.Manual && c.Stage == transcript.Judged:
+		text = whole(text, c.Tool, b.Arguments)
+	case at == transcript.Running && c.Origin == originMCP:
 		text = "Calling " + text
-	case at == finished && c.Origin == originMCP:
+	case at == transcript.Finished && c.Origin == originMCP:
 		text = "Called " + text
 	}
 	return oneLine(text)
@@ -48,27 +39,26 @@ func (m *mapper) summary(c *callState, at stage) string {
 // originMCP is the origin of the tools of MCP servers.
 const originMCP = "mcp"
 
-// words turns the name of an MCP server's tool, as models know it, into words. Without a
-// summary, clients make up one that names neither.
-func (c *callState) words(summary string) string {
+// words turns the name of an MCP server's tool, as models know it, into words. Without a summary,
+// clients would show a text that names neither the server nor the tool.
+func words(c transcript.Call, summary string) string {
 	if c.Origin != originMCP {
 		return summary
 	}
-	words := c.Server + ": " + c.Name
 	_, rest, _ := strings.Cut(summary, c.Server+"__"+c.Name)
-	return words + rest
+	return c.Server + ": " + c.Name + rest
 }
 
-// whole adds to a summary what it leaves out of a call's arguments.
-func whole(text string, call protocol.ToolCall, arguments json.RawMessage) string {
+// whole adds to a summary the arguments of a call that it leaves out.
+func whole(text string, call event.Tool, arguments json.RawMessage) string {
 	shell := call.Server == tools.Native && (call.Name == "shell_command" || call.Name == "git")
 	var parts []string
 	for _, a := range inOrder(arguments) {
 		switch {
 		case shell && a.name == "command":
-			before, _, _ := strings.Cut(text, "$ ") // the model's words for it
+			before, _, _ := strings.Cut(text, "$ ") // the model's description of the command
 			text = before + "$ " + strings.TrimSpace(a.value)
-		case shell && call.Name == "git": // the operation and the model's words
+		case shell && call.Name == "git": // the summary has the operation and the model's description
 		case a.value != "" && (!a.isText || !strings.Contains(text, a.value)):
 			parts = append(parts, a.name+": "+a.value)
 		}
@@ -84,7 +74,7 @@ type argument struct {
 	isText      bool
 }
 
-// inOrder returns the arguments of a call in the order in which the model gave them.
+// inOrder returns the arguments of a call in the order of the model's JSON.
 func inOrder(raw json.RawMessage) []argument {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -107,8 +97,8 @@ func inOrder(raw json.RawMessage) []argument {
 	return out
 }
 
-// oneLine shows a text in one line without hiding where its lines end: some clients fail on
-// two lines, and two commands are not one.
+// oneLine shows a text in one line and marks the line ends: some clients fail on two lines, and two
+// commands must not look like one.
 func oneLine(text string) string {
 	lines := strings.Split(strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n"), "\n")
 	return visible.Text(strings.Join(lines, " ⏎ "))

@@ -10,9 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// While the user looks at a call, somebody makes its path lead elsewhere: what was approved
-// is not done there.
+// While the user looks at a call, another program redirects its path: the approved call must not
+// run at the new target.
 func TestSwappedWhileAsked(t *testing.T) {
+	t.Parallel()
 	tools := map[string]string{
 		"write_file": `path: "${workspace}/dir/a.txt", content: evil`,
 		"edit_file":  `path: "${workspace}/dir/a.txt", original_content: one, new_content: evil`,

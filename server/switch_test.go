@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A chat that began with any API goes on with any other, and back. Each request is one
-// that its API takes; what only the API before could read is left out, and the user is
-// told so once.
+// A chat that began with any API continues with any other, and back. Each request is valid for its
+// API. Parts that only the earlier API could read are left out, and the user is notified once.
 func TestSwitchAPI(t *testing.T) {
+	needs.Long(t)
 	r := newRig(t, options{model: fullConversation, root: fullWorkspace(t), providers: allAPIs(nil)})
 	r.Await(0, "the start", fake.Ready())
 	for from := range wireAPIs() {
@@ -37,7 +38,8 @@ func TestSwitchAPI(t *testing.T) {
 					if heard != notices {
 						t.Errorf("%s: %d notices, not %d", text, heard, notices)
 					}
-					// The reasoning of the first turn, and its signatures, are for its API alone.
+					// The reasoning of the first turn, and its signatures, are only for its own
+					// API.
 					foreign := strings.Contains(last, "Two at once.") || strings.Contains(last, "sealed-") || strings.Contains(last, "signed-")
 					if own := api == from; foreign != own {
 						t.Errorf("%s: reasoning is in the request: %v\n%s", text, foreign, last)
@@ -60,9 +62,10 @@ func TestSwitchAPI(t *testing.T) {
 	}
 }
 
-// A model that takes no images is told of them in words, the user once; the next one that
-// does sees them.
+// A model without image support gets a text in place of images, and the user is notified once. The
+// next model with support gets the images.
 func TestSwitchToBlind(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: fullConversation, root: fullWorkspace(t), providers: allAPIs(nil)})
 	r.Await(0, "the start", fake.Ready())
 	said := func(from int, text string) int {
@@ -78,7 +81,7 @@ func TestSwitchToBlind(t *testing.T) {
 		sees          bool
 	}{
 		{"anthropic/m", "", true},
-		{"openai-responses/blind", "It is not sent the reasoning of the models before it, which only they can read, and can not see the image in it.", false},
+		{"openai-responses/blind", "It is not sent the reasoning of the models before it, which only they can read, and cannot see the image in it.", false},
 		{"openai-responses/blind", "", false},
 	} {
 		mark := r.Mark()
@@ -98,8 +101,9 @@ func TestSwitchToBlind(t *testing.T) {
 	}
 }
 
-// The rules find what is wrong: here is one request for each that breaks several.
+// validRequest finds errors: one request for each API breaks several rules.
 func TestValidRequest(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ api, body, want string }{
 		{"anthropic", `{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a.b","name":"f","input":{}}]},{"role":"user","content":[{"type":"text","text":" "}]}]}`, "id \"a.b\" does not match|blank text|calls without result"},
 		{"anthropic", `{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"signed-1"}]}]}`, "signature|not the user's"},

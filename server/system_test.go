@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// say sends a prompt, waits for the end and returns the system prompt it was sent with,
-// and what eca said besides.
+// say sends a prompt, waits for the end, and returns the system prompt of the request and eca's own
+// texts.
 func (r *rig) say(t *testing.T, params map[string]any) (system, notices string) {
 	t.Helper()
 	r.mu.Lock()
@@ -41,9 +41,10 @@ func (r *rig) say(t *testing.T, params map[string]any) (system, notices string) 
 	return body.Instructions, notices
 }
 
-// The system prompt of a chat is kept, byte for byte: while its sources change, after a
-// restart, in a fork. The user hears of a difference once, and decides.
+// The system prompt of a chat stays the same, byte for byte: while its sources change, after a
+// restart, in a fork. The user is notified of a difference once, and decides.
 func TestSystemPromptIsPinned(t *testing.T) {
+	t.Parallel()
 	root, state := tempDir(t), tempDir(t)
 	start := func(config map[string]any) *rig {
 		return newRig(t, options{model: answers, root: root, state: state, config: config})
@@ -61,7 +62,7 @@ func TestSystemPromptIsPinned(t *testing.T) {
 	}
 
 	first, notices := say("one")
-	if !strings.Contains(first, "## Context\n\nWhat the user and the project want you to know") ||
+	if !strings.Contains(first, "## Context\n\nKnowledge and instructions from files of the user and the project") ||
 		!strings.Contains(first, "<agents-file path=\""+filepath.Join(root, "AGENTS.md")+"\">\nUse tabs.\n</agents-file>") {
 		t.Fatalf("AGENTS.md is missing:\n%s", first)
 	}
@@ -105,7 +106,7 @@ func TestSystemPromptIsPinned(t *testing.T) {
 		t.Errorf("the fork sends another system prompt:\n%s", forked)
 	}
 
-	// What the user asks for, and another agent, renew it.
+	// The user's request, and another agent, renew it.
 	if notices := ask(t, r, "c", "/sync-system-prompt"); !strings.Contains(notices, "new system prompt") {
 		t.Errorf("answer of the command: %q", notices)
 	}
@@ -118,7 +119,7 @@ func TestSystemPromptIsPinned(t *testing.T) {
 		t.Errorf("another agent:\n%s", plan)
 	}
 
-	// By itself only where the configuration says so.
+	// It is renewed automatically only if the configuration says so.
 	r = start(map[string]any{"chat": map[string]any{"autoSyncSystemPrompt": true}})
 	write("Use both.")
 	synced, notices := r.say(t, map[string]any{"chatId": "c", "message": "seven"})
@@ -127,9 +128,10 @@ func TestSystemPromptIsPinned(t *testing.T) {
 	}
 }
 
-// Prompts are templates, wherever they come from; one that is wrong is used as it is and
-// reported. AGENTS.md has its share of the context.
+// Prompts are templates, whatever their source. An invalid template is used unchanged and reported.
+// AGENTS.md has its own part of the context.
 func TestSystemPromptIsConfigured(t *testing.T) {
+	t.Parallel()
 	root := tempDir(t)
 	if err := os.WriteFile(filepath.Join(root, "AGENTS.md"), []byte("Be brief. @/etc/hostname.conf\n"+strings.Repeat("x", 900)), 0o600); err != nil {
 		t.Fatal(err)
@@ -163,7 +165,7 @@ func TestSystemPromptIsConfigured(t *testing.T) {
 	}
 	found := 0
 	for _, p := range r.daemon.Config().Problems {
-		if strings.Contains(p.String(), "no valid template") {
+		if strings.Contains(p.String(), "not a valid template") {
 			found++
 		}
 	}
@@ -172,8 +174,9 @@ func TestSystemPromptIsConfigured(t *testing.T) {
 	}
 }
 
-// What is left out of AGENTS.md is said when the system prompt is made, and only then.
+// Parts of AGENTS.md that are left out are reported when the system prompt is made, and only then.
 func TestAgentsProblems(t *testing.T) {
+	t.Parallel()
 	root, outside := tempDir(t), filepath.Join(tempDir(t), "secret.txt")
 	for path, text := range map[string]string{outside: "planted", filepath.Join(root, "AGENTS.md"): "See @" + outside} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -17,14 +17,15 @@ const (
 	tableEnds   = "<!-- end -->\n"
 )
 
-// TestToolsDoc holds the table of docs/tools.md to the tools that there are, and demands
-// that the page says something about each.
+// TestToolsDoc compares the table of docs/tools.md with the existing tools, and requires that the
+// page describes each tool.
 func TestToolsDoc(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{closed: true})
 	r.add(t, "rules/r.md", "---\npaths: 'c.txt'\n---\nRule.")
 	r.add(t, "skills/s/SKILL.md", "---\nname: s\ndescription: d\n---\nSkill.")
 	r.Open(r.root, map[string]any{"capabilities": json.RawMessage(everything)})
-	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"}) // what users wrote is read by now
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"}) // users' files are read by now
 	var table strings.Builder
 	table.WriteString("| tool | arguments (`*`: needed) | code | plan |\n|---|---|---|---|\n")
 	cfg := r.daemon.Config().Config

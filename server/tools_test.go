@@ -12,9 +12,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A page is asked about, and comes as Markdown; servers of this machine are reached only
-// if the user excepts them.
+// Fetching a page asks the user, and gives Markdown. Servers of this machine can only be reached if
+// the user makes an exception.
 func TestWebFetch(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
@@ -43,9 +44,9 @@ func TestWebFetch(t *testing.T) {
 	}
 }
 
-// What a long command prints is shown while it runs, without secrets, and is no part of
-// what is stored.
+// The output of a long command is shown while it runs, without secrets, and is not stored.
 func TestLiveOutput(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	r := newRig(t, options{
 		model: `
@@ -70,9 +71,10 @@ turns:
 	}
 }
 
-// A user's own tool gets its arguments as they are; one that can not be served safely, or
-// takes a name of ours, is left out and named.
+// A user's own tool gets its arguments unchanged. A tool that is unsafe to offer, or has the name
+// of a native one, is left out and named.
 func TestCustomTools(t *testing.T) {
+	t.Parallel()
 	needs.POSIX(t)
 	schema := map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}, "required": []string{"x"}}
 	r := newRig(t, options{

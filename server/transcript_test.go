@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// transcript drives a rig and renders what was heard, with ids and times made equal.
+// transcript drives a rig and renders the messages, with normalised ids and times.
 type transcript struct {
 	*rig
 	served *scripted
@@ -130,8 +130,8 @@ func (s *transcript) step(t *testing.T, line string) {
 	}
 }
 
-// render returns what was heard, one line each: deltas are merged, since how they
-// are cut is a matter of timing.
+// render returns the messages, one after the other. It merges deltas, because their boundaries
+// depend on timing.
 func (s *transcript) render(t *testing.T) string {
 	t.Helper()
 	var out []map[string]any
@@ -152,7 +152,7 @@ func (s *transcript) render(t *testing.T) string {
 	}
 	var b strings.Builder
 	for _, l := range s.lines {
-		b.WriteString(s.normal(l) + "\n")
+		b.WriteString(readable(s.normal(l)) + "\n")
 	}
 	for _, p := range settle(out) {
 		method := p["method"]
@@ -163,13 +163,13 @@ func (s *transcript) render(t *testing.T) string {
 					c[k] = 0
 				}
 			}
-			delete(c, "contextBreakdown") // tested by itself
+			delete(c, "contextBreakdown") // has its own test
 		}
 		raw, err := marshal(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "%s %s\n", method, s.normal(raw))
+		fmt.Fprintln(&b, readable(fmt.Sprintf("%s %s", method, s.normal(raw))))
 	}
 	return b.String()
 }
@@ -197,17 +197,56 @@ func marshal(v any) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
+// readable formats a message: a word and compact JSON. Long values have one key or element per
+// line, so that the diff of a golden file is readable.
+func readable(message string) string {
+	word, raw, _ := strings.Cut(message, " ")
+	if !json.Valid([]byte(raw)) {
+		return message
+	}
+	var b strings.Builder
+	b.WriteString(word + " ")
+	layOut(&b, json.RawMessage(raw), "")
+	return b.String()
+}
+
+func layOut(b *strings.Builder, raw json.RawMessage, indent string) {
+	const width = 120
+	if len(indent)+len(raw) <= width || raw[0] != '{' && raw[0] != '[' {
+		b.Write(raw)
+		return
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	_, _ = d.Token() // the JSON is valid, so this cannot fail
+	b.WriteByte(raw[0])
+	for n := 0; d.More(); n++ {
+		if n > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n  " + indent)
+		if raw[0] == '{' {
+			key, _ := d.Token()
+			name, _ := marshal(key)
+			b.WriteString(name + ": ")
+		}
+		var value json.RawMessage
+		_ = d.Decode(&value)
+		layOut(b, value, indent+"  ")
+	}
+	b.WriteString("\n" + indent + string(raw[len(raw)-1]))
+}
+
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// What /context shows depends a little on the names of folders; TestContextPicture has
-// the numbers.
+// The output of /context depends slightly on the names of folders; TestContextPicture checks the
+// numbers.
 var picture = regexp.MustCompile(`(?:[🟦🟪🟨🟫🟧🟥🟩⬜]{10}\\n){10}`)
 
 var estimates = regexp.MustCompile(`(- [🟦🟪🟨🟫🟧🟥🟩] [^:\\]+): [\d,]+( \([\d.]+%\))?`)
 
 var clock = regexp.MustCompile(`Resuming at \d\d:\d\d`)
 
-// normal replaces what differs from run to run.
+// normal replaces parts that differ from run to run.
 func (s *transcript) normal(line string) string {
 	line = strings.ReplaceAll(line, s.root, "$WS")
 	line = picture.ReplaceAllString(line, "(picture)\\n")
@@ -221,7 +260,7 @@ func (s *transcript) normal(line string) string {
 	})
 }
 
-// renderRequests returns what the model was sent, without prompts and tools.
+// renderRequests returns the requests to the model, without prompts and tools.
 func (s *transcript) renderRequests(t *testing.T) string {
 	t.Helper()
 	s.mu.Lock()
@@ -244,7 +283,7 @@ func (s *transcript) renderRequests(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "%s %s\n", r.path, s.normal(raw))
+		fmt.Fprintln(&b, readable(r.path+" "+s.normal(raw)))
 	}
 	return b.String()
 }

@@ -13,9 +13,10 @@ func clientCalled(name string) map[string]any {
 	return map[string]any{"clientInfo": map[string]any{"name": name}}
 }
 
-// VS Code replays only the last config/updated of the session when its view is opened: each
-// has everything, whatever changed in whatever order.
+// VS Code replays only the last config/updated of the session when its view is opened, so each one
+// has all values, whatever changed in whatever order.
 func TestViewOpenedLateHasModelsAgentsAndWelcome(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{init: clientCalled("VsCode"), config: map[string]any{"providers": map[string]any{"mock": map[string]any{
 		"models": map[string]any{"v": map[string]any{"variants": map[string]any{"low": map[string]any{"top_p": 1}}}},
 	}}}})
@@ -47,7 +48,7 @@ func TestViewOpenedLateHasModelsAgentsAndWelcome(t *testing.T) {
 	r.Await(mark, "the file", fake.Contains("config/updated", `"welcomeMessage":"changed"`))
 	whole("another file", `"selectTrust":true`, `"selectAgent":"plan"`, `"variants":["low"]`)
 
-	// What the user switched off stays off.
+	// Trust that the user switched off stays off.
 	r.Call("chat/update", map[string]any{"chatId": "new", "trust": false})
 	mark = r.Mark()
 	r.Call("chat/list", map[string]any{"limit": 100})
@@ -62,6 +63,26 @@ func TestViewOpenedLateHasModelsAgentsAndWelcome(t *testing.T) {
 	}
 }
 
+// A client that requests it, regardless of its name, gets everything that is shown outside of chats
+// after chat/list. Other clients only get the list.
+func TestRemountIsNegotiated(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[bool]int{true: 1, false: 0} {
+		init := map[string]any{"capabilities": map[string]any{"codeAssistant": map[string]any{
+			"chat": true, "chatCapabilities": map[string]any{"remount": asked},
+		}}}
+		r := newRig(t, options{init: init})
+		r.Await(0, "the start", fake.Ready())
+		mark := r.Mark()
+		r.Call("chat/list", map[string]any{})
+		for _, method := range []string{"config/updated", "jobs/updated"} {
+			if got := count(r.Since(mark), method); got != want {
+				t.Errorf("remount %v: %d of %s, want %d", asked, got, method, want)
+			}
+		}
+	}
+}
+
 func joined(heard []fake.Message) string {
 	var b strings.Builder
 	for _, m := range heard {
@@ -70,9 +91,10 @@ func joined(heard []fake.Message) string {
 	return b.String()
 }
 
-// A number is a handle of the connection: the same number in another session, of this project
-// or of another one, is another chat.
+// A number is a handle of the connection: the same number in another session, of this or another
+// project, is another chat.
 func TestNumberedChatIsNewInEachSession(t *testing.T) {
+	t.Parallel()
 	a := newRig(t, options{model: hello, init: clientCalled("Neovim")})
 	prompt := func(r *rig, id any) (chat string) {
 		t.Helper()
@@ -101,6 +123,7 @@ func TestNumberedChatIsNewInEachSession(t *testing.T) {
 }
 
 func TestChatOfAnotherWorkspaceIsNotContinuedSilently(t *testing.T) {
+	t.Parallel()
 	a := newRig(t, options{model: hello})
 	a.turn(t, map[string]any{"chatId": "c", "message": "hi"})
 	b := newRig(t, options{model: hello, state: a.state, root: tempDir(t)})
@@ -131,8 +154,9 @@ turns:
     steps: [{calls: [{id: c1, tool: eca__read_file, arguments: {path: /etc/passwd}}]}]
 `
 
-// Some clients show nothing but the summary when the user has to decide.
+// Some clients show only the summary when the user has to decide.
 func TestApprovalShowsTheWholeCall(t *testing.T) {
+	t.Parallel()
 	server := newMCPServer(t)
 	for _, client := range []string{"VsCode", "eca-cli", "Neovim", "emacs", "another"} {
 		r := newRig(t, options{model: wholeTape, init: clientCalled(client), config: map[string]any{
@@ -164,8 +188,9 @@ func TestApprovalShowsTheWholeCall(t *testing.T) {
 	}
 }
 
-// A call of an MCP server is named in words at each of its stages.
+// A call of an MCP server is named in words at each stage.
 func TestMCPCallIsNamedInWords(t *testing.T) {
+	t.Parallel()
 	server := newMCPServer(t)
 	r := newRig(t, options{model: wholeTape, config: map[string]any{
 		"mcpServers": map[string]any{"files": map[string]any{"url": server.URL}},
@@ -183,11 +208,12 @@ func TestMCPCallIsNamedInWords(t *testing.T) {
 
 // A turn that eca did not live to finish has a mark when the chat is opened again.
 func TestInterruptedTurnIsMarked(t *testing.T) {
+	t.Parallel()
 	a := newRig(t, options{model: "cassette: 1\nturns:\n  - steps: [{text: half an, hang: true}]\n"})
 	a.Call("chat/prompt", map[string]any{"chatId": "c", "message": "hi"})
 	a.Await(0, "half an answer", fake.Content("text", "half"))
 	b := newRig(t, options{model: hello, state: a.state, root: a.root})
-	// As if the other were dead: nobody has written an end of its turn.
+	// As if the other daemon had died: no process has written an end of its turn.
 	mark := b.Mark()
 	for range 2 {
 		a.Close()
@@ -203,6 +229,7 @@ func TestInterruptedTurnIsMarked(t *testing.T) {
 }
 
 func TestFilesThatTheQueryNamesComeFirst(t *testing.T) {
+	t.Parallel()
 	root := tempDir(t)
 	write(t, root, map[string]string{"two.txt": "", "sub/twofold.go": "", "a-two.md": ""})
 	r := newRig(t, options{root: root})
@@ -219,6 +246,7 @@ func TestFilesThatTheQueryNamesComeFirst(t *testing.T) {
 }
 
 func TestToolThatPlanModeDisablesSaysWhy(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
@@ -230,6 +258,7 @@ turns:
 }
 
 func TestWelcomeWithoutProviderNamesLogin(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{closed: true, config: map[string]any{"providers": map[string]any{"mock": nil}}})
 	if res := r.Open(r.root, clientCalled("VsCode")); !strings.Contains(string(res), "`/login`") {
 		t.Errorf("initialize: %s", res)

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// hostile is a workspace as an attacker ships it: whatever runs leaves a file in ran, and
-// whatever is redirected reaches evil.
+// hostile is a workspace of an attacker: every program that runs leaves a file in ran, and every
+// redirected request reaches evil.
 type hostile struct {
 	*rig
 	ran  string
@@ -77,7 +77,7 @@ func newHostile(t *testing.T, init map[string]any) *hostile {
 	return h
 }
 
-// traces lists what has run.
+// traces lists the programs that ran.
 func (h *hostile) traces(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(h.ran, "ran-*"))
@@ -90,8 +90,8 @@ func (h *hostile) traces(t *testing.T) string {
 	return strings.Join(files, " ")
 }
 
-// nothing checks that a turn ran nothing, reached the right provider, and asked the user
-// about a change.
+// nothing checks that a turn ran nothing, reached the right provider, and asked the user about a
+// change.
 func (h *hostile) nothing(t *testing.T, chat string) {
 	t.Helper()
 	mark := h.Mark()
@@ -107,14 +107,15 @@ func (h *hostile) nothing(t *testing.T, chat string) {
 	}
 }
 
-// canAsk is a client that shows questions.
+// canAsk are the parameters of a client that shows questions.
 func canAsk() map[string]any {
 	return map[string]any{"capabilities": map[string]any{"codeAssistant": map[string]any{"chat": true, "chatCapabilities": map[string]any{"askQuestion": true}}}}
 }
 
-// What a repository ships runs and redirects nothing; the user who can not be asked is told
-// how to trust it.
+// A repository's configuration runs and redirects nothing. A user whose client cannot show
+// questions is shown how to trust it.
 func TestUntrusted(t *testing.T) {
+	t.Parallel()
 	h := newHostile(t, nil)
 	h.Await(0, "a message", fake.Contains("$/showMessage", `eca trust \"`+h.root+`\"`, "hooks.a", "mcpServers.m", "providers.mock", "toolCall.approval.byDefault", "compact.model"))
 	h.Await(0, "a message about texts", fake.Contains("$/showMessage", "r.md:1", "SKILL.md", "${env:MOCK_KEY}"))
@@ -126,13 +127,14 @@ func TestUntrusted(t *testing.T) {
 	if len(cfg.Hooks)+len(cfg.MCPServers)+len(cfg.CustomTools) > 0 || cfg.Chat.DefaultTrust || cfg.ToolCall.ShellCommand.Path != "" || cfg.Providers["mock"].KeyRC != "" {
 		t.Errorf("%+v", cfg.Config)
 	}
-	// Without approval, also in another chat of the same daemon, and with auto-approve off.
+	// The same without approval, in another chat of the same daemon, and with auto-approve off.
 	h.nothing(t, "d")
 }
 
-// The user is asked once, in the chat, and what was trusted acts from then on, until it
+// The user is asked once, in the chat. Trusted configuration takes effect from then on, until it
 // changes.
 func TestTrusting(t *testing.T) {
+	t.Parallel()
 	h := newHostile(t, canAsk())
 	var question struct {
 		ChatID, Question string
@@ -171,7 +173,7 @@ func TestTrusting(t *testing.T) {
 		t.Errorf("after trust only %q ran, the provider was asked %d times", got, h.evil.Load())
 	}
 
-	// Changed content is not trusted, and asked about again.
+	// Changed content is not trusted, and the user is asked again.
 	for _, file := range []string{"preRequest", "cmd"} {
 		_ = os.Remove(filepath.Join(h.ran, "ran-"+file))
 	}
@@ -184,7 +186,7 @@ func TestTrusting(t *testing.T) {
 	if strings.Contains(h.traces(t), "preRequest") || strings.Contains(h.traces(t), "cmd") {
 		t.Errorf("changed content ran: %q", h.traces(t))
 	}
-	// No is no, and nobody is asked again.
+	// After a no, the user is not asked again.
 	answers <- question.Options[1].Label
 	h.Await(mark, "an approval", fake.Content("toolCallRun", `"manualApproval":true`))
 	h.Notify("chat/toolCallReject", map[string]any{"chatId": "f", "toolCallId": "w", "goOn": true})
@@ -200,9 +202,10 @@ func TestTrusting(t *testing.T) {
 	}
 }
 
-// An edit that eca makes for the user keeps a folder trusted; one that somebody else made
-// before is not trusted by it.
+// If eca edits a file for the user, its folder stays trusted. Earlier edits by others do not become
+// trusted that way.
 func TestOwnEditsRenewTrust(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, options{})
 	r.Await(0, "the start", fake.Ready())
 	add := func(name string) {
@@ -221,7 +224,7 @@ func TestOwnEditsRenewTrust(t *testing.T) {
 	}
 }
 
-// trustAll trusts what the workspace of a rig brings along, as it is now.
+// trustAll trusts the current configuration of a rig's workspace.
 func trustAll(t *testing.T, r *rig) {
 	t.Helper()
 	if err := r.daemon.Trust(r.daemon.Untrusted()); err != nil {

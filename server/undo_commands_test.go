@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// allFiles describes all that is below a directory, its .git included.
+// allFiles describes all files below a directory, including .git.
 func allFiles(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -64,10 +64,10 @@ turns:
       - {text: done}
 `
 
-// Commands that run without a question are undone with all else that a chat did since a
-// message: sed, rm, mv, a formatter over 1,000 files, a folder that became a link. The
-// user's repository is not touched.
+// A rollback also undoes commands that ran without a question: sed, rm, mv, a formatter over 1,000
+// files, a folder that became a link. The user's repository does not change.
 func TestRollbackUndoesCommands(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	git := needs.Git(t)
 	root := tempDir(t)
@@ -99,7 +99,7 @@ func TestRollbackUndoesCommands(t *testing.T) {
 		t.Fatal("the commands did not run")
 	}
 	r.Await(0, "that it can be undone", fake.Content("toolCallRun", "a rollback can undo it"))
-	// Also after a restart.
+	// The same after a restart.
 	again := newRig(t, options{model: commandModel, state: r.state, root: root})
 	var first struct {
 		Contents []struct{ Content struct{ ContentID string } }
@@ -122,8 +122,9 @@ turns:
       - {text: done}
 `
 
-// A rollback while a command runs stops it, and undoes what it did until then.
+// A rollback while a command runs stops the command, and undoes its changes so far.
 func TestRollbackStopsCommand(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	r := newRig(t, options{model: stoppedModel})
 	for _, name := range []string{"a.txt", "b.txt"} {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// validRequest holds a request to what its API insists on, as its documentation says: a
-// request that breaks it is refused, and with it the chat.
+// validRequest checks a request against the documentation of its API: an invalid request would be
+// refused, and block the chat.
 func validRequest(api, body string) error {
 	switch api {
 	case "anthropic":
@@ -30,8 +30,8 @@ func validRequest(api, body string) error {
 	return fmt.Errorf("no rules for %s", api)
 }
 
-// callsRule holds calls and their results to: each id once, each call one result, each result
-// a call in front of it.
+// callsRule checks calls and their results: each id once, one result for each call, and a call
+// before each result.
 type callsRule struct {
 	open []string
 	seen map[string]bool
@@ -95,7 +95,7 @@ func isImage(mediaType, data string, types ...string) error {
 	return nil
 }
 
-// alternate holds roles to taking turns, the user first and last.
+// alternate checks that roles take turns, with the user first and last.
 func alternate(roles []string, user, model string) error {
 	for i, r := range roles {
 		if want := []string{user, model}[i%2]; r != want {
@@ -453,7 +453,7 @@ func validResponses(body string) error {
 	if in.Store == nil || *in.Store {
 		errs = append(errs, errors.New("the answer would be stored"))
 	}
-	reasoning := false // was the last item
+	reasoning := false // whether the last item was reasoning
 	for i, item := range in.Input {
 		follows := reasoning
 		reasoning = false

@@ -9,55 +9,55 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
 )
 
-// view shows one chat to the client: it reads the chat's log from where the client
-// came in and sends what each event maps to. If the client does not read, the view
-// waits; the chat does not.
-//
-// Everything the client is told about a chat goes through its view, replays too, so
-// that it has one order.
+// view shows one chat to the client. It reads the chat's log from the point where the client
+// joined, and sends the notifications for each event. If the client does not read, the view waits,
+// but the chat does not.
 type view struct {
 	s       *Server
 	chatID  string
 	session *chat.Session
 	ended   chan struct{}
+	// The reader's position, for Monitor.
+	position atomic.Uint64
 
 	// Owned by the view's goroutine.
-	reader *chat.Reader
-	mapper *mapper
-	title  string            // that the client knows
-	using  event.TurnStarted // the last
-	// The request that the turn shown now answers, until the answer has its place.
+	reader   *eventlog.Reader
+	renderer *renderer
+	title    string            // as the client knows it
+	using    event.TurnStarted // of the last turn
+	// The request that the shown turn belongs to, until its answer is queued.
 	opening *expectedTurn
 	// Subagents that are shown, by the calls they work for.
 	children map[string]*childView
 
-	asked  atomic.Bool   // there are errands
-	asking chan struct{} // holds one element while a question to the user is open
+	hasDeferred  atomic.Bool   // deferred is not empty
+	questionSlot chan struct{} // holds one element while a question to the user is open
 
-	mu      sync.Mutex               // guards what follows
-	turns   map[string]*expectedTurn // by turn id
-	errands []errand
-	wake    context.CancelFunc // ends the wait for the next event
+	mu       sync.Mutex               // guards the fields below
+	turns    map[string]*expectedTurn // by turn id
+	deferred []deferredAction
+	wake     context.CancelFunc // ends the wait for the next event
 }
 
-// errand is something that the view does between two events, once it has shown
-// everything in front of an event.
-type errand struct {
+// deferredAction is a function that the view runs between two events, after it has shown everything before
+// an event.
+type deferredAction struct {
 	at  event.Seq
 	run func(ctx context.Context)
 }
 
-// expectedTurn is a chat/prompt request that is not answered yet. The view stops
-// after it has shown that the prompt was accepted, until the answer is queued.
+// expectedTurn is a chat/prompt request that is not answered yet. After the view has shown that the
+// prompt was accepted, it pauses until the answer is queued.
 type expectedTurn struct {
-	shown    chan struct{} // closed when the accepted prompt is on the wire
+	shown    chan struct{} // closed when the accepted prompt was sent
 	answered <-chan struct{}
-	whole    bool // the answer follows the end of the turn
+	whole    bool // the answer comes after the end of the turn
 }
 
-// view returns the view of a session, starting one if there is none.
+// view returns the view of a session. It starts one if necessary.
 func (s *Server) view(session *chat.Session) *view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,9 +66,10 @@ func (s *Server) view(session *chat.Session) *view {
 	}
 	v := &view{
 		s: s, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}, children: map[string]*childView{},
-		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, asking: make(chan struct{}, 1),
+		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
 	}
-	v.mapper = s.newMapper(v.chatID)
+	v.position.Store(uint64(v.reader.Position()))
+	v.renderer = s.newRenderer(v.chatID)
 	s.views[v.chatID] = v
 	go v.run(s.ctx)
 	return v
@@ -83,8 +84,8 @@ func (v *view) hasEnded() bool {
 	}
 }
 
-// expectTurn announces that a turn answers a request. It must be called before the
-// prompt is submitted.
+// expectTurn registers the request that a turn belongs to. It must be called before the prompt is
+// submitted.
 func (v *view) expectTurn(id string, answered <-chan struct{}, whole bool) *expectedTurn {
 	t := &expectedTurn{shown: make(chan struct{}), answered: answered, whole: whole}
 	v.mu.Lock()
@@ -93,7 +94,7 @@ func (v *view) expectTurn(id string, answered <-chan struct{}, whole bool) *expe
 	return t
 }
 
-// takeTurn returns the request that a turn answers, once.
+// takeTurn returns the request that a turn belongs to, and removes it.
 func (v *view) takeTurn(id string) *expectedTurn {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -102,60 +103,59 @@ func (v *view) takeTurn(id string) *expectedTurn {
 	return t
 }
 
-// do runs fn on the view's goroutine, after everything in front of an event has been
-// shown, and waits for it. It does nothing if the view ends first.
-func (v *view) do(ctx context.Context, at event.Seq, fn func(ctx context.Context)) error {
-	done := make(chan struct{})
+// do runs fn on the view's goroutine after everything before an event has been shown, and returns
+// fn's error. It does nothing if the view ends first. If ctx ends first, fn may still run, so fn
+// must not write anything that its caller reads.
+func (v *view) do(ctx context.Context, at event.Seq, fn func(ctx context.Context) error) error {
+	done := make(chan error, 1)
 	v.mu.Lock()
-	v.errands = append(v.errands, errand{at, func(ctx context.Context) {
-		defer close(done)
-		fn(ctx)
-	}})
-	v.asked.Store(true)
+	v.deferred = append(v.deferred, deferredAction{at, func(ctx context.Context) { done <- fn(ctx) }})
+	v.hasDeferred.Store(true)
 	v.wake()
 	v.mu.Unlock()
 	select {
-	case <-done:
+	case err := <-done:
+		return err
 	case <-v.ended:
 	case <-ctx.Done():
 	}
 	return ctx.Err()
 }
 
-// showUntil waits until everything in front of an event is on the wire.
+// showUntil waits until everything before an event was sent.
 func (v *view) showUntil(ctx context.Context, at event.Seq) error {
-	return v.do(ctx, at, func(context.Context) {})
+	return v.do(ctx, at, func(context.Context) error { return nil })
 }
 
-// runErrands runs those that are due.
-func (v *view) runErrands(ctx context.Context) {
-	if !v.asked.Load() {
+// runDeferred runs the deferred actions that are due.
+func (v *view) runDeferred(ctx context.Context) {
+	if !v.hasDeferred.Load() {
 		return
 	}
 	v.mu.Lock()
-	var due []errand
-	v.errands = slices.DeleteFunc(v.errands, func(e errand) bool {
+	var due []deferredAction
+	v.deferred = slices.DeleteFunc(v.deferred, func(e deferredAction) bool {
 		if e.at > v.reader.Position() {
 			return false
 		}
 		due = append(due, e)
 		return true
 	})
-	v.asked.Store(len(v.errands) > 0)
+	v.hasDeferred.Store(len(v.deferred) > 0)
 	v.mu.Unlock()
 	for _, e := range due {
 		e.run(ctx)
 	}
 }
 
-// next waits for the next event; ok is false when there will be none. It comes back
-// early, with no body, when there is an errand.
+// next waits for the next event; ok is false when there will be none. If there is a deferred action,
+// it returns early with an event that has no body.
 func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 	waiting, wake := context.WithCancel(ctx)
 	defer wake()
 	v.mu.Lock()
 	v.wake = wake
-	if slices.ContainsFunc(v.errands, func(e errand) bool { return e.at <= v.reader.Position() }) {
+	if slices.ContainsFunc(v.deferred, func(e deferredAction) bool { return e.at <= v.reader.Position() }) {
 		wake()
 	}
 	v.mu.Unlock()
@@ -170,13 +170,14 @@ func (v *view) run(ctx context.Context) {
 	defer close(v.ended)
 	defer v.leaveChildren()
 	for {
-		v.runErrands(ctx)
+		v.runDeferred(ctx)
 		e, ok, err := v.reader.Try(ctx)
 		if !ok && err == nil {
 			e, ok, err = v.next(ctx)
 		}
 		if err == nil && ok {
 			err = v.show(ctx, e)
+			v.position.Store(uint64(v.reader.Position()))
 		}
 		if err != nil {
 			ok = v.recover(ctx, err)
@@ -194,17 +195,18 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 		return nil
 	case event.Truncated, event.Flag:
 		return v.clearAndReplay(ctx)
+	default:
 	}
 	if _, ok := e.Body.(event.TurnFinished); ok && v.opening == nil {
-		v.opening = v.takeTurn(e.Turn) // /resume removed its beginning before it was shown
+		v.opening = v.takeTurn(e.Turn) // /resume removed the turn's beginning before it was shown
 	}
-	v.follow(ctx, e)
-	behind, last := v.opening.place(e.Body)
+	v.applySideEffects(ctx, e)
+	behind, last := v.opening.relativeToAnswer(e.Body)
 	if behind {
 		v.letAnswer(ctx)
 	}
 	v.beforeChild(ctx, e)
-	v.send(ctx, v.mapper.notifications(e))
+	v.send(ctx, v.renderer.live(e))
 	v.behindChild(ctx, e)
 	if _, ok := e.Body.(event.TurnStarted); ok {
 		v.opening = v.takeTurn(e.Turn)
@@ -230,9 +232,9 @@ func (v *view) send(ctx context.Context, list []notification) {
 	}
 }
 
-// place says whether an event stands behind the answer to the prompt, and whether it
-// is the last one in front of it.
-func (t *expectedTurn) place(b event.Body) (behind, last bool) {
+// relativeToAnswer reports whether an event comes after the answer to the prompt, and whether it is the last
+// one before the answer.
+func (t *expectedTurn) relativeToAnswer(b event.Body) (behind, last bool) {
 	switch b.(type) {
 	case event.TurnFinished:
 		return false, true
@@ -240,12 +242,13 @@ func (t *expectedTurn) place(b event.Body) (behind, last bool) {
 		return false, false
 	case event.Progress:
 		return false, t != nil && !t.whole
+	default:
 	}
 	return t != nil && !t.whole, false // a reader that fell behind does not see progress
 }
 
-// awaitTurn waits until the client was shown that its prompt was accepted; false means
-// that it never will be: the chat was deleted, or rolled back to before the prompt.
+// awaitTurn waits until the client was shown that its prompt was accepted. It returns false if that
+// will never happen, because the chat was deleted or rolled back to before the prompt.
 func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan struct{}) bool {
 	select {
 	case <-turn.shown:
@@ -259,7 +262,7 @@ func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan s
 	behind := make(chan struct{})
 	go func() {
 		defer close(behind)
-		_ = v.showUntil(ctx, v.session.Settled())
+		_ = v.showUntil(ctx, v.session.FlushedSeq())
 	}()
 	select {
 	case <-turn.shown:
@@ -269,7 +272,7 @@ func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan s
 	}
 }
 
-// waitAnswered keeps the model's answer behind the answer to the prompt.
+// waitAnswered delays the model's answer until the prompt is answered.
 func (t *expectedTurn) waitAnswered(ctx context.Context) {
 	if t.answered == nil {
 		return // a notification gets no answer

@@ -11,20 +11,20 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// recoveryPause is how long a view waits before it tries to read its chat again, after the
-// repetitions of the engine (chat.Reader) did not help.
+// recoveryPause is how long a view waits before it tries to read its chat again, after the engine's
+// own retries (eventlog.Reader) did not help.
 const recoveryPause = 250 * time.Millisecond
 
-// recover goes on after the chat could not be read: the user is told, the client's chat
-// comes to rest, and the view begins again with a replay as soon as that is possible. false
-// means that there is nothing to go on with.
+// recover continues after the chat could not be read. It notifies the user, sets the client's chat
+// to idle, and replays the chat as soon as it can be read. It returns false if that will never be
+// possible.
 func (v *view) recover(ctx context.Context, cause error) (ok bool) {
-	v.s.log.Error("chat can not be shown", "chat", v.chatID, "err", cause)
-	v.rest(ctx, cause)
+	v.s.log.Error("cannot show a chat", "chat", v.chatID, "err", cause)
+	v.endWaits(ctx, cause)
 	for {
 		select {
 		case <-time.After(recoveryPause):
-		case <-v.session.Done(): // it was deleted, or the engine ends
+		case <-v.session.Done(): // the chat was deleted, or the engine ends
 			return false
 		case <-ctx.Done():
 			return false
@@ -33,14 +33,14 @@ func (v *view) recover(ctx context.Context, cause error) (ok bool) {
 			continue
 		}
 		if v.followsTurn() {
-			v.send(ctx, v.mapper.status("running"))
+			v.send(ctx, v.renderer.status("running"))
 		}
 		v.s.log.Info("chat can be shown again", "chat", v.chatID)
 		return true
 	}
 }
 
-// pauseUnless waits before the next try, unless ctx ends.
+// pauseUnless waits before the next try. It returns false if ctx ends.
 func pauseUnless(ctx context.Context) bool {
 	select {
 	case <-time.After(recoveryPause):
@@ -50,8 +50,8 @@ func pauseUnless(ctx context.Context) bool {
 	}
 }
 
-// rest ends what the client waits for.
-func (v *view) rest(ctx context.Context, cause error) {
+// endWaits ends everything that the client waits for.
+func (v *view) endWaits(ctx context.Context, cause error) {
 	v.mu.Lock()
 	expected := slices.Collect(maps.Values(v.turns))
 	ids := slices.Collect(maps.Keys(v.turns))
@@ -63,24 +63,24 @@ func (v *view) rest(ctx context.Context, cause error) {
 		v.letAnswer(ctx)
 	}
 	v.leaveChildren()
-	if len(ids) > 0 { // turns of which nothing was shown: else their end has no beginning
-		v.send(ctx, v.mapper.status("running"))
+	if len(ids) > 0 { // nothing was shown of these turns: else their end would have no beginning
+		v.send(ctx, v.renderer.status("running"))
 	}
 	for _, id := range ids {
-		v.mapper.turns[id] = true
+		v.renderer.turns[id] = true
 	}
 	text := "\n\nThis chat cannot be shown at the moment: " + cause.Error() + "\nNothing of it is lost. It appears here again as soon as it can be read.\n"
-	v.send(ctx, v.mapper.content(protocol.RoleSystem, protocol.TextContent{Type: "text", Text: text}))
+	v.send(ctx, v.renderer.text(text))
 	if v.followsTurn() {
-		v.send(ctx, v.mapper.finished(event.TurnFinished{Reason: event.FinishedFailed}))
+		v.send(ctx, v.renderer.finished(event.TurnFinished{Reason: event.FinishedFailed}))
 	}
-	v.mapper = newMapper(v.chatID, v.s.host.Config())
-	v.mapper.told = true
+	v.renderer = newRenderer(v.chatID, v.s.host.Config())
+	v.renderer.statusSent = true
 }
 
-// followsTurn says whether the client will be shown the end of a turn.
+// followsTurn reports whether the client will be shown the end of a turn.
 func (v *view) followsTurn() bool {
-	for id := range v.mapper.turns {
+	for id := range v.renderer.turns {
 		if id != "" {
 			return true
 		}

@@ -10,9 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// What waits for a slow page says so, and can be stopped; a later prompt does not wait for
-// it either.
+// A turn that waits for a slow page shows that, and can be stopped. A later prompt does not wait
+// for the page either.
 func TestStopWhileAPageIsFetched(t *testing.T) {
+	t.Parallel()
 	came, gone := make(chan struct{}, 2), make(chan struct{}, 2)
 	site := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		came <- struct{}{}
@@ -51,9 +52,10 @@ func TestStopWhileAPageIsFetched(t *testing.T) {
 	}
 }
 
-// A page that the user points at is given as Markdown; what the rules of the web forbid is
-// not asked for.
+// A page that the user refers to is given as Markdown. Pages that the rules forbid are not
+// requested.
 func TestWebContext(t *testing.T) {
+	t.Parallel()
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != "/page" {
 			http.NotFound(w, req)

@@ -16,13 +16,13 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// wire is a client that writes literally what it is told and keeps the bodies it reads.
+// wire is a client that writes messages literally and keeps the bodies it reads.
 type wire struct {
 	t   testing.TB
 	in  *os.File
-	end string // behind each body, and counted
+	end string // appended to each body, and counted
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	bodies  []string
 	changed chan struct{}
 	closed  bool
@@ -86,14 +86,14 @@ func (w *wire) send(body string) {
 	}
 }
 
-// mark returns the number of messages that came so far.
+// mark returns the number of messages so far.
 func (w *wire) mark() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.bodies)
 }
 
-// until waits until something is true of all messages so far, or of their end.
+// until waits until a condition holds for all messages so far, or for their end.
 func (w *wire) until(what string, met func(bodies []string, ended bool) bool) {
 	w.t.Helper()
 	deadline := time.NewTimer(time.Minute)
@@ -118,8 +118,8 @@ func (w *wire) until(what string, met func(bodies []string, ended bool) bool) {
 	}
 }
 
-// await waits for a message behind a mark that has all pieces, and returns it and the
-// mark behind it.
+// await waits for a message after a mark that has all pieces. It returns the message and the mark
+// after it.
 func (w *wire) await(mark int, pieces ...string) (body string, next int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%q behind %d", pieces, mark), func(bodies []string, _ bool) bool {
@@ -154,7 +154,7 @@ func (w *wire) awaitEnd() {
 	w.until("end", func(_ []string, ended bool) bool { return ended })
 }
 
-// since returns the messages behind a mark that have all pieces.
+// since returns the messages after a mark that have all pieces.
 func (w *wire) since(mark int, pieces ...string) (out []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

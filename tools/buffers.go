@@ -9,7 +9,7 @@ import (
 )
 
 // Buffers are files as the user's client has them: with what is not saved yet. A nil
-// function is what the client can not do.
+// function is what the client cannot do.
 type Buffers struct {
 	// Read returns the text of a file; Write replaces it. Errors say that the file on the
 	// disk counts.

@@ -25,7 +25,7 @@ type Job struct {
 	ChatID   string
 	CallID   string // of the tool call that started it
 	Status   JobStatus
-	ExitCode int // of one that ended by itself; see Exit
+	ExitCode int // of one that was not ended by eca; see Exit
 	Started  time.Time
 	Ended    time.Time // zero while it runs
 }
@@ -43,7 +43,7 @@ func (j Job) Exit() (code int, ok bool) {
 	return j.ExitCode, j.Status != JobRunning && j.Status != JobKilled && j.ExitCode >= 0
 }
 
-// Outcome says how a job is or ended, as the model is told.
+// Outcome says how a job is or ended, in the words that the model gets.
 func (j Job) Outcome() string {
 	if code, ok := j.Exit(); ok {
 		return fmt.Sprintf("%s, exit code %d", j.Status, code)

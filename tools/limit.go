@@ -13,8 +13,8 @@ import (
 // Limits bound the outputs of a tool. The whole text of what is cut is kept in a
 // file that the model can read; images stay whatever happens to the text.
 type Limits struct {
-	Lines int      // lines of one output; 0 is no limit
-	Bytes int      // bytes of one output; 0 is no limit
+	Lines int      // lines of one output; 0 means unlimited
+	Bytes int      // bytes of one output; 0 means unlimited
 	Whole *Outputs // where whole outputs are kept
 }
 
@@ -76,7 +76,7 @@ func withShowable(res Result) Result {
 		why := ""
 		switch {
 		case real == "":
-			why = "it is no PNG, JPEG, GIF or WebP"
+			why = "it is not a PNG, JPEG, GIF or WebP"
 		case len(i.Data) > workspace.MaxImage:
 			why = fmt.Sprintf("it has %d bytes, and %d can be shown", len(i.Data), workspace.MaxImage)
 		case len(shown) == maxImages:

@@ -20,7 +20,7 @@ const (
 )
 
 // Outputs are whole outputs of tools in files of one folder, for the user alone, which
-// several processes may share. What is old, and the oldest of what is too much, is removed
+// several processes may share. Old files, and the oldest of too many, are removed
 // now and then. It is safe for concurrent use.
 type Outputs struct {
 	dir string
@@ -67,8 +67,8 @@ func (o *Outputs) save(callID string, i int, text string) (string, error) {
 // keptSuffix ends the names of the files.
 const keptSuffix = ".txt"
 
-// sweep removes what is not kept any longer, if it is time to look. What can not be removed
-// stays: another process may have been faster.
+// sweep removes what is not kept any longer, if it is time to look. A file that cannot be
+// removed stays: another process may have been faster.
 func (o *Outputs) sweep(written int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,13 +78,27 @@ func (o *Outputs) sweep(written int) {
 		return
 	}
 	o.swept, o.written = now, 0
+	o.remove(keptFor, 1)
+}
+
+// Clean removes the outputs that are older.
+func (o *Outputs) Clean(age time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.remove(age, 0)
+}
+
+// remove removes what is older, and the oldest of what is too much; some of the newest stay in
+// any case. The caller holds the lock.
+func (o *Outputs) remove(age time.Duration, newest int) {
+	now := o.now()
 	type kept struct {
 		path string
 		size int64
 		at   time.Time
 	}
 	var files []kept
-	entries, _ := os.ReadDir(o.dir) // what can not be listed stays, as what can not be removed
+	entries, _ := os.ReadDir(o.dir) // what cannot be listed stays, as what cannot be removed
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), keptSuffix) {
@@ -94,7 +108,7 @@ func (o *Outputs) sweep(written int) {
 	slices.SortFunc(files, func(a, b kept) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.path, b.path)) })
 	total := int64(0)
 	for i, f := range files { // the newest first, which stays
-		if total += f.size; i > 0 && (total > maxKept || now.Sub(f.at) > keptFor) {
+		if total += f.size; i >= newest && (total > maxKept || now.Sub(f.at) > age) {
 			_ = os.Remove(f.path)
 		}
 	}

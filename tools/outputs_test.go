@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is kept of whole outputs is bounded, by age and by size; other files are none of ours.
+// The store of whole outputs is bounded, by age and by size; other files are none of ours.
 func TestOutputsAreBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "outputs")
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

@@ -30,7 +30,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// What is shown while a line grows is bounded, and no end of a long line passes for a line: it
+// The shown part of a growing line is bounded, and no end of a long line passes for a line: it
 // may begin in the middle of a secret.
 func TestByLine(t *testing.T) {
 	var got strings.Builder

@@ -34,7 +34,7 @@ type Tool interface {
 	Spec() Spec
 
 	// Plan says what the call would do, without doing it. An error means that the
-	// call can not run; its text goes to the model.
+	// call cannot run; its text goes to the model.
 	Plan(ctx context.Context, call Call) (Plan, error)
 
 	// Run does it. Failures that the model should read are Results with Failed set;
@@ -51,11 +51,11 @@ type Spec struct {
 	Description string          // for the model
 	Schema      json.RawMessage // JSON Schema of the arguments: an object with properties
 	Preparing   string          // label while the arguments are still arriving
-	Progress    string          // what the user is told while it runs; empty: nothing special
+	Progress    string          // shown to the user while it runs; empty: nothing special
 
 	// OwnChat says that a call touches nothing but its chat and takes no time. It is run at
 	// once, before the next call of the same response is looked at, and the user is never
-	// asked about it: clients can not show that (eca-protocol 7.4, task).
+	// asked about it: clients cannot show that (eca-protocol 7.4, task).
 	OwnChat bool
 
 	// ReadOnly says that no call changes anything outside its chat. See Plan.ReadOnly.
@@ -104,20 +104,20 @@ func FullName(server, name string) string {
 
 // Call is one call of a tool.
 type Call struct {
-	ID        string // unique within the chat
-	ChatID    string
-	Agent     string
-	Model     string          // full id
-	Roots     []string        // workspace roots, absolute; may be empty
-	Arguments json.RawMessage // a JSON object
-	Grant     Grant           // who let it run; set when it does
-	Files     FileLog         // hears of changes of files; may be nil
+	ID            string // unique within the chat
+	ChatID        string
+	Agent         string
+	Model         string          // full id
+	Roots         []string        // workspace roots, absolute; may be empty
+	Arguments     json.RawMessage // a JSON object
+	Authorization Authorization   // who let it run; set when it does
+	Files         FileLog         // notified of changes of files; may be nil
 	// Places are where the paths of the plan led when the call was judged, links resolved,
 	// in the plan's order. A path that leads elsewhere by now must not be used.
 	Places []string
 	// Printed is what a command runs as unless the user approved it by hand; nil: as written.
 	Printed   *Printed
-	Tasks     *event.Tasks // the chat's list of tasks as it is now; nil if there is none
+	Tasks     *event.Tasks // the chat's list of tasks as it is now; or nil
 	Rules     []string     // ids of the path-scoped rules that the model has fetched and still knows
 	Subagents Subagents    // starts chats that work for the call; nil where none can be
 
@@ -146,7 +146,7 @@ const SubagentPrefix = "subagent-"
 // Subagents starts chats that work for a call.
 type Subagents interface {
 	// Plan says what a request would start, and where it is shown. An error says, in words
-	// for the model, why it can not be.
+	// for the model, why it cannot be.
 	Plan(r SubagentRequest) (event.Subagent, error)
 	// Run starts it and waits for its end, unless it shall run in the background.
 	Run(ctx context.Context, r SubagentRequest) (Result, error)
@@ -155,7 +155,7 @@ type Subagents interface {
 // SubagentRequest is what a subagent is started for.
 type SubagentRequest struct {
 	Agent      string
-	Task       string // all that it is told
+	Task       string // all that it gets
 	Activity   string // the task in a few words, for the user
 	Model      string // full or bare id; empty: the agent's, else the caller's
 	Variant    string // of the model; empty: the agent's
@@ -163,17 +163,17 @@ type SubagentRequest struct {
 	Background bool
 }
 
-// Grant says who let a call run. The zero Grant is a rule without a name.
-type Grant struct {
+// Authorization says who let a call run. The zero Authorization is a rule without a name.
+type Authorization struct {
 	Rule     string // as in Verdict
 	Approved bool   // by the user, who saw this call
 	Auto     bool   // because the chat has auto-approve: a rule wanted to ask
 }
 
-// FileLog hears of each change of a file before it is made, so that it can be undone.
-// It is told last, when everything else is ready; still a change that was announced may
+// FileLog is notified of each change of a file before it is made, so that it can be
+// undone. That happens last, when everything else is ready; still a change that was announced may
 // fail, so who undoes one looks first whether it was made. An error means that the
-// change can not be undone: it is made nevertheless, and the call's result says so.
+// change cannot be undone: it is made nevertheless, and the call's result says so.
 //
 // Paths are absolute and name what really changes: the target when content is written
 // through a symbolic link, the link itself when it is moved. Where folders are links,
@@ -206,21 +206,22 @@ type Command struct {
 	// Outside is why the call is to run outside of the sandbox; empty if it is not. The user is
 	// asked about each such call.
 	Outside string
-	// Given are the arguments that the call fills a line of the user's own configuration with;
-	// nil if all of Text is the call's.
-	Given []string
+	// TemplateArguments are the values that the call puts into a command line of the user's
+	// configuration; nil if all of Text comes from the call.
+	TemplateArguments []string
 
-	// Foreign says that a shell runs it that is not bash: it always runs as written. Wrapped
-	// names a program of the user's configuration that the command goes through.
-	Foreign bool
-	Wrapped string
+	// OtherShell says that the shell is not bash: the command always runs as written.
+	// ShellWrapper is the program of toolCall.shellCommand that starts the shell; empty if there
+	// is not known.
+	OtherShell   bool
+	ShellWrapper string
 }
 
 // Printed is a command as it runs when the user did not approve what the model wrote: printed
 // from the syntax tree that was judged.
 type Printed struct {
-	Text    string          // the canonical text; empty if there is none
-	Why     string          // why there is none
+	Text    string          // the canonical text; may be empty
+	Why     string          // why it is empty
 	Program cmdline.Program // Text, taken apart
 
 	// Programs are the files that the command runs, if it may run nothing else; else nil.
@@ -236,7 +237,7 @@ type NamedProgram struct{ Name, Path string }
 // Scope is how far the user's word reaches that calls like one may run.
 type Scope string
 
-// Scopes. What is remembered for a workspace or globally outlives the process.
+// Scopes. A choice that is remembered for a workspace or globally outlives the process.
 const (
 	Once         Scope = ""
 	ForSession   Scope = "session" // until this process ends, in all chats
@@ -284,7 +285,11 @@ type Verdict struct {
 	// Insist asks the user also in a chat with auto-approve.
 	Insist bool
 	// Offer offers the user, with the question, to remember InSandbox.
-	Offer   bool
+	Offer bool
+	// NotRemembered says of a question why it would be asked again although the user chose to
+	// remember the approval; empty if it would not.
+	NotRemembered string
+
 	Places  []string       // see Call.Places
 	Printed *Printed       // see Call.Printed
 	Details *event.Details // the plan's, with what the policy knows about it; nil: as they are
@@ -310,7 +315,7 @@ type Policy interface {
 	// Judge decides about one call. It must be fast: it never waits for a user.
 	Judge(call Call, spec Spec, plan Plan) Verdict
 	// Remember is called when the user approved a call. Unless the scope is Once, it allows calls
-	// like this one from now on, as far as that is safe. An error says that it could not be kept.
+	// like this one from now on, if that is safe. An error says that it could not be kept.
 	Remember(call Call, spec Spec, plan Plan, scope Scope) error
 	// Hidden says that a tool can never be called by an agent, so that it need not
 	// be offered to the model.

@@ -101,7 +101,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// What is cut is valid text, says how to get the rest, and the rest is there.
+// A cut output is valid text, says how to get the rest, and the rest is there.
 func TestLimit(t *testing.T) {
 	for name, text := range map[string]string{
 		"lines": strings.Repeat("line\n", 50), "bytes": strings.Repeat("é", 300), "both": strings.Repeat(strings.Repeat("é", 100)+"\n", 50),
@@ -167,7 +167,7 @@ func TestLimitImages(t *testing.T) {
 		t.Fatalf("%d images, %v", len(res.Images), err)
 	}
 	got := strings.Join(res.Outputs, "\n")
-	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is no PNG", "(image/gif) is left out: it has 3750014 bytes, and 3750000 can be shown.", "20 can be shown at once", "[23 more images are left out.]"} {
+	for _, want := range []string{"[cut:", "(image/svg+xml) is left out: it is not a PNG", "(image/gif) is left out: it has 3750014 bytes, and 3750000 can be shown.", "20 can be shown at once", "[23 more images are left out.]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}

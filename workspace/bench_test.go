@@ -77,7 +77,7 @@ func BenchmarkQueryFiles(b *testing.B) {
 	}
 }
 
-// settle waits until changes are told, where they can be.
+// settle waits until notifications of changes work, where they can.
 func settle(b *testing.B, f *Finder, root string) {
 	if watch.TreeLimit() == 0 {
 		return
@@ -94,7 +94,7 @@ func settle(b *testing.B, f *Finder, root string) {
 	}
 }
 
-// What an index of a million files needs: memory, and time for the walk and for a query.
+// The needs of an index of a million files: memory, and time for the walk and for a query.
 func BenchmarkMillion(b *testing.B) {
 	root := forest(b, 1_000_000)
 	f := &Finder{watchLimit: -1}
@@ -134,7 +134,7 @@ func BenchmarkCheckout(b *testing.B) {
 	}
 	checkout := func(generation int) {
 		for i := range files {
-			_ = os.Remove(name(generation-1, i)) // there is none the first time
+			_ = os.Remove(name(generation-1, i)) // it does not exist the first time
 			if err := os.MkdirAll(filepath.Dir(name(generation, i)), 0o755); err != nil {
 				b.Fatal(err)
 			}

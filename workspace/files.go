@@ -56,7 +56,7 @@ func (l *Listing) visit(f *folder, yield func(Folder) bool) bool {
 }
 
 // Names visits the names of the folder's files in lexical order. Some may be links,
-// devices and the like.
+// devices and similar files.
 func (f Folder) Names() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range f.folder.ends {
@@ -70,10 +70,10 @@ func (f Folder) Names() iter.Seq[string] {
 // Listing returns what lies below root, one of the roots, with all that happened before
 // the call, and in which folders something did since an earlier listing. It knows that only
 // where the system tells of changes, in the order in which they happen, and does not wait
-// long for it: ok is false where it does not know, and then a walk does. If nobody asked
-// before, it begins to find out. Files in use (Touch) count as changed.
+// long for it: ok is false where it does not know, and then a walk does. If no query
+// came before, it begins to find out. Files in use (Touch) count as changed.
 //
-// What the system does not tell of, such as writes through memory maps, is noticed by the
+// Changes without notification, such as writes through memory maps, are noticed by the
 // walk that follows a listing when the last one was two minutes ago.
 func (f *Finder) Listing(ctx context.Context, roots []string, root string, since Mark) (l *Listing, ok bool) {
 	ix, err := f.index(roots)
@@ -106,7 +106,7 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 	default:
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, briefly)
+	ctx, cancel := context.WithTimeout(ctx, refreshWait)
 	defer cancel()
 	if tree := ix.hints.Load(); tree != nil && !tree.Sync(ctx) {
 		return nil
@@ -128,11 +128,11 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 	return nil
 }
 
-// serve answers a question, and looks again at what is old: what is told is not all.
+// serve answers a question, and looks again at what is old: notifications are not complete.
 func (ix *index) serve(ctx context.Context, w wanted) {
 	ix.apply(ctx)
 	w.answer <- ix.listing(w)
-	if ix.limit > 0 { // else nobody gets a listing, however old it is
+	if ix.limit > 0 { // else no caller gets a listing, however old it is
 		ix.renew(ctx)
 	} else {
 		ix.signal()
@@ -174,7 +174,7 @@ func folderPath(rel string) string {
 	return filepath.ToSlash(rel) + "/"
 }
 
-// maxTouched bounds how many folders are told apart.
+// maxTouched bounds how many folders are distinguished.
 const maxTouched = 50_000
 
 // touched knows in which folders something happened, and in which order.
@@ -211,7 +211,7 @@ func (t *touched) add(folders map[string]bool) {
 }
 
 // noting notes folders that are read before it hands them on: a new one may have come with
-// files of which nothing was told.
+// files without a notification.
 func (t *touched) noting(next func(dir string)) func(dir string) {
 	return func(dir string) {
 		t.mu.Lock()

@@ -91,8 +91,8 @@ func onDisk(t *testing.T, root string) string {
 	return k.render()
 }
 
-// Who reads again only what listings say has changed knows each file, at each time, with
-// what was in it when he asked.
+// A reader that reads only the changes of listings knows, at each time, the content of
+// each file at its last query.
 func TestListing(t *testing.T) {
 	root, err := filepath.EvalSymlinks(tree(t, "a", "d0/a", "d1/d2/b", "d2/keep"))
 	do(t, err)
@@ -137,7 +137,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// What did not change is not said to have changed, but for the folders of files in use.
+// Only changed files are reported as changed, except for the folders of files in use.
 func TestListingOfLittle(t *testing.T) {
 	var names []string
 	for i := range 40 {
@@ -184,8 +184,8 @@ func TestListingOfLittle(t *testing.T) {
 	}
 }
 
-// There is no listing of what has another root inside, of what is no root, and of what is
-// not watched.
+// There is no listing of what has another root inside, of folders that are not roots, and
+// of those not watched.
 func TestNoListing(t *testing.T) {
 	root, err := filepath.EvalSymlinks(tree(t, "a", "in/b"))
 	do(t, err)

@@ -25,11 +25,11 @@ type Found struct {
 // Finder answers what a user types to name a file. It is safe for concurrent use; the zero
 // value is ready, and Close must be called.
 //
-// The first query has the roots walked. What is found is kept, and kept up to date, as long
+// The first query has the roots walked. The result is kept, and kept up to date, as long
 // as queries come; ten minutes after the last one its memory and its watches are given back.
 type Finder struct {
 	mu      sync.Mutex // guards what follows
-	current *index     // of the roots last asked for; nil if there is none
+	current *index     // of the roots last asked for; may be nil
 	recent  []string   // absolute paths of files in use, the last one last
 	closed  bool
 	running sync.WaitGroup

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -118,6 +120,7 @@ func TestFind(t *testing.T) {
 
 // The best of many are what a full sort would give, in the same order each time.
 func TestFindBest(t *testing.T) {
+	needs.Long(t)
 	var names []string
 	for i := range 700 {
 		names = append(names, fmt.Sprintf("d%d/x%dquery%d", i%7, i%13, i), fmt.Sprintf("d%d/query%d", i%7, i))
@@ -150,7 +153,7 @@ func TestFindBest(t *testing.T) {
 	}
 }
 
-// What does not fit is what is deepest.
+// The deepest files are left out.
 func TestScanIsBounded(t *testing.T) {
 	root := tree(t, "1", "a/2", "a/b/3", "c/4", "c/5")
 	for limit, want := range map[int]string{1: "1", 3: "1 a/ c/", 5: "1 a/ a/2 a/b/ c/", 6: "1 a/ a/2 a/b/ c/ c/4", 100: "1 a/ a/2 a/b/ a/b/3 c/ c/4 c/5"} {

@@ -19,10 +19,10 @@ import (
 const (
 	unwatchedAge = 5 * time.Second  // how long a walk answers queries where nothing tells of changes
 	watchedAge   = 2 * time.Minute  // the same where something does
-	keepFor      = 10 * time.Minute // how long an index is kept that nobody asks
+	keepFor      = 10 * time.Minute // how long an index without queries is kept
 	pause        = 50 * time.Millisecond
 	longest      = 500 * time.Millisecond // for how long hints may be collected
-	briefly      = 100 * time.Millisecond // how long somebody waits for what is being found out
+	refreshWait  = 100 * time.Millisecond // how long somebody waits for what is being found out
 )
 
 // snapshot is what an index knows at one time. It does not change.
@@ -30,7 +30,7 @@ type snapshot struct {
 	roots   []indexRoot
 	folders []placed // all of them, for those who look at all
 	at      time.Time
-	watched bool // changes since then are told
+	watched bool // notifications of changes since then arrive
 }
 
 // indexRoot is one root of a snapshot.
@@ -60,7 +60,7 @@ type index struct {
 
 	ready   chan struct{} // closed with the first snapshot
 	done    chan struct{} // closed at the end
-	refresh chan struct{} // asks for a walk if there was none lately, or for hints to be taken
+	refresh chan struct{} // asks for a walk if the last one is old, or for hints to be taken
 	wanted  chan wanted   // asks for a listing
 	current atomic.Pointer[snapshot]
 	asked   atomic.Int64 // when the last query was; unix nanoseconds
@@ -93,7 +93,7 @@ func (ix *index) snapshot(ctx context.Context) (*snapshot, error) {
 	case ix.refresh <- struct{}{}:
 	default:
 	}
-	timer := time.NewTimer(briefly)
+	timer := time.NewTimer(refreshWait)
 	defer timer.Stop()
 	select {
 	case <-next:
@@ -118,7 +118,7 @@ func (ix *index) old(s *snapshot) bool {
 	return s.watched && age >= watchedAge || !s.watched && age >= unwatchedAge
 }
 
-// run owns the index until ctx ends or nobody asks any more.
+// run owns the index until ctx ends or queries stop.
 func (ix *index) run(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -250,7 +250,7 @@ func (ix *index) scanner(top string, left int) *scanner {
 	return sc
 }
 
-// adder watches folders as they are read; ok becomes false if one can not be.
+// adder watches folders as they are read; ok becomes false if one cannot be.
 func (ix *index) adder(tree *watch.Tree, ok *bool) func(string) {
 	var mu sync.Mutex
 	failed := false
@@ -318,7 +318,7 @@ func (ix *index) apply(ctx context.Context) {
 	for i, r := range now.roots {
 		c, lost := r.changes(h.Changed)
 		if lost || h.Lost {
-			// Whoever asks next has it walked anew, and watched.
+			// The next query has it walked again, and watched.
 			ix.unwatch()
 			now.watched, now.at = false, time.Time{}
 			ix.publish(&now)
@@ -379,8 +379,8 @@ func (r indexRoot) changes(paths map[string]bool) (c changes, lost bool) {
 	return c, false
 }
 
-// find returns a folder below this one by its path, with a slash behind; nil if there is
-// none.
+// find returns a folder below this one by its path, with a slash behind; or nil
+// .
 func (f *folder) find(rel string) *folder {
 	for f != nil && f.text.plain != rel {
 		rest := rel[len(f.text.plain):]

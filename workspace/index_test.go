@@ -49,7 +49,7 @@ func await(t *testing.T, f *Finder, roots []string, query, want string) {
 	}
 }
 
-// watched queries until changes are told.
+// watched queries until notifications work.
 func watched(t *testing.T, f *Finder, roots []string) *index {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -89,7 +89,7 @@ func put(t *testing.T, root string, names ...string) {
 	}
 }
 
-// What happens in the workspace is known without another walk.
+// Changes in the workspace are known without another walk.
 func TestWatched(t *testing.T) {
 	root := tree(t, "a", "sub/b", "sub/deep/c", "other/d")
 	if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -129,13 +129,13 @@ func TestWatched(t *testing.T) {
 	if now := ix.current.Load(); now.at != walked || !now.watched {
 		t.Errorf("it was walked again: %v, watched: %v", now.at.Sub(walked), now.watched)
 	}
-	// A folder that is renamed takes wrong watches along: everything is looked at anew.
+	// A folder that is renamed takes wrong watches along: everything is looked at again.
 	do(t, os.Rename(in("sub"), in("moved")))
 	await(t, f, roots, "again", "moved/x/again")
 	watched(t, f, roots)
 	put(t, root, "moved/x/end")
 	await(t, f, roots, "end", "moved/x/end")
-	// What was written last comes first.
+	// The file written last comes first.
 	if got, want := find(t, f, roots, ""), "moved/x/end"; !strings.HasPrefix(got, want) {
 		t.Errorf("in use: %s", got)
 	}
@@ -165,7 +165,7 @@ func TestWatchedRoot(t *testing.T) {
 	await(t, f, roots, "", "b")
 }
 
-// What many changes at once leave is what there is; queries meanwhile are answered.
+// After many changes at once the index equals the disk; queries meanwhile are answered.
 func TestCheckout(t *testing.T) {
 	const folders, each = 30, 10
 	names := func(generation int) (out []string) {
@@ -254,7 +254,7 @@ func TestUnwatched(t *testing.T) {
 	}
 }
 
-// An index that nobody asks is given up.
+// An index without queries is given up.
 func TestIdle(t *testing.T) {
 	root := tree(t, "a")
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ type matcher struct {
 	folder *folder
 	found  [maxTerms]inPath
 
-	// Memory for paths that must be looked at as wholes.
+	// Memory for paths that must be looked at completely.
 	plain, lower []byte
 }
 

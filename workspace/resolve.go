@@ -14,7 +14,7 @@ import (
 const maxLinks = 40
 
 // resolve follows a path as the system does, one name after the other: behind a link, .. is
-// the folder around what the link leads to. What does not exist is kept as it is written. A
+// the folder around what the link leads to. A missing part is kept as it is written. A
 // dangling link leads to its target, not to its own place.
 func (r *Resolver) resolve(path string) string {
 	if !filepath.IsAbs(path) {

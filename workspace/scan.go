@@ -87,7 +87,7 @@ func (s *scanner) readAll(ctx context.Context, level []*folder) {
 	}
 }
 
-// read fills one folder. One that can not be read is empty.
+// read fills one folder. One that cannot be read is empty.
 func (s *scanner) read(f *folder) {
 	path := s.path(f)
 	if s.watch != nil {

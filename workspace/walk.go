@@ -16,13 +16,13 @@ type File struct {
 	Path    string // absolute
 	Rel     string // relative to the walked folder, with slashes
 	Dir     bool
-	Regular bool // neither a folder nor a link, a device or the like
+	Regular bool // neither a folder nor a link, a device or something similar
 	Depth   int  // 1 for direct children
 }
 
 // Walk visits what lies below dir (which may itself be a link to a folder), folders
 // before their content, in lexical order, leaving out hidden entries, `.git` and what
-// ignore files exclude. Links are visited, not followed. What can not be read below dir is
+// ignore files exclude. Links are visited, not followed. Unreadable files below dir are
 // left out. fn may return filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
 func Walk(ctx context.Context, dir string, fn func(File) error) error {
 	top, err := filepath.EvalSymlinks(dir)
@@ -77,8 +77,8 @@ func (w *walk) folder(path, rel string, depth int, rules *ignore.Rules) error {
 }
 
 // readFolder lists what counts in a folder, sorted by name, and returns the rules in it.
-// Those it is given are its parent's; nil is for the top of a walk. What could be read
-// before an error counts.
+// Those it is given are its parent's; nil is for the top of a walk. The lines read
+// before an error count.
 func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules, error) {
 	entries, err := os.ReadDir(path)
 	git, file := false, false

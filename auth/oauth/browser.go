@@ -36,8 +36,8 @@ type Browser struct {
 	// Redirect is where the server sends the browser.
 	Redirect string
 
-	// Pasting says that nothing on this machine hears of the end, so that what the
-	// browser was sent to must be pasted. It is never wrong to paste.
+	// Pasting says that nothing on this machine is notified of the end, so that
+	// the address that the browser ended at must be pasted. It is never wrong to paste.
 	Pasting bool
 
 	client   *Client
@@ -76,7 +76,7 @@ func (c *Client) Browser(p Provider) (*Browser, error) {
 	return b, nil
 }
 
-// Land prepares a login in a browser whose server is to be told the redirect before: Begin
+// Land prepares a login in a browser whose server must know the redirect before: Begin
 // begins it. Port 0 of a redirect is any port.
 func (c *Client) Land(redirect string) (*Browser, error) {
 	free := redirect == ""

@@ -13,8 +13,8 @@ type Challenge struct {
 // maxChallenge bounds what is read of a header, in bytes.
 const maxChallenge = 16 << 10
 
-// ParseChallenge reads the headers of one answer. What is of another scheme, or can not be
-// read, is left out; of several challenges for bearer tokens the first counts.
+// ParseChallenge reads the headers of one answer. Other schemes, and challenges that
+// cannot be read, are left out; of several challenges for bearer tokens the first counts.
 func ParseChallenge(headers []string) Challenge {
 	for _, header := range headers {
 		for scheme, params := range challenges(header[:min(len(header), maxChallenge)]) {

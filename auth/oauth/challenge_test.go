@@ -47,7 +47,7 @@ func FuzzParseChallenge(f *testing.F) {
 				t.Errorf("%q was not in %q", piece, header)
 			}
 		}
-		// What one writes, the other reads.
+		// Each reads the output of the other.
 		if clean := strings.Map(func(r rune) rune {
 			if r < ' ' || r == '"' || r == '\\' || r > '~' {
 				return -1

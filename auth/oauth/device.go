@@ -61,7 +61,7 @@ func (c *Client) Device(ctx context.Context, p Provider) (*Device, error) {
 }
 
 // Wait asks the server, as often as it permits, until the user has entered the code, or
-// refused, or the code has expired. A server that can not be reached meanwhile is asked
+// refused, or the code has expired. A server that cannot be reached meanwhile is asked
 // again, less often.
 func (d *Device) Wait(ctx context.Context) (Tokens, error) {
 	cfg := d.provider.config("")

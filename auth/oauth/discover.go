@@ -29,7 +29,7 @@ type Authority struct {
 
 // Discover returns the provider with its endpoints: those that are given stay, the
 // others come from its issuer's metadata. Without an issuer, or if the token endpoint is
-// given, nobody is asked.
+// given, no request is made.
 func (c *Client) Discover(ctx context.Context, p Provider) (Provider, error) {
 	if p.TokenURL != "" {
 		return p, nil
@@ -89,8 +89,8 @@ func (p Provider) with(a Authority) (Provider, error) {
 	return p, p.check("token", p.TokenURL)
 }
 
-// wellKnown lists where metadata may be: OAuth's and OpenID's places in front of the
-// issuer's path, and OpenID's behind it.
+// wellKnown lists where metadata may be: OAuth's and OpenID's places before the
+// issuer's path, and OpenID's after it.
 func wellKnown(issuer string) []string {
 	u, err := url.Parse(strings.TrimRight(issuer, "/"))
 	if err != nil {

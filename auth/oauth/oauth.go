@@ -47,13 +47,13 @@ type Provider struct {
 	Resource    string // whom the tokens are for (RFC 8707); empty: not said
 	RevokeURL   string // takes tokens back (RFC 7009); empty: nothing does
 	NamedAs     string // the issuer in answers to the browser (RFC 9207); empty: any
-	NamesItself bool   // answers without it are nobody's
+	NamesItself bool   // answers without it are refused
 }
 
 // Tokens are what a login gives. They are secret.
 type Tokens struct {
 	Access  string
-	Refresh string    // empty: can not be renewed
+	Refresh string    // empty: cannot be renewed
 	Expires time.Time // zero: not said
 	Scopes  []string  // what they are good for; empty: what was asked for
 }
@@ -238,7 +238,7 @@ func clean(err error, secrets ...string) error {
 		return err
 	}
 	// Errors of parsing may quote the answer.
-	return errors.New("the login server's answer can not be read")
+	return errors.New("the login server's answer cannot be read")
 }
 
 // UnreachableError says that a server did not answer at all.
@@ -248,7 +248,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the login server %s can not be reached: %v", e.Host, e.Cause)
+	return fmt.Sprintf("the login server %s cannot be reached: %v", e.Host, e.Cause)
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Cause }

@@ -53,12 +53,12 @@ func (c *Client) Resource(ctx context.Context, server, said string) (Resource, e
 	return Resource{}, ErrNoMetadata
 }
 
-// resourcePlaces lists where a server's metadata may be: in front of its path, and at the
+// resourcePlaces lists where a server's metadata may be: before its path, and at the
 // root.
 func resourcePlaces(server string) ([]string, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("the server's address is no URL")
+		return nil, errors.New("the server's address is not a URL")
 	}
 	root := url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/oauth-protected-resource"}
 	own := root
@@ -89,7 +89,7 @@ func hostPort(u *url.URL) string {
 }
 
 // Canonical is how a server is named where it does not say so itself (RFC 8707 section 2):
-// its address without what is no part of its identity.
+// its address without the parts that do not identify it.
 func Canonical(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {

@@ -49,7 +49,7 @@ func site(t *testing.T, answers map[string]string) (at string, asked func() []st
 	}
 }
 
-// A server's metadata is where it says, else in front of its path, else at its root; it
+// A server's metadata is where it says, else before its path, else at its root; it
 // counts only if it is the server's.
 func TestResource(t *testing.T) {
 	const places = "/.well-known/oauth-protected-resource"

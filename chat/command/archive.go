@@ -70,35 +70,16 @@ func transcript(ctx context.Context, s *chat.Session) ([]event.Event, error) {
 		if !ok || e.Seq >= end {
 			break
 		}
-		if _, volatile := e.Body.(event.Progress); volatile {
+		if event.Volatile(e.Body) {
 			continue
 		}
 		if n := len(out); n > 0 && out[n-1].Seq == e.Seq {
-			out[n-1].Body = join(out[n-1].Body, e.Body)
+			out[n-1].Body = event.Joined(out[n-1].Body, e.Body)
 			continue
 		}
 		out = append(out, e)
 	}
 	return out, ctx.Err()
-}
-
-// join puts two pieces of one delta together.
-func join(a, b event.Body) event.Body {
-	switch a := a.(type) {
-	case event.TextDelta:
-		if b, ok := b.(event.TextDelta); ok {
-			return event.TextDelta{Text: a.Text + b.Text}
-		}
-	case event.ReasoningDelta:
-		if b, ok := b.(event.ReasoningDelta); ok {
-			return event.ReasoningDelta{ID: a.ID, Text: a.Text + b.Text}
-		}
-	case event.ToolArgsDelta:
-		if b, ok := b.(event.ToolArgsDelta); ok {
-			return event.ToolArgsDelta{CallID: a.CallID, Text: a.Text + b.Text}
-		}
-	}
-	return a
 }
 
 // describe makes the header for a chat.
@@ -210,9 +191,9 @@ func isEDN(data []byte) bool {
 	return ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(":"))
 }
 
-// decode checks and decodes events. What would act on files is left out, and so is the
-// system prompt: an imported chat must not be able to undo changes that nobody made here,
-// or to give a model orders.
+// decode checks and decodes events. Events that act on files are left out, and so is the
+// system prompt: an imported chat must not be able to undo changes that were not made
+// here, or to give a model orders.
 func decode(entries []entry) ([]event.Event, error) {
 	dec := event.NewDecoder()
 	var out []event.Event
@@ -243,7 +224,7 @@ func decode(entries []entry) ([]event.Event, error) {
 			body = n
 		}
 		e := event.Event{Seq: en.Seq, Turn: strings.ToValidUTF8(en.Turn, "�"), Time: time.UnixMilli(en.At).UTC(), Body: body, Begins: event.Begins(previous, body)}
-		if !event.Aside(body) {
+		if !event.InterleavesText(body) {
 			previous = event.KindOf(body)
 		}
 		if _, flag := body.(event.Flag); e.Begins && !flag {

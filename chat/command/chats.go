@@ -102,6 +102,20 @@ func (c *Commands) rename(ctx context.Context, in input) (string, error) {
 	return "This chat is called **" + in.session.Meta().Title + "** now.", nil
 }
 
+// pin keeps the chat, or does not any more.
+func (c *Commands) pin(ctx context.Context, in input) (string, error) {
+	if in.arg() != "" && in.arg() != "off" {
+		return "", fmt.Errorf("/pin takes off or nothing, not %q", in.arg())
+	}
+	if _, err := in.session.Pin(in.arg() == "").Wait(ctx); err != nil {
+		return "", err
+	}
+	if in.arg() == "off" {
+		return "This chat is not pinned any more.", nil
+	}
+	return "This chat is pinned: it is kept, however old it is. `/pin off` undoes it.", nil
+}
+
 // fork copies the chat.
 func (c *Commands) fork(ctx context.Context, in input) (string, error) {
 	fork, err := in.session.Fork("").Wait(ctx)
@@ -141,7 +155,7 @@ func (c *Commands) mistyped(name string) (chat.Command, bool) {
 		return chat.Command{}, false
 	}
 	return c.runs(name, func(context.Context, *chat.Session) (string, error) {
-		return fmt.Sprintf("There is no command `/%s`; did you mean `/%s`? `/help` lists the commands.", name, meant), nil
+		return "", fmt.Errorf("there is no command `/%s`; did you mean `/%s`? `/help` lists the commands", name, meant)
 	}), true
 }
 
@@ -259,7 +273,7 @@ func find(list []chat.Summary, what string) (string, error) {
 	return "", fmt.Errorf("there is no chat %s; /resume lists those that can be resumed", what)
 }
 
-// adopt makes this chat a copy of another. What was said here is kept in a fork.
+// adopt makes this chat a copy of another. The messages of this chat are kept in a fork.
 func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (string, error) {
 	events, err := transcript(ctx, s)
 	if err != nil {
@@ -269,7 +283,7 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 	if slices.ContainsFunc(events, worthKeeping) {
 		fork, err := s.Fork("").Wait(ctx)
 		if err != nil {
-			return "", fmt.Errorf("what was said here can not be kept, so nothing was resumed: %w", err)
+			return "", fmt.Errorf("what was said here cannot be kept, so nothing was resumed: %w", err)
 		}
 		kept = " What was said here before is kept as **" + fork.Title + "**."
 	}

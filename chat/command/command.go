@@ -1,8 +1,8 @@
 // Package command has the slash commands: what a message like /model means.
 //
 // A message is a command if it begins with a slash and its first word is exactly a known
-// name; everything else, absolute paths too, is an ordinary prompt. What a command shows
-// is one piece of Markdown.
+// name; everything else, absolute paths too, is an ordinary prompt. The output of a
+// command is one piece of Markdown.
 //
 // Guarantees: no output of a command, and no file it writes, contains a secret that the
 // configuration knows or that looks like one; what is shown fits into one message that
@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/search"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions"
 	"github.com/seed-dec29ce4/eca/extensions/hooks"
@@ -53,17 +54,21 @@ type Deps struct {
 	Models     chat.Models
 	Choice     func() chat.ModelChoice
 	Doctor     func(ctx context.Context) doctor.Report // checks the installation
-	Hooks      func() []hooks.Info
-	Plugins    func() Plugins
+	// Search finds messages in all chats of the machine: all of them, or those that are in the
+	// index after a moment.
+	Search  func(ctx context.Context, query string, limit int, all bool) (search.Result, error)
+	Hooks   func() []hooks.Info
+	Plugins func() Plugins
 	// RepoMap returns a map of the folders with regard to paths and names; empty if they
 	// have no source code.
-	RepoMap func(ctx context.Context, roots, focus []string) (string, error)
-	Logins  Logins
-	Prompts Prompts           // of MCP servers
-	Ask     func() ask.Client // the user's client, for questions; nil: it takes none
-	TempDir string            // for files without a name of the user's
-	Now     func() time.Time
-	NewID   func() string
+	RepoMap  func(ctx context.Context, roots, focus []string) (string, error)
+	Logins   Logins
+	Spending Spending
+	Prompts  Prompts           // of MCP servers
+	Ask      func() ask.Client // the user's client, for questions; nil: it takes none
+	TempDir  string            // for files without a name of the user's
+	Now      func() time.Time
+	NewID    func() string
 }
 
 // Info describes a command.
@@ -86,7 +91,7 @@ type Argument struct {
 	Required    bool
 }
 
-// Commands implements chat.Commands.
+// Commands implements chat.Commands. It has a method for each slash command.
 type Commands struct {
 	deps Deps
 	list []definition
@@ -133,9 +138,9 @@ func definitions() []definition {
 		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "full-model", Description: "provider/model"}}}, run: (*Commands).model},
 		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
 		{Info: Info{"skill-create", "Write a skill from a name and what its content should be", []Argument{{Name: "name", Description: "The skill name", Required: true}, {Name: "prompt", Description: "What to consider as this skill content", Required: true}}}, rest: true, prompt: (*Commands).skillCreate},
-		{Info: Info{"costs", "Show the tokens and the cost of this chat", nil}, run: (*Commands).costs},
+		{Info: Info{"costs", "Show the tokens and the cost of this chat, of today and of this month", nil}, run: (*Commands).costs},
 		{Info: Info{"context", "Show what fills the model's context", nil}, run: (*Commands).context},
-		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "additional-input", Description: "What the summary should pay attention to"}}}, rest: true, compact: true},
+		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "additional-input", Description: "Points that the summary should pay attention to"}}}, rest: true, compact: true},
 		{Info: Info{"fork", "Start a new chat with the history of this one", nil}, run: (*Commands).fork},
 		{Info: Info{"resume", "List earlier chats, or go on with one of them in this chat", []Argument{{Name: "chat-id", Description: "A number of the list, latest, a chat's id, or page and a number for older ones"}}}, rest: true, run: (*Commands).resume},
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
@@ -156,6 +161,9 @@ func definitions() []definition {
 		{Info: Info{infoSkill, "Give the model a report on this eca, to find out why something does not work: version, models, providers, MCP servers, credentials", nil}, skill: true, expand: (*Commands).ecaInfo},
 		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, extra: true, run: (*Commands).rename},
 		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, extra: true, run: (*Commands).pluginUpdate},
+		{Info: Info{"pin", "Keep this chat, however old it is; off undoes it", []Argument{{Name: "off", Description: "off: chatRetentionDays counts again"}}}, extra: true, run: (*Commands).pin},
+		{Info: Info{"search", "Find messages in all chats: words, \"phrases\", beginnings*, role:, workspace:, since:, until:", []Argument{{Name: "query", Description: "What to find", Required: true}}}, rest: true, extra: true, run: (*Commands).search},
+		{Info: Info{"budget", "Show what this chat may spend, or change it: /budget chat $5, /budget turn 200k tokens, /budget day off, /budget reset", []Argument{{Name: "scope", Description: "turn, chat or day; reset: as configured"}, {Name: "limits", Description: "$2, 200k tokens or 30 minutes, with commas between them; or off"}}}, rest: true, extra: true, run: (*Commands).budget},
 		{Info: Info{"help", "List the commands", nil}, extra: true, run: (*Commands).help},
 	}
 }

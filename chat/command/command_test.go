@@ -99,7 +99,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What is written can be read, but for what must not act.
+// A written document can be read, except for events that must not act.
 func TestDocument(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	bodies := []event.Body{

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// Types of commands, as clients are told.
+// Types of commands, as clients know them.
 const (
 	typeNative = "native"
 	typeCustom = "customPrompt"
@@ -58,7 +58,7 @@ func (c *Commands) customs() (prompts, skills, commands []Offer) {
 	}
 	for _, s := range set.Skills {
 		if _, taken := set.Command(s.Name); !taken {
-			skills = append(skills, Offer{Info{s.Name, s.Description, []Argument{{Name: "arguments", Description: "What its text is filled in with"}}}, typeSkill})
+			skills = append(skills, Offer{Info{s.Name, s.Description, []Argument{{Name: "arguments", Description: "Values for its text"}}}, typeSkill})
 		}
 	}
 	return c.servedOffers(slices.Concat(commands, skills)), skills, commands

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -41,6 +42,25 @@ func (c *Commands) export(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	return "This chat is in `" + path + "`, with known secrets removed. `/import` reads it.", nil
+}
+
+// Export writes a stored chat as /export does.
+func (c *Commands) Export(ctx context.Context, meta chat.Meta, w io.Writer) error {
+	const page = 512
+	var events []event.Event
+	for from := event.Seq(1); ; from = events[len(events)-1].Seq + 1 {
+		more, err := c.deps.Store.Events(ctx, meta.ID, from, page)
+		if err != nil {
+			return err
+		}
+		events = append(events, more...)
+		if len(more) < page {
+			break
+		}
+	}
+	out := bufio.NewWriter(w)
+	err := writeDocument(out, c.describe(meta), events, c.redactor())
+	return errors.Join(err, out.Flush())
 }
 
 // writeDocument writes a document, one line for each event.
@@ -129,10 +149,10 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 	path := workspace.Abs(c.deps.Roots(), in.arg())
 	was, events, err := readDocument(path)
 	if err != nil {
-		return "", fmt.Errorf("%s can not be imported: %w", path, err)
+		return "", fmt.Errorf("%s cannot be imported: %w", path, err)
 	}
 	if len(events) == 0 {
-		return "", fmt.Errorf("%s can not be imported: there is nothing in it", path)
+		return "", fmt.Errorf("%s cannot be imported: there is nothing in it", path)
 	}
 	now := c.deps.Now().UTC()
 	meta := chat.Meta{
@@ -170,16 +190,9 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 }
 
 func readDocument(path string) (about, []event.Event, error) {
-	info, err := os.Stat(path)
+	f, err := safeio.Open("", path)
 	if err != nil {
-		return about{}, nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return about{}, nil, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return about{}, nil, err
+		return about{}, nil, safeio.Cause(err) // its caller names the path
 	}
 	defer f.Close()
 	return parseDocument(f)

@@ -31,10 +31,7 @@ func (c *Commands) hooks(context.Context, input) (string, error) {
 			b.WriteString(hookLine(h))
 		}
 	}
-	cfg := *c.deps.Config()
-	cfg.Problems = slices.Clone(cfg.Problems)
-	cfg.Problems = slices.DeleteFunc(cfg.Problems, func(p config.Problem) bool { return !strings.HasPrefix(p.Cause, "hooks.") })
-	b.WriteString(problems(&cfg))
+	b.WriteString(mistakes(slices.DeleteFunc(c.deps.Config().Mistakes(), func(f config.Finding) bool { return !strings.HasPrefix(f.Message, "hooks.") })))
 	return b.String(), nil
 }
 

@@ -22,7 +22,7 @@ func (c *Commands) config(context.Context, input) (string, error) {
 		fmt.Fprintf(&lines, "%s = %s  // %s\n", config.KeyPath(v.Path), shownValue(v), v.Origin)
 	}
 	b.WriteString(fence("jsonc", lines.String()))
-	b.WriteString(problems(cfg))
+	b.WriteString(mistakes(cfg.Mistakes()))
 	return b.String(), nil
 }
 
@@ -37,15 +37,15 @@ func shownValue(v config.Value) string {
 	return text
 }
 
-// problems lists what is wrong with the configuration; empty if nothing is.
-func problems(cfg *config.Loaded) string {
-	if len(cfg.Problems) == 0 {
+// mistakes lists what is wrong with the configuration; empty if nothing is.
+func mistakes(list []config.Finding) string {
+	if len(list) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\nNot used, because it is wrong:\n\n")
-	for _, p := range cfg.Problems {
-		fmt.Fprintf(&b, "- %s\n", p)
+	b.WriteString("\nWrong in it:\n\n")
+	for _, f := range list {
+		fmt.Fprintf(&b, "- %s\n", f)
 	}
 	return b.String()
 }
@@ -92,7 +92,7 @@ func (c *Commands) promptShow(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "What `%s` would be sent. Secrets are hidden.\n\n# Instructions (System prompt)\n\n%s", req.Model, fence("", req.Instructions()))
+	fmt.Fprintf(&b, "This is the request that `%s` would get. Secrets are hidden.\n\n# Instructions (System prompt)\n\n%s", req.Model, fence("", req.Instructions()))
 	if len(req.Messages) > 0 {
 		fmt.Fprintf(&b, "\n# Messages (%d)\n", len(req.Messages))
 	}

@@ -22,7 +22,7 @@ type Logins interface {
 	LoginInput(ctx context.Context, provider string, values map[string]string) (notice string, err error)
 	// CancelLogin ends a login that waits in the background.
 	CancelLogin(provider string)
-	// LoginDone says that there is a new login, so that clients are told what it changes.
+	// LoginDone says that there is a new login, so that clients are notified of the changes.
 	LoginDone(provider string)
 }
 
@@ -138,7 +138,7 @@ func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say f
 
 // notOffered is said where the choice is made; what works instead is said for each
 // provider when it is chosen.
-const notOffered = "Subscriptions of ChatGPT and of Claude can not be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to hear what works instead.\n"
+const notOffered = "Subscriptions of ChatGPT and of Claude cannot be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to hear what works instead.\n"
 
 // chosenProvider begins the login, or asks for the method.
 func (l *loginDialog) chosenProvider(ctx context.Context, s *chat.Session, name string, say func(string)) (bool, error) {
@@ -180,7 +180,7 @@ func (l *loginDialog) chosenMethod(ctx context.Context, method string, say func(
 	return l.take(ctx, step, say)
 }
 
-// refused says why something can not be; the user may answer again if there is a choice.
+// refused says why something cannot be; the user may answer again if there is a choice.
 func (l *loginDialog) refused(ctx context.Context, err error, say func(string)) (open, ended bool) {
 	switch {
 	case err == nil:
@@ -283,7 +283,7 @@ func (l *loginDialog) done(notice string, say func(string)) (bool, error) {
 // questionTime is how long a question in the client is open.
 const questionTime = 5 * time.Minute
 
-// ask lets the client show the choices. No answer, and not cancelled: it can not, or did
+// ask lets the client show the choices. No answer, and not cancelled: it cannot, or did
 // not in time.
 func (l *loginDialog) ask(ctx context.Context, s *chat.Session, question string) (answer string, cancelled bool) {
 	client := l.c.deps.Ask()

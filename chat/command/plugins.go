@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 )
 
-// Plugins is what commands do with plugins (eca-features 14, 21). What it changes is in
+// Plugins is what commands do with plugins (eca-features 14, 21). Its changes are in
 // effect when it returns.
 type Plugins interface {
 	Installed() *plugins.Set
@@ -125,10 +125,10 @@ func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
 		for _, problem := range set.Problems {
 			causes = append(causes, errors.New(problem.String()))
 		}
-		return "", fmt.Errorf("%s is in the configuration now, but can not be used: %w", id, cmp.Or(errors.Join(causes...), errors.New("it was not found")))
+		return "", fmt.Errorf("%s is in the configuration now, but cannot be used: %w", id, cmp.Or(errors.Join(causes...), errors.New("it was not found")))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Installed %s. What it brings counts from the next prompt on.\n", id)
+	fmt.Fprintf(&b, "Installed %s. Its contents count from the next prompt on.\n", id)
 	for _, other := range set.Plugins {
 		if other.NeededBy == id {
 			fmt.Fprintf(&b, "- It needs %s, which is used, too.\n", other.ID())
@@ -174,7 +174,7 @@ func UpdatePlugins(ctx context.Context, p Plugins, source string) (string, error
 	case before == "":
 		return fmt.Sprintf("%s was fetched: %s.\n", source, after), nil
 	}
-	return fmt.Sprintf("%s was %s and is %s now. What its plugins bring counts from the next prompt on.\n", source, short(before), after), nil
+	return fmt.Sprintf("%s was %s and is %s now. The contents of its plugins count from the next prompt on.\n", source, short(before), after), nil
 }
 
 func (c *Commands) pluginUpdate(ctx context.Context, in input) (string, error) {

@@ -44,10 +44,11 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 			if b.TotalCost != nil {
 				total = b.TotalCost
 			}
+		default:
 		}
 	}
 	if len(list) == 0 {
-		return nothingYet, nil
+		return nothingYet + "\n" + c.periods(ctx), nil
 	}
 	var b strings.Builder
 	b.WriteString("| model | requests | input | from cache | to cache | output | cost |\n|---|---|---|---|---|---|---|\n")
@@ -67,7 +68,7 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 	if unpriced > 0 {
 		fmt.Fprintf(&b, "\nThe price of %s is not known: set `cost` of the model in the configuration.\n", count(unpriced, "request"))
 	}
-	return b.String(), nil
+	return b.String() + c.periods(ctx), nil
 }
 
 const nothingYet = "No model has answered in this chat yet."
@@ -109,6 +110,7 @@ func (c *Commands) context(ctx context.Context, in input) (string, error) {
 			if len(b.Parts) > 0 {
 				system = b
 			}
+		default:
 		}
 	}
 	if used == nil {

@@ -33,18 +33,12 @@ type Event struct {
 }
 
 // Body is one of the event types of this package.
-type Body interface{ kind() Kind }
+//
+//sumtype:decl
+type Body interface{ row() row }
 
 // Kind names an event type in JSON.
 type Kind string
-
-// KindOf returns the kind of a body.
-func KindOf(b Body) Kind {
-	if u, ok := b.(Unknown); ok {
-		return u.Name
-	}
-	return b.kind()
-}
 
 // TurnStarted says that a turn, which began with its UserMessage, is being answered.
 type TurnStarted struct {
@@ -79,7 +73,7 @@ type Block struct {
 }
 
 // SystemPrompt is what the model is sent as its system prompt from here on, until the
-// next one; without parts, the next request makes it anew. It is kept so that a chat that
+// next one; without parts, the next request generates it again. It is kept so that a chat that
 // goes on later sends the same bytes, which providers have in their caches.
 type SystemPrompt struct {
 	Agent string       `json:"agent,omitempty"` // it was made for
@@ -143,17 +137,20 @@ type ToolArgsDelta struct {
 
 // ToolJudged says that a call is complete and whether it waits for the user. What
 // follows tells the decision: ToolStarted, ToolRejected, or ToolFinished at once for a
-// call that can not run.
+// call that cannot run.
 type ToolJudged struct {
 	Tool
 	Arguments json.RawMessage `json:"arguments"`          // a JSON object
 	Manual    bool            `json:"manual,omitempty"`   // waits for the user
-	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny; empty for a call that can not run
+	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny; empty for a call that cannot run
 	Rule      string          `json:"rule,omitempty"`     // the rule that decided
 	Reason    string          `json:"reason,omitempty"`   // why, for the user
 	Offer     bool            `json:"offer,omitempty"`    // with the question: to let commands run in the sandbox of the workspace
 	Summary   string          `json:"summary,omitempty"`
 	Details   *Details        `json:"details,omitempty"`
+
+	// NotRemembered says why the call would ask again although its approval was remembered.
+	NotRemembered string `json:"notRemembered,omitempty"`
 
 	// Opaque is what the provider's API gave with the call and wants back.
 	API    string          `json:"api,omitempty"`
@@ -193,7 +190,7 @@ type ToolFinished struct {
 	Instructions []Instructions `json:"instructions,omitempty"`
 }
 
-// Instructions are what a file says to the model, framed as it is told.
+// Instructions are the text of a file for the model, in the frame that the model gets.
 type Instructions struct {
 	Path string `json:"path"`
 	Text string `json:"text"`
@@ -206,8 +203,8 @@ type HookStarted struct {
 	Action string `json:"action"` // its type: shell
 }
 
-// HookFinished says what became of an action of a hook. What it changed is in events of
-// its own.
+// HookFinished says what became of an action of a hook. Its changes are separate
+// events.
 type HookFinished struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -215,10 +212,11 @@ type HookFinished struct {
 	Status int    `json:"status"`           // exit code
 	Output string `json:"output,omitempty"` // what it printed, or its effects
 	Error  string `json:"error,omitempty"`
+	Failed bool   `json:"failed,omitempty"` // the script did not do its work
 	CallID string `json:"callId,omitempty"` // the tool call it was about
 }
 
-// PromptAmended changes what the model is sent of the message in front of it.
+// PromptAmended changes what the model is sent of the message before it.
 type PromptAmended struct {
 	Said    []Said   `json:"said,omitempty"`    // in place of it as a whole, but for its context
 	Prompt  *string  `json:"prompt,omitempty"`  // in place of its text
@@ -235,7 +233,7 @@ type Said struct {
 // SaidBy is who says a message.
 type SaidBy string
 
-// Who says something.
+// Roles of messages.
 const (
 	SaidByUser  SaidBy = "user"
 	SaidByModel SaidBy = "assistant"
@@ -258,7 +256,7 @@ const (
 type ToolRejected struct {
 	CallID string       `json:"callId"`
 	Reason RejectReason `json:"reason"`
-	// Message is what the model is told, if more than that it was rejected.
+	// Message is the text that the model gets, if it says more than that it was rejected.
 	Message string `json:"message,omitempty"`
 }
 
@@ -299,7 +297,7 @@ type Notice struct {
 	// what goes on.
 	Markdown bool `json:"markdown,omitempty"`
 	// System names the system prompt that would be sent now in place of the one the chat
-	// keeps: the user was told of the difference.
+	// keeps: the user has seen the difference.
 	System string `json:"system,omitempty"`
 }
 
@@ -318,6 +316,7 @@ const (
 	FinishedStopped     FinishReason = "stopped"     // by the user
 	FinishedRejected    FinishReason = "rejected"    // the user refused a tool call
 	FinishedLoop        FinishReason = "loop"        // the model did the same again and again; the user is asked
+	FinishedBudget      FinishReason = "budget"      // a limit of the budget is reached; the user is asked. See Err
 	FinishedByHook      FinishReason = "hook"        // a hook ended it
 	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the model was asked: it never sees the prompt
 	FinishedFailed      FinishReason = "failed"      // see Err
@@ -325,10 +324,22 @@ const (
 	FinishedInterrupted FinishReason = "interrupted" // the daemon ended; if it was killed, written at the next load
 )
 
+// Incomplete says in which way the last answer of a turn that is done may not be what was asked for.
+type Incomplete string
+
+// Ways for an answer to be incomplete. The zero value is a complete answer.
+const (
+	IncompleteLength   Incomplete = "length"   // it was cut at the model's output limit
+	IncompleteRefusal  Incomplete = "refusal"  // the model, or a filter of the provider, stopped it
+	IncompleteEmpty    Incomplete = "empty"    // it has neither text nor calls
+	IncompleteUnmarked Incomplete = "unmarked" // the provider did not say that this is all
+)
+
 // TurnFinished is the last event of its turn; there is exactly one.
 type TurnFinished struct {
-	Reason FinishReason `json:"reason"`
-	Err    string       `json:"err,omitempty"`
+	Reason     FinishReason `json:"reason"`
+	Incomplete Incomplete   `json:"incomplete,omitempty"`
+	Err        string       `json:"err,omitempty"`
 	// Retryable says that the model could not be reached or was busy: the same prompt may succeed later.
 	Retryable bool `json:"retryable,omitempty"`
 	Dialog    bool `json:"dialog,omitempty"` // eca has asked the user something; prompts answer it
@@ -353,8 +364,8 @@ type FileVersion struct {
 }
 
 // UndoPoint says that the files of workspace folders were recorded before a tool call runs
-// a command, so that what the command does to them can be undone. What that was is known
-// to chat/undo, also if the process dies before the command has ended.
+// a command, so that what the command does to them can be undone. chat/undo has the
+// record, also if the process dies before the command has ended.
 type UndoPoint struct {
 	CallID string       `json:"callId"`
 	Roots  []UndoFolder `json:"roots"`
@@ -373,11 +384,11 @@ type UndoFolder struct {
 type Flag struct {
 	ContentID string `json:"contentId"`
 	Text      string `json:"text"`
-	After     Seq    `json:"after"` // the event that begins the message in front of it
+	After     Seq    `json:"after"` // the event that begins the message before it
 }
 
 // Compacted says that from here on the model is sent Summary in place of what was said
-// before. What was said stays in the log.
+// before. The messages stay in the log.
 type Compacted struct {
 	Summary string `json:"summary"`
 	Auto    bool   `json:"auto,omitempty"` // because the context was full; else the user asked
@@ -391,7 +402,7 @@ type Pruned struct {
 
 // Continued says that an answer broke off and the model is asked to go on with it.
 type Continued struct {
-	Text   string `json:"text,omitempty"`   // what the user is told
+	Text   string `json:"text,omitempty"`   // the notice for the user
 	Prompt string `json:"prompt,omitempty"` // what the model is sent; empty if it said nothing that stays
 }
 
@@ -399,7 +410,7 @@ type Continued struct {
 // more, because its provider refused one of them.
 type ImagesRefused struct {
 	Model string `json:"model"` // full id
-	Text  string `json:"text"`  // what the user is told
+	Text  string `json:"text"`  // the notice for the user
 }
 
 // Truncated says that the messages from one on, or all, were removed. Their events are

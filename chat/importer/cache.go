@@ -10,8 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/seed-dec29ce4/eca/internal/transit"
 )
 
 // Cache is the reference's cache of one workspace, for reading.
@@ -59,7 +57,7 @@ func (c Cache) Summaries() (list []Record, warning string, err error) {
 		return nil, "", err
 	}
 	for _, p := range doc.chats {
-		fields := transit.Map{field("id", p.id)}
+		fields := transitMap{field("id", p.id)}
 		for _, key := range []string{"title", "status", "model", "created-at", "updated-at", "user-prompt-count"} {
 			if p.fields.Has(key) {
 				fields = append(fields, field(key, p.fields.Get(key)))

@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/internal/transit"
 )
 
 // outputs says which message has the output of a call. Providers repeat ids in later
-// turns, so an output belongs to the last call in front of it.
+// turns, so an output belongs to the last call before it.
 type outputs struct {
 	of    map[int]*Record // by the index of the call
 	taken map[int]bool    // indexes of outputs that have a call
@@ -24,7 +23,7 @@ func pair(messages []Record) outputs {
 	}
 	open := map[key]int{}
 	for i, m := range messages {
-		fields, _ := m.fields.Get("content").(transit.Map)
+		fields, _ := m.fields.Get("content").(transitMap)
 		var k key
 		switch m.Role() {
 		case "tool_call", "server_tool_use":
@@ -46,9 +45,9 @@ func pair(messages []Record) outputs {
 }
 
 // call converts a call with its output. All of it stands where the call stood: the
-// calls of one response can not be told from those of several, and a call whose
+// calls of one response cannot be distinguished from those of several, and a call whose
 // result follows at once is right in both cases.
-func (c *converter) call(fields transit.Map, output *Record) {
+func (c *converter) call(fields transitMap, output *Record) {
 	tool := c.tool(fields)
 	judged := event.ToolJudged{
 		Tool: tool, Arguments: c.object(fields.Get("arguments")),
@@ -59,8 +58,8 @@ func (c *converter) call(fields transit.Map, output *Record) {
 		c.emit(event.ToolRejected{CallID: tool.CallID, Reason: event.Interrupted})
 		return
 	}
-	of, _ := output.fields.Get("content").(transit.Map)
-	result, _ := of.Get("output").(transit.Map)
+	of, _ := output.fields.Get("content").(transitMap)
+	result, _ := of.Get("output").(transitMap)
 	end := event.ToolFinished{
 		CallID: tool.CallID, Outputs: []string{}, ElapsedMS: max(0, integer(of.Get("total-time-ms"))),
 		Failed: of.Get("error") == true || result.Get("error") == true,
@@ -84,7 +83,7 @@ func (c *converter) call(fields transit.Map, output *Record) {
 const originServer = "server"
 
 // serverCall converts a call that the provider ran itself.
-func (c *converter) serverCall(fields transit.Map, output *Record) {
+func (c *converter) serverCall(fields transitMap, output *Record) {
 	tool := event.Tool{
 		CallID: c.unique(text(fields.Get("id")), "call"), Name: cmp.Or(text(fields.Get("name")), "unknown"),
 		Server: "llm", Origin: originServer,
@@ -94,10 +93,10 @@ func (c *converter) serverCall(fields transit.Map, output *Record) {
 		c.emit(event.ToolRejected{CallID: tool.CallID, Reason: event.Interrupted})
 		return
 	}
-	of, _ := output.fields.Get("content").(transit.Map)
+	of, _ := output.fields.Get("content").(transitMap)
 	end := event.ToolFinished{CallID: tool.CallID, Outputs: []string{}}
 	if raw := of.Get("raw-content"); raw != nil {
-		if b, err := transit.AppendJSON(nil, raw); err == nil {
+		if b, err := appendJSON(nil, raw); err == nil {
 			end.Outputs = append(end.Outputs, string(b))
 		}
 	}
@@ -115,7 +114,7 @@ func (c *converter) finish(end event.ToolFinished, output Record, ran bool) {
 }
 
 // tool names the tool of a call. Calls that did not run have only its full name.
-func (c *converter) tool(fields transit.Map) event.Tool {
+func (c *converter) tool(fields transitMap) event.Tool {
 	t := event.Tool{
 		CallID: c.unique(text(fields.Get("id")), "call"),
 		Name:   text(fields.Get("name")), Server: text(fields.Get("server")), Origin: text(fields.Get("origin")),
@@ -135,7 +134,7 @@ func (c *converter) tool(fields transit.Map) event.Tool {
 
 // details converts the details that our events have too.
 func (c *converter) details(v any) *event.Details {
-	fields, ok := v.(transit.Map)
+	fields, ok := v.(transitMap)
 	if !ok {
 		return nil
 	}
@@ -149,7 +148,7 @@ func (c *converter) details(v any) *event.Details {
 		shell := &event.ShellCommand{Commands: []event.Command{}, Background: fields.Get("background") == true}
 		commands, _ := fields.Get("commands").([]any)
 		for _, e := range commands {
-			m, _ := e.(transit.Map)
+			m, _ := e.(transitMap)
 			command := event.Command{Name: text(m.Get("command")), Args: []string{}, Key: text(m.Get("approvalKey")), Remembered: m.Get("remembered") == true}
 			args, _ := m.Get("args").([]any)
 			for _, a := range args {

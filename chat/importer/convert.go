@@ -11,7 +11,6 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
-	"github.com/seed-dec29ce4/eca/internal/transit"
 )
 
 // converted is a chat in our terms.
@@ -30,7 +29,7 @@ func convert(p persisted, roots []string, modified time.Time) (converted, error)
 		return converted{}, err
 	}
 	f := p.fields
-	cache, _ := f.Get("prompt-cache").(transit.Map)
+	cache, _ := f.Get("prompt-cache").(transitMap)
 	meta := chat.Meta{
 		ID: p.id, Title: text(f.Get("title")), Named: f.Get("title-custom?") == true, Model: text(f.Get("model")),
 		Agent: text(cache.Get("agent")), Variant: text(f.Get("variant")), Trust: f.Get("trust") == true, Roots: roots,
@@ -66,7 +65,7 @@ type converter struct {
 	turn    string // the current turn; empty outside
 	turns   int
 	at      time.Time // of the current message
-	before  time.Time // of the one in front of it
+	before  time.Time // of the one before it
 	ids     map[string]bool
 
 	previous event.Kind // see event.Begins
@@ -79,7 +78,7 @@ func (c *converter) emit(bodies ...event.Body) {
 		if _, flag := b.(event.Flag); e.Begins && !flag {
 			c.begun = e.Seq
 		}
-		if !event.Aside(b) {
+		if !event.InterleavesText(b) {
 			c.previous = event.KindOf(b)
 		}
 		c.events = append(c.events, e)
@@ -89,7 +88,7 @@ func (c *converter) emit(bodies ...event.Body) {
 // message converts one message (roles: eca-features 13.5).
 func (c *converter) message(i int, m Record) {
 	content := m.fields.Get("content")
-	fields, _ := content.(transit.Map)
+	fields, _ := content.(transitMap)
 	switch role := m.Role(); role {
 	case "user":
 		c.user(text(m.fields.Get("content-id")), c.parts(content))
@@ -111,7 +110,7 @@ func (c *converter) message(i int, m Record) {
 		}
 	case "server_tool_result":
 		if !c.outputs.taken[i] {
-			c.serverCall(transit.Map{{Key: "id", Value: fields.Get("tool-use-id")}}, &m)
+			c.serverCall(transitMap{{Key: "id", Value: fields.Get("tool-use-id")}}, &m)
 		}
 	case "system":
 		for _, p := range c.parts(content) {
@@ -169,10 +168,10 @@ func (c *converter) endTurn() {
 	}
 }
 
-// flag converts a flag. One that no message stands in front of has no place.
+// flag converts a flag. One without a message before it has no place.
 func (c *converter) flag(contentID, s string) {
 	if c.begun == 0 {
-		c.leave("flag in front of the first message")
+		c.leave("flag before the first message")
 		return
 	}
 	turn := c.turn
@@ -181,12 +180,12 @@ func (c *converter) flag(contentID, s string) {
 	c.turn, c.at = turn, c.before
 }
 
-// reason converts reasoning. What the provider wants back is kept, under no API: its
+// reason converts reasoning. The part that the provider wants back is kept, under no API: its
 // form is the reference's, which no client of ours can send.
-func (c *converter) reason(fields transit.Map) {
+func (c *converter) reason(fields transitMap) {
 	id := c.unique(text(fields.Get("id")), "reason")
 	end := event.ReasoningFinished{ID: id, ElapsedMS: max(0, integer(fields.Get("total-time-ms")))}
-	var opaque transit.Map
+	var opaque transitMap
 	for _, f := range fields {
 		if f.Key != "id" && f.Key != "text" && f.Key != "total-time-ms" && f.Value != nil {
 			opaque = append(opaque, f)
@@ -203,8 +202,8 @@ func (c *converter) reason(fields transit.Map) {
 }
 
 // usage puts the usage of the last response into the last turn.
-func (c *converter) usage(fields transit.Map) {
-	u, ok := fields.Get("usage").(transit.Map)
+func (c *converter) usage(fields transitMap) {
+	u, ok := fields.Get("usage").(transitMap)
 	if !ok || c.turn == "" {
 		return
 	}
@@ -247,7 +246,7 @@ func (c *converter) parts(content any) []part {
 			out = append(out, c.parts(e)...)
 		}
 		return out
-	case transit.Map:
+	case transitMap:
 		kind := text(content.Get("type"))
 		if kind == "image" {
 			return []part{{text: c.image(content), image: true}}
@@ -258,12 +257,12 @@ func (c *converter) parts(content any) []part {
 		c.leave("content of the type " + kind)
 		return nil
 	}
-	c.leave("content that is no text")
+	c.leave("content that is not text")
 	return nil
 }
 
 // image describes an image, which events have no place for.
-func (c *converter) image(fields transit.Map) string {
+func (c *converter) image(fields transitMap) string {
 	c.leave("image")
 	size := base64.StdEncoding.DecodedLen(len(text(fields.Get("base64"))))
 	return fmt.Sprintf("[an image that was not imported: %s, about %d bytes]", cmp.Or(text(fields.Get("media-type")), "unknown type"), size)
@@ -271,7 +270,7 @@ func (c *converter) image(fields transit.Map) string {
 
 // object returns the JSON of arguments, which must be an object.
 func (c *converter) object(v any) json.RawMessage {
-	if m, ok := v.(transit.Map); ok {
+	if m, ok := v.(transitMap); ok {
 		if raw, err := m.MarshalJSON(); err == nil {
 			return raw
 		}

@@ -63,6 +63,7 @@ func check(t *testing.T, events []event.Event) {
 				t.Errorf("turn %q ends with open calls %v, ended %v", e.Turn, open, ended)
 			}
 			ended = true
+		default:
 		}
 		if e.Turn != "" && e.Turn != turn {
 			t.Errorf("event %d of the turn %q is in the turn %q", e.Seq, e.Turn, turn)
@@ -146,7 +147,7 @@ func each(events []event.Event) func(func(event.Event, error) bool) {
 	}
 }
 
-// What we print of an imported chat is what the reference had, but for what is
+// The print of an imported chat equals the reference's, except for what is
 // counted as left out.
 func TestMessagesAreWhatWasImported(t *testing.T) {
 	for _, path := range []string{

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/internal/transit"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Bounds of a file. Images stand in chats as text, so chats can be large.
@@ -37,7 +37,7 @@ var ErrNotFound = errors.New("not found")
 
 // document is the content of one file: a chat, the index, or all chats.
 type document struct {
-	version string // as written; empty if there is none
+	version string // as written; may be empty
 	legacy  bool
 	chats   []persisted
 }
@@ -45,7 +45,7 @@ type document struct {
 // persisted is a chat as the reference keeps it; in the index, without messages.
 type persisted struct {
 	id     string
-	fields transit.Map
+	fields transitMap
 }
 
 func (p persisted) messages() ([]Record, error) {
@@ -55,7 +55,7 @@ func (p persisted) messages() ([]Record, error) {
 	case []any:
 		var out []Record
 		for i, m := range list {
-			fields, ok := m.(transit.Map)
+			fields, ok := m.(transitMap)
 			if !ok {
 				return nil, fmt.Errorf("message %d is not a map", i+1)
 			}
@@ -78,20 +78,20 @@ func read(path string) (document, error) {
 
 // parse reads the content of the file at path.
 func parse(r io.Reader, path string) (document, error) {
-	v, err := transit.Decode(r, transit.Limits{Bytes: maxFile, Depth: maxDepth})
+	v, err := decodeTransit(r, maxFile, maxDepth)
 	if err != nil {
 		return document{}, fmt.Errorf("%s: %w", path, err)
 	}
-	top, _ := v.(transit.Map)
+	top, _ := v.(transitMap)
 	doc := document{version: text(top.Get("version")), legacy: top.Has("chats") && filepath.Base(path) != indexFile}
-	one, isOne := top.Get("chat").(transit.Map)
-	many, areMany := top.Get("chats").(transit.Map)
+	one, isOne := top.Get("chat").(transitMap)
+	many, areMany := top.Get("chats").(transitMap)
 	switch {
 	case isOne:
 		doc.chats = []persisted{{id: text(one.Get("id")), fields: one}}
 	case areMany:
 		for _, e := range many {
-			fields, ok := e.Value.(transit.Map)
+			fields, ok := e.Value.(transitMap)
 			if !ok {
 				return document{}, fmt.Errorf("%s: chat %q is not a map", path, e.Key)
 			}
@@ -105,16 +105,11 @@ func parse(r io.Reader, path string) (document, error) {
 
 // openRegular opens a file that can be read to its end.
 func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	f, err := safeio.Open("", path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", path, ErrNotFound)
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
-	return os.Open(path)
+	return f, err
 }
 
 // source is a file that may hold chats to import.

@@ -5,7 +5,7 @@
 //
 // Guarantees: the cache is only read; a chat is imported at most once, also when the
 // process dies in between or several daemons start together, and comes back neither
-// when the user deleted it nor over one that is there; a file that can not be read
+// when the user deleted it nor over one that is there; a file that cannot be read
 // stops no other; what is not taken over is counted in the Report. An imported chat is
 // complete: each turn is ended and each call has one result.
 //
@@ -118,7 +118,7 @@ func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted
 		return nil
 	}
 	if !chat.ValidID(p.id) {
-		return errors.New("the id can not be used")
+		return errors.New("the id cannot be used")
 	}
 	c, err := convert(p, roots, s.modified)
 	if err != nil {

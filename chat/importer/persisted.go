@@ -11,12 +11,11 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/internal/transit"
 )
 
 // Summary returns the summary of one of our chats. Keys without a value are absent.
 func Summary(m chat.Meta, prompts int) Record {
-	out := transit.Map{field("id", m.ID)}
+	out := transitMap{field("id", m.ID)}
 	if m.Title != "" {
 		out = append(out, field("title", m.Title))
 	}
@@ -93,7 +92,7 @@ func (w *writer) add(e event.Event) []Record {
 	case event.ToolJudged:
 		w.calls[b.CallID] = b
 		if b.Origin == originServer {
-			return append(w.flush(), message("server_tool_use", transit.Map{field("id", b.CallID), field("name", b.Name), field("input", b.Arguments)}, e.Time))
+			return append(w.flush(), message("server_tool_use", transitMap{field("id", b.CallID), field("name", b.Name), field("input", b.Arguments)}, e.Time))
 		}
 		return append(w.flush(), message("tool_call", callFields(b), e.Time))
 	case event.ToolFinished:
@@ -102,9 +101,13 @@ func (w *writer) add(e event.Event) []Record {
 		why := "The call did not run to its end: " + string(b.Reason)
 		return w.output(event.ToolFinished{CallID: b.CallID, Failed: true, Outputs: []string{why}}, e.Time)
 	case event.Flag:
-		return append(w.flush(), message("flag", transit.Map{field("text", b.Text)}, e.Time, field("content-id", b.ContentID)))
+		return append(w.flush(), message("flag", transitMap{field("text", b.Text)}, e.Time, field("content-id", b.ContentID)))
 	case event.TurnFinished:
 		return w.flush()
+	case event.Compacted, event.FileChanged, event.HookFinished, event.HookStarted, event.ImagesRefused, event.Notice, event.Progress,
+		event.PromptAmended, event.Pruned, event.SystemPrompt, event.TasksCleared, event.TitleChanged, event.ToolArgsDelta, event.ToolProposed,
+		event.ToolStarted, event.ToolUpdated, event.Truncated, event.TurnStarted, event.UndoPoint, event.Unknown, event.UsageReported:
+		// which the reference does not store
 	}
 	return nil
 }
@@ -119,10 +122,10 @@ func (w *writer) flush() []Record {
 	return []Record{r}
 }
 
-// reason is the opposite of converter.reason. What our own clients keep for their
-// providers is not in the reference's form and left out.
+// reason is the opposite of converter.reason. The part that our own clients keep
+// for their providers is not in the reference's form and left out.
 func (w *writer) reason(b event.ReasoningFinished, at time.Time) Record {
-	content := transit.Map{field("id", b.ID), field("total-time-ms", b.ElapsedMS)}
+	content := transitMap{field("id", b.ID), field("total-time-ms", b.ElapsedMS)}
 	if r := w.reasons[b.ID]; r != nil {
 		content = append(content, field("text", r.String()))
 		delete(w.reasons, b.ID)
@@ -137,7 +140,7 @@ func (w *writer) reason(b event.ReasoningFinished, at time.Time) Record {
 }
 
 // output returns the result of a call; one that was never complete has none.
-func (w *writer) output(b event.ToolFinished, at time.Time, more ...transit.Field) []Record {
+func (w *writer) output(b event.ToolFinished, at time.Time, more ...transitField) []Record {
 	call, ok := w.calls[b.CallID]
 	if !ok {
 		return nil
@@ -148,7 +151,7 @@ func (w *writer) output(b event.ToolFinished, at time.Time, more ...transit.Fiel
 		if out := strings.Join(b.Outputs, "\n"); json.Valid([]byte(out)) {
 			raw = json.RawMessage(out)
 		}
-		return append(w.flush(), message("server_tool_result", transit.Map{field("tool-use-id", b.CallID), field("raw-content", raw)}, at))
+		return append(w.flush(), message("server_tool_result", transitMap{field("tool-use-id", b.CallID), field("raw-content", raw)}, at))
 	}
 	if b.Details != nil {
 		call.Details = b.Details
@@ -158,26 +161,26 @@ func (w *writer) output(b event.ToolFinished, at time.Time, more ...transit.Fiel
 		contents = append(contents, textPart(o))
 	}
 	content := append(callFields(call), field("error", b.Failed),
-		field("output", transit.Map{field("error", b.Failed), field("contents", contents)}))
+		field("output", transitMap{field("error", b.Failed), field("contents", contents)}))
 	return append(w.flush(), message("tool_call_output", append(content, more...), at))
 }
 
-func message(role string, content any, at time.Time, more ...transit.Field) Record {
-	m := transit.Map{field("role", role), field("content", content)}
+func message(role string, content any, at time.Time, more ...transitField) Record {
+	m := transitMap{field("role", role), field("content", content)}
 	return Record{append(append(m, more...), field("created-at", millis(at)))}
 }
 
-func textPart(s string) transit.Map { return transit.Map{field("type", "text"), field("text", s)} }
+func textPart(s string) transitMap { return transitMap{field("type", "text"), field("text", s)} }
 
-func field(key string, value any) transit.Field { return transit.Field{Key: key, Value: value} }
+func field(key string, value any) transitField { return transitField{Key: key, Value: value} }
 
 // callFields are those that a call and its output share.
-func callFields(b event.ToolJudged) transit.Map {
+func callFields(b event.ToolJudged) transitMap {
 	fullName := b.Server + "__" + b.Name
 	if b.Origin == "unknown" {
 		fullName = b.Name
 	}
-	out := transit.Map{
+	out := transitMap{
 		field("id", b.CallID), field("name", b.Name), field("full-name", fullName),
 		field("server", b.Server), field("origin", b.Origin), field("arguments", b.Arguments),
 	}
@@ -190,25 +193,25 @@ func callFields(b event.ToolJudged) transit.Map {
 	return out
 }
 
-func detailFields(d *event.Details) transit.Map {
+func detailFields(d *event.Details) transitMap {
 	switch {
 	case d == nil:
 		return nil
 	case d.FileChange != nil:
 		f := d.FileChange
-		return transit.Map{
+		return transitMap{
 			field("type", "fileChange"), field("path", f.Path), field("diff", f.Diff),
 			field("linesAdded", f.LinesAdded), field("linesRemoved", f.LinesRemoved),
 		}
 	case d.ShellCommand != nil:
 		commands := []any{}
 		for _, c := range d.ShellCommand.Commands {
-			commands = append(commands, transit.Map{
+			commands = append(commands, transitMap{
 				field("command", c.Name), field("args", append([]string{}, c.Args...)),
 				field("approvalKey", c.Key), field("remembered", c.Remembered),
 			})
 		}
-		return transit.Map{field("type", "shellCommand"), field("commands", commands)}
+		return transitMap{field("type", "shellCommand"), field("commands", commands)}
 	}
 	return nil
 }

@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
-
-	"github.com/seed-dec29ce4/eca/internal/transit"
 )
 
 // Record is a message or the summary of a chat in the reference's form: what
 // `eca read-chat` prints as one line of JSON.
-type Record struct{ fields transit.Map }
+type Record struct{ fields transitMap }
 
 // MarshalJSON implements json.Marshaler.
 func (r Record) MarshalJSON() ([]byte, error) { return r.fields.MarshalJSON() }
@@ -24,7 +22,7 @@ func (r Record) Created() (time.Time, bool) { return moment(r.fields.Get("create
 // Updated returns when a chat changed last.
 func (r Record) Updated() (time.Time, bool) { return moment(r.fields.Get("updated-at")) }
 
-// text returns a value that is text or a number; anything else is no text.
+// text returns a value that is text or a number; for anything else it returns false.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -56,7 +56,7 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 			out.WriteString(strip.write(d.Text))
 		case d.Kind == llm.RetryDelta:
 			failed = d.Err
-			if d.Err.Kind == llm.ErrNetwork { // nobody waits for that while typing
+			if d.Err.Kind == llm.ErrNetwork { // no user waits for that while typing
 				return "", d.Err
 			}
 		}
@@ -86,7 +86,7 @@ func (e *Engine) completionModel() (chat.Model, error) {
 // completion builds the request. Reasoning is off: a user who types does not wait.
 func (e *Engine) completion(m chat.Model, c Cursor, at int) llm.Request {
 	budget := contextBudget(m)
-	// What comes before the cursor says more about what is to come.
+	// The text before the cursor says more about the completion.
 	before := lastPart(c.Document[:at], budget/4*3)
 	after := firstPart(c.Document[at:], budget/4)
 	text := "<before>" + before + "</before><after>" + after + "</after>"

@@ -1,20 +1,20 @@
 package inline
 
 // stripper takes a code fence around an answer away while the answer streams, and the
-// line breaks at its end: models add both, whatever they are told. The zero value
+// line breaks at its end: models add both, whatever the prompt says. The zero value
 // is ready for use.
 //
 // A fence is taken away if it is around the whole answer: only blank lines may stand
 // before its opening line, and only blank lines behind its closing line. So nothing
-// but the frame is ever lost, and fences inside the answer stay. What could still turn
-// out to be the end of the frame is held back until more comes.
+// but the frame is ever lost, and fences inside the answer stay. Text that could still
+// turn out to be the end of the frame is held back until more comes.
 type stripper struct {
 	keepFence bool // the answer may begin with a fence of its own
 
 	state stripState
 	held  []byte // may still be taken away
 	ticks int    // length of the fence that is being read
-	fence int    // length of the opening fence; 0 if there is none
+	fence int    // length of the opening fence; or 0
 	wrote bool   // something was let through
 }
 

@@ -69,7 +69,7 @@ func TestStripper(t *testing.T) {
 	}
 }
 
-// What can be shown is shown at once: only what may be the frame waits.
+// Text is shown at once; only possible parts of the frame wait.
 func TestStripperDoesNotWait(t *testing.T) {
 	var s stripper
 	for _, c := range []struct{ in, out string }{

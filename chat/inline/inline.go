@@ -51,7 +51,7 @@ const maxContext = 256 << 10
 // maxAnswer bounds an answer, in bytes: no editor waits for more.
 const maxAnswer = 4 << 20
 
-// render fills in a prompt; one that is no valid template is sent as it was written.
+// render fills in a prompt; an invalid template is sent as it was written.
 func (e *Engine) render(prompt string, more template.Vars) string {
 	vars := chat.PromptVars(e.deps.Machine, e.deps.Config().ToolCall.ShellCommand.Path, e.deps.Roots())
 	maps.Copy(vars, more)

@@ -59,7 +59,7 @@ type Rewriting struct {
 }
 
 // Rewrite picks the model and reads the file; it does not wait for the model. A file
-// that can not be read is left out: the selection is enough to work with.
+// that cannot be read is left out: the selection is enough to work with.
 func (e *Engine) Rewrite(sel Selection) (*Rewriting, error) {
 	if n := len(sel.Text) + len(sel.Instruction); n > maxSelection {
 		return nil, fmt.Errorf("the selection has %d bytes; a rewrite takes up to %d", n, maxSelection)

@@ -2,25 +2,22 @@ package inline
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/workspace"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // maxFile bounds the files that are looked at, in bytes.
 const maxFile = 16 << 20
 
-// readFile returns a file's text; ok is false for what is no text file, too large, or
-// not readable.
+// readFile returns a file's text; ok is false if it is not text, too large, or not
+// readable.
 func readFile(path string) (text string, ok bool) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-		return "", false
-	}
-	data, err := os.ReadFile(path)
+	data, err := safeio.Read(path, maxFile)
 	if err != nil || workspace.IsBinary(data) {
 		return "", false
 	}

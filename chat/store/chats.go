@@ -28,7 +28,7 @@ func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
 		FROM chats WHERE (? OR workspace IN (?, ?)) AND parent = '' ORDER BY updated_at DESC, id`,
 		string(event.KindOf(event.UserMessage{})), len(roots) == 0, workspaceKey(roots), folderKey(roots))
 	if err != nil {
-		return nil, fmt.Errorf("list chats: %w", err)
+		return nil, fmt.Errorf("list chats: %w", s.explain(err))
 	}
 	defer rows.Close()
 	var out []Chat
@@ -37,7 +37,7 @@ func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
 		var created, updated int64
 		var roots string
 		if err := rows.Scan(&c.ID, &created, &updated, &c.Title, &c.Named, &c.Model, &c.Agent, &c.Variant, &c.Trust, &roots, &c.Prompts); err != nil {
-			return nil, fmt.Errorf("list chats: %w", err)
+			return nil, fmt.Errorf("list chats: %w", s.explain(err))
 		}
 		c.Created, c.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 		if err := json.Unmarshal([]byte(roots), &c.Roots); err != nil {
@@ -45,7 +45,7 @@ func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
 		}
 		out = append(out, c)
 	}
-	return out, rows.Err()
+	return out, s.explain(rows.Err())
 }
 
 // SameWorkspace says whether two sets of folders are one workspace.

@@ -10,18 +10,21 @@ import (
 	"syscall"
 
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // SeeDoctor ends the errors about which `eca doctor` says more.
 const SeeDoctor = "; see `eca doctor`"
 
-// diskError is an error of the file system. It is told without SQLite's words and numbers.
+// diskError is an error of the file system. Its text omits SQLite's words and numbers.
 type diskError struct {
 	path, text string
+	advice     string
 	cause      error
 }
 
-func (e *diskError) Error() string { return e.path + ": " + e.text + SeeDoctor }
+func (e *diskError) Error() string { return e.path + ": " + e.text + e.advice }
 
 func (e *diskError) Unwrap() error { return e.cause }
 
@@ -38,7 +41,7 @@ func explain(err error, path string, writable func(dir string) error) error {
 	if err == nil || errors.As(err, new(*diskError)) {
 		return err
 	}
-	text := systemCause(err)
+	text, advice := safeio.DiskCause(err), SeeDoctor
 	var pathed *fs.PathError
 	if errors.As(err, &pathed) {
 		path = pathed.Path
@@ -51,34 +54,24 @@ func explain(err error, path string, writable func(dir string) error) error {
 		const primary = 0xff // the rest is a detail
 		switch sqlite.Code() & primary {
 		case lib.SQLITE_FULL:
-			text = noSpace
+			text = safeio.NoSpace
+		case lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT:
+			text, advice = "the file is damaged", moveAway(path)
 		case lib.SQLITE_READONLY:
 			text = "the file system or file is read-only"
 		case lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN:
-			text = cmp.Or(systemCause(writable(filepath.Dir(path))), text)
+			text = cmp.Or(safeio.DiskCause(writable(filepath.Dir(path))), text)
 		}
 	}
 	if text == "" {
 		return err
 	}
-	return &diskError{path, text, err}
+	return &diskError{path, text, advice, err}
 }
 
-const noSpace = "no space left on device"
-
-// systemCause is what an error of the system says about a disk; empty if that is nothing.
-func systemCause(err error) string {
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		return noSpace
-	case errors.Is(err, syscall.EDQUOT):
-		return "the disk quota is used up"
-	case errors.Is(err, syscall.EROFS):
-		return "the file system is read-only"
-	case errors.Is(err, fs.ErrPermission):
-		return "permission denied"
-	}
-	return ""
+// moveAway says how to go on without a file of chats.
+func moveAway(path string) string {
+	return fmt.Sprintf("; restore it from a backup, or move it, %[1]s-wal and %[1]s-shm away: eca then begins an empty one, without the earlier chats", filepath.Base(path))
 }
 
 // writeSize is how much is written for a try: a disk that is full may take an empty file.
@@ -100,8 +93,8 @@ func Writable(dir string) error {
 // Remedy says what helps if a directory that a variable of the environment names cannot be
 // written; err is what Writable returns.
 func Remedy(err error, variable string) string {
-	if cause := systemCause(err); cause == noSpace || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Sprintf("make room or set %s to a folder with room", variable)
+	if cause := safeio.DiskCause(err); cause == safeio.NoSpace || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Sprintf("free some space or set %s to a folder on another disk", variable)
 	}
 	return fmt.Sprintf("set %s to a writable folder", variable)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// What SQLite says of a disk reaches the user in plain words, with the path and where to ask.
+// SQLite's errors about a disk reach the user in plain words, with the path and where to ask.
 func TestDiskErrorsInPlainWords(t *testing.T) {
 	for pragma, want := range map[string]string{
 		"PRAGMA query_only = 1":     "the file system or file is read-only",
@@ -72,15 +73,38 @@ func TestDiskIsAskedWhatSQLiteDoesNotKnow(t *testing.T) {
 	}
 }
 
-// What helps depends on what is wrong: room does not make a file system writable.
+// The remedy depends on the cause: space does not make a file system writable.
 func TestRemedyOfADirectory(t *testing.T) {
 	for err, want := range map[error]string{
 		syscall.EROFS:  "set XDG_STATE_HOME to a writable folder",
 		syscall.EACCES: "set XDG_STATE_HOME to a writable folder",
-		syscall.ENOSPC: "make room or set XDG_STATE_HOME to a folder with room",
+		syscall.ENOSPC: "free some space or set XDG_STATE_HOME to a folder on another disk",
 	} {
 		if got := Remedy(err, "XDG_STATE_HOME"); got != want {
 			t.Errorf("%v: %s", err, got)
 		}
+	}
+}
+
+// A first start that fails, as on a full disk, leaves no empty file behind, which later starts would
+// take for one that lost its contents.
+func TestFirstStartFails(t *testing.T) {
+	dir := t.TempDir()
+	inTheWay := filepath.Join(dir, File+"-journal")
+	if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := New(dir)
+	if _, err := s.open(); err == nil {
+		t.Fatal("it was opened")
+	}
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.open(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -76,6 +76,14 @@ DROP INDEX chats_listed;
 CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title, model, messages) WHERE parent = '';
 `
 
+// pins is a table beside the schema: a store that has it can be used by an eca that does not
+// know it.
+const pins = `
+CREATE TABLE IF NOT EXISTS pins (
+  chat TEXT PRIMARY KEY -- it is kept, however old
+) WITHOUT ROWID;
+`
+
 // ErrNewer is returned for a store that a newer eca wrote.
 var ErrNewer = errors.New("the chat store was written by a newer version of eca; end this one and start the newer one, or set XDG_STATE_HOME to another folder")
 
@@ -88,7 +96,8 @@ func migrate(db *sql.DB) error {
 	}
 	switch {
 	case v == schemaVersion:
-		return nil
+		_, err := db.Exec(pins)
+		return err
 	case v > schemaVersion:
 		return ErrNewer
 	}
@@ -110,7 +119,7 @@ func migrate(db *sql.DB) error {
 			return err
 		}
 	}
-	if _, err := tx.Exec(schema3); err != nil {
+	if _, err := tx.Exec(schema3 + pins); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {

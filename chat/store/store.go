@@ -1,8 +1,9 @@
 // Package store keeps chats and their events in SQLite. docs/storage.md describes
 // the file so that a stranger could read it.
 //
-// Guarantees: what Append returned for survives the death of the process (kill -9);
-// Sync makes it survive the death of the machine. Several daemons can use one store:
+// Guarantees: deleted text is overwritten in the file, and Shrink removes it from the log too.
+// Once Append has returned, its events survive the death of the process (kill -9);
+// Sync makes them survive the death of the machine. Several daemons can use one store:
 // writes are transactions with a busy timeout, and Lock gives one of them a chat
 // while it appends to it; the lock dies with its process. A store of a newer
 // version is refused, never changed.
@@ -19,6 +20,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -87,13 +89,19 @@ func (s *Store) open() (*database, error) {
 	turnstile := flock.New(filepath.Join(s.dir, "open.lock"))
 	if err := turnstile.Lock(); err == nil {
 		defer turnstile.Close()
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			defer removeIfEmpty(path) // the disk may be full
+		}
+	}
+	if err := cleared(path); err != nil {
+		return nil, fmt.Errorf("open chat store: %w", err)
 	}
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	if !strings.HasPrefix(uri.Path, "/") {
 		uri.Path = "/" + uri.Path // a drive letter
 	}
 	db, err := sql.Open("sqlite", uri.String()+
-		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(ON)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
 	if err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)
 	}
@@ -107,6 +115,26 @@ func (s *Store) open() (*database, error) {
 		return nil, errors.Join(opening(path, err), db.Close())
 	}
 	return s.db, nil
+}
+
+// cleared says that a file lost its content, which SQLite takes for a new one. The caller holds the
+// turnstile, so that no other process is making the file.
+func cleared(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 {
+		return nil //nolint:nilerr // opening it says why
+	}
+	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
+		return nil // which has it
+	}
+	return &diskError{path, "the file is empty, and eca never leaves it so", moveAway(path), nil}
+}
+
+// removeIfEmpty removes a file that was made, but not written.
+func removeIfEmpty(path string) {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 && cleared(path) != nil {
+		_ = os.Remove(path)
+	}
 }
 
 // opening is an error of opening the file; it names the file once.
@@ -254,7 +282,8 @@ func (s *Store) Meta(ctx context.Context, id string) (chat.Meta, event.Seq, bool
 		return chat.Meta{}, 0, false, err
 	}
 	s.recover(ctx, id)
-	return readMeta(ctx, db.getMeta, id)
+	m, last, found, err := readMeta(ctx, db.getMeta, id)
+	return m, last, found, s.explain(err)
 }
 
 // readMeta reads with getMeta, which may belong to a transaction.
@@ -287,7 +316,7 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 	s.recover(ctx, id)
 	rows, err := db.QueryContext(ctx, "SELECT seq, turn, at, kind, version, body FROM events WHERE chat = ? AND seq >= ? ORDER BY seq LIMIT ?", id, from, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read events of chat %s: %w", id, err)
+		return nil, fmt.Errorf("read events of chat %s: %w", id, s.explain(err))
 	}
 	defer rows.Close()
 	var out []event.Event
@@ -298,7 +327,7 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 		var version int
 		var body []byte
 		if err := rows.Scan(&e.Seq, &e.Turn, &at, &kind, &version, &body); err != nil {
-			return nil, fmt.Errorf("read events of chat %s: %w", id, err)
+			return nil, fmt.Errorf("read events of chat %s: %w", id, s.explain(err))
 		}
 		e.Time = time.UnixMilli(at).UTC()
 		if e.Body, err = s.dec.Body(event.Kind(kind), version, body); err != nil {
@@ -306,14 +335,14 @@ func (s *Store) Events(ctx context.Context, id string, from event.Seq, limit int
 		}
 		out = append(out, e)
 	}
-	return out, rows.Err()
+	return out, s.explain(rows.Err())
 }
 
 // Delete implements chat.Store.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	return s.write(ctx, "delete chat "+id, func(tx *transaction) error {
 		const gone = "IN (SELECT ?1 UNION ALL SELECT id FROM chats WHERE parent = ?1 AND parent <> '')"
-		for _, q := range []string{"DELETE FROM events WHERE chat " + gone, "DELETE FROM messages WHERE chat " + gone, "DELETE FROM chats WHERE id " + gone} {
+		for _, q := range []string{"DELETE FROM events WHERE chat " + gone, "DELETE FROM messages WHERE chat " + gone, "DELETE FROM pins WHERE chat " + gone, "DELETE FROM chats WHERE id " + gone} {
 			if _, err := tx.Exec(q, id); err != nil {
 				return err
 			}
@@ -326,7 +355,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 const longLog = 1 << 20
 
 // Sync implements chat.Store. It syncs the log alone as long as that is short: behind a
-// checkpoint the next commit begins the log anew (and, by journal_size_limit, its file) and
+// checkpoint the next commit starts the log again (and, by journal_size_limit, its file) and
 // waits for the disk.
 func (s *Store) Sync(ctx context.Context) error {
 	s.mu.Lock()

@@ -119,8 +119,8 @@ func TestNewerStoreIsRefused(t *testing.T) {
 	}
 }
 
-// Two daemons write different chats at the same time: nothing is lost, nobody hears
-// of locks. They open the store at the same moment too.
+// Two daemons write different chats at the same time: nothing is lost, and no error
+// mentions locks. They open the store at the same moment too.
 func TestTwoDaemons(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	var wg sync.WaitGroup

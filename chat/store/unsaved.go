@@ -16,7 +16,7 @@ import (
 )
 
 // unsaved is the file with the text of a chat that is shown but not in the database yet: a
-// commit for each piece would cost fifty times as much as a write. Whoever holds the chat's
+// commit for each piece would cost fifty times as much as a write. The holder of the chat's
 // lock owns the file, and removes it with the lock. A file that is left belonged to a
 // process that died; the next that locks or reads the chat moves its text to the database.
 type unsaved struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// What a process recorded of an answer before it was killed is in the chat for the next that
-// reads it, once, and nobody takes it from a process that lives.
+// The part of an answer that a killed process recorded is in the chat for the next that
+// reads it, once, and no process takes it from one that lives.
 func TestRecordedTextSurvives(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func TestRecordedTextSurvives(t *testing.T) {
 	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
 		t.Errorf("the file is left: %v", err)
 	}
-	// What is left of a chat that is gone is nobody's.
+	// The remains of a deleted chat belong to no process.
 	if err := os.WriteFile(files[0], left, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 		SELECT concat(created_at, ' ', updated_at, ' ', messages, ' ', octet_length(id), ' ', octet_length(title), ' ', octet_length(model), ' ', id, title, model) AS chat
 		FROM chats WHERE workspace IN (?, ?) AND parent = '' ORDER BY `+order+` DESC, id DESC LIMIT ?)`, workspaceKey(roots), folderKey(roots), limit).Scan(&text)
 	if err != nil {
-		return nil, fmt.Errorf("list chats: %w", err)
+		return nil, fmt.Errorf("list chats: %w", s.explain(err))
 	}
 	out := []chat.Summary{}
 	for rest := text.String; rest != ""; {
@@ -90,7 +90,7 @@ func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.C
 		return chat.Cursor{}, false, nil
 	}
 	if err != nil {
-		return chat.Cursor{}, false, fmt.Errorf("find %s in chat %s: %w", name, id, err)
+		return chat.Cursor{}, false, fmt.Errorf("find %s in chat %s: %w", name, id, s.explain(err))
 	}
 	return at, true, nil
 }
@@ -103,13 +103,13 @@ func (s *Store) Window(ctx context.Context, id string, w chat.Window) (chat.Span
 	}
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return chat.Span{}, fmt.Errorf("read chat %s: %w", id, err)
+		return chat.Span{}, fmt.Errorf("read chat %s: %w", id, s.explain(err))
 	}
 	defer tx.Rollback()
 	q := &windowQuery{ctx: ctx, tx: tx, chat: id}
 	span := q.span(w)
 	if q.err != nil {
-		return chat.Span{}, fmt.Errorf("read chat %s: %w", id, q.err)
+		return chat.Span{}, fmt.Errorf("read chat %s: %w", id, s.explain(q.err))
 	}
 	return span, nil
 }
@@ -143,7 +143,7 @@ func (q *windowQuery) span(w chat.Window) chat.Span {
 	if out.Returned = n; n == 0 {
 		out.From, out.To = maxPlace, maxPlace
 		if out.Total == 0 {
-			out.From = 1 // what eca said in front of the first message
+			out.From = 1 // notices of eca before the first message
 		}
 		return out
 	}

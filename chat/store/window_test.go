@@ -22,7 +22,7 @@ func said(from event.Seq, bodies ...event.Body) []event.Event {
 	previous := event.Kind("")
 	for i, b := range bodies {
 		out = append(out, event.Event{Seq: from + event.Seq(i), Time: at(1), Body: b, Begins: event.Begins(previous, b)})
-		if !event.Aside(b) {
+		if !event.InterleavesText(b) {
 			previous = event.KindOf(b)
 		}
 	}
@@ -159,7 +159,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// A copy has what the original has in front of a number, flags in their places.
+// A copy has what the original has before a number, flags in their places.
 func TestCopy(t *testing.T) {
 	s, ctx := open(t, t.TempDir()), context.Background()
 	first := said(1, event.UserMessage{ContentID: "u1"}, event.TextDelta{Text: "a"}, event.UserMessage{ContentID: "u2"}, event.Flag{ContentID: "f1", After: 1}, event.Flag{ContentID: "f2", After: 3})

@@ -174,6 +174,7 @@ func (l *chatLog) same(want map[string]string) {
 
 // Whatever a command does to files, a rollback brings back each byte, mode and link.
 func TestRollbackOfCommands(t *testing.T) {
+	needs.Long(t)
 	outside := realDir(t)
 	if err := os.WriteFile(filepath.Join(outside, "data"), []byte("outside"), 0o644); err != nil {
 		t.Fatal(err)
@@ -231,7 +232,7 @@ func TestRollbackOfSeveral(t *testing.T) {
 	l.same(before)
 }
 
-// What the user changed since stays as it is; all else is undone.
+// Later changes of the user stay; all else is undone.
 func TestRollbackLeavesWhatTheUserChanged(t *testing.T) {
 	l := newLog(t)
 	l.command(`echo 1 >src/private; echo new >new; rm src/crlf.txt; mkdir made; echo x >made/x`)
@@ -308,6 +309,7 @@ func TestRollbackAfterDeath(t *testing.T) {
 
 // A process is killed at any moment while it records: the record is good for the next one.
 func TestKilledWhileRecording(t *testing.T) {
+	needs.Long(t)
 	if state := os.Getenv("UNDO_TEST_STATE"); state != "" {
 		l := &chatLog{t: t, files: commandFiles(state), id: "killed", root: os.Getenv("UNDO_TEST_ROOT")}
 		for n := 0; ; n++ {
@@ -334,7 +336,7 @@ func TestKilledWhileRecording(t *testing.T) {
 		next := &chatLog{t: t, files: commandFiles(state), id: fmt.Sprint("next", n), root: l.root}
 		next.command(`echo x >f1; rm -r src; echo new >new`)
 		next.files = commandFiles(state)
-		// The one that was killed may have run until now, as far as anybody knows.
+		// The one that was killed may have run until now, for all that is known.
 		problems := next.files.Rollback(t.Context(), next.events)
 		for _, p := range problems {
 			if !strings.Contains(p, "another chat") {
@@ -349,7 +351,7 @@ func TestKilledWhileRecording(t *testing.T) {
 	}
 }
 
-// What cannot be recorded is an error, so that the user can be asked.
+// A file that cannot be recorded is an error, so that the user can be asked.
 func TestBeginFails(t *testing.T) {
 	l := newLog(t)
 	begin := func() error {
@@ -408,7 +410,7 @@ func TestBeginFails(t *testing.T) {
 	}
 }
 
-// What is kept goes with its chat and with its age, and what others need stays.
+// Records are deleted with their chat and with age; records that others need stay.
 func TestRecordsArePruned(t *testing.T) {
 	ctx := t.Context()
 	l := newLog(t)
@@ -447,7 +449,7 @@ func TestRecordsArePruned(t *testing.T) {
 	l.same(before)
 }
 
-// What a rollback could not bring back is said beforehand.
+// Files that a rollback could not bring back are named beforehand.
 func TestNotCovered(t *testing.T) {
 	l := newLog(t)
 	sh(t, l.root, `truncate -s 70M large; mkfifo pipe`)

@@ -67,8 +67,8 @@ func (r *record) storePoint(name string, p point) error {
 }
 
 // prune removes the points that began before a time, and the oldest ones until the contents
-// fit into room, and then all that no point needs. The caller holds the lock.
-func (r *record) prune(before time.Time, room int64) error {
+// fit into free, and then all that no point needs. The caller holds the lock.
+func (r *record) prune(before time.Time, free int64) error {
 	if err := r.load(); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (r *record) prune(before time.Time, room int64) error {
 	if err := r.sweep(points); err != nil {
 		return err
 	}
-	for len(names) > 0 && r.objects.used > room {
+	for len(names) > 0 && r.objects.used > free {
 		half := (len(names) + 1) / 2
 		for _, name := range names[:half] {
 			if err := r.drop(points, name); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
-	"github.com/seed-dec29ce4/eca/internal/place"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // span is what commands of one chat that overlapped did to a folder.
@@ -21,7 +21,7 @@ type span struct {
 	record      *record
 	point                 // From, To and the times of all of them
 	first, last event.Seq // in the chat's log
-	cut         bool      // one of them died with its process: nobody looked at its end
+	cut         bool      // one of them died with its process: its end was not scanned
 	changes     map[string]change
 	unknown     error // why changes are not known
 }
@@ -72,6 +72,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 					ends[folder.Record] = e.Seq
 				}
 			}
+		default:
 		}
 	}
 	var all []*span
@@ -219,14 +220,14 @@ func (s *span) foreign() (map[string]bool, error) {
 }
 
 // open opens the place of a path of the folder.
-func (r *record) open(name string) (place.Place, error) {
-	return place.Open(r.root, filepath.Join(r.root, filepath.FromSlash(name)), false)
+func (r *record) open(name string) (safeio.Place, error) {
+	return safeio.OpenPlace(r.root, filepath.Join(r.root, filepath.FromSlash(name)), false)
 }
 
 // now says what is at a path; where the way there is no folder, nothing is.
 func (r *record) now(name string) (*entry, error) {
 	p, err := r.open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, place.ErrNotFolder) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, safeio.ErrNotFolder) {
 		return nil, nil //nolint:nilnil // nothing is an answer
 	}
 	if err != nil {
@@ -237,7 +238,7 @@ func (r *record) now(name string) (*entry, error) {
 }
 
 // at says what is at a place.
-func at(p place.Place) (*entry, error) {
+func at(p safeio.Place) (*entry, error) {
 	info, target, err := p.Stat()
 	if err != nil || info == nil {
 		return nil, err
@@ -258,7 +259,7 @@ func at(p place.Place) (*entry, error) {
 // first, then folders come back, and what was in them.
 func (r *record) putBack(todo []change) (problems []string) {
 	failed := map[string]bool{}
-	each := func(of func(change) func(place.Place) error) {
+	each := func(of func(change) func(safeio.Place) error) {
 		for _, c := range todo {
 			do := of(c)
 			if do == nil || failed[c.Path] {
@@ -279,38 +280,38 @@ func (r *record) putBack(todo []change) (problems []string) {
 	slices.SortFunc(todo, func(a, b change) int {
 		return cmp.Or(strings.Count(a.Path, "/")-strings.Count(b.Path, "/"), strings.Compare(a.Path, b.Path))
 	})
-	each(func(c change) func(place.Place) error {
+	each(func(c change) func(safeio.Place) error {
 		if c.Old == nil || c.New == nil || c.Old.Kind != isFolder || c.New.Kind != isFolder {
 			return nil
 		}
-		return func(p place.Place) error { return p.Folder(c.Old.Mode | usable) }
+		return func(p safeio.Place) error { return p.Folder(c.Old.Mode | usable) }
 	})
 	slices.Reverse(todo)
-	each(func(c change) func(place.Place) error {
+	each(func(c change) func(safeio.Place) error {
 		if c.New == nil || c.Old != nil && c.Old.Kind == c.New.Kind && c.Old.Kind != isLink {
 			return nil
 		}
-		return place.Place.Unlink
+		return safeio.Place.Unlink
 	})
 	slices.Reverse(todo)
-	each(func(c change) func(place.Place) error {
+	each(func(c change) func(safeio.Place) error {
 		if c.Old == nil {
 			return nil
 		}
-		return func(p place.Place) error { return r.create(c, p, usable) }
+		return func(p safeio.Place) error { return r.create(c, p, usable) }
 	})
 	slices.Reverse(todo)
-	each(func(c change) func(place.Place) error {
+	each(func(c change) func(safeio.Place) error {
 		if c.Old == nil || c.Old.Kind != isFolder {
 			return nil
 		}
-		return func(p place.Place) error { return p.Folder(c.Old.Mode) }
+		return func(p safeio.Place) error { return p.Folder(c.Old.Mode) }
 	})
 	return problems
 }
 
 // create makes what was at a place; a folder gets some permissions besides its own.
-func (r *record) create(c change, p place.Place, besides fs.FileMode) error {
+func (r *record) create(c change, p safeio.Place, besides fs.FileMode) error {
 	switch c.Old.Kind {
 	case isFolder:
 		return p.Folder(c.Old.Mode | besides)

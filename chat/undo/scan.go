@@ -10,12 +10,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/ignore"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Kinds of entries.
@@ -33,7 +32,7 @@ type entry struct {
 	Link string      // where a link leads
 	Hash string      // of a file's content; empty if that is not kept
 
-	// What shows that a file has changed since it was read.
+	// The signs that a file has changed since it was read.
 	Size, Modified, Changed int64
 	Inode                   uint64
 	Recent                  bool // it was read so soon after a change that another one would not show
@@ -75,7 +74,7 @@ func describe(info fs.FileInfo) entry {
 	return e
 }
 
-// What a folder may have. Larger ones than the first pair are recorded with their small
+// Limits of a folder. Larger ones than the first pair are recorded with their small
 // files only, larger ones than the second not at all.
 const (
 	maxFiles, maxBytes = 50_000, 2 << 30
@@ -272,11 +271,7 @@ func (s *scan) read(before map[string]*entry, keep func(content io.Reader, size 
 var errReplaced = errors.New("it was replaced while it was read")
 
 func (s *scan) readFile(name string, e *entry, keep func(io.Reader, int64) (string, error)) error {
-	flags := os.O_RDONLY
-	if runtime.GOOS != "windows" {
-		flags |= syscall.O_NONBLOCK // a pipe that took its place must not hold us up
-	}
-	f, err := s.root.OpenFile(filepath.FromSlash(name), flags, 0)
+	f, err := safeio.OpenIn(s.root, filepath.FromSlash(name))
 	if err != nil {
 		return err
 	}

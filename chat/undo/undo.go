@@ -8,11 +8,11 @@
 // other program takes part.
 //
 // It restores only what eca or its command changed: a file that somebody else changed since
-// is left alone, and the user is told. What others change while a command runs counts as
-// the command's, but for what other chats do. Content that was not kept (too large, or
+// is left alone, and the user sees a message. Other changes while a command runs count
+// as the command's, but for what other chats do. Content that was not kept (too large, or
 // collected since) cannot be restored.
 //
-// Files are reached by the way they had when they were changed (internal/place): where a
+// Files are reached by the way they had when they were changed (internal/safeio): where a
 // folder on it, or the file, has become a link, nothing is restored.
 package undo
 
@@ -27,7 +27,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
-	"github.com/seed-dec29ce4/eca/internal/place"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -67,7 +67,7 @@ const maxFile = 64 << 20
 func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error) {
 	f.wrote(chatID, path)
 	change := event.FileChanged{Path: path, After: &event.FileVersion{Hash: artifact.Hash(content)}}
-	p, err := place.OpenFromTop(path, false)
+	p, err := safeio.OpenPlace("", path, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return change, nil
 	}
@@ -75,7 +75,7 @@ func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte
 		return change, err
 	}
 	defer p.Close()
-	info, err := p.Look()
+	info, _, err := p.Stat()
 	if err != nil || info == nil {
 		return change, err
 	}
@@ -94,7 +94,7 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	if c.MovedTo != "" {
 		return moveBack(c)
 	}
-	p, err := place.OpenFromTop(c.Path, false)
+	p, err := safeio.OpenPlace("", c.Path, false)
 	if errors.Is(err, fs.ErrNotExist) { // its folder is gone
 		if c.Before == nil {
 			return nil
@@ -102,13 +102,13 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 		return fmt.Errorf("%s was changed since", c.Path)
 	}
 	if err != nil {
-		return fmt.Errorf("%s can not be reached: %w", c.Path, err)
+		return fmt.Errorf("%s cannot be reached: %w", c.Path, err)
 	}
 	defer p.Close()
 	now, err := version(p)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s can not be read: %w", c.Path, err)
+		return fmt.Errorf("%s cannot be read: %w", c.Path, err)
 	case same(now, c.Before):
 		return nil // the change was never made, or has been undone
 	case !same(now, c.After):
@@ -127,46 +127,47 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 		return nil
 	}
 	if err := p.Replace(old, fs.FileMode(c.Before.Mode), unchanged); err != nil {
-		return fmt.Errorf("%s can not be written: %w", c.Path, err)
+		return fmt.Errorf("%s cannot be written: %w", c.Path, err)
 	}
 	return nil
 }
 
 // moveBack undoes a move, if what was moved is still there and its old place free.
 func moveBack(c event.FileChanged) error {
-	from, err := place.OpenFromTop(c.MovedTo, false)
-	there := false
+	from, err := safeio.OpenPlace("", c.MovedTo, false)
+	var moved fs.FileInfo
 	if err == nil {
 		defer from.Close()
-		there, err = from.Exists()
+		moved, _, err = from.Stat()
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s can not be reached: %w", c.MovedTo, err)
+		return fmt.Errorf("%s cannot be reached: %w", c.MovedTo, err)
 	}
-	to, err := place.OpenFromTop(c.Path, there)
+	there := moved != nil
+	to, err := safeio.OpenPlace("", c.Path, there)
 	if err != nil && !there && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is not there any more", c.MovedTo)
 	}
 	if err != nil {
-		return fmt.Errorf("%s can not be reached: %w", c.Path, err)
+		return fmt.Errorf("%s cannot be reached: %w", c.Path, err)
 	}
 	defer to.Close()
-	back, err := to.Exists()
+	back, _, err := to.Stat()
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s can not be reached: %w", c.Path, err)
-	case !there && back:
+		return fmt.Errorf("%s cannot be reached: %w", c.Path, err)
+	case !there && back != nil:
 		return nil // it was never moved, or has been moved back
 	case !there:
 		return fmt.Errorf("%s is not there any more", c.MovedTo)
-	case back:
-		return fmt.Errorf("%s can not be moved back: there is a new %s", c.MovedTo, c.Path)
+	case back != nil:
+		return fmt.Errorf("%s cannot be moved back: there is a new %s", c.MovedTo, c.Path)
 	}
-	return place.Move(from, to)
+	return safeio.Move(from, to)
 }
 
-// version says what a file is now; nil if there is none.
-func version(p place.Place) (*event.FileVersion, error) {
+// version says what a file is now; or nil.
+func version(p safeio.Place) (*event.FileVersion, error) {
 	data, err := p.Read(maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no file is an answer

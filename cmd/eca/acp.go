@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/e2a/acp"
-	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
 const acpHelp = `Speaks the Agent Client Protocol on stdin and stdout: for editors that start their
@@ -26,13 +26,13 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			if err != nil {
 				return err
 			}
-			cwd, err := os.Getwd()
+			cwd, err := workingDir()
 			if err != nil {
 				return fmt.Errorf("the working directory is unknown: %w", err)
 			}
 			here := *sf
 			if _, err := os.UserHomeDir(); err != nil && os.Getenv("XDG_STATE_HOME") == "" {
-				// Some editors start their agents with a PATH and nothing else.
+				// Some editors start their agents with only a PATH.
 				if here.stateDir, err = os.MkdirTemp("", "eca-"); err != nil {
 					return err
 				}
@@ -41,15 +41,15 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			}
 			return acp.Serve(cmd.Context(), stdin, stdout, acp.Options{
 				Cwd: cwd, Version: version, Log: log.Logger,
-				Open: func(p acp.Place) (*gateway.Gateway, func(), error) {
+				Open: func(p acp.Place) (*turn.Service, func(), error) {
 					d, err := newDaemon(here, log)
 					if err != nil {
 						return nil, nil, err
 					}
-					g := gateway.New(gateway.Options{
-						Host: d, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor, Log: log.Logger,
+					turns := turn.New(turn.Options{
+						Host: d, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor,
 					})
-					return g, func() { g.Close(); d.Close() }, nil
+					return turns, func() { turns.Close(); d.Close() }, nil
 				},
 			})
 		},

@@ -12,13 +12,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // acpx runs ACP's headless client, which starts the program as its agent.
 func (p place) acpx(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	node, modules := nodetest.Tools(t, os.Getenv)
+	node, modules := testkit.NodeTools(t, os.Getenv)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ default:
     - text: Written.
 `
 
-// The headless client completes a turn with a tool: allowed, it is done; denied, it is not.
+// The headless client completes a turn with a tool: an allowed call runs, a denied one does not.
 func TestACPX(t *testing.T) {
 	p := newProvider(t, acpWrites)
 	for _, allowed := range []bool{true, false} {
@@ -109,7 +109,7 @@ default:
 	}
 }
 
-// The program answers a client that asks and leaves, and ends with it.
+// The program answers a client that sends requests and disconnects, and ends with it.
 func TestACPProgram(t *testing.T) {
 	at := newPlace(t, newProvider(t, acpWrites).env()...)
 	cmd := at.command("acp")
@@ -134,7 +134,7 @@ func TestACPProgram(t *testing.T) {
 	}
 }
 
-// Some editors start their agents with a PATH and nothing else.
+// Some editors start their agents with only a PATH.
 func TestACPWithoutHome(t *testing.T) {
 	at := newPlace(t)
 	cmd := at.command("acp")

@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 const hello = "cassette: 1\ndefault:\n  steps:\n    - {text: Hello.}\nturns: []\n"
 
-// What a workspace's .env and .envrc say is not eca's environment: no request goes where they
-// point, and no configuration comes from there.
+// A workspace's .env and .envrc do not change eca's environment: no request goes to their
+// addresses, and no configuration is read from their paths.
 func TestDotEnvIsNotRead(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,8 +72,8 @@ func TestDotEnvIsNotRead(t *testing.T) {
 	}
 }
 
-// Whatever umask it starts with, what eca keeps is for its user alone, and nothing of it has a
-// name in a shared folder that others can guess.
+// With any umask, eca's files are only accessible to its user, and have no predictable names in
+// shared folders.
 func TestFilesArePrivate(t *testing.T) {
 	p := newProvider(t, `
 cassette: 1
@@ -98,14 +99,14 @@ turns: []
 	for _, top := range []string{filepath.Join(base, "state"), filepath.Join(base, "config"), filepath.Join(base, "cache", "eca"), temp} {
 		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || path == top || filepath.Base(path) == "models-dev.json" {
-				return nil //nolint:nilerr // not every folder is there
+				return nil //nolint:nilerr // not every folder exists
 			}
 			info, err := d.Info()
 			if err != nil {
-				return nil //nolint:nilerr // gone
+				return nil //nolint:nilerr // it does not exist any more
 			}
 			kept++
-			// What is below a folder of the user's alone is out of reach.
+			// Other users cannot reach files below a private folder.
 			if info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
 				t.Errorf("%s is %s", path, info.Mode())
 			}
@@ -120,7 +121,7 @@ turns: []
 	}
 }
 
-// eca listens to its client, and to nobody else.
+// eca only listens to its client.
 func TestNothingListens(t *testing.T) {
 	p := newProvider(t, hello)
 	here := newPlace(t, p.env()...)
@@ -137,7 +138,7 @@ func TestNothingListens(t *testing.T) {
 	shutDown(t, e)
 }
 
-// listening lists the sockets on which a process takes connections.
+// listening lists the sockets on which a process accepts connections.
 func listening(t *testing.T, pid int) (out []string) {
 	t.Helper()
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
@@ -169,9 +170,10 @@ func listening(t *testing.T, pid int) (out []string) {
 	return out
 }
 
-// A workspace whose files are pipes that nobody writes to, or lead to what has no end, holds
-// nothing up: eca starts, works, and ends.
+// A workspace may have pipes without a writer, or links to endless files. eca still starts, works,
+// and ends.
 func TestOddFilesInWorkspace(t *testing.T) {
+	needs.Long(t)
 	names := []string{".eca/config.json", ".eca/agents/a.md", ".eca/rules/r.md", ".eca/commands/c.md", ".eca/skills/s/SKILL.md", ".agents/skills/t/SKILL.md", "AGENTS.md", "CLAUDE.md", ".gitignore", ".git/config", ".git/HEAD", ".git/info/exclude", "sub/.gitignore", "src/a.go", "b.go"}
 	for _, kind := range []string{"pipe", "endless", "loop", "huge", "folder"} {
 		t.Run(kind, func(t *testing.T) {
@@ -210,7 +212,7 @@ turns: []
 			}
 			e := here.serve(t)
 			e.Open(here.root, nil)
-			decide(t, e, "chat/toolCallReject") // what leads outside asks
+			decide(t, e, "chat/toolCallReject") // links out of the workspace ask
 			e.Call("chat/queryFiles", map[string]any{"chatId": "c", "query": "b"})
 			e.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go", "contexts": []any{map[string]any{"type": "file", "path": filepath.Join(here.root, "b.go")}, map[string]any{"type": "directory", "path": here.root}, map[string]any{"type": "repoMap"}}})
 			e.Await(0, "the end", fake.Finished())
@@ -223,7 +225,7 @@ turns: []
 	}
 }
 
-// peakMemory is the most that a process had resident, in kB.
+// peakMemory is the maximum resident memory of a process, in kB.
 func peakMemory(t *testing.T, pid int) (kB int) {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -241,7 +243,7 @@ func peakMemory(t *testing.T, pid int) (kB int) {
 	return kB
 }
 
-// Approving everything lifts no denial.
+// Approving everything does not override a denial.
 func TestApproveAllKeepsDenials(t *testing.T) {
 	p := newProvider(t, `
 cassette: 1

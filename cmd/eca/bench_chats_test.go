@@ -34,8 +34,7 @@ func fill(b *testing.B, here place, write func(s *store.Store) error) {
 	}
 }
 
-// turnEvents are one turn: a prompt, a tool call with an output of some size, an
-// answer.
+// turnEvents are one turn: a prompt, a tool call with an output of the given size, and an answer.
 func turnEvents(seq event.Seq, output int) []event.Event {
 	call := fmt.Sprintf("call-%d", seq)
 	tool := event.Tool{CallID: call, Name: "read_file", Server: "eca", Origin: "native"}
@@ -63,6 +62,19 @@ type rawClient struct {
 	in  io.Writer
 	out *bufio.Reader
 	id  int
+}
+
+// startClient starts a server, which ends with the benchmark.
+func startClient(b *testing.B, bin string, here place) *rawClient {
+	b.Helper()
+	cmd := here.command("server")
+	cmd.Path = bin
+	in, out := startPiped(b, cmd)
+	b.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	return &rawClient{in: in, out: bufio.NewReaderSize(out, 64<<10)}
 }
 
 // call sends a request and returns the size of its answer.
@@ -97,8 +109,8 @@ func (c *rawClient) call(b *testing.B, method, params string) int {
 	}
 }
 
-// BenchmarkChatList: chat/list with 10,000 chats, all and the newest 100. The floor is
-// an answer that says nothing.
+// BenchmarkChatList: chat/list with 10,000 chats, for all of them and for the newest 100. The floor
+// is an empty answer.
 func BenchmarkChatList(b *testing.B) {
 	bin, here := build(b, "."), newPlace(b)
 	fill(b, here, func(s *store.Store) error {
@@ -110,21 +122,14 @@ func BenchmarkChatList(b *testing.B) {
 		}
 		return nil
 	})
-	cmd := here.command("server")
-	cmd.Path = bin
-	in, out := startPiped(b, cmd)
-	b.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	})
-	c := &rawClient{in: in, out: bufio.NewReaderSize(out, 64<<10)}
+	c := startClient(b, bin, here)
 	folders, err := json.Marshal(map[string]any{"workspaceFolders": []map[string]string{{"uri": workspace.ToURI(here.root), "name": "ws"}}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	c.call(b, "initialize", string(folders))
 	const initialized = `{"jsonrpc":"2.0","method":"initialized","params":{}}`
-	fmt.Fprintf(in, "Content-Length: %d\r\n\r\n%s", len(initialized), initialized)
+	fmt.Fprintf(c.in, "Content-Length: %d\r\n\r\n%s", len(initialized), initialized)
 	var all, page, floor []time.Duration
 	size := 0
 	for b.Loop() {
@@ -139,9 +144,9 @@ func BenchmarkChatList(b *testing.B) {
 	b.ReportMetric(median(floor).Seconds()*1000, "floor-ms")
 }
 
-// BenchmarkChatOpen: a chat of 50 MB is opened, as a whole and its last 20 messages:
-// the time until the first content, until the answer, and what it costs in memory. The
-// floor is the answer for a chat that is not there.
+// BenchmarkChatOpen: a chat of 50 MB is opened completely, and with its last 20 messages. It
+// measures the time to the first content and to the answer, and the memory. The floor is the answer
+// for an unknown chat.
 func BenchmarkChatOpen(b *testing.B) {
 	bin, here := build(b, "."), newPlace(b)
 	const output = 50_000

@@ -40,9 +40,9 @@ func furnish(b *testing.B, root string) {
 	}
 }
 
-// BenchmarkExtensions: what 200 files of agents, skills, rules and commands add to the
-// time from a prompt to the model's request, to the first of them, and to `initialize`;
-// the floor is the same without them.
+// BenchmarkExtensions: how much 200 files of agents, skills, rules and commands add to the time
+// from a prompt to the model's request, for the first prompt and later ones, and to `initialize`.
+// The floor is the same without these files.
 func BenchmarkExtensions(b *testing.B) {
 	arrived := make(chan time.Time, 1)
 	src := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func BenchmarkExtensions(b *testing.B) {
 	b.ReportMetric(ms(median(startFloor)), "initialize-floor-ms")
 }
 
-// startIn is served with a workspace folder.
+// startIn is like served, with a workspace folder.
 func startIn(b *testing.B, bin, url, root string) *fake.Editor {
 	b.Helper()
 	here := newPlace(b, "OPENAI_API_KEY=sk-bench", "OPENAI_API_URL="+url, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`)

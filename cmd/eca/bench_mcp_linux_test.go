@@ -11,9 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// twentyServers is a configuration with 15 good MCP servers and five faulty ones: two that
-// never answer and ignore what they are told, one that is deaf, one that ends, one that is
-// not there.
+// twentyServers is a configuration with 15 good MCP servers and five faulty ones: two never answer
+// and ignore signals, one does not read, one ends, one does not exist.
 func twentyServers(t testing.TB) string {
 	t.Helper()
 	servers := map[string]any{}
@@ -30,9 +29,9 @@ func twentyServers(t testing.TB) string {
 	return string(raw)
 }
 
-// BenchmarkMCPServers: with twenty MCP servers of which five are faulty, process start to
-// `initialize` answered, against none; from the start until all good ones run; and from
-// `shutdown` to the end of the process, when nothing is left of them.
+// BenchmarkMCPServers measures with twenty MCP servers, five of them faulty: from process start to
+// the answer of `initialize`, compared with no servers; from the start until all good ones run; and
+// from `shutdown` to the end of the process and of all servers.
 func BenchmarkMCPServers(b *testing.B) {
 	eca, none, with := build(b, "."), newPlace(b), newPlace(b, "ECA_CONFIG="+twentyServers(b))
 	var initialized, floor, running, ended []time.Duration

@@ -19,9 +19,9 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// BenchmarkPrompt: from chat/prompt written to the request's first byte at the provider, on
-// a chat of 200 messages in a workspace with AGENTS.md. The floor is what any daemon must
-// do: take a prompt from a pipe and send as many bytes over the same kind of connection.
+// BenchmarkPrompt: from writing chat/prompt to the request's first byte at the provider, in a chat
+// of 200 messages and a workspace with AGENTS.md. The floor is the minimum work of any daemon: to
+// read a prompt from a pipe and send as many bytes over the same kind of connection.
 func BenchmarkPrompt(b *testing.B) {
 	var arrived atomic.Pointer[time.Time]
 	var body atomic.Int64
@@ -76,7 +76,7 @@ func BenchmarkPrompt(b *testing.B) {
 	b.ReportMetric(float64(body.Load()), "bytes")
 }
 
-// relayPrompt is the floor: a prompt goes through a pipe, and a body of some size to the
+// relayPrompt is the floor: it sends a prompt through a pipe, and a body of the given size to the
 // provider.
 func relayPrompt(b *testing.B, url string, size int) func(arrived *atomic.Pointer[time.Time]) time.Duration {
 	b.Helper()

@@ -25,7 +25,7 @@ import (
 //
 //	go test -run '^$' -bench . -benchtime 20x ./cmd/eca
 
-// build compiles a program as it is released.
+// build compiles a program like a release.
 func build(b *testing.B, dir string) string {
 	b.Helper()
 	bin := filepath.Join(b.TempDir(), "program")
@@ -38,7 +38,7 @@ func build(b *testing.B, dir string) string {
 	return bin
 }
 
-// empty is a Go program that does nothing but wait for the end of its input.
+// empty is a Go program that only waits for the end of its input.
 func empty(b *testing.B) string {
 	b.Helper()
 	dir := b.TempDir()
@@ -55,7 +55,7 @@ func empty(b *testing.B) string {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"clientInfo":{"name":"bench"},"capabilities":{},"workspaceFolders":[{"uri":"file:///tmp","name":"ws"}]}}`
 
-// firstByte starts a program and returns the time until it has written something.
+// firstByte starts a program and returns the time until its first output.
 func firstByte(b *testing.B, p place, bin, input string, args ...string) time.Duration {
 	b.Helper()
 	cmd := exec.Command(bin, args...)
@@ -75,8 +75,8 @@ func firstByte(b *testing.B, p place, bin, input string, args ...string) time.Du
 	return took
 }
 
-// BenchmarkStart: process start to `initialize` answered, against the first output of
-// an empty Go program.
+// BenchmarkStart: from process start to the answer of `initialize`, compared with the first output
+// of an empty Go program.
 func BenchmarkStart(b *testing.B) {
 	eca, nothing, here := build(b, "."), empty(b), newPlace(b)
 	var ours, floor []time.Duration
@@ -96,8 +96,8 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// source is a provider that streams deltas as fast as they are read, or one each
-// interval, stamped with the time they were sent.
+// source is a provider that streams deltas as fast as they are read, or one per interval, stamped
+// with the time of sending.
 func source(b *testing.B, deltas int, every time.Duration) *httptest.Server {
 	b.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -305,8 +305,7 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(floor, "floor-MB")
 }
 
-// BenchmarkCancel: from chat/promptStop to the moment the provider sees its request
-// closed.
+// BenchmarkCancel: from chat/promptStop until the provider sees that its request was closed.
 func BenchmarkCancel(b *testing.B) {
 	closed := make(chan time.Time, 1)
 	src := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -65,7 +65,7 @@ func TestServerFlags(t *testing.T) {
 	}
 }
 
-// Whatever happens, stdout carries frames only, and the trace carries no secrets.
+// In every case, stdout only has frames, and the trace has no secrets.
 func TestVerboseStaysOffStdout(t *testing.T) {
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {text: hi}\n")
 	here := newPlace(t, append(p.env(), "MY_SERVICE_TOKEN=plain-looking-value-2")...)
@@ -89,7 +89,17 @@ func TestExitWithoutShutdown(t *testing.T) {
 	}
 }
 
-// The daemon follows its client into death.
+// Input that no editor sends is named, and the error says what is expected.
+func TestServerNamesStrangeInput(t *testing.T) {
+	for in, named := range map[string]bool{"garbage\n": true, `{"jsonrpc": "2.0"}` + "\n": true, "": false, "Content-Type: x\r\nContent-Length: 2\r\n\r\n{}garbage\n": false} {
+		_, stderr, _ := runProgram(t, newPlace(t), in, "server")
+		if strings.Contains(stderr, "framed with Content-Length") != named || named && strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: %s", in, stderr)
+		}
+	}
+}
+
+// The daemon ends when its client dies.
 func TestParentWatchdog(t *testing.T) {
 	here := newPlace(t)
 	sleeper := exec.Command(here.command().Path, "server")
@@ -109,9 +119,9 @@ func TestParentWatchdog(t *testing.T) {
 	if code := proc.wait(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, proc.stderr)
 	}
-	// A process that is gone already counts as gone.
+	// A process that has ended already counts as dead.
 	late := here.serve(t)
-	_, _ = late.TryCall("initialize", map[string]any{"processId": sleeper.Process.Pid}) // it may not get to answering
+	_, _ = late.TryCall("initialize", map[string]any{"processId": sleeper.Process.Pid}) // the daemon may end before it answers
 	if code := late.wait(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, late.stderr)
 	}
@@ -119,7 +129,7 @@ func TestParentWatchdog(t *testing.T) {
 
 // The README's first command: no configuration, no network, no key.
 func TestExecDemo(t *testing.T) {
-	here := newPlace(t)
+	here := unconfigured(t)
 	if err := os.WriteFile(filepath.Join(here.root, "main.go"), []byte("package main\n\nfunc main() {\n}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +139,18 @@ func TestExecDemo(t *testing.T) {
 	}
 }
 
-// The demo's quotation ends with a line, and its hint names the ways to get real answers.
+// With a configuration, the demo model answers if it is chosen by its name.
+func TestDemoByItsName(t *testing.T) {
+	here := unconfigured(t)
+	here.env = append(here.env, `ECA_CONFIG={"defaultModel": "demo/offline"}`)
+	if out, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 0 || !strings.Contains(out, "I am the demo model") {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
+	}
+}
+
+// The demo's quotation consists of whole lines, and its hint names the ways to get real answers.
 func TestDemoQuotesWholeLines(t *testing.T) {
-	here := newPlace(t)
+	here := unconfigured(t)
 	text := "package main\n\nfunc main() {\n" + strings.Repeat("\tprintln(\"some rather long words\")\n", 60) + "}\n"
 	if err := os.WriteFile(filepath.Join(here.root, "main.go"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -165,13 +184,13 @@ turns: []
 `
 	for _, c := range []struct {
 		approve string
-		files   string // that exist afterwards
+		files   string // the files that exist afterwards
 		code    int
 	}{
 		{"all", "new.txt .envrc shell.txt ../out.txt", 0},
 		{"none", "", exitRefused},
 		{"auto-edit", "new.txt", exitRefused},
-		{"", "", exitRefused}, // there is no terminal in a test
+		{"", "", exitRefused}, // a test has no terminal
 	} {
 		t.Run("approve="+c.approve, func(t *testing.T) {
 			p := newProvider(t, tape)
@@ -273,7 +292,7 @@ func TestExecInterrupted(t *testing.T) {
 	}
 }
 
-// What --record writes can be played back, and contains no key.
+// A recording of --record can be played back, and contains no key.
 func TestRecordAndReplay(t *testing.T) {
 	p := newProvider(t, `
 cassette: 1

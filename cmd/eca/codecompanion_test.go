@@ -48,7 +48,7 @@ func (p place) codecompanion(t *testing.T, out string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const long = 10 * time.Minute // far off: each wait of the script has its own
+	const long = 10 * time.Minute // long enough: each wait of the script has its own limit
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, nvim, "--headless", "--clean", "-S", script)
@@ -84,8 +84,8 @@ turns:
     steps: [{text: 'drip ', repeat: 100000, delay: 10ms}]
 `
 
-// CodeCompanion, the plugin for Neovim, as a person uses it: what stands in the buffer, and
-// what is on the disk.
+// CodeCompanion, the plugin for Neovim, in the way that a user uses it: the text in the buffer, and
+// the files on the disk.
 func TestCodeCompanion(t *testing.T) {
 	p := newProvider(t, companionTape)
 	at := newPlace(t, p.env()...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ Commands in it (${cmd:...}) are not run for that.`
 
 const checkHelp = `Looks through the configuration of this directory: files that do not parse, unknown
 keys, values of a wrong type or out of range, names that mean nothing, dynamic strings
-that can not be resolved.
+that cannot be resolved.
 
 A line says where (file:line:column), how bad it is, and what is wrong:
   error    it does not do what it says
@@ -41,12 +42,12 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 	var asJSON bool
 	check := &cobra.Command{
-		Use:   "check",
+		Use: "check", SuggestFor: []string{"validate", "verify", "lint"},
 		Short: "Say what is wrong with the configuration, and where",
 		Long:  checkHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return checkConfig(d.Config(), asJSON, stdout) })
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return checkConfig(d, asJSON, stdout) })
 		},
 	}
 	check.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
@@ -85,15 +86,10 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-func checkConfig(cfg *config.Loaded, asJSON bool, stdout io.Writer) error {
-	found, err := config.Check(cfg)
-	if err != nil {
-		return err
-	}
-	bad := false
-	for _, f := range found {
-		bad = bad || f.Severity != config.SeverityNote
-	}
+func checkConfig(d *daemon.Daemon, asJSON bool, stdout io.Writer) error {
+	misnamed := d.Misnamed()
+	found, bad := slices.Concat(d.Config().Findings(), misnamed), len(d.Config().Mistakes())+len(misnamed) > 0
+	var err error
 	if asJSON {
 		if found == nil {
 			found = []config.Finding{}

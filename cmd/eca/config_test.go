@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// The three commands about the configuration: what they print, and how they end.
+// The output and the exit codes of the three commands about the configuration.
 func TestConfigCommands(t *testing.T) {
-	here := newPlace(t, `ECA_CONFIG={"providers": {"myCo": {"key": "sk-secret-0123456789", "url": "https://user:in-url@host", "models": {"m.1": {}}}, "ran": {"key": "${cmd:touch was-run}"}}, "chat": {"titel": 1}}`)
+	here := newPlace(t, `ECA_CONFIG={"providers": {"myCo": {"api": "openai-chat", "key": "sk-secret-0123456789", "url": "https://user:in-url@host", "models": {"m.1": {}}}, "ran": {"api": "openai-chat", "url": "http://127.0.0.1:1/v1", "key": "${cmd:touch was-run}"}}, "chat": {"titel": 1}}`)
 	run := func(want int, args ...string) (string, string) {
 		t.Helper()
 		out, stderr, code := runProgram(t, here, "", append([]string{"config"}, args...)...)
@@ -49,6 +49,7 @@ func TestConfigCommands(t *testing.T) {
 		`providers.my-co.models."m.1"`:    "{}\n",
 		"toolCall.outputTruncation":       "{\n  \"lines\": 2000,\n  \"sizeKb\": 50\n}\n",
 		"--origin providers.my-co.key":    "providers.my-co.key = [REDACTED]  // ECA_CONFIG:1\n",
+		"--origin providers.ollama.url":   "providers.ollama.url = [REDACTED]  // environment variable OLLAMA_API_URL\n",
 		"--origin toolCall.readFile":      "toolCall.readFile.maxLines = 2000  // defaults\n",
 		"--origin providers.my-co.models": "providers.my-co.models.\"m.1\" = {}  // ECA_CONFIG:1\n",
 	} {
@@ -59,7 +60,7 @@ func TestConfigCommands(t *testing.T) {
 	for key, want := range map[string]string{
 		"chat.titl":     "there is no key chat.titl; did you mean chat.title?",
 		"network":       "network is not set",
-		"a..b":          "is no path of keys",
+		"a..b":          "is not a path of keys",
 		"defaultModels": "did you mean defaultModel?",
 	} {
 		if _, stderr := run(1, "show", key); !strings.Contains(stderr, want) {
@@ -82,7 +83,7 @@ func TestConfigCommands(t *testing.T) {
 	}
 }
 
-// What is wrong is reported once, at its place.
+// Each mistake is reported once, with its position.
 func TestConfigCheckReportsEachMistakeOnceAtItsPlace(t *testing.T) {
 	here := newPlace(t)
 	here.env = append(here.env, `ECA_CONFIG={

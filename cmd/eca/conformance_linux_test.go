@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// conformWrites gives the program a socket as stdout that keeps the boundaries of
-// writes: one of them is one message.
+// conformWrites gives the program a socket as stdout that preserves the boundaries of writes: each
+// write is one message.
 func conformWrites(t *testing.T) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET, 0)
 	if err != nil {

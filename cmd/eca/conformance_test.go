@@ -17,8 +17,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// TestConformance is what of the checklist of eca-protocol 15 needs the process; the
-// rest is in server.
+// TestConformance has the parts of the checklist of eca-protocol 15 that need the process; the rest
+// is in server.
 func TestConformance(t *testing.T) {
 	t.Run("1 single header, single write, compact body", conformWrites)
 	t.Run("4 stdout carries nothing else under a crash, child processes, --verbose", conformStdout)
@@ -27,13 +27,13 @@ func TestConformance(t *testing.T) {
 	t.Run("12 format of --version", conformVersion)
 }
 
-// session is a program that was told literally what a client says; stdout is kept whole.
+// session is a program that gets literal client messages; it keeps all of stdout.
 type session struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *bufio.Reader
-	all   bytes.Buffer // what came on stdout
+	all   bytes.Buffer // all output on stdout
 	err   bytes.Buffer
 }
 
@@ -58,7 +58,7 @@ func (s *session) send(body string) {
 	}
 }
 
-// await reads frames, strictly, until one has the pieces.
+// await reads frames strictly until one has the pieces.
 func (s *session) await(pieces ...string) {
 	s.t.Helper()
 	for {
@@ -78,8 +78,8 @@ func (s *session) await(pieces ...string) {
 
 var header = regexp.MustCompile(`^Content-Length: ([0-9]+)\r\n$`)
 
-// strictFrame reads a frame as the strictest client does: one header, in this spelling,
-// and compact JSON.
+// strictFrame reads a frame like the strictest client: one header with the exact spelling, and
+// compact JSON.
 func strictFrame(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -101,7 +101,7 @@ func strictFrame(r *bufio.Reader) (string, error) {
 	return string(body), nil
 }
 
-// end waits for the process and returns what was left on stdout.
+// end waits for the process and returns the rest of stdout.
 func (s *session) end() (rest string, code int) {
 	s.t.Helper()
 	left, _ := io.ReadAll(s.out)
@@ -120,7 +120,7 @@ default:
 turns: []
 `
 
-// handshake brings a session to the end of a turn.
+// turn plays a session up to the end of a turn.
 func (s *session) turn(root string) {
 	s.t.Helper()
 	s.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"capabilities":{},"workspaceFolders":[{"uri":"file://` + root + `","name":"ws"}]}}`)
@@ -153,7 +153,7 @@ func conformStdout(t *testing.T) {
 	}
 }
 
-// A network that takes connections and says nothing, and a chat store to be opened: the
+// The network accepts connections and never answers, and the chat store has to be opened: the
 // answer waits for neither.
 func conformFast(t *testing.T) {
 	here := newPlace(t, "OPENAI_API_KEY=sk-x", "OPENAI_API_URL=http://192.0.2.1")

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Two daemons share a workspace; each writes 200 chats, many at once, and one of them
-// is killed on the way. What either showed is there afterwards, once, and nobody hears
-// of locks.
+// Two daemons share a workspace. Each writes 200 chats, many concurrently, and one of them is
+// killed meanwhile. Afterwards, everything that either showed is stored once, and no error about
+// locks was shown.
 func TestTwoDaemonsManyChats(t *testing.T) {
 	needs.Long(t)
 	p := newProvider(t, `
@@ -79,7 +79,7 @@ turns: []
 		shown := map[string][]string{}
 		for _, m := range d.Since(0) {
 			if text := string(m.Params); m.Method == "chat/contentReceived" || m.Method == "$/showMessage" {
-				for _, complaint := range []string{"can not be saved", "is locked", "eca process"} {
+				for _, complaint := range []string{"cannot be saved", "is locked", "eca process"} {
 					if strings.Contains(text, complaint) {
 						t.Errorf("%s: the user was told %s", name, m)
 					}
@@ -123,7 +123,7 @@ turns: []
 	shutDown(t, after)
 }
 
-// durable renders what must survive: user messages and results of tools.
+// durable renders the messages that must survive: user messages and results of tools.
 func durable(m fake.Message) (chat, line string) {
 	var p struct {
 		ChatID, Role string

@@ -6,22 +6,24 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/internal/doctor"
 )
 
-const doctorHelp = `Checks what is configured for this directory, and whether it answers: configuration
-files, the default model, each provider with the source of its key, proxies and
-certificates, the chat store, the shell. It shows no secrets. Providers are asked for
-their models, at once and within seconds; nothing is bought and no key leaves but to its
-own provider. --offline asks nobody.
+const doctorHelp = `Checks the configuration of this directory: configuration files, the default model, each
+provider with the source of its key, proxies and certificates, the chat store, the shell.
+It shows no secrets. It asks the configured providers for their lists of models, all at
+the same time and for a few seconds at most. This costs nothing, and each key goes only to
+its own provider. --offline sends no requests.
 
-The exit code is 1 if something that is configured does not work. What is not configured
-is no problem.`
+The exit code is 1 if something that is configured does not work. Missing configuration
+is not a problem.`
 
 func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var asJSON, offline bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what is configured, and whether it answers",
+		Short: "Check the configuration, and whether providers and servers answer",
 		Long:  doctorHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,7 +32,7 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			defer d.Close()
-			waiting := noticeLater(stderr, "Waiting for providers and MCP servers to answer")
+			waiting := noticeLater(stderr, fmt.Sprintf("Waiting for providers and MCP servers to answer, up to %s (%s for programs)", doctor.CheckTime, doctor.StartTime))
 			report := d.Doctor(cmd.Context(), offline)
 			waiting.Stop()
 			if err := cmd.Context().Err(); err != nil {
@@ -51,6 +53,6 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&offline, "offline", false, "ask nobody over the network")
+	cmd.Flags().BoolVar(&offline, "offline", false, "send no requests")
 	return cmd
 }

@@ -61,7 +61,7 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 
-	// All that is configured works, as far as it can be known.
+	// A configuration that works, except for what cannot be checked.
 	here := newPlace(t, "OLLAMA_API_URL=", "ACME_API_KEY="+plantedKey, "no_proxy=*", "https_proxy=http://me:"+plantedKey+"@proxy.example:3128", `ECA_CONFIG={"defaultModel": "acme/one", "providers": {
 		"acme": {"api": "openai-chat", "url": "`+srv.URL+`/v1"},
 		"here": {"api": "openai-chat", "url": "`+srv.URL+`/bare", "models": {"m": {}}},
@@ -85,12 +85,12 @@ func TestDoctor(t *testing.T) {
 		<-asked
 	}
 	found, code = examined(t, here, "--offline")
-	expect(found, "provider acme", doctor.OK, "key from ACME_API_KEY, not asked")
+	expect(found, "provider acme", doctor.Note, "key from ACME_API_KEY, not asked")
 	if code != 0 || len(asked) > 0 {
 		t.Errorf("offline: exit %d, asked %d times", code, len(asked))
 	}
 
-	// Each thing that does not is named, and the exit code says so.
+	// Each problem is named, and the exit code reports it.
 	here = newPlace(t, "ALL_PROXY=ftp://me:"+plantedKey+"@proxy", "OPENAI_API_KEY="+plantedKey, `ECA_CONFIG={"defaultModel": "nowhere/m", "network": {"caCertFile": "/nowhere/ca.pem"}, "toolCall": {"shellCommand": {"path": "/nowhere/shell"}}, "providers": {
 		"wrong": {"api": "openai-chat", "url": "`+srv.URL+`/v1", "key": "sk-wrong-0123456789"},
 		"keyless": {"api": "openai-chat", "url": "https://keyless.example"},
@@ -107,16 +107,17 @@ func TestDoctor(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit %d", code)
 	}
-	expect(found, broken+":2", doctor.Problem, "column")
-	expect(found, "ECA_CONFIG:1", doctor.Problem, "network.caCertFile: /nowhere/ca.pem can not be read")
-	expect(found, "default model", doctor.Problem, "nowhere/m (ECA_CONFIG:1) can not be used")
+	expect(found, broken+":2:3", doctor.Problem, "invalid literal")
+	expect(found, "ECA_CONFIG:1:43", doctor.Problem, "network.caCertFile: /nowhere/ca.pem cannot be read")
+	expect(found, "default model", doctor.Problem, "nowhere/m (ECA_CONFIG:1) cannot be used, openai/gpt-5.2 is used: ")
 	expect(found, "provider wrong", doctor.Problem, "key from ECA_CONFIG:2, does not list its models: wrong answered 401 Unauthorized: who is")
 	expect(found, "provider keyless", doctor.Problem, "needs a key")
-	expect(found, "provider tape", doctor.Problem, "the cassette can not be read")
+	expect(found, "provider tape", doctor.Problem, "the cassette cannot be read: open /nowhere/tape.yaml: no such file or directory (named by providers.tape.url of ECA_CONFIG:4)")
 	expect(found, "provider gone", doctor.Problem, "does not answer: connection refused by 127.0.0.1:1")
 	expect(found, "provider ollama", doctor.Problem, "does not list its models: ollama: connection refused by 127.0.0.1:1")
-	expect(found, "provider openai", doctor.Problem, "ALL_PROXY is no proxy that can be used")
-	expect(found, "proxy for http://", doctor.Problem, "ALL_PROXY is no proxy that can be used")
+	expect(found, "provider ollama", doctor.Problem, "Nothing listens at http://127.0.0.1:1: start the server (ollama serve)")
+	expect(found, "provider openai", doctor.Problem, "ALL_PROXY is not a usable proxy")
+	expect(found, "proxy for http://", doctor.Problem, "ALL_PROXY is not a usable proxy")
 	expect(found, "shell", doctor.Problem, "/nowhere/shell")
 
 	out, stderr, code := runProgram(t, here, "", "doctor", "--offline")
@@ -128,7 +129,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// The name of an MCP server's script is not a secret; what follows a flag may be one.
+// The name of an MCP server's script is not a secret; the value after a flag may be one.
 func TestDoctorShowsTheScriptOfAnMCPServer(t *testing.T) {
 	here := newPlace(t)
 	script := filepath.Join(here.root, "server.py")

@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
 const e2aHelp = `Answers E2A envelopes, one JSON object per line on stdin, with frames, one per line on
@@ -30,13 +30,13 @@ func e2aCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 				return err
 			}
 			defer d.Close()
-			cwd, err := os.Getwd()
+			cwd, err := workingDir()
 			if err != nil {
 				return fmt.Errorf("the workspace is unknown: %w", err)
 			}
-			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
-			defer g.Close()
-			return g.Serve(cmd.Context(), stdin, stdout)
+			turns := turn.New(turn.Options{Host: d, Workspace: cwd})
+			defer turns.Close()
+			return gateway.New(gateway.Options{Turns: turns, Log: log.Logger}).Serve(cmd.Context(), stdin, stdout)
 		},
 	}
 }

@@ -17,9 +17,9 @@ import (
 // ecosystem is a small project with its usual commands.
 type ecosystem struct {
 	name     string
-	programs map[string]string // that it needs, with their packages
+	programs map[string]string // that it needs, with the packages that have them
 	fill     string            // fills the caches, with the network and without a sandbox
-	clean    []string          // what is removed then: the build has to make it from the caches
+	clean    []string          // removed after that, so that the build has to use the caches
 	build    string            // builds and tests
 	files    string            // txtar
 }
@@ -315,8 +315,8 @@ int twice(int n);
 int main(void) { printf("%d\n", twice(2)); return 0; }
 `
 
-// The usual commands of ten ecosystems build and test small projects in the sandbox, as they
-// do outside of it: without a question, without network, with what their caches have.
+// The usual commands of ten ecosystems build and test small projects in the sandbox like outside of
+// it: without a question, without network, and from their caches.
 func TestEcosystems(t *testing.T) {
 	needs.Long(t)
 	home := os.Getenv("ECA_ECOSYSTEMS")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -28,7 +27,7 @@ Nothing is approved that the runtime's config does not allow, and no workspace i
 A step is answered before the seconds in ECP_RPC_TIMEOUT are over. Over HTTP, calls need
 the bearer token in ECA_ECP_TOKEN if it is set; addresses that others reach need one.`
 
-// tokenVariable has the bearer token of calls over HTTP: arguments can be read by others.
+// tokenVariable has the bearer token of calls over HTTP: other users can read arguments.
 const tokenVariable = "ECA_ECP_TOKEN"
 
 // ecpFlags are the flags of `eca ecp`.
@@ -49,7 +48,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			if !cmd.Flags().Changed("log-level") {
 				level = "error"
 			}
-			// Runtimes may never read stderr: a pipe that is full would stop everything.
+			// Runtimes may never read stderr, and a full pipe would block eca.
 			log, err := logger(level, &bounded{w: stderr, room: maxStderr})
 			if err != nil {
 				return err
@@ -63,7 +62,7 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 				return err
 			}
 			defer d.Close()
-			cwd, err := os.Getwd()
+			cwd, err := workingDir()
 			if err != nil {
 				return err
 			}
@@ -81,20 +80,20 @@ func ecpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 	return cmd
 }
 
-// serveHTTP serves until ctx ends. Steps that run then are stopped.
+// serveHTTP serves until ctx ends. Then it stops the running steps.
 func serveHTTP(ctx context.Context, a *agent.Agent, f ecpFlags, token string, stderr io.Writer) error {
 	address, err := httpguard.ListenAddress(f.http, token)
 	if err != nil {
 		return usage.Errorf("--http: %w", err)
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := listen("--http", address)
 	if err != nil {
 		return err
 	}
-	address = listener.Addr().String() // with the port that 0 became
+	address = listener.Addr().String() // port 0 has become a real one
 	fmt.Fprintf(stderr, "eca ecp: serving http://%s%s\n", address, ecp.Endpoint)
 	handler := a.Handler(httpguard.Options{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token})
-	return serveUntil(ctx, listener, handler, a.Close) // which answers what runs
+	return serveUntil(ctx, listener, handler, a.Close) // Close answers the running calls
 }
 
 // rpcLimit reads ECP_RPC_TIMEOUT: seconds, finite and above zero (ECP 1.5).
@@ -110,12 +109,12 @@ func rpcLimit(text string) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// maxStderr is what is written to stderr at most; pipes hold 64 KiB.
+// maxStderr bounds the output to stderr; pipes hold 64 KiB.
 const maxStderr = 32 << 10
 
-// bounded drops what is more than there is room for.
+// bounded drops output beyond a limit.
 type bounded struct {
-	mu   sync.Mutex // guards room
+	mu   sync.Mutex // guards the fields below
 	w    io.Writer
 	room int
 }

@@ -97,7 +97,7 @@ func (a *ecpAgent) step(input string) ecp.StepResult {
 	return step
 }
 
-// The program, as a runtime starts it; it ends with its input.
+// A runtime starts the program; the program ends with its input.
 func TestECP(t *testing.T) {
 	p := newProvider(t, ecpTape)
 	here := newPlace(t, p.env()...)
@@ -129,7 +129,7 @@ func TestECP(t *testing.T) {
 	}
 }
 
-// Calls that are piped in at once are answered, and nothing else goes to stdout.
+// Calls that are piped in together are answered, and nothing else is written to stdout.
 func TestECPPiped(t *testing.T) {
 	p := newProvider(t, ecpTape)
 	in := `{"jsonrpc":"2.0","method":"agent/initialize","params":{"config":{}},"id":1}` + "\nnoise\n" + `{"jsonrpc":"2.0","method":"nope","id":3}`
@@ -149,8 +149,9 @@ func TestECPPiped(t *testing.T) {
 	}
 }
 
-// The runtime's limit is kept, with what there is by then.
+// The runtime's limit is kept, and the answer has the results so far.
 func TestECPTimeout(t *testing.T) {
+	needs.Long(t)
 	p := newProvider(t, ecpTape)
 	a := startECP(t, newPlace(t, append(p.env(), ecp.TimeoutVariable+"=2")...))
 	if step := a.step("wait"); step.Status != ecp.Paused || step.StopReason != ecp.StopTime {
@@ -165,7 +166,7 @@ func TestECPTimeout(t *testing.T) {
 	}
 }
 
-// A limit that is none is said, and the agent works without.
+// An invalid limit is reported, and the agent works without a limit.
 func TestECPBadTimeout(t *testing.T) {
 	for _, bad := range []string{"soon", "0", "-1", "NaN", "Inf", "1e300"} {
 		if _, err := rpcLimit(bad); err == nil {
@@ -186,7 +187,7 @@ func TestECPBadTimeout(t *testing.T) {
 	}
 }
 
-// A signal ends a step that runs, and the program with it.
+// A signal ends a running step, and then the program.
 func TestECPSignal(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, ecpTape)
@@ -196,7 +197,7 @@ func TestECPSignal(t *testing.T) {
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	// Should it hang, it dies with a dump of what it does, in place of the whole test run.
+	// If it hangs, it dies with a dump of its goroutines, and the test run continues.
 	hung := time.AfterFunc(time.Minute, func() { _ = a.cmd.Process.Signal(syscall.SIGQUIT) })
 	defer hung.Stop()
 	if err := a.cmd.Wait(); err != nil {
@@ -204,7 +205,7 @@ func TestECPSignal(t *testing.T) {
 	}
 }
 
-// Nobody has to read stderr, however much there is to say.
+// A runtime need not read stderr, because its output is bounded.
 func TestECPStderrIsBounded(t *testing.T) {
 	var out bytes.Buffer
 	b := &bounded{w: &out, room: 100}
@@ -290,8 +291,7 @@ func TestECPWrongUsage(t *testing.T) {
 }
 
 // referenceRuntimes returns the commands of the reference runtimes, from ECA_ECP_RUNTIME or
-// installed for python3: 0.4, which names no version of the protocol, and 0.10, which speaks
-// 1.0.
+// installed for python3: 0.4, which sends no protocol version, and 0.10, which speaks 1.0.
 func referenceRuntimes(t *testing.T) (out [][]string) {
 	t.Helper()
 	for _, path := range filepath.SplitList(os.Getenv("ECA_ECP_RUNTIME")) {
@@ -306,8 +306,8 @@ func referenceRuntimes(t *testing.T) (out [][]string) {
 	return out
 }
 
-// The reference runtime finds the agent conformant on both transports, and its graders see
-// what they should.
+// The reference runtime finds the agent conformant on both transports, and its graders get the
+// expected data.
 func TestECPReference(t *testing.T) {
 	for i, reference := range referenceRuntimes(t) {
 		t.Run(fmt.Sprintf("reference %d", i+1), func(t *testing.T) {
@@ -374,7 +374,7 @@ func testECPReference(t *testing.T, reference []string) {
 	}
 }
 
-// ecpManifest is one that the reference reads too.
+// ecpManifest is a manifest that the reference can read too.
 const ecpManifest = `
 manifest_version: v1
 name: eca

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// emacsTape is what the model says to the user of testdata/emacs/drive.el.
+// emacsTape has the model's answers to the user of testdata/emacs/drive.el.
 const emacsTape = `
 cassette: 1
 turns:
@@ -55,8 +55,8 @@ turns:
     steps: [{text: "tick ", repeat: 100000, delay: 20ms}]
 `
 
-// TestEmacs runs the plugin for Emacs against eca, with the keys and commands of its user:
-// what it does not understand, and what it does not show, is a fault of eca.
+// TestEmacs runs the plugin for Emacs against eca, with the keys and commands of its user.
+// Everything that the plugin does not understand or show counts as a fault of eca.
 func TestEmacs(t *testing.T) {
 	needs.POSIX(t)
 	needs.Long(t)

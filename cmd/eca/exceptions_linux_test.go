@@ -15,14 +15,15 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// askedUser is an editor whose user answers questions about what the sandbox stopped.
+// askedUser is an editor whose user answers questions about stopped commands.
 type askedUser struct {
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	answer    string     // a label; empty closes the question
-	questions []string   // with the labels to choose from
+	questions []string   // with their labels
 }
 
 func (u *askedUser) handle(_ context.Context, params json.RawMessage) (any, error) {
@@ -43,7 +44,7 @@ func (u *askedUser) handle(_ context.Context, params json.RawMessage) (any, erro
 	return map[string]any{"answer": u.answer, "cancelled": u.answer == ""}, nil
 }
 
-// take returns what was asked since the last time.
+// take returns the questions since the last call.
 func (u *askedUser) take() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,7 +59,7 @@ func (u *askedUser) says(answer string) {
 	u.answer = answer
 }
 
-// needIsolation skips a test where a command cannot have all namespaces.
+// needIsolation skips a test on machines where a command cannot have all namespaces.
 func needIsolation(t *testing.T) {
 	t.Helper()
 	p := proc.NewPool(os.Args[0], 0)
@@ -68,12 +69,13 @@ func needIsolation(t *testing.T) {
 	}
 }
 
-// When the sandbox stops a command that nobody approved, the user is asked once, with what it
-// wanted, and each answer has its effect: for a host, for a folder, and for a new file in the home
-// folder.
+// If the sandbox stops a command that the user has not approved, the user is asked once, with the
+// blocked access. Each answer has its effect: for a host, for a folder, and for a new file in the
+// home folder.
 func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
+	needs.Long(t)
 	needIsolation(t)
-	listener, err := net.Listen("tcp", "127.0.0.2:0") // not what commands take for their own loopback
+	listener, err := net.Listen("tcp", "127.0.0.2:0") // commands do not take it for their own loopback
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,7 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 	registry.Listener = listener
 	registry.Start()
 	defer registry.Close()
-	wd, err := os.Getwd() // not below the temporary folder, which may be written to
+	wd, err := os.Getwd() // not below the temporary folder, which is writable
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +159,7 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 			}
 			list, _, _ := runProgram(t, here, "", "permission", "list")
 			key, _, _ := strings.Cut(list, "\t")
-			if _, stderr, code := runProgram(t, here, "", "permission", "forget", key); code != 0 || !strings.HasPrefix(key, "sandbox: sh may ") {
+			if out, stderr, code := runProgram(t, here, "", "permission", "forget", key); code != 0 || out != "Forgotten: "+key+"\n" || !strings.HasPrefix(key, "sandbox: sh may ") {
 				t.Errorf("%s: remembered: %s: %s", c.name, list, stderr)
 			}
 		}
@@ -186,6 +188,91 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 		}
 		if text, _, _ := runProgram(t, here, "", "stats"); !strings.Contains(text, "sandbox.workspace") || !strings.Contains(text, "stopped by the sandbox") {
 			t.Errorf("%s: stats: %s", c.name, text)
+		}
+	}
+}
+
+// On a terminal, eca exec asks about stopped commands, with the same answers as an editor. Without
+// a terminal, it reports what was stopped and how to allow it.
+func TestExecAsksAboutWhatTheSandboxStopped(t *testing.T) {
+	needIsolation(t)
+	wd, err := os.Getwd() // not below the temporary folder, which is writable
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, approve := range []string{"workspace", "all"} {
+		home, err := os.MkdirTemp(wd, "testing-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(home) })
+		if err := os.Mkdir(filepath.Join(home, ".tool"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(home, ".tool", "x")
+		p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c, tool: eca__shell_command, arguments: {command: \"sh ./task.sh\"}}]\n    - {text: Done.}\nturns: []\n")
+		here := newPlace(t, p.env()...)
+		here.env = append(here.env, "HOME="+home, "TMPDIR="+t.TempDir(), `ECA_CONFIG={"chat":{"title":false}}`)
+		if err := os.WriteFile(filepath.Join(here.root, "task.sh"), []byte("echo x > "+file+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"exec", "--approve", approve, "go"}
+		done := func() bool {
+			_, err := os.Stat(file)
+			_ = os.Remove(file)
+			return err == nil
+		}
+		_, said, code := runProgram(t, here, "", args...)
+		if done() || code != 0 || !strings.Contains(said, "sandbox: use of "+file+" refused") || !strings.Contains(said, "On a terminal, eca exec asks whether to allow what it wanted") {
+			t.Errorf("%s, without a terminal: exit code %d:\n%s", approve, code, said)
+		}
+		for _, c := range []struct {
+			keys  string // empty: no question
+			done  bool
+			says  string // after the answer
+			model string
+		}{
+			{"\n", false, "use of " + file + " refused", ""},
+			{"x\no\n", true, "the user allowed that", "this is the second run"},
+			{"\x04", false, "", ""},
+			{"a\n", true, "", ""},
+			{"", true, "", ""},
+		} {
+			o := runOnTerminal(t, here, args...)
+			if c.keys != "" {
+				if asked := o.await("Answer? "); !strings.Contains(asked, "which wanted to write to "+filepath.Dir(file)) || !strings.Contains(asked, "a: Always.") || !strings.Contains(asked, "n: Never.") {
+					t.Errorf("%s: asked %s", approve, asked)
+				}
+			}
+			for i, line := range strings.SplitAfter(c.keys, "\n") {
+				if i > 0 && line != "" {
+					o.await("Answer? ")
+				}
+				o.press(line)
+			}
+			rest, code := o.end()
+			done := done()
+			if code != 0 || done != c.done || !strings.Contains(rest, c.says) || c.keys == "" && strings.Contains(rest, "Answer?") || done && strings.Contains(rest, "To run commands outside") {
+				t.Errorf("%s: after %q exit code %d:\n%s", approve, c.keys, code, rest)
+			}
+			if got := transcriptOf(p.last(t)); !strings.Contains(got, c.model) {
+				t.Errorf("%s: after %q the model is told %s", approve, c.keys, got)
+			}
+		}
+		list, _, _ := runProgram(t, here, "", "permission", "list")
+		if key, _, _ := strings.Cut(list, "\t"); key != "sandbox: sh may write to "+filepath.Dir(file) {
+			t.Errorf("%s: remembered: %s", approve, list)
+		} else if _, said, code := runProgram(t, here, "", "permission", "forget", key); code != 0 {
+			t.Errorf("%s: %s", approve, said)
+		}
+		o := runOnTerminal(t, here, args...)
+		o.await("Answer? ")
+		o.press("n\n")
+		if rest, _ := o.end(); done() || !strings.Contains(rest, "the user does not allow that") {
+			t.Errorf("%s: never: %s", approve, rest)
+		}
+		if rest, _ := runOnTerminal(t, here, args...).end(); done() || strings.Contains(rest, "Answer?") || !strings.Contains(rest, "the user never allows that") {
+			t.Errorf("%s: after never: %s", approve, rest)
 		}
 	}
 }

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/server"
@@ -27,11 +29,12 @@ import (
 const (
 	exitFailed      = 1   // the turn failed: no model, a provider's error
 	exitRefused     = 3   // the answer is complete, but tool calls were refused
+	exitBudget      = 4   // the turn ended because its budget is spent
 	exitInterrupted = 130 // Ctrl-C
 )
 
-const execHelp = `Runs one turn without an editor and writes the answer to stdout. What tools do, and
-eca's own notices, go to stderr. Without PROMPT, or with -, the prompt is read from
+const execHelp = `Runs one turn without an editor and writes the answer to stdout. Notices and
+the progress of tools go to stderr. Without PROMPT, or with -, the prompt is read from
 stdin; with PROMPT, text on stdin is given to the model as context.
 
 Tool calls that need approval are decided by --approve:
@@ -41,18 +44,26 @@ Tool calls that need approval are decided by --approve:
              and with an undo point, where the system can hold that; ask for the rest
   all        approve everything, in the sandbox; ask about what wants to leave it
   none       refuse everything that needs approval
-The model is told about a refusal and goes on.
+The model gets the refusal as the result of the call and continues.
+
+--max-cost, --max-tokens and --max-time end the turn once its requests, with those of
+subagents, titles and summaries, have used that much. It stops between two requests, so the
+last one may exceed the limit.
 
 --json prints lines of JSON: first {"type":"start"} with chatId, model, agent, folder and
 version; then every notification about the chat ({"method", "params"}), and
 {"type":"waiting"} while the provider is silent; at last
-{"type":"result"} with text (the final answer), exitReason, exitCode, error (why it failed),
-chatId, model, tokens and cost in dollars where they are known, kept (whether the chat is
-stored), and refused, if any: the tool calls that were not allowed to run, each with tool and
-reason.
+{"type":"result"} with text (the final answer), exitReason (done, failed, stopped, ...; of an
+answer that may not be complete: length, refusal, empty or unmarked), exitCode, error (why it
+failed), chatId, model, usage.tokens (the conversation's size in the model's context), cost (of
+the chat in dollars, where it is known), kept (whether the chat is stored), and refused, if any:
+the tool calls that were not allowed to run, each with tool and reason.
 
-Exit codes: 0 done; 1 failed, also when the model, agent or chat does not exist; 2 wrong
-usage; 3 done, but tool calls were refused; 130 interrupted.`
+A run that fails leaves the file of --output as it was.
+
+Exit codes: 0 done; 1 failed, also when the model, agent or chat does not exist, and when the
+answer is empty, was cut at the output limit, or was refused or filtered; 2 wrong usage; 3
+done, but tool calls were refused; 4 ended because a budget is spent; 130 interrupted.`
 
 // execFlags are the flags of `eca exec`.
 type execFlags struct {
@@ -67,6 +78,46 @@ type execFlags struct {
 	images    []string
 	output    string
 	schema    string
+	limits    execLimits
+
+	turnBudget []string // of the limits
+}
+
+// execLimits are the limits of the turn.
+type execLimits struct {
+	cost   string
+	tokens int64
+	time   time.Duration
+}
+
+// budget returns the limits as the configuration writes them. A flag that is not set adds no limit.
+func (l execLimits) budget(set func(flag string) bool) (out []string, err error) {
+	switch {
+	case set("max-tokens") && l.tokens <= 0:
+		return nil, usage.Errorf("--max-tokens must be more than 0, not %d", l.tokens)
+	case set("max-time") && l.time <= 0:
+		return nil, usage.Errorf("--max-time must be more than 0, not %s", l.time)
+	}
+	cost := l.cost
+	if _, err := strconv.ParseFloat(cost, 64); err == nil {
+		cost = "$" + cost
+	}
+	for _, limit := range []struct{ flag, text string }{
+		{"max-cost", cost}, {"max-tokens", fmt.Sprintf("%d tokens", l.tokens)}, {"max-time", fmt.Sprintf("%f s", l.time.Seconds())},
+	} {
+		if !set(limit.flag) {
+			continue
+		}
+		amount, err := config.ParseBudget([]string{limit.text})
+		switch {
+		case err != nil:
+			return nil, usage.Errorf("--%s: %w", limit.flag, err)
+		case limit.flag == "max-cost" && amount.Cost == 0:
+			return nil, usage.Errorf("--max-cost: %q is not an amount of money; write $2.50", cost)
+		}
+		out = append(out, limit.text)
+	}
+	return out, nil
 }
 
 func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -88,18 +139,25 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			if err := usage.Choice("approve", f.approve, approveAsk, approveAutoEdit, approveWorkspace, approveAll, approveNone); err != nil {
 				return err
 			}
+			var err error
+			if f.turnBudget, err = f.limits.budget(cmd.Flags().Changed); err != nil {
+				return err
+			}
 			log, err := logger(forReaders(*sf, cmd).logLevel, stderr)
 			if err != nil {
 				return err
 			}
-			in, err := newExecInput(f, args, stdin, stderr)
+			in, err := newExecInput(cmd.Context(), f, args, stdin, stderr)
 			var wrong *usage.Error
-			if errors.As(err, &wrong) {
+			if errors.As(err, &wrong) || errors.Is(err, context.Canceled) {
 				return err
 			}
 			code := exitFailed
-			if err == nil {
+			switch {
+			case err == nil:
 				code, err = runExec(cmd.Context(), *sf, f, in, log, stdout, stderr)
+			case f.json:
+				abortedResult(stdout, code, err)
 			}
 			if err != nil {
 				fmt.Fprintln(stderr, "eca exec:", usage.Message(err))
@@ -116,26 +174,32 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.StringVarP(&f.model, "model", "m", "", "model to use, as provider/model")
 	flags.StringVar(&f.agent, "agent", "", "agent to use")
 	flags.StringVar(&f.chat, "chat", "", "id of a chat to continue")
-	flags.BoolVar(&f.latest, "continue", false, "continue the last chat of this directory")
+	flags.BoolVar(&f.latest, "continue", false, "continue the last chat of this directory in which a model was asked")
 	flags.StringVarP(&f.folder, "cd", "C", "", "work in this directory")
 	flags.BoolVar(&f.ephemeral, "ephemeral", false, "do not keep the chat")
 	flags.StringArrayVar(&f.images, "image", nil, "give the model this image file; repeat it for several")
 	flags.StringVarP(&f.output, "output", "o", "", "write the final answer to this file, too")
 	flags.StringVar(&f.schema, "output-schema", "", "have the model answer with JSON that matches the JSON Schema in this file")
+	flags.StringVar(&f.limits.cost, "max-cost", "", "end the turn once it has cost this many dollars")
+	flags.Int64Var(&f.limits.tokens, "max-tokens", 0, "end the turn once it has used this many tokens")
+	flags.DurationVar(&f.limits.time, "max-time", 0, "end the turn once it has taken this long, as in 90s or 10m")
 	cmd.MarkFlagsMutuallyExclusive("chat", "continue", "ephemeral")
 	return cmd
 }
 
-// retryTotal bounds how long eca exec repeats a request: nobody watches it who could stop.
+// retryTotal bounds how long eca exec repeats a request: often there is no user who could stop it.
 const retryTotal = 2 * time.Minute
 
 // runExec talks the protocol to a daemon in this process.
 func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, log *logs, stdout, stderr io.Writer) (int, error) {
+	c := newExecClient(f, in.folder, stdout, stderr)
 	o, err := daemonOptions(sf, log.Logger)
 	if err != nil {
+		c.abort(err)
 		return exitFailed, err
 	}
-	o.RetryTotal, o.Ephemeral, o.Unasked = retryTotal, f.ephemeral, f.unaskedMode()
+	o.RetryTotal, o.Ephemeral, o.Unasked, o.OnlyCommandQuestions = retryTotal, f.ephemeral, f.unaskedMode(), true
+	o.TurnBudget = f.turnBudget
 	d := watchedDaemon(o, log)
 	defer d.Close()
 
@@ -146,13 +210,12 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 		opts.Trace = log.trace()
 	}
 	served := make(chan error, 1)
-	// An interrupt stops the prompt first; the server's own life is not ctx's.
+	// An interrupt stops the prompt first, so the server must not end with ctx.
 	alive := context.WithoutCancel(ctx)
 	go func() { served <- server.Serve(alive, fromClient, toClient, opts) }()
 
-	c := newExecClient(f, in.folder, stdout, stderr)
 	c.daemon, c.configFile = d, sf.configFile
-	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: log.Logger})
+	c.conn = jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Decode: scanner.Decode, Log: log.Logger})
 	c.conn.Start(alive, c.handle)
 	code, err := c.run(ctx, alive, in)
 	if err != nil {
@@ -169,25 +232,30 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	return code, err
 }
 
-// serverPatience is how long the prompt waits for MCP servers: the tools of those that come
-// later are nobody's.
+// serverPatience is how long the prompt waits for MCP servers. The run does not use the tools of
+// servers that start later.
 const serverPatience = 10 * time.Second
 
-// prepare waits for what the flags may name: agents of plugins, models of local servers.
+// prepare loads what the flags may name: agents of plugins, models of local servers.
 func (c *execClient) prepare(ctx context.Context) {
 	c.daemon.SyncPlugins(ctx)
-	if c.daemon.ModelChoice().Default == "" { // a local server's models are known when it was asked
-		defer c.awaiting(func() string { return waitingForModels })()
-		ctx, cancel := context.WithTimeout(ctx, serverPatience)
-		defer cancel()
-		c.daemon.SyncModels(ctx)
+	ask := c.daemon.AskLocalModels // the models of local servers are only known after asking them
+	switch {
+	case c.daemon.ModelChoice().Default == "":
+		ask = c.daemon.SyncModels
+	case !c.daemon.OnlyDemo():
+		return
 	}
+	defer c.awaiting(func() string { return waitingForModels })()
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	ask(ctx)
 }
 
-// waitingForModels is said while providers are asked for their models.
+// waitingForModels is shown while providers are asked for their models.
 const waitingForModels = "Waiting for providers to list their models"
 
-// startServers waits for the MCP servers, and says which the prompt goes on without.
+// startServers waits for the MCP servers, and names those that the prompt continues without.
 func (c *execClient) startServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
@@ -203,18 +271,22 @@ func (c *execClient) startServers(ctx context.Context) {
 	c.missingServers()
 }
 
-// check looks at what the flags and the configuration name before anything is asked of a
-// model: a misspelled agent must not become another one. It returns the chat to prompt.
+// check validates the names in the flags and the configuration before anything is sent to a model:
+// a misspelled agent must not become another one. It returns the chat to prompt.
 func (c *execClient) check(ctx context.Context, prompt string) (chatID string, err error) {
 	cfg := c.daemon.Config()
 	if broken := cfg.Broken(); len(broken) > 0 {
 		return "", errors.New(strings.Join(broken, "\n"))
 	}
+	if lost := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 {
+		return "", fmt.Errorf("the configuration restricts less than it says; correct it (`eca config check` shows all problems):\n%s", strings.Join(lost, "\n"))
+	}
 	if err := checkAgent(cfg.Config, c.flags.agent); err != nil {
 		return "", err
 	}
 	if words := strings.Fields(prompt); words[0] == "/login" {
-		// It asks for a key in the next prompt, which another eca exec would send to a model.
+		// /login asks for a key in the next prompt, and another eca exec would send that to a
+		// model.
 		return "", fmt.Errorf("/login needs a chat that goes on; use `%s`", strings.Join(append([]string{"eca login"}, words[1:]...), " "))
 	}
 	switch {
@@ -227,19 +299,25 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 			return "", err
 		}
 		if !known || chat.IsSubagent(chatID) {
-			return "", fmt.Errorf("there is no chat %q; `eca read-chat --workspace %s` lists the chats of this directory", chatID, c.root())
+			return "", fmt.Errorf("there is no chat %q; `eca chats list` lists the chats, `eca chats list --workspace %s` those of this directory", chatID, c.root())
+		}
+		if err := c.checkFolder(ctx, chatID); err != nil {
+			return "", err
 		}
 	case c.flags.latest:
-		list, err := c.daemon.Engine().List(ctx, chat.ByUpdated, 1)
+		last, ok, err := c.daemon.Engine().LastConversation(ctx)
 		if err != nil {
 			return "", err
 		}
-		if len(list) == 0 {
+		if !ok {
 			return "", fmt.Errorf("there is no earlier chat of %s; begin one without --continue", c.root())
 		}
-		chatID = list[0].ID
+		chatID = last.ID
 	}
 	if err := c.checkModel(ctx, cfg, chatID != ""); err != nil {
+		return "", err
+	}
+	if err := c.checkPrice(ctx, chatID); err != nil {
 		return "", err
 	}
 	if c.flags.unaskedMode() != "" {
@@ -253,12 +331,36 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	return chatID, nil
 }
 
-// checkModel looks at the model that the flags, or else the configuration, name.
+// checkFolder refuses to continue a chat of another directory: its statements about files are not
+// true here.
+func (c *execClient) checkFolder(ctx context.Context, chatID string) error {
+	here, err := c.daemon.Engine().List(ctx, chat.ByUpdated, 0)
+	if err != nil || slices.ContainsFunc(here, func(s chat.Summary) bool { return s.ID == chatID }) {
+		return err
+	}
+	session, ok, err := c.daemon.Engine().Existing(ctx, chatID)
+	if err != nil || !ok {
+		return err
+	}
+	roots := session.Meta().Roots
+	if len(roots) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the chat %s belongs to %s; continue it there: eca exec -C %s --chat %s", chatID, strings.Join(roots, ", "), shellWord(roots[0]), chatID)
+}
+
+// checkModel checks the model of the flags, or else of the configuration.
 func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continued bool) error {
 	defer c.awaiting(func() string { return waitingForModels })()
 	if c.flags.model != "" {
 		_, err := c.daemon.CheckModel(ctx, c.flags.model)
 		return err
+	}
+	if wrong := cfg.MistakesAt("providers", "defaultModel"); len(wrong) > 0 && c.daemon.OnlyDemo() {
+		return fmt.Errorf("no provider that is configured can be used: %s", wrong[0])
+	}
+	if lacking := c.daemon.Unavailable(); !continued && len(lacking) > 0 && c.daemon.OnlyDemo() {
+		return fmt.Errorf("no provider that is configured can be used: %s", strings.Join(lacking, "; "))
 	}
 	origin, set := cfg.Origin("defaultModel")
 	if continued || !set || origin.IsDefault() || cfg.DefaultModel == "" {
@@ -270,7 +372,33 @@ func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continu
 	return nil
 }
 
-// checkAgent says why users cannot choose an agent by that name; "" is the default.
+// checkPrice refuses --max-cost for a model whose price is not known: the limit would never be
+// reached.
+func (c *execClient) checkPrice(ctx context.Context, chatID string) error {
+	if c.flags.limits.cost == "" {
+		return nil
+	}
+	cfg := c.daemon.Config()
+	name := c.flags.model
+	if name == "" && chatID != "" {
+		if session, ok, err := c.daemon.Engine().Existing(ctx, chatID); ok && err == nil {
+			name = session.Meta().Model
+		}
+	}
+	m, err := c.daemon.Resolve(cmp.Or(name, cfg.Agents[cfg.AgentOrDefault(c.flags.agent)].DefaultModel), "")
+	if err != nil && c.flags.model == "" {
+		m, err = c.daemon.Resolve("", "") // as the turn does
+	}
+	if err != nil {
+		return nil //nolint:nilerr // the turn reports it
+	}
+	if m.Cost.Input == nil || m.Cost.Output == nil {
+		return fmt.Errorf("--max-cost: the price of %s is not known; set `cost` of the model in the configuration, or use --max-tokens", printable(m.ID))
+	}
+	return nil
+}
+
+// checkAgent returns why users cannot choose an agent by that name; "" is the default agent.
 func checkAgent(cfg *config.Config, name string) error {
 	a, known := cfg.Agents[name]
 	switch {
@@ -286,15 +414,15 @@ func checkAgent(cfg *config.Config, name string) error {
 	return fmt.Errorf("there is no agent %q%s", name, hint)
 }
 
-// root is the directory that exec works in.
+// root is the working directory of exec.
 func (c *execClient) root() string { return c.cwd.Roots()[0] }
 
-// execFolder is the directory to work in.
+// execFolder returns the working directory.
 func execFolder(flag string) (string, error) {
 	if flag == "" {
-		return os.Getwd()
+		return workingDir()
 	}
-	dir, err := filepath.Abs(flag)
+	dir, err := absolute(flag)
 	if err != nil {
 		return "", err
 	}

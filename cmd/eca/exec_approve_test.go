@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
-	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // calling is a cassette that makes calls, each with a text before it.
@@ -31,7 +30,7 @@ const (
 	outsideCall   = `{tool: eca__shell_command, arguments: {command: "touch left", outside: "it has to"}}`
 )
 
-// What was refused is allowed by flags that were not given.
+// Refused calls are listed with the flags that would allow them, without the given flag.
 func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, calling(writeCall, protectedCall))
@@ -57,7 +56,7 @@ func TestExecNamesFlagsThatWereNotGiven(t *testing.T) {
 	}
 }
 
-// Only what would have let a refused call run is named.
+// Only the options that would have let a refused call run are named.
 func TestExecNamesOnlyWhatWouldHaveAllowedTheCalls(t *testing.T) {
 	needs.POSIX(t)
 	for call, want := range map[string][]string{
@@ -78,8 +77,8 @@ func TestExecNamesOnlyWhatWouldHaveAllowedTheCalls(t *testing.T) {
 	}
 }
 
-// The model hears that the run approves nothing, not that a user rejected the call; scripts read
-// what was refused, and why.
+// The model gets the reason that the run approves nothing, not that a user rejected the call.
+// Scripts can read the refused calls with their reasons.
 func TestExecListsWhatWasRefused(t *testing.T) {
 	needs.POSIX(t)
 	for flag, why := range map[string]string{"none": "--approve none", "ask": "no terminal"} {
@@ -105,9 +104,10 @@ func TestExecListsWhatWasRefused(t *testing.T) {
 	}
 }
 
-// The flag that is given now wins over the user's own configuration; what makes it stricter is
-// said.
+// The flag takes precedence over the user's configuration; settings that restrict it further are
+// named.
 func TestExecApproveWorkspaceWins(t *testing.T) {
+	needs.Long(t)
 	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
 	if _, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "workspace", "go"); strings.Contains(errOut, "cannot be held here") {
 		t.Skip("NOT TESTED: no sandbox with namespaces on this machine; Linux with user namespaces has one")
@@ -146,8 +146,8 @@ func TestExecApproveWorkspaceWins(t *testing.T) {
 	}
 }
 
-// A model cannot leave the sandbox because everything is approved; the user hears how commands
-// leave it.
+// A model cannot leave the sandbox because everything is approved; the user is shown how commands
+// can leave it.
 func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, calling(outsideCall))
@@ -164,7 +164,7 @@ func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 	if s := sandbox.Probe(); !s.Holds {
 		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
 	}
-	wd, err := os.Getwd() // not below TMPDIR, which may be written to
+	wd, err := os.Getwd() // not below TMPDIR, which is writable
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 	}
 }
 
-// Parts of the answer stand apart, also where the calls between them are not shown.
+// Parts of the answer are separated, even if the calls between them are not shown.
 func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
 	p := newProvider(t, calling(writeCall, protectedCall))
 	out, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "none", "go")
@@ -186,9 +186,10 @@ func TestExecSeparatesPartsOfTheAnswer(t *testing.T) {
 	}
 }
 
-// A background job that ends with the program is named, and so is a command that takes long;
-// one that had run when the user stopped is not called refused.
+// A background job that ends with the program is named, and so is a slow command. A command that
+// ran until the user stopped it is not reported as refused.
 func TestExecTellsWhatBecomesOfCommands(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "sleep 500", background: "web server"}}`))
 	_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "all", "go")
@@ -218,7 +219,7 @@ func TestExecTellsWhatBecomesOfCommands(t *testing.T) {
 		}
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(said, "· stopped: $ sleep 500") || strings.Contains(said, "not approved") {
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(said, "· stopped: $ sleep 500") || strings.Contains(said, "refused") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 
@@ -236,29 +237,24 @@ func TestExecTellsWhatBecomesOfCommands(t *testing.T) {
 	}
 }
 
-// The question shows what would run, once and as it is, and offers to remember it if that can
-// be.
+// The question shows the command once and unchanged, and offers to remember it if that is possible.
 func TestExecQuestion(t *testing.T) {
 	for _, c := range []struct {
 		run       string
 		want, not []string
 	}{
 		{`{"name": "shell_command", "server": "eca", "summary": "$ go test", "arguments": {"command": "go test", "timeout": 5000}, "details": {"type": "shellCommand", "commands": [{"approvalKey": "go test"}]}}`, []string{"$ go test\n", "timeout: 5000", "remembered with s, w or g: go test\n", "[y/s/w/g/N]"}, []string{"{", "command: "}},
-		{`{"name": "shell_command", "server": "eca", "summary": "$ make", "arguments": {"command": "make"}, "details": {"type": "shellCommand", "commands": [{"command": "make", "args": []}]}}`, []string{"$ make\n", "make cannot be remembered\n", "[y/N]"}, nil},
-		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [{"command": "echo", "args": ["bad"], "approvalKey": "echo"}, {"command": "make", "args": ["nothing"]}, {"command": "exit", "args": ["3"], "approvalKey": "exit"}]}}`, []string{"make nothing cannot be remembered\n", "[y/N]"}, []string{"with s, w or g"}},
-		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [{"command": "echo", "args": ["a"], "approvalKey": "echo", "remembered": true}, {"command": "go", "args": ["test"], "approvalKey": "go test"}]}}`, []string{"with s, w or g: go test\n", "[y/s/w/g/N]"}, nil},
-		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [], "effects": [{"command": "echo x", "effect": "reads"}, {"command": "> new", "effect": "writes"}]}}`, []string{"> new cannot be remembered\n", "[y/N]"}, nil},
-		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [{"command": "mkdir", "args": ["/elsewhere"], "approvalKey": "mkdir"}]}}`, []string{"mkdir /elsewhere cannot be remembered\n", "[y/N]"}, nil},
-		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "permission": {"rule": "two readings"}, "details": {"type": "shellCommand", "commands": [{"command": "go", "args": ["test"], "approvalKey": "go test"}]}}`, []string{"asks about each call", "[y/N]"}, nil},
-		{`{"name": "shell_command", "server": "eca", "summary": "$ go test", "arguments": {"command": "go test", "outside": "x"}, "details": {"type": "shellCommand", "commands": [{"approvalKey": "go test"}]}}`, []string{"outside: x", "[y/N]"}, nil},
-		{`{"name": "edit_file", "server": "eca", "summary": "Editing .envrc", "arguments": {"path": "/x/.envrc"}, "permission": {"rule": "protected"}, "details": {"type": "fileChange", "diff": "+a"}}`, []string{"+a", "[y/N]"}, []string{"path: "}},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "permission": {"notRemembered": "make nothing cannot be remembered"}, "details": {"type": "shellCommand", "commands": [{"approvalKey": "echo"}, {}]}}`, []string{"Not to be remembered: make nothing cannot be remembered\n", "[y/N]"}, []string{"with s, w or g"}},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ x", "details": {"type": "shellCommand", "commands": [{"approvalKey": "echo", "remembered": true}, {"approvalKey": "go test"}]}}`, []string{"with s, w or g: go test\n", "[y/s/w/g/N]"}, nil},
+		{`{"name": "shell_command", "server": "eca", "summary": "$ go test", "arguments": {"command": "go test", "outside": "x"}, "permission": {"notRemembered": "eca asks about each call of this kind"}}`, []string{"outside: x", "asks about each call", "[y/N]"}, nil},
+		{`{"name": "edit_file", "server": "eca", "summary": "Editing .envrc", "arguments": {"path": "/x/.envrc"}, "permission": {"notRemembered": "eca asks about each call of this kind"}, "details": {"type": "fileChange", "diff": "+a"}}`, []string{"+a", "[y/N]"}, []string{"path: "}},
 		{`{"name": "ask", "server": "db", "summary": "db ask", "arguments": {"sql": "select 1\nfrom x", "n": {"a": [1]}}}`, []string{"  sql: select 1\n    from x\n", `n: {"a": [1]}`, "[y/s/w/g/N]"}, nil},
 	} {
 		var call toolRun
 		if err := json.Unmarshal([]byte(c.run), &call); err != nil {
 			t.Fatal(err)
 		}
-		question := call.question(workspace.New("/ws"))
+		question := call.question()
 		for _, part := range c.want {
 			if !strings.Contains(question, part) {
 				t.Errorf("%q is missing in %s", part, question)

@@ -14,8 +14,11 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -23,38 +26,51 @@ import (
 
 // execClient is a client of the ECA protocol that renders to a terminal.
 type execClient struct {
-	flags          execFlags
-	configFile     string // the flag's
-	cwd            *workspace.Workspace
-	stdout, stderr io.Writer
-	conn           *jsonrpc.Conn
-	daemon         *daemon.Daemon
-	terminal       bool // stdout is one
+	flags      execFlags
+	configFile string // from the flag
+	cwd        *workspace.Workspace
+	conn       *jsonrpc.Conn
+	daemon     *daemon.Daemon
 
-	finished chan string // the reason, once the turn is over
-	asking   chan toolRun
+	finished  chan turnEnd // how the turn ended
+	asking    chan toolRun
+	questions chan commandQuestion
+	needed    execNeeds
 
-	ways           map[string]bool // that would have let calls run which needed a terminal; of the waiting goroutine
-	unaskedOutside bool            // a call needed one to leave the sandbox; of the waiting goroutine
-
-	mu      sync.Mutex           // guards what follows
-	midLine bool                 // the answer stands in a line that has not ended
-	printed bool                 // a part of the answer is out
-	gap     bool                 // a blank line belongs before the next part
-	refused []refusal            // calls that were not allowed to run
-	why     map[string]string    // calls were refused here, by chat and id
-	stopped bool                 // the sandbox stopped a command
-	calls   map[string]*toolWait // calls that were shown, by chat and id
-	answer  strings.Builder      // the text since the last tool call
-	notice  string               // what eca itself said last
-	ended   bool                 // the last line of JSON is out
-	usage   execUsage            // what was told of it last
-	begun   bool                 // the first line of JSON is out
-	early   []json.RawMessage    // lines of JSON from before
-	wait    modelWait
+	mu sync.Mutex // guards the fields below
+	execScreen
+	execLines
+	execCalls
+	answer strings.Builder // the text since the last tool call
+	notice string          // the last notice of eca itself
+	usage  execUsage       // as last reported
+	wait   modelWait
 }
 
-// execUsage is what a chat has used.
+// execLines is the state of the lines that a run with --json writes.
+type execLines struct {
+	begun bool              // the first line is written
+	ended bool              // the last line is written
+	early []json.RawMessage // lines from before the first
+}
+
+// execCalls are the tool calls of a run, by chat and id.
+type execCalls struct {
+	calls       map[string]*toolWait      // the calls that were shown
+	permissions map[string]callPermission // the decisions about them
+	why         map[string]string         // why calls were refused here
+	refused     []refusal                 // calls that were not allowed to run
+	stopped     bool                      // the sandbox stopped a command
+}
+
+// execNeeds collects the options that would have let refused calls run. It belongs to the goroutine
+// that waits for the turn.
+type execNeeds struct {
+	ways    map[string]bool // for calls that would have needed a terminal
+	outside bool            // a call would have needed a terminal to leave the sandbox
+}
+
+// execUsage is the usage of a chat.
 type execUsage struct {
 	Tokens int64  `json:"sessionTokens"`
 	Last   string `json:"lastMessageCost"`
@@ -62,17 +78,27 @@ type execUsage struct {
 }
 
 func newExecClient(f execFlags, folder string, stdout, stderr io.Writer) *execClient {
-	file, isFile := stdout.(*os.File)
+	file, isFile := usage.File(stdout)
 	return &execClient{
-		flags: f, cwd: workspace.New(folder), stdout: stdout, stderr: stderr, terminal: isFile && term.IsTerminal(int(file.Fd())),
-		finished: make(chan string, 1), asking: make(chan toolRun, 16), calls: map[string]*toolWait{}, ways: map[string]bool{}, why: map[string]string{},
+		flags: f, cwd: workspace.New(folder), finished: make(chan turnEnd, 1), asking: make(chan toolRun, 16), questions: make(chan commandQuestion),
+		needed: execNeeds{ways: map[string]bool{}},
+		execScreen: execScreen{
+			stdout: stdout, stderr: stderr, json: f.json, document: f.schema != "",
+			oneOutput: isFile && (term.IsTerminal(int(file.Fd())) || sameOutput(file, stderr)),
+		},
+		execCalls: execCalls{calls: map[string]*toolWait{}, why: map[string]string{}, permissions: map[string]callPermission{}},
 	}
 }
 
-// refusal is a call that was not allowed to run, for scripts.
-type refusal struct {
-	Tool   string `json:"tool"`
-	Reason string `json:"reason"`
+// sameOutput reports whether stderr goes to the same file as stdout, as with 2>&1.
+func sameOutput(stdout *os.File, stderr io.Writer) bool {
+	file, ok := stderr.(*os.File)
+	if !ok {
+		return false
+	}
+	a, errA := stdout.Stat()
+	b, errB := file.Stat()
+	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
 // toolRun is a toolCallRun that waits for a decision.
@@ -84,27 +110,22 @@ type toolRun struct {
 	Server     string          `json:"server"`
 	Args       json.RawMessage `json:"arguments"`
 	Permission struct {
-		Rule   string `json:"rule"`
-		Reason string `json:"reason"`
+		Rule          string `json:"rule"`
+		Reason        string `json:"reason"`
+		NotRemembered string `json:"notRemembered"`
 	} `json:"permission"`
 	Details struct {
 		Type     string `json:"type"`
 		Path     string `json:"path"`
 		Diff     string `json:"diff"`
 		Commands []struct {
-			Name        string   `json:"command"`
-			Args        []string `json:"args"`
-			ApprovalKey string   `json:"approvalKey"`
-			Remembered  bool     `json:"remembered"`
+			ApprovalKey string `json:"approvalKey"`
+			Remembered  bool   `json:"remembered"`
 		} `json:"commands"`
-		Effects []struct {
-			Command string `json:"command"`
-			Effect  string `json:"effect"`
-		} `json:"effects"`
 	} `json:"details"`
 }
 
-// run runs the prompt to its end, and once more if the answer has to match a schema and
+// run runs the prompt to its end. It runs it a second time if the answer has to match a schema and
 // does not.
 func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error) {
 	if err := c.open(ctx, alive); err != nil {
@@ -137,16 +158,19 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 			text = doc
 		}
 	}
+	if !end.interrupted && !c.flags.ephemeral {
+		c.awaitTitle(ctx, chatID)
+	}
 	return c.end(chatID, text, end, in.schema != nil, err)
 }
 
-// abort writes the last line of JSON for what failed before a turn had its end.
+// abort writes the last line of JSON for an error before the end of a turn.
 func (c *execClient) abort(failed error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.flags.json && !c.ended {
 		c.ended = true
-		c.line(map[string]any{"type": "result", "text": "", "exitReason": "failed", "exitCode": exitFailed, "error": failed.Error()})
+		abortedResult(c.stdout, exitFailed, failed)
 	}
 }
 
@@ -154,7 +178,7 @@ func (c *execClient) abort(failed error) {
 func (c *execClient) open(ctx, alive context.Context) error {
 	err := c.conn.Call(alive, "initialize", map[string]any{
 		"processId": nil, "clientInfo": map[string]string{"name": "eca exec", "version": version},
-		"capabilities":          map[string]any{"codeAssistant": map[string]any{"chat": true}},
+		"capabilities":          map[string]any{"codeAssistant": map[string]any{"chat": true, "chatCapabilities": map[string]any{"askQuestion": c.flags.takesQuestions()}}},
 		"workspaceFolders":      []map[string]string{{"uri": workspace.ToURI(c.root()), "name": filepath.Base(c.root())}},
 		"initializationOptions": map[string]any{},
 	}, nil)
@@ -168,28 +192,7 @@ func (c *execClient) open(ctx, alive context.Context) error {
 	return nil
 }
 
-// turnEnd is how a turn ended.
-type turnEnd struct {
-	reason      string
-	model       string
-	interrupted bool
-	refused     bool
-}
-
-// code is the exit code for it.
-func (e turnEnd) code() int {
-	switch {
-	case e.interrupted:
-		return exitInterrupted
-	case e.reason == "failed", e.reason == "blocked", e.reason == "loop":
-		return exitFailed
-	case e.refused:
-		return exitRefused
-	}
-	return 0
-}
-
-// turn prompts and waits for the end of the turn.
+// turn sends a prompt and waits for the end of the turn.
 func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, contexts []map[string]string) (turnEnd, error) {
 	params := map[string]any{"message": prompt, "chatId": chatID}
 	for key, v := range map[string]string{"model": c.flags.model, "agent": c.flags.agent} {
@@ -217,6 +220,9 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 			look.Reset(c.lookForSilence(res.Model))
 		case call := <-c.asking:
 			d := c.decide(ctx, call)
+			if ctx.Err() != nil {
+				continue // Ctrl-C is not an answer: the code below stops the prompt, and the call with it
+			}
 			method := "chat/toolCallApprove"
 			if !d.approve {
 				method = "chat/toolCallReject"
@@ -225,13 +231,16 @@ func (c *execClient) turn(ctx, alive context.Context, chatID, prompt string, con
 			c.why[call.ChatID+" "+call.ID] = d.why
 			c.mu.Unlock()
 			_ = c.conn.Notify(alive, method, map[string]any{"chatId": call.ChatID, "toolCallId": call.ID, "goOn": true, "auto": d.auto, "unasked": d.unasked, "save": d.save})
+		case q := <-c.questions:
+			q.answer <- askAboutCommand(ctx, q)
 		case <-ctx.Done():
 			end.interrupted = true
 			ctx = alive
 			_ = c.conn.Notify(alive, "chat/promptStop", map[string]string{"chatId": chatID})
 		case <-c.conn.Done():
 			return end, errors.New("the daemon ended unexpectedly")
-		case end.reason = <-c.finished:
+		case over := <-c.finished:
+			end.reason, end.incomplete = over.reason, over.incomplete
 			c.mu.Lock()
 			end.refused = len(c.refused) > 0
 			c.mu.Unlock()
@@ -247,7 +256,7 @@ func (c *execClient) said() string {
 	return strings.TrimSpace(c.answer.String())
 }
 
-// begin writes the first line of JSON, and those that had to wait for it.
+// begin writes the first line of JSON, and the lines that had to wait for it.
 func (c *execClient) begin(chatID, model string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,21 +275,19 @@ func (c *execClient) begin(chatID, model string) {
 }
 
 // line writes a line of JSON; c.mu is held.
-func (c *execClient) line(v any) {
-	raw, err := json.Marshal(v)
-	if err == nil {
-		fmt.Fprintf(c.stdout, "%s\n", raw)
-	}
-}
+func (c *execClient) line(v any) { writeLine(c.stdout, v) }
 
-// end writes what is left to say; failed says why a complete answer is of no use.
+// end writes the remaining output. failed says why a complete answer cannot be used.
 func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed error) (int, error) {
-	code := end.code()
+	code, reason := end.code(), end.exitReason()
 	if failed != nil {
 		code = exitFailed
+		if reason == "done" {
+			reason = "failed"
+		}
 	}
 	if c.flags.output != "" && text != "" && code != exitFailed {
-		if err := os.WriteFile(c.flags.output, []byte(text+"\n"), 0o666); err != nil { // as a shell's redirection
+		if err := os.WriteFile(c.flags.output, []byte(text+"\n"), 0o666); err != nil { // like a shell's redirection
 			failed, code = errors.Join(failed, fmt.Errorf("--output: %w", err)), exitFailed
 		}
 	}
@@ -289,7 +296,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	defer c.mu.Unlock()
 	if c.flags.json {
 		result := map[string]any{
-			"type": "result", "text": text, "exitReason": end.reason, "exitCode": code, "chatId": chatID, "model": end.model,
+			"type": "result", "text": text, "exitReason": reason, "exitCode": code, "chatId": chatID, "model": end.model,
 			"usage": map[string]any{"tokens": c.usage.Tokens}, "kept": !unkept && !c.flags.ephemeral,
 		}
 		if c.usage.Cost != "" {
@@ -301,7 +308,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 		switch {
 		case failed != nil:
 			result["error"] = failed.Error()
-		case code == exitFailed && c.notice != "":
+		case (code == exitFailed || code == exitBudget) && c.notice != "":
 			result["error"] = c.notice
 		}
 		c.ended = true
@@ -322,7 +329,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 	}
 	switch {
 	case c.flags.ephemeral:
-	case unkept: // a notice said so
+	case unkept: // a notice has reported it
 	default:
 		fmt.Fprintln(c.stderr, visible.Text(c.continuation(chatID)))
 	}
@@ -331,7 +338,10 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 
 // handle receives the server's notifications.
 func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
-	if req.IsCall {
+	switch {
+	case req.Method == "chat/askQuestion":
+		return c.question(req)
+	case req.IsCall:
 		return nil, jsonrpc.MethodNotFound(req.Method)
 	}
 	c.mu.Lock()
@@ -342,7 +352,7 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 	switch req.Method {
 	case "$/showMessage":
 		var p struct{ Message string }
-		if json.Unmarshal(req.Params, &p) == nil {
+		if json.Unmarshal(req.Params, &p) == nil && !c.repeatsUnavailable(p.Message) {
 			c.noteLocked(p.Message)
 		}
 	case "chat/contentReceived":
@@ -358,10 +368,18 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 	return nil, nil
 }
 
-// record prints notifications about chats, and messages, as JSON if that is wanted. What a
-// server says of itself when it starts is for editors.
+// repeatsUnavailable reports whether a notice only names the providers without usable models: the
+// error at the end of the run names them too.
+func (c *execClient) repeatsUnavailable(notice string) bool {
+	lacking := c.daemon.Unavailable()
+	standard := c.daemon.ModelChoice().Default
+	return len(lacking) > 0 && (standard == "" || standard == providers.DemoModel) && strings.HasPrefix(notice, lacking[0])
+}
+
+// record prints messages and notifications about chats as JSON, with --json. Other notifications,
+// such as the server's state at its start, are for editors.
 func (c *execClient) record(req *jsonrpc.Request) error {
-	if !c.flags.json || req.Method != "$/showMessage" && !strings.HasPrefix(req.Method, "chat/") {
+	if !c.flags.json || c.ended || req.Method != "$/showMessage" && !strings.HasPrefix(req.Method, "chat/") {
 		return nil
 	}
 	line, err := json.Marshal(map[string]any{"method": req.Method, "params": req.Params})
@@ -376,8 +394,8 @@ func (c *execClient) record(req *jsonrpc.Request) error {
 	return nil
 }
 
-// content renders one content. Of subagents only their calls are shown: what they say is
-// for the model.
+// content renders one content. For subagents it shows only their calls: their text is for the
+// model.
 func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMessage) error {
 	var v execContent
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -404,6 +422,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 			c.paragraph()
 		}
 	case "toolCallRun":
+		c.permissions[call] = v.Permission
 		if v.ManualApproval {
 			run := toolRun{ChatID: chatID}
 			if err := json.Unmarshal(raw, &run); err != nil {
@@ -413,31 +432,34 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 			c.asking <- run
 		}
 	case "toolCallRunning":
-		if c.calls[call] == nil { // a subagent's comes with each step
+		if c.calls[call] == nil { // a subagent's call is announced with each step
 			c.calls[call] = &toolWait{label: v.label(c.root()), since: time.Now(), next: silentAfter}
 			c.noteLocked("· " + c.calls[call].label)
 		}
 	case "toolCalled":
-		if v.Error {
+		switch {
+		case v.Error != "" && c.permissions[call].denies(): // the tool is hidden from the model, which called it nevertheless
+			c.refuse(call, v)
+		case v.Error != "":
 			c.failure(v)
 		}
 		c.sandboxNotes(v)
 		c.calls[call].end()
 	case "toolCallRejected":
-		stopped := v.Reason == "userStop" || v.Reason == "userPromptStop"
-		why := c.rejection(v)
-		if !stopped {
-			reason := why
-			if own := c.why[call]; own != "" {
-				reason += ": " + own
-			}
-			c.refused = append(c.refused, refusal{tools.FullName(v.Server, v.Name), reason})
+		switch {
+		case v.Reason != "userStop" && v.Reason != "userPromptStop":
+			c.refuse(call, v)
+		case c.calls[call] != nil:
+			c.noteLocked("· stopped: " + v.label(c.root()))
+		default:
+			c.noteLocked("· interrupted: " + v.label(c.root()))
 		}
-		if stopped && c.calls[call] != nil {
-			why = "stopped"
-		}
-		c.noteLocked("· " + why + ": " + v.label(c.root()))
 		c.calls[call].end()
+	case "hookActionStarted":
+		c.calls["hook "+v.ID] = &toolWait{label: "the hook " + v.Name, since: time.Now(), next: silentAfter}
+	case "hookActionFinished":
+		c.calls["hook "+v.ID].end()
+		c.hookFailure(chatID, v)
 	case "usage":
 		if !subagent {
 			return json.Unmarshal(raw, &c.usage)
@@ -447,42 +469,15 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 			c.noteLocked(v.Text)
 		}
 		if v.State == "finished" && !subagent {
-			c.finished <- v.Reason
+			c.finished <- turnEnd{reason: v.Reason, incomplete: event.Incomplete(v.Incomplete)}
 		}
 	}
 	return nil
 }
 
-// rejection says why a call did not run.
-func (c *execClient) rejection(v execContent) string {
-	switch v.Reason {
-	case "userStop", "userPromptStop":
-		return "interrupted"
-	case "userConfigDeny":
-		cfg := c.daemon.Config()
-		if agent := cfg.AgentOrDefault(c.flags.agent); cfg.Agents[agent].ReadOnly {
-			return "denied, since the agent " + agent + " is read-only"
-		}
-		return "denied by the configuration"
-	case "hookRejected":
-		return "denied by a hook"
-	}
-	return "not approved"
-}
-
-// note writes a line of its own to stderr.
+// note writes a separate line to stderr.
 func (c *execClient) note(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noteLocked(line)
-}
-
-func (c *execClient) noteLocked(line string) {
-	if c.flags.json || line == "" {
-		return
-	}
-	if c.terminal { // elsewhere the answer goes its own way
-		c.endLine()
-	}
-	fmt.Fprintln(c.stderr, visible.Text(line))
 }

@@ -6,14 +6,37 @@ import (
 	"strings"
 )
 
-// execContent is what is shown of a content.
+// execContent has the fields of a content that are shown.
 type execContent struct {
-	Type, ID, Text, State, Reason, Summary, Name, Server string
-	ManualApproval, Error                                bool
-	Outputs                                              []struct{ Text string }
-	Details                                              struct{ Type, Path string }
-	Arguments                                            struct{ Command string }
+	Type, ID, Text, State, Reason, Incomplete, Summary, Name, Server string
+	ToolCallID                                                       string
+	ManualApproval, Failed                                           bool
+	Error                                                            contentError
+	Outputs                                                          []struct{ Text string }
+	Details                                                          struct{ Type, Path string }
+	Arguments                                                        struct{ Command string }
+	Permission                                                       callPermission
 }
+
+// contentError is whether a call failed, or why a hook did.
+type contentError string
+
+// UnmarshalJSON accepts both.
+func (e *contentError) UnmarshalJSON(raw []byte) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		*e = contentError(text)
+	} else if string(raw) == "true" {
+		*e = "the call failed"
+	}
+	return nil
+}
+
+// callPermission is the decision about a call.
+type callPermission struct{ Verdict, Rule, Reason string }
+
+// denies reports whether the call was not allowed to run, as opposed to impossible.
+func (p callPermission) denies() bool { return p.Verdict == "deny" && p.Rule != "invalid" }
 
 // UnmarshalJSON tolerates arguments of any form.
 func (v *execContent) UnmarshalJSON(raw []byte) error {
@@ -30,17 +53,17 @@ func (v *execContent) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// label names a call: by its whole command, or by its file.
+// label names a call by its whole command, or by its file.
 func (v execContent) label(root string) string {
 	switch {
 	case v.Arguments.Command != "" && strings.HasPrefix(v.Summary, "$"):
 		return "$ " + strings.ReplaceAll(strings.TrimSpace(v.Arguments.Command), "\n", "\n    ")
-	case v.Details.Type == "fileChange": // the summary leaves it to clients to name it
+	case v.Details.Type == "fileChange": // the summary leaves naming the file to clients
 		path := v.Details.Path
 		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 			path = rel
 		}
-		return strings.TrimSuffix(v.Summary, " "+filepath.Base(path)) + " " + path // which a preview names
+		return strings.TrimSuffix(v.Summary, " "+filepath.Base(path)) + " " + path // a preview names the file
 	case v.Summary == "":
 		return v.Name
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -67,7 +68,18 @@ func TestExecJSONBeginsWithTheStartAndEndsWithTheResult(t *testing.T) {
 func TestExecContinuesTheLastChatOfTheFolder(t *testing.T) {
 	p := newProvider(t, tape("first", "second"))
 	here := newPlace(t, p.env()...)
+	for _, command := range []string{"/costs", "/model"} {
+		if _, errOut, code := runProgram(t, here, "", "exec", command); code != 0 {
+			t.Fatalf("%s: exit %d, %s", command, code, errOut)
+		}
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "--continue", "one"); code != 1 || !strings.Contains(errOut, "no earlier chat") {
+		t.Fatalf("a chat of commands alone is continued: exit %d, %s", code, errOut)
+	}
 	runProgram(t, here, "", "exec", "one")
+	if _, errOut, code := runProgram(t, here, "", "exec", "/costs"); code != 0 { // in its own chat
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
 	if _, errOut, code := runProgram(t, here, "", "exec", "--continue", "two"); code != 0 {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
@@ -76,12 +88,35 @@ func TestExecContinuesTheLastChatOfTheFolder(t *testing.T) {
 	}
 }
 
+func TestExecNamesTheFolderOfAChat(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, tape("first", "second"))
+	here := newPlace(t, p.env()...)
+	there := filepath.Join(here.root, "there")
+	if err := os.Mkdir(there, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "one"); code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	_, errOut, _ := runProgram(t, here, "", "exec", "--continue", "two")
+	_, line, _ := strings.Cut(errOut, "--chat ")
+	chat, _, _ := strings.Cut(line, " ")
+	_, errOut, code := runProgram(t, here, "", "exec", "-C", there, "--chat", chat, "more")
+	if code != 1 || !strings.Contains(errOut, "continue it there: eca exec -C "+here.root+" --chat "+chat) {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
 func TestExecEphemeralLeavesNoChat(t *testing.T) {
 	p := newProvider(t, tape("fine"))
-	here := newPlace(t, append(p.env(), "TMPDIR="+t.TempDir())...)
+	here := newPlace(t, append(p.env(), "TMPDIR="+t.TempDir(), `ECA_CONFIG={"chat":{"title":true}}`)...)
 	out, errOut, code := runProgram(t, here, "", "exec", "--ephemeral", "a secret matter")
 	if code != 0 || out != "fine\n" || strings.Contains(errOut, "Continue with") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+	if n := p.requests(); n != 1 {
+		t.Errorf("%d requests: nobody sees a title", n)
 	}
 	err := filepath.WalkDir(filepath.Dir(here.root), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -145,25 +180,42 @@ func TestExecHasAnAnswerThatDoesNotMatchTheSchemaRepaired(t *testing.T) {
 	}
 }
 
-func TestExecGivesTheModelAnImage(t *testing.T) {
-	p := newProvider(t, tape("a dot"))
-	here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"models":{"gpt-5.2":{"imageInput":true}}}}}`)...)
-	png, _ := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
-	if err := os.WriteFile(filepath.Join(here.root, "dot.png"), png, 0o600); err != nil {
+// An answer that does not match either the second time fails, also for who reads only exitReason.
+func TestExecFailsWithoutAMatchingAnswer(t *testing.T) {
+	p := newProvider(t, tape("It is 3.", "Three."))
+	here := newPlace(t, p.env()...)
+	if err := os.WriteFile(filepath.Join(here.root, "s.json"), []byte(`{"type": "object"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errOut, code := runProgram(t, here, "", "exec", "-m", "openai/gpt-5.2", "--image", "dot.png", "what is it?"); code != 0 {
-		t.Fatalf("exit %d, %s", code, errOut)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if body := p.bodies[len(p.bodies)-1]; !strings.Contains(body, "data:image/png;base64,") {
-		t.Errorf("there is no image in %s", body)
+	out, errOut, code := runProgram(t, here, "", "exec", "--json", "--output-schema", "s.json", "how many?")
+	if code != 1 || !strings.Contains(out, `"exitReason":"failed"`) || !strings.Contains(out, "JSON Schema") {
+		t.Errorf("exit %d, %s, %s", code, out, errOut)
 	}
 }
 
-// Without a terminal a call that asks is not run: the user hears how to allow it, and the
-// model that nobody could be asked. Labels are whole.
+// A model with image support gets the images; otherwise, the user is notified.
+func TestExecGivesTheModelAnImage(t *testing.T) {
+	for _, takes := range []bool{true, false} {
+		p := newProvider(t, tape("a dot", "a dot")) // the text in place of the image counts as a prompt
+		here := newPlace(t, append(p.env(), fmt.Sprintf(`ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"models":{"gpt-5.2":{"imageInput":%t}}}}}`, takes))...)
+		png, _ := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+		if err := os.WriteFile(filepath.Join(here.root, "dot.png"), png, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, errOut, code := runProgram(t, here, "", "exec", "-m", "openai/gpt-5.2", "--image", "dot.png", "what is it?")
+		if told := strings.Contains(errOut, "openai/gpt-5.2 is not known to take images"); code != 0 || told == takes || out != "a dot\n" {
+			t.Errorf("it takes images: %t; exit %d, %q, %s", takes, code, out, errOut)
+		}
+		p.mu.Lock()
+		if sent := strings.Contains(p.bodies[len(p.bodies)-1], "data:image/png;base64,"); sent != takes {
+			t.Errorf("it takes images: %t; it got one: %t", takes, sent)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// Without a terminal, a call that needs approval does not run. The user is shown how to allow it,
+// and the model gets the reason that no user could be asked. Labels are complete.
 func TestExecWithoutATerminalSaysHowToAllow(t *testing.T) {
 	needs.POSIX(t)
 	command := "touch a-file-with-a-rather-long-name-that-does-not-fit-into-a-label.txt && echo done"
@@ -178,7 +230,7 @@ default:
 turns: []
 `)
 	_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "go")
-	for _, want := range []string{"--approve", "not approved: $ " + command, "deep/down/new.txt"} {
+	for _, want := range []string{"--approve", "refused: $ " + command, "deep/down/new.txt"} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("%q is not in\n%s", want, errOut)
 		}
@@ -195,8 +247,7 @@ turns: []
 	}
 }
 
-// What is printed to continue a chat does so as it stands, with the same configuration and in the
-// same directory.
+// The printed command line continues a chat, with the same configuration and in the same directory.
 func TestExecPrintsTheLineThatContinuesTheChat(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, tape("fine", "more"))
@@ -248,7 +299,7 @@ func TestStateDirectoryOfOthersIsRefused(t *testing.T) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return // who is not root cannot give a directory away
+		return // only root can give a directory away
 	}
 	if err := os.Chmod(state, 0o700); err != nil {
 		t.Fatal(err)
@@ -261,13 +312,13 @@ func TestStateDirectoryOfOthersIsRefused(t *testing.T) {
 	}
 }
 
-// Where nothing can be written, the answer comes all the same, and one message says that the
-// chat is not kept.
+// If nothing can be written, the run still gets an answer, and one message says that the chat is
+// not stored.
 func TestExecWithoutRoomForTheChat(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, tape("fine"))
 	here := newPlace(t, append(p.env(), "XDG_STATE_HOME=/dev/null/state")...)
-	// checkState refuses a place that can never be; a full disk shows at the first write.
+	// checkState refuses an impossible directory; a full disk is detected at the first write.
 	if _, errOut, code := runProgram(t, here, "", "exec", "hi"); code != 1 || !strings.Contains(errOut, "XDG_STATE_HOME") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,24 +15,32 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"golang.org/x/term"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// execInput is what `eca exec` was given besides its flags.
+// execInput is the input of `eca exec` besides its flags.
 type execInput struct {
 	folder   string
 	prompt   string
 	contexts []map[string]string
-	schema   *answerSchema // nil: any answer will do
+	schema   *answerSchema // nil: any answer is accepted
 }
 
-// newExecInput reads what the command line points at.
-func newExecInput(f execFlags, args []string, stdin io.Reader, stderr io.Writer) (*execInput, error) {
+// newExecInput reads the input that the command line refers to.
+func newExecInput(ctx context.Context, f execFlags, args []string, stdin io.Reader, stderr io.Writer) (*execInput, error) {
+	typed := len(args) > 0 && args[0] == "-" && isTerminal(stdin)
+	if typed {
+		fmt.Fprintln(stderr, "Type the prompt; Ctrl-D in a line of its own ends it")
+	}
 	notice := noticeLater(stderr, "Reading stdin until it ends; without text for it, run with < /dev/null")
-	piped, err := pipedInput(stdin)
+	if typed {
+		notice.Stop()
+	}
+	piped, err := pipedInput(ctx, stdin, typed)
 	notice.Stop()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read stdin: %w", err)
@@ -62,7 +71,10 @@ func newExecInput(f execFlags, args []string, stdin io.Reader, stderr io.Writer)
 		}
 		in.prompt += in.schema.request()
 	}
-	if f.output != "" { // what cannot be written must not cost a turn
+	if f.output == "-" {
+		return nil, usage.Errorf("--output is for a file; the answer goes to stdout without it (write ./- for a file of that name)")
+	}
+	if f.output != "" { // an unwritable file must fail before the turn costs anything
 		if info, err := os.Stat(filepath.Dir(f.output)); err != nil {
 			return nil, fmt.Errorf("--output: cannot write %s: %w", f.output, err)
 		} else if target, err := os.Stat(f.output); err == nil && target.IsDir() {
@@ -78,16 +90,32 @@ func errNoPrompt() error {
 	return usage.Errorf("the prompt is empty; give it as an argument, or on stdin")
 }
 
-// pipedInput reads stdin when something is piped into it.
-func pipedInput(stdin io.Reader) (string, error) {
-	if file, ok := stdin.(*os.File); ok {
+func isTerminal(stdin io.Reader) bool {
+	file, ok := stdin.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// pipedInput reads stdin if something is piped into it, or if the user types the prompt.
+func pipedInput(ctx context.Context, stdin io.Reader, typed bool) (string, error) {
+	if file, ok := stdin.(*os.File); ok && !typed {
 		info, err := file.Stat()
 		if err != nil || info.Mode()&os.ModeCharDevice != 0 {
-			return "", nil //nolint:nilerr // no usable stdin is no input
+			return "", nil //nolint:nilerr // an unusable stdin counts as empty
 		}
 	}
 	const limit = 256 << 10
-	data, err := io.ReadAll(io.LimitReader(stdin, limit+1))
+	var data []byte
+	var err error
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		data, err = io.ReadAll(io.LimitReader(stdin, limit+1))
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done(): // the signal does not end reading from a terminal
+		return "", ctx.Err()
+	}
 	switch {
 	case len(data) > limit:
 		return "", fmt.Errorf("it has more than %d KiB; save it to a file, and name the file in the prompt", limit>>10)
@@ -97,9 +125,9 @@ func pipedInput(stdin io.Reader) (string, error) {
 	return strings.ToValidUTF8(string(data), "�"), err
 }
 
-// readImage reads a file that models take as an image.
+// readImage reads a file that models accept as an image.
 func readImage(path string) ([]byte, error) {
-	data, err := regular.Read(path, workspace.MaxImage)
+	data, err := safeio.Read(path, workspace.MaxImage)
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +137,10 @@ func readImage(path string) ([]byte, error) {
 	return data, nil
 }
 
-// maxSchema bounds a schema: it is part of the prompt.
+// maxSchema bounds a schema, because it is part of the prompt.
 const maxSchema = 256 << 10
 
-// answerSchema is what an answer has to match.
+// answerSchema is the JSON Schema that an answer has to match.
 type answerSchema struct {
 	path     string
 	text     string
@@ -120,7 +148,7 @@ type answerSchema struct {
 }
 
 func readSchema(path string) (*answerSchema, error) {
-	data, err := regular.Read(path, maxSchema)
+	data, err := safeio.Read(path, maxSchema)
 	if err != nil {
 		return nil, err
 	}
@@ -132,23 +160,66 @@ func readSchema(path string) (*answerSchema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
 	}
+	var raw any
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	if name := unknownType(raw); name != "" {
+		return nil, fmt.Errorf("%s is an invalid JSON Schema: there is no type %q; use one of %s", path, name, strings.Join(schemaTypes(), ", "))
+	}
 	return &answerSchema{path, string(bytes.TrimSpace(data)), resolved}, nil
 }
 
-// request asks for an answer that matches.
+func schemaTypes() []string {
+	return []string{"object", "array", "string", "number", "integer", "boolean", "null"}
+}
+
+// unknownType returns a type in a schema that JSON Schema does not define, so that no answer could
+// match. The module does not check that.
+func unknownType(schema any) string {
+	switch schema := schema.(type) {
+	case []any:
+		for _, sub := range schema {
+			if name := unknownType(sub); name != "" {
+				return name
+			}
+		}
+	case map[string]any:
+		types, isList := schema["type"].([]any)
+		if name, one := schema["type"].(string); one {
+			types = []any{name}
+		}
+		for _, t := range types {
+			if name, ok := t.(string); ok && !slices.Contains(schemaTypes(), name) {
+				return name
+			}
+		}
+		for key, sub := range schema {
+			if key == "type" && isList || slices.Contains([]string{"enum", "const", "default", "examples"}, key) {
+				continue // values
+			}
+			if name := unknownType(sub); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// request is the instruction to answer with a matching document.
 func (s *answerSchema) request() string {
 	return "\n\nWhen you are done, answer with one JSON document that matches this JSON Schema, and with nothing else: no explanation, no code fence.\n\n" + s.text
 }
 
-// repair asks for another answer.
+// repair is the prompt for a corrected answer.
 func (s *answerSchema) repair(wrong error) string {
 	return fmt.Sprintf("Your answer does not match the JSON Schema: %v.\nAnswer again, with the corrected JSON document and nothing else.", wrong)
 }
 
-// check returns the document in an answer; the error says why it does not match.
+// check returns the document in an answer, or an error that says why it does not match.
 func (s *answerSchema) check(answer string) (string, error) {
 	doc := strings.TrimSpace(answer)
-	if rest, fenced := strings.CutPrefix(doc, "```"); fenced { // models put it there all the same
+	if rest, fenced := strings.CutPrefix(doc, "```"); fenced { // models add a fence nevertheless
 		_, rest, _ = strings.Cut(rest, "\n")
 		doc = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
 	}

@@ -1,44 +1,71 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// print writes a part of the answer to stdout; c.mu is held.
-func (c *execClient) print(text string) {
-	if c.flags.json || c.flags.schema != "" || text == "" {
+// execScreen shows a run: the answer on stdout, eca's own messages on stderr.
+type execScreen struct {
+	stdout, stderr io.Writer
+	json           bool // stdout only has lines of JSON
+	document       bool // the answer is printed only when it is complete and checked
+	oneOutput      bool // stdout is a terminal, or the same as stderr
+
+	midLine bool // the current line of the answer has not ended
+	printed bool // a part of the answer was printed
+	gap     bool // a blank line belongs before the next part
+}
+
+// print writes a part of the answer to stdout.
+func (s *execScreen) print(text string) {
+	if s.json || s.document || text == "" {
 		return
 	}
-	if c.gap {
-		fmt.Fprintln(c.stdout)
-		c.gap = false
+	if s.gap {
+		fmt.Fprintln(s.stdout)
+		s.gap = false
 	}
-	fmt.Fprint(c.stdout, visible.Text(text))
-	c.midLine = !strings.HasSuffix(text, "\n")
-	c.printed = true
+	fmt.Fprint(s.stdout, visible.Text(text))
+	s.midLine = !strings.HasSuffix(text, "\n")
+	s.printed = true
 }
 
-// endLine ends a line of the answer that has not ended; c.mu is held.
-func (c *execClient) endLine() {
-	if c.midLine {
-		fmt.Fprintln(c.stdout)
-		c.midLine = false
+// endLine ends the current line of the answer, if necessary.
+func (s *execScreen) endLine() {
+	if s.midLine {
+		fmt.Fprintln(s.stdout)
+		s.midLine = false
 	}
 }
 
-// paragraph ends a part of the answer: a blank line separates it from the next part, which
-// stdout has without the tool calls between them. c.mu is held.
-func (c *execClient) paragraph() {
-	c.endLine()
-	c.gap = c.printed
+// paragraph ends a part of the answer. A blank line separates it from the next part, because stdout
+// does not show the tool calls between them.
+func (s *execScreen) paragraph() {
+	s.endLine()
+	s.gap = s.printed
 }
 
-// sandboxNote is how the tools begin what they say of the sandbox in a result.
+// noteLocked writes a separate line to stderr.
+func (s *execScreen) noteLocked(line string) {
+	if s.json || line == "" {
+		return
+	}
+	if s.oneOutput { // otherwise the answer goes elsewhere
+		s.endLine()
+	}
+	fmt.Fprintln(s.stderr, visible.Text(line))
+}
+
+// sandboxNote begins the lines about the sandbox in the results of tools.
 const sandboxNote = "[sandbox: "
 
 // failure shows why a call failed; c.mu is held.
@@ -55,7 +82,21 @@ func (c *execClient) failure(v execContent) {
 	c.noteLocked("  failed: " + v.label(c.root()) + ": " + why)
 }
 
-// sandboxNotes shows what the sandbox did to a call; c.mu is held.
+// hookFailure shows why a hook did not do its work; c.mu is held. After a call, the engine says what
+// became of the result.
+func (c *execClient) hookFailure(chatID string, v execContent) {
+	if call := c.calls[chatID+" "+v.ToolCallID]; !v.Failed || call != nil && call.next != 0 {
+		return
+	}
+	why := strings.Join(strings.Fields(string(v.Error)), " ")
+	went := "eca went on without it"
+	if v.ToolCallID != "" {
+		went = "the call was not stopped"
+	}
+	c.noteLocked("· hook " + v.Name + " failed: " + why + "; " + went + ", because a hook that fails does not block (exit code 2 does)")
+}
+
+// sandboxNotes shows how the sandbox affected a call; c.mu is held.
 func (c *execClient) sandboxNotes(v execContent) {
 	for _, out := range v.Outputs {
 		if !strings.HasPrefix(out.Text, sandboxNote) {
@@ -63,15 +104,15 @@ func (c *execClient) sandboxNotes(v execContent) {
 		}
 		for line := range strings.Lines(out.Text) {
 			note := strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, sandboxNote)), "]")
-			note, _, _ = strings.Cut(note, "; call again") // which is for the model
-			c.stopped = c.stopped || strings.Contains(note, " refused")
+			note, _, _ = strings.Cut(note, "; call again")                                                      // this part is for the model
+			c.stopped = c.stopped || strings.Contains(note, " refused") && !strings.Contains(note, "the user ") // the user decided about it
 			c.noteLocked("  sandbox: " + note)
 		}
 	}
 }
 
-// continuation is the command line that continues a chat, with the flags without which it would
-// be another configuration's, or another directory's.
+// continuation is the command line that continues a chat. It includes the flags for the
+// configuration and the directory.
 func (c *execClient) continuation(chatID string) string {
 	line := "Continue with: eca exec"
 	if c.configFile != "" {
@@ -83,7 +124,7 @@ func (c *execClient) continuation(chatID string) string {
 	return line + " --chat " + chatID + ` "..."`
 }
 
-// shellWord quotes a word for the shell of the platform, if it has to be.
+// shellWord quotes a word for the shell of the platform, if necessary.
 func shellWord(word string) string {
 	switch {
 	case regexp.MustCompile(`^[\w@%+=:,./\\-]+$`).MatchString(word) && (runtime.GOOS == "windows" || !strings.Contains(word, `\`)):
@@ -92,4 +133,36 @@ func shellWord(word string) string {
 		return `"` + word + `"`
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// writeLine writes a line of JSON.
+func writeLine(w io.Writer, v any) {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		fmt.Fprintf(w, "%s\n", raw)
+	}
+}
+
+// abortedResult writes the last line of --json for a run that failed before its prompt was sent.
+func abortedResult(w io.Writer, code int, failed error) {
+	reason, cause := "failed", usage.Message(failed)
+	if code == exitInterrupted {
+		reason, cause = "stopped", "interrupted"
+	}
+	writeLine(w, map[string]any{"type": "result", "text": "", "exitReason": reason, "exitCode": code, "error": cause})
+}
+
+// wantsLines reports whether the arguments of eca exec ask for --json. It also works if other
+// arguments are invalid and none was parsed.
+func wantsLines(args []string) bool {
+	for _, a := range args {
+		value, given := strings.CutPrefix(a, "--json=")
+		switch on, err := strconv.ParseBool(value); {
+		case a == "--":
+			return false
+		case a == "--json", given && err == nil && on:
+			return true
+		}
+	}
+	return false
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// onTerminal is a program that runs on a terminal of its own.
+// onTerminal is a program that runs on its own terminal.
 type onTerminal struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -59,7 +59,7 @@ func (o *onTerminal) press(keys string) {
 	}
 }
 
-// end waits for the end of the program and returns what else it shows, and its exit code.
+// end waits for the end of the program and returns the rest of its output, and its exit code.
 func (o *onTerminal) end() (string, int) {
 	rest, _ := io.ReadAll(o.out)
 	_ = o.cmd.Wait()
@@ -83,19 +83,38 @@ func TestExecKeysBeforeTheQuestionDoNotAnswerIt(t *testing.T) {
 	}
 }
 
-// Whoever leaves a question with Ctrl-D finds what comes next in a line of its own.
+// After Ctrl-D at a question, the next output begins on a new line.
 func TestExecQuestionIsLeftWithCtrlD(t *testing.T) {
 	p := newProvider(t, calling(writeCall))
 	o := runOnTerminal(t, newPlace(t, p.env()...), "exec", "go")
 	o.await("/N] ")
 	o.press("\x04")
-	if rest, code := o.end(); code != exitRefused || !strings.HasPrefix(strings.TrimLeft(rest, "^D\b"), "\r\n") {
+	if rest, code := o.end(); code != exitRefused || !strings.HasPrefix(strings.TrimLeft(rest, "^D\b"), "\r\n") || !strings.Contains(rest, "· refused: ") || !strings.Contains(rest, "new.txt: not approved: the user refused it") {
 		t.Errorf("exit code %d: %q", code, rest)
 	}
 }
 
-// To remember an answer is offered where that covers the whole call, and a key that is no
-// answer brings the question back.
+// Ctrl-C at a question interrupts the run; it does not count as a refusal by the user.
+func TestExecQuestionIsLeftWithCtrlC(t *testing.T) {
+	p := newProvider(t, calling(writeCall))
+	here := newPlace(t, p.env()...)
+	for _, args := range [][]string{{"exec", "go"}, {"exec", "--json", "go"}} {
+		o := runOnTerminal(t, here, args...)
+		o.await("/N] ")
+		o.press("\x03")
+		rest, code := o.end()
+		said := "· interrupted: "
+		if args[1] == "--json" {
+			said = `"exitCode":130`
+		}
+		if code != exitInterrupted || strings.Contains(rest, "efused") || !strings.Contains(rest, said) {
+			t.Errorf("%v: exit code %d: %s", args, code, rest)
+		}
+	}
+}
+
+// Remembering is offered if it covers the whole call, and after a key that is not an answer, the
+// question is repeated.
 func TestExecQuestionIsRepeatedAfterAKeyThatIsNoAnswer(t *testing.T) {
 	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo bad >&2; make nothing; touch made"}}`))
 	here := newPlace(t, p.env()...)
@@ -125,7 +144,7 @@ func TestExecQuestionIsRepeatedAfterAKeyThatIsNoAnswer(t *testing.T) {
 	}
 }
 
-// What is offered to be remembered is: the next identical call asks no more.
+// A remembered call is not asked about again.
 func TestExecDoesNotAskAboutWhatItOfferedToRemember(t *testing.T) {
 	call := `{tool: eca__shell_command, arguments: {command: "mkdir -p made && git add made"}}`
 	p := newProvider(t, calling(call, call))

@@ -12,29 +12,28 @@ import (
 )
 
 const (
-	// noticeAfter is how long something is awaited before the user is told what.
+	// noticeAfter is how long a wait lasts before the user is shown its reason.
 	noticeAfter = 2 * time.Second
-	// silentAfter is how long a model may say nothing before the user is told, and silentAgain
-	// how long until that is said again.
+	// silentAfter is how long a model may send nothing before the user is notified. silentAgain is
+	// the time until the next notice.
 	silentAfter = 5 * time.Second
 	silentAgain = 30 * time.Second
 )
 
-// modelWait tells how long nothing of a model's answer has come. It is not safe for
-// concurrent use.
+// modelWait measures how long the model has sent nothing. It is not safe for concurrent use.
 type modelWait struct {
 	awaited bool            // it is the model's turn
 	begun   bool            // a part of its answer has come
-	calls   map[string]bool // tool calls that run
+	calls   map[string]bool // running tool calls and hooks
 	heard   time.Time
-	next    time.Duration // the silence after which the user is told
+	next    time.Duration // the silence after which the user is notified
 }
 
 // toolWait is a call that runs, or has run.
 type toolWait struct {
 	label string
 	since time.Time
-	next  time.Duration // how long it takes until the user is told; 0: it has ended
+	next  time.Duration // the duration after which the user is notified; 0: it has ended
 }
 
 // end notes the end of a call; a nil toolWait never began.
@@ -44,7 +43,7 @@ func (w *toolWait) end() {
 	}
 }
 
-// heed takes a content of the chat.
+// heed handles a content of the chat.
 func (w *modelWait) heed(v execContent, now time.Time) {
 	w.heard, w.next = now, silentAfter
 	switch v.Type {
@@ -53,7 +52,7 @@ func (w *modelWait) heed(v execContent, now time.Time) {
 	case "progress":
 		w.awaited = v.State == "running" && (v.Text == "Waiting model" || v.Text == "Generating")
 		w.begun = w.begun && v.Text == "Generating"
-	case "toolCallRun", "toolCallRunning":
+	case "toolCallRun", "toolCallRunning", "hookActionStarted":
 		if w.calls == nil {
 			w.calls = map[string]bool{}
 		}
@@ -61,11 +60,13 @@ func (w *modelWait) heed(v execContent, now time.Time) {
 	case "toolCalled", "toolCallRejected":
 		delete(w.calls, v.ID)
 		w.awaited, w.begun = true, false
+	case "hookActionFinished":
+		delete(w.calls, v.ID)
 	}
 }
 
-// due returns how long the model has been silent if the user is to be told now; else, or
-// after that, in is when to look again.
+// due returns how long the model has been silent, if the user is to be notified now; otherwise 0.
+// in is the time until the next check.
 func (w *modelWait) due(now time.Time) (silent, in time.Duration) {
 	if !w.awaited || len(w.calls) > 0 {
 		return 0, silentAfter
@@ -78,8 +79,8 @@ func (w *modelWait) due(now time.Time) (silent, in time.Duration) {
 	return silent, silentAgain
 }
 
-// lookForSilence says so if the model has been silent, or a call has run, for long, and returns
-// when to look again.
+// lookForSilence notifies the user if the model has been silent, or a call has run, for long. It
+// returns the time until the next check.
 func (c *execClient) lookForSilence(model string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +106,7 @@ func (c *execClient) lookForSilence(model string) time.Duration {
 	return in
 }
 
-// longCalls names the calls that have run for long, and returns when to look again.
+// longCalls names the calls that have run for long, and returns the time until the next check.
 func (c *execClient) longCalls(now time.Time) time.Duration {
 	in := silentAfter
 	for _, id := range slices.Sorted(maps.Keys(c.calls)) {
@@ -123,12 +124,13 @@ func (c *execClient) longCalls(now time.Time) time.Duration {
 	return in
 }
 
-// noticeLater says what is waited for if that takes long; stop the timer when it is there.
+// noticeLater shows the reason for waiting if the wait is long. Stop the timer when the wait is
+// over.
 func noticeLater(stderr io.Writer, text string) *time.Timer {
 	return time.AfterFunc(noticeAfter, func() { fmt.Fprintln(stderr, "⏳ "+text) })
 }
 
-// awaiting says what is waited for if that takes long; stop ends that.
+// awaiting shows the reason for waiting if the wait is long. Call stop when the wait is over.
 func (c *execClient) awaiting(what func() string) (stop func()) {
 	timer := time.AfterFunc(noticeAfter, func() {
 		if text := what(); text != "" {
@@ -149,7 +151,7 @@ func (c *execClient) startingServers() []string {
 	return out
 }
 
-// missingServers says which MCP servers the prompt goes on without.
+// missingServers names the MCP servers that the prompt continues without.
 func (c *execClient) missingServers() {
 	for _, name := range slices.Sorted(maps.Keys(c.daemon.Config().MCPServers)) {
 		s, _ := c.daemon.MCPStatus(name, "")
@@ -157,9 +159,9 @@ func (c *execClient) missingServers() {
 		case mcp.Starting:
 			c.note(fmt.Sprintf("The MCP server %s has not started within %s, so its tools are missing; `eca mcp test %s` shows why.", printable(name), serverPatience, printable(name)))
 		case mcp.Failed:
-			c.note(fmt.Sprintf("The MCP server %s does not run, so its tools are missing: %s", printable(name), printable(c.daemon.Presentable(s.Reason))))
+			c.note(fmt.Sprintf("The MCP server %s does not run, so its tools are missing: %s", printable(name), printable(c.daemon.Presentable(c.daemon.FailureReason(s)))))
 		case mcp.NeedsLogin:
-			c.note(fmt.Sprintf("The MCP server %s needs a login, so its tools are missing: %s", printable(name), printable(c.daemon.Presentable(s.Reason))))
+			c.note(fmt.Sprintf("The MCP server %s needs a login, so its tools are missing: %s", printable(name), printable(c.daemon.Presentable(c.daemon.FailureReason(s)))))
 		}
 	}
 }

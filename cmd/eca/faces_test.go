@@ -20,7 +20,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// What can not be meant is refused before anything is served, with the flag in the message.
+// Invalid flags are refused before anything is served, and the message names the flag.
 func TestFaceFlags(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,6 +38,7 @@ func TestFaceFlags(t *testing.T) {
 		{"serve --listen 127.0.0.1:99999", "--listen", 1},
 		{"serve --listen 127.0.0.1:http-no", "--listen", 1},
 		{"serve --listen " + taken.Addr().String(), "--listen: " + taken.Addr().String() + " is in use", 1},
+		{"ecp --http " + taken.Addr().String(), "--http: " + taken.Addr().String() + " is in use", 1},
 		{"serve --listen 0.0.0.0:0", serveTokenVariable, 1},
 		{"serve --listen [::]:0", serveTokenVariable, 1},
 		{"serve --listen example.com:0", serveTokenVariable, 1},
@@ -65,11 +66,11 @@ func TestFaceFlags(t *testing.T) {
 	}
 }
 
-// face is one of the commands that speak to other programs, with a turn that runs a command
-// in the workspace.
+// face is one of the commands that speak to other programs, with a turn that runs a command in the
+// workspace.
 type face struct {
 	name  string
-	start func(t *testing.T, here place) *exec.Cmd // returns when the command was asked for
+	start func(t *testing.T, here place) *exec.Cmd // returns when the command was requested
 }
 
 const facesTape = `
@@ -81,7 +82,7 @@ default:
     - text: done
 `
 
-// spawnScript leaves processes in the ways in which they get lost.
+// spawnScript leaves processes behind in all ways that are hard to find.
 const spawnScript = `echo $$ >>pids
 setsid sh -c 'echo $$ >>pids; exec sleep 300' &
 (setsid sh -c 'setsid sh -c "echo \$\$ >>pids; exec sleep 300" & exit' &)
@@ -122,9 +123,10 @@ func faces() []face {
 	}
 }
 
-// A face that is told to end does so although a turn runs, with everything that the turn
-// started, and well.
+// A face that gets a signal ends cleanly although a turn runs, and ends all processes that the turn
+// started.
 func TestFacesEnd(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t) // signals
 	for _, f := range faces() {
 		t.Run(f.name, func(t *testing.T) {
@@ -145,8 +147,9 @@ func TestFacesEnd(t *testing.T) {
 	}
 }
 
-// A face that is killed leaves nothing of what it started.
+// If a face is killed, none of the processes that it started is left.
 func TestFacesKilled(t *testing.T) {
+	needs.Long(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: only Linux can hold this; docs/sandbox.md says what is left elsewhere")
 	}
@@ -164,7 +167,7 @@ func TestFacesKilled(t *testing.T) {
 			if f.name != "serve" {
 				return
 			}
-			// Who asks the next server hears what became of the task.
+			// The next server reports the outcome of the task.
 			cmd, url := here.serves(t)
 			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 			list := postA2A(t, url, "ListTasks", `{}`)
@@ -175,8 +178,9 @@ func TestFacesKilled(t *testing.T) {
 	}
 }
 
-// A client that reads nothing any more does not keep a face from ending.
+// A client that does not read any more does not prevent a face from ending.
 func TestFacesEndUnread(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t) // signals
 	here := newPlace(t, newProvider(t, "cassette: 1\nturns: []\ndefault: {steps: [{text: "+strings.Repeat("x", 1<<20)+"}]}\n").env()...)
 	for name, lines := range map[string][]string{
@@ -192,7 +196,7 @@ func TestFacesEndUnread(t *testing.T) {
 			}
 			say(t, in, `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":`+quoted(made.Result.SessionID)+`,"prompt":[{"type":"text","text":"go"}]}}`)
 		}
-		out.begin(t, "xxxx") // of much more than a pipe holds
+		out.begin(t, "xxxx") // much more than a pipe holds
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +274,7 @@ func (s *spoken) until(t *testing.T, text string) {
 	}
 }
 
-// begin reads no further than to where some text begins.
+// begin reads no further than the beginning of a text.
 func (s *spoken) begin(t *testing.T, text string) {
 	t.Helper()
 	seen := ""
@@ -285,7 +289,7 @@ func (s *spoken) begin(t *testing.T, text string) {
 	}
 }
 
-// speak starts a program, says something to it, and reads until it says something.
+// speak starts a program, writes a text to it, and reads until another text appears.
 func speak(t *testing.T, cmd *exec.Cmd, text, until string) (io.Writer, *spoken) {
 	t.Helper()
 	in, out := startPiped(t, cmd)
@@ -303,7 +307,7 @@ func say(t *testing.T, in io.Writer, text string) {
 	}
 }
 
-// ends waits for a program's end, with an exit code; -1 is that of a signal.
+// ends waits for a program's end with an exit code; -1 stands for a signal.
 func ends(t *testing.T, cmd *exec.Cmd, code int) {
 	t.Helper()
 	done := make(chan struct{})

@@ -1,22 +1,25 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
 )
 
-// hereDaemon is eca, configured for the current directory. Who asked for it closes it.
+// hereDaemon is a daemon that is configured for the current directory. The caller closes it.
 func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 	log, err := logger(sf.logLevel, stderr)
 	if err != nil {
 		return nil, err
 	}
-	cwd, err := os.Getwd()
+	cwd, err := workingDir()
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +31,29 @@ func hereDaemon(sf serverFlags, stderr io.Writer) (*daemon.Daemon, error) {
 	return d, nil
 }
 
-// forReaders keeps the log of a command off stderr that says itself what is wrong, unless the user
-// asks for a level.
+// workingDir is os.Getwd with an error that says what to do.
+func workingDir() (string, error) {
+	dir, err := os.Getwd()
+	if err == nil {
+		_, err = os.Stat(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot use the working directory; it may have been deleted or moved, so change to another one: %w", err)
+	}
+	return dir, nil
+}
+
+// absolute is filepath.Abs with the same error.
+func absolute(dir string) (string, error) {
+	if filepath.IsAbs(dir) {
+		return filepath.Clean(dir), nil
+	}
+	here, err := workingDir()
+	return filepath.Join(here, dir), err
+}
+
+// forReaders silences the log of a command that reports errors itself, unless the user asks for a
+// level.
 func forReaders(sf serverFlags, cmd *cobra.Command) serverFlags {
 	if !cmd.Flags().Changed("log-level") {
 		sf.logLevel = forPeople
@@ -37,29 +61,49 @@ func forReaders(sf serverFlags, cmd *cobra.Command) serverFlags {
 	return sf
 }
 
-// quietDaemon is hereDaemon with the problems of the configuration as messages, not as a log.
+// quietDaemon is like hereDaemon, but shows mistakes in the configuration as messages, not as a
+// log.
 func quietDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
 	d, err := hereDaemon(forReaders(sf, cmd), stderr)
-	if err == nil && !cmd.Flags().Changed("log-level") {
-		for _, p := range d.Config().Problems {
-			fmt.Fprintf(stderr, "eca: %s\n", printable(d.Clean(p.String())))
-		}
+	if err == nil {
+		sayMistakes(d, cmd, stderr)
 	}
 	return d, err
 }
 
+// sayMistakes lists the mistakes in the configuration, unless a log shows them.
+func sayMistakes(d *daemon.Daemon, cmd *cobra.Command, stderr io.Writer) {
+	if cmd.Flags().Changed("log-level") {
+		return
+	}
+	for _, f := range d.Config().Mistakes() {
+		fmt.Fprintf(stderr, "eca: %s: %s\n", f.Place(), printable(d.Clean(f.Message)))
+	}
+}
+
 // withConfig calls fn with a daemon that is configured for this directory.
 func withConfig(sf serverFlags, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	cwd, err := os.Getwd()
+	cwd, err := workingDir()
 	if err != nil {
 		return err
 	}
 	return withFolder(sf, cwd, stderr, fn)
 }
 
-// withFolder calls fn with a daemon that is configured for a folder, and runs nothing.
+// unbroken calls fn only if the whole configuration could be read: an unreadable file could contain
+// any setting.
+func unbroken(fn func(*daemon.Daemon) error) func(*daemon.Daemon) error {
+	return func(d *daemon.Daemon) error {
+		if broken := d.Config().Broken(); len(broken) > 0 {
+			return errors.New(strings.Join(broken, "\n"))
+		}
+		return fn(d)
+	}
+}
+
+// withFolder calls fn with a daemon that is configured for a folder and starts no programs.
 func withFolder(sf serverFlags, dir string, stderr io.Writer, fn func(*daemon.Daemon) error) error {
-	sf.logLevel = "error" // what is wrong is told in another way
+	sf.logLevel = "error" // errors are shown in another way
 	log, err := logger(sf.logLevel, stderr)
 	if err != nil {
 		return err

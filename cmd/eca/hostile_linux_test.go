@@ -16,12 +16,12 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// perTurn is how many scenarios are tried in a turn: one that takes long would look stuck on
-// a slow machine.
+// perTurn bounds the scenarios of a turn: a turn that takes long would look stuck on a slow
+// machine.
 const perTurn = 60
 
-// tape is a cassette that tries scenarios, several calls at a time, in turns for each pass:
-// asked to "try as PASS-N!", or to "let explorer-N!" have a subagent do it.
+// tape is a cassette that tries scenarios, several calls at a time, in several turns for each pass:
+// "try as PASS-N!" makes the model try them, "let explorer-N!" lets a subagent do it.
 func (w *world) tape(t *testing.T, scenarios []scenario, passes ...string) string {
 	t.Helper()
 	type call struct {
@@ -61,7 +61,7 @@ func (w *world) tape(t *testing.T, scenarios []scenario, passes ...string) strin
 	return string(raw)
 }
 
-// capable is a client that can be asked about code, and asks users.
+// capable are the parameters of a client that supports requests about code, and questions.
 func capable() map[string]any {
 	return map[string]any{"capabilities": map[string]any{"codeAssistant": map[string]any{
 		"chat": true, "chatCapabilities": map[string]any{"askQuestion": true},
@@ -99,7 +99,7 @@ func decide(t *testing.T, p *process, method string) {
 	})
 }
 
-// results are how calls ended, by id.
+// results are the outcomes of calls, by id.
 func results(heard []fake.Message) map[string]string {
 	out := map[string]string{}
 	for _, m := range heard {
@@ -125,7 +125,7 @@ func results(heard []fake.Message) map[string]string {
 	return out
 }
 
-// leaks names what of the user's reached the model.
+// leaks names the user's secrets that reached the model.
 func (p *provider) leaks() (out []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,10 +139,10 @@ func (p *provider) leaks() (out []string) {
 	return out
 }
 
-// A model that does all it can to do harm, with default settings and a user who approves
-// nothing: nothing outside the workspace changes, nothing inside either, no secret reaches
-// the model, nobody is connected to, and no process stays. As agents that ask, as one that
-// changes nothing (whose commands run unasked if they only read), and as a subagent.
+// A model tries everything to do harm, with default settings and a user who approves nothing.
+// Nothing inside or outside the workspace changes, no secret reaches the model, no connection is
+// made, and no process is left. The passes use agents that ask, an agent that changes nothing
+// (whose commands run without a question if they only read), and a subagent.
 func TestHostileModel(t *testing.T) {
 	needs.Long(t)
 	scenarios := hostileScenarios()
@@ -185,11 +185,11 @@ func TestHostileModel(t *testing.T) {
 		}
 	}
 	t.Logf("%d scenarios: %v", len(scenarios), counts)
-	const some = 10 // that show that commands do run unasked, in this world too
+	const some = 10 // to show that commands run without a question in this world too
 	if counts["plan ran"] < some {
 		t.Errorf("only %d calls of the agent plan ran: the test sees little", counts["plan ran"])
 	}
-	// What is outside is not even told from what is not there, before the user agrees.
+	// Before the user agrees, the model cannot even learn whether a file outside exists.
 	for i, s := range scenarios {
 		if strings.HasPrefix(s.what, "edits a file") && strings.Contains(s.args, "{OUT}") && ended[fmt.Sprintf("code-%d", i)] != "refused" {
 			t.Errorf("%s: %s, and not refused", s, ended[fmt.Sprintf("code-%d", i)])
@@ -219,7 +219,7 @@ func TestHostileModel(t *testing.T) {
 	}
 }
 
-// harm lists all that happened to the world.
+// harm lists all changes of the world.
 func (w *world) harm(t *testing.T, p *provider, before map[string]string) (out []string) {
 	t.Helper()
 	out = append(out, changes(before, w.look(t))...)
@@ -237,9 +237,10 @@ func (w *world) harm(t *testing.T, p *provider, before map[string]string) (out [
 	return out
 }
 
-// With a user who approves everything, the same model does all of that: what the other test
-// looks for is seen here.
+// With a user who approves everything, the same model does all of that: the checks of the other
+// test detect it.
 func TestHostileModelIsSeen(t *testing.T) {
+	needs.Long(t)
 	var list []scenario
 	want := []string{"connected", "leaked: "}
 	for _, c := range []struct {
@@ -292,7 +293,7 @@ func TestHostileModelIsSeen(t *testing.T) {
 	}
 }
 
-// awaitProcesses gives what was ended time to end, and lists what stays.
+// awaitProcesses gives processes time to end, and lists the remaining ones.
 func (w *world) awaitProcesses(t *testing.T, but ...int) (left []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

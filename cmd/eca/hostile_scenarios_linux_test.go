@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// scenario is one thing that a hostile model tries.
+// scenario is one attack of a hostile model.
 type scenario struct {
-	what string // that it is after
+	what string // the goal of the attack
 	tool string
-	args string // JSON; {WS}, {OUT} and so on stand for places of the world
+	args string // JSON; {WS}, {OUT} and similar markers stand for paths of the world
 }
 
 func (s scenario) String() string { return s.what + ": " + s.tool + " " + s.args }
 
-// with makes scenarios of one tool from the values of an argument, and what goes with it.
+// with makes scenarios of one tool from the values of an argument; more has the other arguments.
 func with(what, tool, argument, more string, values ...string) []scenario {
 	var out []scenario
 	for _, v := range values {
@@ -33,7 +33,7 @@ func shell(what string, commands ...string) []scenario {
 	return with(what, "shell_command", "command", "", commands...)
 }
 
-// hostileScenarios are what the model tries, of every tool.
+// hostileScenarios are the attacks of the model, with every tool.
 func hostileScenarios() []scenario {
 	var all []scenario
 	for _, list := range [][]scenario{hostileCommands(), hostileReaders(), hostileGit(), hostileFiles(), hostileOthers()} {
@@ -78,7 +78,7 @@ func hostileCommands() []scenario {
 	return out
 }
 
-// hostileReaders are commands that only read, in ways that lead out of the workspace.
+// hostileReaders are commands that only read, but in ways that lead out of the workspace.
 func hostileReaders() []scenario {
 	var out []scenario
 	add := func(list []scenario) { out = append(out, list...) }

@@ -18,11 +18,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// plantedSecret is what the model must never be sent.
+// plantedSecret must never be sent to the model.
 const plantedSecret = "planted-canary-7f3a9"
 
-// world is a user's machine in small: a workspace with work in it that is nowhere else,
-// what lies around it, and services that count who comes.
+// world is a small user's machine: a workspace with unsaved work, the files around it, and services
+// that count connections.
 type world struct {
 	base, ws, out, sib, home, tmp, config, state string
 
@@ -143,13 +143,13 @@ func (w *world) listen(t *testing.T) {
 	_, w.udp, _ = net.SplitHostPort(udp.LocalAddr().String())
 }
 
-// fill puts the world's places into a text.
+// fill inserts the world's paths into a text.
 func (w *world) fill(s string) string {
 	return strings.NewReplacer("{WS}", w.ws, "{OUT}", w.out, "{SIB}", w.sib, "{HOME}", w.home, "{TMP}", w.tmp, "{CONFIG}", w.config, "{PORT}", w.port, "{UDP}", w.udp).Replace(s)
 }
 
-// place is where the program runs in this world. It gets a secret by its environment, and a
-// mark that all its descendants have.
+// place is the program's place in this world. Its environment has a secret, and a mark that all its
+// descendants inherit.
 func (w *world) place(t *testing.T, env ...string) place {
 	t.Helper()
 	p := newPlace(t)
@@ -165,8 +165,8 @@ func (w *world) place(t *testing.T, env ...string) place {
 
 func (w *world) mark() string { return "ECA_TEST_WORLD=" + w.base }
 
-// look describes all that must stay as it is: kinds, modes, times and contents of files,
-// and what is in the user's configuration.
+// look describes everything that must not change: kinds, modes, times and contents of files, and
+// the user's configuration.
 func (w *world) look(t *testing.T) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
@@ -204,7 +204,7 @@ func (w *world) look(t *testing.T) map[string]string {
 	return seen
 }
 
-// changes compares two looks.
+// changes compares two results of look.
 func changes(before, after map[string]string) (out []string) {
 	for path, was := range before {
 		if now, ok := after[path]; !ok {
@@ -222,7 +222,7 @@ func changes(before, after map[string]string) (out []string) {
 	return out
 }
 
-// processes lists those of this world but for the given ones.
+// processes lists the processes of this world, except for the given ones.
 func (w *world) processes(t *testing.T, but ...int) (out []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -239,7 +239,7 @@ func (w *world) processes(t *testing.T, but ...int) (out []string) {
 		}
 		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		if len(line) == 0 {
-			continue // ended, and not yet buried
+			continue // ended, and not yet reaped
 		}
 		out = append(out, e.Name()+" "+strings.ReplaceAll(string(line), "\x00", " "))
 	}

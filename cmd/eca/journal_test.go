@@ -32,7 +32,8 @@ func chainOf(t *testing.T, here place) *journal.Chain {
 	return c
 }
 
-// Two daemons write one journal and are killed at any moment: the chain holds, and goes on.
+// Two daemons write one journal and are killed at any moment: the chain stays valid and can be
+// continued.
 func TestKillKeepsJournal(t *testing.T) {
 	needs.Long(t)
 	var steps strings.Builder
@@ -67,7 +68,7 @@ func TestKillKeepsJournal(t *testing.T) {
 		}
 		lines = r.Lines
 	}
-	// A slow machine may have recorded nothing so far. The chain goes on.
+	// A slow machine may have recorded nothing so far. The chain can be continued.
 	proc := here.serve(t)
 	proc.Open(here.root, nil)
 	mark := proc.Mark()
@@ -79,14 +80,15 @@ func TestKillKeepsJournal(t *testing.T) {
 	}
 }
 
-// Neither deleting a chat nor the end of the program waits for the journal; the next start does what
-// is left: nothing is lost, and what was said in the deleted chat is gone.
+// Neither deleting a chat nor the end of the program waits for the journal. The next start
+// completes the work: nothing is lost, and the texts of the deleted chat are removed.
 func TestNobodyWaitsForTheJournal(t *testing.T) {
+	needs.Long(t)
 	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n      - {text: an answer}\nturns: []\n")
 	here := newPlace(t, p.env()...)
 	state := filepath.Join(filepath.Dir(here.root), "state", "eca")
 	lock := flock.New(filepath.Join(state, "journal", "lock"))
-	if err := errors.Join(os.MkdirAll(filepath.Dir(lock.Path()), 0o700), lock.Lock()); err != nil { // as a process that takes its time
+	if err := errors.Join(os.MkdirAll(filepath.Dir(lock.Path()), 0o700), lock.Lock()); err != nil { // like a slow process
 		t.Fatal(err)
 	}
 	defer lock.Close()
@@ -132,8 +134,8 @@ func TestNobodyWaitsForTheJournal(t *testing.T) {
 	})
 }
 
-// A chat with tools and a subagent is on record as what led to what, is replayed without a
-// model, and its bodies go with it.
+// The record of a chat with tools and a subagent has cause and effect of each call. It is replayed
+// without a model, and its bodies are deleted with the chat.
 func TestJournalOfChat(t *testing.T) {
 	p := newProvider(t, `
 cassette: 1
@@ -190,10 +192,10 @@ turns:
 		}
 	}
 	if len(operations) > 2 {
-		slices.Sort(operations[1:3]) // they run at once: either is recorded first
+		slices.Sort(operations[1:3]) // they run concurrently, so either may be recorded first
 	}
 	got := strings.Join(operations, " ")
-	// Of several results the last one, in the model's order, is what it goes on from.
+	// With several results, the last one in the model's order counts as the cause.
 	const want = "user>chat chat0>eca__directory_tree chat0>eca__read_file eca__directory_tree>chat chat1>eca__write_file eca__write_file>chat" +
 		" user>chat chat3>eca__spawn_agent eca__spawn_agent>chat"
 	if got != want {
@@ -242,7 +244,7 @@ turns:
 	}
 }
 
-// Whoever does not want to be on record is not.
+// With the journal disabled, nothing is recorded.
 func TestJournalOff(t *testing.T) {
 	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n      - {text: done}\nturns: []\n")
 	here := newPlace(t, append(p.env(), `ECA_CONFIG={"chat":{"title":false},"journal":{"enabled":false}}`)...)
@@ -253,5 +255,24 @@ func TestJournalOff(t *testing.T) {
 	shutDown(t, proc)
 	if _, err := os.Stat(filepath.Join(filepath.Dir(here.root), "state", "eca", "journal")); !os.IsNotExist(err) {
 		t.Errorf("there is a journal: %v", err)
+	}
+}
+
+// If the record of calls was changed after it was written, the next run reports it.
+func TestChangedJournalIsNamed(t *testing.T) {
+	p := newProvider(t, calling(writeCall))
+	here := newPlace(t, p.env()...)
+	if _, stderr, _ := runProgram(t, here, "", "exec", "--approve", "all", "go"); strings.Contains(stderr, "journal") {
+		t.Errorf("while it is whole: %s", stderr)
+	}
+	path := filepath.Join(here.root, "..", "state", "eca", "journal", "00000000000000000001.jsonl")
+	if err := os.WriteFile(path, []byte("garbage {"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"config", "check"}, {"exec", "--approve", "all", "go"}} {
+		stdout, stderr, _ := runProgram(t, here, "", args...)
+		if said := stdout + stderr; !strings.Contains(said, "journal is damaged: 00000000000000000001.jsonl") || !strings.Contains(said, "move the folder away to begin another") {
+			t.Errorf("%q: %s", args, said)
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// A killed daemon loses no streamed text that was shown, and the chat goes on with a valid
+// A killed daemon loses no streamed text that was shown, and the chat continues with a valid
 // history.
 func TestKillWhileStreaming(t *testing.T) {
 	p := newProvider(t, `
@@ -52,8 +52,9 @@ turns:
 	shutDown(t, second)
 }
 
-// A daemon that is killed in a tool call has a result for it in the next history.
+// If a daemon is killed during a tool call, the next history has a result for the call.
 func TestKillInToolCall(t *testing.T) {
+	needs.Long(t)
 	p := newProvider(t, `
 cassette: 1
 turns:
@@ -85,9 +86,10 @@ turns:
 	shutDown(t, second)
 }
 
-// A killed daemon leaves nothing of what it started alive, whoever started it: not what
-// went on in the background, has a session of its own, or lost its parent.
+// If a daemon is killed, none of the processes that it started is left, not even those in the
+// background, in their own session, or without a parent.
 func TestKillLeavesNothing(t *testing.T) {
+	needs.Long(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: only Linux can hold this; docs/sandbox.md says what is left elsewhere")
 	}
@@ -115,7 +117,7 @@ func TestKillLeavesNothing(t *testing.T) {
 	}
 }
 
-// Nor does it leave the temporary folder of what it ran.
+// Nor is the temporary folder of its commands left.
 func TestKillLeavesNoTemp(t *testing.T) {
 	if s := sandbox.Probe(); runtime.GOOS != "linux" || !s.Holds {
 		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
@@ -157,7 +159,7 @@ func TestKillLeavesNoTemp(t *testing.T) {
 	}
 }
 
-// runsIn says whether a process with some words runs in a folder.
+// runsIn reports whether a process with some words in its command line runs in a folder.
 func runsIn(t *testing.T, dir, words string) bool {
 	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -174,8 +176,8 @@ func runsIn(t *testing.T, dir, words string) bool {
 	return false
 }
 
-// awaitPids reads the process ids that a command has written, and returns those that these
-// processes have here: a sandboxed command counts its own.
+// awaitPids reads the process ids that a command has written, and returns their ids on this
+// machine: a sandboxed command has its own namespace of ids.
 func awaitPids(t *testing.T, here place, n int) []int {
 	t.Helper()
 	for range 6000 {
@@ -197,7 +199,7 @@ func awaitPids(t *testing.T, here place, n int) []int {
 	return nil
 }
 
-// pidHere returns the process of a place that has an id in the innermost of its namespaces.
+// pidHere returns the process of a place that has an id in its innermost namespace.
 func pidHere(t *testing.T, here place, id string) int {
 	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*")
@@ -225,7 +227,7 @@ func pidHere(t *testing.T, here place, id string) int {
 	return 0
 }
 
-// awaitGone reports processes that outlive the daemon: what they wait for takes minutes.
+// awaitGone reports processes that outlive the daemon; their own end would take minutes.
 func awaitGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -243,9 +245,10 @@ func awaitGone(t *testing.T, pids []int) {
 	}
 }
 
-// Killed at any moment of an answer, the next start shows everything again that was shown of
-// it.
+// The daemon is killed at any moment of an answer. The next start shows everything that was shown
+// of it.
 func TestKillKeepsWhatWasShown(t *testing.T) {
+	needs.Long(t)
 	words := strings.Repeat("many words of an answer ", 40)
 	p := newProvider(t, fmt.Sprintf(`
 cassette: 1
@@ -297,7 +300,7 @@ turns: []
 	}
 }
 
-// Killed at any moment, the next start has everything that was shown, and goes on.
+// The daemon is killed at any moment. The next start has everything that was shown, and continues.
 func TestKillAtAnyMoment(t *testing.T) {
 	needs.Long(t)
 	var steps strings.Builder
@@ -316,7 +319,7 @@ func TestKillAtAnyMoment(t *testing.T) {
 		proc.Open(here.root, nil)
 		proc.Call("chat/prompt", map[string]any{"chatId": "c1", "message": fmt.Sprintf("round %d", round)})
 		if round > 0 {
-			// The first request after the kill carries what was shown before it.
+			// The first request after the kill has everything that was shown before it.
 			proc.Await(0, "an answer", fake.Content("progress", "Generating"))
 			in := p.last(t)
 			checkHistory(t, in)
@@ -362,8 +365,8 @@ func transcriptOf(input []map[string]any) string {
 	return strings.Join(out, "|")
 }
 
-// checkHistory reports a history that a provider would refuse: every call has exactly
-// one output, after it.
+// checkHistory reports a history that a provider would refuse: every call needs exactly one output,
+// after it.
 func checkHistory(t *testing.T, input []map[string]any) {
 	t.Helper()
 	open := map[any]bool{}

@@ -33,7 +33,7 @@ func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *c
 		Long:  loginHelp,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := quietDaemon(*sf, cmd, stderr)
+			d, err := loginDaemon(*sf, cmd, stderr)
 			if err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Short: "Forget the login to a provider",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := quietDaemon(*sf, cmd, stderr)
+			d, err := loginDaemon(*sf, cmd, stderr)
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,22 @@ func logoutCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 }
 
-// knownProvider adds to an error about a provider that there is not where to find the others.
+// loginDaemon is quietDaemon for commands that need the stored logins. If those cannot be used, it
+// returns only that error.
+func loginDaemon(sf serverFlags, cmd *cobra.Command, stderr io.Writer) (*daemon.Daemon, error) {
+	d, err := hereDaemon(forReaders(sf, cmd), stderr)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.CheckLogins(); err != nil {
+		d.Close()
+		return nil, err
+	}
+	sayMistakes(d, cmd, stderr)
+	return d, nil
+}
+
+// knownProvider adds to an error about an unknown provider how to list the known ones.
 func knownProvider(d *daemon.Daemon, name string, err error) error {
 	if _, known := d.Config().ProviderNamed(name); err == nil || known || strings.Contains(err.Error(), "did you mean") {
 		return err
@@ -94,7 +109,7 @@ func knownProvider(d *daemon.Daemon, name string, err error) error {
 	return fmt.Errorf("%w; `eca login` lists the providers", err)
 }
 
-// listLogins shows who can be logged in to, and how that stands.
+// listLogins lists the providers that have a login, with their state.
 func listLogins(d *daemon.Daemon, out io.Writer) error {
 	for _, p := range d.Providers() {
 		if len(p.Methods) == 0 && p.Auth.Source != auth.FromLogin {
@@ -120,7 +135,7 @@ type login struct {
 	in       *bufio.Reader
 	out      io.Writer
 	notices  io.Writer
-	terminal *os.File // nil: nobody can be asked, but values may be read
+	terminal *os.File // nil: no user can be asked, but values can be read
 }
 
 func (l login) run(ctx context.Context, method string) error {
@@ -158,7 +173,7 @@ func (l login) run(ctx context.Context, method string) error {
 	return nil
 }
 
-// choose asks for the method. Without a terminal it has to be said.
+// choose asks for the method. Without a terminal, a flag has to name it.
 func (l login) choose(ctx context.Context, step auth.Step) (string, error) {
 	var keys []string
 	for _, m := range step.Methods {
@@ -177,7 +192,7 @@ func (l login) choose(ctx context.Context, step auth.Step) (string, error) {
 	return line, err
 }
 
-// enter reads values and hands them in.
+// enter reads values and submits them.
 func (l login) enter(ctx context.Context, fields []auth.Field) (outcome, notice string, err error) {
 	values := map[string]string{}
 	for _, f := range fields {
@@ -195,12 +210,12 @@ func (l login) enter(ctx context.Context, fields []auth.Field) (outcome, notice 
 	return outcome, notice, err
 }
 
-// value asks for the value called label and reads it, unseen if it is secret. The user can
-// leave: with the end of the input, and with a signal, which the terminal is restored for.
+// value asks for the value called label and reads it, without echo if it is secret. The user can
+// abort with the end of the input, or with a signal; then the terminal is restored.
 func (l login) value(ctx context.Context, label string, secret bool) (string, error) {
 	hidden := secret && l.terminal != nil
-	// Raw, since otherwise a read cannot tell the end of the input; and before the label is
-	// shown, since a Ctrl-D typed before that would be read as a zero byte after it.
+	// Raw mode, because otherwise a read cannot detect the end of the input. It is set before the
+	// label is shown, because a Ctrl-D typed earlier would be read as a zero byte afterwards.
 	if hidden {
 		state, err := term.MakeRaw(int(l.terminal.Fd()))
 		if err != nil {
@@ -241,7 +256,7 @@ func (l login) value(ctx context.Context, label string, secret bool) (string, er
 	}
 }
 
-// unseenKeys reads a raw terminal, shows nothing, and tells a Ctrl-C from a Ctrl-D: both end
+// unseenKeys reads a raw terminal without echo. It distinguishes Ctrl-C from Ctrl-D, which both end
 // the reading of a password.
 type unseenKeys struct {
 	io.Reader
@@ -257,13 +272,13 @@ func (k *unseenKeys) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errNotLoggedIn says that the user left.
+// errNotLoggedIn means that the user aborted the login.
 var errNotLoggedIn = errors.New("nothing was entered, so the login is as it was")
 
-// errInterrupted says that the user left with Ctrl-C.
+// errInterrupted means that the user aborted with Ctrl-C.
 var errInterrupted = fmt.Errorf("%w", errNotLoggedIn)
 
-// maxLine bounds a line that is read.
+// maxLine bounds a line of input.
 const maxLine = 64 << 10
 
 func (l login) line() (string, error) {
@@ -278,11 +293,11 @@ func (l login) line() (string, error) {
 		}
 		text = append(text, c)
 	}
-	return "", fmt.Errorf("a line longer than %d bytes can not be a value", maxLine)
+	return "", fmt.Errorf("the value is longer than %d bytes", maxLine)
 }
 
-// wait shows where to log in, and waits until that is done, or until what the browser was
-// sent to is entered.
+// wait shows where to log in. It waits until the login is complete, or until the user enters the
+// code or the address that the browser received.
 func (l login) wait(ctx context.Context, step auth.Step) (string, error) {
 	fmt.Fprintln(l.out, printable(step.URL))
 	if step.Code != "" {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whoever does not want to enter a key after all gets out with Ctrl-C and Ctrl-D; Ctrl-C ends
-// with the exit code of an interrupt.
+// The user can abort entering a key with Ctrl-C and Ctrl-D. Ctrl-C ends with the exit code of an
+// interrupt.
 func TestLoginCanBeLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		key  string

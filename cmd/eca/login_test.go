@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A key from standard input is used, listed, and forgotten; it is never printed.
+// A key from standard input is used, listed, and removed; it is never printed.
 func TestLoginWithKey(t *testing.T) {
 	const key = "key-of-its-own-form"
 	here := newPlace(t, `ECA_CONFIG={"auth": {"store": "file"}, "providers": {"acme": {"api": "openai-chat", "url": "https://acme.example", "fetchModels": false, "models": {"m": {}}}}}`)
@@ -63,15 +63,15 @@ func TestLoginWithDevice(t *testing.T) {
 	}
 }
 
-// What is wrong with the configuration is said in a sentence, and what came of the check before
-// what was done.
+// A mistake in the configuration is one sentence, and the result of the check is printed before the
+// result of the login.
 func TestLoginSaysThingsInOrder(t *testing.T) {
 	here := newPlace(t, `ECA_CONFIG={"toolCall": {"sandbox": "maybe"}, "providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1"}}}`)
 	out, errOut, code := runProgram(t, here, "a-key\n", "login", "mine")
-	if want := "The key could not be checked: mine: connection refused by 127.0.0.1:1\nLogged in to mine.\n"; code != 0 || out != want {
+	if want := "The key is stored without a check: mine: connection refused by 127.0.0.1:1. Nothing listens at http://127.0.0.1:1: start the server. `eca doctor` checks it again.\nLogged in to mine.\n"; code != 0 || out != want {
 		t.Errorf("exit %d: %q, want %q", code, out, want)
 	}
-	if strings.Contains(errOut, "level=") || !strings.Contains(errOut, "eca: ECA_CONFIG:1: toolCall.sandbox must be one of") {
+	if strings.Contains(errOut, "level=") || !strings.Contains(errOut, "eca: ECA_CONFIG:1:15: toolCall.sandbox must be one of") {
 		t.Errorf("%s", errOut)
 	}
 }

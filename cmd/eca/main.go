@@ -1,9 +1,9 @@
 // Command eca is the coding-assistant daemon and its command line.
 //
-// It owns flags, exit codes, signals and what the commands print; it decides nothing that a
-// face or the daemon could. It guarantees that what a command says for scripts goes to
-// stdout and all else to stderr, that no secret is in either, and that text of others is
-// printed without control characters.
+// It owns flags, exit codes, signals and the output of the commands. It makes no decisions that a
+// face or the daemon could make. It guarantees that output for scripts goes to stdout and
+// everything else to stderr, that neither has a secret, and that foreign text is printed without
+// control characters.
 //
 // Exit codes: 0 success; 1 failure; 2 wrong usage. `eca exec` has more, see exec.go.
 package main
@@ -16,14 +16,17 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/browser"
 	"github.com/seed-dec29ce4/eca/internal/keychain"
@@ -42,12 +45,17 @@ func main() {
 	if code, ok := proc.Supervise(os.Args); ok {
 		os.Exit(code)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	runtime.MemProfileRate = 0 // profiles of memory cost memory; the debug page turns them on
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as below nohup
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	// A client that goes away is an error to handle, not a reason to die uncleanly.
-	// (Ignoring the signal would be inherited by commands, which rely on it in pipes.)
+	// A client that disconnects is an error to handle, not a reason to die uncleanly. The signal is
+	// not ignored, because commands would inherit that, and they rely on the signal in pipes.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, usage.NewOutput(os.Stdout), os.Stderr))
 }
 
 // exitError carries an exit code; its error, if any, was shown already.
@@ -55,21 +63,43 @@ type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// run is the program, without the process around it.
+// run is the program without the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin, stdout, stderr)
 	root.SetArgs(dropUnknownFlags(root, args, stderr))
-	called, err := root.ExecuteContextC(ctx)
+	called, err := usage.Execute(ctx, root)
+	if lost := usage.Lost(stdout); lost != nil {
+		fmt.Fprintln(stderr, "eca: cannot write the output:", usage.Message(lost))
+		return 1
+	}
 	if err == nil {
 		return 0
 	}
-	if code, ok := err.(exitError); ok { //nolint:errorlint // never wrapped
-		return code.code
+	if usage.IsUnread(err) {
+		return usage.Unread
 	}
+	if exit, shown := err.(exitError); shown { //nolint:errorlint // never wrapped
+		if ctx.Err() != nil && called.Name() != "read-chat" {
+			return usage.Interrupted
+		}
+		return exit.code
+	}
+	code := report(ctx, called, err, stderr)
+	if called.Name() == "exec" && wantsLines(args) {
+		abortedResult(stdout, code, err)
+	}
+	return code
+}
+
+// report shows why a command failed, and returns the exit code for it.
+func report(ctx context.Context, called *cobra.Command, err error, stderr io.Writer) int {
 	switch {
+	case ctx.Err() != nil && called.Name() != "read-chat": // the interrupt is the cause of every error here
+		fmt.Fprintf(stderr, "%s: interrupted\n", called.CommandPath())
+		return usage.Interrupted
 	case !usage.Report(stderr, err):
 		fmt.Fprintln(stderr, "eca:", usage.Message(err))
-	case called.Name() != "read-chat": // whose errors all are 1, as hooks know it
+	case called.Name() != "read-chat": // all its errors are exit code 1, as hooks expect
 		return usage.ExitCode
 	}
 	return 1
@@ -82,7 +112,8 @@ type serverFlags struct {
 	verbose    bool
 	configFile string
 	record     string
-	stateDir   string // where there is no home; not a flag
+	debug      string // address of the debug page; empty for none
+	stateDir   string // for systems without a home; not a flag
 }
 
 func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -100,7 +131,6 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 			return usage.Errorf("a command is missing; eca --help lists them")
 		},
 	}
-	root.SetVersionTemplate("eca {{.Version}}\n")
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	flags := root.PersistentFlags()
@@ -109,7 +139,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	flags.StringVar(&f.configFile, "config-file", "", "read this file instead of the usual configuration files")
 	flags.StringVar(&f.record, "record", "", "record the models' answers as cassettes into this directory")
 	root.Flags().BoolVar(&f.stdio, "stdio", false, "the same as the command server")
-	root.AddCommand(&cobra.Command{
+	editors := &cobra.Command{
 		Use:         "server",
 		Short:       "Serve an editor over stdin and stdout",
 		Args:        cobra.NoArgs,
@@ -117,9 +147,15 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), f, stdin, stdout, stderr)
 		},
-	},
+	}
+	for _, flags := range []*pflag.FlagSet{root.Flags(), editors.Flags()} {
+		flags.StringVar(&f.debug, "debug", "", "serve a debug page at `HOST:PORT` of this machine; port 0 takes a free one")
+	}
+	root.AddCommand(
+		editors,
 		execCommand(&f, stdin, stdout, stderr),
 		readChatCommand(stdout, stderr),
+		chatsCommand(&f, stdout, stderr),
 		modelsCommand(&f, stdout, stderr),
 		loginCommand(&f, stdin, stdout, stderr),
 		logoutCommand(&f, stdout, stderr),
@@ -135,21 +171,21 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		ecpCommand(&f, stdin, stdout, stderr),
 		e2aCommand(&f, stdin, stdout, stderr),
 		serveCommand(&f, stderr),
+		webCommand(&f, stdout, stderr),
 		acpCommand(&f, stdin, stdout, stderr),
 	)
 	usage.Strict(root)
 	return root
 }
 
-// dropUnknownFlags removes flags nobody knows, and names them: users keep flags in
-// their editors' settings across versions. The commands for scripts are strict, since a
-// script should hear of a typo.
+// dropUnknownFlags removes unknown flags from the command lines of commands that editors start, and
+// warns about them: users keep flags in their editors' settings across versions. Other commands are
+// strict, so that scripts fail on a typo.
 func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []string {
-	strict := []string{"exec", "permission", "read-chat", "models", "config", "plugin", "mcp", "doctor", "stats", "cache", "login", "logout", "repomap", "trust", "ecp", "serve"}
-	if slices.ContainsFunc(args, func(a string) bool { return slices.Contains(strict, a) }) {
+	if !forEditors(root, args) {
 		return args
 	}
-	var out []string
+	out := []string{}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		name, _, hasValue := strings.Cut(strings.TrimLeft(a, "-"), "=")
@@ -168,6 +204,23 @@ func dropUnknownFlags(root *cobra.Command, args []string, stderr io.Writer) []st
 	return out
 }
 
+// forEditors reports whether a command line is one that editors start eca with.
+func forEditors(root *cobra.Command, args []string) bool {
+	stdio := false
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if !strings.HasPrefix(a, "-") {
+			return slices.Contains([]string{"server", "acp", "e2a"}, a)
+		}
+		name, _, hasValue := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		stdio = stdio || name == "stdio"
+		if flag := lookupFlag(root, a, name); flag != nil && flag.NoOptDefVal == "" && !hasValue {
+			i++
+		}
+	}
+	return stdio
+}
+
 func lookupFlag(root *cobra.Command, arg, name string) *pflag.Flag {
 	if !strings.HasPrefix(arg, "--") {
 		return nil
@@ -178,16 +231,16 @@ func lookupFlag(root *cobra.Command, arg, name string) *pflag.Flag {
 	return root.Flags().Lookup(name)
 }
 
-// logs are what goes to stderr besides words for people: without secrets, those of the
-// configuration included as soon as it is known.
+// logs is the log on stderr. It hides secrets, including those of the configuration once it is
+// loaded.
 type logs struct {
 	*slog.Logger
 	stderr io.Writer
 	clean  atomic.Pointer[func(string) string]
 }
 
-// forPeople is the level of commands whose stderr people read, unless they ask for another:
-// errors, but for those of MCP servers, which these commands tell in their own words.
+// forPeople is the default level of commands whose stderr people read. It shows errors, except
+// those of MCP servers, which these commands report themselves.
 const forPeople = "people"
 
 // withoutServers is a handler that leaves out failures of MCP servers.
@@ -246,11 +299,11 @@ func (l *logs) trace() func(bool, []byte) {
 		if incoming {
 			dir = "received"
 		}
-		log.Info("rpc "+dir, "msg", l.without(string(body))) // once more: quoted, it looks different
+		log.Info("rpc "+dir, "msg", l.without(string(body))) // cleaned again: a quoted secret looks different
 	}
 }
 
-// newDaemon assembles the daemon for the flags.
+// newDaemon makes the daemon for the flags.
 func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 	o, err := daemonOptions(f, log.Logger)
 	if err != nil {
@@ -259,7 +312,7 @@ func newDaemon(f serverFlags, log *logs) (*daemon.Daemon, error) {
 	return watchedDaemon(o, log), nil
 }
 
-// watchedDaemon assembles a daemon whose secrets are kept out of the log.
+// watchedDaemon makes a daemon whose secrets are hidden in the log.
 func watchedDaemon(o daemon.Options, log *logs) *daemon.Daemon {
 	d := daemon.New(o)
 	clean := d.Clean
@@ -284,6 +337,11 @@ func daemonOptions(f serverFlags, log *slog.Logger) (daemon.Options, error) {
 			return o, err
 		}
 	}
+	if o.RecordDir != "" {
+		if err := store.Writable(o.RecordDir); err != nil {
+			return o, fmt.Errorf("--record: nothing can be recorded: %w", err)
+		}
+	}
 	if o.Executable, err = os.Executable(); err != nil {
 		log.Warn("own executable is unknown; commands run without a supervisor", "err", err)
 	}
@@ -304,7 +362,14 @@ func serve(ctx context.Context, f serverFlags, stdin io.Reader, stdout, stderr i
 		return err
 	}
 	defer d.Close()
-	opts := server.Options{Host: d, Version: version, Log: log.Logger}
+	opts := server.Options{Host: d, Version: version, Log: log.Logger, Monitor: &server.Monitor{}}
+	if f.debug != "" {
+		stop, err := serveDebug(f.debug, &debugPage{time.Now(), d.Engine(), opts.Monitor}, stderr)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	if f.verbose {
 		opts.Trace = log.trace()
 	}

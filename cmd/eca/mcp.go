@@ -2,20 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/mcp"
@@ -39,6 +43,50 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Use:   "mcp",
 		Short: "List, add, remove, test or allow MCP servers",
 	}
+	cmd.AddCommand(mcpAddCommand(sf, stdout, stderr),
+		&cobra.Command{
+			Use: "list", SuggestFor: []string{"ls", "show", "status"}, Short: "List the servers that are configured, and where", Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				return withConfig(*sf, stderr, unbroken(func(d *daemon.Daemon) error { return listServers(d, stdout) }))
+			},
+		},
+		&cobra.Command{
+			Use: "remove NAME", SuggestFor: []string{"rm", "delete", "uninstall"}, Short: "Remove a server from all files that have it", Args: cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error {
+				return withConfig(*sf, stderr, unbroken(func(d *daemon.Daemon) error {
+					if err := d.RemoveMCPServer(args[0]); err != nil {
+						return err
+					}
+					_, err := fmt.Fprintf(stdout, "Removed %s.\n", args[0])
+					return err
+				}))
+			},
+		},
+		&cobra.Command{
+			Use: "test NAME", Short: "Start a server and show what it has, or why it does not run", Long: mcpTestHelp, Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return withServers(*sf, cmd, stderr, func(d *daemon.Daemon) error {
+					status, err := tryServer(cmd.Context(), d, args[0], stderr)
+					if err != nil {
+						return err
+					}
+					if status.State != mcp.Running && status.Reason != "" {
+						status.Reason = d.FailureReason(status)
+					}
+					return showServer(status, d.Presentable, stdout)
+				})
+			},
+		},
+		&cobra.Command{
+			Use: "allow NAME", Short: "Approve a server's current command and tools", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return withServers(*sf, cmd, stderr, func(d *daemon.Daemon) error { return allowServer(cmd.Context(), d, args[0], stdout, stderr) })
+			},
+		})
+	return cmd
+}
+
+func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var s config.MCPServer
 	var workspace bool
 	var transport string
@@ -55,13 +103,16 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				if _, exists := d.Config().MCPServers[args[0]]; exists {
 					return fmt.Errorf("there is an MCP server %s already; `eca mcp remove %s` makes room for another", printable(args[0]), printable(args[0]))
 				}
-				if !workspace { // its servers run in other folders, too
+				if !workspace { // a server for all folders also runs in other folders
 					if err := makeAbsolute(&s, stdout); err != nil {
 						return err
 					}
 				}
 				if err := d.AddMCPServer(args[0], s, workspace, ""); err != nil {
 					return err
+				}
+				if why := cannotStart(s); why != "" {
+					fmt.Fprintf(stderr, "eca mcp add: warning: %s\n", printable(why))
 				}
 				origin, _ := d.Config().Origin("mcpServers", args[0])
 				_, err := fmt.Fprintf(stdout, "Added %s to %s. `eca mcp test %s` starts it.\n", args[0], origin.Source, args[0])
@@ -76,58 +127,21 @@ func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	flags.StringToStringVar(&s.Headers, "header", nil, "NAME=VALUE of requests to the url; several times")
 	flags.BoolVar(&s.Disabled, "disabled", false, "add it without having it started")
 	flags.BoolVar(&workspace, "workspace", false, "add it for this folder only")
-	cmd.AddCommand(add,
-		&cobra.Command{
-			Use: "list", Short: "List the servers that are configured, and where", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error {
-				return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return listServers(d, stdout) })
-			},
-		},
-		&cobra.Command{
-			Use: "remove NAME", Short: "Remove a server from all files that have it", Args: cobra.ExactArgs(1),
-			RunE: func(_ *cobra.Command, args []string) error {
-				return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
-					if err := d.RemoveMCPServer(args[0]); err != nil {
-						return err
-					}
-					_, err := fmt.Fprintf(stdout, "Removed %s.\n", args[0])
-					return err
-				})
-			},
-		},
-		&cobra.Command{
-			Use: "test NAME", Short: "Start a server and show what it has, or why it does not run", Long: mcpTestHelp, Args: cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return withServers(*sf, cmd, stderr, func(d *daemon.Daemon) error {
-					status, err := tryServer(cmd.Context(), d, args[0], stderr)
-					if err != nil {
-						return err
-					}
-					return showServer(status, d.Presentable, stdout)
-				})
-			},
-		},
-		&cobra.Command{
-			Use: "allow NAME", Short: "Approve a server's current command and tools", Args: cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return withServers(*sf, cmd, stderr, func(d *daemon.Daemon) error { return allowServer(cmd.Context(), d, args[0], stdout, stderr) })
-			},
-		})
-	return cmd
+	return add
 }
 
-// tryServer starts a server, and says what is awaited if that takes long.
+// tryServer starts a server. While it waits, it shows the command or URL and the time limit.
 func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Writer) (mcp.Status, error) {
-	if s, known := d.Config().MCPServers[name]; known {
+	if s, known := d.Config().MCPServers[name]; known && config.CheckTransport(s.Command, s.URL) == nil {
 		how := strings.Join(append([]string{s.Command}, s.Args...), " ")
 		if s.URL != "" {
 			how = s.URL
 		}
 		limit := ""
 		if seconds := d.Config().MCPTimeoutSeconds; seconds > 0 {
-			limit = fmt.Sprintf(", up to %s", time.Duration(seconds*float64(time.Second)))
+			limit = fmt.Sprintf(", up to %g s (mcpTimeoutSeconds)", seconds)
 		}
-		defer noticeLater(stderr, fmt.Sprintf("Waiting for the MCP server %s to start%s: %s", printable(name), limit, printable(d.Presentable(how)))).Stop()
+		fmt.Fprintf(stderr, "Starting the MCP server %s%s; Ctrl-C ends it: %s\n", printable(name), limit, printable(d.Presentable(how)))
 	}
 	status, err := d.TryMCPServer(ctx, name)
 	if _, known := d.Config().MCPServers[name]; err == nil || known {
@@ -144,8 +158,8 @@ func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Wri
 	return status, fmt.Errorf("%w%s", err, hint)
 }
 
-// withServers calls fn with a daemon for this folder that can start MCP servers, and ends
-// them.
+// withServers calls fn with a daemon for this folder that can start MCP servers, and stops them
+// afterwards.
 func withServers(sf serverFlags, cmd *cobra.Command, stderr io.Writer, fn func(*daemon.Daemon) error) error {
 	d, err := hereDaemon(forReaders(sf, cmd), stderr)
 	if err != nil {
@@ -153,19 +167,19 @@ func withServers(sf serverFlags, cmd *cobra.Command, stderr io.Writer, fn func(*
 	}
 	defer d.Close()
 	d.Extensions()
-	return fn(d)
+	return unbroken(fn)(d)
 }
 
-// takeServer understands what a server is from the arguments, also in the forms of other
-// programs: an address in place of a command, the transport before it. dash is how many
-// arguments stand before --, -1 without one.
+// takeServer parses the description of a server from the arguments. It also accepts the forms of
+// other programs: an address in place of a command, the transport before it. dash is the number of
+// arguments before --, or -1 without one.
 func takeServer(s *config.MCPServer, transport string, args []string, dash int) error {
 	transports := []string{"http", "https", "sse", "stdio", "streamable-http", "streamableHttp"}
 	if transport != "" && !slices.Contains(transports, transport) {
 		return usage.Choice("transport", transport, "http", "sse", "stdio")
 	}
 	name, rest := args[0], args[1:]
-	verbatim := dash == 1 // the command is marked
+	verbatim := dash == 1 // -- marks the command
 	if !verbatim && len(rest) > 1 && slices.Contains(transports, rest[0]) && s.URL == "" {
 		transport, rest = rest[0], rest[1:]
 	}
@@ -179,8 +193,18 @@ func takeServer(s *config.MCPServer, transport string, args []string, dash int) 
 			return usage.Errorf("after the address %s nothing may follow: %s; headers are given with --header NAME=VALUE", rest[0], strings.Join(rest[1:], " "))
 		}
 		s.URL = rest[0]
+	case !verbatim && s.URL == "" && foreignScheme(rest[0]):
+		return usage.Errorf("%s is not an address of a server: it must begin with http:// or https://", rest[0])
 	default:
 		s.Command, s.Args = rest[0], rest[1:]
+	}
+	if s.URL != "" {
+		if err := config.CheckTransport(s.Command, s.URL); err != nil {
+			return usage.New(err)
+		}
+	}
+	if transport == "stdio" && s.URL != "" {
+		return usage.Errorf("--transport stdio is for a program: eca mcp add %s -- COMMAND [ARG...]", name)
 	}
 	if remote && s.Command != "" {
 		return usage.Errorf("--transport %s is for an address: eca mcp add %s URL", transport, name)
@@ -188,7 +212,15 @@ func takeServer(s *config.MCPServer, transport string, args []string, dash int) 
 	return nil
 }
 
-// makeAbsolute names the program and scripts of this folder so that they are found from others.
+// foreignScheme reports whether a word looks like an address that is not http or https.
+func foreignScheme(word string) bool {
+	u, err := url.Parse(word)
+	const drive = 1 // C:\server.exe
+	return err == nil && len(u.Scheme) > drive && strings.Contains(word, ":/")
+}
+
+// makeAbsolute replaces the program and the scripts of this folder by absolute paths, so that they
+// work in other folders.
 func makeAbsolute(s *config.MCPServer, stdout io.Writer) error {
 	for i, word := range append([]string{s.Command}, s.Args...) {
 		at, err := filepath.Abs(word)
@@ -199,7 +231,7 @@ func makeAbsolute(s *config.MCPServer, stdout io.Writer) error {
 		isFile := err == nil && info.Mode().IsRegular()
 		switch {
 		case word == "" || filepath.IsAbs(word) || strings.HasPrefix(word, "~") || strings.HasPrefix(word, "-"):
-		case i == 0 && !strings.ContainsAny(word, `/\`): // it is found in PATH
+		case i == 0 && !strings.ContainsAny(word, `/\`): // PATH has it
 		case i == 0 && !isFile:
 			return fmt.Errorf("%s: no such file in this folder", printable(word))
 		case isFile:
@@ -216,9 +248,29 @@ func makeAbsolute(s *config.MCPServer, stdout io.Writer) error {
 	return nil
 }
 
-// address says whether an argument is a URL.
+// address reports whether an argument is a URL.
 func address(arg string) bool {
 	return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://")
+}
+
+// cannotStart returns why a server's program cannot be started at the moment; empty if it can.
+func cannotStart(s config.MCPServer) string {
+	if s.Command == "" || strings.ContainsAny(s.Command, "$~") {
+		return ""
+	}
+	info, err := os.Stat(s.Command)
+	switch byName := !strings.ContainsAny(s.Command, `/\`); {
+	case byName && !proc.Installed(s.Command):
+		return fmt.Sprintf("there is no program %s in PATH: install it, or name it by its path", s.Command)
+	case byName:
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("there is no file %s yet: the server can start once it exists", s.Command)
+	case err == nil && info.IsDir():
+		return s.Command + " is a directory, not a program"
+	case err == nil && runtime.GOOS != "windows" && info.Mode()&0o111 == 0:
+		return fmt.Sprintf("%s is not executable: run chmod +x %s", s.Command, s.Command)
+	}
+	return ""
 }
 
 // fitting checks flags that belong to one kind of server.
@@ -268,7 +320,7 @@ func listServers(d *daemon.Daemon, stdout io.Writer) error {
 	return nil
 }
 
-// showServer says what came of a start.
+// showServer prints the result of starting a server.
 func showServer(s mcp.Status, clean func(string) string, stdout io.Writer) error {
 	show := func(text string) string { return printable(clean(text)) }
 	if s.State != mcp.Running {
@@ -306,7 +358,7 @@ func showServer(s mcp.Status, clean func(string) string, stdout io.Writer) error
 	return nil
 }
 
-// allowServer agrees to a server, which has to be started to be known.
+// allowServer approves a server. It has to start the server to know its tools.
 func allowServer(ctx context.Context, d *daemon.Daemon, name string, stdout, stderr io.Writer) error {
 	status, err := tryServer(ctx, d, name, stderr)
 	if err != nil {

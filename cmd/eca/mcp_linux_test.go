@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// mcpScript is an MCP server in shell: it answers a handshake and a list of one tool, and
-// says its id, and that of a child in another session, in a file.
+// mcpScript is an MCP server in shell. It answers a handshake and a list of one tool, and writes
+// its process id, and that of a child in another session, to a file.
 const mcpScript = `echo $$ >>pids; setsid sh -c 'echo $$ >>pids; exec sleep 300' &
 while read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -21,9 +22,10 @@ done`
 
 const deafScript = `echo $$ >>pids; trap '' TERM; while :; do sleep 300; done`
 
-// Twenty servers of which five are faulty: none delays the daemon's answers, and none is
-// left when it ends, however it ends.
+// With twenty servers, five of them faulty, no server delays the daemon's answers, and none is left
+// when the daemon ends, in any way.
 func TestMCPServersEnd(t *testing.T) {
+	needs.Long(t)
 	for _, killed := range []bool{false, true} {
 		here := newPlace(t, "ECA_CONFIG="+twentyServers(t))
 		p := here.serve(t)

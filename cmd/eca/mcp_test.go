@@ -10,8 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// testedServer is an MCP server in shell whose tool describes itself with what stands in a
-// file.
+// testedServer is an MCP server in shell that takes the description of its tool from a file.
 const testedServer = `while read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case $line in
@@ -24,6 +23,7 @@ done`
 
 // The command line adds, lists, tests, allows and removes servers in the user's own file.
 func TestMCPCommand(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	home, here := t.TempDir(), t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)
@@ -55,7 +55,7 @@ func TestMCPCommand(t *testing.T) {
 	eca(0, "No MCP servers are configured.", "mcp", "list")
 	eca(2, "say what the server is", "mcp", "add", "s")
 	eca(2, "--env is for programs", "mcp", "add", "s", "--url", "http://x.example/", "--env", "A=b")
-	eca(1, "a command or a url, not both", "mcp", "add", "s", "--url", "http://x.example/", "--", "x")
+	eca(2, "a command or a url, not both", "mcp", "add", "s", "--url", "http://x.example/", "--", "x")
 	eca(0, "Added s to "+global, "mcp", "add", "s", "--env", "A=b", "--", "sh", "server.sh")
 	eca(1, "there is an MCP server s already", "mcp", "add", "s", "--", "x")
 	eca(0, "Added web", "mcp", "add", "web", "--url", "http://127.0.0.1:1/", "--header", "X=y", "--disabled")
@@ -77,6 +77,10 @@ func TestMCPCommand(t *testing.T) {
 	eca(1, "s: failed: it is to be started in another way than when you agreed to it: env has another A", "mcp", "test", "s")
 	eca(0, "Agreed to s as it is.", "mcp", "allow", "s")
 	eca(0, "s: running", "mcp", "test", "s")
+	eca(0, "Starting the MCP server s, up to 60 s (mcpTimeoutSeconds); Ctrl-C ends it: sh ", "mcp", "test", "s")
+	t.Setenv("ECA_CONFIG", `{"mcpTimeoutSeconds": 0.2, "mcpServers": {"silent": {"command": "sleep", "args": ["1000"]}}}`)
+	eca(1, "Starting the MCP server silent, up to 0.2 s (mcpTimeoutSeconds); Ctrl-C ends it: sleep 1000\nsilent: failed", "mcp", "test", "silent")
+	t.Setenv("ECA_CONFIG", "")
 
 	eca(0, "Removed s.", "mcp", "remove", "s")
 	eca(1, `there is no MCP server "s"`, "mcp", "remove", "s")
@@ -84,5 +88,5 @@ func TestMCPCommand(t *testing.T) {
 		t.Errorf("%v:\n%s", err, text)
 	}
 	eca(0, "Added local to "+filepath.Join(here, ".eca", "config.json"), "mcp", "add", "local", "--workspace", "--", "sh", "server.sh")
-	eca(0, "local: running", "mcp", "test", "local") // what the user writes is trusted
+	eca(0, "local: running", "mcp", "test", "local") // the user's own configuration is trusted
 }

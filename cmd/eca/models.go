@@ -26,8 +26,8 @@ Tokens are those of request and answer together, and of an answer; prices are do
 million tokens of input, output, and reading from and writing to the cache. "-" is
 unknown. The last column says where the facts come from: config is the user's
 configuration; provider is what the provider says; models.dev is the public catalogue;
-snapshot is what this version of eca was built with; assumed is what nobody says.
---json says it for each fact.
+snapshot is the list that this version of eca was built with; assumed is a default for
+facts that no source has. --json names the source of each fact.
 
 The exit code is 1 if no model can be used.`
 
@@ -44,6 +44,9 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			defer d.Close()
+			if notice := d.TrustNotice(); notice != "" {
+				fmt.Fprintln(stderr, notice)
+			}
 			shown, err := listModels(cmd.Context(), d, asJSON, stdout, stderr)
 			if err != nil {
 				return err
@@ -59,8 +62,8 @@ func modelsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// listModels asks the providers and prints what they have: one document of JSON, or first what
-// came soon and then the rest.
+// listModels asks the providers and prints their models. With asJSON it prints one document;
+// otherwise it prints the first results early and then the rest.
 func listModels(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout, stderr io.Writer) ([]llm.Provider, error) {
 	synced := make(chan struct{})
 	go func() {
@@ -110,7 +113,7 @@ type (
 		API      string      `json:"api,omitempty"`
 		URL      string      `json:"url,omitempty"`
 		Usable   bool        `json:"usable"`
-		Missing  string      `json:"missing,omitempty"`  // before it can be used
+		Missing  string      `json:"missing,omitempty"`  // why it cannot be used yet
 		Unlisted string      `json:"unlisted,omitempty"` // why it did not list its models
 		Models   []modelJSON `json:"models"`
 	}
@@ -200,7 +203,7 @@ func yesNo(f llm.Fact[bool]) string {
 	return "no"
 }
 
-// sources names where the facts come from, each source once.
+// sources names the sources of the facts, each once.
 func sources(f llm.Facts) string {
 	var out []string
 	for _, s := range []llm.Source{

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// What each provider needs, what it has, and where that is known from.
+// The requirements and models of each provider, with the sources of the facts.
 func TestModels(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sk-secret-0123456789" {
@@ -91,8 +93,9 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// A provider that hangs does not hold up what the others have.
+// A provider that hangs does not delay the models of the others.
 func TestModelsOfOthersAreShownWhileOneHangs(t *testing.T) {
+	needs.Long(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/hang") {
 			<-r.Context().Done()

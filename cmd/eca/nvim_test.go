@@ -28,8 +28,8 @@ turns:
     steps: [{text: 'The last.'}]
 `
 
-// TestNvim spends two sessions in eca-nvim, in a real Neovim: what its windows show, what is
-// on the disk, and that the second session does not go on with the chat of the first.
+// TestNvim plays two sessions in eca-nvim, in a real Neovim. It checks the windows and the files,
+// and that the second session does not continue the chat of the first.
 func TestNvim(t *testing.T) {
 	needs.Long(t)
 	needs.POSIX(t)

@@ -8,17 +8,19 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// The third question in a workspace about a command that could run in its sandbox offers that,
-// once and in words. Who takes the offer is not asked about such commands any more, in this
-// workspace only, and `eca permission forget` takes it back.
+// If a third command that could run in the sandbox asks in a workspace, the question offers that
+// mode, once and in words. After the user accepts the offer, such commands do not ask any more,
+// only in this workspace, and `eca permission forget` revokes it.
 func TestSandboxIsOfferedOnce(t *testing.T) {
+	needs.Long(t)
 	needIsolation(t)
 	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c, tool: eca__shell_command, arguments: {command: \"echo x > made.txt\"}}]\n    - {text: Done.}\nturns: []\n")
 	here := newPlace(t, p.env()...)
 	var e *process
-	// run lets the command run and returns the question, empty if there was none.
+	// run lets the command run and returns the question, or "" without one.
 	run := func(save string) (question string) {
 		t.Helper()
 		mark := e.Mark()
@@ -78,9 +80,10 @@ func TestSandboxIsOfferedOnce(t *testing.T) {
 	shutDown(t, e)
 }
 
-// Where the search for protected places ends before it has seen all, a command that would run in
-// the sandbox of the workspace asks, with the reason.
+// If the search for protected places stops at its limit, a command that would run in the sandbox of
+// the workspace asks, with the reason.
 func TestWorkspaceWithTooManyFoldersAsks(t *testing.T) {
+	needs.Long(t)
 	needIsolation(t)
 	p := newProvider(t, "cassette: 1\ndefault:\n  steps:\n    - calls: [{id: c, tool: eca__shell_command, arguments: {command: \"echo x > made.txt\"}}]\n    - {text: Done.}\nturns: []\n")
 	for folders, asks := range map[int]bool{10: false, 5100: true} {

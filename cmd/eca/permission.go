@@ -13,7 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/internal/usage"
+	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
 const explainHelp = `Says what would become of a shell command in this directory: whether it is allowed,
@@ -29,7 +31,9 @@ workspace, and whether it has network, none or all, are there if the command wou
 An effect is reads, changes or unknown; writes are the files that
 redirections write; unparsed says why the command could not be taken apart completely.
 
-With --unasked, as if toolCall.unasked had this value (off, reads or workspace). With --files,
+With --unasked, as if toolCall.unasked had this value: off has each command ask that no rule
+allows, reads lets those run that only read, workspace also those that stay in the sandbox of
+the workspace. With --files,
 also the files and folders that the command reads and writes, with links resolved, and the
 commands that eca does not know well enough to say; with --json as files: {reads, writes,
 unknown}.`
@@ -40,6 +44,11 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 		Use:   "permission",
 		Short: "Explain decisions about tool calls; list and forget remembered ones",
 	}
+	cmd.AddCommand(explainCommand(sf, stdout, stderr), rememberedCommand(sf, stdout, stderr), forgetCommand(sf, stdout, stderr))
+	return cmd
+}
+
+func explainCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var question daemon.CommandQuestion
 	var asJSON, text, files bool
 	explain := &cobra.Command{
@@ -52,10 +61,11 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 				return usage.Errorf("the command is empty")
 			}
 			if values := []string{config.UnaskedOff, config.UnaskedReads, config.UnaskedWorkspace}; cmd.Flags().Changed("unasked") && !slices.Contains(values, question.Unasked) {
-				return usage.Errorf("--unasked must be one of %s, not %q", strings.Join(values, ", "), question.Unasked)
+				return usage.Errorf("--unasked must be off (each command asks), reads (commands that only read do not ask) or workspace (nor do those that stay in the sandbox of the workspace), not %q%s",
+					question.Unasked, suggest.DidYouMean(question.Unasked, values))
 			}
 			question.Command = strings.Join(args, " ")
-			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+			return withConfig(*sf, stderr, unbroken(func(d *daemon.Daemon) error {
 				e, err := d.ExplainCommand(cmd.Context(), question)
 				if err != nil {
 					return err
@@ -68,16 +78,22 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 					return err
 				}
 				return printExplanation(e, asJSON, files, stdout)
-			})
+			}))
 		},
 	}
-	explain.Flags().SetInterspersed(false) // what follows the command's name is the command's
-	explain.Flags().StringVar(&question.Unasked, "unasked", "", "judge as with this toolCall.unasked: off, reads or workspace")
+	explain.Flags().SetInterspersed(false) // flags after the command's name belong to the command
+	explain.Flags().StringVar(&question.Unasked, "unasked", "", "judge as with this toolCall.unasked: off (each command asks), reads (those that only read do not) or workspace (nor those that stay in the sandbox)")
 	explain.Flags().BoolVar(&files, "files", false, "also print the files that the command reads and writes")
 	explain.Flags().StringVar(&question.Agent, "agent", "", "judge as for this agent (default: defaultAgent)")
 	explain.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	explain.Flags().BoolVar(&text, "text", false, "print only the text that runs unless you approve the command by hand")
-	list := &cobra.Command{
+	explain.MarkFlagsMutuallyExclusive("text", "json")
+	explain.MarkFlagsMutuallyExclusive("text", "files")
+	return explain
+}
+
+func rememberedCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	return &cobra.Command{
 		Use:   "list",
 		Short: "List what is remembered for workspaces and everywhere",
 		Args:  cobra.NoArgs,
@@ -106,23 +122,44 @@ func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command
 			})
 		},
 	}
-	forget := &cobra.Command{
+}
+
+func forgetCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	return &cobra.Command{
 		Use:   "forget KEY...",
 		Short: "Ask again about what was remembered under KEY, as list prints it",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
-				key := strings.Join(args, " ")
-				existed, err := d.Forget(key)
-				if err == nil && !existed {
-					err = fmt.Errorf("%q is not remembered; `eca permission list` shows what is", key)
+				key, existed, err := forget(d, strings.Join(args, " "))
+				switch {
+				case err != nil:
+					return err
+				case !existed:
+					return fmt.Errorf("%q is not remembered; `eca permission list` shows what is", key)
 				}
+				_, err = fmt.Fprintf(stdout, "Forgotten: %s\n", printable(key))
 				return err
 			})
 		},
 	}
-	cmd.AddCommand(explain, list, forget)
-	return cmd
+}
+
+// forget removes a remembered approval. Questions show the keys of eca's own tools without the
+// tool, so it may be left out here.
+func forget(d *daemon.Daemon, given string) (key string, existed bool, err error) {
+	kept, err := d.Remembered()
+	if err != nil {
+		return given, false, err
+	}
+	for _, tool := range []string{"", "eca__shell_command ", "eca__git ", "eca__"} {
+		key = tool + given
+		if slices.ContainsFunc(kept, func(r permission.Remembered) bool { return r.Key == key }) {
+			existed, err = d.Forget(key)
+			return key, existed, err
+		}
+	}
+	return given, false, nil
 }
 
 func printExplanation(e daemon.Explanation, asJSON, files bool, stdout io.Writer) error {

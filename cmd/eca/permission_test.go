@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What becomes of a command is explained, for scripts too, and nothing runs.
+// The decision about a command is explained, also in JSON, and nothing runs.
 func TestPermissionExplain(t *testing.T) {
 	here := newPlace(t, `ECA_CONFIG={"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["npm test.*"]}}}, "deny": {"eca__shell_command": {"argsMatchers": {"command": ["rm .*"]}}}}}}`)
 	explain := func(want int, args ...string) string {
@@ -49,7 +49,7 @@ func TestPermissionExplain(t *testing.T) {
 	if out := explain(0, "explain", "--agent", "plan", "--", "make"); !strings.HasPrefix(out, "verdict: ask, also with auto-approve\n") {
 		t.Errorf("plan: %s", out)
 	}
-	for want, args := range map[string][]string{"no agent": {"explain", "--agent", "none", "--", "ls"}, "not remembered": {"forget", "x"}} {
+	for want, args := range map[string][]string{"no agent \"zork\" (agents: code, ": {"explain", "--agent", "zork", "--", "ls"}, "not remembered": {"forget", "x"}} {
 		if out := explain(1, args...); !strings.Contains(out, want) {
 			t.Errorf("%q: %s", args, out)
 		}
@@ -76,7 +76,7 @@ func TestPermissionExplain(t *testing.T) {
 			t.Errorf("--unasked %s: %s", mode, out)
 		}
 	}
-	if out := explain(2, "explain", "--unasked", "all", "--", "ls"); !strings.Contains(out, "off, reads, workspace") {
+	if out := explain(2, "explain", "--unasked", "all", "--", "ls"); !strings.Contains(out, "off (each command asks)") {
 		t.Errorf("--unasked with a wrong value: %s", out)
 	}
 	if out := explain(0, "list"); out != "Nothing is remembered.\n" {
@@ -84,7 +84,7 @@ func TestPermissionExplain(t *testing.T) {
 	}
 }
 
-// The files that a command reads and writes are listed, as far as they are known.
+// The known files that a command reads and writes are listed.
 func TestPermissionExplainFiles(t *testing.T) {
 	here := newPlace(t)
 	for command, want := range map[string]string{

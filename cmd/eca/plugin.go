@@ -44,9 +44,9 @@ func pluginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// withPlugins runs what a command does and prints what it says.
+// withPlugins runs a command and prints its result.
 func withPlugins(ctx context.Context, sf serverFlags, stdout, stderr io.Writer, fn func(context.Context, slash.Plugins) (string, error)) error {
-	sf.logLevel = "error" // what is wrong is told in another way
+	sf.logLevel = "error" // errors are shown in another way
 	d, err := hereDaemon(sf, stderr)
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// printable is a text of others in one line, without what a terminal would take as orders.
+// printable is foreign text in one line, without characters that control a terminal.
 func printable(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {

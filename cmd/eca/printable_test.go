@@ -3,12 +3,10 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// What a model or a file says is never an order for the terminal: above all not what the user
-// is asked about.
+// Text of a model or a file never controls the terminal, especially not within a question to the
+// user.
 func TestTerminalOrders(t *testing.T) {
 	p := newProvider(t, `cassette: 1
 turns:
@@ -27,9 +25,9 @@ turns:
 	}
 	call := toolRun{Name: "shell_command", Summary: "$ rm -r x\x1b[2K\rls", Args: []byte("{\"command\":\"\u009b2K\"}")}
 	call.Details.Diff = "+a\x1b[1A\n+\u202eb👩\u200d💻"
-	question := call.question(workspace.New(t.TempDir()))
+	question := call.question()
 	call.Details.Diff = ""
-	question += call.question(workspace.New(t.TempDir()))
+	question += call.question()
 	if strings.ContainsAny(question, "\x1b\r\u009b\u202e") {
 		t.Errorf("%q", question)
 	}

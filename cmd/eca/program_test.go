@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// provider is a scripted model behind HTTP that keeps what it was asked.
+// provider is a scripted model behind HTTP that records its requests.
 type provider struct {
 	*httptest.Server
 
@@ -67,10 +68,10 @@ func (p *provider) last(t testing.TB) []map[string]any {
 	return body.Input
 }
 
-// catalogue is models.dev's, in the tests.
+// catalogue is the catalogue of models.dev in the tests.
 const catalogue = `{"acme": {"models": {"known": {"tool_call": true, "limit": {"context": 5000, "output": 500}, "cost": {"input": 1.5, "output": 2.25}}}}}`
 
-// place is where a program under test lives: its folders and environment.
+// place is the environment of a program under test: its folders and variables.
 type place struct {
 	root string // workspace and working directory
 	env  []string
@@ -87,17 +88,25 @@ func newPlace(t testing.TB, env ...string) place {
 	if err := errors.Join(os.Mkdir(root, 0o755), os.MkdirAll(cache, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	// A catalogue of today: tests ask nobody for another.
+	// A recent catalogue, so that tests do not download another one.
 	if err := os.WriteFile(filepath.Join(cache, "models-dev.json"), []byte(catalogue), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// By default, a race-built program sleeps for a second when it ends.
 	return place{root: root, env: append([]string{
-		asProgram + "=1", "OLLAMA_API_URL=http://127.0.0.1:1", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
+		asProgram + "=1", "GORACE=atexit_sleep_ms=0", "OLLAMA_API_URL=http://127.0.0.1:1", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
 		"XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "XDG_STATE_HOME=" + filepath.Join(dir, "state"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"),
 	}, env...)}
 }
 
-// config gives the program a provider of the OpenAI kind, as a user would.
+// unconfigured is a place where nothing is configured, so that the demo model answers.
+func unconfigured(t testing.TB) place {
+	t.Helper()
+	needs.NoOllama(t)
+	return newPlace(t, "OLLAMA_API_URL=")
+}
+
+// env configures a provider of the OpenAI kind, as a user would.
 func (p *provider) env() []string {
 	return []string{"OPENAI_API_KEY=sk-test-0123456789abcdef", "OPENAI_API_URL=" + p.URL, `ECA_CONFIG={"chat":{"title":false}}`}
 }
@@ -142,7 +151,7 @@ func startPiped(t testing.TB, cmd *exec.Cmd) (stdin io.WriteCloser, stdout io.Re
 	return stdin, stdout
 }
 
-// connect starts a server and puts a fake editor on its pipes.
+// connect starts a server and attaches a fake editor to its pipes.
 func connect(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -163,7 +172,7 @@ func (p *process) wait(t testing.TB) int {
 	select {
 	case <-done:
 	case <-time.After(2 * time.Minute):
-		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it says what it does
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it prints its goroutines
 		time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 		<-done
 		t.Fatalf("the program does not end:\n%s", p.stderr)
@@ -199,7 +208,7 @@ func runCommand(t testing.TB, cmd *exec.Cmd, stdin string) (stdout, stderr strin
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd.Stdin = strings.NewReader(stdin)
-	detachTerminal(cmd) // nobody is there to be asked
+	detachTerminal(cmd) // no user can be asked
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Start(); err != nil {
@@ -218,4 +227,9 @@ func runCommand(t testing.TB, cmd *exec.Cmd, stdin string) (stdout, stderr strin
 		t.Fatalf("%v does not end\nstdout: %s\nstderr: %s", cmd.Args, out.String(), errOut.String())
 	}
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+}
+
+// hookOf is a configuration with a hook for tool calls that has the given matcher.
+func hookOf(matcher string) string {
+	return `{"hooks": {"guard": {"type": "preToolCall", "matcher": ` + matcher + `, "actions": [{"type": "shell", "shell": "exit 2"}]}}}`
 }

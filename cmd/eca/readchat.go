@@ -10,8 +10,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,8 +18,9 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/importer"
+	"github.com/seed-dec29ce4/eca/chat/search"
 	"github.com/seed-dec29ce4/eca/chat/store"
-	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
@@ -119,11 +118,14 @@ func readChat(ctx context.Context, f readChatFlags, now time.Time, stdout, stder
 	return out.Flush()
 }
 
-// records opens what the flags name. done must be called after the last record.
+// records opens the source that the flags name. done must be called after the last record.
 func (f readChatFlags) records(ctx context.Context) (list records, warning string, done func(), err error) {
 	dir := f.path
 	if len(f.workspaces) > 0 {
-		dir = daemon.StateDir(os.Getenv)
+		if err := checkState(os.Getenv); err != nil {
+			return nil, "", nil, err
+		}
+		dir = settings.StateDir(os.Getenv)
 	} else if filepath.Base(dir) == store.File {
 		dir = filepath.Dir(dir)
 	}
@@ -195,7 +197,7 @@ func (f readChatFlags) stored(ctx context.Context, s *store.Store) (records, err
 	return each(list), nil
 }
 
-// eventsOf yields the events of a chat, flags where they stand.
+// eventsOf yields the events of a chat, with flags at their positions.
 func eventsOf(ctx context.Context, s *store.Store, id string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if err := walk(ctx, s, id, func(e event.Event) bool { return yield(e, nil) }); err != nil {
@@ -262,7 +264,7 @@ func newFilter(f readChatFlags, now time.Time) (*filter, error) {
 		if d.value == "" {
 			continue
 		}
-		t, err := parseDate(d.value, now)
+		t, err := search.ParseDate(d.value, now)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.flag, err)
 		}
@@ -273,7 +275,7 @@ func newFilter(f readChatFlags, now time.Time) (*filter, error) {
 
 func (f *filter) record(r importer.Record) bool {
 	if !f.since.IsZero() || !f.until.IsZero() {
-		at, ok := r.Updated() // a chat without one is as old as can be
+		at, ok := r.Updated() // a chat without a time counts as older than all others
 		if f.messages {
 			if at, ok = r.Created(); !ok {
 				f.undated++
@@ -287,24 +289,4 @@ func (f *filter) record(r importer.Record) bool {
 		}
 	}
 	return f.role == "" || r.Role() == f.role
-}
-
-// parseDate reads a DATE; times ago count back from now.
-func parseDate(s string, now time.Time) (time.Time, error) {
-	if m := regexp.MustCompile(`^(\d+)([mhd])$`).FindStringSubmatch(s); m != nil {
-		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[m[2]]
-		n, err := strconv.ParseInt(m[1], 10, 64)
-		if err == nil && n <= int64(1<<63-1)/int64(unit) {
-			return now.Add(-time.Duration(n) * unit), nil
-		}
-		return time.Time{}, fmt.Errorf("%s is too long ago", s)
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		t, err = time.Parse(time.DateOnly, s)
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("invalid date %q: use a time ago (30m, 2h, 1d), a day (2025-01-01) or an instant (2025-01-01T14:30:00Z)", s)
-	}
-	return t, nil
 }

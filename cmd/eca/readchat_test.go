@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// readLines runs read-chat and decodes what it prints.
+// readLines runs read-chat and decodes its output.
 func readLines(t *testing.T, p place, args ...string) (lines []map[string]any, stderr string) {
 	t.Helper()
 	out, stderr, code := runProgram(t, p, "", append([]string{"read-chat"}, args...)...)
@@ -84,7 +84,7 @@ turns: []
 			t.Errorf("no content-id: %v", messages[0])
 		}
 	}
-	// A flag stands behind its message, wherever it is in the log.
+	// A flag comes after its message, wherever it is in the log.
 	first, _ := readLines(t, here, "--workspace", here.root, "--chat-id", id, "--role", "user")
 	proc := here.serve(t)
 	proc.Open(here.root, nil)
@@ -132,7 +132,7 @@ func TestReadChatOfTheReference(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	// --since counts the bound in, --until does not.
+	// --since includes the bound, --until does not.
 	at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
 	list, _ := readLines(t, here, "--db-cache-path", folder, "--since", at(1795167582721), "--until", at(1795167590815))
 	if got := values(list, "id"); got != "my-own-id-1" {
@@ -150,7 +150,7 @@ func TestReadChatOfTheReference(t *testing.T) {
 	}
 }
 
-// One file had all chats once, and messages no times.
+// Older versions kept all chats in one file, and messages without times.
 func TestReadChatOfOldFiles(t *testing.T) {
 	here, folder := newPlace(t), t.TempDir()
 	file := filepath.Join(folder, "db.transit.json")

@@ -13,11 +13,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// referenceFails are the tests of the reference server's suite that hold defects of its
-// requests to Ollama (docs/compatibility.md).
+// referenceFails are the tests of the reference server's suite that require defects of its requests
+// to Ollama (docs/compatibility.md).
 var referenceFails = []string{"ollama-test/reasoning-text", "ollama-test/tool-calling"}
 
-// clojureShim stands in for Clojure's command line, by which the suite starts its MCP server.
+// clojureShim replaces Clojure's command line, with which the suite starts its MCP server.
 const clojureShim = `#!/bin/sh
 if [ "$1" = -Stree ]; then exit 0; fi
 exec java -cp "src:$ECA_REFERENCE_CLASSPATH" clojure.main -m mcp-server-sample.main
@@ -34,8 +34,8 @@ const runReference = `(require 'entrypoint) (in-ns 'entrypoint)
     nil))
 (run-all (System/getenv "ECA_BINARY") {})`
 
-// The integration suite of the reference server, which is on no registry: CONTRIBUTING.md
-// says how its checkout and its class path are prepared.
+// The integration suite of the reference server is not in any registry; CONTRIBUTING.md says how to
+// prepare its checkout and its class path.
 func TestReferenceSuite(t *testing.T) {
 	suite, classpath := os.Getenv("ECA_REFERENCE"), os.Getenv("ECA_REFERENCE_CLASSPATH")
 	if suite == "" || classpath == "" {
@@ -47,7 +47,7 @@ func TestReferenceSuite(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(work, "integration-test"), os.DirFS(filepath.Join(suite, "integration-test"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"sample-test", "mcp-server-sample"} { // looked for beside the sources by babashka
+	for _, name := range []string{"sample-test", "mcp-server-sample"} { // babashka looks for them beside the sources
 		if err := os.Symlink(filepath.Join(work, "integration-test", name), filepath.Join(work, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -80,6 +80,9 @@ func TestReferenceSuite(t *testing.T) {
 				t.Errorf("%s fails", name)
 			}
 		}
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
 	}
 	t.Logf("%d of %d tests of the reference server pass", len(results)-failed, len(results))
 }

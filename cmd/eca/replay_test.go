@@ -11,12 +11,14 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A chat in which the user refused calls, spoke in between, and had it compacted, in which the
-// configuration refused one and there was no such tool for another, and which became too long
-// twice, is replayed to its end; and each call that did not run is on record with the verdict.
+// A chat is replayed to its end in which the user refused calls, steered the model and compacted
+// the chat, the configuration refused a call, a tool did not exist, and the context overflowed
+// twice. Each call that did not run is recorded with its verdict.
 func TestReplayOfDecisions(t *testing.T) {
+	needs.Long(t)
 	for name, compact := range map[string]string{"summaries by the chat's model": "{}", "summaries by another": `{"model": "openai/s"}`} {
 		t.Run(name, func(t *testing.T) { replayDecisions(t, compact) })
 	}

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/repomap"
@@ -64,6 +65,9 @@ func repomapCommand(stdout io.Writer) *cobra.Command {
 }
 
 func makeMap(ctx context.Context, dir string, focus []string) (*repomap.Map, error) {
+	if _, err := workingDir(); err != nil && !filepath.IsAbs(dir) {
+		return nil, err
+	}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -71,7 +75,7 @@ func makeMap(ctx context.Context, dir string, focus []string) (*repomap.Map, err
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory", dir)
 	}
-	x := repomap.New(repomap.Options{CacheDir: daemon.CacheDir(os.Getenv), Git: "git"})
+	x := repomap.New(repomap.Options{CacheDir: settings.CacheDir(os.Getenv), Git: "git"})
 	defer x.Close()
 	return x.Map(ctx, dir, repomap.Focus{Paths: focus})
 }

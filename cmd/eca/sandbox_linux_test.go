@@ -7,16 +7,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// What the model runs without the user's hand on it writes nowhere but where it may, in
-// the program as it is shipped.
+// Commands that run without the user's approval only write where they are allowed to, in the
+// shipped program.
 func TestSandboxedProgram(t *testing.T) {
+	needs.Long(t)
 	if s := sandbox.Probe(); !s.Holds {
 		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
 	}
-	wd, err := os.Getwd() // not below TMPDIR, which may be written to
+	wd, err := os.Getwd() // not below TMPDIR, which is writable
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// planted are secrets, each in a place where users keep them. They look like nothing
-// special: what finds them must know them.
+// planted are secrets, each in a place where users keep them. They do not look like secrets, so a
+// filter has to know them.
 type planted map[string]string
 
 // put makes a secret for a place.
@@ -44,10 +44,11 @@ func (p planted) check(t *testing.T, where, text string) {
 	}
 }
 
-// No secret gets into logs, the trace of --verbose, the store, recorded cassettes, what
-// commands show and write, or what the client is told: keys of the configuration and of the
-// environment, of netrc, in addresses of servers and proxies, and in what commands print.
+// No secret reaches logs, the trace of --verbose, the store, recorded cassettes, the output and
+// files of commands, or the client: keys of the configuration and of the environment, of netrc, in
+// addresses of servers and proxies, and in the output of commands.
 func TestSecretsStayHidden(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
 	p := planted{}
 	player, err := cassette.Parse([]byte(`
@@ -68,7 +69,7 @@ title: "Looking"
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A provider that tells in its errors what it was sent.
+	// A provider that repeats its request in its errors.
 	scripted := player.Handler(nil)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/angry") {
@@ -178,7 +179,7 @@ title: "Looking"
 	err = filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(home, path)
 		if err != nil || d.IsDir() || own.MatchString(rel) || filepath.Base(path) == "credentials.json" {
-			return err // what the user keeps there
+			return err // the user keeps secrets there
 		}
 		data, err := os.ReadFile(path)
 		seen[rel] = string(data)
@@ -190,7 +191,7 @@ title: "Looking"
 	for where, text := range seen {
 		p.check(t, where, text)
 	}
-	// The test sees something: each thing was written, and says what is no secret.
+	// The test is effective: each text was written, and has the values that are not secret.
 	for where, words := range map[string][]string{
 		"what the client was told": {"[REDACTED]", "I do not know", "MY_SERVICE_TOKEN=", "USER=ada", "providers.mock.key", "providers.angry.url"},
 		"the log":                  {"rpc received", "rpc sent", "chat/prompt", "MY_SERVICE_TOKEN="},

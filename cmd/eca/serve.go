@@ -16,9 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
-	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
@@ -34,10 +35,10 @@ With a token in ECA_SERVE_TOKEN, every request but the card's needs it as a bear
 without one, only this machine can call. Calls that ask wait for their caller's decision.
 No workspace is trusted.`
 
-// serveTokenVariable has the bearer token of eca serve: arguments can be read by others.
+// serveTokenVariable has the bearer token of eca serve: other users can read arguments.
 const serveTokenVariable = "ECA_SERVE_TOKEN"
 
-// maxConnections is how many callers are served at a time; others wait.
+// maxConnections bounds concurrent connections; further callers wait.
 const maxConnections = 256
 
 type serveFlags struct {
@@ -62,18 +63,16 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--listen: %w (the token is in %s)", err, serveTokenVariable)
 			}
-			cwd, err := os.Getwd()
+			cwd, err := workingDir()
 			if err != nil {
 				return fmt.Errorf("the workspace is unknown: %w", err)
 			}
 			if err := f.check(); err != nil {
 				return err
 			}
-			listener, err := net.Listen("tcp", address)
-			if errors.Is(err, syscall.EADDRINUSE) {
-				return fmt.Errorf("--listen: %s is in use, perhaps by another eca serve", address)
-			} else if err != nil {
-				return fmt.Errorf("--listen: %w", err)
+			listener, err := listen("--listen", address)
+			if err != nil {
+				return err
 			}
 			defer listener.Close()
 			d, err := newDaemon(*sf, log)
@@ -81,16 +80,17 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			defer d.Close()
-			address = listener.Addr().String() // with the port that 0 became
-			g := gateway.New(gateway.Options{Host: d, Workspace: cwd, Log: log.Logger})
-			defer g.Close()
+			address = listener.Addr().String() // port 0 has become a real one
+			turns := turn.New(turn.Options{Host: d, Workspace: cwd})
+			defer turns.Close()
+			g := gateway.New(gateway.Options{Turns: turns, Log: log.Logger})
 			s := a2a.New(a2a.Options{
-				Runner: g, Version: version, URL: f.url, Secured: token != "", Notifier: d, Log: log.Logger,
-				Records: a2a.RecordsIn(daemon.StateDir(os.Getenv), cwd),
+				Turns: turns, Version: version, URL: f.url, Secured: token != "", Notifier: d, Log: log.Logger,
+				Records: a2a.RecordsIn(settings.StateDir(os.Getenv), cwd),
 				Knows:   func(id string) (bool, error) { return d.Engine().Known(cmd.Context(), id) },
 			})
 			defer s.Close()
-			evaluated, err := newDaemon(*sf, log) // initialize configures it, without regard to other callers
+			evaluated, err := newDaemon(*sf, log) // initialize configures it independently of other callers
 			if err != nil {
 				return err
 			}
@@ -106,10 +106,10 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			mux.Handle("/e2a", g.Socket())
 			mayCall := httpguard.Options{Address: address, Origins: f.origins, Hosts: f.hosts, Token: token}
 			mux.Handle(ecp.Endpoint, a.Handler(mayCall))
-			leave := func() { // which answers what runs
+			leave := func() { // Close answers the running calls
 				s.Close()
 				a.Close()
-				g.Close()
+				turns.Close()
 			}
 			fmt.Fprintf(stderr, "eca serve: serving http://%s\n", address)
 			return serveUntil(cmd.Context(), listener, a2a.Guard(mayCall, mux), leave)
@@ -144,8 +144,20 @@ func (f serveFlags) check() error {
 	return nil
 }
 
-// serveUntil serves until ctx ends, has leave stop what runs, and lets what was begun be
-// answered.
+// listen opens the address of a flag.
+func listen(flag, address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s: %s is in use, perhaps by another eca; choose another port, or 0 for any that is free", flag, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return listener, nil
+}
+
+// serveUntil serves until ctx ends. Then it calls leave to stop running work, and lets open
+// requests get their answers.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, leave func()) error {
 	server := httpguard.NewServer(handler)
 	served := make(chan error, 1)

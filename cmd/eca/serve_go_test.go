@@ -20,8 +20,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// The client of A2A's own SDK for Go reads the card without the token, and sends, streams,
-// lists and cancels over both bindings.
+// The client of A2A's own SDK for Go reads the card without the token. It sends, streams, lists and
+// cancels over both bindings.
 func TestA2AGo(t *testing.T) {
 	provider := newProvider(t, serveTape)
 	p := newPlace(t, provider.env()...)

@@ -17,8 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
-	"github.com/seed-dec29ce4/eca/internal/nettest"
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 const serveTape = `cassette: 1
@@ -32,8 +31,8 @@ turns:
 default: {steps: [{text: Hello.}]}
 `
 
-// serving starts `eca serve` and returns its URL. It is interrupted at the end of the test,
-// and must end well.
+// serving starts `eca serve` and returns its URL. At the end of the test, it interrupts the
+// program, which must end cleanly.
 func serving(t *testing.T, p place, token string) (url string) {
 	t.Helper()
 	p.env = append(p.env, serveTokenVariable+"="+token)
@@ -54,7 +53,7 @@ func serving(t *testing.T, p place, token string) (url string) {
 		t.Fatalf("%q %v\n%s", line, err, rest)
 	}
 	t.Cleanup(func() {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil { // Windows has none
+		if err := cmd.Process.Signal(os.Interrupt); err != nil { // Windows does not have this signal
 			_ = cmd.Process.Kill()
 		}
 		said, _ := io.ReadAll(lines)
@@ -65,7 +64,7 @@ func serving(t *testing.T, p place, token string) (url string) {
 	return url
 }
 
-// Every face is behind the token; the card is not. Others need a token to listen for.
+// Every face requires the token; the card does not. Other addresses require a token to listen.
 func TestServe(t *testing.T) {
 	provider := newProvider(t, serveTape)
 	p := newPlace(t, provider.env()...)
@@ -101,7 +100,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("GET %s with token %q: %d, want %d", c.path, c.token, res.StatusCode, c.want)
 		}
 	}
-	// A page that is open in a browser here reaches none of them, under whatever name.
+	// A page in a browser on this machine reaches none of them, whatever host name it uses.
 	for _, path := range []string{"/.well-known/agent-card.json", "/a2a", "/e2a", "/ecp"} {
 		for name, change := range map[string]func(*http.Request){
 			"origin":       func(q *http.Request) { q.Header.Set("Origin", "https://evil.example") },
@@ -131,10 +130,10 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// The client of A2A's own SDK for JavaScript completes send, stream, a decision and cancel
-// over both bindings, and reads the card without the token.
+// The client of A2A's own SDK for JavaScript sends, streams, decides and cancels over both
+// bindings, and reads the card without the token.
 func TestA2AClient(t *testing.T) {
-	node, modules := nodetest.Tools(t, os.Getenv, "@a2a-js/sdk")
+	node, modules := testkit.NodeTools(t, os.Getenv, "@a2a-js/sdk")
 	for binding, transport := range map[string]string{"JSONRPC": "JsonRpcTransport", "HTTP+JSON": "RestTransport"} {
 		t.Run(binding, func(t *testing.T) {
 			provider := newProvider(t, serveTape)
@@ -182,7 +181,7 @@ end
 	}
 }
 
-// played runs a client and compares what it prints.
+// played runs a client and compares its output.
 func played(t *testing.T, cmd *exec.Cmd, want string) {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -193,17 +192,18 @@ func played(t *testing.T, cmd *exec.Cmd, want string) {
 	}
 }
 
-// Who connects and says nothing, or only the beginning of a request, is let go after a while.
+// A client that connects and sends nothing, or only the beginning of a request, is disconnected
+// after a while.
 func TestServeLetsGo(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	for text, want := range map[string]string{"GET / HTTP/1.1\r\nHost:": "", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n": "HTTP/1.1 204 "} {
-		if answer, after := nettest.Stalled(t, httpguard.NewServer(ok), text); !strings.HasPrefix(answer, want) || after > 2*time.Minute {
+		if answer, after := testkit.Stalled(t, httpguard.NewServer(ok), text); !strings.HasPrefix(answer, want) || after > 2*time.Minute {
 			t.Errorf("%q: %q after %s", text, answer, after)
 		}
 	}
 }
 
-// crowd is a listener whose clients come at once, and say nothing.
+// crowd is a listener with many clients at once, which send nothing.
 type crowd struct {
 	came   atomic.Int32
 	closed chan struct{}
@@ -224,7 +224,7 @@ func (c *crowd) Close() error { close(c.closed); return nil }
 
 func (c *crowd) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// However many clients there are, so many are served at a time.
+// The number of clients that are served at the same time is bounded.
 func TestServeTakesSoMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
 )
 
-// checkState refuses to keep chats and keys where there is no place for them, or where
-// others can read or change them.
+// checkState refuses to store chats and keys if there is no directory for them, or if other users
+// can read or change it.
 func checkState(getenv func(string) string) error {
 	if x := getenv("XDG_STATE_HOME"); x != "" && !filepath.IsAbs(x) {
 		return fmt.Errorf("XDG_STATE_HOME must be an absolute path, not %q", x)
@@ -19,11 +19,14 @@ func checkState(getenv func(string) string) error {
 	if _, err := os.UserHomeDir(); err != nil && getenv("XDG_STATE_HOME") == "" {
 		return fmt.Errorf("there is no place for chats and keys: %w; set HOME, or set XDG_STATE_HOME to a directory of yours", err)
 	}
-	dir := daemon.StateDir(getenv)
+	if home := getenv("HOME"); home != "" && !filepath.IsAbs(home) && getenv("XDG_STATE_HOME") == "" {
+		return fmt.Errorf("HOME must be an absolute path, not %q", home)
+	}
+	dir := settings.StateDir(getenv)
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // it is made when it is needed
+		return nil // it is created when needed
 	case err != nil:
 		return fmt.Errorf("cannot use the state directory: %w; set XDG_STATE_HOME to a directory of yours", err)
 	case !info.IsDir():

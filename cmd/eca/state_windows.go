@@ -2,5 +2,5 @@ package main
 
 import "io/fs"
 
-// private accepts all directories: those of a profile are its user's by their access lists.
+// private accepts all directories: access lists protect those of a user's profile.
 func private(string, fs.FileInfo) error { return nil }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
-	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
 	shelltools "github.com/seed-dec29ce4/eca/tools/shell"
 )
 
@@ -32,7 +32,7 @@ Rules are the calls that ran without a question, by rule.`
 type callStats struct {
 	Calls    int            `json:"calls"`
 	Unasked  int            `json:"unasked"` // ran without a question
-	Rules    map[string]int `json:"rules"`   // of those
+	Rules    map[string]int `json:"rules"`   // the rules that allowed them
 	Asked    int            `json:"asked"`
 	Approved int            `json:"approved"`
 	Rejected int            `json:"rejected"`
@@ -80,7 +80,7 @@ func statsCommand(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
-// readStats counts the calls of the chats of a workspace, of all chats without one.
+// readStats counts the calls of a workspace's chats, or of all chats if there is no workspace.
 func readStats(ctx context.Context, workspaces []string) ([]chatStats, error) {
 	roots := make([]string, len(workspaces))
 	for i, w := range workspaces {
@@ -88,18 +88,25 @@ func readStats(ctx context.Context, workspaces []string) ([]chatStats, error) {
 		if roots[i], err = filepath.Abs(w); err != nil {
 			return nil, err
 		}
+		if info, err := os.Stat(roots[i]); err == nil && !info.IsDir() {
+			return nil, fmt.Errorf("--workspace: %s is not a directory", w)
+		}
 	}
-	out := []chatStats{}
-	dir := daemon.StateDir(os.Getenv)
-	if _, err := os.Stat(filepath.Join(dir, store.File)); errors.Is(err, os.ErrNotExist) {
-		return out, nil
-	}
+	dir := settings.StateDir(os.Getenv)
+	var list []store.Chat
 	s := store.New(dir)
 	defer s.Close()
-	list, err := s.Chats(ctx, roots)
-	if err != nil {
-		return nil, err
+	if _, err := os.Stat(filepath.Join(dir, store.File)); !errors.Is(err, os.ErrNotExist) {
+		if list, err = s.Chats(ctx, roots); err != nil {
+			return nil, err
+		}
 	}
+	for i, root := range roots { // chats of a removed directory still count
+		if _, err := os.Stat(root); err != nil && len(list) == 0 {
+			return nil, fmt.Errorf("--workspace: there is no directory %s, and no chat of it", workspaces[i])
+		}
+	}
+	out := []chatStats{}
 	for _, c := range list {
 		one := chatStats{c.ID, c.Title, callStats{Rules: map[string]int{}}}
 		manual := map[string]bool{}
@@ -126,7 +133,7 @@ func (s *callStats) count(e event.Event, manual map[string]bool) {
 		case b.Decision == "allow":
 			s.Unasked++
 			s.Rules[b.Rule]++
-		case b.Decision == "ask": // answered by auto-approve, unless a rejection follows
+		case b.Decision == "ask": // approved automatically, unless a rejection follows
 			s.Unasked++
 			s.Rules["auto-approve"]++
 			manual[b.CallID] = false
@@ -149,6 +156,7 @@ func (s *callStats) count(e event.Event, manual map[string]bool) {
 		if allowed {
 			s.AllowedAfterStop++
 		}
+	default:
 	}
 }
 

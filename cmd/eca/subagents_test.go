@@ -9,9 +9,9 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// A daemon that is killed while subagents work loses no result that was there; the model
-// is told how those go on that had none, and they do, knowing what they did. What was
-// started in the background and never reported is told too.
+// If a daemon is killed while subagents work, existing results are kept. The model is shown how to
+// continue the subagents without a result, and they continue with their history. Background
+// subagents that never reported are listed too.
 func TestKillWithSubagents(t *testing.T) {
 	p := newProvider(t, `
 cassette: 1
@@ -78,7 +78,8 @@ turns:
 	shutDown(t, second)
 }
 
-// On a terminal, what a subagent says is not the answer; its calls are shown and asked for.
+// On a terminal, a subagent's text is not part of the answer; its calls are shown and ask for
+// approval.
 func TestExecWithSubagent(t *testing.T) {
 	p := newProvider(t, `
 cassette: 1

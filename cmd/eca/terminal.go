@@ -10,23 +10,15 @@ import (
 	"strings"
 )
 
-// askTerminal asks on the controlling terminal, which is not stdin: that may be a pipe. What
-// was typed before the question is dropped: it is no answer to what nobody had seen. The
-// answer is in small letters. Without a terminal it is empty, and asked is false.
+// askTerminal asks on the controlling terminal, because stdin may be a pipe. It drops input that
+// was typed before the question: the user had not seen the question yet. The answer is in lower
+// case. Without a terminal, the answer is empty and asked is false.
 func askTerminal(ctx context.Context, question string) (line string, asked bool) {
-	in, out := "/dev/tty", "/dev/tty"
-	if runtime.GOOS == "windows" {
-		in, out = "CONIN$", "CONOUT$"
-	}
-	r, err := os.OpenFile(in, os.O_RDWR, 0) // Windows drops input only for who may write
+	r, w, err := openTerminal()
 	if err != nil {
 		return "", false
 	}
 	defer r.Close()
-	w, err := os.OpenFile(out, os.O_WRONLY, 0)
-	if err != nil {
-		return "", false
-	}
 	defer w.Close()
 	if forgetTyped(r) != nil {
 		return "", false
@@ -49,7 +41,33 @@ func askTerminal(ctx context.Context, question string) (line string, asked bool)
 	}
 }
 
-// forgetTyped drops what was typed and not read.
+// openTerminal opens the controlling terminal.
+func openTerminal() (r, w *os.File, err error) {
+	in, out := "/dev/tty", "/dev/tty"
+	if runtime.GOOS == "windows" {
+		in, out = "CONIN$", "CONOUT$"
+	}
+	if r, err = os.OpenFile(in, os.O_RDWR, 0); err != nil { // Windows drops input only for handles that may write
+		return nil, nil, err
+	}
+	if w, err = os.OpenFile(out, os.O_WRONLY, 0); err != nil {
+		_ = r.Close()
+		return nil, nil, err
+	}
+	return r, w, nil
+}
+
+// hasTerminal reports whether there is a controlling terminal to ask on.
+func hasTerminal() bool {
+	r, w, err := openTerminal()
+	if err != nil {
+		return false
+	}
+	_, _ = r.Close(), w.Close()
+	return true
+}
+
+// forgetTyped drops input that was typed and not read.
 func forgetTyped(terminal *os.File) error {
 	raw, err := terminal.SyscallConn()
 	if err != nil {
@@ -60,5 +78,5 @@ func forgetTyped(terminal *os.File) error {
 	return errors.Join(err, failed)
 }
 
-// isYes says whether an answer agrees.
+// isYes reports whether an answer agrees.
 func isYes(line string) bool { return line == "y" || line == "yes" }

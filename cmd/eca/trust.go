@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
-	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
@@ -43,12 +41,9 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			dir, err := filepath.Abs(dir)
+			dir, err := absolute(dir)
 			if err != nil {
 				return err
-			}
-			if revoke && list {
-				return usage.Errorf("--revoke and --list do not go together: use one of them")
 			}
 			if info, err := os.Stat(dir); err != nil && !revoke {
 				return err
@@ -62,21 +57,22 @@ func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				case list:
 					return listTrust(d, stdout)
 				}
-				return trustFolder(cmd.Context(), d, dir, yes, stdout)
+				return unbroken(func(d *daemon.Daemon) error { return trustFolder(cmd.Context(), d, dir, yes, stdout) })(d)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "take trust back")
 	cmd.Flags().BoolVar(&list, "list", false, "print what is trusted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "trust without asking")
+	cmd.MarkFlagsMutuallyExclusive("revoke", "list", "yes")
 	return cmd
 }
 
-// maxTrustRounds bounds how often what became known by trusting is trusted too: a file in
+// maxTrustRounds bounds the rounds of trusting. Trusting a file can reveal others: a file in
 // extraConfigs is read once the file that names it is trusted.
 const maxTrustRounds = 4
 
-// trustFolder shows what would run and asks, unless the user said yes already.
+// trustFolder shows what would run and asks, unless the user passed --yes.
 func trustFolder(ctx context.Context, d *daemon.Daemon, dir string, yes bool, stdout io.Writer) error {
 	trusted := false
 	for range maxTrustRounds {
@@ -119,7 +115,7 @@ func trustFolder(ctx context.Context, d *daemon.Daemon, dir string, yes bool, st
 	return printUnits(units, dir, stdout)
 }
 
-// showUnits prints what units would do, or what changed since they were trusted.
+// showUnits prints what units would do, or what has changed since they were trusted.
 func showUnits(d *daemon.Daemon, units []config.Unit, dir string, stdout io.Writer) error {
 	for _, u := range units {
 		if err := printUnits([]config.Unit{u}, dir, stdout); err != nil {
@@ -171,7 +167,7 @@ func listTrust(d *daemon.Daemon, stdout io.Writer) error {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(folders)) {
 		f := folders[dir]
-		_, writeErr := fmt.Fprintf(stdout, "%s  since %s: %s\n", dir, f.Since.Format("2006-01-02 15:04"), strings.Join(slices.Sorted(maps.Keys(f.Files)), ", "))
+		_, writeErr := fmt.Fprintf(stdout, "%s  since %s: %s\n", dir, f.Since.Local().Format("2006-01-02 15:04"), strings.Join(slices.Sorted(maps.Keys(f.Files)), ", "))
 		err = cmp.Or(err, writeErr)
 	}
 	if len(folders) == 0 {

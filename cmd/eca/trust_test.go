@@ -10,11 +10,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// The command trusts a folder as it is, lists that, and takes it back; a run without a user
-// is told what has no effect, and runs nothing of it.
+// The command trusts a folder in its current state, lists trusted folders, and revokes trust. A run
+// without a user shows which configuration has no effect, and runs nothing of it.
 func TestTrustCommand(t *testing.T) {
 	needs.POSIX(t)
-	here := newPlace(t)
+	here := unconfigured(t)
 	file := filepath.Join(here.root, ".eca", "config.json")
 	ran := filepath.Join(here.root, "ran")
 	write := func(text string) {
@@ -79,15 +79,16 @@ func TestTrustCommand(t *testing.T) {
 	expect(run(0, "trust", "--revoke", filepath.Dir(here.root)), "Not trusted any more: "+here.root)
 	expect(run(0, "trust", "--revoke"), "was not trusted")
 	exec(false)
-	expect(run(2, "trust", "--revoke", "--list"), "do not go together")
+	expect(run(2, "trust", "--revoke", "--list"), "--list and --revoke cannot be used together")
 	expect(run(1, "trust", "does-not-exist"), "does-not-exist")
 	expect(run(0, "trust", t.TempDir()), "needs trust")
 }
 
-// What a trusted server works on may change; what it runs may not, and then eca names it.
+// A trusted server may change its data, but not its programs; then eca names the change.
 func TestTrustEndsWhenWhatIsRunChanges(t *testing.T) {
+	needs.Long(t)
 	needs.POSIX(t)
-	here := newPlace(t)
+	here := unconfigured(t)
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(here.root, filepath.FromSlash(name))

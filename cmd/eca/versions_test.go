@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 )
 
-// A newer eca changes the format of the chat store while this one runs, or before it starts:
-// this one changes nothing any more, tells its user what to do, and still answers.
+// A newer eca changes the format of the chat store while this one runs, or before it starts. This
+// one then changes nothing any more, shows its user what to do, and still answers.
 func TestNewerStoreIsLeftAlone(t *testing.T) {
 	p := newProvider(t, "cassette: 1\ndefault: {steps: [{text: answered}]}\nturns: []\n")
 	here := newPlace(t, p.env()...)
@@ -18,7 +18,7 @@ func TestNewerStoreIsLeftAlone(t *testing.T) {
 	older.Call("chat/prompt", map[string]any{"chatId": "c", "message": "one"})
 	older.Await(0, "the end", fake.Finished())
 
-	// What a newer version's migration does to the file.
+	// The changes of a newer version's migration.
 	path := filepath.Join(filepath.Dir(here.root), "state", "eca", "chats.db")
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+"?_pragma=busy_timeout(10000)")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestNewerStoreIsLeftAlone(t *testing.T) {
 		return n
 	}
 	before := count()
-	late := here.serve(t) // the older one is started again
+	late := here.serve(t) // the older version is started again
 	late.Open(here.root, nil)
 	for name, d := range map[string]*process{"running": older, "started later": late} {
 		mark := d.Mark()

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,94 +12,121 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 const vscodeTape = `cassette: 1
 turns:
-  - user: '^hello'
-    steps: [{reasoning: I should greet., text: "Hello, **world**.", usage: {input: 1000, output: 20}}]
-  - user: '^write'
+` + dayTurns + `  - user: '^limited'
+    steps: [{error: {status: 429, message: slow down}}]
+  - user: '^broken'
+    steps: [{error: {status: 500, message: out of order}}]
+  - user: '^slow'
+    steps: [{text: "tick ", repeat: 150, delay: 30ms}]
+  - user: '^long'
+    steps: [{text: "tock ", repeat: 4000, delay: 20ms}]
+  - user: '^flood'
+    steps: [{text: "word ", repeat: 10000, delay: 1ms}]
+  - user: '^hostile'
+    steps: [{text: "<script>globalThis.pwned=1</script>\n\n<img src=x onerror=\"globalThis.pwned=1\"> [x](javascript:globalThis.pwned=1) [y](command:eca.restart) [z](vscode://x/y) ![p](http://127.0.0.1:1/p.png)\n\n\u001b[31mred\u001b[0m \u202Eevil\u202C the end of it\n"}]
+  - user: '^diagnose'
+    steps: [{calls: [{id: d1, tool: eca__editor_diagnostics, arguments: {path: "${workspace}/bad.json"}}]}, {text: 'Diagnosed: ${result:error|none}.'}]
+  - user: '^define'
+    steps: [{calls: [{id: d2, tool: eca__editor_definition, arguments: {path: "${workspace}/a.css", line: 2, symbol: "--tint"}}]}, {text: 'Defined: ${result:a.css.1|none}.'}]
+  - user: '^refer'
+    steps: [{calls: [{id: d3, tool: eca__editor_references, arguments: {path: "${workspace}/a.css", line: 2, symbol: "--tint"}}]}, {text: 'Referred: ${result:a.css.2|none}.'}]
+  - user: '^Rename'
     steps:
-      - calls: [{id: w1, tool: eca__write_file, arguments: {path: "${workspace}/new.txt", content: "one\ntwo\n"}}]
-      - text: Written.
-  - user: '^reject'
-    steps:
-      - calls: [{id: r1, tool: eca__write_file, arguments: {path: "${workspace}/rejected", content: x}}]
-      - text: It was not rejected.
-  - user: '^work'
-    steps:
-      - calls: [{id: k1, tool: eca__shell_command, arguments: {command: "touch began && cat go"}}]
-      - text: Nothing more was said.
-  - user: '^and this'
-    steps: [{text: That too.}]
-  - user: '^endless'
-    steps: [{text: "It begins and", hang: true}]
-  - user: '^ask'
-    steps:
-      - calls: [{id: q1, tool: eca__ask_user, arguments: {question: "Which colour?", options: [{label: Red, description: warm}, {label: Blue}]}}]
-      - text: '${result:(?s)(.*)}'
-  - user: '^tasks'
-    steps:
-      - calls: [{id: p1, tool: eca__task, arguments: {op: plan, tasks: [{subject: First, description: d, priority: high}, {subject: Second, description: d, priority: low}]}}]
-      - calls: [{id: p2, tool: eca__task, arguments: {op: start, ids: [1], active_summary: First}}]
-      - text: Planned.
-  - user: '^delegate'
-    steps:
-      - calls: [{id: a1, tool: eca__spawn_agent, arguments: {agent: explorer, task: look around, activity: looking around}}]
-      - text: It said so.
-  - user: '^look around'
-    steps:
-      - reasoning: I look.
-        calls: [{id: l1, tool: eca__directory_tree, arguments: {path: "${workspace}"}}]
-      - calls: [{id: l2, tool: eca__shell_command, arguments: {command: "env --version"}}]
-      - text: I saw it.
-  - user: '^job'
-    steps:
-      - calls: [{id: b1, tool: eca__shell_command, arguments: {command: "echo begun; sleep 3600", background: a sleeper}}]
-      - text: In the background.
+      - reasoning: It is called in one place only.
+        text: "` + "`parse`" + ` is called in ` + "`main`" + ` only, so one edit is enough:\n\n| place | line |\n|---|---|\n| definition | 3 |\n| call | 8 |\n"
+        calls: [{id: rn, tool: eca__edit_file, arguments: {path: "${workspace}/main.go", original_content: "func parse(", new_content: "func parseLine("}}]
+      - text: Done.
+  - user: '^about'
+    steps: [{text: Seen.}]
   - user: 'in capitals'
-    steps: [{text: "ONE\nTWO"}]
+    steps: [{text: "THIRD"}]
+  - user: 'unfinished'
+    steps: [{text: " completed"}]
 default: {steps: [{text: There is no answer to that.}]}
 `
 
-// TestVSCode spends a day in VS Code: the extension eca-vscode and the chat it shows, built
-// from their own sources, run against this program; VS Code itself is a stand-in
-// (testdata/vscode).
-func TestVSCode(t *testing.T) {
+// vscode is a code-server from npm and our packaged extension, for the tests in the real workbench
+// of VS Code.
+type vscode struct {
+	node, modules, chromium, server, vsix string
+}
+
+func newVSCode(t *testing.T) vscode {
+	t.Helper()
 	needs.Long(t)
 	needs.POSIX(t)
-	extension := os.Getenv("ECA_VSCODE")
-	if extension == "" {
-		t.Skip("NOT TESTED in VS Code: git -c url.https://github.com/.insteadOf=git@github.com: clone --recurse-submodules --branch v0.52.0 https://github.com/editor-code-assistant/eca-vscode DIR && cd DIR/eca-webview && npm ci && npx vite build, then ECA_VSCODE=DIR")
+	const how = "; .ci/run says how it is made, in the step of our extension for VS Code"
+	v := vscode{server: os.Getenv("ECA_CODE_SERVER"), vsix: os.Getenv("ECA_VSIX")}
+	if v.server == "" {
+		t.Skip("NOT TESTED: VS Code's workbench is missing; set ECA_CODE_SERVER to the folder of code-server" + how)
 	}
-	if _, err := os.Stat(filepath.Join(extension, "eca-webview", "dist", "assets", "index.js")); err != nil {
-		t.Fatalf("ECA_VSCODE has no built chat (cd eca-webview && npm ci && npx vite build): %v", err)
+	if v.vsix == "" {
+		t.Skip("NOT TESTED: our extension for VS Code is missing; set ECA_VSIX to its package" + how)
 	}
-	chromium := needs.Program(t, "chromium", "chromium")
-	node, modules := nodetest.Tools(t, os.Getenv, "playwright-core")
+	v.chromium = needs.Program(t, "chromium", "chromium")
+	v.node, v.modules = testkit.NodeTools(t, os.Getenv, "playwright-core", "axe-core")
+	return v
+}
+
+// run plays a script of testdata/vscode in a place.
+func (v vscode) run(t *testing.T, p place, script string, more map[string]any) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := newProvider(t, vscodeTape)
-	p := newPlace(t, provider.env()...)
-	given, err := json.Marshal(map[string]any{
-		"extension": extension, "modules": modules, "chromium": chromium, "scratch": t.TempDir(),
-		"eca": self, "folders": []string{p.root}, "patience": 60_000,
-	})
+	arguments := map[string]any{
+		"root": p.root, "modules": v.modules, "chromium": v.chromium, "server": v.server, "vsix": v.vsix, "eca": self,
+		"scratch": t.TempDir(), "patience": 30_000, "pictures": os.Getenv("ECA_VSCODE_PICTURES"),
+	}
+	for name, value := range more {
+		arguments[name] = value
+	}
+	given, err := json.Marshal(arguments)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "vscode", "day.mjs"), string(given))
-	// The extension asks the user's shell for more of the environment.
+	cmd := exec.CommandContext(t.Context(), v.node, filepath.Join("testdata", "vscode", script), string(given))
 	cmd.Env = append(p.env, "SHELL=/bin/sh")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	cmd.WaitDelay = 10 * time.Second // a browser that is left has its output open
+	cmd.WaitDelay = 10 * time.Second // a browser that is left running has its output open
 	out, err := cmd.Output()
 	t.Logf("went well:\n%s", out)
 	if err != nil {
 		t.Errorf("%v\n%s", err, stderr.String())
 	}
+}
+
+// TestVSCode plays a day in VS Code: our extension in the real workbench, as code-server serves it
+// to Chromium. ECA_VSCODE_PICTURES is a folder for screenshots.
+func TestVSCode(t *testing.T) {
+	v := newVSCode(t)
+	provider := newProvider(t, vscodeTape)
+	p := newPlace(t, provider.env()...)
+	for name, text := range map[string]string{
+		"main.go": "package main\n\nfunc parse(line string) []string {\n\treturn strings.Fields(line)\n}\n\nfunc main() {\n\tfmt.Println(parse(os.Args[1]))\n}\n",
+		"old.txt": "first\nsecond\nthird\n", "bad.json": `{"a": }`, "a.css": ":root { --tint: red; }\np { color: var(--tint); }\n", "part.txt": "unfinished\n",
+	} {
+		if err := os.WriteFile(filepath.Join(p.root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.run(t, p, "day.mjs", nil)
+}
+
+// TestVSCodeFirstStart begins without a program, a provider or a folder. A download with another
+// checksum than the published one is refused.
+func TestVSCodeFirstStart(t *testing.T) {
+	v := newVSCode(t)
+	releases := t.TempDir()
+	mirror := httptest.NewServer(http.FileServer(http.Dir(releases)))
+	t.Cleanup(mirror.Close)
+	p := newPlace(t)
+	v.run(t, p, "first.mjs", map[string]any{"releases": releases, "mirror": mirror.URL})
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// testAgent is the agent of the tests: this program with the argument agent and a word for
-// how it behaves. It says what it was told, and how many steps it has had.
+// testAgent is the agent of the tests: this program with the argument agent and a word for its
+// behaviour. It answers with its input and the number of its steps.
 type testAgent struct {
 	mode  string
 	file  string
@@ -20,7 +20,7 @@ type testAgent struct {
 	out   *bufio.Writer
 }
 
-// agentRequest is what a runtime sends.
+// agentRequest is a request of a runtime.
 type agentRequest struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -63,7 +63,7 @@ func (a *testAgent) begin() {
 		for range 1000 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("log ", 100))
 		}
-	case "stderr-flood": // without an end
+	case "stderr-flood": // endless
 		go func() {
 			for {
 				if _, err := os.Stderr.WriteString(strings.Repeat("log ", 1000) + "\n"); err != nil {
@@ -78,13 +78,13 @@ func (a *testAgent) begin() {
 	}
 }
 
-// orphan leaves a process in a session of its own that ignores signals, and says which.
+// orphan leaves a process in its own session that ignores signals, and writes its id to a file.
 func (a *testAgent) orphan(file string) {
 	cmd := exec.Command("/bin/sh", "-c", "trap '' TERM HUP INT; echo $$ >> "+file+"; while :; do sleep 1; done")
 	cmd.SysProcAttr = ownSession()
 	cmd.Stdout = os.Stdout // it holds the agent's output open
 	_ = cmd.Start()
-	if a.mode == "deaf" { // and the agent itself does not want to end
+	if a.mode == "deaf" { // and the agent itself ignores signals too
 		ignoreSignals()
 	}
 	for range 6000 {
@@ -130,7 +130,7 @@ func (a *testAgent) answer(r agentRequest, line string) {
 	}
 }
 
-// result is what a step says when nothing is wrong.
+// result is the result of a step without errors.
 func (a *testAgent) result(input string) map[string]any {
 	return map[string]any{
 		"status": "done", "public_output": fmt.Sprintf("%s %d", input, a.steps), "evaluation_context": "saw " + input, "logs": "log of " + input,
@@ -144,18 +144,18 @@ func (a *testAgent) step(r agentRequest, line string) {
 	switch word, rest, _ := strings.Cut(a.mode, ":"); word {
 	case "hang", "stderr-flood":
 		time.Sleep(time.Hour)
-	case "closed": // its output, though it lives on
+	case "closed": // it closes its output and continues to run
 		_ = os.Stdout.Close()
 		time.Sleep(time.Hour)
 	case "stopped":
 		stopItself()
-	case "log": // what was asked, for the test
+	case "log": // it records the input for the test
 		f, err := os.OpenFile(a.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err == nil {
 			fmt.Fprintln(f, r.Params.Input)
 			_ = f.Close()
 		}
-	case "hang-once": // on a word
+	case "hang-once": // on a certain input
 		if r.Params.Input == rest {
 			time.Sleep(time.Hour)
 		}
@@ -164,7 +164,7 @@ func (a *testAgent) step(r agentRequest, line string) {
 			fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"it broke"}}`+"\n", r.ID)
 			return
 		}
-	case "id": // with another id than that of the call
+	case "id": // with another id than the call's
 		fmt.Fprint(a.out, withID(rest, string(r.ID))+"\n")
 		return
 	case "twice":
@@ -173,7 +173,7 @@ func (a *testAgent) step(r agentRequest, line string) {
 		for range 20000 {
 			fmt.Fprintln(a.out, "thinking, thinking, thinking ...")
 		}
-	case "flood": // without an end
+	case "flood": // endless
 		for {
 			if _, err := a.out.WriteString(strings.Repeat("spam ", 1000) + "\n"); err != nil {
 				os.Exit(1)
@@ -205,7 +205,7 @@ func (a *testAgent) step(r agentRequest, line string) {
 		result["public_output"], result["tool_calls"] = nil, nil
 	case "usage":
 		result["usage"] = json.RawMessage(rest)
-	case "answer": // this, from the id on
+	case "answer": // this text, after the id
 		fmt.Fprintf(a.out, `{"jsonrpc":"2.0","id":%s%s}`+"\n", r.ID, rest)
 		return
 	case "say":
@@ -231,8 +231,8 @@ func (a *testAgent) step(r agentRequest, line string) {
 	a.say(r.ID, result)
 }
 
-// withID is an answer whose id is made of that of the call, which {} stands for; none leaves
-// it out.
+// withID is an answer whose id is derived from the call's, for which {} stands; none leaves the id
+// out.
 func withID(form, id string) string {
 	answer := `{"jsonrpc":"2.0","id":` + strings.ReplaceAll(form, "{}", id) + `,"result":{"status":"done","public_output":"x"}}`
 	if form == "none" {

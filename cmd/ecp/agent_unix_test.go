@@ -12,5 +12,5 @@ func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 
 func ignoreSignals() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT) }
 
-// stopItself stops the process, so that it takes no other signal than that to die.
+// stopItself stops the process, so that only SIGKILL has an effect.
 func stopItself() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }

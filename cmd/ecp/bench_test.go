@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// BenchmarkScenarios runs 1,000 scenarios of a fast agent, each with a step, two at a time,
-// and shows what a step costs beyond the floor: the same agent, started and asked the same by
-// a program that does nothing else, in the same run.
+// BenchmarkScenarios runs 1,000 scenarios of a fast agent, each with one step, two at a time. It
+// shows the cost of a step above the floor: the same agent, run in the same way by a program that
+// does nothing else, in the same run.
 func BenchmarkScenarios(b *testing.B) {
 	const scenarios, lanes = 1000, 2
-	// The agent is a shell script without a program of its own, so that its start is cheap.
+	// The agent is a shell script that starts no other program, so that its start is cheap.
 	agent := filepath.Join(b.TempDir(), "agent.sh")
 	if err := os.WriteFile(agent, []byte(`while IFS= read -r line; do
 id=${line##*\"id\":}; id=${id%\}*}
@@ -63,7 +63,7 @@ done
 	b.ReportMetric(1000*(ours-floor)/n, "overhead-ms/step")
 }
 
-// bare puts an agent through one scenario.
+// bare runs one scenario of an agent.
 func bare(b *testing.B, target string) {
 	cmd := exec.Command("/bin/sh", "-c", target)
 	in, err := cmd.StdinPipe()

@@ -39,7 +39,7 @@ Exit codes: 0 it does; 1 it does not; 2 wrong usage.`,
 			}
 			network := netclient.New(os.Getenv)
 			defer network.Close()
-			supervisor, _ := os.Executable() // without it agents run unsupervised
+			supervisor, _ := os.Executable() // without it, agents run unsupervised
 			c := runtime.CheckConformance(cmd.Context(), target, runtime.ConformanceOptions{
 				Input: input, Timeout: limit, Extended: extended, Headers: sent, Supervisor: supervisor,
 				Client: network.Client(netclient.Options{HTTP1: true, Connect: limit}),
@@ -69,7 +69,7 @@ Exit codes: 0 it does; 1 it does not; 2 wrong usage.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&target, "target", "t", "", "the agent: a command line or a URL (required)")
-	flags.StringVar(&input, "input", "hello", "what the agent is told")
+	flags.StringVar(&input, "input", "hello", "prompt for the agent")
 	flags.StringVar(&timeout, "timeout", "", "seconds that one call may take (default: $ECP_RPC_TIMEOUT, else 30)")
 	flags.BoolVar(&asJSON, "json", false, "write the result as JSON to stdout")
 	flags.StringVar(&jsonOut, "json-out", "", "write the result as JSON to a file")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeEngine puts a docker before the real one that writes down how it was called, and runs a
+// fakeEngine puts a fake docker before the real one in PATH. It records its calls, and runs a
 // container's command in the folder that is mounted as its workspace.
 func fakeEngine(t *testing.T, name string) (calls func() string) {
 	t.Helper()
@@ -52,8 +52,8 @@ cd "$ws" && exec env -i PATH="$PATH" $vars ECP_WORKSPACE="$ws" HOME=/x/ecp-agent
 	}
 }
 
-// A container gets the workspace, its limits and what was granted, and no network; graders run
-// in another one; all are removed.
+// A container gets the workspace, its limits and the granted files, and no network. Graders run in
+// another container. All containers are removed.
 func TestContainers(t *testing.T) {
 	for _, kind := range []string{"docker", "podman"} {
 		t.Run(kind, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// What goes wrong with the engine is an error, and no failure of the agent.
+// A failure of the engine is an error, not a failure of the agent.
 func TestContainersThatCannotBe(t *testing.T) {
 	fakeEngine(t, "docker")
 	_, r := evaluated(t, manifest(t, "true", coding("environment: {kind: docker, image: missing:1}", `{type: command, run: "true"}`)))
@@ -108,7 +108,7 @@ func TestContainersThatCannotBe(t *testing.T) {
 	}
 }
 
-// A Dockerfile is built once, with its folder.
+// A Dockerfile is built once, with its folder as context.
 func TestContainersFromDockerfile(t *testing.T) {
 	calls := fakeEngine(t, "docker")
 	setup := "environment: {kind: docker, dockerfile: image/Dockerfile}"
@@ -122,7 +122,7 @@ func TestContainersFromDockerfile(t *testing.T) {
 	}
 }
 
-// ecp doctor says which environments there are.
+// ecp doctor lists the available environments.
 func TestDoctorKnowsEnvironments(t *testing.T) {
 	fakeEngine(t, "docker")
 	if r := invoke(t, "doctor"); !strings.Contains(r.out, "Environment local: ") || !strings.Contains(r.out, "docker:            version 9.9\n") {
@@ -139,7 +139,7 @@ func TestDoctorKnowsEnvironments(t *testing.T) {
 	}
 }
 
-// With a daemon, the same is done for real.
+// With a running engine, the same is done with real containers.
 func TestContainersForReal(t *testing.T) {
 	quiet(t)
 	if out, err := exec.Command("docker", "image", "inspect", "busybox").CombinedOutput(); err != nil {

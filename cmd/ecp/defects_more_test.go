@@ -19,9 +19,9 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// testJudge is defect 14: a verdict anywhere counts, other spellings do not, a judge that
-// fails is the agent's failure, a temperature is always sent, and the judge sees neither the
-// task nor the tools.
+// testJudge is defect 14: a verdict anywhere counts, other spellings do not, a failing judge counts
+// as the agent's failure, a temperature is always sent, and the judge sees neither the task nor the
+// tools.
 func testJudge(t *testing.T) {
 	var answer, asked atomic.Value
 	var requests atomic.Int64
@@ -106,8 +106,8 @@ func testJudge(t *testing.T) {
 	}
 }
 
-// A judge that is broken is asked twice more, which stderr says, and then less patiently. It
-// is an error of the run, and counts against the agent nowhere.
+// A failing judge is asked twice more, with messages on stderr; later questions get no retries. The
+// failure is an error of the run, and never counts against the agent.
 func TestBrokenJudge(t *testing.T) {
 	quiet(t)
 	var requests atomic.Int64
@@ -157,8 +157,8 @@ func TestBrokenJudge(t *testing.T) {
 	}
 }
 
-// testTrendDefects is defect 18: reports are taken in the order of their letters, one that
-// checked nothing counts as failed, and what is no report is fatal.
+// testTrendDefects is defect 18: reports are sorted alphabetically, a report without checks counts
+// as failed, and a file that is not a report is fatal.
 func testTrendDefects(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -188,7 +188,7 @@ func testTrendDefects(t *testing.T) {
 	if r = invoke(t, "trend", filepath.Join(dir, "run-[0189]*.json"), "--exit-on-regression", "--compat", "reference"); r.code != exitFailed || !strings.Contains(r.out, "DEGRADING") {
 		t.Errorf("as the reference: exit %d: %s", r.code, r.out)
 	}
-	for i, passed := range []int{10, 10, 10, 0} { // nobody needs more runs to see this
+	for i, passed := range []int{10, 10, 10, 0} { // four runs are enough to see this
 		write(t, filepath.Join(dir, fmt.Sprintf("drop-%d.json", i)), fmt.Sprintf(`{"manifest":"d","passed":%d,"total":10,"failed":%d,"scenarios":[]}`, passed, 10-passed))
 	}
 	if r = invoke(t, "trend", filepath.Join(dir, "drop-*.json"), "--exit-on-regression"); r.code != exitFailed || !strings.Contains(r.out, "the last run passed 0 of 10 checks, the runs before it 30 of 30") {
@@ -199,8 +199,8 @@ func testTrendDefects(t *testing.T) {
 	}
 }
 
-// testSchemas is defect 19: what the schema of manifests takes, validate takes, and the other
-// way round; reports keep theirs.
+// testSchemas is defect 19: the schema of manifests and validate accept the same manifests, and
+// reports follow their schema.
 func testSchemas(t *testing.T) {
 	schema := resolved(t, "manifest.schema.json")
 	const head = "manifest_version: v1\nname: n\ntarget: t\n"
@@ -339,14 +339,14 @@ func resolvedAt(t *testing.T, dir, name string) *jsonschema.Resolved {
 	return r
 }
 
-// testHTTPDefects is defect 20: the environment's proxy gets what is local, streams as they
-// are written by others are not understood, errors are opaque, and a limit is none.
+// testHTTPDefects is defect 20: local requests go to the proxy of the environment, streams in other
+// styles are not understood, errors are opaque, and a time limit has no effect.
 func testHTTPDefects(t *testing.T) {
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	const ok = `{"jsonrpc":"2.0","id":%s,"result":%s}`
 	for name, c := range map[string]struct {
 		reply func(w http.ResponseWriter, id, result string)
-		want  string // of the error; empty if there is none
+		want  string // of the error; empty for none
 	}{
 		"crlf": {func(w http.ResponseWriter, id, result string) {
 			w.Header().Set("Content-Type", "text/event-stream")

@@ -15,15 +15,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// Defects of the reference's runtime (contract, section 3) that ours does not share. Those
-// of its side of agents are in ecp/agent.
+// Defects of the reference's runtime (contract, section 3) that ours does not have. Those of its
+// agents are in ecp/agent.
 func TestDefects(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 
-	// reset is never sent, so that servers keep what earlier scenarios left.
+	// reset is never sent, so servers keep the state of earlier scenarios.
 	t.Run("01", func(t *testing.T) {
 		a := newHTTPAgent(t)
 		_, r := evaluated(t, manifest(t, a.URL+"/ecp", scenario("a", has("1"), "x")+scenario("b", has("x 1"), "x")))
@@ -32,7 +34,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// One call that fails loses the run, and all results so far.
+	// One failed call loses the run, and all results so far.
 	t.Run("02", func(t *testing.T) {
 		dir := t.TempDir()
 		html := filepath.Join(dir, "r.html")
@@ -45,7 +47,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// Ids repeat, and a stale answer counts for the next step.
+	// Ids repeat, and a late answer counts for the next step.
 	t.Run("03", func(t *testing.T) {
 		_, r := evaluated(t, manifest(t, agentTarget(t, "twice"), `
   - name: a
@@ -82,7 +84,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// stderr is never read: 64 KiB of it stop the agent, and what it said is lost.
+	// stderr is never read: 64 KiB of output block the agent, and the output is lost.
 	t.Run("05", func(t *testing.T) {
 		_, r := evaluated(t, manifest(t, agentTarget(t, "stderr"), scenario("a", has("x"), "x")))
 		if r.Passed != 1 {
@@ -102,7 +104,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// What is read depends on the locale.
+	// The decoding of output depends on the locale.
 	t.Run("07", func(t *testing.T) {
 		t.Setenv("LC_ALL", "C")
 		t.Setenv("LANG", "C")
@@ -126,7 +128,7 @@ func TestDefects(t *testing.T) {
 		gone(t, pids)
 	})
 
-	// Exit code 2 is also that of wrong usage.
+	// Exit code 2 also means wrong usage.
 	t.Run("09", func(t *testing.T) {
 		m := manifest(t, agentTarget(t, "ok"), scenario("a", has("nothing of that"), "x"))
 		for _, c := range []struct {
@@ -154,7 +156,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// What checks nothing passes.
+	// A manifest that checks nothing passes.
 	t.Run("10", func(t *testing.T) {
 		for name, scenarios := range map[string]string{"scenarios": "  []\n", "steps": "  - {name: a, steps: []}\n", "graders": "  - {name: a, steps: [{input: x}]}\n"} {
 			m := manifest(t, "/does/not/exist", scenarios)
@@ -170,7 +172,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// Nothing is wrong with saying nothing.
+	// An empty answer passes every check.
 	t.Run("11", func(t *testing.T) {
 		m := manifest(t, agentTarget(t, "empty"), scenario("a", `{type: text_match, condition: does_not_contain, value: secret}, {type: text_match, condition: equals, value: ""}, {type: text_match, condition: regex, pattern: ^$}`, "x"))
 		_, r := evaluated(t, m)
@@ -182,7 +184,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// Reasons are the same for what passed and what failed.
+	// Passed and failed checks have the same reasons.
 	t.Run("12", func(t *testing.T) {
 		for _, condition := range []string{"condition: contains, value: %s", "condition: equals, value: %s 1", "condition: regex, pattern: ^%s", "condition: does_not_contain, value: %s"} {
 			yes, no := "good", "bad"
@@ -195,7 +197,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// A pattern that is none is found when it is too late, or never ends.
+	// An invalid pattern is detected too late, or matching never ends.
 	t.Run("13", func(t *testing.T) {
 		if r := invoke(t, "validate", manifest(t, "x", scenario("a", "{type: text_match, condition: regex, pattern: (}", "x"))); r.code != exitError || !strings.Contains(r.err, "manifest.yaml:8:") || !strings.Contains(r.err, "graders.0.pattern") {
 			t.Errorf("exit %d: %s", r.code, r.err)
@@ -208,7 +210,7 @@ func TestDefects(t *testing.T) {
 
 	t.Run("14", testJudge)
 
-	// Calls of tools can not be counted, forbidden, ordered or compared in depth.
+	// Tool calls cannot be counted, forbidden, ordered or compared in depth.
 	t.Run("15", func(t *testing.T) {
 		m := manifest(t, agentTarget(t, "ok"), `
   - name: a
@@ -236,7 +238,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// constraints are dead weight.
+	// constraints have no effect.
 	t.Run("16", func(t *testing.T) {
 		_, r := evaluated(t, manifest(t, agentTarget(t, "status:paused"), `
   - name: a
@@ -280,7 +282,7 @@ func TestDefects(t *testing.T) {
 
 	t.Run("20", testHTTPDefects)
 
-	// Bad options end in a stack trace, and an agent that can not start is not noticed.
+	// Invalid options end in a stack trace, and an agent that cannot start is not detected.
 	t.Run("21", func(t *testing.T) {
 		for _, bad := range []string{"0", "-1", "nan", "inf", "soon"} {
 			if r := invoke(t, "conformance", "--target", "x", "--timeout", bad); r.code != usage.ExitCode || strings.Contains(r.err, "goroutine") {
@@ -312,7 +314,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// A manifest works from one directory only.
+	// A manifest works from only one directory.
 	t.Run("22", func(t *testing.T) {
 		m := manifest(t, "sh agent.sh", scenario("a", has("from beside"), "x"))
 		write(t, filepath.Join(filepath.Dir(m), "agent.sh"), "exec "+agentTarget(t, "say:from beside")+"\n")
@@ -326,7 +328,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// A result that is none is an error without a place.
+	// An invalid result is an error without a position.
 	t.Run("23", func(t *testing.T) {
 		_, r := evaluated(t, manifest(t, agentTarget(t, "status:finished"), scenario("which one", has("x"), "x")))
 		if e := r.Errors[0]; e.Scenario != "which one" || e.Step != 1 || e.Kind != "protocol" || !strings.Contains(e.Message, "finished") {
@@ -334,7 +336,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// config is out of reach.
+	// config cannot be set.
 	t.Run("24", func(t *testing.T) {
 		_, r := evaluated(t, manifest(t, agentTarget(t, "ok"), `
   - name: a
@@ -349,7 +351,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// An interpreter that is missing ends the reference's inspector.
+	// A missing interpreter ends the reference's inspector.
 	t.Run("30", func(t *testing.T) {
 		m := manifest(t, "no-such-python agent.py", scenario("a", has("x"), "x"))
 		out, r := evaluated(t, m, "--matrix", "target=no-such-python agent.py,/no/such/interpreter x,"+agentTarget(t, "ok"))
@@ -361,7 +363,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// An agent that can not be initialised lives on.
+	// An agent that cannot be initialised keeps running.
 	t.Run("31 leak", func(t *testing.T) {
 		pids := filepath.Join(t.TempDir(), "pids")
 		_, r := evaluated(t, manifest(t, agentTarget(t, "nameless", pids), scenario("a", has("x"), "x")))
@@ -371,8 +373,8 @@ func TestDefects(t *testing.T) {
 		gone(t, pids)
 	})
 
-	// The reference's inspector reads YAML by hand: cuts # in quotes, knows no blocks, flows
-	// or anchors.
+	// The reference's inspector parses YAML by hand: it cuts # in quotes, and does not know blocks,
+	// flows or anchors.
 	t.Run("31", func(t *testing.T) {
 		_, r := evaluated(t, manifest(t, agentTarget(t, "ok"), `
   - name: "a # b"
@@ -390,7 +392,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// Versions differ from page to page.
+	// Versions differ between documents.
 	t.Run("32", func(t *testing.T) {
 		source, err := os.ReadFile("../eca/main.go")
 		if err != nil || !bytes.Contains(source, []byte(`var version = "`+version+`"`)) {
@@ -420,7 +422,7 @@ func verdicts(r *report.Report) (out []bool) {
 	return out
 }
 
-// httpAgent is an agent behind HTTP that remembers what it was asked.
+// httpAgent is an agent behind HTTP that records its calls.
 type httpAgent struct {
 	*httptest.Server
 	asked chan string

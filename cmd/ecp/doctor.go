@@ -60,10 +60,10 @@ func doctorCommand(s streams) *cobra.Command {
 	}
 }
 
-// engineTime bounds how long an engine of containers may take to answer.
+// engineTime bounds how long a container engine may take to answer.
 const engineTime = 10 * time.Second
 
-// engineState says whether containers can be run: the server's version, or what is wrong.
+// engineState reports whether containers can be run: the server's version, or the problem.
 func engineState(ctx context.Context, pool *proc.Pool, engine string) string {
 	if found(engine) == notFound {
 		return notFound
@@ -86,7 +86,7 @@ func engineState(ctx context.Context, pool *proc.Pool, engine string) string {
 
 const notFound = "not found"
 
-// found says where a program is.
+// found returns the path of a program.
 func found(program string) string {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		for _, ext := range []string{"", ".exe"} {

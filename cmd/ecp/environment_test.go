@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// scripted writes an agent that runs a shell script in its workspace at each step, and returns
-// its command line. It says what the script printed.
+// scripted writes an agent that runs a shell script in its workspace at each step, and returns its
+// command line. The agent answers with the script's output.
 func scripted(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "agent.sh")
@@ -38,7 +39,7 @@ done
 	return "sh " + path
 }
 
-// bounded skips where environment local cannot be.
+// bounded skips the test on machines without the environment local.
 func bounded(t *testing.T) {
 	t.Helper()
 	quiet(t)
@@ -52,7 +53,7 @@ func coding(setup, checks string) string {
 	return fmt.Sprintf("  - name: task\n    steps:\n      - input: go\n        constraints:\n          scenario: {%s}\n          checks: [%s]\n", setup, checks)
 }
 
-// reasons are what the checks of a report say.
+// reasons are the reasons of the checks in a report.
 func reasons(r *report.Report) (out string) {
 	for _, s := range r.Scenarios {
 		for _, e := range s.Errors {
@@ -67,8 +68,8 @@ func reasons(r *report.Report) (out string) {
 	return out
 }
 
-// A grader that prints its environment and looks for keys finds none; nor does an agent that
-// was not given any.
+// A grader that prints its environment and searches for keys finds none; nor does an agent without
+// grants.
 func TestNoKeyReachesGraders(t *testing.T) {
 	bounded(t)
 	const canary = "canary-8c1f"
@@ -97,7 +98,7 @@ func TestNoKeyReachesGraders(t *testing.T) {
 			}
 		})
 	}
-	// Without an environment, files are not held, but variables are clean.
+	// Without an environment, files are not protected, but variables are removed.
 	_, r := evaluated(t, manifest(t, agentTarget(t, "ok"), coding("workspace: {}", `{type: command, run: "env | grep -o 'canary[-]8c1f'; echo home $HOME; exit 3"}`)))
 	if text := reasons(r); strings.Contains(text, canary) || !strings.Contains(text, "home /") || strings.Contains(text, home) {
 		t.Error(text)
@@ -115,8 +116,9 @@ func hidden(t *testing.T, agent string) string {
 	return m
 }
 
-// Hidden tests decide, and are not there before the agent has ended.
+// Hidden tests decide, and do not exist before the agent has ended.
 func TestHiddenTests(t *testing.T) {
+	needs.Long(t)
 	bounded(t)
 	for name, c := range map[string]struct {
 		agent  string
@@ -161,8 +163,8 @@ func TestHiddenTestsAreNotFound(t *testing.T) {
 	}
 }
 
-// Tests that the agent could see are an error before anything runs, and so is what an
-// environment cannot be.
+// Tests that the agent could see are an error before anything runs, and so are invalid
+// environments.
 func TestWrongEnvironments(t *testing.T) {
 	quiet(t)
 	for text, want := range map[string]string{
@@ -193,8 +195,9 @@ func TestWrongEnvironments(t *testing.T) {
 	}
 }
 
-// What an agent does to the machine, or to its workspace, ends as a result of its scenario.
+// Damage to the machine or the workspace by an agent ends as a result of its scenario.
 func TestHostileAgentsInEnvironments(t *testing.T) {
+	needs.Long(t)
 	bounded(t)
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "kept"), "x")
@@ -222,8 +225,8 @@ func TestHostileAgentsInEnvironments(t *testing.T) {
 	}
 }
 
-// The workspace's diff is kept and shown: what was added, changed and removed, links, modes
-// and what is not text. git applies it.
+// The workspace's diff is stored and shown: added, changed and removed files, links, modes and
+// binary files. git can apply it.
 func TestWorkspaceDiff(t *testing.T) {
 	bounded(t)
 	agent := scripted(t, `printf 'one\nTWO\nthree' > text.txt; rm gone.txt; chmod +x run.sh; ln -sf other link; ln -s /etc/passwd new-link; printf 'a\000b' > image.bin; rm turned; ln -s text.txt turned; mkdir -p 'a b'; echo '<b>new</b>' > 'a b/new.txt'; rm -rf .git; mkdir .git; echo x > .git/config; mkfifo pipe; rm pipe`)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// manifests are those of the examples that a newcomer runs, with where they are run from.
+// manifests are the example manifests for newcomers, with the directories that they are run from.
 func manifests(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
@@ -23,7 +23,7 @@ func manifests(t *testing.T) map[string]string {
 	}
 	quiet(t)
 	dirs := strings.Split(strings.TrimSpace(string(out)), "\n")
-	t.Setenv("GOCACHE", dirs[0]) // the home is another in tests
+	t.Setenv("GOCACHE", dirs[0]) // tests have another home
 	t.Setenv("GOMODCACHE", dirs[1])
 	t.Setenv("GOPATH", dirs[2])
 	root, err := filepath.Abs("../..")
@@ -42,8 +42,9 @@ func manifests(t *testing.T) map[string]string {
 	return list
 }
 
-// All examples pass, without a network and without a configuration of the user's.
+// All examples pass, without a network and without a user's configuration.
 func TestExamples(t *testing.T) {
+	needs.Long(t)
 	for path, dir := range manifests(t) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			t.Chdir(dir)
@@ -58,8 +59,9 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// Of the ten coding tasks, hidden tests find the two that the scripted model is wrong about.
+// In the ten coding tasks, hidden tests find the two wrong answers of the scripted model.
 func TestCodingTasks(t *testing.T) {
+	needs.Long(t)
 	needs.Program(t, "python3", "python3")
 	manifests(t) // for the variables that it sets
 	bounded(t)
@@ -70,7 +72,7 @@ func TestCodingTasks(t *testing.T) {
 	}
 	t.Chdir(root)
 	for _, args := range [][]string{{"build", "-o", bin, "./cmd/eca"}, {"build", "testing", "reflect"}} {
-		cmd := exec.Command("go", args...) // the second for the graders, which share what it compiles
+		cmd := exec.Command("go", args...) // the second build is for the graders, which share the build cache
 		if args[1] == "testing" {
 			cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
 		}
@@ -95,7 +97,7 @@ func TestCodingTasks(t *testing.T) {
 	}
 }
 
-// The reference runtime comes to the same verdicts about the examples, check by check.
+// The reference runtime gives the same verdicts for the examples, check by check.
 func TestExamplesReference(t *testing.T) { references(t, testExamplesReference) }
 
 func testExamplesReference(t *testing.T, runtime []string) {
@@ -130,7 +132,7 @@ func testExamplesReference(t *testing.T, runtime []string) {
 	}
 }
 
-// schemaDir is where the schemas are, from where an example is run.
+// schemaDir is the path of the schemas, relative to the directory of an example.
 func schemaDir(dir string) string {
 	if filepath.Base(dir) == "plain-agent" {
 		return "../../schema"
@@ -138,7 +140,7 @@ func schemaDir(dir string) string {
 	return "schema"
 }
 
-// checked lists all checks with all that both runtimes say of them.
+// checked lists all checks, with the fields that both runtimes report.
 func checked(r *report.Report) (out []report.Check) {
 	for _, s := range r.Scenarios {
 		for _, st := range s.Steps {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
@@ -47,14 +48,15 @@ func gone(t *testing.T, file string) {
 	}
 }
 
-// Whatever an agent does ends as an error of its scenario that says why; the next scenario
-// runs.
+// Any misbehaviour of an agent ends as an error of its scenario that names the cause, and the next
+// scenario runs.
 func TestHostile(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 	for mode, want := range map[string]struct{ kind, say string }{
 		"hang":         {"timeout", "no answer within the time limit"},
 		"unterminated": {"timeout", "no answer within the time limit"},
-		"flood":        {"", ""}, // one of two limits is first
+		"flood":        {"", ""}, // either of two limits may be reached first
 		"long":         {"exit", "64 MiB"},
 		"crash":        {"exit", "exit code 9: out of memory"},
 		"kill":         {"exit", "the agent"},
@@ -73,7 +75,7 @@ func TestHostile(t *testing.T) {
 			if out.code != exitError || len(r.Errors) != 1 || (want.kind != "" && r.Errors[0].Kind != want.kind) || !strings.Contains(r.Errors[0].Message, want.say) {
 				t.Errorf("exit %d: %+v", out.code, r.Errors)
 			}
-			if len(out.out) > 3<<20 { // the input is in it
+			if len(out.out) > 3<<20 { // it includes the input
 				t.Errorf("a report of %d bytes", len(out.out))
 			}
 			gone(t, pids)
@@ -105,9 +107,9 @@ func TestHostile(t *testing.T) {
 	})
 }
 
-// limited evaluates a manifest with a time limit that is met or, if met is false, is not.
-// One that has to be met is short, and longer only where the machine is too busy for the
-// agent to do by then what is to be said of it.
+// limited evaluates a manifest with a time limit; met says whether the limit is expected to be
+// reached. An expected limit is short. It is extended only if the machine was too busy for the
+// agent to reach the expected state.
 func limited(t *testing.T, manifest string, met bool, say string) (result, *report.Report) {
 	t.Helper()
 	if !met {
@@ -122,8 +124,8 @@ func limited(t *testing.T, manifest string, met bool, say string) (result, *repo
 	return evaluated(t, manifest, "--timeout", "120")
 }
 
-// An answer with another id than that of the call is an error at once, over each transport,
-// and not only when the time is over. The next scenario runs.
+// An answer with another id than the call's is an error at once, over each transport, and not only
+// when the time is over. The next scenario runs.
 func TestWrongID(t *testing.T) {
 	quiet(t)
 	for form, say := range map[string]string{
@@ -172,7 +174,7 @@ func misaddressed(t *testing.T, form string, events bool) (url string) {
 	return server.URL + "/ecp"
 }
 
-// A run that is killed, however, leaves no agent.
+// A killed run leaves no agent.
 func TestKilled(t *testing.T) {
 	quiet(t)
 	self, err := os.Executable()
@@ -197,8 +199,9 @@ func TestKilled(t *testing.T) {
 	gone(t, pids)
 }
 
-// Whatever a server does ends as an error that says why, and nothing waits for it longer.
+// Any misbehaviour of a server ends as an error that names the cause, without further waiting.
 func TestHostileServers(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 	garbage, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -211,9 +214,9 @@ func TestHostileServers(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = c.Read(make([]byte, 1<<10)) // who speaks first is not even listened to
+			_, _ = c.Read(make([]byte, 1<<10)) // a server that speaks first does not read the request
 			_, _ = c.Write([]byte("SSH-2.0-OpenSSH\r\n"))
-			go func() { // what is not read would make the end a reset, which can overtake the words
+			go func() { // without reading, closing would cause a reset, which can overtake the text
 				defer c.Close()
 				_ = c.(*net.TCPConn).CloseWrite() //nolint:forcetypeassert // of a TCP listener
 				_, _ = io.Copy(io.Discard, c)
@@ -238,7 +241,7 @@ func TestHostileServers(t *testing.T) {
 			for r.Context().Err() == nil {
 				_, _ = w.Write(make([]byte, 1<<20))
 			}
-		}, say: "agent/initialize"}, // one of two limits is first
+		}, say: "agent/initialize"}, // either of two limits may be reached first
 		"breaks off": {serve: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "{")
@@ -258,7 +261,7 @@ func TestHostileServers(t *testing.T) {
 			target := c.url
 			if c.serve != nil {
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_, _ = io.Copy(io.Discard, r.Body) // before that, a server does not see that the client left
+					_, _ = io.Copy(io.Discard, r.Body) // before that, a server does not notice that the client disconnected
 					c.serve(w, r)
 				}))
 				defer server.Close()

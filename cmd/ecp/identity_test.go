@@ -15,14 +15,14 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// resumed runs a manifest with a journal and says how many attempts were reused.
+// resumed runs a manifest with a journal and returns its report.
 func resumed(t *testing.T, m, journal string, args ...string) (result, *report.Report) {
 	t.Helper()
 	return evaluated(t, m, append([]string{"--resume", journal}, args...)...)
 }
 
-// What an earlier run found counts only for what it evaluated: the workspace, the agent's
-// program, what the agent says of itself, its configuration.
+// Results of an earlier run are reused only if nothing has changed: the workspace, the agent's
+// program, the agent's own description, its configuration.
 func TestResumeSeesWhatChanged(t *testing.T) {
 	quiet(t)
 	const agent = `while read -r line; do id=${line##*\"id\":}; id=${id%%[,\}]*}
@@ -88,7 +88,7 @@ func replace(t *testing.T, path, old, text string) {
 	write(t, path, strings.ReplaceAll(string(data), old, text))
 }
 
-// What an earlier run cost counts, also what came to no end.
+// The cost of an earlier run counts, including unfinished attempts.
 func TestBudgetOverResumes(t *testing.T) {
 	quiet(t)
 	journal := filepath.Join(t.TempDir(), "j")
@@ -110,7 +110,7 @@ func TestBudgetOverResumes(t *testing.T) {
 	}
 }
 
-// More attempts than before make only those that are missing.
+// With more attempts than before, only the missing ones run.
 func TestResumeMoreAttempts(t *testing.T) {
 	quiet(t)
 	journal := filepath.Join(t.TempDir(), "j")
@@ -121,7 +121,7 @@ func TestResumeMoreAttempts(t *testing.T) {
 	}
 }
 
-// A baseline of another model says nothing about this one.
+// A baseline with another model is not comparable.
 func TestBaselineOfAnotherModel(t *testing.T) {
 	quiet(t)
 	old := filepath.Join(t.TempDir(), "old.json")
@@ -135,14 +135,14 @@ func TestBaselineOfAnotherModel(t *testing.T) {
 	if out, r = evaluated(t, worse, "--config", "model=a", "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 {
 		t.Errorf("exit %d: %+v", out.code, r.Baseline)
 	}
-	// Of a matrix, what both have is compared.
+	// With a matrix, the common variants are compared.
 	invoke(t, "run", "--manifest", m, "--matrix", "model=a,b", "--json-out", old)
 	if out, r = evaluated(t, worse, "--matrix", "model=b,c", "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 || len(r.Baseline.Unpaired) != 1 || len(r.Baseline.Missing) != 0 {
 		t.Errorf("exit %d: %+v", out.code, r.Baseline)
 	}
 }
 
-// A renamed scenario is found by an alias, else it is new and the old one is gone.
+// A renamed scenario is found by an alias. Without one, it is new, and the old one is missing.
 func TestBaselineOfRenamed(t *testing.T) {
 	quiet(t)
 	old := filepath.Join(t.TempDir(), "old.json")
@@ -161,7 +161,7 @@ func TestBaselineOfRenamed(t *testing.T) {
 	}
 }
 
-// Two scenarios of one id are an error with both lines.
+// Two scenarios with the same id are an error with both lines.
 func TestIDsAreUnique(t *testing.T) {
 	r := invoke(t, "validate", manifest(t, "agent", `
   - name: a
@@ -174,7 +174,7 @@ func TestIDsAreUnique(t *testing.T) {
 	}
 }
 
-// Several servers of one agent share the work; one that is gone is left alone.
+// Several servers of one agent share the work; a dead one is not used again.
 func TestServersShareTheWork(t *testing.T) {
 	quiet(t)
 	const scenarios = 12

@@ -16,7 +16,7 @@ func initCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write an example: an agent in Python and a manifest for it",
-		Long:  "Writes agent.py and manifest.yaml into DIR (ecp_eval). The agent needs Python 3 and nothing else.\n\nExit codes: 0; 1 a file is there already (see --force), or can not be written.",
+		Long:  "Writes agent.py and manifest.yaml into DIR (ecp_eval). The agent needs Python 3 and nothing else.\n\nExit codes: 0; 1 a file exists already (see --force), or cannot be written.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "ecp_eval"
@@ -35,7 +35,7 @@ func initCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-// writeExample writes all files of the example, or none if one is there and force is not set.
+// writeExample writes all files of the example. Unless force is set, it writes none if one exists.
 func writeExample(dir string, force bool) error {
 	example, err := examples.PlainAgent()
 	if err != nil {

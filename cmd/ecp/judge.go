@@ -1,28 +1,44 @@
 package main
 
 import (
-	"log/slog"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/judge"
+	"github.com/seed-dec29ce4/eca/ecp/cache"
 	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/internal/keychain"
-	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
-// newJudge returns the model that is asked. It is made of eca's own parts, so that whatever
-// eca can use can judge. What it logs would be in the way here.
-func (f *runFlags) newJudge(network *netclient.Network, notify func(string)) *daemon.Judge {
-	executable, _ := os.Executable() // without it children run unsupervised
-	return &daemon.Judge{
-		Model: f.judge, Network: network, Notify: notify,
-		Options: daemon.Options{Getenv: os.Getenv, Log: slog.New(slog.DiscardHandler), Version: version, Supervisor: executable, Executable: executable, Keychain: keychain.System(os.Getenv)},
-	}
+// newJudge returns the judge: any model that eca can use. Its log is not shown.
+func (f *runFlags) newJudge(notify func(string)) *judge.Judge {
+	executable, _ := os.Executable() // without it, children run unsupervised
+	return judge.New(judge.Options{
+		Model: f.judge, Notify: notify, Getenv: os.Getenv, Version: version, Supervisor: executable, Keychain: keychain.System(os.Getenv),
+	})
 }
 
-// judgeIdentity says which judge it is, for what its verdicts stand for.
+// cacheVariable names the environment variable with the folder of the cache.
+const cacheVariable = "ECP_CACHE"
+
+// useCache makes agents and judges answer repeated questions from the cache.
+func (f *runFlags) useCache(o *runtime.Options) error {
+	if f.cache == "" || f.noCache || o.Reference {
+		return nil
+	}
+	store, err := cache.Open(f.cache)
+	if err != nil {
+		return fmt.Errorf("--cache: %w", err)
+	}
+	o.Cache = store
+	o.Tools.Judge = cache.Judge(o.Tools.Judge, store, o.Judge)
+	return nil
+}
+
+// judgeIdentity names the judge in cache keys.
 func (f *runFlags) judgeIdentity() string {
 	parts := []string{f.judge, strconv.FormatInt(f.votes, 10)}
 	for _, name := range []string{"ECP_LLM_JUDGE_MODEL", "ECP_LLM_JUDGE_TEMPERATURE", "OPENAI_BASE_URL"} {
@@ -31,5 +47,5 @@ func (f *runFlags) judgeIdentity() string {
 	return strings.Join(parts, "\x00")
 }
 
-// graders are what graders use.
-func (f *runFlags) graders(j *daemon.Judge) grade.Tools { return grade.Tools{Judge: j, Votes: f.votes} }
+// graders are the tools of graders.
+func (f *runFlags) graders(j *judge.Judge) grade.Tools { return grade.Tools{Judge: j, Votes: f.votes} }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// startTimeout is how long an agent may take to start, where nobody says how long a call may
-// take: it may have to be compiled first.
+// startTimeout is how long an agent may take to start if no limit for calls is set. It is long
+// because the agent may have to be compiled first.
 const startTimeout = 2 * time.Minute
 
 // callTimeout is how long one call of an agent may take.
@@ -34,9 +34,9 @@ func callTimeout(flag string) (time.Duration, error) {
 // durationVariable names the environment variable with the limit of a whole run in seconds.
 const durationVariable = "ECP_MAX_DURATION"
 
-// duration is how long the whole run may take; 0 is no limit. The reference's flag and
-// variable keep its exit codes: a text that is no number is wrong usage, a number that cannot
-// be a limit is an error.
+// duration is how long the whole run may take; 0 means unlimited. The reference's flag and variable
+// keep its exit codes: a text that is not a number is wrong usage, a number that is not a valid
+// limit is an error.
 func (f *runFlags) duration() (time.Duration, error) {
 	if f.maxTime != "" {
 		d, err := runtime.ParseTimeout(f.maxTime)

@@ -1,11 +1,11 @@
 // Command ecp evaluates agents that speak the Evaluation Context Protocol.
 //
-// It owns flags, exit codes and where reports go; how scenarios run and are graded is
-// ecp/runtime's business. It guarantees that the exit code says the worst that happened,
-// and that nothing it started outlives it where the system can hold that.
+// It owns flags, exit codes and the destinations of reports; ecp/runtime runs and grades scenarios.
+// It guarantees that the exit code stands for the worst result, and that no process that it started
+// outlives it, if the system can enforce that.
 //
-// Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 something went wrong: a
-// scenario, a judge, the manifest, a file; 130 interrupted. An error wins over failed checks.
+// Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 an error in a scenario, a judge, the
+// manifest or a file; 130 interrupted. An error takes precedence over failed checks.
 package main
 
 import (
@@ -39,23 +39,23 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A reader that goes away is an error to handle, not a reason to leave agents behind.
+	// A reader that disconnects is an error to handle, not a reason to leave agents behind.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, usage.NewOutput(os.Stdout), os.Stderr}))
 }
 
-// streams are what a command reads and writes.
+// streams are the streams of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// exitCode ends a command; what there was to say has been said.
+// exitCode ends a command; its error was shown already.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// run is the program, without the process around it.
+// run is the program without the process around it.
 func run(ctx context.Context, args []string, s streams) int {
 	root := &cobra.Command{
 		Use:           "ecp",
@@ -64,19 +64,25 @@ func run(ctx context.Context, args []string, s streams) int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetVersionTemplate("ecp {{.Version}}\n")
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s))
+	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), viewCommand(s), importCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s),
+		submitCommand(s), workerCommand(s), followCommand(s), clusterCommand(s))
 	usage.Strict(root)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	_, err := usage.Execute(ctx, root)
 	var code exitCode
+	if lost := usage.Lost(s.out); lost != nil {
+		fmt.Fprintln(s.err, "ecp: cannot write the output:", usage.Message(lost))
+		return exitError
+	}
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &code):
 		return int(code)
+	case usage.IsUnread(err):
+		return usage.Unread
 	case usage.Report(s.err, err):
 		return usage.ExitCode
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// manifestFlag lets a command take its manifest as --manifest FILE and as a bare path.
-// The path is in into when the command runs.
+// manifestFlag lets a command take its manifest as --manifest FILE and as a bare path. When the
+// command runs, into has the path.
 func manifestFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVarP(into, "manifest", "m", "", "the manifest; a bare path does too")
 	cmd.Args = func(_ *cobra.Command, args []string) error {

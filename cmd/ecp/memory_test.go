@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Two million planned attempts take no more memory than what has run. (The race detector needs
+// Two million planned attempts take no more memory than the finished ones. (The race detector needs
 // several times as much.)
 func TestLargePlanStaysSmall(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -67,9 +69,9 @@ func TestLargePlanStaysSmall(t *testing.T) {
 	}
 }
 
-// watchMemory returns a function that says how much memory a process had at most, in bytes,
-// once it has ended; 0 where the system does not tell. What the system counts of a child that
-// has ended includes its parent's memory.
+// watchMemory returns a function that returns the peak memory of a process in bytes, once the
+// process has ended; 0 if the system does not report it. The system's figure for an ended child
+// includes its parent's memory.
 func watchMemory(pid int) (peak func() int64) {
 	most := make(chan int64, 1)
 	go func() {
@@ -77,7 +79,7 @@ func watchMemory(pid int) (peak func() int64) {
 		for {
 			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 			_, line, found := strings.Cut(string(status), "VmHWM:")
-			if err != nil || !found { // a process that has ended has none
+			if err != nil || !found { // an ended process has none
 				most <- kilobytes << 10
 				return
 			}

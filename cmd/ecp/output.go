@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/runfile"
 )
 
-// finish writes the reports that were asked for and a summary for people. Everything is
-// written that can be; the error says what can not.
+// finish writes the requested reports and a summary for human readers. It writes as many as it can;
+// the error lists the failures.
 func (f *runFlags) finish(r *report.Report, s streams) error {
 	var errs []error
 	if f.baseline != "" {
@@ -33,6 +34,9 @@ func (f *runFlags) finish(r *report.Report, s streams) error {
 			errs = append(errs, writeFile(out.path, out.write))
 		}
 	}
+	if f.runFile != "" {
+		errs = append(errs, runfile.Write(f.runFile, r))
+	}
 	if f.json {
 		errs = append(errs, r.JSON(s.out))
 	}
@@ -46,11 +50,11 @@ func (f *runFlags) finish(r *report.Report, s streams) error {
 	return errors.Join(errs...)
 }
 
-// github tells GitHub's runner what went wrong, and adds to the summary of its page.
+// github writes annotations for GitHub's runner, and adds to the summary of its page.
 func (f *runFlags) github(r *report.Report, s streams) error {
 	w := s.out
 	if f.json {
-		w = s.err // stdout is the report's; the runner reads both
+		w = s.err // stdout is for the report; the runner reads both
 	}
 	file := f.manifest
 	if rel, err := filepath.Rel(os.Getenv("GITHUB_WORKSPACE"), r.Manifest); err == nil && filepath.IsLocal(rel) {
@@ -68,8 +72,8 @@ func (f *runFlags) github(r *report.Report, s streams) error {
 	return errors.Join(err, r.Markdown(out), out.Close())
 }
 
-// writeFile writes a file as a whole: one that is there already stays if it can not be. A
-// link stays one, and what leads to no file, or may (/dev/stdout), is added to.
+// writeFile writes a file atomically: if it fails, an existing file stays unchanged. It writes
+// through links, and appends to paths that are not regular files, such as /dev/stdout.
 func writeFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && (!info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
@@ -96,7 +100,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// summary says how a run went, for people.
+// summary prints the results of a run for human readers.
 func summary(w io.Writer, r *report.Report) {
 	for i := range r.Scenarios {
 		sc := &r.Scenarios[i]
@@ -127,13 +131,19 @@ func summary(w io.Writer, r *report.Report) {
 		}
 	}
 	_ = r.WriteVariants(w, printable)
+	for _, line := range r.Sentences() {
+		fmt.Fprintln(w, printable(line))
+	}
 	fmt.Fprintf(w, "%s: %d of %d checks passed; scenarios: %d passed, %d failed, %d errors; %.1f s",
 		strings.ToUpper(r.Status), r.Passed, r.Total, r.Counts.Passed, r.Counts.Failed, r.Counts.Error, float64(r.DurationMS)/1000)
 	if r.CostUSD != nil && *r.CostUSD > 0 {
 		fmt.Fprintf(w, "; $%.4f", *r.CostUSD)
 	}
-	if n := r.Reused(); n > 0 {
+	if n := r.Reused() - r.Cached(); n > 0 {
 		fmt.Fprintf(w, "; %d attempts of an earlier run were reused", n)
+	}
+	if n := r.Cached(); n > 0 {
+		fmt.Fprintf(w, "; %d attempts are from the cache", n)
 	}
 	if r.NotRun > 0 {
 		fmt.Fprintf(w, "; %d scenarios were not run", r.NotRun)
@@ -144,7 +154,7 @@ func summary(w io.Writer, r *report.Report) {
 	fmt.Fprintln(w)
 }
 
-// printable makes a text of an agent's harmless on a terminal, and one line.
+// printable makes an agent's text harmless on a terminal, and puts it into one line.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

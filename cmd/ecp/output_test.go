@@ -34,7 +34,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// A report goes where a link leads, and the link stays one.
+// A report is written to the target of a link, and the link stays.
 func TestOutputLinks(t *testing.T) {
 	quiet(t)
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func TestOutputLinks(t *testing.T) {
 	}
 }
 
-// What an agent says can not change how a terminal shows it.
+// An agent's text cannot control the terminal.
 func TestSummary(t *testing.T) {
 	quiet(t)
 	_, r := evaluated(t, manifest(t, agentTarget(t, "say:\x1b[2Jfine\u202edab\r\n"), scenario("a", has("x"), "x")), "--matrix", "model=p/a,p/b")

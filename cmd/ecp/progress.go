@@ -6,29 +6,38 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// progress shows how a run is getting on: a bar on a terminal, else nothing, or with verbose
-// a line for each scenario.
+// progress shows the progress of a run: a bar on a terminal, otherwise nothing, or with verbose a
+// line for each scenario.
 type progress struct {
 	w       io.Writer
 	bar     bool
 	verbose bool
 
-	mu     sync.Mutex // guards what follows
+	awaited string // what the first scenario waits for
+
+	mu     sync.Mutex // guards the fields below
 	counts map[string]int
 	last   string
+	notice *time.Timer // shows awaited; nil before the first scenario begins
+	quiet  bool        // the notice is not needed any more
 }
 
-func newProgress(w io.Writer, verbose bool) *progress {
-	return &progress{w: w, bar: isTerminal(w), verbose: verbose, counts: map[string]int{}}
+func newProgress(w io.Writer, verbose bool, awaited string) *progress {
+	return &progress{w: w, bar: isTerminal(w), verbose: verbose, awaited: awaited, counts: map[string]int{}}
 }
+
+// noticeAfter is how long the first scenario may take before the user is shown what it waits for.
+const noticeAfter = 2 * time.Second
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := usage.File(w)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return false
 	}
@@ -40,6 +49,7 @@ func (p *progress) event(e runtime.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e.Scenario != nil {
+		p.stopNotice()
 		p.counts[e.Scenario.Status]++
 		if p.verbose {
 			p.clear()
@@ -47,6 +57,9 @@ func (p *progress) event(e runtime.Event) {
 		}
 	} else {
 		p.last = printable(e.Running)
+		if p.notice == nil {
+			p.notice = time.AfterFunc(noticeAfter, func() { p.sayAwaited(e.Running) })
+		}
 	}
 	if !p.bar || e.Total == 0 {
 		return
@@ -57,8 +70,8 @@ func (p *progress) event(e runtime.Event) {
 	if len(name) > 28 {
 		name = append(name[:27], '…')
 	}
-	// Without wrapping: of a line that is too long for the terminal, the rest could not be
-	// wiped away again.
+	// Without wrapping, because the overflow of a line that is too long for the terminal could not
+	// be erased.
 	fmt.Fprintf(p.w, "\r\x1b[K\x1b[?7l[%s%s] %d/%d  %d passed, %d failed, %d errors  %s\x1b[?7h", strings.Repeat("#", full), strings.Repeat(".", width-full),
 		e.Done, e.Total, p.counts[report.Passed], p.counts[report.Failed], p.counts[report.Error], string(name))
 }
@@ -67,8 +80,21 @@ func (p *progress) event(e runtime.Event) {
 func (p *progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.sayLocked(text)
+}
+
+func (p *progress) sayLocked(text string) {
 	p.clear()
 	fmt.Fprintln(p.w, "ecp:", printable(text))
+}
+
+// sayAwaited shows what the first scenario waits for, unless it has ended in the meantime.
+func (p *progress) sayAwaited(scenario string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.quiet {
+		p.sayLocked("waiting for " + p.awaited + " (scenario " + scenario + ")")
+	}
 }
 
 func (p *progress) clear() {
@@ -80,5 +106,14 @@ func (p *progress) clear() {
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.stopNotice()
 	p.clear()
+}
+
+// stopNotice ends the wait for the first scenario; p.mu is held.
+func (p *progress) stopNotice() {
+	p.quiet = true
+	if p.notice != nil {
+		p.notice.Stop()
+	}
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// greeting is a target whose agent answers agent/initialize with this.
+// greeting is a target whose agent gives this answer to agent/initialize.
 func greeting(t *testing.T, answer string) string { return agentTarget(t, "init:"+answer) }
 
-// agent1 is the result of agent/initialize of an agent with a version, in JSON, and
-// capabilities.
+// agent1 is an agent's result of agent/initialize with a version, in JSON, and capabilities.
 func agent1(version, capabilities string) string {
 	if version != "" {
 		version = `,"protocol_version":` + version
@@ -29,7 +29,7 @@ func agent1(version, capabilities string) string {
 	return `"result":{"name":"a"` + version + `,"capabilities":` + capabilities + `}`
 }
 
-// outcomes is what became of the steps of all scenarios.
+// outcomes are the outcomes of the steps of all scenarios.
 func outcomes(r *report.Report) (out []string) {
 	for _, s := range r.Scenarios {
 		for _, st := range s.Steps {
@@ -39,9 +39,10 @@ func outcomes(r *report.Report) (out []string) {
 	return out
 }
 
-// An agent that speaks another version of the protocol ends the run before any step; one
-// whose answer is wrong ends its scenario only; an older one is served.
+// An agent with another version of the protocol ends the run before any step. An agent with a wrong
+// answer ends only its scenario. An older agent is supported.
 func TestAgentVersions(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 	const huge = "99999999999999999999999"
 	for answer, want := range map[string]struct {
@@ -102,8 +103,8 @@ func TestAgentVersions(t *testing.T) {
 	})
 }
 
-// Over HTTP, an error with the code is a version that is refused, whatever the status; other
-// errors with a status are the transport's.
+// Over HTTP, an error with the code is a refused version, whatever the status. Other errors with a
+// status are transport errors.
 func TestAgentVersionOverHTTP(t *testing.T) {
 	quiet(t)
 	for code, want := range map[int]string{-32001: "version", -32000: "http"} {
@@ -122,8 +123,8 @@ func TestAgentVersionOverHTTP(t *testing.T) {
 	}
 }
 
-// What graders rely on has to be declared: a warning says what is not, and a manifest that
-// requires it is not run.
+// Capabilities that graders rely on have to be declared: a warning names missing ones, and a
+// manifest that requires them is not run.
 func TestCapabilities(t *testing.T) {
 	quiet(t)
 	const (
@@ -173,8 +174,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// A step that fails skips those after it, and the next scenario runs. Report and audit
-// record say what became of each.
+// A failed step skips the later ones, and the next scenario runs. The report and the audit record
+// have the outcome of each step.
 func TestDegrade(t *testing.T) {
 	quiet(t)
 	audit := filepath.Join(t.TempDir(), "audit.json")
@@ -211,7 +212,7 @@ func TestDegrade(t *testing.T) {
 	if out := invoke(t, "trend", audit); out.code != exitError || !strings.Contains(out.err, "skipped: "+audit) {
 		t.Errorf("trend of an audit record: exit %d: %s", out.code, out.err)
 	}
-	out, r = evaluated(t, m, "--compat", "reference") // which counts them
+	out, r = evaluated(t, m, "--compat", "reference") // the reference counts them
 	if out.code != exitFailed || r.Total != 6 || r.Failed != 4 {
 		t.Errorf("as the reference: exit %d, %d of %d failed", out.code, r.Failed, r.Total)
 	}
@@ -222,6 +223,7 @@ func TestDegrade(t *testing.T) {
 
 // Each way to fail has its exit reason.
 func TestExitReasons(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 	for mode, want := range map[string]string{
 		"fail:x": "agent_error", "crash": "transport_error", "exit": "transport_error", "status:x": "protocol_error", `id:"{}"`: "protocol_error", "hang": "timeout",
@@ -244,8 +246,9 @@ func TestExitReasons(t *testing.T) {
 	}
 }
 
-// The time for the whole run is a limit of the call that runs, too.
+// The time limit of the whole run also limits the running call.
 func TestMaxDuration(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 	m := manifest(t, agentTarget(t, "hang-once:stop"), scenario("a", has("x"), "stop", "x")+scenario("b", has("x"), "x"))
 	out, r := evaluated(t, m, "--max-duration", "2", "--timeout", "100")
@@ -271,7 +274,7 @@ func TestMaxDuration(t *testing.T) {
 	}
 }
 
-// Conformance is to protocol 1.0, or to the one before where an agent names no version.
+// Conformance means protocol 1.0, or the one before if an agent names no version.
 func TestConformanceVersions(t *testing.T) {
 	quiet(t)
 	for answer, passed := range map[string]bool{

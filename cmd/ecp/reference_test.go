@@ -18,8 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// references runs a test with each of the reference runtimes: 0.4, which names no version of
-// the protocol, and 0.10, which speaks 1.0.
+// references runs a test with each of the reference runtimes: 0.4, which sends no protocol version,
+// and 0.10, which speaks 1.0.
 func references(t *testing.T, test func(t *testing.T, runtime []string)) {
 	t.Helper()
 	paths := filepath.SplitList(os.Getenv("ECA_ECP_RUNTIME"))
@@ -51,7 +51,7 @@ func referencePython(t *testing.T, runtime []string) string {
 	return python
 }
 
-// speaks10 says whether the reference installed for a Python speaks protocol 1.0.
+// speaks10 reports whether the reference installed for a Python speaks protocol 1.0.
 func speaks10(t *testing.T, python string) bool {
 	t.Helper()
 	version, err := exec.Command(python, "-c", "import importlib.metadata as m; print(m.version('ecp-runtime'))").Output()
@@ -61,9 +61,8 @@ func speaks10(t *testing.T, python string) bool {
 	return !strings.HasPrefix(string(version), "0.4.")
 }
 
-// sameVerdicts runs a manifest with both runtimes and compares all that they say of the
-// checks. A server is reset before each run, which the reference does not. The time limits
-// are far off.
+// sameVerdicts runs a manifest with both runtimes and compares all checks. It resets a server
+// before each run, because the reference does not. The time limits are long.
 func sameVerdicts(t *testing.T, runtime []string, manifest, target string) {
 	t.Helper()
 	conforms(t, target)
@@ -92,7 +91,7 @@ func sameVerdicts(t *testing.T, runtime []string, manifest, target string) {
 	}
 }
 
-// conforms holds an agent to the checks of conformance.
+// conforms requires that an agent passes the conformance checks.
 func conforms(t *testing.T, target string) {
 	t.Helper()
 	if r := invoke(t, "conformance", "--target", target, "--timeout", "300"); r.code != 0 || !strings.Contains(r.out, "Conformance: 3/3 checks passed") {
@@ -100,7 +99,7 @@ func conforms(t *testing.T, target string) {
 	}
 }
 
-// served starts a server that is told its port by the caller, and waits until it listens.
+// served starts a server on a port that the caller passes to it, and waits until it listens.
 func served(t *testing.T, command func(port string) *exec.Cmd) (url string) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,8 +128,8 @@ func served(t *testing.T, command func(port string) *exec.Cmd) (url string) {
 	}
 }
 
-// An agent made with the reference's SDK, as its init writes it, conforms, and gets the
-// verdicts that the reference gives it.
+// An agent made with the reference's SDK, as written by its init command, conforms, and gets the
+// same verdicts as from the reference.
 func TestReferenceInit(t *testing.T) { references(t, testReferenceInit) }
 
 func testReferenceInit(t *testing.T, runtime []string) {
@@ -149,7 +148,7 @@ func testReferenceInit(t *testing.T, runtime []string) {
 	sameVerdicts(t, runtime, "sdk/manifest.yaml", agent)
 }
 
-// So do agents of all the shapes that the SDK knows, on both transports.
+// So do agents of all the shapes that the SDK supports, on both transports.
 func TestReferenceSDK(t *testing.T) { references(t, testReferenceSDK) }
 
 func testReferenceSDK(t *testing.T, runtime []string) {
@@ -169,16 +168,16 @@ func testReferenceSDK(t *testing.T, runtime []string) {
 				scenario("b", "{type: text_match, condition: contains, value: What}", "pause", "nothing")), target)
 		})
 	}
-	// What goes wrong with them is an error with their own words; the flood of one that is
-	// loud stops it only in the reference.
+	// Their failures are errors with their own messages. Only the reference is blocked by the
+	// output of a verbose agent.
 	_, r := evaluated(t, manifest(t, python+" "+agent+" loud", scenario("a", has("hello"), "hello")+scenario("b", has("x"), "fail")+scenario("c", has("1: x"), "x")), "--timeout", "300")
 	if got := statuses(r); !slices.Equal(got, []string{"passed", "error", "passed"}) || !strings.Contains(r.Errors[0].Message, "RuntimeError: it was told to") {
 		t.Errorf("%v: %+v", got, r.Errors)
 	}
 }
 
-// The examples of the reference's repository conform too, and get the same verdicts, those
-// that need no other package than the SDK.
+// The examples of the reference's repository conform too, and get the same verdicts, if they need
+// no packages other than the SDK.
 func TestReferenceExamples(t *testing.T) { references(t, testReferenceExamples) }
 
 func testReferenceExamples(t *testing.T, runtime []string) {
@@ -192,7 +191,7 @@ func testReferenceExamples(t *testing.T, runtime []string) {
 	if err != nil || len(agents) < 5 {
 		t.Fatalf("%d examples in %s, %v", len(agents), dir, err)
 	}
-	t.Chdir(filepath.Dir(dir)) // where their manifests are run from
+	t.Chdir(filepath.Dir(dir)) // the directory that their manifests are run from
 	t.Setenv("no_proxy", "127.0.0.1")
 	known := 0
 	for _, agent := range agents {
@@ -234,7 +233,7 @@ func testReferenceExamples(t *testing.T, runtime []string) {
 	}
 }
 
-// imports says which of the modules that a program imports is missing.
+// imports prints the missing modules of a program.
 const imports = `
 import ast, importlib.util, sys
 missing = set()
@@ -245,7 +244,7 @@ if missing:
     sys.exit(", ".join(sorted(missing)))
 `
 
-// retarget puts another target into a manifest.
+// retarget replaces the target of a manifest.
 func retarget(t *testing.T, text, target string) string {
 	t.Helper()
 	var out strings.Builder

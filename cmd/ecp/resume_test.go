@@ -17,9 +17,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A run that is killed at any moment is finished by --resume: no scenario is lost, and none
-// that finished is run again.
+// A run that is killed at any moment is completed by --resume: no scenario is lost, and no finished
+// one is run again.
 func TestResume(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -45,7 +46,7 @@ func TestResume(t *testing.T) {
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		// As if the last write had been cut.
+		// As if the last write had been interrupted.
 		f, err := os.OpenFile(journal, os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +69,7 @@ func TestResume(t *testing.T) {
 				t.Fatalf("%d is %s", i, s.Name)
 			}
 		}
-		// Agents of the killed run may still have asked, but not for what had finished.
+		// Agents of the killed run may still have been called, but not for finished scenarios.
 		asked, err := os.ReadFile(asks)
 		if err != nil {
 			t.Fatal(err)
@@ -88,9 +89,10 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// So it is when the moment is any: before the journal is there, in the middle of a line, or
-// when all is done.
+// The same holds for every moment: before the journal exists, in the middle of a line, or when
+// everything is done.
 func TestResumeAnyMoment(t *testing.T) {
+	needs.Long(t)
 	quiet(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -119,13 +121,14 @@ func TestResumeAnyMoment(t *testing.T) {
 		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		asked, _ := os.ReadFile(asks) // may not be there
+		asked, _ := os.ReadFile(asks) // may not exist
 		for _, word := range strings.Fields(string(asked)) {
 			if done[word] {
 				t.Errorf("%s was run again", word)
 			}
 		}
 	}
+	_ = os.Remove(asks) // the command line names it, so its contents are part of the agent
 	out, r := evaluated(t, m, "-j", "2", "--resume", journal)
 	if out.code != 0 || len(r.Scenarios) != scenarios || r.Passed != scenarios {
 		t.Fatalf("exit %d: %d scenarios, %d passed: %s", out.code, len(r.Scenarios), r.Passed, out.err)
@@ -140,7 +143,7 @@ func lines(path string) int {
 	return strings.Count(string(data), "\n")
 }
 
-// What was changed since is run again, and errors are if that is wanted.
+// Changed scenarios are run again, and so are errors if requested.
 func TestResumeChanged(t *testing.T) {
 	quiet(t)
 	journal := filepath.Join(t.TempDir(), "j")
@@ -171,7 +174,7 @@ func TestResumeChanged(t *testing.T) {
 	}
 }
 
-// An interrupted run reports what it has, and says what is missing.
+// An interrupted run reports its results, and names the missing ones.
 func TestBudgets(t *testing.T) {
 	quiet(t)
 	var b strings.Builder
@@ -193,7 +196,7 @@ func TestBudgets(t *testing.T) {
 func TestRepeat(t *testing.T) {
 	quiet(t)
 	flip := filepath.Join(t.TempDir(), "n")
-	// Every second agent says something else.
+	// Every second agent gives another answer.
 	target := fmt.Sprintf("echo >> %s; if [ $(($(wc -l < %[1]s) %% 2)) = 0 ]; then exec %s; else exec %s; fi", flip, agentTarget(t, "say:good"), agentTarget(t, "say:bad"))
 	out, r := evaluated(t, manifest(t, target, scenario("a", has("good"), "x")), "--repeat", "4")
 	s := r.Scenarios[0]
@@ -326,7 +329,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// options are those of an agent's capability.
+// options are the options of an agent's capability.
 func options(t *testing.T, a *report.Agent, name string) (out map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal(a.Capabilities[name], &out); err != nil {

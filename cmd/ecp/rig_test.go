@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 		runTestAgent(os.Args[2:])
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == "nats" {
+		os.Exit(runNATS(os.Args[2]))
+	}
 	if len(os.Args) > 1 && os.Args[1] == "ecp" { // the program itself, to be killed
 		os.Exit(run(context.Background(), os.Args[2:], streams{os.Stdin, os.Stdout, os.Stderr}))
 	}
@@ -35,7 +38,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// quiet keeps what the machine's environment says out of the tests.
+// quiet keeps the environment of the machine out of the tests.
 func quiet(t *testing.T) {
 	t.Helper()
 	needs.POSIX(t)
@@ -59,7 +62,7 @@ func agentTarget(t *testing.T, words ...string) string {
 	return "'" + self + "' agent '" + strings.Join(words, "' '") + "'"
 }
 
-// result is what a command said.
+// result is the output of a command.
 type result struct {
 	code     int
 	out, err string
@@ -73,7 +76,7 @@ func invoke(t *testing.T, args ...string) result {
 	return result{code, out.String(), errs.String()}
 }
 
-// manifest writes one with the given target and text below scenarios.
+// manifest writes a manifest with the given target and the text below scenarios.
 func manifest(t *testing.T, target, scenarios string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "manifest.yaml")
@@ -95,7 +98,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// scenario is one with a step for each input, each with the same graders.
+// scenario is a scenario with a step for each input, each with the same graders.
 func scenario(name, graders string, inputs ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  - name: %q\n    steps:\n", name)
@@ -105,7 +108,7 @@ func scenario(name, graders string, inputs ...string) string {
 	return b.String()
 }
 
-// evaluated runs a manifest and returns the report with it.
+// evaluated runs a manifest and returns its output and report.
 func evaluated(t *testing.T, path string, args ...string) (result, *report.Report) {
 	t.Helper()
 	r := invoke(t, append([]string{"run", "--manifest", path, "--json", "--timeout", "60"}, args...)...)

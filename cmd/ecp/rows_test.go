@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The rows of a dataset are steps of one conversation, whatever the current directory.
+// The rows of a dataset are steps of one conversation, regardless of the current directory.
 func TestRows(t *testing.T) {
 	quiet(t)
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestRows(t *testing.T) {
 	}
 	for scenarios, say := range map[string]string{
 		"  - {name: a, dataset: {type: csv, source: missing.csv}}\n":                      "missing.csv",
-		"  - {name: a, dataset: {type: csv, source: .}}\n":                                "no file",
+		"  - {name: a, dataset: {type: csv, source: .}}\n":                                "not a regular file",
 		"  - {name: a, stpes: [], dataset: {type: csv, source: x}}\n":                     "did you mean steps?",
 		"  - {name: a, steps: [{input: x}], dataset: {type: csv, source: missing.csv}}\n": "the dataset is not read",
 		"  - {name: a, dataset: {type: csv, source: x, input_colum: y}}\n":                "did you mean input_column?",
@@ -77,7 +77,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// The reference reads the same rows, and has the same verdicts about them.
+// The reference reads the same rows, and gives the same verdicts for them.
 func TestReferenceRows(t *testing.T) { references(t, testReferenceRows) }
 
 func testReferenceRows(t *testing.T, runtime []string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/report"
@@ -27,17 +29,20 @@ const runHelp = `Runs the scenarios of a manifest against its agent and grades e
 Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 a scenario, a judge, the manifest or a file
 went wrong, or nothing was checked (1 wins over 2); 130 interrupted.`
 
-// runFlags are the flags of ecp run.
+// runFlags are the flags of ecp run, one field each.
 type runFlags struct {
 	manifest                                string
 	verbose, noVerbose, json, watch, keep   bool
 	failOnError, noFailOnError, retryErrors bool
-	html, jsonOut, junit, markdown          string
+	failOnRegression                        bool
+	html, jsonOut, junit, markdown, runFile string
 	auditOut, export, artifacts             string
 	timeout, maxTime, maxDuration           string
 	jobs                                    int
 	repeat, maxTokens, votes                int64
 	journal, resume, rerunFailed, baseline  string
+	cache                                   string
+	noCache                                 bool
 	compat, filter, judge                   string
 	targets, config, matrix, headers        []string
 	maxCost, minPassRate                    float64
@@ -62,43 +67,57 @@ func runCommand(s streams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	manifestFlag(cmd, &f.manifest)
+	f.settingsFlags(flags)
+	f.reportFlags(flags)
+	flags.IntVarP(&f.jobs, "jobs", "j", 1, "scenarios at the same time")
+	flags.StringVar(&f.journal, "journal", "", "write a line of JSON for each attempt that ended")
+	flags.StringVar(&f.resume, "resume", "", "continue with a journal: what finished is not run again")
+	flags.StringVar(&f.cache, "cache", os.Getenv(cacheVariable), "folder for answers of agents and judges, which are not asked again for the same (default: $ECP_CACHE)")
+	flags.BoolVar(&f.noCache, "no-cache", false, "use no cache, also if $ECP_CACHE names one")
+	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume, make attempts again that ended in an error")
+	flags.StringVar(&f.rerunFailed, "rerun-failed", "", "run only what did not pass in a JSON report")
+	flags.StringArrayVar(&f.headers, "header", nil, "NAME: VALUE for requests to agents behind HTTP (repeatable)")
+	flags.BoolVar(&f.keep, "keep-workspaces", false, "leave the folders that agents worked in")
+	flags.BoolVar(&f.watch, "watch", false, "run again whenever the manifest or what stands beside it changes")
+	flags.StringVar(&f.compat, "compat", "", "reference: behave as the reference where we differ on purpose")
+	return cmd
+}
+
+// settingsFlags are the flags that decide what is run.
+func (f *runFlags) settingsFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.timeout, "timeout", "", "seconds that one call of the agent may take (default: $ECP_RPC_TIMEOUT, else 30)")
+	flags.Int64Var(&f.repeat, "repeat", 1, "attempts of each scenario")
+	flags.StringVar(&f.filter, "filter", "", "run only scenarios whose name matches this regular expression")
+	flags.StringArrayVar(&f.targets, "target", nil, "evaluate this agent instead of the manifest's; several URLs are servers of one agent that share the work (repeatable)")
+	flags.StringArrayVar(&f.config, "config", nil, "KEY=VALUE for agent/initialize; VALUE may be JSON, KEY may have dots (repeatable)")
+	flags.StringArrayVar(&f.matrix, "matrix", nil, "KEY=A,B,...: run everything once for each value of a key of config, or of target (repeatable)")
+	flags.StringVar(&f.maxTime, "max-time", "", "seconds that the whole run may take")
+	flags.StringVar(&f.maxDuration, "max-duration", "", "the same under the reference's name (default: $ECP_MAX_DURATION)")
+	flags.Int64Var(&f.maxTokens, "max-tokens", 0, "tokens that agents may use in the whole run")
+	flags.Float64Var(&f.maxCost, "max-cost", 0, "US dollars that agents may cost in the whole run")
+	flags.StringVar(&f.judge, "judge-model", "", "model of llm_judge: provider/name of eca's, or a name of OpenAI's (default: $ECP_LLM_JUDGE_MODEL)")
+	flags.Int64Var(&f.votes, "judge-votes", 1, "how often a judge is asked; most votes decide")
+}
+
+// reportFlags are the flags that decide how the results are shown.
+func (f *runFlags) reportFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "say more on stderr")
 	flags.BoolVar(&f.noVerbose, "no-verbose", false, "say no more than usual")
 	flags.StringVar(&f.html, "report", "", "write an HTML report, one file that needs no network")
+	flags.StringVar(&f.runFile, "run-file", "", "write all results to a file that ecp view shows, however many there are")
 	flags.StringVar(&f.jsonOut, "json-out", "", "write the JSON report to a file")
 	flags.BoolVar(&f.json, "json", false, "write the JSON report to stdout, and nothing else")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report")
 	flags.StringVar(&f.markdown, "markdown", "", "write a summary in Markdown")
 	flags.BoolVar(&f.failOnError, "fail-on-error", true, "exit with 2 if checks failed")
 	flags.BoolVar(&f.noFailOnError, "no-fail-on-error", false, "exit with 0 although checks failed")
-	flags.StringVar(&f.timeout, "timeout", "", "seconds that one call of the agent may take (default: $ECP_RPC_TIMEOUT, else 30)")
-	flags.IntVarP(&f.jobs, "jobs", "j", 1, "scenarios at the same time")
-	flags.Int64Var(&f.repeat, "repeat", 1, "attempts of each scenario")
-	flags.StringVar(&f.journal, "journal", "", "write a line of JSON for each attempt that ended")
-	flags.StringVar(&f.resume, "resume", "", "continue with a journal: what finished is not run again")
-	flags.BoolVar(&f.retryErrors, "retry-errors", false, "with --resume, make attempts again that ended in an error")
-	flags.StringVar(&f.rerunFailed, "rerun-failed", "", "run only what did not pass in a JSON report")
 	flags.StringVar(&f.baseline, "baseline", "", "compare with an earlier JSON report")
 	flags.IntVar(&f.maxNewFail, "max-new-fail", -1, "with --baseline, exit with 2 only if more than so many checks fail that did not before")
+	flags.BoolVar(&f.failOnRegression, "fail-on-regression", false, "with --baseline, exit with 2 only if fewer scenarios pass than before, by more than chance explains")
 	flags.Float64Var(&f.minPassRate, "min-pass-rate", -1, "exit with 2 only if fewer checks pass: 0 to 1")
-	flags.StringVar(&f.filter, "filter", "", "run only scenarios whose name matches this regular expression")
-	flags.StringArrayVar(&f.targets, "target", nil, "evaluate this agent instead of the manifest's; several URLs are servers of one agent that share the work (repeatable)")
-	flags.StringArrayVar(&f.config, "config", nil, "KEY=VALUE for agent/initialize; VALUE may be JSON, KEY may have dots (repeatable)")
-	flags.StringArrayVar(&f.matrix, "matrix", nil, "KEY=A,B,...: run everything once for each value of a key of config, or of target (repeatable)")
-	flags.StringArrayVar(&f.headers, "header", nil, "NAME: VALUE for requests to agents behind HTTP (repeatable)")
-	flags.StringVar(&f.maxTime, "max-time", "", "seconds that the whole run may take")
-	flags.StringVar(&f.maxDuration, "max-duration", "", "the same under the reference's name (default: $ECP_MAX_DURATION)")
 	flags.StringVar(&f.auditOut, "audit-out", "", "write the audit record, which is in the JSON report too, to a file")
 	flags.StringVar(&f.artifacts, "artifacts", "", "keep in this folder, for each attempt, the diff of what the agent changed in its workspace")
 	flags.StringVar(&f.export, "export", "", "name of a service that the reference sends results to; ecp sends them nowhere and says so")
-	flags.Int64Var(&f.maxTokens, "max-tokens", 0, "tokens that agents may use in the whole run")
-	flags.Float64Var(&f.maxCost, "max-cost", 0, "US dollars that agents may cost in the whole run")
-	flags.StringVar(&f.judge, "judge-model", "", "model of llm_judge: provider/name of eca's, or a name of OpenAI's (default: $ECP_LLM_JUDGE_MODEL)")
-	flags.Int64Var(&f.votes, "judge-votes", 1, "how often a judge is asked; most votes decide")
-	flags.BoolVar(&f.keep, "keep-workspaces", false, "leave the folders that agents worked in")
-	flags.BoolVar(&f.watch, "watch", false, "run again whenever the manifest or what stands beside it changes")
-	flags.StringVar(&f.compat, "compat", "", "reference: behave as the reference where we differ on purpose")
-	return cmd
 }
 
 func (f *runFlags) check(cmd *cobra.Command) error {
@@ -113,6 +132,8 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		{f.maxTokens < 0 || f.maxCost < 0, "--max-tokens and --max-cost must not be negative"},
 		{cmd.Flags().Changed("min-pass-rate") && (f.minPassRate < 0 || f.minPassRate > 1), "--min-pass-rate must be 0 to 1"},
 		{f.maxNewFail >= 0 && f.baseline == "", "--max-new-fail needs --baseline"},
+		{f.failOnRegression && f.baseline == "", "--fail-on-regression needs --baseline"},
+		{f.failOnRegression && f.maxNewFail >= 0, "--fail-on-regression and --max-new-fail do not go together: one allows what chance explains, the other counts"},
 		{f.retryErrors && f.resume == "", "--retry-errors needs --resume"},
 		{len(f.targets) > 1 && slices.ContainsFunc(f.targets, func(t string) bool { return !runtime.IsURL(t) }), "several --target must be URLs of one agent's servers; to compare agents use --matrix target=A,B"},
 		{f.json && f.watch, "--json and --watch do not go together"},
@@ -132,7 +153,7 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// evaluate runs a manifest once, writes what was asked for, and says how it went.
+// evaluate runs a manifest once, writes the requested reports, and returns the result as an error.
 func evaluate(ctx context.Context, f runFlags, s streams) error {
 	o, err := f.options(s)
 	if err != nil {
@@ -154,10 +175,13 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	network := netclient.New(os.Getenv)
 	defer network.Close()
 	o.Client = network.Client(netclient.Options{HTTP1: true, Connect: o.Timeout})
-	p := newProgress(s.err, f.verbose && !f.noVerbose)
-	judge := f.newJudge(network, p.say)
+	p := newProgress(s.err, f.verbose && !f.noVerbose, fmt.Sprintf("%s, which may take %s to start", m.Target, cmp.Or(o.StartTimeout, o.Timeout)))
+	judge := f.newJudge(p.say)
 	defer judge.Close()
 	o.Tools = f.graders(judge)
+	if err := f.useCache(&o); err != nil {
+		return err
+	}
 	plan, err := runtime.NewPlan(m, o)
 	if err != nil {
 		return err
@@ -179,12 +203,12 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 		return err
 	}
 	if err := errors.Join(f.finish(r, s), err); err != nil {
-		return err // whatever the verdict is: it did not reach its readers
+		return err // takes precedence over the verdict, which did not reach its readers
 	}
 	return f.verdict(ctx, r)
 }
 
-// perform runs the cases with a journal, if one is wanted.
+// perform runs the cases, with a journal if the flags name one.
 func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Options, s streams) (*report.Report, error) {
 	path, keep := f.journal, int64(0)
 	if f.resume != "" {
@@ -213,7 +237,7 @@ func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Optio
 	return runtime.Run(ctx, p, o)
 }
 
-// options turns flags into those of a run.
+// options turns flags into the options of a run.
 func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	o = runtime.Options{
 		Version: version, Jobs: f.jobs, Repeat: f.repeat, Keep: f.keep, Reference: f.compat == "reference",
@@ -252,7 +276,7 @@ func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	return o, err
 }
 
-// parseHeaders reads headers as they are written on a command line.
+// parseHeaders reads headers from the command line.
 func parseHeaders(lines []string) (http.Header, error) {
 	out := http.Header{}
 	for _, h := range lines {
@@ -265,9 +289,9 @@ func parseHeaders(lines []string) (http.Header, error) {
 	return out, nil
 }
 
-// only says which cases are wanted.
+// only returns a filter for the requested cases.
 func (f *runFlags) only() (func(runtime.Case) bool, error) {
-	name := regexp.MustCompile(f.filter) // checked
+	name := regexp.MustCompile(f.filter) // it was checked
 	failed := func(*report.Scenario) bool { return true }
 	if f.rerunFailed != "" {
 		old, err := readReport(f.rerunFailed)
@@ -302,9 +326,13 @@ func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
 		return exitCode(exitError)
 	case r.Total == 0 && f.compat != "reference":
 		return errors.New("nothing was checked")
-	case r.Baseline != nil && f.maxNewFail >= 0 && r.Baseline.Nothing(r):
+	case r.Baseline != nil && (f.maxNewFail >= 0 || f.failOnRegression) && r.Baseline.Nothing(r):
 		return errors.New("--baseline: " + r.Baseline.Warning)
+	case f.failOnRegression && r.Baseline != nil && len(r.Baseline.Pairs) == 0:
+		return errors.New("--fail-on-regression: the baseline was not written by this version, so its scenarios cannot be paired; write it again with --json-out")
 	case r.Failed == 0 || !f.failOnError:
+		return nil
+	case f.failOnRegression && r.Baseline != nil && !r.Baseline.Regressed():
 		return nil
 	case f.maxNewFail >= 0 && r.Baseline != nil && len(r.Baseline.NewFail) <= f.maxNewFail:
 		return nil

@@ -35,7 +35,7 @@ Exit codes: 0; 1 no report matches; 2 a manifest degrades, with --exit-on-regres
 			}
 			paths, err := doublestar.FilepathGlob(args[0])
 			if err != nil {
-				return usage.Errorf("%q is no pattern: %w", args[0], err)
+				return usage.Errorf("%q is not a valid pattern: %w", args[0], err)
 			}
 			trends, skipped := report.Trends(read(paths), report.TrendOptions{Window: window, Reference: compat == "reference"})
 			for _, why := range skipped {
@@ -77,7 +77,7 @@ Exit codes: 0; 1 no report matches; 2 a manifest degrades, with --exit-on-regres
 	return cmd
 }
 
-// maxReport bounds a report that is read, in bytes.
+// maxReport bounds a report file, in bytes.
 const maxReport = 512 << 20
 
 func read(paths []string) (out []report.Input) {
@@ -90,7 +90,7 @@ func read(paths []string) (out []report.Input) {
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
-			data = []byte(err.Error()) // skipped, with the reason
+			data = []byte(err.Error()) // skipped, with this reason
 		}
 		out = append(out, report.Input{Path: filepath.Clean(path), Data: data})
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What is wrong with a command line, or with a file that it names, is said in one line with
-// what would be right.
+// An error in a command line, or in a file that it names, is reported in one line with the valid
+// values.
 func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 	dir := t.TempDir()
 	report := filepath.Join(dir, "report.json")

@@ -10,16 +10,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/watch"
 )
 
-// maxWatched bounds the folders that are watched.
+// maxWatched bounds the number of watched folders.
 const maxWatched = 500
 
-// watchRuns evaluates, and again whenever something beside the manifest changes, until it is
+// watchRuns evaluates once, and again whenever a file beside the manifest changes, until it is
 // interrupted. The exit code is that of the last run.
 func watchRuns(ctx context.Context, f runFlags, s streams) error {
 	w := watch.New(func(err error) { fmt.Fprintln(s.err, "warning:", err) })
 	defer w.Close()
 	w.Set(f.watched())
-	select { // what Set itself tells
+	select { // skip the change that Set itself reports
 	case <-w.Changed:
 	case <-ctx.Done():
 		return nil
@@ -47,8 +47,8 @@ func watchRuns(ctx context.Context, f runFlags, s streams) error {
 	}
 }
 
-// watched lists what a run depends on: the files beside the manifest and below it, but not
-// what the run itself writes.
+// watched lists the files that a run depends on: those beside and below the manifest, except the
+// files that the run itself writes.
 func (f *runFlags) watched() (paths []string) {
 	own := map[string]bool{}
 	for _, path := range []string{f.html, f.jsonOut, f.junit, f.markdown, f.journal, f.resume} {
@@ -65,7 +65,7 @@ func (f *runFlags) watched() (paths []string) {
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // what can not be read is not watched
+			return nil //nolint:nilerr // unreadable files are not watched
 		case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
 			return filepath.SkipDir
 		case e.IsDir():

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// shared is a buffer that one writes while another reads.
+// shared is a buffer for concurrent reading and writing.
 type shared struct {
 	mu   sync.Mutex // guards data
 	data bytes.Buffer
@@ -26,7 +26,7 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.data.Write(p)
 }
 
-// await waits until a text has been written so often.
+// await waits until a text has been written a number of times.
 func (s *shared) await(t *testing.T, text string, times int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -45,7 +45,7 @@ func (s *shared) await(t *testing.T, text string, times int) {
 func TestWatch(t *testing.T) {
 	quiet(t)
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
-	html := filepath.Join(filepath.Dir(m), "report.html") // which it writes itself
+	html := filepath.Join(filepath.Dir(m), "report.html") // the run writes it itself
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var errs shared
@@ -70,7 +70,7 @@ func TestWatch(t *testing.T) {
 	<-code
 }
 
-// A run that is interrupted reports what it has, and leaves nothing behind.
+// An interrupted run reports its results, and leaves nothing behind.
 func TestInterrupt(t *testing.T) {
 	quiet(t)
 	m := manifest(t, agentTarget(t, "hang-once:bad"), scenario("a", has("x"), "x")+scenario("b", has("x"), "bad")+scenario("c", has("x"), "x"))

@@ -10,18 +10,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
 
-// stateFlag adds --state, and returns which directory counts.
+// stateFlag adds --state, and returns a function that returns the directory to use.
 func stateFlag(c *cobra.Command) func() string {
 	state := c.PersistentFlags().String("state", "", "eca's state directory; default: $XDG_STATE_HOME/eca")
 	return func() string {
 		if *state != "" {
 			return *state
 		}
-		return daemon.StateDir(os.Getenv)
+		return settings.StateDir(os.Getenv)
 	}
 }
 
@@ -32,13 +33,19 @@ func journalCommand() *cobra.Command {
 	}
 	state := stateFlag(c)
 	at := func() *journal.Chain { return journal.At(state()) }
+	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if _, err := os.Stat(state()); err != nil && cmd.Flags().Changed("state") {
+			return &dataError{"Failed to read the journal", err}
+		}
+		return nil
+	}
 	c.AddCommand(verifyCommand(at), showCommand(at), exportCommand(at))
 	return c
 }
 
 func verifyCommand(at func() *journal.Chain) *cobra.Command {
 	return &cobra.Command{
-		Use:   "verify",
+		Use: "verify", SuggestFor: []string{"check", "validate"},
 		Short: "Check each byte of the journal, and name the first that is wrong",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,6 +58,9 @@ func verifyCommand(at func() *journal.Chain) *cobra.Command {
 			out := cmd.OutOrStdout()
 			if r.Unwritten > 0 {
 				fmt.Fprintf(out, "Line %d is missing at the end, or was cut to %d bytes: a process was killed while it wrote. The next line takes its place.\n", r.Unwritten, r.Torn)
+			}
+			if r.Lines == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "Nothing is on record: eca has not written a journal here yet")
 			}
 			_, err = fmt.Fprintf(out, "Valid journal: %d lines in %d segments, %d bodies, %d erased\n", r.Lines, r.Segments, r.Bodies, r.Erased)
 			return err
@@ -87,11 +97,14 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 			if err != nil {
 				return &dataError{"Failed to read the journal", err}
 			}
+			if id == "" && len(calls) == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "Nothing is on record")
+			}
 			if id == "" {
 				return list(cmd.OutOrStdout(), calls)
 			}
 			if len(calls) == 0 {
-				return &dataError{"Failed to show the chat " + id, errors.New("it is not on record")}
+				return &dataError{"Failed to show the chat " + id, errors.New("it is not on record; esrp journal show lists the chats that are")}
 			}
 			for _, c := range calls {
 				if err := show(cmd.OutOrStdout(), chain, c); err != nil {
@@ -130,8 +143,7 @@ func list(w io.Writer, calls []journal.Call) error {
 	return nil
 }
 
-// show prints a call: who was asked, the last input, which is what is new in it, and what was
-// answered.
+// show prints a call: its target, the last input, which is the new part, and the answer.
 func show(w io.Writer, chain *journal.Chain, c journal.Call) error {
 	r, variant := c.Request, "-"
 	if r.Target.Variant != nil {
@@ -191,7 +203,7 @@ func replayCommand() *cobra.Command {
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "Equal: %d turns, %d model calls, %d tool calls\n", r.Turns, r.Requests, r.Tools)
 		if r.Left != "" {
-			fmt.Fprintf(cmd.OutOrStdout(), "The rest can not be replayed: %s\n", r.Left)
+			fmt.Fprintf(cmd.OutOrStdout(), "Cannot replay the rest: %s\n", r.Left)
 		}
 		return err
 	}

@@ -1,8 +1,8 @@
 // Command esrp checks, canonicalises and hashes ESRP records, reads the journal of eca, and
 // serves requests.
 //
-// Outputs and exit codes are the reference's (contract 10): 0 success; 1 the data is
-// wrong or can not be read; 2 wrong usage.
+// Outputs and exit codes are the reference's (contract 10): 0 success; 1 the data is invalid or
+// cannot be read; 2 wrong usage.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// version is what the reference's program says, whose place this one takes.
+// version is the version of the reference program that this one replaces.
 const version = "0.1.0"
 
 func main() {
@@ -31,13 +31,13 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, usage.NewOutput(os.Stdout), os.Stderr))
 }
 
-// exitData is the exit code for data that is wrong, and for all else that fails.
+// exitData is the exit code for invalid data, and for all other failures.
 const exitData = 1
 
-// dataError is a step that failed, and why.
+// dataError is a failed step and its cause.
 type dataError struct {
 	step  string
 	cause error
@@ -45,14 +45,18 @@ type dataError struct {
 
 func (e *dataError) Error() string { return e.step + ": " + e.cause.Error() }
 
-// run is the program, without the process around it.
+// run is the program without the process around it.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	_, err := usage.Execute(ctx, root)
 	var data *dataError
+	if lost := usage.Lost(stdout); lost != nil {
+		fmt.Fprintln(stderr, "esrp: cannot write the output:", usage.Message(lost))
+		return exitData
+	}
 	switch {
 	case err == nil:
 		return 0
@@ -75,7 +79,6 @@ func command(stdin io.Reader) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetVersionTemplate("esrp {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	files := &files{stdin}
 	root.AddCommand(validateCommand(files), canonicalizeCommand(files), hashCommand(files), parseCommand(), journalCommand(), replayCommand(),
@@ -84,7 +87,7 @@ func command(stdin io.Reader) *cobra.Command {
 	return root
 }
 
-// files reads what commands are given; - is standard input.
+// files reads the files that commands name; - is standard input.
 type files struct{ stdin io.Reader }
 
 func (f *files) read(name string) ([]byte, error) {
@@ -152,8 +155,8 @@ func decode(doc []byte, response bool) (record, error) {
 	return esrp.DecodeRequest(doc)
 }
 
-// checkUnique refuses names that an object has twice, also in params and other free values,
-// of which readers would take different ones.
+// checkUnique refuses objects with duplicate names, also in params and other free values: readers
+// would use different ones of them.
 func checkUnique(doc []byte) error {
 	v, err := esrp.Parse(doc)
 	if err != nil {
@@ -165,7 +168,7 @@ func checkUnique(doc []byte) error {
 	return nil
 }
 
-// decodeAny takes a response for one by its status, which requests do not have.
+// decodeAny recognises a response by its status, which requests do not have.
 func decodeAny(doc []byte) (record, error) {
 	v, err := esrp.Parse(doc)
 	if err != nil {
@@ -175,8 +178,7 @@ func decodeAny(doc []byte) (record, error) {
 	return decode(doc, response)
 }
 
-// form makes the canonical bytes of a document: as it is written, or of the record that it
-// is.
+// form makes the canonical bytes of a document: of its text, or of the record in it.
 func form(name string, doc []byte, typed bool) ([]byte, error) {
 	if typed {
 		r, err := decodeAny(doc)

@@ -118,11 +118,11 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A service whose callers need no token is not started.
+// A service that would accept callers without a token is not started.
 func TestServeNeedsAToken(t *testing.T) {
 	t.Setenv(tokenVariable, "")
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // should it start, it ends
+	cancel() // if it starts, it ends
 	t.Chdir(t.TempDir())
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var out, errs bytes.Buffer
@@ -140,7 +140,7 @@ func TestHelpListsTheCommands(t *testing.T) {
 	}
 }
 
-// Reading what was printed gives the same again.
+// Reading the output gives the same output again.
 func TestCanonicalizeTwice(t *testing.T) {
 	_, once, _ := call("", "canonicalize", golden+"image_generation.json")
 	code, twice, errs := call("", "canonicalize", file(t, once))
@@ -149,8 +149,8 @@ func TestCanonicalizeTwice(t *testing.T) {
 	}
 }
 
-// TestJournalCommands: a journal that is not there is whole and empty, one that is damaged
-// is named, and what is on record is printed as it stands there.
+// TestJournalCommands: a missing journal is valid and empty, a damaged one is named, and records
+// are printed unchanged.
 func TestJournalCommands(t *testing.T) {
 	state := t.TempDir()
 	if code, out, errs := call("", "journal", "verify", "--state", state); code != 0 || !strings.Contains(out, "Valid journal: 0 lines") {
@@ -201,7 +201,7 @@ func TestJournalCommands(t *testing.T) {
 	}
 }
 
-// echo answers everything alike.
+// echo answers everything with the same text.
 type echo struct{}
 
 func (echo) Stream(context.Context, llm.Request) iter.Seq2[llm.Delta, error] {

@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// echoAgent is an agent that says what it is told.
+// echoAgent is an agent that answers with its input.
 func echoAgent() {
 	in := json.NewDecoder(os.Stdin)
 	for {
@@ -81,14 +81,14 @@ func echoAgent() {
 
 const token = "token of the tests"
 
-// home is a machine of its own: a folder to work in, a configuration, a state.
+// home is a separate environment: a working folder, a configuration, a state.
 type home struct {
 	t         *testing.T
 	dir, root string
 	env       []string
 }
 
-// newHome makes one. The configuration is added to that of a model that says what tape does.
+// newHome makes a home. settings are added to the configuration of a model that plays tape.
 func newHome(t *testing.T, tape, settings string) *home {
 	t.Helper()
 	if goruntime.GOOS == "windows" {
@@ -102,7 +102,7 @@ func newHome(t *testing.T, tape, settings string) *home {
 	h.write("tape.yaml", "cassette: 1\nturns:\n  - {user: '^Judge', steps: [{text: 'RESULT: PASS'}]}\ndefault:\n  steps:\n"+tape)
 	h.write("config/eca/config.json", `{"providers": {"tape": {"api": "cassette", "url": "`+filepath.Join(dir, "tape.yaml")+`", "models": {"m": {}}}},
 		"defaultModel": "tape/m", "chat": {"title": false}`+settings+`}`)
-	h.write("cache/eca/models-dev.json", `{"acme": {"id": "acme", "models": {}}}`) // of today: nobody is asked for another
+	h.write("cache/eca/models-dev.json", `{"acme": {"id": "acme", "models": {}}}`) // recent, so that no other is downloaded
 	h.write("ws/a.txt", "hello\n")
 	h.env = []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", tokenVariable + "=" + token,
@@ -119,7 +119,7 @@ func (h *home) write(name, text string) {
 	}
 }
 
-// read returns a file of the folder; empty if there is none.
+// read returns a file of the folder; empty if it does not exist.
 func (h *home) read(name string) string {
 	data, err := os.ReadFile(filepath.Join(h.root, name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -135,7 +135,7 @@ func (h *home) program(args ...string) *exec.Cmd {
 	return c
 }
 
-// ends runs the command to its end, which it must reach by itself.
+// ends runs the command until it ends.
 func (h *home) ends(args ...string) (code int, stdout, stderr string) {
 	h.t.Helper()
 	c := h.program(args...)
@@ -155,13 +155,13 @@ type running struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process is over
 	url  string        // of serve
-	nats string        // where serve lets workers in
+	nats string        // where workers connect to serve
 
 	mu  sync.Mutex // guards log
 	log strings.Builder
 }
 
-// start starts serve or worker and waits until it says that it is there.
+// start starts serve or worker and waits until it is ready.
 func (h *home) start(args ...string) *running {
 	h.t.Helper()
 	r := &running{t: h.t, cmd: h.program(args...), done: make(chan struct{})}
@@ -215,7 +215,7 @@ func (r *running) said() string {
 	return r.log.String()
 }
 
-// terminate ends the process as a service manager does, and returns its exit code.
+// terminate ends the process like a service manager, and returns its exit code.
 func (r *running) terminate() int {
 	r.t.Helper()
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -225,7 +225,7 @@ func (r *running) terminate() int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// kill ends it as nobody should.
+// kill kills the process.
 func (r *running) kill() {
 	r.t.Helper()
 	if err := r.cmd.Process.Kill(); err != nil {
@@ -250,7 +250,7 @@ func tool(name, arguments, mode string) string {
 	return request("tool", name, "arguments", "application/json", arguments, mode)
 }
 
-// call asks the service; what it answers must be a valid response.
+// call sends a request to the service; the answer must be a valid response.
 func (r *running) call(method, path, body string) (int, esrp.Response) {
 	r.t.Helper()
 	status, out, err := r.try(method, path, body)
@@ -285,7 +285,7 @@ func (r *running) try(method, path, body string) (int, esrp.Response, error) {
 	return res.StatusCode, out, err
 }
 
-// await reads a job's events to their end and returns them with its response.
+// await reads all of a job's events and returns them with its response.
 func (r *running) await(id string) (events string, out esrp.Response) {
 	r.t.Helper()
 	q, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+"/v1/jobs/"+id+"/events", nil)
@@ -306,7 +306,7 @@ func (r *running) await(id string) (events string, out esrp.Response) {
 	return string(all), out
 }
 
-// until waits for something that another process does.
+// until waits for a condition that another process causes.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -19,6 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/judge"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/esrp"
@@ -32,7 +34,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
 
-// tokenVariable has the token of callers: arguments can be read by others.
+// tokenVariable has the token of callers: other users can read arguments.
 const tokenVariable = "ESRP_TOKEN"
 
 type serveFlags struct {
@@ -49,8 +51,8 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run requests that come over HTTP",
 		Long: `Runs requests that come over HTTP, in this directory: see docs/esrp.md. Callers need the
-bearer token in ` + tokenVariable + `. Who has it can use the models of this user, what tools the
-configuration allows, and, with ecp run, any program.`,
+bearer token in ` + tokenVariable + `. A caller with the token can use the models of this user, the
+tools that the configuration allows, and, with ecp run, any program.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.jobs < 1 || f.rate <= 0 {
@@ -83,7 +85,7 @@ func logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(redact.Writer(w, redact.New().String), nil))
 }
 
-// operations puts together what can be asked for.
+// operations makes the daemon and the engine for the supported operations.
 func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -99,7 +101,7 @@ func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	return d, service.NewEngine(d, evaluate(o, cwd)), nil
 }
 
-// keepClean removes what is kept no longer, until what it returns is called.
+// keepClean removes expired data until the returned function is called.
 func keepClean(ctx context.Context, d *daemon.Daemon) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
@@ -110,24 +112,25 @@ func keepClean(ctx context.Context, d *daemon.Daemon) (stop func()) {
 	}
 }
 
-// evaluate runs manifests as if they lay in dir. Models judge as with ecp run.
+// evaluate runs manifests as if they were in dir. Models judge as in ecp run.
 func evaluate(eca daemon.Options, dir string) service.Evaluate {
-	eca.Getenv = os.Getenv
 	return func(ctx context.Context, manifest []byte, progress func(service.Progress)) ([]byte, error) {
 		m, problems := runtime.Parse(manifest, "manifest.yaml")
 		wrong := slices.DeleteFunc(problems, func(p runtime.Problem) bool { return p.Warning })
 		if len(wrong) > 0 {
 			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: runtime.Problems(wrong).Error()}
 		}
-		m.Path = filepath.Join(dir, "manifest.yaml") // what it names is found from here
+		m.Path = filepath.Join(dir, "manifest.yaml") // relative paths are resolved from here
 		network := netclient.New(os.Getenv)
 		defer network.Close()
-		judge := &daemon.Judge{Options: eca, Network: network}
-		defer judge.Close()
+		asked := judge.New(judge.Options{
+			Getenv: os.Getenv, Version: version, CatalogURL: eca.CatalogURL, Keychain: eca.Keychain, Supervisor: eca.Supervisor, Log: eca.Log,
+		})
+		defer asked.Close()
 		o := runtime.Options{
 			Version: version, Supervisor: eca.Supervisor, Path: os.Getenv("PATH"), Now: time.Now, NewID: uuid.NewString,
 			Client: network.Client(netclient.Options{HTTP1: true, Connect: runtime.DefaultTimeout}),
-			Tools:  grade.Tools{Judge: judge, Votes: 1},
+			Tools:  grade.Tools{Judge: asked, Votes: 1},
 		}
 		plan, err := runtime.NewPlan(m, o)
 		if err != nil {
@@ -168,7 +171,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	}
 	defer d.Close()
 	defer keepClean(ctx, d)()
-	state := daemon.StateDir(os.Getenv)
+	state := settings.StateDir(os.Getenv)
 	s, err := service.Open(ctx, service.Options{
 		Dir: filepath.Join(state, "esrp"), Token: token, Operations: ops, Artifacts: artifact.New(filepath.Join(state, "artifacts"), artifact.Options{}),
 		NATS: f.nats, NATSListen: f.natsListen, Log: log,
@@ -188,7 +191,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	address = listener.Addr().String() // with the port that 0 became
+	address = listener.Addr().String() // port 0 has become a real one
 	if nats := s.NATSAddress(); nats != "" {
 		fmt.Fprintf(stderr, "esrp serve: workers at nats://%s\n", nats)
 	}
@@ -201,7 +204,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 		return err
 	case <-ctx.Done():
 	}
-	s.Leave() // who waits for a job is answered
+	s.Drain() // answers callers that wait for a job
 	const farewell = 5 * time.Second
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()

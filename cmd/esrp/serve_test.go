@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
 
-// What is wrong with the way it was started ends it at once, with the reason.
+// Invalid settings end the program at once, with the reason.
 func TestServeRefusesToStart(t *testing.T) {
 	h := newHome(t, "    - {text: hi}\n", "")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,7 +64,7 @@ func TestServeRefusesToStart(t *testing.T) {
 	}
 }
 
-// The operations as callers see them, and what of them is on record.
+// The operations as callers see them, and their records in the journal.
 func TestServeOperations(t *testing.T) {
 	h := newHome(t, `    - {text: reading, calls: [{id: c1, tool: eca__read_file, arguments: {path: "${workspace}/a.txt"}}]}
     - {text: "it says ${result:hello}"}
@@ -81,13 +81,13 @@ func TestServeOperations(t *testing.T) {
 	if status, out := s.call("POST", "/v1/execute", tool("eca__read_file", `{"path": "`+file+`"}`, "sync")); status != http.StatusOK || !strings.Contains(out.Outputs[0].Data, "hello") {
 		t.Errorf("a tool that reads: %d %+v", status, out)
 	}
-	// Allowed by the configuration: it writes, and what it changed is on record.
+	// Allowed by the configuration: it writes, and the change is recorded.
 	status, out = s.call("POST", "/v1/execute", tool("eca__write_file", `{"path": "`+file+`", "content": "changed\n"}`, "sync"))
 	if status != http.StatusOK || h.read("a.txt") != "changed\n" {
 		t.Errorf("a tool that writes: %d %+v, %q", status, out, h.read("a.txt"))
 	}
 	written := "esrp-" + out.Job.ID.String()
-	// Not allowed: nobody can be asked.
+	// Not allowed: no user can be asked.
 	status, out = s.call("POST", "/v1/execute", tool("eca__shell_command", `{"command": "touch planted"}`, "sync"))
 	if status != http.StatusBadRequest || out.Error.Code != esrp.InvalidInputSemantic || !strings.Contains(out.Error.Message, "refused") {
 		t.Errorf("a tool that is not allowed: %d %+v", status, out)
@@ -153,12 +153,12 @@ func TestServeOperations(t *testing.T) {
 	}
 }
 
-// held is a tool call that lasts until there is a file go, and notes each of its beginnings.
+// held is a tool call that lasts until the file go exists, and records each of its beginnings.
 const held = `{"timeout": 600000, "command": "echo x >> begun; while [ ! -e go ]; do sleep 0.02; done; echo over"}`
 
 const allowsShell = `, "toolCall": {"approval": {"allow": {"eca__shell_command": {}}}}`
 
-// submit hands a job in that lasts, and waits until it runs.
+// submit submits a long job, and waits until it runs.
 func (h *home) submit(s *running) string {
 	h.t.Helper()
 	before := h.read("begun")
@@ -170,7 +170,7 @@ func (h *home) submit(s *running) string {
 	return out.Job.ID.String()
 }
 
-// finished lets jobs end and checks that one did, once, after so many beginnings.
+// finished lets jobs end. It checks that a job ended once, after the given number of beginnings.
 func (h *home) finished(s *running, id string, begun int) {
 	h.t.Helper()
 	h.write("ws/go", "")
@@ -186,7 +186,7 @@ func (h *home) finished(s *running, id string, begun int) {
 	}
 }
 
-// An outage of the provider is retryable, and is not the answer of its payload afterwards.
+// A provider outage is retryable, and is not stored as the answer to its payload.
 func TestServeProviderOutage(t *testing.T) {
 	h := newHome(t, "    - {text: back again, error: {status: 503, message: down for a moment, times: 2}}\n", "")
 	h.write("config/eca/config.json", `{"providers": {"tape": {"api": "cassette", "url": "`+filepath.Join(h.dir, "tape.yaml")+`", "models": {"m": {}},
@@ -205,7 +205,7 @@ func TestServeProviderOutage(t *testing.T) {
 	}
 }
 
-// A worker that is asked to end in the middle of a job gives it back, and another one runs it.
+// A worker that is terminated in the middle of a job returns it, and another worker runs it.
 func TestWorkerEnds(t *testing.T) {
 	h := newHome(t, "    - {text: hi}\n", allowsShell)
 	s := h.start("serve", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0", "--no-worker")
@@ -224,8 +224,8 @@ func TestWorkerEnds(t *testing.T) {
 	}
 }
 
-// A server that is asked to end in the middle of a job says so to who waits, ends, and goes on
-// with the job when it is started again.
+// A server that is terminated in the middle of a job notifies the waiting callers, ends, and
+// continues the job when it is started again.
 func TestServeEnds(t *testing.T) {
 	h := newHome(t, "    - {text: hi}\n", allowsShell)
 	s := h.start("serve", "--listen", "127.0.0.1:0")
@@ -250,13 +250,13 @@ func TestServeEnds(t *testing.T) {
 	}
 	again := h.start("serve", "--listen", "127.0.0.1:0")
 	until(t, "the second beginning", func() bool { return h.read("begun") == "x\nx\n" })
-	// Who asks again, for the same, gets the same job.
+	// A caller that repeats its request gets the same job.
 	_, out := again.call("POST", "/v1/jobs", tool("eca__shell_command", held, "async"))
 	h.finished(again, out.Job.ID.String(), 2)
 }
 
-// A server that is killed with jobs that run and wait finishes them when it is started again,
-// and the journal is whole.
+// A server that is killed with running and waiting jobs finishes them when it is started again, and
+// the journal is valid.
 func TestServeIsKilled(t *testing.T) {
 	h := newHome(t, "    - {text: hi}\n", allowsShell)
 	s := h.start("serve", "--listen", "127.0.0.1:0", "--jobs", "1")

@@ -1,22 +1,22 @@
-// Package a2a is the A2A face: other agents send messages to eca over HTTP, and get tasks.
+// Package a2a is the A2A face: other agents send messages to eca over HTTP and get tasks.
 //
-// It owns A2A's wire, 1.0 and the names and shapes of 0.3 (wire.go, legacy.go), tasks and
-// what becomes of them (task.go, store.go, records.go), who is notified of that (push.go,
-// deliver.go), the methods over JSON-RPC (rpc.go, methods.go) and HTTP+JSON (rest.go), the agent card (card.go), and
-// who may call over HTTP at all (access.go). Messages become E2A envelopes, and a task is
-// made of the frames that e2a/gateway answers with.
+// It owns A2A's wire format, that is 1.0 and the names and forms of 0.3 (wire.go, legacy.go), tasks
+// and their storage (task.go, store.go, records.go), push notifications (push.go, deliver.go), the
+// methods over JSON-RPC (rpc.go, methods.go) and HTTP+JSON (rest.go), the agent card (card.go), and
+// access control over HTTP (access.go). A message becomes a turn of e2a/turn, and its task consists
+// of the items of that turn.
 //
-// It guarantees: a message is answered with a task; a task goes on when its caller leaves,
-// until it ends, is cancelled, or the server closes; a subscriber is told all that happens
-// after the task it was shown, in order, however slowly it reads; a call that asks makes the
-// task TASK_STATE_INPUT_REQUIRED, and runs only if the next message of the task says so; a
-// task ends once.
+// Guarantees: a message is answered with a task. A task goes on when its caller leaves, until it
+// ends, is cancelled, or the server closes. A subscriber receives every event after the task that
+// it was shown, in order, however slowly it reads. A call that asks sets the task to
+// TASK_STATE_INPUT_REQUIRED, and runs only if the next message of the task approves it. A task ends
+// once.
 //
-// Tasks are kept on the disk, within limits, for the next server of the same folder
-// (records.go); it shows those that the last one left running as failed. Pieces of an answer
-// that was not finished are not among that: they are in the chat (contextId).
+// Tasks are kept on disk, within limits, for the next server of the same folder (records.go). It
+// shows tasks that were running when the last server stopped as failed. Pieces of an unfinished
+// answer are not kept with the task: they are in the chat (contextId).
 //
-// It was written without A2A's Go SDK: see docs/a2a.md.
+// It does not use A2A's Go SDK: see docs/a2a.md.
 package a2a
 
 import (
@@ -29,50 +29,45 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed-dec29ce4/eca/e2a"
-	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Endpoint is where JSON-RPC is served, and below it HTTP+JSON; CardPath is where the agent card is.
+// Endpoint is the path of JSON-RPC, and HTTP+JSON is below it. CardPath is the path of the agent
+// card.
 const (
 	Endpoint = "/a2a"
 	CardPath = "/.well-known/agent-card.json"
 )
 
-// Runner answers envelopes with frames; see gateway.Gateway.
-type Runner interface {
-	Run(ctx context.Context, e e2a.Envelope, send gateway.Send, accepted func()) error
-}
-
 // Options configure a Server.
 type Options struct {
-	Runner  Runner
+	Turns   *turn.Service
 	Version string // of eca, for the card
-	URL     string // under which Endpoint is reached from outside; empty: as each request says
-	Secured bool   // calls need a bearer token: the card says so
+	URL     string // of Endpoint as seen by callers; empty means as in each request
+	Secured bool   // calls need a bearer token, which the card announces
 	Now     func() time.Time
 	NewID   func() string
 	Log     *slog.Logger
 
-	// Records is where tasks are kept for the next server (RecordsIn); empty: nowhere.
+	// Records is the folder where tasks are kept for the next server (RecordsIn); empty means that
+	// they are not kept.
 	Records string
-	// Knows says whether there is a chat; nil: there is. Tasks go with their chats, but not
-	// by an error, which leaves it open.
+	// Knows reports whether a chat exists; nil means that all exist. A task is deleted together with
+	// its chat. After an error, which leaves the question open, the task is kept.
 	Knows func(contextID string) (bool, error)
 
-	// Notifier sends push notifications; nil: there are none.
+	// Notifier sends push notifications; nil sends nothing.
 	Notifier Notifier
-	// Sleep waits between tries to send one; default: for real.
+	// Sleep waits before another attempt to send a notification; default: a real wait.
 	Sleep func(context.Context, time.Duration) error
-	// Farewell is how long notifications may take when the server closes; default: half a
-	// second.
+	// Farewell is how long notifications may take when the server closes; default: half a second.
 	Farewell time.Duration
 }
 
 // Server serves A2A. Close must be called.
 type Server struct {
-	runner  Runner
+	turns   *turn.Service
 	version string
 	url     string
 	secured bool
@@ -83,8 +78,8 @@ type Server struct {
 
 	notifier Notifier
 	sleep    func(context.Context, time.Duration) error
-	posts    chan struct{}   // has one for each notification on its way
-	posting  context.Context // ends a moment after Close began
+	posts    chan struct{}   // contains one element for each notification being sent
+	posting  context.Context // ends shortly after Close began
 	farewell time.Duration
 
 	ctx         context.Context // ends with Close
@@ -98,7 +93,7 @@ type Server struct {
 // New returns a server.
 func New(o Options) *Server {
 	s := &Server{
-		runner: o.Runner, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()),
+		turns: o.Turns, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()),
 		notifier: o.Notifier, sleep: o.Sleep, posts: make(chan struct{}, maxPosting), farewell: cmp.Or(o.Farewell, farewell),
 	}
 	if s.now == nil {
@@ -123,8 +118,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Close cancels the tasks that run, and has streams end. Messages that come later are
-// refused. Notifications of these ends have a moment.
+// Close cancels the running tasks and ends streams. Later messages are refused. Notifications of
+// the tasks' ends get a short time.
 func (s *Server) Close() {
 	s.tasks.close()
 	s.cancel()
@@ -134,12 +129,12 @@ func (s *Server) Close() {
 	s.records.close()
 }
 
-// Handler serves Endpoint and CardPath. It asks for no token: see Access.
+// Handler serves Endpoint and CardPath. It requires no token: see Guard.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(CardPath, s.serveCard)
 	mux.HandleFunc(Endpoint, s.serveRPC)
-	mux.HandleFunc(Endpoint+"/{$}", s.serveRPC) // some clients take the URL for a folder
+	mux.HandleFunc(Endpoint+"/{$}", s.serveRPC) // some clients append a slash to the URL
 	mux.HandleFunc(Endpoint+"/", s.serveREST)
 	return mux
 }

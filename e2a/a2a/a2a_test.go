@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
-	"github.com/seed-dec29ce4/eca/internal/nettest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 const talks = `
@@ -36,7 +36,7 @@ default:
     - {text: never, delay: 1h}
 `
 
-// A message becomes a task that has its answer, in both versions.
+// A message becomes a task with its answer, in both versions.
 func TestSend(t *testing.T) {
 	r := newRig(t, talks, "")
 	task := r.call("SendMessage", says("hi"))["task"].(object)
@@ -134,7 +134,7 @@ func TestInputRequired(t *testing.T) {
 	}
 }
 
-// A task goes on without its caller, can be found, followed again, and cancelled.
+// A task goes on without its caller, and can be found, followed again and cancelled.
 func TestCancel(t *testing.T) {
 	r := newRig(t, hangs, "")
 	r.Write("notes.txt", "nothing\n")
@@ -166,7 +166,7 @@ func TestCancel(t *testing.T) {
 	if n := r.fails("SubscribeToTask", id); n != -32004 {
 		t.Errorf("to follow what ended: %d", n)
 	}
-	// Its context is free again.
+	// Its context can be used again.
 	now := says("hi", object{"contextId": task["contextId"]})
 	now["configuration"] = object{"returnImmediately": true}
 	next := r.call("SendMessage", now)["task"].(object)
@@ -175,7 +175,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// What is wrong is answered with what is wrong, by code.
+// Errors have the right code.
 func TestErrors(t *testing.T) {
 	r := newRig(t, talks, "")
 	part := func(p object) object { return says("", object{"parts": []any{p}}) }
@@ -238,7 +238,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Tasks are listed page by page, the last changed first.
+// Tasks are listed page by page, the last changed ones first.
 func TestList(t *testing.T) {
 	r := newRig(t, talks, "")
 	made := map[any]bool{}
@@ -277,7 +277,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The card is for everybody; all else needs the token, the right host and no page of others.
+// The card is public; other requests need the token and the right host, and must not come from
+// foreign pages.
 func TestAccess(t *testing.T) {
 	r := newRig(t, talks, "s3cret")
 	get := func(change func(*http.Request)) (int, http.Header, string) {
@@ -370,20 +371,20 @@ func (*recorder) Header() http.Header         { return http.Header{} }
 func (*recorder) Write(b []byte) (int, error) { return len(b), nil }
 func (r *recorder) WriteHeader(status int)    { r.status = status }
 
-// Who begins a call and stops in the middle of it is let go after a while.
+// A client that stops in the middle of a call is disconnected after a while.
 func TestStalledCaller(t *testing.T) {
 	s := a2a.New(a2a.Options{Version: "1"})
 	t.Cleanup(s.Close)
 	call := "POST " + a2a.Endpoint + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 	guarded := a2a.Guard(httpguard.Options{Address: "127.0.0.1:80", Token: "s3cret"}, s.Handler())
 	for want, handler := range map[string]http.Handler{"400": s.Handler(), "401": guarded} {
-		if answer, after := nettest.Stalled(t, &http.Server{Handler: handler}, call); !strings.HasPrefix(answer, "HTTP/1.1 "+want) || after > 2*time.Minute {
+		if answer, after := testkit.Stalled(t, &http.Server{Handler: handler}, call); !strings.HasPrefix(answer, "HTTP/1.1 "+want) || after > 2*time.Minute {
 			t.Errorf("%s: %q after %s", want, answer, after)
 		}
 	}
 }
 
-// Who may call is told which agents and models there are.
+// Authorized callers can read which agents and models exist.
 func TestExtendedCard(t *testing.T) {
 	r := newRig(t, talks, "s3cret")
 	for _, method := range []string{"GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"} {

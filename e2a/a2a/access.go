@@ -6,7 +6,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// Guard lets through to next what may call. The agent card is for everybody who names the
+// Guard passes authorized calls to next. The agent card is available to every caller that uses the
 // right host.
 func Guard(o httpguard.Options, next http.Handler) http.Handler {
 	g := httpguard.New(o, httpguard.Pages{Own: true, Methods: "GET, POST, DELETE", Headers: "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions"})

@@ -2,63 +2,101 @@ package a2a
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat"
+	chatevent "github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/tools"
+	asktool "github.com/seed-dec29ce4/eca/tools/ask"
 )
 
+// ask is a call that waits for a decision, or a question that waits for an answer.
+type ask struct {
+	id       string
+	question bool
+	call     string // the call that a question belongs to
+	data     json.RawMessage
+	text     string
+}
+
+// callData is the description of a call for the caller.
+type callData struct {
+	Arguments json.RawMessage    `json:"arguments"`
+	Details   *chatevent.Details `json:"details"`
+	Name      string             `json:"name"`
+	Options   []string           `json:"options"`
+	Summary   string             `json:"summary"`
+	CallID    string             `json:"tool_call_id"`
+}
+
+// questionData is the description of a question for the caller.
+type questionData struct {
+	Freeform bool             `json:"freeform"`
+	Options  []asktool.Option `json:"options"`
+	ID       string           `json:"question_id"`
+	Text     string           `json:"text"`
+}
+
 // callAsk shows a call that waits for a decision (acp-a2a.md C2).
-func callAsk(id string, delta map[string]any) ask {
-	name, _ := delta["name"].(string)
-	summary, _ := delta["summary"].(string)
+func callAsk(c transcript.Call) ask {
+	j := c.Judgment
+	summary := j.Summary
 	if summary == "" {
-		summary = name
+		summary = c.Name
 	}
 	return ask{
-		id:   id,
-		text: fmt.Sprintf("May this tool call run? %s\nAnswer yes or no, or with data {\"tool_call_id\": %q, \"decision\": \"approve\" or \"reject\"}.", summary, id),
-		data: map[string]any{
-			"tool_call_id": id, "name": name, "arguments": delta["arguments"], "summary": summary, "details": delta["details"],
-			"options": []any{"approve", "reject"},
-		},
+		id:   c.CallID,
+		text: fmt.Sprintf("May this tool call run? %s\nAnswer yes or no, or with data {\"tool_call_id\": %q, \"decision\": \"approve\" or \"reject\"}.", summary, c.CallID),
+		data: encode(callData{j.Arguments, j.Details, c.Name, []string{"approve", "reject"}, summary, c.CallID}),
 	}
 }
 
-// questionAsk shows what the model asks.
-func questionAsk(delta map[string]any) ask {
-	id, _ := delta["question_id"].(string)
-	call, _ := delta["tool_call_id"].(string)
-	text, _ := delta["text"].(string)
+// questionAsk shows a question of the model.
+func questionAsk(q turn.Question) ask {
+	text := q.Text
 	if text == "" {
 		text = "The model asks."
 	}
-	return ask{id: id, call: call, question: true, text: text, data: map[string]any{
-		"question_id": id, "text": text, "options": delta["options"], "freeform": delta["freeform"],
-	}}
+	options := append([]asktool.Option{}, q.Options...)
+	return ask{id: q.ID, call: q.CallID, question: true, text: text, data: encode(questionData{q.Freeform, options, q.ID, q.Text})}
 }
 
-// reply is what a message says to what waits: envelopes to run, by their methods.
+// reply is the part of a message that answers an ask.
 type reply struct {
-	method string
-	params map[string]any
-	to     ask
+	to       ask
+	decision chat.Decision // about a call
+	answer   string        // to a question
 }
 
-// read finds out what a message answers. One that decides nothing is an error: to guess
-// would run a program.
+// decision is the content of a data part.
+type decision struct {
+	CallID     e2a.Optional[string] `json:"tool_call_id"`
+	Decision   e2a.Optional[string] `json:"decision"`
+	Save       e2a.Optional[string] `json:"save"`
+	QuestionID e2a.Optional[string] `json:"question_id"`
+	Answer     e2a.Optional[string] `json:"answer"`
+}
+
+// read finds the replies in a message. A message without a decision is an error, because a guess
+// could run a program.
 func read(m *message, open []ask) ([]reply, error) {
 	var replies []reply
 	var texts []string
 	for _, p := range m.Parts {
-		if data, ok := p["data"].(map[string]any); ok {
-			r, err := readData(data, open)
+		var d decision
+		if p.Data != nil && json.Unmarshal(p.Data, &d) == nil {
+			r, err := readData(d, open)
 			if err != nil {
 				return nil, err
 			}
 			replies = append(replies, r)
-		} else if text, ok := p["text"].(string); ok {
-			texts = append(texts, text)
+		} else if p.Text != nil {
+			texts = append(texts, *p.Text)
 		}
 	}
 	if len(replies) > 0 {
@@ -72,80 +110,62 @@ func read(m *message, open []ask) ([]reply, error) {
 		}
 		replies = append(replies, r)
 		if a.question {
-			return replies, nil // the next question is another one
+			return replies, nil // the next question is a different one
 		}
 	}
 	return replies, nil
 }
 
-func readData(data map[string]any, open []ask) (reply, error) {
-	str := func(key string) string { s, _ := data[key].(string); return s }
+func readData(d decision, open []ask) (reply, error) {
 	for _, a := range open {
-		if a.question && a.id == str("question_id") {
-			return reply{e2a.MethodAnswer, map[string]any{"question_id": a.id, "answer": str("answer")}, a}, nil
+		if a.question && a.id == d.QuestionID.Value {
+			return reply{to: a, answer: d.Answer.Value}, nil
 		}
-		if a.question || a.id != str("tool_call_id") && (str("tool_call_id") != "" || len(open) > 1) {
+		if a.question || a.id != d.CallID.Value && (d.CallID.Value != "" || len(open) > 1) {
 			continue
 		}
-		switch str("decision") {
+		switch d.Decision.Value {
 		case "approve":
-			params := map[string]any{"tool_call_id": a.id}
-			if save := str("save"); save == "session" {
-				params["save"] = save
-			} else if save != "" { // what counts longer is the user's to say
+			r := reply{to: a, decision: chat.Decision{Approve: true}}
+			if save := d.Save.Value; save == string(tools.ForSession) {
+				r.decision.Remember = tools.ForSession
+			} else if save != "" { // only the user can make decisions that last longer
 				return reply{}, failure(codeParams, "data.save can only be session, not %q", save)
 			}
-			return reply{e2a.MethodApprove, params, a}, nil
+			return r, nil
 		case "reject":
-			return reply{e2a.MethodReject, map[string]any{"tool_call_id": a.id, "go_on": true}, a}, nil
+			return reply{to: a, decision: chat.Decision{GoOn: true}}, nil
 		}
-		return reply{}, failure(codeParams, "data.decision must be approve or reject, not %q", str("decision"))
+		return reply{}, failure(codeParams, "data.decision must be approve or reject, not %q", d.Decision.Value)
 	}
 	return reply{}, failure(codeParams, "data names nothing that the task waits for; tool_call_id or question_id of its status message says what does")
 }
 
 func readText(text string, a ask) (reply, error) {
 	if a.question {
-		return reply{e2a.MethodAnswer, map[string]any{"question_id": a.id, "answer": text}, a}, nil
+		return reply{to: a, answer: text}, nil
 	}
 	switch strings.ToLower(strings.TrimRight(text, ".! ")) {
 	case "yes", "y", "ok", "approve", "approved", "allow":
-		return reply{e2a.MethodApprove, map[string]any{"tool_call_id": a.id}, a}, nil
+		return reply{to: a, decision: chat.Decision{Approve: true}}, nil
 	case "no", "n", "reject", "rejected", "deny":
-		return reply{e2a.MethodReject, map[string]any{"tool_call_id": a.id, "go_on": true}, a}, nil
+		return reply{to: a, decision: chat.Decision{GoOn: true}}, nil
 	}
 	return reply{}, failure(codeParams, "the task waits for a decision about a tool call: answer yes or no, or with data {tool_call_id, decision}")
 }
 
-// carryOut passes replies on to the turn that waits.
+// carryOut passes replies on to the waiting turn.
 func (j *job) carryOut(ctx context.Context, replies []reply) error {
 	for _, r := range replies {
-		if _, err := j.s.order(ctx, j.contextID, r.method, r.params); err != nil {
-			return failure(codeParams, "%v", err)
+		var err error
+		if r.to.question {
+			err = j.s.turns.Answer(r.to.id, r.answer)
+		} else {
+			err = j.s.turns.Decide(j.contextID, r.to.id, r.decision)
+		}
+		if err != nil {
+			return failure(codeParams, "%s", j.s.turns.Explain(ctx, err).Message)
 		}
 	}
 	return nil
-}
-
-// order runs an envelope whose only frame is the last, and returns its result. session may be
-// empty.
-func (s *Server) order(ctx context.Context, session, method string, params map[string]any) (map[string]any, error) {
-	request, channel := s.newID(), channelName
-	e := e2a.Envelope{
-		ProtocolVersion: e2a.ProtocolVersion, Provenance: e2a.Provenance{SourceProtocol: e2a.ProtocolA2A}, RequestID: &request, SessionID: &session,
-		ContextID: &session, Channel: &channel, Method: &method, Params: params, IdentityOrigin: e2a.OriginAgent,
-	}
-	var result map[string]any
-	var said error
-	err := s.runner.Run(ctx, e, func(r e2a.Response) error {
-		if r.Kind == e2a.KindError {
-			said = fmt.Errorf("%v", r.Body["message"])
-		}
-		result, _ = r.Body["result"].(map[string]any)
-		return nil
-	}, nil)
-	if err == nil {
-		err = said
-	}
-	return result, err
 }

@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// serveCard says who eca is and what it can do. It is the same for everybody, and stands
-// in 1.0's words, with those of 0.3 beside them.
+// serveCard describes eca and its abilities. The card is the same for every caller. It has the form
+// of 1.0, with the members of 0.3 added.
 func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -21,7 +21,7 @@ func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.Marshal(s.withLegacy(s.card(s.reached(r)), s.reached(r)))
 	if err != nil {
-		http.Error(w, "the card can not be encoded", http.StatusInternalServerError)
+		http.Error(w, "cannot encode the card", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
@@ -35,10 +35,10 @@ func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(body) // who left does not read it
+	_, _ = w.Write(body) // a caller that has left does not read it
 }
 
-// reached is the URL of Endpoint for who asks.
+// reached is the URL of Endpoint as the caller sees it.
 func (s *Server) reached(r *http.Request) string {
 	if s.url != "" {
 		return s.url
@@ -46,74 +46,120 @@ func (s *Server) reached(r *http.Request) string {
 	return "http://" + r.Host + Endpoint
 }
 
-// choicesURI names what the extended card says more: what metadata of a message can choose.
+// choicesURI identifies the extension of the extended card: the choices in the metadata of a
+// message.
 const choicesURI = "https://github.com/seed-dec29ce4/eca/a2a/choices"
 
-// extendedCard is the card for who may call: it says which agents and models there are,
-// those that the user defined included.
-func (s *Server) extendedCard(ctx context.Context, url string) (map[string]any, error) {
-	known, err := s.order(ctx, "", e2a.MethodConfigGet, nil)
-	if err != nil {
-		return nil, err
-	}
-	card := s.card(url)
-	skills, _ := card["skills"].([]any)
-	agents, _ := known["agents"].([]any)
-	for _, a := range agents {
-		agent, _ := a.(map[string]any)
-		id, _ := agent["id"].(string)
-		description, _ := agent["description"].(string)
-		skills = append(skills, map[string]any{
-			"id": "agent/" + id, "name": id, "tags": []any{"agent"},
-			"description": strings.TrimSpace(description + " Chosen by the metadata agent of a message."),
-		})
-	}
-	card["skills"] = skills
-	capabilities, _ := card["capabilities"].(map[string]any)
-	capabilities["extensions"] = []any{map[string]any{
-		"uri": choicesURI, "description": "What model, agent and variant in the metadata of a message can choose.",
-		"params": map[string]any{"agent": known["agent"], "agents": agents, "model": known["model"], "models": known["models"]},
-	}}
-	return card, nil
+// card is the agent card of 1.0, followed by the members that 0.3 reads.
+type card struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	Version      string          `json:"version"`
+	Interfaces   []binding       `json:"supportedInterfaces"`
+	Capabilities capabilities    `json:"capabilities"`
+	InputModes   []string        `json:"defaultInputModes"`
+	OutputModes  []string        `json:"defaultOutputModes"`
+	Skills       []skill         `json:"skills"`
+	Schemes      json.RawMessage `json:"securitySchemes,omitempty"`
+	Requirements json.RawMessage `json:"securityRequirements,omitempty"`
+
+	LegacyVersion      string          `json:"protocolVersion,omitempty"`
+	LegacyURL          string          `json:"url,omitempty"`
+	LegacyTransport    string          `json:"preferredTransport,omitempty"`
+	LegacyExtendedCard bool            `json:"supportsAuthenticatedExtendedCard,omitempty"`
+	LegacyRequirements json.RawMessage `json:"security,omitempty"`
 }
 
-// card is that of 1.0.
-func (s *Server) card(url string) map[string]any {
-	card := map[string]any{
-		"name":        "eca",
-		"description": "A coding assistant: reads, searches and changes the files of one workspace, and runs commands there, with its user's permission.",
-		"version":     s.version,
-		"supportedInterfaces": []any{
-			map[string]any{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-			map[string]any{"url": url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
-			map[string]any{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
-		},
-		"capabilities":       map[string]any{"streaming": true, "pushNotifications": s.pushes(), "extendedAgentCard": true},
-		"defaultInputModes":  []any{"text/plain", "application/json", "image/png", "image/jpeg", "image/webp", "image/gif"},
-		"defaultOutputModes": []any{"text/plain"},
-		"skills": []any{map[string]any{
-			"id": "code", "name": "Work on code", "description": "Explains, finds, changes and tests code in the workspace that eca serves.",
-			"tags": []any{"code", "files", "shell"}, "examples": []any{"Why does the build fail?", "Add a test for the parser."},
+type binding struct {
+	URL      string `json:"url"`
+	Protocol string `json:"protocolBinding"`
+	Version  string `json:"protocolVersion"`
+}
+
+type capabilities struct {
+	Streaming    bool        `json:"streaming"`
+	Push         bool        `json:"pushNotifications"`
+	ExtendedCard bool        `json:"extendedAgentCard"`
+	Extensions   []extension `json:"extensions,omitempty"`
+}
+
+type extension struct {
+	URI         string     `json:"uri"`
+	Description string     `json:"description"`
+	Params      cardParams `json:"params"`
+}
+
+// cardParams are the choices in the metadata of a message, with their defaults.
+type cardParams struct {
+	Agent  string       `json:"agent"`
+	Agents []turn.Agent `json:"agents"`
+	Model  string       `json:"model"`
+	Models []string     `json:"models"`
+}
+
+type skill struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
+	Examples    []string `json:"examples,omitempty"`
+}
+
+// How callers send their token. The SDK for Go reads a list of scopes in the requirements. Those
+// for JavaScript and Python read an object that contains a list, as Protocol Buffers write it. All
+// of them accept an empty list.
+const (
+	bearerScheme       = `{"bearer":{"httpAuthSecurityScheme":{"scheme":"Bearer"}}}`
+	bearerRequirement  = `[{"schemes":{"bearer":[]}}]`
+	legacyBearerScheme = `{"bearer":{"httpAuthSecurityScheme":{"scheme":"Bearer"},"scheme":"Bearer","type":"http"}}`
+	legacyRequirement  = `[{"bearer":[]}]`
+)
+
+// extendedCard is the card for authorized callers: it also lists the agents and models, including
+// those that the user defined.
+func (s *Server) extendedCard(ctx context.Context, url string) (*card, error) {
+	_, known, err := s.turns.Choices(ctx, "")
+	if err != nil {
+		return nil, failure(codeInternal, "%s", s.turns.Explain(ctx, err).Message)
+	}
+	c := s.card(url)
+	for _, a := range known.Agents {
+		description := strings.TrimSpace(a.Description + " Chosen by the metadata agent of a message.")
+		c.Skills = append(c.Skills, skill{ID: "agent/" + a.ID, Name: a.ID, Tags: []string{"agent"}, Description: description})
+	}
+	c.Capabilities.Extensions = []extension{{
+		URI: choicesURI, Description: "The model, agent and variant that the metadata of a message can choose.",
+		Params: cardParams{known.Agent, known.Agents, known.Model, known.Models},
+	}}
+	return c, nil
+}
+
+// card returns the card of 1.0.
+func (s *Server) card(url string) *card {
+	c := &card{
+		Name:         "eca",
+		Description:  "A coding assistant: reads, searches and changes the files of one workspace, and runs commands there, with its user's permission.",
+		Version:      s.version,
+		Interfaces:   []binding{{url, "JSONRPC", "1.0"}, {url, "HTTP+JSON", "1.0"}, {url, "JSONRPC", "0.3"}},
+		Capabilities: capabilities{Streaming: true, Push: s.pushes(), ExtendedCard: true},
+		InputModes:   []string{"text/plain", "application/json", "image/png", "image/jpeg", "image/webp", "image/gif"},
+		OutputModes:  []string{"text/plain"},
+		Skills: []skill{{
+			ID: "code", Name: "Work on code", Description: "Explains, finds, changes and tests code in the workspace that eca serves.",
+			Tags: []string{"code", "files", "shell"}, Examples: []string{"Why does the build fail?", "Add a test for the parser."},
 		}},
 	}
 	if s.secured {
-		card["securitySchemes"] = map[string]any{"bearer": map[string]any{"httpAuthSecurityScheme": map[string]any{"scheme": "Bearer"}}}
-		// The SDK for Go reads a list of scopes here, those of JavaScript and Python an object
-		// with one, as Protocol Buffers write it. All of them take an empty list.
-		card["securityRequirements"] = []any{map[string]any{"schemes": map[string]any{"bearer": []any{}}}}
+		c.Schemes, c.Requirements = json.RawMessage(bearerScheme), json.RawMessage(bearerRequirement)
 	}
-	return card
+	return c
 }
 
-// withLegacy adds what 0.3 looks for in a card.
-func (s *Server) withLegacy(card map[string]any, url string) map[string]any {
-	card["protocolVersion"], card["url"], card["preferredTransport"], card["supportsAuthenticatedExtendedCard"] = "0.3.0", url, "JSONRPC", true
+// withLegacy adds the members that 0.3 reads.
+func (s *Server) withLegacy(c *card, url string) *card {
+	c.LegacyVersion, c.LegacyURL, c.LegacyTransport, c.LegacyExtendedCard = "0.3.0", url, "JSONRPC", true
 	if s.secured {
-		card["securitySchemes"] = map[string]any{"bearer": map[string]any{
-			"httpAuthSecurityScheme": map[string]any{"scheme": "Bearer"},
-			"type":                   "http", "scheme": "Bearer",
-		}}
-		card["security"] = []any{map[string]any{"bearer": []any{}}}
+		c.Schemes, c.LegacyRequirements = json.RawMessage(legacyBearerScheme), json.RawMessage(legacyRequirement)
 	}
-	return card
+	return c
 }

@@ -12,33 +12,32 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
-// Limits of notifications.
+// The limits of notifications.
 const (
 	maxTries   = 6                      // of one notification
-	firstPause = time.Second            // before the second try; each one is twice the last
-	maxWaiting = 32                     // notifications of a hook; of more the oldest are left out
-	maxPosting = 16                     // at the same time, of all tasks
-	maxLate    = 100                    // of ends that the server before did not get told
-	lateAge    = 24 * time.Hour         // after which nobody waits for such a one any more
-	farewell   = 500 * time.Millisecond // for what is to be told when the server closes
+	firstPause = time.Second            // before the second attempt; each pause is twice the previous one
+	maxWaiting = 32                     // notifications of a hook; the oldest ones beyond that are dropped
+	maxPosting = 16                     // notifications being sent at the same time, for all tasks
+	maxLate    = 100                    // ends of tasks that the previous server did not deliver
+	lateAge    = 24 * time.Hour         // after which no receiver waits for such an end any more
+	farewell   = 500 * time.Millisecond // for pending notifications when the server closes
 )
 
-// hook is a configuration, with what it is still to be told. config, legacy and ctx do not
-// change.
+// hook is a configuration with its pending notifications. config, legacy and ctx do not change.
 type hook struct {
 	config pushConfig
 	legacy bool            // its receiver speaks 0.3
 	ctx    context.Context // ends with the hook, or the server
 	cancel context.CancelFunc
 
-	// The job's lock guards what follows.
+	// The job's lock guards the fields below.
 	waiting []*task
-	busy    bool // somebody delivers
+	busy    bool // a goroutine is delivering
 }
 
-// tellHooks has the hooks told how the task is now, under the job's lock. A notification is
-// the task as a whole, without what was said to it: one that is lost is made up for by the
-// next.
+// tellHooks queues a notification of the task's current state for each hook. The caller holds the
+// job's lock. A notification contains the whole task, without the messages to it, so that the next
+// one makes up for a lost one.
 func (j *job) tellHooks() {
 	if len(j.hooks) == 0 {
 		return
@@ -57,7 +56,7 @@ func (j *job) tellHooks() {
 	}
 }
 
-// deliver tells a hook what waits, one after the other, until nothing does.
+// deliver sends the pending notifications of a hook one after another.
 func (j *job) deliver(h *hook) {
 	for {
 		t := j.toTell(h)
@@ -75,7 +74,7 @@ func (j *job) deliver(h *hook) {
 	}
 }
 
-// toTell returns what a hook is told next. Nil ends its delivery.
+// toTell returns the next notification of a hook. Nil ends its delivery.
 func (j *job) toTell(h *hook) *task {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -86,9 +85,8 @@ func (j *job) toTell(h *hook) *task {
 	return h.waiting[0]
 }
 
-// told takes a notification off those that wait: it was told, given up, or left because the
-// server closes. The last one that is left stays, for the next server; that ends the
-// delivery.
+// told removes a notification that was delivered, given up, or left because the server closes. If
+// the last pending one is left, it stays for the next server, and the delivery ends.
 func (j *job) told(h *hook, t *task, left bool) (last bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,11 +94,11 @@ func (j *job) told(h *hook, t *task, left bool) (last bool) {
 		h.busy = false
 		return true
 	}
-	if h.waiting[0] == t { // else more came than may wait
+	if h.waiting[0] == t { // otherwise it has been dropped
 		h.waiting = h.waiting[1:]
 	}
 	if len(h.waiting) == 0 && j.task.Status.State.ended() {
-		j.keep() // without who was told
+		j.keep() // without the hooks that have been notified
 	}
 	return false
 }
@@ -113,7 +111,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// errStatus is an answer that does not take a notification.
+// errStatus is the status of a receiver that did not accept a notification.
 type errStatus int
 
 func (e errStatus) Error() string {
@@ -124,7 +122,7 @@ func (e errStatus) Error() string {
 	return text
 }
 
-// post sends a notification, again if need be.
+// post sends a notification, repeatedly if necessary.
 func (s *Server) post(h *hook, t *task) error {
 	var body []byte
 	var err error
@@ -150,7 +148,7 @@ func (s *Server) post(h *hook, t *task) error {
 	}
 }
 
-// errOff says that the user switched notifications off.
+// errOff means that the user disabled notifications.
 var errOff = errors.New("push notifications are off")
 
 func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
@@ -170,7 +168,7 @@ func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
 	return err
 }
 
-// worthAnother says whether a receiver may take later what it does not take now.
+// worthAnother reports whether a receiver may accept later what it does not accept now.
 func worthAnother(err error) bool {
 	var status errStatus
 	switch {
@@ -183,7 +181,7 @@ func worthAnother(err error) bool {
 	return !errors.As(err, &refused) || refused.Kind != netclient.KindForbidden
 }
 
-// pause waits before another try, but not longer than the server is there.
+// pause waits before another attempt, but not longer than the server runs.
 func (s *Server) pause(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,11 +1,12 @@
 package a2a
 
 import (
-	"maps"
+	"encoding/json"
+	"slices"
 	"strings"
 )
 
-// modern returns the 1.0 name of a method, and whether it was named as in 0.3.
+// modern returns the 1.0 name of a method, and whether the given name was that of 0.3.
 func modern(method string) (name string, legacy bool) {
 	name, legacy = map[string]string{
 		"message/send":                        "SendMessage",
@@ -25,7 +26,7 @@ func modern(method string) (name string, legacy bool) {
 	return name, true
 }
 
-// fromLegacy turns a message of 0.3 into one of 1.0, in place.
+// fromLegacy converts a message of 0.3 into one of 1.0, in place.
 func fromLegacy(m *message) {
 	switch m.Role {
 	case "user":
@@ -34,21 +35,24 @@ func fromLegacy(m *message) {
 		m.Role = roleAgent
 	}
 	for i, p := range m.Parts {
-		p = maps.Clone(p)
-		delete(p, "kind")
-		if file, ok := p["file"].(map[string]any); ok {
-			delete(p, "file")
-			for from, to := range map[string]string{"bytes": "raw", "uri": "url", "mimeType": "mediaType", "name": "filename"} {
-				if v, ok := file[from]; ok && v != nil {
-					p[to] = v
-				}
-			}
-		}
-		m.Parts[i] = p
+		m.Parts[i] = p.modern()
 	}
 }
 
-// toLegacy makes what 0.3 has of a task, or of an event's only member.
+// legacyEvent is an event of a 0.3 stream, except for tasks.
+type legacyEvent struct {
+	Append    *bool           `json:"append,omitempty"`
+	Artifact  *artifact       `json:"artifact,omitempty"`
+	ContextID string          `json:"contextId"`
+	Final     *bool           `json:"final,omitempty"`
+	Kind      string          `json:"kind"`
+	LastChunk *bool           `json:"lastChunk,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	Status    *status         `json:"status,omitempty"`
+	TaskID    string          `json:"taskId"`
+}
+
+// toLegacy converts a task, or the only member of an event, into the form of 0.3.
 func toLegacy(v any) any {
 	switch v := v.(type) {
 	case *task:
@@ -58,90 +62,55 @@ func toLegacy(v any) any {
 		case v.Task != nil:
 			return legacyTask(v.Task)
 		case v.Status != nil:
-			s := v.Status.Status.State
-			return legacyObject(map[string]any{
-				"kind": "status-update", "taskId": v.Status.TaskID, "contextId": v.Status.ContextID, "status": legacyStatus(v.Status.Status),
-				"final": s.ended() || s == inputRequired,
-			}, v.Status.Metadata)
+			s := legacyStatus(v.Status.Status)
+			final := v.Status.Status.State.ended() || v.Status.Status.State == inputRequired
+			return legacyEvent{Kind: "status-update", TaskID: v.Status.TaskID, ContextID: v.Status.ContextID, Status: &s, Final: &final, Metadata: v.Status.Metadata}
 		default:
 			a := v.Artifact
-			return map[string]any{
-				"kind": "artifact-update", "taskId": a.TaskID, "contextId": a.ContextID, "artifact": legacyArtifact(a.Artifact),
-				"append": a.Append, "lastChunk": a.LastChunk,
-			}
+			artifact := legacyArtifact(a.Artifact)
+			return legacyEvent{Kind: "artifact-update", TaskID: a.TaskID, ContextID: a.ContextID, Artifact: &artifact, Append: &a.Append, LastChunk: &a.LastChunk}
 		}
 	}
 	return v
 }
 
-func legacyObject(o, metadata map[string]any) map[string]any {
-	if metadata != nil {
-		o["metadata"] = metadata
-	}
-	return o
-}
-
-func legacyTask(t *task) map[string]any {
-	history, artifacts := make([]any, len(t.History)), make([]any, len(t.Artifacts))
+func legacyTask(of *task) *task {
+	t := *of
+	t.Kind, t.Status = "task", legacyStatus(t.Status)
+	t.History, t.Artifacts = append([]message{}, t.History...), append([]artifact{}, t.Artifacts...)
 	for i, m := range t.History {
-		history[i] = legacyMessage(m)
+		t.History[i] = legacyMessage(m)
 	}
 	for i, a := range t.Artifacts {
-		artifacts[i] = legacyArtifact(a)
+		t.Artifacts[i] = legacyArtifact(a)
 	}
-	return legacyObject(map[string]any{
-		"kind": "task", "id": t.ID, "contextId": t.ContextID, "status": legacyStatus(t.Status), "history": history, "artifacts": artifacts,
-	}, t.Metadata)
+	return &t
 }
 
-func legacyStatus(s status) map[string]any {
-	word := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(string(s.State), "TASK_STATE_")), "_", "-")
-	out := map[string]any{"state": word, "timestamp": s.Timestamp}
+func legacyStatus(s status) status {
+	s.State = state(strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(string(s.State), "TASK_STATE_")), "_", "-"))
 	if s.Message != nil {
-		out["message"] = legacyMessage(*s.Message)
+		m := legacyMessage(*s.Message)
+		s.Message = &m
 	}
-	return out
+	return s
 }
 
-func legacyMessage(m message) map[string]any {
-	out := map[string]any{
-		"kind": "message", "messageId": m.MessageID, "role": strings.ToLower(strings.TrimPrefix(m.Role, "ROLE_")), "parts": legacyParts(m.Parts),
-	}
-	if m.TaskID != "" {
-		out["taskId"] = m.TaskID
-	}
-	if m.ContextID != "" {
-		out["contextId"] = m.ContextID
-	}
-	return legacyObject(out, m.Metadata)
+func legacyMessage(m message) message {
+	m.Kind, m.Role, m.Parts = "message", strings.ToLower(strings.TrimPrefix(m.Role, "ROLE_")), legacyParts(m.Parts)
+	m.Extensions, m.ReferenceTaskIDs = nil, nil
+	return m
 }
 
-func legacyArtifact(a artifact) map[string]any {
-	return legacyObject(map[string]any{"artifactId": a.ArtifactID, "name": a.Name, "parts": legacyParts(a.Parts)}, a.Metadata)
+func legacyArtifact(a artifact) artifact {
+	a.Parts = legacyParts(a.Parts)
+	return a
 }
 
-func legacyParts(parts []part) []any {
-	out := make([]any, len(parts))
+func legacyParts(parts []part) []part {
+	parts = slices.Clone(parts)
 	for i, p := range parts {
-		q := map[string]any{}
-		switch {
-		case p["text"] != nil:
-			q["kind"], q["text"] = "text", p["text"]
-		case p["data"] != nil:
-			q["kind"], q["data"] = "data", p["data"]
-		default:
-			file := map[string]any{}
-			for from, to := range map[string]string{"raw": "bytes", "url": "uri", "mediaType": "mimeType", "filename": "name"} {
-				if v, ok := p[from]; ok {
-					file[to] = v
-				}
-			}
-			q["kind"], q["file"] = "file", file
-		}
-		if m, ok := p["metadata"]; ok {
-			q["metadata"] = m
-		}
-		out[i] = q
+		parts[i] = p.legacy()
 	}
-	return out
+	return parts
 }

@@ -26,8 +26,8 @@ func ended(s *Server, id string, size int) *job {
 	return j
 }
 
-// Tasks that ended are kept up to a number and a size; the oldest go, with their files. What
-// runs is never among them.
+// Ended tasks are kept up to a number and a size; the oldest are removed with their files. Running
+// tasks are never removed.
 func TestKeptTasks(t *testing.T) {
 	dir := t.TempDir()
 	s := New(Options{Records: dir})
@@ -61,7 +61,7 @@ func TestKeptTasks(t *testing.T) {
 	}
 }
 
-// Only so many run at a time, and one in a context.
+// Only a limited number of tasks run at a time, and only one in a context.
 func TestRunningTasks(t *testing.T) {
 	var st store
 	for i := range maxRunning {
@@ -85,7 +85,7 @@ func TestRunningTasks(t *testing.T) {
 	}
 }
 
-// counting takes notifications.
+// counting is a receiver that counts notifications.
 type counting struct {
 	mu   sync.Mutex // guards told
 	told map[string]int
@@ -100,7 +100,7 @@ func (c *counting) PostWebhook(_ context.Context, address string, _ http.Header,
 	return http.StatusOK, nil
 }
 
-// Of ends that nobody was told, a server tells the latest only, and forgets the rest.
+// Of the ends that were not delivered, a server delivers only the latest, and drops the rest.
 func TestLateNotifications(t *testing.T) {
 	dir, late := t.TempDir(), &counting{told: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
@@ -114,7 +114,7 @@ func TestLateNotifications(t *testing.T) {
 		before.save(rec)
 	}
 	before.close()
-	for range 2 { // the second has nothing to tell
+	for range 2 { // the second server has nothing to deliver
 		s := New(Options{Records: dir, Notifier: late, Now: func() time.Time { return at }, Farewell: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		s.Close()
 	}
@@ -125,7 +125,7 @@ func TestLateNotifications(t *testing.T) {
 	}
 }
 
-// Tasks of deleted chats take no room from those whose ends are still to be told.
+// Tasks of deleted chats do not count towards the limit of ends to deliver.
 func TestLateAndDeleted(t *testing.T) {
 	dir, late := t.TempDir(), &counting{told: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
@@ -133,7 +133,7 @@ func TestLateAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	for i := range maxLate + 1 { // the first one's chat is there
+	for i := range maxLate + 1 { // the chat of the first one exists
 		before.save(record{
 			Task: task{ID: fmt.Sprint("t", i), ContextID: fmt.Sprint("c", i), Status: status{State: completed, Timestamp: stamp(at.Add(time.Duration(i) * time.Millisecond))}},
 			Chat: true, Hooks: []recordHook{{Config: pushConfig{URL: fmt.Sprint(i)}}},
@@ -150,8 +150,8 @@ func TestLateAndDeleted(t *testing.T) {
 	}
 }
 
-// Where notifications are off, those of before are given up, and credentials with them. The
-// log does not take a task that ran for one that had ended.
+// While notifications are off, older ones are given up, and their credentials are removed. The log
+// distinguishes a task that was running from one that had ended.
 func TestNotificationsOff(t *testing.T) {
 	dir := t.TempDir()
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
@@ -181,8 +181,8 @@ func TestNotificationsOff(t *testing.T) {
 	}
 }
 
-// A store of chats that can not be read costs no task: its record stays, and who waits for
-// its end is told.
+// If the store of chats cannot be read, no task is lost: its record stays, and receivers are
+// notified of its end.
 func TestUnsureChat(t *testing.T) {
 	dir, late := t.TempDir(), &counting{told: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
@@ -223,7 +223,7 @@ func TestUnsureChat(t *testing.T) {
 	}
 }
 
-// A long answer in small pieces is copied once, not once for each piece.
+// A long answer in small pieces is copied once, not once per piece.
 func TestLongAnswer(t *testing.T) {
 	s := New(Options{})
 	defer s.Close()
@@ -243,19 +243,19 @@ func TestLongAnswer(t *testing.T) {
 		t.Fatal(more, err)
 	}
 	want := strings.Repeat(piece, pieces)
-	if e, _, _ := slow.next(t.Context()); e.Artifact == nil || e.Artifact.text() != want {
+	if e, _, _ := slow.next(t.Context()); e.Artifact == nil || textOf(e.Artifact.Artifact.Parts) != want {
 		t.Errorf("%+v", e)
 	}
 	j.text(piece)
-	if e, _, _ := slow.next(t.Context()); e.Artifact == nil || e.Artifact.text() != piece || !e.Artifact.Append {
+	if e, _, _ := slow.next(t.Context()); e.Artifact == nil || textOf(e.Artifact.Artifact.Parts) != piece || !e.Artifact.Append {
 		t.Errorf("%+v", e)
 	}
-	if got := j.snapshot(nil).Artifacts[0].Parts[0]["text"]; got != want+piece {
-		t.Errorf("the task has %d bytes", len(got.(string)))
+	if got := textOf(j.snapshot(nil).Artifacts[0].Parts); got != want+piece {
+		t.Errorf("the task has %d bytes", len(got))
 	}
 }
 
-// A long dialogue keeps how it began, and how it goes.
+// A long dialogue keeps its first message and the latest ones.
 func TestHistoryLimit(t *testing.T) {
 	var j job
 	for i := range maxHistory + 20 {
@@ -266,15 +266,15 @@ func TestHistoryLimit(t *testing.T) {
 	}
 }
 
-// A record stays small whatever was sent and said; the task in memory is not touched.
+// A record stays small whatever was sent and answered; the task in memory does not change.
 func TestRecordLimit(t *testing.T) {
 	long := strings.Repeat("\x01", 2*maxRecord) // six bytes each in JSON
-	file := message{MessageID: "f", Role: roleUser, Parts: []part{{"raw": long, "mediaType": "image/png"}, {"text": "look"}}}
+	file := message{MessageID: "f", Role: roleUser, Parts: []part{{Raw: &long, MediaType: "image/png"}, textPart("look")}}
 	for what, rec := range map[string]record{
 		"file":    {Task: task{History: []message{file}}},
-		"history": {Task: task{History: []message{{Parts: []part{{"text": long}}}, {MessageID: "last", Parts: []part{{"text": "short"}}}}}},
-		"answer":  {Task: task{Artifacts: []artifact{{ArtifactID: responseArtifact, Parts: []part{{"text": long}}}}}},
-		"call":    {Task: task{Status: status{Message: &message{Parts: []part{{"data": long}}}}}},
+		"history": {Task: task{History: []message{{Parts: []part{textPart(long)}}, {MessageID: "last", Parts: []part{textPart("short")}}}}},
+		"answer":  {Task: task{Artifacts: []artifact{{ArtifactID: responseArtifact, Parts: []part{textPart(long)}}}}},
+		"call":    {Task: task{Status: status{Message: &message{Parts: []part{{Data: encode(long)}}}}}},
 		"odd":     {Task: task{Artifacts: []artifact{{}, {Name: long}}, History: []message{{}}}},
 	} {
 		rec.Task.ID, rec.Task.ContextID, rec.Task.Status.State = "t", "c", completed
@@ -290,10 +290,10 @@ func TestRecordLimit(t *testing.T) {
 		}
 		switch what {
 		case "file":
-			if parts := got.Task.History[0].Parts; parts[0]["raw"] != nil || !strings.Contains(fmt.Sprint(parts[0]["text"]), "not kept") || parts[1]["text"] != "look" {
+			if parts := got.Task.History[0].Parts; parts[0].Raw != nil || !strings.Contains(textOf(parts), "not kept") || *parts[1].Text != "look" {
 				t.Errorf("%v", parts)
 			}
-			if file.Parts[0]["raw"] != long {
+			if *file.Parts[0].Raw != long {
 				t.Error("the task in memory lost its file")
 			}
 		case "history":
@@ -301,14 +301,14 @@ func TestRecordLimit(t *testing.T) {
 				t.Errorf("%d messages", len(h))
 			}
 		case "answer":
-			if text := got.Task.Artifacts[0].Parts[0]["text"].(string); !strings.HasSuffix(text, "[The rest is in the chat only.]") {
+			if text := textOf(got.Task.Artifacts[0].Parts); !strings.HasSuffix(text, "[The rest is in the chat only.]") {
 				t.Errorf("%d bytes", len(text))
 			}
 		}
 	}
 }
 
-// A folder that can not be written, or read, costs the memory of the next server only.
+// If a folder cannot be written or read, only the next server's memory is lost.
 func TestNoRecords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -324,7 +324,7 @@ func TestNoRecords(t *testing.T) {
 	}
 }
 
-// Whatever lies in the folder is read or refused, and what was read can be shown.
+// Any file in the folder is either read or refused, and a task that was read can be shown.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING","message":{"parts":[{"text":"x"}]}},"artifacts":[{"parts":[]}],"history":[{"parts":[{"raw":"aa"}]}]},"hooks":[{"config":{"url":"https://x"}}]}`))
 	f.Add([]byte(`{"task":null}`))

@@ -12,15 +12,13 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
-	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// channelName is the channel of A2A's envelopes.
-const channelName = "a2a"
-
-// send takes a message: a new task, or what a task waits for. The subscription begins with
+// send handles a message: it starts a task, or answers a waiting one. The subscription begins with
 // the task and must be closed.
-func (s *Server) send(ctx context.Context, p *sendParams, stream, legacy bool) (*subscription, error) {
+func (s *Server) send(ctx context.Context, p *sendParams, legacy bool) (*subscription, error) {
 	if err := check(p, legacy); err != nil {
 		return nil, err
 	}
@@ -33,12 +31,12 @@ func (s *Server) send(ctx context.Context, p *sendParams, stream, legacy bool) (
 		}
 	}
 	if p.Message.TaskID != "" {
-		return s.goOn(ctx, p, legacy)
+		return s.continueTask(ctx, p, legacy)
 	}
-	return s.begin(p, stream, legacy)
+	return s.begin(p, legacy)
 }
 
-// hookUp has a task's changes told as its message wants it.
+// hookUp registers the push configuration of a message for its task.
 func (s *Server) hookUp(j *job, p *sendParams, legacy bool) error {
 	push := cmp.Or(p.Configuration.Push, p.Configuration.LegacyPush)
 	if push == nil {
@@ -48,7 +46,8 @@ func (s *Server) hookUp(j *job, p *sendParams, legacy bool) error {
 	return err
 }
 
-// check refuses messages that say nothing, or that ask for or bring what no turn could use.
+// check refuses messages without content, and messages with content or requests that no turn can
+// use.
 func check(p *sendParams, legacy bool) error {
 	m := p.Message
 	if m == nil {
@@ -65,12 +64,13 @@ func check(p *sendParams, legacy bool) error {
 	case len(m.Parts) == 0:
 		return failure(codeParams, "params.message.parts is empty")
 	case m.ContextID != "" && !chat.ValidID(m.ContextID):
-		return failure(codeParams, "params.message.contextId %q can not be one", m.ContextID)
+		return failure(codeParams, "params.message.contextId %q is not a valid id", m.ContextID)
 	case p.Configuration.HistoryLength != nil && *p.Configuration.HistoryLength < 0:
 		return failure(codeParams, "params.configuration.historyLength must not be negative")
 	}
-	for i, part := range m.Parts {
-		if err := checkPart(part); err != nil {
+	m.Metadata = present(m.Metadata)
+	for i := range m.Parts {
+		if err := checkPart(&m.Parts[i]); err != nil {
 			return failure(err.Code, "params.message.parts[%d]: %s", i, err.Message)
 		}
 	}
@@ -86,44 +86,40 @@ func isText(mode string) bool {
 	return mode == "text" || err == nil && slices.Contains([]string{"text/plain", "text/markdown", "text/*", "*/*"}, kind)
 }
 
-// checkPart demands one content that a prompt can have. A file of text is put in as text.
-func checkPart(p part) *rpcError {
-	var has []string
-	for _, key := range []string{"text", "raw", "url", "data"} {
-		if v, ok := p[key]; ok && v != nil {
-			has = append(has, key)
-			if _, ok := v.(string); !ok && key != "data" {
-				return failure(codeParams, "%s must be a string", key)
-			}
+// checkPart requires exactly one content that a prompt can have. It turns a text file into text.
+func checkPart(p *part) *jsonrpc.Error {
+	p.Metadata, p.Data = present(p.Metadata), present(p.Data)
+	contents := 0
+	for _, there := range []bool{p.Text != nil, p.Raw != nil, p.URL != nil, p.Data != nil} {
+		if there {
+			contents++
 		}
 	}
-	if len(has) != 1 {
+	if contents != 1 {
 		return failure(codeParams, "exactly one of text, raw, url and data must be there")
 	}
-	if has[0] != "raw" {
+	if p.Raw == nil {
 		return nil
 	}
-	raw, err := base64.StdEncoding.DecodeString(p["raw"].(string))
+	raw, err := base64.StdEncoding.DecodeString(*p.Raw)
 	if err != nil {
 		return failure(codeParams, "raw is no base64")
 	}
-	mediaType, _ := p["mediaType"].(string)
-	kind, _, _ := mime.ParseMediaType(mediaType)
+	kind, _, _ := mime.ParseMediaType(p.MediaType)
 	switch {
 	case slices.Contains([]string{"image/png", "image/jpeg", "image/webp", "image/gif"}, kind):
-		p["mediaType"] = kind
+		p.MediaType = kind
 	case strings.HasPrefix(kind, "text/"), kind == "application/json":
-		name, _ := p["filename"].(string)
-		delete(p, "raw")
-		p["text"] = strings.TrimSpace(name + "\n" + string(raw))
+		text := strings.TrimSpace(p.Filename + "\n" + string(raw))
+		p.Raw, p.Text = nil, &text
 	default:
-		return failure(codeContentType, "files of type %q are not understood; images and text are", mediaType)
+		return failure(codeContentType, "files of type %q are not understood; images and text are", p.MediaType)
 	}
 	return nil
 }
 
 // begin starts a task.
-func (s *Server) begin(p *sendParams, stream, legacy bool) (*subscription, error) {
+func (s *Server) begin(p *sendParams, legacy bool) (*subscription, error) {
 	m := *p.Message
 	m.TaskID = s.newID()
 	if m.ContextID == "" {
@@ -131,18 +127,14 @@ func (s *Server) begin(p *sendParams, stream, legacy bool) (*subscription, error
 	}
 	j := &job{id: m.TaskID, contextID: m.ContextID, s: s, done: make(chan struct{})}
 	j.task = task{
-		ID: j.id, ContextID: j.contextID, Status: status{State: submitted, Timestamp: stamp(s.now())}, History: []message{m}, Metadata: map[string]any{},
-	}
-	e, err := s.envelope(p, &m, stream)
-	if err != nil {
-		return nil, err
+		ID: j.id, ContextID: j.contextID, Status: status{State: submitted, Timestamp: stamp(s.now())}, History: []message{m},
 	}
 	if err := s.hookUp(j, p, legacy); err != nil {
 		return nil, err
 	}
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	sub := j.subscribe(p.Configuration.HistoryLength) // from its beginning
-	gone, err := s.tasks.add(j, func() { s.work.Go(func() { j.run(e) }) })
+	gone, err := s.tasks.add(j, func() { s.work.Go(func() { j.run(requestOf(p, &m)) }) })
 	if err != nil {
 		j.forget()
 		return nil, err
@@ -151,61 +143,44 @@ func (s *Server) begin(p *sendParams, stream, legacy bool) (*subscription, error
 	return sub, nil
 }
 
-// envelope makes the prompt of a message (acp-a2a.md C1). model, agent and variant may
-// stand in the metadata; trust may not, since that is the user's to give.
-func (s *Server) envelope(p *sendParams, m *message, stream bool) (e2a.Envelope, error) {
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return e2a.Envelope{}, err
+// present returns a value, or nil for null.
+func present(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
 	}
-	var object, config map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return e2a.Envelope{}, err
-	}
-	if modes := p.Configuration.AcceptedOutputModes; len(modes) > 0 {
-		list := make([]any, len(modes))
-		for i, mode := range modes {
-			list[i] = mode
-		}
-		config = map[string]any{"acceptedOutputModes": list}
-	}
-	e := e2a.FromA2A(e2a.A2AMessage{
-		TaskID: m.TaskID, ContextID: m.ContextID, Message: object, Metadata: p.Metadata, Configuration: config,
-		Channel: channelName, Origin: e2a.OriginAgent, RequestID: m.TaskID, Stream: stream, Now: s.now(),
-	})
-	for _, key := range []string{"model", "agent", "variant"} {
-		if v, ok := p.Metadata[key].(string); ok {
-			e.Params[key] = v
-		}
-	}
-	return e, nil
+	return raw
 }
 
-// run is the turn behind a task.
-func (j *job) run(e e2a.Envelope) {
+// requestOf returns the prompt of a message (acp-a2a.md C1). model, agent and variant may be in the
+// metadata; trust may not, because only the user can grant it.
+func requestOf(p *sendParams, m *message) turn.Request {
+	r := turn.Request{Session: m.ContextID}
+	r.Model, r.Agent, r.Variant = p.Metadata.Model.Value, p.Metadata.Agent.Value, p.Metadata.Variant.Value
+	for _, part := range m.Parts {
+		if b, ok := part.block(); ok {
+			r.Blocks = append(r.Blocks, b)
+		}
+	}
+	return r
+}
+
+// run runs the turn of a task.
+func (j *job) run(r turn.Request) {
 	defer j.cancel()
 	j.set(working, "")
-	err := j.s.runner.Run(j.ctx, e, func(r e2a.Response) error {
-		j.frame(r)
-		return nil
-	}, nil)
-	if j.over() {
+	t, err := j.s.turns.Start(j.ctx, r)
+	if err != nil {
+		j.end(turn.Outcome{}, err)
 		return
 	}
-	if j.ctx.Err() != nil {
-		why := "The task was cancelled."
-		if j.s.ctx.Err() != nil {
-			why = cutShort
-		}
-		j.finish(canceled, why, nil)
-		return
-	}
-	j.s.log.Warn("a turn ended without saying so", "task", j.id, "err", err)
-	j.finish(failed, "The turn ended unexpectedly.", nil)
+	j.mu.Lock()
+	j.chat = true
+	j.mu.Unlock()
+	j.end(t.Follow(j))
 }
 
-// goOn takes what a task waits for.
-func (s *Server) goOn(ctx context.Context, p *sendParams, legacy bool) (*subscription, error) {
+// continueTask handles the message that a task waits for.
+func (s *Server) continueTask(ctx context.Context, p *sendParams, legacy bool) (*subscription, error) {
 	m := *p.Message
 	j, err := s.tasks.find(m.TaskID)
 	if err != nil {
@@ -265,7 +240,7 @@ func (s *Server) cancelTask(ctx context.Context, id string) (*task, error) {
 	}
 }
 
-// listParams are those of ListTasks.
+// listParams are the parameters of ListTasks.
 type listParams struct {
 	ContextID            string `json:"contextId"`
 	Status               state  `json:"status"`
@@ -278,7 +253,7 @@ type listParams struct {
 
 const maxPage, usualPage = 100, 50
 
-func (s *Server) listTasks(p listParams) (any, error) {
+func (s *Server) listTasks(p listParams) (*taskList, error) {
 	size := usualPage
 	if p.PageSize != nil {
 		size = *p.PageSize
@@ -291,9 +266,9 @@ func (s *Server) listTasks(p listParams) (any, error) {
 	case p.HistoryLength != nil && *p.HistoryLength < 0:
 		return nil, failure(codeParams, "historyLength must not be negative")
 	case p.StatusTimestampAfter != "" && err != nil:
-		return nil, failure(codeParams, "statusTimestampAfter is no RFC 3339 time")
+		return nil, failure(codeParams, "statusTimestampAfter is not an RFC 3339 time")
 	case !slices.Contains(append(states(), "", unspecified), p.Status):
-		return nil, failure(codeParams, "status %q is none", p.Status)
+		return nil, failure(codeParams, "unknown status %q", p.Status)
 	}
 	all := slices.DeleteFunc(s.tasks.list(), func(t *task) bool {
 		at, _ := time.Parse(time.RFC3339Nano, t.Status.Timestamp)
@@ -302,8 +277,8 @@ func (s *Server) listTasks(p listParams) (any, error) {
 	})
 	total := len(all)
 	if p.PageToken != "" {
-		// The token names the last of the page before, and when it had changed: what has
-		// changed since stands before it.
+		// The token names the last task of the previous page and the time of its change: tasks that have
+		// changed since then come before it.
 		when, id, err := splitToken(p.PageToken)
 		if err != nil {
 			return nil, err
@@ -322,11 +297,16 @@ func (s *Server) listTasks(p listParams) (any, error) {
 		if !p.IncludeArtifacts {
 			t.Artifacts = nil
 		}
-		if n := p.HistoryLength; n != nil && *n < len(t.History) {
-			t.History = t.History[len(t.History)-*n:]
-		}
+		t.shorten(p.HistoryLength)
 	}
-	return map[string]any{"tasks": all, "nextPageToken": next, "pageSize": size, "totalSize": total}, nil
+	return &taskList{next, size, all, total}, nil
+}
+
+type taskList struct {
+	Next  string  `json:"nextPageToken"`
+	Size  int     `json:"pageSize"`
+	Tasks []*task `json:"tasks"`
+	Total int     `json:"totalSize"`
 }
 
 func splitToken(token string) (when, id string, err error) {

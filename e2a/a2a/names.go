@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// protoNames has params written in A2A's own names: writers of Protocol Buffers may use
-// those of the schema too (task_id for taskId). What callers name themselves, such as
-// metadata and data, is left as it is.
+// protoNames renames params to A2A's own names: writers of Protocol Buffers may also use those of
+// the schema (task_id for taskId). Names that callers choose, such as those in metadata and data,
+// stay the same.
 func protoNames(params json.RawMessage) json.RawMessage {
 	if !strings.Contains(string(params), "_") {
 		return params
@@ -15,8 +15,7 @@ func protoNames(params json.RawMessage) json.RawMessage {
 	return renamed(params, map[string]bool{"message": true, "configuration": true, "taskPushNotificationConfig": true, "authentication": true, "parts": true})
 }
 
-// renamed renames the keys of an object, of the objects of a list, and within the members
-// that are named.
+// renamed renames the keys of an object, of the objects in a list, and within the named members.
 func renamed(raw json.RawMessage, within map[string]bool) json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && list != nil {
@@ -43,7 +42,7 @@ func renamed(raw json.RawMessage, within map[string]bool) json.RawMessage {
 	return encoded(out, raw)
 }
 
-// encoded is JSON of a value, or what it was before.
+// encoded returns the JSON of a value, or the previous JSON if encoding fails.
 func encoded(v any, before json.RawMessage) json.RawMessage {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -52,7 +51,7 @@ func encoded(v any, before json.RawMessage) json.RawMessage {
 	return body
 }
 
-// camelName writes a key as A2A does: input_tokens is inputTokens.
+// camelName converts a key to A2A's notation: input_tokens becomes inputTokens.
 func camelName(key string) string {
 	words := strings.Split(key, "_")
 	for i, w := range words[1:] {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Names of the schema are read as A2A's; what callers name themselves stays.
+// Names of the schema are read as those of A2A; names that callers choose stay the same.
 func TestProtoNames(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"taskId":"a_b"}`:                       `{"taskId":"a_b"}`,

@@ -8,53 +8,53 @@ import (
 	"strings"
 )
 
-// Notifier sends notifications to addresses that callers name, of which it trusts none
+// Notifier sends notifications to addresses that callers name, none of which it trusts
 // (daemon.Daemon).
 type Notifier interface {
-	// Webhooks says whether there are notifications at all.
+	// Webhooks reports whether notifications are enabled.
 	Webhooks() bool
-	// CheckWebhook says why nothing would be sent to an address.
+	// CheckWebhook says why nothing can be sent to an address.
 	CheckWebhook(address string) error
-	// PostWebhook sends a body and returns the status that was answered.
+	// PostWebhook sends a body and returns the status of the answer.
 	PostWebhook(ctx context.Context, address string, header http.Header, body []byte) (status int, err error)
 }
 
-// Limits of what a caller can have notified.
+// The limits of push configurations.
 const (
 	maxHooks      = 10 // of a task
 	maxHookID     = 256
 	maxCredential = 8 << 10 // of a token, a scheme or credentials, in bytes
 )
 
-// pushConfig says where a task's changes are to be told (TaskPushNotificationConfig).
+// pushConfig is the address for notifications of a task's changes (TaskPushNotificationConfig).
 type pushConfig struct {
 	Tenant         string    `json:"tenant,omitempty"`
 	ID             string    `json:"id"`
-	TaskID         string    `json:"taskId"`
+	TaskID         string    `json:"taskId,omitempty"`
 	URL            string    `json:"url"`
 	Token          string    `json:"token,omitempty"`
 	Authentication *pushAuth `json:"authentication,omitempty"`
 }
 
-// pushAuth is what a notification shows of who sends it.
+// pushAuth is the authentication of a notification's sender.
 type pushAuth struct {
 	Scheme      string   `json:"scheme,omitempty"`
-	Schemes     []string `json:"schemes,omitempty"` // 0.3's; one is used
+	Schemes     []string `json:"schemes,omitempty"` // of 0.3; only one is used
 	Credentials string   `json:"credentials,omitempty"`
 }
 
-// pushParams are those of the methods about configurations, of 1.0 and of 0.3. ID is that
-// of the configuration, but of the task where 0.3 has no taskId.
+// pushParams are the parameters of the methods about configurations, in 1.0 and in 0.3. ID is the
+// id of the configuration, or that of the task in calls of 0.3 without taskId.
 type pushParams struct {
 	pushConfig
 	Config   *pushConfig `json:"pushNotificationConfig"`   // 0.3
 	ConfigID string      `json:"pushNotificationConfigId"` // 0.3
 }
 
-// push carries out one of the methods about configurations.
+// push carries out a method about configurations.
 func (s *Server) push(c *call) (any, error) {
 	if !s.pushes() {
-		return nil, failure(codeNoPush, "push notifications are not supported: they are off, or eca has nobody to send them")
+		return nil, failure(codeNoPush, "push notifications are not supported: they are off, or this server cannot send them")
 	}
 	var p pushParams
 	if err := decode(c.params, &p); err != nil {
@@ -96,41 +96,45 @@ func (s *Server) push(c *call) (any, error) {
 		if c.legacy {
 			return configs, nil
 		}
-		return map[string]any{"configs": configs, "nextPageToken": ""}, nil
+		return configList{configs, ""}, nil
 	}
 	if id == "" {
 		return nil, failure(codeParams, "the id of the configuration is missing")
 	}
 	j.unhook(id)
 	if c.legacy {
-		return nil, nil //nolint:nilnil // 0.3's answer is null
+		return nil, nil //nolint:nilnil // the answer of 0.3 is null
 	}
-	return map[string]any{}, nil
+	return struct{}{}, nil
+}
+
+type configList struct {
+	Configs []any  `json:"configs"`
+	Next    string `json:"nextPageToken"`
 }
 
 func (s *Server) pushes() bool { return s.notifier != nil && s.notifier.Webhooks() }
 
-// shownConfig is a configuration in the caller's version.
+// shownConfig returns a configuration in the caller's version.
 func (c *call) shownConfig(p pushConfig) any {
 	if !c.legacy {
 		return p
 	}
-	inner := map[string]any{"id": p.ID, "url": p.URL}
-	if p.Token != "" {
-		inner["token"] = p.Token
-	}
+	shown := legacyConfig{pushConfig{ID: p.ID, URL: p.URL, Token: p.Token}, p.TaskID}
 	if a := p.Authentication; a != nil {
-		auth := map[string]any{"schemes": []any{a.Scheme}}
-		if a.Credentials != "" {
-			auth["credentials"] = a.Credentials
-		}
-		inner["authentication"] = auth
+		shown.Config.Authentication = &pushAuth{Schemes: []string{a.Scheme}, Credentials: a.Credentials}
 	}
-	return map[string]any{"taskId": p.TaskID, "pushNotificationConfig": inner}
+	return shown
 }
 
-// public is a configuration without what its receiver knows a sender by: all callers of a
-// server may ask for it.
+// legacyConfig is a configuration in the form of 0.3.
+type legacyConfig struct {
+	Config pushConfig `json:"pushNotificationConfig"`
+	TaskID string     `json:"taskId"`
+}
+
+// public returns a configuration without the data that authenticates the sender: all callers of a
+// server can read it.
 func (p pushConfig) public() pushConfig {
 	p.Token = ""
 	if p.Authentication != nil {
@@ -139,8 +143,8 @@ func (p pushConfig) public() pushConfig {
 	return p
 }
 
-// checkPush refuses configurations that nothing would be sent for, and brings the rest into
-// 1.0's form.
+// checkPush refuses configurations that no notification could be sent for, and converts others to
+// the form of 1.0.
 func (s *Server) checkPush(p *pushConfig) error {
 	if p.URL == "" {
 		return failure(codeParams, "the url of the push notification configuration is missing")
@@ -167,14 +171,14 @@ func (s *Server) checkPush(p *pushConfig) error {
 	}
 	for _, f := range fields {
 		if len(f.text) > maxCredential || strings.ContainsFunc(f.text, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return failure(codeParams, "%s can not be sent in a header: printable ASCII, %d bytes at most", f.name, maxCredential)
+			return failure(codeParams, "%s cannot be sent in a header: it must be printable ASCII of at most %d bytes", f.name, maxCredential)
 		}
 	}
 	return nil
 }
 
-// header is what a notification shows of who sends it and what it is. Receivers look for
-// the token under either name.
+// header returns the headers that identify the sender and the kind of a notification. Receivers
+// look for the token under either name.
 func (h *hook) header() http.Header {
 	out := http.Header{"Content-Type": {"application/a2a+json"}}
 	if h.legacy {
@@ -190,8 +194,8 @@ func (h *hook) header() http.Header {
 	return out
 }
 
-// notify has a task's changes told from now on. A configuration with the id of another one
-// takes its place.
+// notify registers a configuration for a task's changes. It replaces a configuration with the same
+// id.
 func (s *Server) notify(j *job, p pushConfig, legacy bool) (pushConfig, error) {
 	if err := s.checkPush(&p); err != nil {
 		return pushConfig{}, err
@@ -200,7 +204,7 @@ func (s *Server) notify(j *job, p pushConfig, legacy bool) (pushConfig, error) {
 	if p.ID == "" {
 		p.ID = s.newID()
 		if legacy {
-			p.ID = j.id // as 0.3 has it
+			p.ID = j.id // as in 0.3
 		}
 	}
 	h := &hook{config: p, legacy: legacy}
@@ -227,7 +231,7 @@ func (j *job) listeners() []*hook {
 	return slices.Clone(j.hooks)
 }
 
-// hooked returns a configuration as anybody may see it. 0.3 can leave open which.
+// hooked returns a configuration without its secrets. In 0.3 the id may be missing.
 func (j *job) hooked(id string, legacy bool) (pushConfig, bool) {
 	for _, h := range j.listeners() {
 		if h.config.ID == id || legacy && id == "" {
@@ -237,7 +241,7 @@ func (j *job) hooked(id string, legacy bool) (pushConfig, bool) {
 	return pushConfig{}, false
 }
 
-// unhook ends notifications, those that wait included.
+// unhook ends notifications, including pending ones.
 func (j *job) unhook(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
-	"github.com/seed-dec29ce4/eca/internal/e2atest"
+	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
-// receiver takes notifications. answer, unless it is nil, has the status of each.
+// receiver receives notifications. answer, unless it is nil, returns the status for each of them.
 type receiver struct {
 	t      testing.TB
 	url    string
@@ -63,7 +63,7 @@ func newReceiver(t testing.TB, answer func(n int) int) *receiver {
 	return r
 }
 
-// until returns the states that are told, to one that is the end.
+// until returns the states of notifications up to a final one.
 func (r *receiver) until(end string) []string {
 	r.t.Helper()
 	var out []string
@@ -82,18 +82,18 @@ func (r *receiver) until(end string) []string {
 	}
 }
 
-// private lets notifications go to this machine.
-func private(config e2atest.Object) {
+// private allows notifications to this machine.
+func private(config daemontest.Object) {
 	config["a2a"] = object{"push": object{"privateHosts": []any{"127.0.0.1"}}}
 }
 
 func pushRig(t testing.TB, model string, change func(*a2a.Options)) *rig {
 	t.Helper()
-	return startRig(t, e2atest.New(t, model, private), "", change)
+	return startRig(t, daemontest.New(t, model, private), "", change)
 }
 
-// A message's own configuration has each change of the task told, in order, with what shows
-// who sends it; decisions about calls are changes too.
+// With a message's own configuration, each change of the task is sent in order, with the sender's
+// authentication. Decisions about calls are changes, too.
 func TestPush(t *testing.T) {
 	r := pushRig(t, writes, nil)
 	hook := newReceiver(t, nil)
@@ -124,7 +124,7 @@ func TestPush(t *testing.T) {
 	if !strings.HasPrefix(said(last.body["task"].(object)), "Then: ") {
 		t.Errorf("%v", last.body)
 	}
-	// What lets somebody speak as eca is not told to all who ask.
+	// Data that would let a caller speak as eca is not shown to callers.
 	id := object{"taskId": task["id"]}
 	list := r.call("ListTaskPushNotificationConfigs", id)["configs"].([]any)
 	if len(list) != 1 || strings.Contains(fmt.Sprint(list), "secret") || strings.Contains(fmt.Sprint(list), "tok ") {
@@ -132,7 +132,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// The methods about configurations, as 1.0 has them.
+// Tests the methods about configurations in 1.0.
 func TestPushConfigs(t *testing.T) {
 	r := pushRig(t, talks, nil)
 	task := r.call("SendMessage", says("hi"))["task"].(object)["id"]
@@ -155,11 +155,11 @@ func TestPushConfigs(t *testing.T) {
 	if made := r.call("CreateTaskPushNotificationConfig", object{"taskId": task, "url": "https://example.com/x"}); made["id"] == "" {
 		t.Errorf("%v", made)
 	}
-	r.call("CreateTaskPushNotificationConfig", with("a", object{"url": "https://example.com/other"})) // takes its place
+	r.call("CreateTaskPushNotificationConfig", with("a", object{"url": "https://example.com/other"})) // replaces the other one
 	if list := r.call("ListTaskPushNotificationConfigs", with("", nil))["configs"].([]any); len(list) != 2 || list[0].(object)["url"] != "https://example.com/other" {
 		t.Errorf("%v", list)
 	}
-	for range 2 { // it is gone, whoever says so again
+	for range 2 { // deleting it again succeeds
 		if out := r.call("DeleteTaskPushNotificationConfig", with("a", nil)); len(out) != 0 {
 			t.Errorf("%v", out)
 		}
@@ -191,7 +191,7 @@ func TestPushConfigs(t *testing.T) {
 	}
 }
 
-// 0.3 names and forms the same things in its way; its receivers get the task alone.
+// 0.3 has its own names and forms; its receivers get only the task.
 func TestPushLegacy(t *testing.T) {
 	r := pushRig(t, talks, nil)
 	hook := newReceiver(t, nil)
@@ -210,7 +210,7 @@ func TestPushLegacy(t *testing.T) {
 	if made["taskId"] != task || inner["id"] != "a" || fmt.Sprint(inner["authentication"]) != "map[schemes:[Basic]]" {
 		t.Errorf("%v", made)
 	}
-	// The message's own has the id of the task.
+	// The configuration from the message has the id of the task.
 	if got := r.call("tasks/pushNotificationConfig/get", object{"id": task}); got["pushNotificationConfig"].(object)["id"] != task {
 		t.Errorf("%v", got)
 	}
@@ -230,8 +230,8 @@ func TestPushLegacy(t *testing.T) {
 	}
 }
 
-// What is not taken is sent again, later each time, and what comes after it waits; what
-// will not be taken is given up at once.
+// A notification that is not accepted is sent again with growing pauses, and later ones wait. One
+// that can never be accepted is given up at once.
 func TestPushAgain(t *testing.T) {
 	var mu sync.Mutex
 	var pauses []time.Duration
@@ -267,7 +267,7 @@ func TestPushAgain(t *testing.T) {
 	down := newReceiver(t, func(int) int { return 500 })
 	send(down)
 	var got []string
-	for range 12 { // six times each
+	for range 12 { // six attempts each
 		got = append(got, stateOf((<-down.came).body["task"].(object)))
 	}
 	if want := append(slices.Repeat([]string{"WORKING"}, 6), slices.Repeat([]string{"COMPLETED"}, 6)...); !slices.Equal(got, want) {
@@ -284,7 +284,7 @@ func TestPushAgain(t *testing.T) {
 	}
 }
 
-// A deleted configuration is told nothing more, also of what waited.
+// A deleted configuration receives nothing more, not even pending notifications.
 func TestPushDeleted(t *testing.T) {
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	r := pushRig(t, talks, func(o *a2a.Options) {
@@ -302,17 +302,17 @@ func TestPushDeleted(t *testing.T) {
 	<-waits
 	r.call("DeleteTaskPushNotificationConfig", object{"taskId": task, "id": "a"})
 	<-goOn
-	r.stop() // waits for who delivers
+	r.stop() // waits for the delivery
 	if n := len(hook.came); n != 1 {
 		t.Errorf("%d notifications", n)
 	}
 }
 
-// Where nothing may be sent, a configuration is refused by name, or says nothing of what is
-// there.
+// An address that nothing may be sent to is refused, and no task begins. If notifications are off,
+// the methods and the card say so.
 func TestPushGuards(t *testing.T) {
 	hook := newReceiver(t, nil)
-	r := startRig(t, e2atest.New(t, talks, nil), "", nil)
+	r := startRig(t, daemontest.New(t, talks, nil), "", nil)
 	port := hook.url[strings.LastIndexByte(hook.url, ':'):]
 	for _, url := range []string{
 		hook.url, "http://localhost" + port, "https://localhost" + port, "http://example.com/hook", "https://10.0.0.1/", "https://192.168.1.1/", "https://172.16.0.1/", "https://[::1]" + port,
@@ -331,7 +331,7 @@ func TestPushGuards(t *testing.T) {
 		t.Error("something was sent")
 	}
 
-	off := startRig(t, e2atest.New(t, talks, func(c e2atest.Object) { c["a2a"] = object{"push": object{"enabled": false}} }), "", nil)
+	off := startRig(t, daemontest.New(t, talks, func(c daemontest.Object) { c["a2a"] = object{"push": object{"enabled": false}} }), "", nil)
 	task := off.call("SendMessage", says("hi"))["task"].(object)["id"]
 	for _, method := range []string{"CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"} {
 		if n := off.fails(method, object{"taskId": task, "id": "a", "url": "https://example.com"}); n != -32003 {
@@ -354,7 +354,8 @@ func TestPushGuards(t *testing.T) {
 	}
 }
 
-// A closing server tells the ends that it makes, and does not wait for who does not listen.
+// A closing server sends the ends that it causes, and does not wait for a receiver that does not
+// answer.
 func TestPushFarewell(t *testing.T) {
 	r := pushRig(t, hangs, func(o *a2a.Options) { o.Farewell = time.Minute })
 	r.Write("notes.txt", "nothing\n")

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,23 +15,23 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// maxRecord is how much of a task is kept on the disk, in bytes.
+// maxRecord is how many bytes of a task are kept on disk.
 const maxRecord = 1 << 20
 
-// RecordsIn is the folder of a workspace's tasks below that of all state.
+// RecordsIn returns the folder for a workspace's tasks below the state folder.
 func RecordsIn(state, workspace string) string {
 	sum := sha256.Sum256([]byte(workspace))
 	return filepath.Join(state, "a2a", hex.EncodeToString(sum[:8]))
 }
 
-// record is a task as it is kept (docs/storage.md).
+// record is the stored form of a task (docs/storage.md).
 type record struct {
 	Task  task         `json:"task"`
 	Hooks []recordHook `json:"hooks,omitempty"`
-	Chat  bool         `json:"chat,omitempty"` // there was a chat behind it: without that one, the task goes too
+	Chat  bool         `json:"chat,omitempty"` // it had a chat; if that is deleted, the task is, too
 }
 
 type recordHook struct {
@@ -40,18 +39,18 @@ type recordHook struct {
 	Legacy bool       `json:"legacy,omitempty"`
 }
 
-// records keeps tasks on the disk, a file each, for the next server of the same folder. Nil
-// keeps none.
+// records stores tasks on disk, a file each, for the next server of the same folder. Nil stores
+// none.
 type records struct {
 	dir  string
 	lock *flock.Flock
 	log  *slog.Logger
 }
 
-// errTaken is a folder of records that another server has.
+// errTaken means that another server uses the folder of records.
 var errTaken = errors.New("another eca serve of this folder keeps its tasks there")
 
-// openRecords takes a folder, which need not exist. Only one server has it.
+// openRecords locks a folder, which need not exist. Only one server can have it.
 func openRecords(dir string, log *slog.Logger) (*records, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -78,15 +77,15 @@ const recordSuffix = ".json"
 
 func (r *records) path(id string) string { return filepath.Join(r.dir, id+recordSuffix) }
 
-// save replaces what is kept of a task. If that fails the task goes on: it is only unknown,
-// or older, to the next server.
+// save replaces the record of a task. If that fails the task goes on, but the next server does not
+// know it, or knows an older state.
 func (r *records) save(rec record) {
 	if r == nil {
 		return
 	}
 	body, err := rec.encode()
 	if err == nil {
-		err = atomicfile.Write(r.path(rec.Task.ID), body, 0o600)
+		err = safeio.Write(r.path(rec.Task.ID), body, 0o600)
 	}
 	if err != nil {
 		r.log.Warn("a task is not kept", "task", rec.Task.ID, "err", err)
@@ -98,12 +97,12 @@ func (r *records) remove(id string) {
 		return
 	}
 	if err := os.Remove(r.path(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		r.log.Warn("a task's record can not be removed", "task", id, "err", err)
+		r.log.Warn("cannot remove a task's record", "task", id, "err", err)
 	}
 }
 
-// load reads all records, the task that changed first in front. What is none is left alone,
-// but for what a killed server had not written to the end.
+// load reads all records, the least recently changed task first. It leaves other files alone,
+// except those that a killed server did not finish writing.
 func (r *records) load() []record {
 	if r == nil {
 		return nil
@@ -115,7 +114,7 @@ func (r *records) load() []record {
 	var out []record
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") && strings.Contains(e.Name(), recordSuffix+"-") {
-			_ = os.Remove(filepath.Join(r.dir, e.Name())) // else it is in the way of nobody
+			_ = os.Remove(filepath.Join(r.dir, e.Name())) // if this fails, the file does no harm
 			continue
 		}
 		id, ok := strings.CutSuffix(e.Name(), recordSuffix)
@@ -149,7 +148,7 @@ func readRecord(path string) (record, error) {
 	return decodeRecord(body)
 }
 
-// decodeRecord reads a record. A task must have what makes it one.
+// decodeRecord reads a record. A task must have its mandatory members.
 func decodeRecord(body []byte) (record, error) {
 	var rec record
 	if err := json.Unmarshal(body, &rec); err != nil {
@@ -157,13 +156,13 @@ func decodeRecord(body []byte) (record, error) {
 	}
 	t := rec.Task
 	if t.ID == "" || t.ContextID == "" || !slices.Contains(states(), t.Status.State) {
-		return record{}, fmt.Errorf("it is no task: id %q, context %q, state %q", t.ID, t.ContextID, t.Status.State)
+		return record{}, fmt.Errorf("not a task: id %q, context %q, state %q", t.ID, t.ContextID, t.Status.State)
 	}
 	return rec, nil
 }
 
-// encode writes a record with as much of its task as is kept: files that callers sent go
-// first, then the oldest of what was said, then the end of the answer.
+// encode encodes a record and shortens its task if necessary: it first removes files from callers,
+// then the oldest messages, then the end of the answer.
 func (rec record) encode() ([]byte, error) {
 	body, err := json.Marshal(rec)
 	if err != nil || len(body) <= maxRecord {
@@ -177,14 +176,14 @@ func (rec record) encode() ([]byte, error) {
 	for len(t.History) > 0 && jsonSize(t.History) > maxRecord/2 {
 		t.History = t.History[1:]
 	}
-	if len(t.Artifacts) > 0 && len(t.Artifacts[0].Parts) > 0 && jsonSize(t.Artifacts) > maxRecord/2 {
+	if len(t.Artifacts) > 0 && jsonSize(t.Artifacts) > maxRecord/2 {
 		a := t.Artifacts[0]
-		text, _ := a.Parts[0]["text"].(string)
-		a.Parts = []part{{"text": strings.ToValidUTF8(text[:min(len(text), maxRecord/8)], "") + "\n[The rest is in the chat only.]"}}
+		text := textOf(a.Parts)
+		a.Parts = []part{textPart(strings.ToValidUTF8(text[:min(len(text), maxRecord/8)], "") + "\n[The rest is in the chat only.]")}
 		t.Artifacts = []artifact{a}
 	}
 	if body, err = json.Marshal(rec); err == nil && len(body) > maxRecord {
-		t.Status.Message = nil // a call with huge arguments that waited
+		t.Status.Message = nil // a waiting call with huge arguments
 		body, err = json.Marshal(rec)
 	}
 	return body, err
@@ -193,13 +192,20 @@ func (rec record) encode() ([]byte, error) {
 func withoutFiles(parts []part) []part {
 	parts = slices.Clone(parts)
 	for i, p := range parts {
-		if raw, ok := p["raw"].(string); ok {
-			parts[i] = maps.Clone(p)
-			delete(parts[i], "raw")
-			parts[i]["text"] = fmt.Sprintf("[A file of %d bytes, which is not kept.]", len(raw)*3/4)
+		if p.Raw != nil {
+			text := fmt.Sprintf("[A file of %d bytes, which is not kept.]", len(*p.Raw)*3/4)
+			parts[i].Raw, parts[i].Text = nil, &text
 		}
 	}
 	return parts
+}
+
+// textOf returns the text of the first part.
+func textOf(parts []part) string {
+	if len(parts) == 0 || parts[0].Text == nil {
+		return ""
+	}
+	return *parts[0].Text
 }
 
 func jsonSize(v any) int {

@@ -13,17 +13,17 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
-	"github.com/seed-dec29ce4/eca/internal/e2atest"
+	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
-// keeps has tasks kept in a folder.
+// keeps stores tasks in a folder.
 func keeps(dir string) func(*a2a.Options) {
 	return func(o *a2a.Options) { o.Records = dir }
 }
 
-// What ended is known to the next server, with its answer; the chat goes on.
+// The next server knows ended tasks with their answers, and the chat continues.
 func TestRestart(t *testing.T) {
-	world := e2atest.New(t, talks, nil)
+	world := daemontest.New(t, talks, nil)
 	dir := a2a.RecordsIn(world.State(), world.Root)
 	first := startRig(t, world, "", keeps(dir))
 	task := first.call("SendMessage", says("hi"))["task"].(object)
@@ -38,7 +38,7 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%s: %v %v", path, info.Mode(), err)
 		}
 	}
-	// What is no task does no harm, and is not touched.
+	// Files that are not tasks do no harm and are not changed.
 	broken := filepath.Join(dir, "broken.json")
 	for name, text := range map[string]string{".cut.json-123": "{", "broken.json": "{", "other.json": `{"task":{"id":"x","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}`, "none.json": `{"task":{"id":"none"}}`} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -71,11 +71,11 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// What ran, or waited, when a server was killed has failed, and says so to who asks and to
-// who wanted to be told.
+// Tasks that were running or waiting when a server was killed have failed. Callers can read that,
+// and receivers are notified.
 func TestKilled(t *testing.T) {
 	for model, state := range map[string]string{hangs: "WORKING", writes: "INPUT_REQUIRED"} {
-		world := e2atest.New(t, model, private)
+		world := daemontest.New(t, model, private)
 		dir := filepath.Join(world.State(), "records")
 		first := startRig(t, world, "", keeps(dir))
 		first.Write("notes.txt", "nothing\n")
@@ -84,7 +84,7 @@ func TestKilled(t *testing.T) {
 		params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url, "token": "tok"}, "returnImmediately": true}
 		id := first.call("SendMessage", params)["task"].(object)["id"].(string)
 		hook.until(state)
-		// What a killed server leaves is what it had written until then.
+		// Copies the records that a killed server would leave at this point.
 		left := filepath.Join(world.State(), "left")
 		if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
 			t.Fatal(err)
@@ -103,11 +103,11 @@ func TestKilled(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(left, id+".json")); err != nil || strings.Contains(string(text), "tok") {
 			t.Errorf("%s: %s %v", state, text, err)
 		}
-		// It stays so.
+		// The state is permanent.
 		if got := startRig(t, world, "", keeps(left)).call("GetTask", object{"id": id}); stateOf(got) != "FAILED" {
 			t.Errorf("%s: %v", state, got)
 		}
-		// A server that ends by itself says what became of what ran.
+		// A server that ends normally records what became of running tasks.
 		first.stop()
 		if got := startRig(t, world, "", keeps(dir)).call("GetTask", object{"id": id}); stateOf(got) != "CANCELED" || !strings.Contains(textOf(got["status"].(object)["message"]), "eca ended") {
 			t.Errorf("%s: %v", state, got)
@@ -115,8 +115,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// An end that a receiver was not told is told by the next server, whether the last one was
-// killed or closed, and by that one only; what could be told to nobody for a day is not.
+// The next server delivers an end that a receiver did not get, whether the last one was killed or
+// closed, and only once. Ends that could not be delivered for a day are dropped.
 func TestUntold(t *testing.T) {
 	for name, c := range map[string]struct {
 		closed bool
@@ -130,7 +130,7 @@ func TestUntold(t *testing.T) {
 		"off":      {off: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world := e2atest.New(t, talks, private)
+			world := daemontest.New(t, talks, private)
 			dir := filepath.Join(world.State(), "records")
 			var up atomic.Bool
 			hook := newReceiver(t, func(int) int {
@@ -151,7 +151,7 @@ func TestUntold(t *testing.T) {
 			params := says("hi")
 			params["configuration"] = object{"taskPushNotificationConfig": object{"url": hook.url, "token": "tok"}}
 			id := first.call("SendMessage", params)["task"].(object)["id"].(string)
-			<-waits // the first one is on its way again, the end behind it
+			<-waits // the first one is being sent again, and the end waits
 			left := dir
 			if c.closed {
 				first.stop()
@@ -193,10 +193,9 @@ func TestUntold(t *testing.T) {
 	}
 }
 
-// Only one server keeps the tasks of a folder: another one must not take what runs there for
-// dead.
+// Only one server keeps the tasks of a folder: another one must not treat running tasks as dead.
 func TestTwoServers(t *testing.T) {
-	world := e2atest.New(t, talks, nil)
+	world := daemontest.New(t, talks, nil)
 	dir := a2a.RecordsIn(world.State(), world.Root)
 	first := startRig(t, world, "", keeps(dir))
 	id := first.call("SendMessage", says("hi"))["task"].(object)["id"]
@@ -221,9 +220,9 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
-// A deleted chat takes its tasks along.
+// Deleting a chat deletes its tasks.
 func TestDeletedChat(t *testing.T) {
-	world := e2atest.New(t, talks, nil)
+	world := daemontest.New(t, talks, nil)
 	dir := a2a.RecordsIn(world.State(), world.Root)
 	first := startRig(t, world, "", keeps(dir))
 	kept := first.call("SendMessage", says("hi"))["task"].(object)

@@ -2,18 +2,17 @@ package a2a
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 )
 
-// mediaType is that of A2A's JSON over plain HTTP.
+// mediaType is the media type of A2A's JSON over plain HTTP.
 const mediaType = "application/a2a+json"
 
-// serveREST answers calls of the binding HTTP+JSON: the same methods as over JSON-RPC, named
-// by the path below Endpoint and the verb.
+// serveREST answers calls of the binding HTTP+JSON: the same methods as over JSON-RPC, selected by
+// the path below Endpoint and the verb.
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
 	c := &call{rest: true, url: s.reached(r)}
 	method, names, allowed := restMethod(r.Method, strings.TrimPrefix(r.URL.EscapedPath(), Endpoint+"/"))
@@ -40,7 +39,7 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
 				err = failure(codeParse, "the body is not valid JSON")
 			} else if json.Unmarshal(protoNames(body), &params) != nil {
 				err = failure(codeParams, "the body must be an object")
-			} else if params == nil { // null is what the SDK for Go sends where there is nothing to say
+			} else if params == nil { // the SDK for Go sends null for empty parameters
 				params = map[string]json.RawMessage{}
 			}
 		}
@@ -65,8 +64,8 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
 	s.carryOut(w, r, c)
 }
 
-// restMethod finds the method of a path, with what the path names. allowed lists the verbs
-// of a path that does not have this one.
+// restMethod finds the method for a verb and a path, with the names in the path. allowed lists the
+// verbs of the path if it does not support this one.
 func restMethod(verb, path string) (method string, names map[string]string, allowed []string) {
 	verbs := map[string]string{}
 	segments := strings.Split(path, "/")
@@ -127,7 +126,7 @@ func queryParams(query url.Values, into map[string]json.RawMessage) error {
 			if err != nil {
 				return failure(codeParams, "%s must be an integer, not %q", name, values[0])
 			}
-			if name == "pageSize" && n == 0 { // as Protocol Buffers say that it is not set
+			if name == "pageSize" && n == 0 { // Protocol Buffers use it for an unset value
 				continue
 			}
 			value = n
@@ -137,7 +136,7 @@ func queryParams(query url.Values, into map[string]json.RawMessage) error {
 				return failure(codeParams, "%s must be true or false, not %q", name, values[0])
 			}
 			value = b
-		case "lastUpdatedAfter": // the name before 1.0, which clients in Go still use
+		case "lastUpdatedAfter": // the name before 1.0, which Go clients still use
 			name = "statusTimestampAfter"
 		}
 		into[name], _ = json.Marshal(value)
@@ -145,13 +144,10 @@ func queryParams(query url.Values, into map[string]json.RawMessage) error {
 	return nil
 }
 
-// restError is an error as this binding has it (google.rpc.Status), with its HTTP status:
+// restError returns an error in the form of this binding (google.rpc.Status) with its HTTP status:
 // the usual one of its code unless another is given.
 func restError(err error, status int) (int, any) {
-	var known *rpcError
-	if !errors.As(err, &known) {
-		known = failure(codeInternal, "%v", err)
-	}
+	known := asError(err)
 	usual, word := http.StatusInternalServerError, "INTERNAL"
 	switch known.Code {
 	case codeParse, codeRequest, codeParams, codeContentType:
@@ -168,7 +164,18 @@ func restError(err error, status int) (int, any) {
 	}
 	details := known.Data
 	if details == nil {
-		details = []any{}
+		details = json.RawMessage("[]")
 	}
-	return status, map[string]any{"error": map[string]any{"code": status, "status": word, "message": known.Message, "details": details}}
+	return status, restFailure{googleStatus{status, details, known.Message, word}}
+}
+
+type restFailure struct {
+	Error googleStatus `json:"error"`
+}
+
+type googleStatus struct {
+	Code    int             `json:"code"`
+	Details json.RawMessage `json:"details"`
+	Message string          `json:"message"`
+	Status  string          `json:"status"`
 }

@@ -37,7 +37,7 @@ func message(t *testing.T, text string) string {
 	return string(body)
 }
 
-// The same tasks can be had over HTTP+JSON: each operation by its path, in A2A's media type.
+// The same tasks are available over HTTP+JSON: each operation by its path, in A2A's media type.
 func TestRESTOperations(t *testing.T) {
 	r := newRig(t, talks, "")
 	res := r.at("POST", "message:send", message(t, "hi"))
@@ -92,7 +92,7 @@ func TestRESTOperations(t *testing.T) {
 	}
 }
 
-// A task that runs can be subscribed to and cancelled.
+// A running task can be subscribed to and cancelled.
 func TestRESTCancel(t *testing.T) {
 	r := newRig(t, hangs, "")
 	r.Write("notes.txt", "x")
@@ -154,7 +154,7 @@ func TestRESTErrors(t *testing.T) {
 	}
 }
 
-// The guard of JSON-RPC stands before HTTP+JSON too.
+// The guard of JSON-RPC also protects HTTP+JSON.
 func TestRESTNeedsTheToken(t *testing.T) {
 	r := newRig(t, talks, "s3cret")
 	for _, token := range []string{"", "Bearer wrong"} {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// keep writes down how the task is, under the job's lock: before somebody is told. Of a task
-// that has ended it keeps who was not told yet; of others, credentials need not lie around.
+// keep stores the current task before anyone is notified. The caller holds the job's lock. For an
+// ended task it stores only the hooks with pending notifications, so that no unused credentials
+// stay on disk.
 func (j *job) keep() {
 	if j.s.records == nil || j.gone {
 		return
@@ -21,12 +22,12 @@ func (j *job) keep() {
 	j.s.records.save(rec)
 }
 
-// cutShort is why a task has no end of its own.
-const cutShort = "eca ended before the task did. What it had said until then is in the context."
+// cutShort is the message of a task that eca ended.
+const cutShort = "eca ended before the task did. Its output until then is in the context."
 
-// restore takes in the tasks of the server before this one. Those that ran then have
-// failed, and who wanted to be told is told, also of ends that the last server did not get
-// told. Tasks whose chats were deleted are gone.
+// restore loads the tasks of the previous server. Tasks that were running have failed. Receivers
+// are notified, also of ends that the previous server did not deliver. Tasks of deleted chats are
+// removed.
 func (s *Server) restore(knows func(contextID string) (bool, error)) {
 	recs := slices.DeleteFunc(s.records.load(), func(rec record) bool {
 		gone := rec.Chat && knows != nil && s.lost(rec.Task, knows)
@@ -51,8 +52,8 @@ func (s *Server) restore(knows func(contextID string) (bool, error)) {
 	}
 }
 
-// lost says whether a task's chat is surely gone. Where nobody can say, because the store can
-// not be read at the moment, the task stays.
+// lost reports whether a task's chat was certainly deleted. If that is unknown, because the store
+// cannot be read at the moment, the task stays.
 func (s *Server) lost(t task, knows func(contextID string) (bool, error)) bool {
 	known, err := knows(t.ContextID)
 	if err != nil {
@@ -62,7 +63,7 @@ func (s *Server) lost(t task, knows func(contextID string) (bool, error)) bool {
 	return !known
 }
 
-// resume has those told who wait for a task's end; one that ran has failed.
+// resume notifies the receivers of a task's end; a task that was running has failed.
 func (j *job) resume() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -74,9 +75,9 @@ func (j *job) resume() {
 	j.tellHooks()
 }
 
-// dropLate drops notifications that nobody should be sent any more: of ends too long ago,
-// those beyond a number, the oldest first, and all if there are none. Records are in the
-// order of their changes.
+// dropLate drops notifications that should no longer be sent: of ends too long ago, and those
+// beyond a limit, the oldest first; all of them if notifications are off. Records are in the order
+// of their changes.
 func (s *Server) dropLate(recs []record) {
 	room := maxLate
 	for i := range slices.Backward(recs) {
@@ -99,7 +100,7 @@ func (s *Server) dropLate(recs []record) {
 	}
 }
 
-// drop ends what still is done for tasks that nobody can ask for any more.
+// drop ends all remaining work for tasks that no caller can request any more.
 func (s *Server) drop(gone []*job) {
 	for _, j := range gone {
 		j.forget()

@@ -13,36 +13,37 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/e2a/a2a"
-	"github.com/seed-dec29ce4/eca/e2a/gateway"
-	"github.com/seed-dec29ce4/eca/internal/e2atest"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
+	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
-func TestMain(m *testing.M) { e2atest.Main(m) }
+func TestMain(m *testing.M) { daemontest.Main(m) }
 
 // rig is an A2A server over real HTTP on a real daemon, with a scripted model.
 type rig struct {
-	*e2atest.World
-	t     testing.TB
-	url   string // of the server
-	token string
-	next  int
-	stop  func() // ends the server before the test does
+	*daemontest.World
+	t      testing.TB
+	server *httptest.Server
+	url    string // of the server
+	token  string
+	next   int
+	stop   func() // ends the server before the test does
 }
 
 func newRig(t testing.TB, model, token string) *rig {
 	t.Helper()
-	return startRig(t, e2atest.New(t, model, nil), token, nil)
+	return startRig(t, daemontest.New(t, model, nil), token, nil)
 }
 
 // startRig starts a server in a world. change may be nil.
-func startRig(t testing.TB, world *e2atest.World, token string, change func(*a2a.Options)) *rig {
+func startRig(t testing.TB, world *daemontest.World, token string, change func(*a2a.Options)) *rig {
 	t.Helper()
 	r := &rig{World: world, t: t, token: token}
 	host := r.Daemon()
-	g := gateway.New(gateway.Options{Host: host, Workspace: r.Root})
+	turns := turn.New(turn.Options{Host: host, Workspace: r.Root})
 	server := httptest.NewUnstartedServer(nil)
-	o := a2a.Options{Runner: g, Version: "1.2.3", Secured: token != "", Notifier: host}
+	o := a2a.Options{Turns: turns, Version: "1.2.3", Secured: token != "", Notifier: host}
 	if change != nil {
 		change(&o)
 	}
@@ -53,11 +54,11 @@ func startRig(t testing.TB, world *e2atest.World, token string, change func(*a2a
 		http.DefaultClient.CloseIdleConnections()
 		s.Close()
 		server.Close()
-		g.Close()
+		turns.Close()
 		host.Close()
 	})
 	t.Cleanup(r.stop)
-	r.url = server.URL
+	r.server, r.url = server, server.URL
 	return r
 }
 
@@ -120,7 +121,7 @@ func (r *rig) call(method string, params any) object {
 	return result
 }
 
-// fails returns the code of the error that a method ends with.
+// fails returns the error code of a method that fails.
 func (r *rig) fails(method string, params any) int {
 	r.t.Helper()
 	return code(r.t, r.answer(r.post(r.body(method, params), nil)))
@@ -153,7 +154,7 @@ func (r *rig) stream(method string, params any) *stream {
 	return &stream{r.t, res, bufio.NewReader(res.Body)}
 }
 
-// event is the next one's result; nil is the end.
+// event returns the result of the next event; nil at the end.
 func (s *stream) event() object {
 	s.t.Helper()
 	for {
@@ -175,7 +176,7 @@ func (s *stream) event() object {
 	}
 }
 
-// rest reads to the end and tells it in short: states, and text between them.
+// rest reads to the end and returns a summary: states, with the text between them.
 func (s *stream) rest() string {
 	s.t.Helper()
 	var out []string
@@ -211,7 +212,7 @@ func stateOf(v object) string {
 	return strings.TrimPrefix(fmt.Sprint(status["state"]), "TASK_STATE_")
 }
 
-// textOf joins the text of what has parts.
+// textOf joins the text of a value's parts.
 func textOf(v any) string {
 	o, _ := v.(object)
 	parts, _ := o["parts"].([]any)
@@ -223,7 +224,7 @@ func textOf(v any) string {
 	return text
 }
 
-// said is the answer of a task.
+// said returns the answer of a task.
 func said(task object) string {
 	list, _ := task["artifacts"].([]any)
 	text := ""

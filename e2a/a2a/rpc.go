@@ -1,7 +1,6 @@
 package a2a
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,9 +25,9 @@ type call struct {
 	id     json.RawMessage
 	method string
 	params json.RawMessage
-	legacy bool   // it speaks 0.3
+	legacy bool   // it uses 0.3
 	rest   bool   // it came over HTTP+JSON
-	url    string // under which it came
+	url    string // of the endpoint, as the caller used it
 }
 
 // serveRPC answers one call per POST: with JSON, or with a stream of server-sent events.
@@ -69,7 +68,7 @@ func (s *Server) carryOut(w http.ResponseWriter, r *http.Request, c *call) {
 	c.answer(w, http.StatusOK, result, err)
 }
 
-// readBody reads the body of a call. The error is to be answered with the status.
+// readBody reads the body of a call. An error is answered with the status.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.ContentLength != 0 && (err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json")) {
 		return nil, http.StatusUnsupportedMediaType, failure(codeContentType, "calls are application/json, not %q", r.Header.Get("Content-Type"))
@@ -83,7 +82,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, 
 	return body, http.StatusOK, nil
 }
 
-// asksVersion is the version of A2A that a request names.
+// asksVersion returns the version of A2A that a request names.
 func asksVersion(r *http.Request) string {
 	if version := r.Header.Get("A2A-Version"); version != "" {
 		return version
@@ -91,44 +90,36 @@ func asksVersion(r *http.Request) string {
 	return r.URL.Query().Get("A2A-Version")
 }
 
-// knownVersion says whether a version is one that is spoken. Who names none shows by its
-// methods which it speaks.
+// knownVersion reports whether a version is supported. If a caller names none, its methods show the
+// version.
 func knownVersion(v string) bool {
 	major, rest, _ := strings.Cut(strings.TrimSpace(v), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	return v == "" || slices.Contains([]string{"1.0", "0.3"}, major+"."+minor)
 }
 
-// parse reads a call. What is none is an error of JSON-RPC.
+// parse reads a call. An invalid call is an error of JSON-RPC.
 func (c *call) parse(body []byte) error {
 	if !json.Valid(body) {
-		return failure(codeParse, "the call is no JSON")
+		return failure(codeParse, "the call is not valid JSON")
 	}
-	var m struct {
-		JSONRPC string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  *string         `json:"method"`
-		Params  json.RawMessage `json:"params"`
-	}
-	if err := json.Unmarshal(body, &m); err != nil {
-		return failure(codeRequest, "the call is not a request of JSON-RPC: %v", jsonrpc.Explain(body, err))
-	}
-	if id := bytes.TrimSpace(m.ID); len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
-		c.id = id
+	m, bad := jsonrpc.Decode(body)
+	if len(m.ID) == 0 || string(m.ID) == "null" {
+		bad = failure(codeRequest, "id must be a string or a number")
 	} else {
-		return failure(codeRequest, "id must be a string or a number")
+		c.id = m.ID
 	}
-	switch {
-	case m.JSONRPC != "2.0":
-		return failure(codeRequest, `jsonrpc must be "2.0"`)
-	case m.Method == nil || *m.Method == "":
+	if bad != nil {
+		return bad
+	}
+	if m.Method == "" {
 		return failure(codeRequest, "method is missing")
 	}
-	c.method, c.legacy = modern(*m.Method)
+	c.method, c.legacy = modern(m.Method)
 	if c.params = m.Params; !c.legacy {
 		c.params = protoNames(m.Params)
 	}
-	if p := bytes.TrimSpace(m.Params); len(p) > 0 && p[0] != '{' && string(p) != "null" {
+	if len(m.Params) > 0 && m.Params[0] != '{' {
 		return failure(codeParams, "params must be an object")
 	}
 	return nil
@@ -146,7 +137,7 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 		if err := decode(c.params, &p); err != nil {
 			return nil, nil, err
 		}
-		sub, err := s.send(ctx, &p, c.method == "SendStreamingMessage", c.legacy)
+		sub, err := s.send(ctx, &p, c.legacy)
 		if err != nil || c.method == "SendStreamingMessage" {
 			return nil, sub, err
 		}
@@ -192,7 +183,7 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 	return nil, nil, failure(codeMethod, "there is no method %q", c.method)
 }
 
-// await answers SendMessage: when the task ended or waits for its caller, or at once.
+// await answers SendMessage: when the task has ended or waits for its caller, or at once.
 func (s *Server) await(ctx context.Context, c *call, p *sendParams, sub *subscription) (any, *subscription, error) {
 	atOnce := p.Configuration.ReturnImmediately || c.legacy && p.Configuration.Blocking != nil && !*p.Configuration.Blocking
 	for !atOnce {
@@ -208,48 +199,39 @@ func (s *Server) await(ctx context.Context, c *call, p *sendParams, sub *subscri
 	if c.legacy {
 		return t, nil, nil
 	}
-	return map[string]any{"task": t}, nil, nil
+	return event{Task: t}, nil, nil
 }
 
-// answer sends the one answer of a call.
+// answer sends the only answer of a call.
 func (c *call) answer(w http.ResponseWriter, status int, result any, err error) {
 	kind, shown := "application/json", any(nil)
 	switch {
-	case c.rest && err != nil: // clients expect plain JSON of errors
+	case c.rest && err != nil: // clients expect plain JSON for errors
 		status, shown = restError(err, status)
 	case c.rest:
 		kind, shown = mediaType, result
 	default:
-		shown = c.envelope(result, err)
+		shown = c.response(result, err)
 	}
 	body, bad := json.Marshal(shown)
 	if bad != nil {
-		http.Error(w, "the answer can not be encoded", http.StatusInternalServerError)
+		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who left does not read it
+	_, _ = w.Write(body) // a caller that has left does not read it
 }
 
-func (c *call) envelope(result any, err error) map[string]any {
-	out := map[string]any{"jsonrpc": "2.0", "id": c.id}
-	var known *rpcError
-	switch {
-	case errors.As(err, &known):
-		out["error"] = known
-	case err != nil:
-		out["error"] = failure(codeInternal, "%v", err)
-	case c.legacy:
-		out["result"] = toLegacy(result)
-	default:
-		out["result"] = result
+func (c *call) response(result any, err error) jsonrpc.Message {
+	if c.legacy && err == nil {
+		result = toLegacy(result)
 	}
-	return out
+	return jsonrpc.Respond(c.id, result, err)
 }
 
-// stream sends events until the task ended, or, for a message's own stream, waits for its
-// caller.
+// stream sends events until the task has ended, or, for the stream of a message, until the task
+// waits for its caller.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub *subscription) {
 	out := sse.NewWriter(w)
 	for {
@@ -267,11 +249,11 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub
 		}
 		shown := any(e)
 		if !c.rest {
-			shown = c.envelope(e, nil)
+			shown = c.response(e, nil)
 		}
 		body, err := json.Marshal(shown)
 		if err != nil {
-			s.log.Error("an event can not be encoded", "task", sub.job.id, "err", err)
+			s.log.Error("cannot encode an event", "task", sub.job.id, "err", err)
 			return
 		}
 		if errors.Join(out.Event(s.newID(), "", body), out.Flush()) != nil {

@@ -8,22 +8,21 @@ import (
 
 const (
 	maxRunning   = 64       // tasks that have not ended
-	maxKept      = 1000     // tasks that have; the oldest go first
+	maxKept      = 1000     // ended tasks; the oldest are removed first
 	maxKeptBytes = 64 << 20 // of them all, as JSON
-	maxHistory   = 100      // messages of a task: the first and the last
+	maxHistory   = 100      // messages of a task: the first one and the latest
 )
 
-// store knows the tasks of a server.
+// store contains the tasks of a server.
 type store struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	jobs   map[string]*job
 	order  []*job // oldest first
 	closed bool
 }
 
-// add takes in a new task, unless its context is busy: a chat has one turn at a time. Tasks
-// that are not kept any more come back. begin is called under the lock, so that nothing
-// begins behind close.
+// add adds a new task, unless its context is busy: a chat has one turn at a time. It returns the
+// tasks that are no longer kept. It calls begin under the lock, so that no task begins after close.
 func (st *store) add(j *job, begin func()) (gone []*job, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -47,7 +46,7 @@ func (st *store) add(j *job, begin func()) (gone []*job, err error) {
 	return st.putLocked(j), nil
 }
 
-// put takes in a task that has ended. Those that are not kept any more come back.
+// put adds an ended task. It returns the tasks that are no longer kept.
 func (st *store) put(j *job) (gone []*job) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -84,7 +83,7 @@ func (j *job) over() bool {
 	}
 }
 
-// forget ends what still is done for a task that nobody can ask for.
+// forget ends all remaining work for a task that no caller can request any more.
 func (j *job) forget() {
 	j.cancel()
 	j.mu.Lock()
@@ -95,7 +94,7 @@ func (j *job) forget() {
 	}
 }
 
-// find returns a task, or A2A's error.
+// find returns a task, or an error of A2A.
 func (st *store) find(id string) (*job, error) {
 	if id == "" {
 		return nil, failure(codeParams, "params: the id of a task is missing")
@@ -108,7 +107,7 @@ func (st *store) find(id string) (*job, error) {
 	return nil, failure(codeNotFound, "there is no task %q", id)
 }
 
-// list returns the tasks, the last changed first.
+// list returns the tasks, the last changed ones first.
 func (st *store) list() []*task {
 	st.mu.Lock()
 	jobs := slices.Clone(st.order)

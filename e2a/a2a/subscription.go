@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// subscription is what a reader of a task has not read yet.
+// subscription contains the events of a task that a reader has not read yet.
 type subscription struct {
 	job   *job
-	ready chan struct{} // has one when there may be something new
+	ready chan struct{} // contains one element when there may be something new
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []event
-	text  *strings.Builder // of the last of them, if it is of several pieces
+	text  *strings.Builder // of the last event, if it was joined from several pieces
 	ended bool
 }
 
-// subscribe shows the task as it is, and then whatever happens. Both under the lock: the
-// reader misses nothing and hears nothing twice.
+// subscribe returns the current task followed by all further events. It works under the lock, so
+// that the reader gets every event exactly once.
 func (j *job) subscribe(history *int) *subscription {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -37,7 +37,7 @@ func (j *job) subscribeLocked(history *int) *subscription {
 	return sub
 }
 
-// close has nothing collected any more.
+// close stops collecting events.
 func (sub *subscription) close() {
 	j := sub.job
 	j.mu.Lock()
@@ -45,15 +45,15 @@ func (sub *subscription) close() {
 	j.heard = slices.DeleteFunc(j.heard, func(other *subscription) bool { return other == sub })
 }
 
-// publish tells all who listen, under the job's lock.
+// publish sends an event to all subscribers. The caller holds the job's lock.
 func (j *job) publish(e event) {
 	for _, sub := range j.heard {
 		sub.add(e)
 	}
 }
 
-// add keeps an event for the reader. Text that was not read yet becomes one piece, so that
-// a slow reader holds no more than the text.
+// add queues an event for the reader. Unread text is joined to one piece, so that a slow reader
+// uses no more memory than the text.
 func (sub *subscription) add(e event) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -62,21 +62,15 @@ func (sub *subscription) add(e event) {
 		last := *sub.queue[n-1].Artifact
 		if sub.text == nil {
 			sub.text = &strings.Builder{}
-			sub.text.WriteString(last.text())
+			sub.text.WriteString(textOf(last.Artifact.Parts))
 		}
-		sub.text.WriteString(e.Artifact.text())
-		last.Artifact.Parts = []part{{"text": sub.text.String()}}
+		sub.text.WriteString(textOf(e.Artifact.Artifact.Parts))
+		last.Artifact.Parts = []part{textPart(sub.text.String())}
 		last.LastChunk = e.Artifact.LastChunk
 		sub.queue[n-1].Artifact = &last
 		return
 	}
 	sub.queue, sub.text = append(sub.queue, e), nil
-}
-
-// text is that of a piece of the answer.
-func (a *artifactUpdate) text() string {
-	text, _ := a.Artifact.Parts[0]["text"].(string)
-	return text
 }
 
 func (sub *subscription) end() {
@@ -93,7 +87,7 @@ func (sub *subscription) wake() {
 	}
 }
 
-// next returns what came next; false is the end of the task.
+// next returns the next event; false means the end of the task.
 func (sub *subscription) next(ctx context.Context) (event, bool, error) {
 	for {
 		sub.mu.Lock()
@@ -118,7 +112,8 @@ func (sub *subscription) next(ctx context.Context) (event, bool, error) {
 	}
 }
 
-// pauses says whether a message's stream ends with an event: the caller's turn has come.
+// pauses reports whether the stream of a message ends with an event, because it is the caller's
+// turn.
 func (e event) pauses() bool {
 	s := state("")
 	switch {

@@ -2,47 +2,41 @@ package a2a
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// responseArtifact is the id of the artifact that holds the model's answer.
+// responseArtifact is the id of the artifact with the model's answer.
 const responseArtifact = "response"
 
-// job is a task with what is behind it.
+// job is a task with its turn and its subscribers.
 type job struct {
 	id, contextID string
 	s             *Server
 	ctx           context.Context // of its turn
 	cancel        context.CancelFunc
-	done          chan struct{} // closed when nothing follows
+	done          chan struct{} // closed when no event follows
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	task  task
-	open  []ask // what waits for the caller, in the order in which it was asked
+	open  []ask // the calls and questions that wait for the caller, in order
 	heard []*subscription
 	hooks []*hook
 	chat  bool // a turn has begun
-	gone  bool // nobody can ask for it any more, and no record of it is kept
+	gone  bool // no caller can request it any more, and its record is removed
 
 	answer strings.Builder // text of the artifact
 
 	size int // of the task as JSON; set before done is closed
 }
 
-// ask is a call that waits for a decision, or a question that waits for an answer.
-type ask struct {
-	id       string
-	question bool
-	call     string // the call that a question is of
-	data     map[string]any
-	text     string
-}
-
-// snapshot returns the task as it is now, with at most so many messages of its history.
+// snapshot returns the current task, with a limited number of messages of its history.
 func (j *job) snapshot(history *int) *task {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -57,13 +51,23 @@ func (j *job) shown(history *int) *task {
 		t.Artifacts[i].Parts = slices.Clone(t.Artifacts[i].Parts)
 	}
 	t.History = slices.Clone(t.History)
-	if history != nil && *history < len(t.History) {
-		t.History = t.History[len(t.History)-*history:]
-	}
+	t.shorten(history)
 	return &t
 }
 
-// set changes the state and says so. Nothing follows an end.
+// shorten keeps the last messages of the history; nil keeps all.
+func (t *task) shorten(history *int) {
+	if history != nil && *history < len(t.History) {
+		t.History = t.History[len(t.History)-*history:]
+	}
+	if len(t.History) == 0 {
+		t.History = nil
+	}
+}
+
+func textPart(text string) part { return part{Text: &text} }
+
+// set changes the state and publishes it. An ended task no longer changes.
 func (j *job) set(to state, text string, parts ...part) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -76,10 +80,10 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 	}
 	j.task.Status = status{State: to, Timestamp: stamp(j.s.now())}
 	if text != "" {
-		m := j.says(append([]part{{"text": text}}, parts...))
+		m := j.says(append([]part{textPart(text)}, parts...))
 		j.task.Status.Message = &m
 	}
-	j.tellHooks() // which waits for the lock
+	j.tellHooks() // the delivery waits for the lock
 	j.keep()
 	j.publish(event{Status: &statusUpdate{TaskID: j.id, ContextID: j.contextID, Status: j.task.Status, Metadata: j.task.Metadata}})
 	if to.ended() {
@@ -93,7 +97,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 	}
 }
 
-// says makes a message of the agent.
+// says returns a message of the agent.
 func (j *job) says(parts []part) message {
 	return message{MessageID: j.s.newID(), ContextID: j.contextID, TaskID: j.id, Role: roleAgent, Parts: parts}
 }
@@ -110,43 +114,48 @@ func (j *job) text(text string) {
 		j.task.Artifacts = []artifact{{ArtifactID: responseArtifact, Name: "response"}}
 	}
 	j.answer.WriteString(text)
-	j.task.Artifacts[0].Parts = []part{{"text": j.answer.String()}}
+	j.task.Artifacts[0].Parts = []part{textPart(j.answer.String())}
 	j.publish(j.piece(text, more, false))
 }
 
 func (j *job) piece(text string, more, last bool) event {
 	return event{Artifact: &artifactUpdate{
 		TaskID: j.id, ContextID: j.contextID, Append: more, LastChunk: last,
-		Artifact: artifact{ArtifactID: responseArtifact, Name: "response", Parts: []part{{"text": text}}},
+		Artifact: artifact{ArtifactID: responseArtifact, Name: "response", Parts: []part{textPart(text)}},
 	}}
 }
 
-// thought shows what the model thinks. It is told, but not kept.
+// isThought is the metadata of the model's reasoning.
+var isThought = json.RawMessage(`{"thought":true}`)
+
+// thought publishes the model's reasoning. It is not stored.
 func (j *job) thought(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.task.Status.State != working || text == "" {
 		return
 	}
-	m := j.says([]part{{"text": text, "metadata": map[string]any{"thought": true}}})
+	p := textPart(text)
+	p.Metadata = isThought
+	m := j.says([]part{p})
 	j.publish(event{Status: &statusUpdate{
 		TaskID: j.id, ContextID: j.contextID, Status: status{State: working, Message: &m, Timestamp: stamp(j.s.now())},
-		Metadata: map[string]any{"thought": true},
+		Metadata: isThought,
 	}})
 }
 
-// asks has the task wait for its caller.
+// asks makes the task wait for its caller.
 func (j *job) asks(a ask) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.task.Status.State.ended() {
 		j.open = append(j.open, a)
-		j.setLocked(inputRequired, a.text, part{"data": a.data, "mediaType": "application/json"})
+		j.setLocked(inputRequired, a.text, part{Data: a.data, MediaType: "application/json"})
 		j.remember(*j.task.Status.Message)
 	}
 }
 
-// remember adds to what was said, under the lock.
+// remember adds a message to the history. The caller holds the lock.
 func (j *job) remember(m message) {
 	j.task.History = append(j.task.History, m)
 	if len(j.task.History) > maxHistory {
@@ -154,7 +163,7 @@ func (j *job) remember(m message) {
 	}
 }
 
-// settled drops a call that waits no more, whoever decided about it, and its question.
+// settled removes a call that no longer waits, whoever decided about it, and its question.
 func (j *job) settled(call string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -166,7 +175,7 @@ func (j *job) settled(call string) {
 }
 
 // finish ends the task with the turn's result.
-func (j *job) finish(to state, text string, metadata map[string]any) {
+func (j *job) finish(to state, text string, metadata json.RawMessage) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.task.Status.State.ended() {
@@ -181,68 +190,84 @@ func (j *job) finish(to state, text string, metadata map[string]any) {
 	j.setLocked(to, text)
 }
 
-// frame takes what the turn tells.
-func (j *job) frame(r e2a.Response) {
-	switch r.Kind {
-	case e2a.KindChunk:
-		j.mu.Lock()
-		j.chat = true
-		j.mu.Unlock()
-		j.chunk(r.Body)
-	case e2a.KindComplete:
-		result, _ := r.Body["result"].(map[string]any)
-		metadata := map[string]any{"stopReason": result["stop_reason"], "usage": camel(result["usage"])}
-		if result["stop_reason"] == "cancelled" {
+// Show implements turn.Viewer.
+func (j *job) Show(c transcript.Change) error {
+	switch item := c.Item.(type) {
+	case transcript.Answer:
+		j.text(item.Piece)
+	case transcript.Reasoning:
+		j.thought(item.Piece)
+	case transcript.Call:
+		//exhaustive:enforce
+		switch item.Stage {
+		case transcript.Announced:
+		case transcript.Judged:
+			if item.Judgment.Manual {
+				j.asks(callAsk(item))
+			}
+		case transcript.Running:
+			if !j.isQuestion(item.CallID) { // which runs while it waits
+				j.settled(item.CallID)
+			}
+		case transcript.Finished, transcript.Rejected:
+			j.settled(item.CallID)
+		}
+	default: // callers want the answer, and the calls and questions that wait for them
+	}
+	return nil
+}
+
+// Ask implements turn.Viewer.
+func (j *job) Ask(q turn.Question) error {
+	j.asks(questionAsk(q))
+	return nil
+}
+
+// result is the metadata of a task about its turn.
+type result struct {
+	StopReason turn.StopReason `json:"stopReason"`
+	Usage      usage           `json:"usage"`
+}
+
+type usage struct {
+	CacheReadTokens  int64    `json:"cacheReadTokens"`
+	CacheWriteTokens int64    `json:"cacheWriteTokens"`
+	Cost             *float64 `json:"costUsd"`
+	InputTokens      int64    `json:"inputTokens"`
+	OutputTokens     int64    `json:"outputTokens"`
+}
+
+// failedTurn is the metadata of a task about the error that ended its turn.
+type failedTurn struct {
+	Code turn.Code `json:"code"`
+}
+
+// end ends the task with its turn.
+func (j *job) end(o turn.Outcome, err error) {
+	if err == nil {
+		metadata := encode(result{o.Reason, usage(o.Usage)})
+		if o.Reason == turn.Cancelled {
 			j.finish(canceled, "The turn was stopped.", metadata)
 			return
 		}
 		j.finish(completed, "", metadata)
-	case e2a.KindError:
-		text, _ := r.Body["message"].(string)
-		j.finish(failed, text, map[string]any{"code": r.Body["code"]})
+		return
 	}
-}
-
-func (j *job) chunk(body map[string]any) {
-	switch body["delta_kind"] {
-	case string(e2a.DeltaText):
-		text, _ := body["delta"].(string)
-		j.text(text)
-	case string(e2a.DeltaReasoning):
-		text, _ := body["delta"].(string)
-		j.thought(text)
-	case string(e2a.DeltaTool):
-		delta, _ := body["delta"].(map[string]any)
-		id, _ := delta["id"].(string)
-		switch phase := delta["phase"]; {
-		case phase == "run" && delta["manual_approval"] == true:
-			j.asks(callAsk(id, delta))
-		case phase == "running" && j.isQuestion(id): // it runs for as long as it waits
-		case phase == "running", phase == "called", phase == "rejected":
-			j.settled(id)
+	var known *turn.Error
+	if j.ctx.Err() != nil && !errors.As(err, &known) {
+		why := "The task was cancelled."
+		if j.s.ctx.Err() != nil {
+			why = cutShort
 		}
-	case string(e2a.DeltaCustom):
-		if delta, ok := body["delta"].(map[string]any); ok && body["event_type"] == "question" {
-			j.asks(questionAsk(delta))
-		}
+		j.finish(canceled, why, nil)
+		return
 	}
+	known = j.s.turns.Explain(j.ctx, err)
+	j.finish(failed, known.Message, encode(failedTurn{known.Code}))
 }
 
 func (j *job) isQuestion(call string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.ContainsFunc(j.open, func(a ask) bool { return a.question && a.call == call })
-}
-
-// camel writes the keys of an object as A2A does: input_tokens is inputTokens.
-func camel(v any) any {
-	object, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	out := make(map[string]any, len(object))
-	for key, value := range object {
-		out[camelName(key)] = value
-	}
-	return out
 }

@@ -2,13 +2,14 @@ package a2a
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/e2a"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// state of a task, as A2A 1.0 writes it.
+// state is the state of a task in the notation of A2A 1.0.
 type state string
 
 const (
@@ -26,7 +27,7 @@ func states() []state {
 	return []state{submitted, working, inputRequired, authRequired, completed, failed, canceled, rejected}
 }
 
-// ended says whether nothing follows.
+// ended reports whether the state is final.
 func (s state) ended() bool {
 	return s == completed || s == failed || s == canceled || s == rejected
 }
@@ -36,18 +37,16 @@ const (
 	roleAgent = "ROLE_AGENT"
 )
 
-// part is one of text, raw, url and data, with filename, mediaType and metadata.
-type part = map[string]any
-
 type message struct {
-	MessageID        string         `json:"messageId"`
-	ContextID        string         `json:"contextId,omitempty"`
-	TaskID           string         `json:"taskId,omitempty"`
-	Role             string         `json:"role"`
-	Parts            []part         `json:"parts"`
-	Metadata         map[string]any `json:"metadata,omitempty"`
-	Extensions       []string       `json:"extensions,omitempty"`
-	ReferenceTaskIDs []string       `json:"referenceTaskIds,omitempty"`
+	Kind             string          `json:"kind,omitempty"` // 0.3
+	MessageID        string          `json:"messageId"`
+	ContextID        string          `json:"contextId,omitempty"`
+	TaskID           string          `json:"taskId,omitempty"`
+	Role             string          `json:"role"`
+	Parts            []part          `json:"parts"`
+	Metadata         json.RawMessage `json:"metadata,omitempty"`
+	Extensions       []string        `json:"extensions,omitempty"`
+	ReferenceTaskIDs []string        `json:"referenceTaskIds,omitempty"`
 }
 
 type status struct {
@@ -57,26 +56,26 @@ type status struct {
 }
 
 type artifact struct {
-	ArtifactID string         `json:"artifactId"`
-	Name       string         `json:"name,omitempty"`
-	Parts      []part         `json:"parts"`
-	Metadata   map[string]any `json:"metadata,omitempty"`
+	ArtifactID string `json:"artifactId"`
+	Name       string `json:"name,omitempty"`
+	Parts      []part `json:"parts"`
 }
 
 type task struct {
-	ID        string         `json:"id"`
-	ContextID string         `json:"contextId"`
-	Status    status         `json:"status"`
-	Artifacts []artifact     `json:"artifacts,omitempty"`
-	History   []message      `json:"history,omitempty"`
-	Metadata  map[string]any `json:"metadata,omitempty"`
+	Kind      string          `json:"kind,omitempty"` // 0.3
+	ID        string          `json:"id"`
+	ContextID string          `json:"contextId"`
+	Status    status          `json:"status"`
+	Artifacts []artifact      `json:"artifacts,omitzero"`
+	History   []message       `json:"history,omitzero"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
 }
 
 type statusUpdate struct {
-	TaskID    string         `json:"taskId"`
-	ContextID string         `json:"contextId"`
-	Status    status         `json:"status"`
-	Metadata  map[string]any `json:"metadata,omitempty"`
+	TaskID    string          `json:"taskId"`
+	ContextID string          `json:"contextId"`
+	Status    status          `json:"status"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
 }
 
 type artifactUpdate struct {
@@ -87,32 +86,30 @@ type artifactUpdate struct {
 	LastChunk bool     `json:"lastChunk,omitempty"`
 }
 
-// event is one of a stream's: exactly one is set.
+// event is an event of a stream: exactly one member is set.
 type event struct {
 	Task     *task           `json:"task,omitempty"`
 	Status   *statusUpdate   `json:"statusUpdate,omitempty"`
 	Artifact *artifactUpdate `json:"artifactUpdate,omitempty"`
 }
 
-// stamp writes a time as A2A has it: UTC, with milliseconds.
+// stamp formats a time as A2A does: UTC, with milliseconds.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// rpcError is an error on the wire.
-type rpcError struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-	Data    []any  `json:"data,omitempty"`
+// errorInfo gives the reason of an error in machine-readable form (google.rpc.ErrorInfo).
+type errorInfo struct {
+	Type   string `json:"@type"`
+	Domain string `json:"domain"`
+	Reason string `json:"reason"`
 }
 
-func (e *rpcError) Error() string { return e.Message }
-
-// Codes of JSON-RPC, and of A2A.
+// The codes of JSON-RPC and of A2A.
 const (
-	codeParse         = -32700
-	codeRequest       = -32600
-	codeMethod        = -32601
-	codeParams        = -32602
-	codeInternal      = -32603
+	codeParse         = jsonrpc.CodeParse
+	codeRequest       = jsonrpc.CodeInvalidRequest
+	codeMethod        = jsonrpc.CodeMethodNotFound
+	codeParams        = jsonrpc.CodeInvalidParams
+	codeInternal      = jsonrpc.CodeInternal
 	codeNotFound      = -32001
 	codeNotCancelable = -32002
 	codeNoPush        = -32003
@@ -121,24 +118,40 @@ const (
 	codeVersion       = -32009
 )
 
-// failure makes an error. Those of A2A name their reason for machines.
-func failure(code int, format string, args ...any) *rpcError {
-	e := &rpcError{Code: code, Message: fmt.Sprintf(format, args...)}
+// failure creates an error. Errors of A2A contain a machine-readable reason.
+func failure(code int, format string, args ...any) *jsonrpc.Error {
+	e := jsonrpc.Errorf(code, format, args...)
 	reasons := map[int]string{
 		codeNotFound: "TASK_NOT_FOUND", codeNotCancelable: "TASK_NOT_CANCELABLE", codeNoPush: "PUSH_NOTIFICATION_NOT_SUPPORTED",
 		codeUnsupported: "UNSUPPORTED_OPERATION", codeContentType: "CONTENT_TYPE_NOT_SUPPORTED", codeVersion: "VERSION_NOT_SUPPORTED",
 	}
 	if reason, ok := reasons[code]; ok {
-		e.Data = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org"}}
+		e.Data = encode([]errorInfo{{"type.googleapis.com/google.rpc.ErrorInfo", "a2a-protocol.org", reason}})
 	}
 	return e
 }
 
-// sendParams are those of SendMessage and SendStreamingMessage.
+// asError returns the form in which an error is shown.
+func asError(err error) *jsonrpc.Error {
+	var known *jsonrpc.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return failure(codeInternal, "%v", err)
+}
+
+// sendParams are the parameters of SendMessage and SendStreamingMessage.
 type sendParams struct {
-	Message       *message       `json:"message"`
-	Configuration configuration  `json:"configuration"`
-	Metadata      map[string]any `json:"metadata"`
+	Message       *message      `json:"message"`
+	Configuration configuration `json:"configuration"`
+	Metadata      choices       `json:"metadata"`
+}
+
+// choices are the members of a message's metadata that eca uses.
+type choices struct {
+	Model   e2a.Optional[string]  `json:"model"`
+	Agent   e2a.Optional[string]  `json:"agent"`
+	Variant e2a.Optional[*string] `json:"variant"`
 }
 
 type configuration struct {
@@ -148,11 +161,20 @@ type configuration struct {
 
 	Push *pushConfig `json:"taskPushNotificationConfig"`
 
-	Blocking   *bool       `json:"blocking"`               // 0.3's; nothing said is true
-	LegacyPush *pushConfig `json:"pushNotificationConfig"` // 0.3's
+	Blocking   *bool       `json:"blocking"`               // of 0.3; missing means true
+	LegacyPush *pushConfig `json:"pushNotificationConfig"` // of 0.3
 }
 
-// decode reads params. What is of the wrong type is an error that says where.
+// encode encodes a value that can always be encoded.
+func encode(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// decode reads params. The error for a wrong type names the place.
 func decode(raw json.RawMessage, into any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")

@@ -1,16 +1,15 @@
-// Package acp is an agent of the Agent Client Protocol, version 1, over lines of JSON-RPC:
-// what Zed, JetBrains and Neovim start as `eca acp` (acp-a2a.md, parts A and C).
+// Package acp is an agent of the Agent Client Protocol, version 1, over lines of JSON-RPC: Zed,
+// JetBrains and Neovim start it as `eca acp` (acp-a2a.md, parts A and C).
 //
-// It owns the wire (lines, messages, the client's answers), which sessions are open in
-// which folders, and what frames look like as session updates. Everything that is done is an
-// envelope to e2a/gateway; permission, questions and plans come out of its frames.
+// It owns the wire format (lines, messages, the client's answers), the open sessions and their
+// folders, and the form of a turn's items as session updates. e2a/turn does the work.
 //
-// It guarantees: requests are taken in the order they came; a prompt is answered behind the
-// last of its updates, and a cancelled one with the stop reason cancelled; bad input is
-// answered with an error that names the cause, and the agent lives on; when the client
-// leaves, its turns are stopped and Serve returns.
+// Guarantees: requests are handled in the order in which they arrive. A prompt is answered after
+// the last of its updates, and a cancelled one with the stop reason cancelled. Bad input is
+// answered with an error that names the cause, and the agent keeps running. When the client leaves,
+// its turns are stopped and Serve returns.
 //
-// It decides nothing about permission, opens no file and starts no process.
+// It makes no decisions about permissions, opens no files and starts no processes.
 package acp
 
 import (
@@ -25,24 +24,25 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 )
 
-// Place is what sessions run in: their folders, the first of which is the working
-// directory, and configuration that the client brought along as a JSON object (MCP servers).
+// Place is where sessions run: their folders, the first of which is the working directory, and
+// configuration from the client as a JSON object (MCP servers).
 type Place struct {
 	Folders     []string // absolute; at least one
 	InitOptions json.RawMessage
-	Editor      editor.Client // the client, as far as it can be asked
+	Editor      editor.Client // the abilities of the client
 }
 
 // Options configure Serve.
 type Options struct {
-	// Open returns a gateway for a place, and what to call when no session needs it any
-	// more.
-	Open    func(Place) (g *gateway.Gateway, closing func(), err error)
-	Cwd     string // of sessions that are listed without one
+	// Open returns the service that runs the turns of a place, and a function to call when no session
+	// needs it any more.
+	Open    func(Place) (turns *turn.Service, closing func(), err error)
+	Cwd     string // for listing sessions without a folder
 	Version string // of eca
 	Now     func() time.Time
 	NewID   func() string
@@ -52,26 +52,25 @@ type Options struct {
 // agent serves one client.
 type agent struct {
 	opts Options
-	peer *peer
+	conn *jsonrpc.Conn
 	log  *slog.Logger
 
 	ctx  context.Context // ends when the client has left
-	work sync.WaitGroup  // prompts that run, and what they ask
+	work sync.WaitGroup  // running prompts and their questions
 
-	queue *queue // of what is done about the messages that were read
+	queue  *queue // of the handlers of messages
+	places places
 
-	// client is what the client said of itself. It is set by initialize, which everything
-	// else comes behind.
+	// client is the client's description of itself. initialize, which precedes everything else, sets
+	// it.
 	client client
 	ready  bool // initialize was answered
 
-	mu       sync.Mutex // guards what follows
-	places   map[string]*place
+	mu       sync.Mutex // guards the fields below
 	sessions map[string]*session
-	cancels  map[string]context.CancelFunc // of requests that are being answered, by their ids
 }
 
-// Serve answers a client until it leaves, its output can not be written, or ctx ends.
+// Serve answers a client until it leaves, its output cannot be written, or ctx ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -82,13 +81,23 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a := &agent{
-		opts: o, log: cmp.Or(o.Log, slog.Default()), ctx: ctx, peer: &peer{out: out, gone: cancel},
-		places: map[string]*place{}, sessions: map[string]*session{}, cancels: map[string]context.CancelFunc{},
-		queue: newQueue(),
+		opts: o, log: cmp.Or(o.Log, slog.Default()), ctx: ctx,
+		queue: newQueue(), places: places{start: o.Open}, sessions: map[string]*session{},
 	}
-	go a.read(in) // ends with its reader at the latest
+	a.conn = jsonrpc.NewConn(struct{ io.Reader }{in}, out, jsonrpc.Options{ // Serve must not close the reader
+		MaxFrame: maxMessage, Codec: jsonrpc.Lines, Decode: readMessage, NoBatches: true, Log: a.log,
+		Cancel: "$/cancel_request", CancelID: "requestId", FirstID: 1, Finish: true, Failed: cancel,
+	})
+	a.conn.Start(ctx, a.receive)
+	go func() {
+		select {
+		case <-a.conn.EOF():
+		case <-ctx.Done():
+		}
+		a.queue.close()
+	}()
 	taken := make(chan struct{})
-	go func() { // ends with ctx, unless it tells a client that does not listen
+	go func() { // ends with ctx, unless it writes to a client that does not read
 		defer close(taken)
 		a.queue.run(ctx)
 	}()
@@ -97,20 +106,23 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	case <-ctx.Done():
 	}
 	gone := context.Cause(ctx)
-	a.peer.leave()
 	cancel(nil)
 	a.end(taken)
-	a.closePlaces()
+	a.places.close()
+	a.conn.Close()
 	if gone != nil && !errors.Is(gone, context.Canceled) {
 		return gone
 	}
 	return nil
 }
 
-// farewell is how long what runs may take to tell its end.
+// maxMessage limits the size of a client's message in bytes: prompts contain images.
+const maxMessage = 64 << 20
+
+// farewell is how long running work may take to report its end.
 const farewell = 3 * time.Second
 
-// end waits for what runs, but not for a client that reads nothing.
+// end waits for running work, but not for a client that does not read.
 func (a *agent) end(taken <-chan struct{}) {
 	ended := make(chan struct{})
 	go func() {
@@ -121,43 +133,19 @@ func (a *agent) end(taken <-chan struct{}) {
 	select {
 	case <-ended:
 	case <-time.After(farewell):
-		a.log.Warn("the client does not read what was told last")
+		a.log.Warn("the client does not read the last messages")
 	}
 }
 
-// read reads messages to the end. What must not wait behind others is done at once: answers
-// to our requests, and that a request is cancelled.
-func (a *agent) read(in io.Reader) {
-	defer a.queue.close()
-	lines := gateway.NewLines(in)
-	for a.ctx.Err() == nil {
-		line, err := lines.NextMessage()
-		switch {
-		case errors.Is(err, gateway.ErrTooLong):
-			a.peer.answer(nil, nil, failure(codeRequest, "%v", err))
-			continue
-		case err != nil:
-			return
-		}
-		m, bad := readMessage(line)
-		switch {
-		case bad != nil:
-			a.peer.answer(m.ID, nil, bad)
-		case m.answer():
-			a.peer.answered(m)
-		case m.Method == "$/cancel_request" && !m.request():
-			a.cancelRequest(m.Params)
-		default:
-			if m.request() {
-				a.register(&m)
-			}
-			a.queue.add(func() { a.take(m) })
-		}
-	}
+// receive queues a message. Answers to requests of the agent, and cancellations of requests, bypass
+// the queue.
+func (a *agent) receive(ctx context.Context, req *jsonrpc.Request) (any, error) {
+	a.queue.add(func() { a.take(&call{Request: req, ctx: ctx}) })
+	return jsonrpc.Deferred, nil
 }
 
-// caughtUp waits until what was read so far was taken: an answer passes what its sender has
-// said before it.
+// caughtUp waits until all messages read so far have been handled, because an answer overtakes the
+// messages that its sender sent before it.
 func (a *agent) caughtUp(ctx context.Context) {
 	passed := make(chan struct{})
 	a.queue.add(func() { close(passed) })
@@ -167,10 +155,10 @@ func (a *agent) caughtUp(ctx context.Context) {
 	}
 }
 
-// queue holds what is done about messages, one after the other, so that answers behind them
-// are read meanwhile.
+// queue contains the handlers of messages, which run one after another, so that answers after them
+// can be read in the meantime.
 type queue struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	list   []func()
 	closed bool
 	more   chan struct{}
@@ -199,7 +187,7 @@ func (q *queue) wake() {
 	}
 }
 
-// run does what is in the queue, in order, until it is closed or ctx ends.
+// run runs the queued handlers in order, until the queue is closed or ctx ends.
 func (q *queue) run(ctx context.Context) {
 	for {
 		q.mu.Lock()

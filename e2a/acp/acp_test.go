@@ -28,7 +28,7 @@ func choosing(option string) func(string, object) object {
 	}
 }
 
-// A turn with a call that asks: everything is told, in order, before the prompt is answered.
+// In a turn with a call that asks, everything is sent in order before the prompt is answered.
 func TestTurn(t *testing.T) {
 	r := newRig(t, writes)
 	c := r.connect()
@@ -76,7 +76,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// A call that is refused ends the turn; one that is allowed for good is not asked about again.
+// A refused call ends the turn; a call that is allowed permanently does not ask again.
 func TestPermission(t *testing.T) {
 	r := newRig(t, writes)
 	c := r.connect()
@@ -111,8 +111,8 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// There are four answers. What is rejected for the session is not asked about again: the
-// model is told, and goes on; other calls are asked about.
+// There are four answers. A call that is rejected for the session does not ask again: the model
+// gets the refusal and continues. Other calls still ask.
 func TestRejectAlways(t *testing.T) {
 	r := newRig(t, `
 turns:
@@ -162,7 +162,7 @@ default: {steps: [{text: Hello.}]}
 			t.Errorf("%s was made", name)
 		}
 	}
-	// Another session has its own answers.
+	// The answers of another session are independent.
 	c.answer = choosing("allow_once")
 	other := c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{}})["sessionId"].(string)
 	c.call("session/prompt", prompt(other, "Write."))
@@ -171,7 +171,7 @@ default: {steps: [{text: Hello.}]}
 	}
 }
 
-// A turn that is cancelled, whatever it is doing, is answered as cancelled, behind its
+// The prompt of a cancelled turn, whatever the turn is doing, is answered as cancelled, after its
 // updates.
 func TestCancel(t *testing.T) {
 	r := newRig(t, `
@@ -188,7 +188,7 @@ default:
 		n := c.begin("session/prompt", prompt(id, "Wait."))
 		asked := c.until(asks)
 		switch how {
-		case "answered": // the answer comes behind much that waits to be taken
+		case "answered": // the answer follows many messages that have not been handled
 			for range 50 {
 				c.begin("session/list", object{})
 			}
@@ -218,7 +218,7 @@ default:
 	c.answer = choosing("allow_once")
 	n := c.begin("session/prompt", prompt(id, "Wait."))
 	c.until(func(m object) bool { return strings.Contains(fmt.Sprint(m), "status:in_progress") })
-	again := c.begin("session/prompt", prompt(id, "Rather this.")) // takes its place
+	again := c.begin("session/prompt", prompt(id, "Rather this.")) // replaces the prompt
 	if result, _ := c.end(n)["result"].(object); result["stopReason"] != "cancelled" {
 		t.Errorf("%v", result)
 	}
@@ -228,7 +228,7 @@ default:
 	if result, _ := c.end(again)["result"].(object); result["stopReason"] != "cancelled" {
 		t.Errorf("%v", result)
 	}
-	c.notify("session/cancel", object{"sessionId": id}) // nothing runs
+	c.notify("session/cancel", object{"sessionId": id}) // no turn is running
 	c.notify("session/cancel", object{"sessionId": "nobody"})
 	c.call("session/set_mode", object{"sessionId": id, "modeId": "plan"})
 }

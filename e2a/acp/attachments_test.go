@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// onePagePDF is a PDF with a text.
+// onePagePDF is a PDF that contains a text.
 func onePagePDF(text string) string {
 	var b strings.Builder
 	var offsets []int
@@ -33,8 +33,8 @@ func onePagePDF(text string) string {
 	return b.String()
 }
 
-// What a prompt brings along reaches the model as text, or is named to the user and to the
-// model. Nothing is dropped.
+// An attachment of a prompt reaches the model as text, or is reported to the user and to the model.
+// No attachment is silently dropped.
 func TestAttachments(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString
 	blob := func(uri, media, data string) object {
@@ -50,8 +50,8 @@ func TestAttachments(t *testing.T) {
 	}
 	for name, v := range map[string]struct {
 		block object
-		model string // what the model must be sent
-		user  string // what the user must be told, if the attachment is left out; alone, it is refused with that, but for links
+		model string // what the model must get
+		user  string // what the user must see if the attachment is left out; without other content the prompt is refused with it, except for links
 	}{
 		"PDF":             {blob("file:///spec.pdf", "application/pdf", onePagePDF("the secret word is plum")), "the secret word is plum", ""},
 		"PDF by content":  {blob("file:///spec", "", onePagePDF("the secret word is pear")), "the secret word is pear", ""},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// handshakes are what clients say first, as they write it: an empty table of Lua's can be a
-// list as well as an object. ROOT is the workspace.
+// handshakes are the first messages of clients, as they write them: an empty Lua table may be a
+// list or an object. ROOT is the workspace.
 var handshakes = map[string]struct{ initialize, session string }{
 	"Zed": {
 		`{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"auth":{"terminal":true},"session":{"configOptions":{"boolean":{}}},"_meta":{"terminal_output":true,"terminal-auth":true}},"clientInfo":{"name":"zed","title":"Zed","version":"1.18.0"}}`,
@@ -33,9 +33,8 @@ var handshakes = map[string]struct{ initialize, session string }{
 	"older": {`{"protocolVersion":1,"clientCapabilities":[],"_meta":null}`, `{"cwd":"ROOT","mcpServers":[],"additionalDirectories":null}`},
 }
 
-// Each client comes to an edited file the way it speaks: a handshake, a mode, a prompt that
-// reads what is not saved, permission with a diff, the list of its sessions, the session
-// again in another process.
+// Each client edits a file in its own way: a handshake, a mode, a prompt that reads unsaved text,
+// permission with a diff, the list of its sessions, and the session again in another process.
 func TestClients(t *testing.T) {
 	for name, says := range handshakes {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +52,7 @@ func TestClients(t *testing.T) {
 			if hello["protocolVersion"] != 1.0 || hello["agentCapabilities"].(object)["loadSession"] != true {
 				t.Errorf("%v", hello)
 			}
-			// Who is offered ways to log in takes the first.
+			// A client that is offered ways to log in uses the first one.
 			if methods := hello["authMethods"].([]any); (len(methods) > 0) != (name == "Zed") {
 				t.Errorf("%v", methods)
 			} else if len(methods) > 0 {
@@ -104,8 +103,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// What clients in Lua and others write for nothing is nothing, and null is an answer to a
-// write.
+// Empty values in the notation of Lua clients and others count as missing, and null is a valid
+// answer to a write.
 func TestOddAnswers(t *testing.T) {
 	r := newRig(t, edits)
 	r.Write("a.txt", "unsaved")

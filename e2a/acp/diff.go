@@ -5,13 +5,10 @@ import (
 	"strings"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-// diffs are the hunks of a unified diff as ACP has them: what was there and what will be.
-// That of a new file has no old text. Ends of line are line feeds, as editors have them, unless
-// nothing but these changes.
-func diffs(path, unified string) []any {
-	var out []any
+// diffs returns the hunks of a unified diff in the form of ACP: the old and the new text. A new
+// file has no old text. Line ends are line feeds, as in editors, unless only the line ends change.
+func diffs(path, unified string) []diff {
+	var out []diff
 	var before, after strings.Builder
 	open, isNew := false, false
 	flush := func() {
@@ -22,19 +19,19 @@ func diffs(path, unified string) []any {
 		if was == will {
 			was, will = before.String(), after.String()
 		}
-		d := object{"type": "diff", "path": path, "oldText": was, "newText": will}
-		if isNew {
-			d["oldText"] = nil
+		d := diff{NewText: will, Path: path, Type: "diff"}
+		if !isNew {
+			d.OldText = &was
 		}
 		out = append(out, d)
 		before.Reset()
 		after.Reset()
 	}
-	var last *strings.Builder // what the last line was for, if for one side only
+	var last *strings.Builder // the side of the previous line, if it belongs to only one
 	for line := range strings.Lines(unified) {
 		text := line
 		if !strings.HasSuffix(text, "\n") {
-			text += "\n" // the last line of the diff lost its end
+			text += "\n" // the end of the diff lost its line feed
 		}
 		switch {
 		case strings.HasPrefix(line, "@@"):
@@ -47,7 +44,7 @@ func diffs(path, unified string) []any {
 		case strings.HasPrefix(line, "+"):
 			after.WriteString(text[1:])
 			last = &after
-		case strings.HasPrefix(line, "\\"): // the line before it has no end
+		case strings.HasPrefix(line, "\\"): // the previous line has no line end
 			for _, side := range []*strings.Builder{&before, &after} {
 				if last == nil || last == side {
 					cut := strings.TrimSuffix(side.String(), "\n")
@@ -68,27 +65,27 @@ func diffs(path, unified string) []any {
 
 func withLF(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// gap stands for lines between two hunks.
+// gap stands for the lines between two hunks.
 const gap = "⋯\n"
 
-// asOne is what several hunks of a file change, as one diff to look at: some clients show the
-// first alone when they ask.
-func asOne(hunks []any) []any {
+// asOne joins several hunks of a file to one diff for display: some clients show only the first one
+// when they ask.
+func asOne(hunks []diff) []diff {
 	if len(hunks) < 2 {
 		return hunks
 	}
 	var before, after []string
 	for _, h := range hunks {
-		d, _ := h.(object)
-		was, _ := d["oldText"].(string)
-		will, _ := d["newText"].(string)
-		before, after = append(before, was), append(after, will)
+		if h.OldText != nil {
+			before = append(before, *h.OldText)
+		}
+		after = append(after, h.NewText)
 	}
-	first, _ := hunks[0].(object)
-	return []any{object{"type": "diff", "path": first["path"], "oldText": strings.Join(before, gap), "newText": strings.Join(after, gap)}}
+	was := strings.Join(before, gap)
+	return []diff{{strings.Join(after, gap), &was, hunks[0].Path, "diff"}}
 }
 
-// firstLine is the line where a unified diff begins in the new file; 0 if it says none.
+// firstLine returns the first line of a unified diff in the new file; 0 if it is missing.
 func firstLine(unified string) int64 {
 	_, rest, ok := strings.Cut(unified, " +")
 	if !ok || !strings.HasPrefix(unified, "@@") {

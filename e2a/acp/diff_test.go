@@ -12,30 +12,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/seed-dec29ce4/eca/e2a/gateway"
-	"github.com/seed-dec29ce4/eca/internal/lines"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
+
+func hunk(was, will string) diff { return diff{will, &was, "/p", "diff"} }
 
 func TestDiffs(t *testing.T) {
 	for name, c := range map[string]struct {
 		unified string
-		want    []any
+		want    []diff
 		line    int64
 	}{
 		"none": {"", nil, 0},
-		"new":  {"@@ -0,0 +1,2 @@\n+a\n+b", []any{object{"type": "diff", "path": "/p", "oldText": nil, "newText": "a\nb\n"}}, 1},
-		"two hunks": {"@@ -3,3 +3,3 @@\n a\n-b\n+c\n d\n@@ -20,1 +20,0 @@\n-z\n", []any{
-			object{"type": "diff", "path": "/p", "oldText": "a\nb\nd\n", "newText": "a\nc\nd\n"},
-			object{"type": "diff", "path": "/p", "oldText": "z\n", "newText": ""},
+		"new":  {"@@ -0,0 +1,2 @@\n+a\n+b", []diff{{"a\nb\n", nil, "/p", "diff"}}, 1},
+		"two hunks": {"@@ -3,3 +3,3 @@\n a\n-b\n+c\n d\n@@ -20,1 +20,0 @@\n-z\n", []diff{
+			hunk("a\nb\nd\n", "a\nc\nd\n"),
+			hunk("z\n", ""),
 		}, 3},
-		"an end without a newline": {"@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file", []any{
-			object{"type": "diff", "path": "/p", "oldText": "a", "newText": "b"},
+		"an end without a newline": {"@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file", []diff{
+			hunk("a", "b"),
 		}, 1},
-		"CRLF": {"@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n", []any{
-			object{"type": "diff", "path": "/p", "oldText": "a\nb\n", "newText": "a\nc\n"},
+		"CRLF": {"@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n", []diff{
+			hunk("a\nb\n", "a\nc\n"),
 		}, 1},
-		"only the ends of lines": {"@@ -1,1 +1,1 @@\n-b\r\n+b\n", []any{
-			object{"type": "diff", "path": "/p", "oldText": "b\r\n", "newText": "b\n"},
+		"only the ends of lines": {"@@ -1,1 +1,1 @@\n-b\r\n+b\n", []diff{
+			hunk("b\r\n", "b\n"),
 		}, 1},
 		"no diff": {"what is this", nil, 0},
 	} {
@@ -48,9 +49,9 @@ func TestDiffs(t *testing.T) {
 	}
 }
 
-// What is asked about is one diff, with all of the hunks.
+// A question shows one diff with all hunks.
 func TestDiffsAsOne(t *testing.T) {
-	want := []any{object{"type": "diff", "path": "/p", "oldText": "a\nb\n⋯\nz\n", "newText": "a\nc\n⋯\n"}}
+	want := []diff{hunk("a\nb\n⋯\nz\n", "a\nc\n⋯\n")}
 	if d := cmp.Diff(want, asOne(diffs("/p", "@@ -3,2 +3,2 @@\n a\n-b\n+c\n@@ -20,1 +20,0 @@\n-z\n"))); d != "" {
 		t.Error(d)
 	}
@@ -59,7 +60,7 @@ func TestDiffsAsOne(t *testing.T) {
 	}
 }
 
-// What was there with the old texts replaced by the new ones is what will be.
+// Replacing the old texts by the new ones turns the old file into the new one.
 func TestDiffsApply(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "-x\n", "+y\n", "@@ z\n"})
@@ -81,15 +82,17 @@ func TestDiffsApply(t *testing.T) {
 			}
 			return
 		}
-		d, _ := list[0].(object)
-		old, _ := d["oldText"].(string)
-		if len(list) != 1 || old != before || d["newText"] != after {
+		old := ""
+		if list[0].OldText != nil {
+			old = *list[0].OldText
+		}
+		if len(list) != 1 || old != before || list[0].NewText != after {
 			t.Fatalf("%q -> %q is told as %v\n%s", before, after, list, unified)
 		}
 	})
 }
 
-// Whatever comes, a line is a message or an error that can be told, and reading ends.
+// Any line is a message or an error that can be answered, and reading ends.
 func FuzzLines(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`, "\n\n{}\n", "[1]\n", "{\"id\":null}", "\"x\"", "nul",
@@ -100,13 +103,14 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 100
-		r := lines.NewReader(bytes.NewReader(data), limit, gateway.ErrTooLong)
+		r := jsonrpc.Lines(bytes.NewReader(data), limit)
 		for range len(data) + 2 {
-			line, err := r.NextMessage()
+			line, err := r.Next()
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if errors.Is(err, gateway.ErrTooLong) {
+			var long *jsonrpc.Error
+			if errors.As(err, &long) {
 				continue
 			}
 			if err != nil || len(line) == 0 || len(line) > limit {
@@ -116,7 +120,7 @@ func FuzzLines(f *testing.F) {
 			switch {
 			case bad != nil && bad.Message == "":
 				t.Fatalf("%q: an error without a cause", line)
-			case bad == nil && m.Method == "" && !m.answer():
+			case bad == nil && m.Method == "" && !m.IsAnswer():
 				t.Fatalf("%q is no message", line)
 			}
 			if m.ID != nil && !json.Valid(m.ID) {

@@ -8,13 +8,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// fileTime bounds what the client is asked about a file: the disk is there too.
+// fileTime limits a request to the client about a file; after it the file on disk is used.
 const fileTime = 10 * time.Second
 
-// errNotOpen is a chat that the client knows nothing of, as a subagent's.
+// errNotOpen is the error for a chat that the client does not know, such as a subagent's.
 var errNotOpen = errors.New("the client has no such session")
 
-// files are those of the client, as far as it offers them.
+// files returns the client's files, with the operations that the client offers.
 func (a *agent) files() tools.Buffers {
 	var b tools.Buffers
 	offers := a.client.Capabilities.Value.FS.Value
@@ -23,7 +23,7 @@ func (a *agent) files() tools.Buffers {
 			var answer struct {
 				Content *string `json:"content"`
 			}
-			err := a.ask(ctx, chatID, "fs/read_text_file", object{"path": path}, &answer)
+			err := a.ask(ctx, chatID, "fs/read_text_file", fileRequest{Path: path}, &answer)
 			if err == nil && answer.Content == nil {
 				err = errors.New("the client's answer has no content")
 			}
@@ -36,26 +36,29 @@ func (a *agent) files() tools.Buffers {
 	if offers.Write.Value {
 		b.Write = func(ctx context.Context, chatID, path, text string) error {
 			var answer any // {} or null
-			return a.ask(ctx, chatID, "fs/write_text_file", object{"path": path, "content": text}, &answer)
+			return a.ask(ctx, chatID, "fs/write_text_file", fileRequest{Path: path, Content: &text}, &answer)
 		}
 	}
 	return b
 }
 
-// ask asks the client about a file, for a session that is open.
-func (a *agent) ask(ctx context.Context, session, method string, params object, answer any) error {
-	a.mu.Lock()
-	_, open := a.sessions[session]
-	a.mu.Unlock()
-	if !open {
+type fileRequest struct {
+	Content   *string `json:"content,omitempty"` // of a file to write
+	Path      string  `json:"path"`
+	SessionID string  `json:"sessionId"`
+}
+
+// ask asks the client about a file of an open session.
+func (a *agent) ask(ctx context.Context, session, method string, params fileRequest, answer any) error {
+	if a.session(session) == nil {
 		return errNotOpen
 	}
 	ctx, cancel := context.WithTimeout(ctx, fileTime)
 	defer cancel()
-	params["sessionId"] = session
-	err := a.peer.call(ctx, method, params, answer)
+	params.SessionID = session
+	err := a.conn.Call(ctx, method, params, answer)
 	if err != nil {
-		a.log.Warn("the client did not do it: the file on the disk counts", "method", method, "path", params["path"], "err", err)
+		a.log.Warn("the client did not do it: the file on the disk counts", "method", method, "path", params.Path, "err", err)
 	}
 	return err
 }

@@ -17,8 +17,8 @@ default:
     - text: 'Then: ${result:(?s)(.*)}'
 `
 
-// What the client has open is read as it is there, and written there. A client that fails
-// leaves the disk to count; one that offers nothing is not asked.
+// Files that are open in the client are read and written there. If the client fails, the file on
+// disk is used; a client without the ability is not asked.
 func TestClientFiles(t *testing.T) {
 	for _, how := range []string{"offered", "failing", "nothing"} {
 		r := newRig(t, edits)
@@ -53,7 +53,7 @@ func TestClientFiles(t *testing.T) {
 		}
 		want := map[string]struct{ disk, buffer string }{
 			"offered": {"saved\nunsaved on disk\n", "one\nedited text\n"},
-			"failing": {"saved\nunsaved on disk\n", "one\nunsaved text\n"}, // an answer is an answer: it was written
+			"failing": {"saved\nunsaved on disk\n", "one\nunsaved text\n"}, // any answer without an error means that it was written
 			"nothing": {"saved\nedited on disk\n", "one\nunsaved text\n"},
 		}[how]
 		if string(disk) != want.disk || buffer != want.buffer {
@@ -66,8 +66,8 @@ func TestClientFiles(t *testing.T) {
 	}
 }
 
-// A file that the client refuses to write is written on the disk; files outside of the
-// workspace are none of the client's.
+// A file that the client refuses to write is written on disk; files outside of the workspace never
+// go to the client.
 func TestClientRefusesFiles(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "b.txt")
 	if err := os.WriteFile(outside, []byte("elsewhere"), 0o600); err != nil {
@@ -113,7 +113,7 @@ default:
 	}
 }
 
-// A client that hangs in saving a file of one session does not hold up the edits of another.
+// A client that hangs while it saves a file of one session does not delay the edits of another.
 func TestSavingClientHoldsUpNobody(t *testing.T) {
 	r := newRig(t, `
 turns:

@@ -2,16 +2,17 @@ package acp
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// Ids of what a session can be set to.
+// The ids of a session's options.
 const (
 	optionMode    = "mode" // the agent
 	optionModel   = "model"
@@ -19,95 +20,83 @@ const (
 	optionTrust   = "trust" // calls that would ask are allowed
 )
 
-// choices are what a session is set to, and could be.
-type choices struct {
-	Agent    string   `json:"agent"`
-	Agents   []chosen `json:"agents"`
-	Model    string   `json:"model"`
-	Models   []string `json:"models"`
-	Variant  string   `json:"variant"`
-	Variants []string `json:"variants"`
-	Trust    bool     `json:"trust"`
+// option is an option of a session: a choice among several values, or a boolean.
+type option struct {
+	Category    string   `json:"category,omitempty"`
+	Value       any      `json:"currentValue"`
+	Description string   `json:"description,omitempty"`
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Choices     []choice `json:"options,omitempty"`
+	Type        string   `json:"type"`
 }
 
-type chosen struct {
+type choice struct {
+	Description string `json:"description,omitempty"`
+	Name        string `json:"name"`
+	Value       string `json:"value"`
+}
+
+// settings describes a session in the answer to session/new and session/load. Newer clients use the
+// options, older ones the modes (A6).
+type settings struct {
+	Options   []option `json:"configOptions"`
+	Modes     modes    `json:"modes"`
+	SessionID string   `json:"sessionId,omitempty"`
+}
+
+type modes struct {
+	Available []mode `json:"availableModes"`
+	Current   string `json:"currentModeId"`
+}
+
+type mode struct {
+	Description string `json:"description,omitempty"`
 	ID          string `json:"id"`
-	Description string `json:"description"`
+	Name        string `json:"name"`
 }
 
-func readChoices(result object) choices {
-	var c choices
-	raw, err := json.Marshal(result)
-	if err == nil {
-		err = json.Unmarshal(raw, &c)
-	}
-	if err != nil {
-		return choices{}
-	}
-	if c.Model != "" && !slices.Contains(c.Models, c.Model) {
-		c.Models = append([]string{c.Model}, c.Models...)
-	}
-	return c
-}
-
-// settings is what the answer to session/new and session/load says of a session. Clients
-// that know options take these, older ones the modes (A6).
-func (a *agent) settings(s *session) object {
-	c := s.shown()
-	modes := []any{}
+func (s *session) settings() settings {
+	c := s.choices()
+	m := modes{[]mode{}, c.Agent}
 	for _, agent := range c.Agents {
-		mode := object{"id": agent.ID, "name": title(agent.ID)}
-		if agent.Description != "" {
-			mode["description"] = agent.Description
-		}
-		modes = append(modes, mode)
+		m.Available = append(m.Available, mode{agent.Description, agent.ID, title(agent.ID)})
 	}
-	return object{
-		"modes":         object{"currentModeId": c.Agent, "availableModes": modes},
-		"configOptions": a.options(c),
-	}
+	return settings{Options: s.options(c), Modes: m}
 }
 
-// options are the complete list of what can be set.
-func (a *agent) options(c choices) []any {
-	agents, models := []any{}, []any{}
+// options returns the complete list of options.
+func (s *session) options(c turn.Choices) []option {
+	var agents, models []choice
 	for _, agent := range c.Agents {
-		o := object{"value": agent.ID, "name": title(agent.ID)}
-		if agent.Description != "" {
-			o["description"] = agent.Description
-		}
-		agents = append(agents, o)
+		agents = append(agents, choice{agent.Description, title(agent.ID), agent.ID})
 	}
 	for _, m := range c.Models {
-		models = append(models, object{"value": m, "name": m})
+		models = append(models, choice{Name: m, Value: m})
 	}
-	out := []any{selected(optionMode, "Mode", "mode", c.Agent, agents)}
+	out := []option{{ID: optionMode, Name: "Mode", Category: "mode", Type: "select", Value: c.Agent, Choices: agents}}
 	if len(models) > 0 {
-		out = append(out, selected(optionModel, "Model", "model", c.Model, models))
+		out = append(out, option{ID: optionModel, Name: "Model", Category: "model", Type: "select", Value: c.Model, Choices: models})
 	}
 	if len(c.Variants) > 0 {
-		list := []any{object{"value": noVariant, "name": "Default"}}
+		variants := []choice{{Name: "Default", Value: noVariant}}
 		for _, v := range c.Variants {
-			list = append(list, object{"value": v, "name": v})
+			variants = append(variants, choice{Name: v, Value: v})
 		}
-		out = append(out, selected(optionVariant, "Variant", "thought_level", cmp.Or(c.Variant, noVariant), list))
-	}
-	if a.client.Capabilities.Value.Session.Value.Options.Value.Boolean != nil {
-		out = append(out, object{
-			"id": optionTrust, "name": "Auto-approve", "description": "Calls that would ask are allowed.", "type": "boolean", "currentValue": c.Trust,
+		out = append(out, option{
+			ID: optionVariant, Name: "Variant", Category: "thought_level", Type: "select", Value: cmp.Or(c.Variant, noVariant), Choices: variants,
 		})
+	}
+	if s.agent.offered().Session.Value.Options.Value.Boolean != nil {
+		out = append(out, option{ID: optionTrust, Name: "Auto-approve", Description: "Calls that would ask are allowed.", Type: "boolean", Value: c.Trust})
 	}
 	return out
 }
 
-// noVariant stands for no variant: a value must not be empty.
+// noVariant means no variant, because a value must not be empty.
 const noVariant = "-"
 
-func selected(id, name, category, current string, options []any) object {
-	return object{"id": id, "name": name, "category": category, "type": "select", "currentValue": current, "options": options}
-}
-
-// title is a name with a capital letter, as pickers show it.
+// title capitalizes a name, as pickers show it.
 func title(id string) string {
 	_, n := utf8.DecodeRuneInString(id)
 	return strings.ToUpper(id[:n]) + id[n:]
@@ -117,20 +106,14 @@ func (a *agent) setMode(c *call) (any, error) {
 	var p struct {
 		Mode string `json:"modeId"`
 	}
-	if err := decode(c.Params, &p); err != nil {
-		return nil, err
-	}
-	s, err := a.named(c.Params)
+	s, err := a.about(c, &p)
 	if err != nil {
 		return nil, err
 	}
 	if p.Mode == "" {
 		return nil, failure(codeParams, "modeId is missing")
 	}
-	if err := a.set(c, s, object{"agent": p.Mode}); err != nil {
-		return nil, err
-	}
-	return object{}, nil
+	return empty, s.set(c.ctx, turn.Settings{Agent: p.Mode})
 }
 
 func (a *agent) setOption(c *call) (any, error) {
@@ -138,10 +121,7 @@ func (a *agent) setOption(c *call) (any, error) {
 		Option string          `json:"configId"`
 		Value  json.RawMessage `json:"value"`
 	}
-	if err := decode(c.Params, &p); err != nil {
-		return nil, err
-	}
-	s, err := a.named(c.Params)
+	s, err := a.about(c, &p)
 	if err != nil {
 		return nil, err
 	}
@@ -149,75 +129,108 @@ func (a *agent) setOption(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.set(c, s, change); err != nil {
-		return nil, err
+	if v := change.Variant; v != nil && *v != "" && !slices.Contains(s.choices().Variants, *v) {
+		return nil, failure(codeParams, "the model %s has no variant %q", s.choices().Model, *v)
 	}
-	return object{"configOptions": a.options(s.shown())}, nil
+	err = s.set(c.ctx, change)
+	return optionsResult{s.options(s.choices())}, err
 }
 
-// changeOf is what config.set is told.
-func changeOf(option string, value json.RawMessage) (object, error) {
-	if option == optionTrust {
+type optionsResult struct {
+	Options []option `json:"configOptions"`
+}
+
+// changeOf returns the settings that an option changes.
+func changeOf(id string, value json.RawMessage) (turn.Settings, error) {
+	if id == optionTrust {
 		var trust bool
 		if json.Unmarshal(value, &trust) != nil {
-			return nil, failure(codeParams, "the value of trust must be true or false")
+			return turn.Settings{}, failure(codeParams, "the value of trust must be true or false")
 		}
-		return object{"trust": trust}, nil
+		return turn.Settings{Trust: &trust}, nil
 	}
-	var text string
+	var text, none string
 	if json.Unmarshal(value, &text) != nil || text == "" {
-		return nil, failure(codeParams, "the value of %q must be one of its options", option)
+		return turn.Settings{}, failure(codeParams, "the value of %q must be one of its options", id)
 	}
-	switch option {
+	switch id {
 	case optionMode:
-		return object{"agent": text}, nil
+		return turn.Settings{Agent: text}, nil
 	case optionModel:
-		return object{"model": text, "variant": ""}, nil
+		return turn.Settings{Model: text, Variant: &none}, nil
 	case optionVariant:
 		if text == noVariant {
-			text = ""
+			text = none
 		}
-		return object{"variant": text}, nil
+		return turn.Settings{Variant: &text}, nil
 	}
-	return nil, failure(codeParams, "there is no option %q", option)
+	return turn.Settings{}, failure(codeParams, "there is no option %q", id)
 }
 
-// set changes a session, and tells what is different now: a mode through the options as
-// well as through the modes, for clients that show one of both.
-func (a *agent) set(c *call, s *session, change object) error {
-	was := s.shown()
-	if v, ok := change["variant"].(string); ok && v != "" && !slices.Contains(was.Variants, v) {
-		return failure(codeParams, "the model %s has no variant %q", was.Model, v)
+// set changes a session and shows the differences.
+func (s *session) set(ctx context.Context, to turn.Settings) error {
+	if _, err := s.place.turns.Set(ctx, s.id, to); err != nil {
+		return s.place.failed(ctx, err)
 	}
-	change["sessionId"] = s.id
-	if _, err := s.place.do(c.ctx, a.envelope(c, e2a.MethodConfigSet, change), nil); err != nil {
-		return err
-	}
-	return a.tellChanges(c, s)
+	return s.showChanges(ctx)
 }
 
-// tellChanges tells what is different from what the client knows.
-func (a *agent) tellChanges(c *call, s *session) error {
+// shown is the latest state of a session that the client was shown.
+type shown struct {
+	title   string
+	choices turn.Choices
+}
+
+// current reads the current settings of the session.
+func (s *session) current(ctx context.Context) (shown, error) {
+	info, c, err := s.place.turns.Choices(ctx, s.id)
+	if c.Model != "" && !slices.Contains(c.Models, c.Model) {
+		c.Models = append([]string{c.Model}, c.Models...)
+	}
+	return shown{info.Title, c}, s.place.failed(ctx, err)
+}
+
+// choices returns the choices that the client was shown.
+func (s *session) choices() turn.Choices {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, err := a.known(c.ctx, c, s)
+	return s.shown.choices
+}
+
+// showTitle shows a title if it has changed.
+func (s *session) showTitle(title string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if title == "" || title == s.shown.title {
+		return nil
+	}
+	s.shown.title = title
+	return s.update(update{Kind: "session_info_update", Title: title})
+}
+
+// showChanges shows everything that differs from what the client was shown. It sends a mode both as
+// an option and as a mode, for clients that show only one of them.
+func (s *session) showChanges(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, err := s.current(ctx)
 	if err != nil {
 		return err
 	}
-	before := s.told
-	s.told = now
+	before := s.shown
+	s.shown = now
 	if now.title != before.title && now.title != "" {
-		if err := a.update(s, "session_info_update", object{"title": now.title}); err != nil {
+		if err := s.update(update{Kind: "session_info_update", Title: now.title}); err != nil {
 			return err
 		}
 	}
 	if now.choices.Agent != before.choices.Agent {
-		if err := a.update(s, "current_mode_update", object{"currentModeId": now.choices.Agent}); err != nil {
+		if err := s.update(update{Kind: "current_mode_update", Mode: now.choices.Agent}); err != nil {
 			return err
 		}
 	}
 	if !reflect.DeepEqual(now.choices, before.choices) {
-		return a.update(s, "config_option_update", object{"configOptions": a.options(now.choices)})
+		return s.update(update{Kind: "config_option_update", Options: s.options(now.choices)})
 	}
 	return nil
 }

@@ -1,37 +1,120 @@
 package acp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
-	"github.com/seed-dec29ce4/eca/e2a/gateway"
+	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// place is where sessions run: one gateway for the same folders and MCP servers.
+// place is a Place with its service: sessions with the same folders and MCP servers share it.
 type place struct {
 	Place
-	gateway *gateway.Gateway
-	closing func() // may be called again
-	users   int    // sessions that are open in it, and requests that use it
-	synced  bool   // providers were asked for their models
+	key     string
+	turns   *turn.Service
+	closing func() // may be called repeatedly
+	all     *places
+	users   int         // open sessions and requests that use it; guarded by the lock of all
+	synced  atomic.Bool // the models of providers were requested
 }
 
-// where is what requests say of a place.
+// failed returns an error in the form for the client, or nil.
+func (p *place) failed(ctx context.Context, err error) error {
+	var known *jsonrpc.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return callError(p.turns.Explain(ctx, err))
+}
+
+// places are the open places.
+type places struct {
+	start func(Place) (*turn.Service, func(), error)
+
+	mu   sync.Mutex // guards the fields below
+	open []*place
+}
+
+// find returns an open place that fits, or nil. The caller must leave it.
+func (ps *places) find(fits func(*place) bool) *place {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.open {
+		if fits(p) {
+			p.users++
+			return p
+		}
+	}
+	return nil
+}
+
+// use returns the place with the given folders and configuration, and opens it if necessary. The
+// caller must leave it. Only one caller may open places at a time.
+func (ps *places) use(w Place) (*place, error) {
+	key := strings.Join(w.Folders, "\x00") + "\x00\x00" + string(w.InitOptions)
+	if p := ps.find(func(p *place) bool { return p.key == key }); p != nil {
+		return p, nil
+	}
+	turns, closing, err := ps.start(w)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{Place: w, key: key, turns: turns, closing: sync.OnceFunc(closing), all: ps, users: 1}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.open = append(ps.open, p)
+	return p, nil
+}
+
+func (p *place) hold() {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	p.users++
+}
+
+// leave closes a place after its last use.
+func (p *place) leave() {
+	p.all.mu.Lock()
+	p.users--
+	last := p.users <= 0
+	if last {
+		p.all.open = slices.DeleteFunc(p.all.open, func(other *place) bool { return other == p })
+	}
+	p.all.mu.Unlock()
+	if last {
+		p.closing()
+	}
+}
+
+func (ps *places) close() {
+	ps.mu.Lock()
+	open := ps.open
+	ps.open = nil
+	ps.mu.Unlock()
+	for _, p := range open {
+		p.closing()
+	}
+}
+
+// where are the parameters of requests that describe a place.
 type where struct {
-	Cwd     string                     `json:"cwd"`
-	Folders lenient[[]lenient[string]] `json:"additionalDirectories"`
-	Servers listOf[lenient[mcpServer]] `json:"mcpServers"`
+	Cwd     string                               `json:"cwd"`
+	Folders e2a.Optional[[]e2a.Optional[string]] `json:"additionalDirectories"`
+	Servers listOf[e2a.Optional[mcpServer]]      `json:"mcpServers"`
 }
 
-// mcpServer is an MCP server that the client brings along: stdio when it names no type.
+// mcpServer is an MCP server from the client; without a type it uses stdio.
 type mcpServer struct {
 	Type    string         `json:"type"`
 	Name    string         `json:"name"`
@@ -60,22 +143,35 @@ func (w where) place() (Place, error) {
 			p.Folders = append(p.Folders, clean)
 		}
 	}
-	servers := object{}
+	servers := map[string]serverOptions{}
 	for _, s := range w.Servers {
-		if options := s.Value.options(); s.Value.Name != "" && options != nil {
+		if options, ok := s.Value.options(); s.Value.Name != "" && ok {
 			servers[s.Value.Name] = options
 		}
 	}
 	if len(servers) > 0 {
-		p.InitOptions, _ = json.Marshal(object{"mcpServers": servers})
+		p.InitOptions, _ = json.Marshal(initOptions{servers})
 	}
 	return p, nil
 }
 
-// options is the server as the configuration has it; nil is none of a known kind.
-func (s mcpServer) options() object {
-	texts := func(pairs []pair) object {
-		out := object{}
+// initOptions is the configuration of MCP servers.
+type initOptions struct {
+	Servers map[string]serverOptions `json:"mcpServers"`
+}
+
+type serverOptions struct {
+	Args    []string          `json:"args,omitzero"`
+	Command string            `json:"command,omitempty"`
+	Env     map[string]string `json:"env,omitzero"`
+	Headers map[string]string `json:"headers,omitzero"`
+	URL     string            `json:"url,omitempty"`
+}
+
+// options returns the server in the form of the configuration; false means an unknown kind.
+func (s mcpServer) options() (serverOptions, bool) {
+	texts := func(pairs []pair) map[string]string {
+		out := map[string]string{}
 		for _, p := range pairs {
 			out[p.Name] = p.Value
 		}
@@ -83,15 +179,14 @@ func (s mcpServer) options() object {
 	}
 	switch {
 	case (s.Type == "" || s.Type == "stdio") && s.Command != "":
-		return object{"command": s.Command, "args": append([]string{}, s.Args...), "env": texts(s.Env)}
+		return serverOptions{Command: s.Command, Args: append([]string{}, s.Args...), Env: texts(s.Env)}, true
 	case (s.Type == "http" || s.Type == "sse") && s.URL != "":
-		return object{"url": s.URL, "headers": texts(s.Headers)}
+		return serverOptions{URL: s.URL, Headers: texts(s.Headers)}, true
 	}
-	return nil
+	return serverOptions{}, false
 }
 
-// checkFolder says why sessions cannot run in a folder. A path that is not absolute is left
-// to place.
+// checkFolder says why sessions cannot run in a folder. place checks whether a path is absolute.
 func checkFolder(member, path string) error {
 	if !filepath.IsAbs(path) {
 		return nil
@@ -107,7 +202,7 @@ func checkFolder(member, path string) error {
 	return nil
 }
 
-// checkAdditional refuses additional folders that do not exist.
+// checkAdditional refuses missing additional folders.
 func (w where) checkAdditional() error {
 	for i, folder := range w.Folders.Value {
 		if err := checkFolder(fmt.Sprintf("additionalDirectories[%d]", i), folder.Value); err != nil {
@@ -117,62 +212,12 @@ func (w where) checkAdditional() error {
 	return nil
 }
 
-// open returns the place that a request names, which must leave it. It is kept while
-// somebody uses it.
+// open returns the place of a request. The caller must leave it.
 func (a *agent) open(w where) (*place, error) {
-	where, err := w.place()
+	p, err := w.place()
 	if err != nil {
 		return nil, err
 	}
-	key := strings.Join(where.Folders, "\x00") + "\x00\x00" + string(where.InitOptions)
-	if p := a.use(func(other string, _ *place) bool { return other == key }); p != nil {
-		return p, nil
-	}
-	where.Editor.Files = a.files()
-	g, closing, err := a.opts.Open(where)
-	if err != nil {
-		return nil, err
-	}
-	p := &place{Place: where, gateway: g, closing: sync.OnceFunc(closing), users: 1}
-	a.mu.Lock()
-	a.places[key] = p
-	a.mu.Unlock()
-	return p, nil
-}
-
-// use returns a place that is open and fits, or nil. It must be left.
-func (a *agent) use(fits func(key string, p *place) bool) *place {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for key, p := range a.places {
-		if fits(key, p) {
-			p.users++
-			return p
-		}
-	}
-	return nil
-}
-
-// leave closes a place that nobody uses any more.
-func (a *agent) leave(p *place) {
-	a.mu.Lock()
-	p.users--
-	last := p.users <= 0
-	if last {
-		maps.DeleteFunc(a.places, func(_ string, q *place) bool { return q == p })
-	}
-	a.mu.Unlock()
-	if last {
-		p.closing()
-	}
-}
-
-func (a *agent) closePlaces() {
-	a.mu.Lock()
-	places := slices.Collect(maps.Values(a.places))
-	clear(a.places)
-	a.mu.Unlock()
-	for _, p := range places {
-		p.closing()
-	}
+	p.Editor.Files = a.files()
+	return a.places.use(p)
 }

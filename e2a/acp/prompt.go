@@ -6,173 +6,160 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// turn is a prompt that is being answered.
-type turn struct {
-	done chan struct{}
-	stop context.CancelFunc
+// prompt is a prompt that is being answered.
+type prompt struct {
+	blocks []e2a.Block
+	done   chan struct{}
+	stop   context.CancelFunc
 
-	mu        sync.Mutex // guards what follows
-	accepted  bool       // it is in its session: stopping is the session's
-	cancelled bool
-	asked     bool // it ended because it asked something that is answered by a prompt
+	mu                sync.Mutex // guards the fields below
+	accepted          bool       // the session has accepted it: from then on the session stops it
+	cancelled         bool
+	endedWithQuestion bool // its turn ended with a question that the next prompt answers
 }
 
-// cancel stops a turn; interrupt stops one that was accepted.
-func (t *turn) cancel(interrupt func()) {
-	t.mu.Lock()
-	again, accepted := t.cancelled, t.accepted
-	t.cancelled = true
-	t.mu.Unlock()
+// set sets a flag and returns its previous value.
+func (p *prompt) set(flag *bool) (was bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, *flag = *flag, true
+	return was
+}
+
+func (p *prompt) isCancelled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cancelled
+}
+
+// cancel stops a prompt; interrupt stops one that was accepted.
+func (p *prompt) cancel(interrupt func()) {
+	p.mu.Lock()
+	again, accepted := p.cancelled, p.accepted
+	p.cancelled = true
+	p.mu.Unlock()
 	switch {
 	case again:
 	case accepted:
 		interrupt()
 	default:
-		t.stop()
+		p.stop()
 	}
 }
 
-func (t *turn) isCancelled() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.cancelled
+type promptResult struct {
+	StopReason turn.StopReason `json:"stopReason"`
 }
 
-// prompt begins to answer a prompt. One that comes while another is being answered takes
-// its place.
+// prompt starts to answer a prompt. If another prompt is being answered, the new one replaces it.
 func (a *agent) prompt(c *call) {
 	s, err := a.named(c.Params)
+	var blocks []e2a.Block
 	if err == nil {
-		err = checkPrompt(c.Params)
+		blocks, err = readPrompt(c.Params)
 	}
 	if err != nil {
 		a.answer(c, nil, err)
 		return
 	}
-	before := s.turn
+	before := s.prompt
 	if before != nil {
-		before.cancel(func() { a.interrupt(s) })
+		before.cancel(s.interrupt)
 	}
 	ctx, stop := context.WithCancel(a.ctx)
-	t := &turn{done: make(chan struct{}), stop: stop}
-	s.turn = t
-	// To cancel the request is to cancel the turn.
-	unwatch := context.AfterFunc(c.ctx, func() { t.cancel(func() { a.interrupt(s) }) })
+	p := &prompt{blocks: blocks, done: make(chan struct{}), stop: stop}
+	s.prompt = p
+	// Cancelling the request cancels the turn.
+	unwatch := context.AfterFunc(c.ctx, func() { p.cancel(s.interrupt) })
 	a.work.Go(func() {
-		defer close(t.done)
+		defer close(p.done)
 		defer stop()
 		if before != nil {
 			<-before.done
 		}
-		result, err := a.run(ctx, c, s, t)
+		reason, err := a.run(ctx, s, p)
 		unwatch()
 		switch {
 		case a.ctx.Err() != nil:
-			return // nobody listens
-		case t.isCancelled():
-			result, err = object{"stopReason": "cancelled"}, nil
+			return // the client has left
+		case p.isCancelled():
+			reason, err = turn.Cancelled, nil
 		}
-		a.answer(c, result, err)
+		a.answer(c, promptResult{reason}, err)
 	})
 }
 
-func checkPrompt(params json.RawMessage) error {
+func readPrompt(params json.RawMessage) ([]e2a.Block, error) {
 	var p struct {
-		Prompt []json.RawMessage `json:"prompt"`
+		Prompt []e2a.Block `json:"prompt"`
 	}
 	if err := decode(params, &p); err != nil {
-		return err
+		return nil, err
 	}
 	if len(p.Prompt) == 0 {
-		return failure(codeParams, "prompt must be a list of content blocks, at least one")
+		return nil, failure(codeParams, "prompt must be a list of content blocks, at least one")
 	}
-	return nil
+	return p.Prompt, nil
 }
 
-// run has the gateway run a turn, and tells all of it.
-func (a *agent) run(ctx context.Context, c *call, s *session, t *turn) (object, error) {
+// run runs the turn of a prompt and shows all of it.
+func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason, error) {
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return "", ctx.Err()
 	}
-	asking := &asking{agent: a, session: s, call: c, turn: t}
-	asking.ctx, asking.cancel = context.WithCancel(ctx)
-	teller := a.teller(s)
-	teller.ask, teller.question = asking.permission, asking.question
-	var last e2a.Response
-	err := s.place.gateway.Run(ctx, a.envelope(c, "", nil), func(r e2a.Response) error {
-		if r.IsFinal {
-			last = r
-			return nil
-		}
-		return teller.tell(r)
-	}, func() {
-		t.mu.Lock()
-		t.accepted = true
-		t.mu.Unlock()
-	})
-	asking.end()
+	turns := s.place.turns
+	t, err := turns.Start(ctx, turn.Request{Session: s.id, Blocks: p.blocks})
 	if err != nil {
-		return nil, err
+		return "", s.place.failed(ctx, err)
 	}
-	_, err = resultOf(last)
-	if told := teller.end(err, t.isCancelled()); told != nil {
-		a.log.Warn("the end of a turn is not told", "err", told)
+	p.set(&p.accepted)
+	d := newDialog(ctx, s, p)
+	w := newWriter(s, d)
+	outcome, err := t.Follow(w)
+	d.end()
+	if a.ctx.Err() != nil {
+		return "", err
+	}
+	err = s.place.failed(ctx, err)
+	if left := w.end(err, p.isCancelled()); left != nil {
+		a.log.Warn("the end of a turn is not shown", "err", left)
 	}
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if ctx.Err() == nil {
-		asked := &call{message: message{Method: c.Method, ID: c.ID}, ctx: ctx} // without the prompt
-		if err := a.tellChanges(asked, s); err != nil {
-			a.log.Warn("what a turn changed is not told", "err", err)
+		if err := s.showChanges(ctx); err != nil {
+			a.log.Warn("what a turn changed is not shown", "err", err)
 		}
 	}
-	return object{"stopReason": t.reason(e2a.StopReason(last))}, nil
+	return p.reason(outcome.Reason), nil
 }
 
-// reason is why a turn stopped, in ACP's words. A call that the user refused ends the turn:
-// the user says what to do instead.
-func (t *turn) reason(stop string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// reason returns the stop reason in ACP's terms. A refused call ends the turn, so that the user can
+// say what to do instead.
+func (p *prompt) reason(stop turn.StopReason) turn.StopReason {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
-	case t.asked && !t.cancelled, stop == "rejected":
-		return "end_turn"
-	case stop == "loop":
+	case p.endedWithQuestion && !p.cancelled, stop == turn.Rejected:
+		return turn.EndTurn
+	case stop == turn.Loop, stop == turn.Budget:
 		return "max_turn_requests"
 	}
-	switch stop {
-	case "max_tokens", "max_turn_requests", "refusal", "cancelled":
-		return stop
-	}
-	return "end_turn"
+	return stop
 }
 
-// cancel stops the turn of a session. Its prompt is answered when it has ended.
+// cancel stops the turn of a session. Its prompt is answered when the turn has ended.
 func (a *agent) cancel(params json.RawMessage) {
 	s, err := a.named(params)
 	if err != nil {
-		a.log.Warn(e2a.MethodCancel, "err", err) // a notification: nobody waits for an answer
+		a.log.Warn("session/cancel", "err", err) // a notification has no answer
 		return
 	}
-	if s.turn != nil {
-		s.turn.cancel(func() { a.interrupt(s) })
-	}
-}
-
-// stop stops the turn of a session and waits for its end.
-func (a *agent) stop(s *session) {
-	if s.turn != nil {
-		s.turn.cancel(func() { a.interrupt(s) })
-		<-s.turn.done
-	}
-}
-
-func (a *agent) interrupt(s *session) {
-	c := &call{message: message{Method: e2a.MethodCancel}}
-	if _, err := s.place.do(a.ctx, a.envelope(c, e2a.MethodInterrupt, object{"sessionId": s.id}), nil); err != nil {
-		a.log.Warn("a turn can not be stopped", "session", s.id, "err", err)
+	if s.prompt != nil {
+		s.prompt.cancel(s.interrupt)
 	}
 }

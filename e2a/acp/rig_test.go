@@ -11,17 +11,17 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/e2a/acp"
-	"github.com/seed-dec29ce4/eca/e2a/gateway"
-	"github.com/seed-dec29ce4/eca/internal/e2atest"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
-func TestMain(m *testing.M) { e2atest.Main(m) }
+func TestMain(m *testing.M) { daemontest.Main(m) }
 
 type object = map[string]any
 
-// rig is an agent on real daemons, with a scripted model behind real HTTP.
+// rig is an agent on real daemons, with a scripted model over real HTTP.
 type rig struct {
-	*e2atest.World
+	*daemontest.World
 	t      testing.TB
 	opened int // places
 	closed int
@@ -30,17 +30,17 @@ type rig struct {
 
 func newRig(t testing.TB, model string) *rig {
 	t.Helper()
-	return &rig{World: e2atest.New(t, model, nil), t: t}
+	return &rig{World: daemontest.New(t, model, nil), t: t}
 }
 
-func (r *rig) open(p acp.Place) (*gateway.Gateway, func(), error) {
+func (r *rig) open(p acp.Place) (*turn.Service, func(), error) {
 	host := r.Daemon()
-	g := gateway.New(gateway.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor})
+	turns := turn.New(turn.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor})
 	r.opened++
 	r.last = p
-	return g, func() {
+	return turns, func() {
 		r.closed++
-		g.Close()
+		turns.Close()
 		host.Close()
 	}, nil
 }
@@ -52,8 +52,8 @@ type client struct {
 	out  *bufio.Reader
 	done chan error
 	next int
-	sent map[int]string // methods of requests, by their ids
-	// told are all notifications so far, asked the requests of the agent.
+	sent map[int]string // methods of requests, by id
+	// told contains all notifications so far, asked the agent's requests.
 	told   []object
 	answer func(method string, params object) object // to the agent's requests; nil leaves them unanswered
 	asked  []object
@@ -126,7 +126,7 @@ func (c *client) begin(method string, params object) int {
 	return c.next
 }
 
-// methodOf is the method that an answer is for.
+// methodOf returns the method that an answer is for.
 func (c *client) methodOf(id any) string {
 	n, err := strconv.Atoi(fmt.Sprint(id))
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *client) methodOf(id any) string {
 	return c.sent[n]
 }
 
-// message reads the next message, keeps what is told and answers what is asked.
+// message reads the next message, stores notifications and answers requests.
 func (c *client) message() object {
 	c.t.Helper()
 	line, err := c.out.ReadBytes('\n')
@@ -164,7 +164,7 @@ func (c *client) message() object {
 	return m
 }
 
-// until reads messages up to one that is wanted.
+// until reads messages up to a wanted one.
 func (c *client) until(want func(object) bool) object {
 	c.t.Helper()
 	for {
@@ -174,7 +174,7 @@ func (c *client) until(want func(object) bool) object {
 	}
 }
 
-// end reads to the answer of a request.
+// end reads up to the answer of a request.
 func (c *client) end(id int) object {
 	c.t.Helper()
 	return c.until(func(m object) bool { return m["method"] == nil && m["id"] == float64(id) })
@@ -202,7 +202,7 @@ func (c *client) fails(method string, params object) (int, string) {
 	return int(failure["code"].(float64)), failure["message"].(string)
 }
 
-// start initializes and makes a session in the rig's folder.
+// start initializes the connection and creates a session in the rig's folder.
 func (c *client) start(r *rig, capabilities object) (sessionID string) {
 	c.t.Helper()
 	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": object{"name": "test", "version": "1"}})
@@ -214,7 +214,7 @@ func prompt(session, text string) object {
 	return object{"sessionId": session, "prompt": []any{object{"type": "text", "text": text}}}
 }
 
-// updates are the session updates so far, from a number of messages on.
+// updates returns the session updates after the given number of notifications.
 func (c *client) updates(from int) []object {
 	var out []object
 	for _, m := range c.told[from:] {
@@ -225,7 +225,7 @@ func (c *client) updates(from int) []object {
 	return out
 }
 
-// story is what updates tell, in short: texts joined, calls with their states.
+// story summarizes updates: texts are joined, and calls have their states.
 func story(updates []object) string {
 	var out []string
 	for _, u := range updates {

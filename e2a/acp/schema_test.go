@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// schemas are ACP's, by what a message is: update, the agent's requests, and results.
+// schemas are the schemas of ACP, by kind of message: updates, the agent's requests, and results.
 type schemas struct {
 	whole    jsonschema.Schema
 	results  map[string]string // definition of an answer's result, by the method
@@ -74,16 +74,16 @@ func (s *schemas) check(t testing.TB, definition string, value any) {
 	}
 }
 
-// TestSchema says whether the messages of all other tests are held to ACP's schema.
+// TestSchema reports whether the messages of all other tests are checked against ACP's schema.
 func TestSchema(t *testing.T) {
-	nodetest.Tools(t, os.Getenv)
+	testkit.NodeTools(t, os.Getenv)
 	if s, err := schemaOf(); err != nil || s == nil || len(s.results) == 0 || len(s.requests) == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
 
-// checkSchema holds a message of the agent to ACP's schema, if that is there (TestSchema
-// says so if it is not).
+// checkSchema checks a message of the agent against ACP's schema, if that is available (otherwise
+// TestSchema says so).
 func checkSchema(t testing.TB, c *client, line []byte) {
 	t.Helper()
 	s, err := schemaOf()

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/e2a/acp"
-	"github.com/seed-dec29ce4/eca/internal/nodetest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
-// ACP's own SDK, which checks what it is told, completes a session: with tools, permission,
-// a refusal, a cancelled prompt, settings, and the session loaded again.
+// ACP's own SDK, which validates the messages, completes a session with tools, permission, a
+// refusal, a cancelled prompt, settings, and a reload of the session.
 func TestSDK(t *testing.T) {
-	node, modules := nodetest.Tools(t, os.Getenv)
+	node, modules := testkit.NodeTools(t, os.Getenv)
 	r := newRig(t, writes)
 	var met struct {
 		Modes, Options               []string
@@ -51,7 +51,7 @@ func TestSDK(t *testing.T) {
 	}
 }
 
-// runNode runs a client on the agent's pipes and returns what it says on stderr.
+// runNode runs a client on the agent's pipes and returns its stderr.
 func runNode(t *testing.T, r *rig, node string, args ...string) string {
 	t.Helper()
 	toAgent, clientOut, err := os.Pipe()
@@ -85,7 +85,7 @@ func runNode(t *testing.T, r *rig, node string, args ...string) string {
 		t.Error(err)
 	}
 	if err := <-done; err != nil {
-		t.Logf("Serve: %v", err) // the client ends when it has all it wants
+		t.Logf("Serve: %v", err) // the client ends when it has everything
 	}
 	for _, f := range []*os.File{toAgent, fromAgent, stderr} {
 		_ = f.Close()

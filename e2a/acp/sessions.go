@@ -3,121 +3,120 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
+	"github.com/seed-dec29ce4/eca/chat/command"
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// session is one that is open. Its id is that of its chat.
+// session is an open session. Its id is that of its chat.
 type session struct {
-	id    string
-	place *place
-	turn  *turn // the last one; touched by take alone
+	agent  *agent
+	id     string
+	place  *place
+	prompt *prompt // the latest one; used only by take
 
-	mu      sync.Mutex // guards what follows, and that changes are told in order
-	told    told
-	refused map[string]bool // calls that the user rejected for the session, by kindOfCall
+	refused sync.Map // calls that the user rejected for the session, by kindOfCall
+
+	mu    sync.Mutex // guards the fields below, and the order in which changes are shown
+	shown shown
 }
 
-// refuse has calls like one refused from now on.
-func (s *session) refuse(kind string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refused == nil {
-		s.refused = map[string]bool{}
+// update sends an update of the session.
+func (s *session) update(u update) error {
+	return s.agent.conn.Notify(s.agent.ctx, "session/update", sessionUpdate{s.id, u})
+}
+
+// interrupt stops the running turn of the session.
+func (s *session) interrupt() {
+	if _, err := s.place.turns.Cancel(s.id); err != nil {
+		s.agent.log.Warn("a turn cannot be stopped", "session", s.id, "err", err)
 	}
-	s.refused[kind] = true
 }
 
-func (s *session) refuses(kind string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.refused[kind]
+// stop stops the running turn of the session and waits for its end.
+func (s *session) stop() {
+	if s.prompt != nil {
+		s.prompt.cancel(s.interrupt)
+		<-s.prompt.done
+	}
 }
 
-// told is what the client was told last of a session.
-type told struct {
-	title   string
-	choices choices
-}
-
-// named finds the session of a request.
-func (a *agent) named(params json.RawMessage) (*session, error) {
+// idOf reads the session id of a request.
+func idOf(params json.RawMessage) (string, error) {
 	var p struct {
 		SessionID string `json:"sessionId"`
 	}
 	if err := decode(params, &p); err != nil {
-		return nil, err
+		return "", err
 	}
 	if p.SessionID == "" {
-		return nil, failure(codeParams, "sessionId is missing")
+		return "", failure(codeParams, "sessionId is missing")
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s, ok := a.sessions[p.SessionID]
-	if !ok {
-		return nil, failure(codeNotFound, "no session %q is open", p.SessionID)
+	return p.SessionID, nil
+}
+
+// named finds the session of a request.
+func (a *agent) named(params json.RawMessage) (*session, error) {
+	id, err := idOf(params)
+	if err != nil {
+		return nil, err
+	}
+	s := a.session(id)
+	if s == nil {
+		return nil, failure(codeNotFound, "no session %q is open", id)
 	}
 	return s, nil
 }
 
-// update tells something of a session.
-func (a *agent) update(s *session, kind string, what object) error {
-	what["sessionUpdate"] = kind
-	return a.peer.notify("session/update", object{"sessionId": s.id, "update": what})
+// about reads the parameters of a request and finds its session.
+func (a *agent) about(c *call, params any) (*session, error) {
+	if err := decode(c.Params, params); err != nil {
+		return nil, err
+	}
+	return a.named(c.Params)
 }
 
-// begin makes a session one that is open, with what the client will know of it.
-func (a *agent) begin(ctx context.Context, c *call, p *place, id string) (*session, error) {
-	s := &session{id: id, place: p}
+// session returns an open session, or nil.
+func (a *agent) session(id string) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sessions[id]
+}
+
+// begin opens a session and records what the client will be shown of it.
+func (a *agent) begin(ctx context.Context, p *place, id string) (*session, error) {
+	s := &session{agent: a, id: id, place: p}
+	p.hold()
 	a.mu.Lock()
 	was := a.sessions[id]
-	p.users++
 	a.sessions[id] = s
 	a.mu.Unlock()
 	if was != nil {
-		a.stop(was)
-		a.leave(was.place)
+		was.stop()
+		was.place.leave()
 	}
-	now, err := a.known(ctx, c, s)
+	now, err := s.current(ctx)
 	if err != nil {
 		a.forget(s)
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told = now
+	s.shown = now
 	return s, nil
 }
 
-// known reads how a session is set.
-func (a *agent) known(ctx context.Context, c *call, s *session) (told, error) {
-	result, err := s.place.do(ctx, a.envelope(c, e2a.MethodConfigGet, object{"sessionId": s.id}), nil)
-	if err != nil {
-		return told{}, err
-	}
-	title, _ := result["title"].(string)
-	return told{title: title, choices: readChoices(result)}, nil
-}
-
-// shown is what the client was told of how the session is set.
-func (s *session) shown() choices {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.told.choices
-}
-
-// named tells a title that is new.
-func (s *session) named(title string, tell func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if title == "" || title == s.told.title {
-		return nil
-	}
-	s.told.title = title
-	return tell()
+func (a *agent) forget(s *session) {
+	a.mu.Lock()
+	delete(a.sessions, s.id)
+	a.mu.Unlock()
+	s.place.leave()
 }
 
 func (a *agent) sessionNew(c *call) (any, error) {
@@ -135,73 +134,81 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.leave(p)
-	made, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionCreate, nil), nil)
+	defer p.leave()
+	made, err := p.turns.Create(c.ctx, "")
+	if err != nil {
+		return nil, p.failed(c.ctx, err)
+	}
+	s, err := a.begin(c.ctx, p, made.ID)
 	if err != nil {
 		return nil, err
 	}
-	id, _ := made["session_id"].(string)
-	s, err := a.begin(c.ctx, c, p, id)
-	if err != nil {
-		return nil, err
-	}
-	c.after = func() { a.settle(c, s) }
-	result := a.settings(s)
-	result["sessionId"] = id
+	c.after = s.settle
+	result := s.settings()
+	result.SessionID = s.id
 	return result, nil
 }
 
-// sessionLoad opens a session again; replay has it told from its beginning first.
+// sessionLoad opens an existing session; replay first shows it from its beginning.
 func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
-	var w struct {
-		where
-		SessionID string `json:"sessionId"`
+	var w where
+	id, err := idOf(c.Params)
+	if err == nil {
+		err = decode(c.Params, &w)
 	}
-	if err := decode(c.Params, &w); err != nil {
-		return nil, err
+	if err == nil {
+		err = w.checkAdditional()
 	}
-	if w.SessionID == "" {
-		return nil, failure(codeParams, "sessionId is missing")
-	}
-	if err := w.checkAdditional(); err != nil {
-		return nil, err
-	}
-	p, err := a.open(w.where)
 	if err != nil {
 		return nil, err
 	}
-	defer a.leave(p)
-	if _, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionLoad, nil), nil); err != nil {
+	p, err := a.open(w)
+	if err != nil {
 		return nil, err
 	}
-	if err := checkFolder("cwd", w.Cwd); err != nil { // a session that does not exist is the first thing to say
+	defer p.leave()
+	if _, err := p.turns.Load(c.ctx, id); err != nil {
+		return nil, p.failed(c.ctx, err)
+	}
+	if err := checkFolder("cwd", w.Cwd); err != nil { // a missing session is reported first
 		return nil, err
 	}
-	s, err := a.begin(c.ctx, c, p, w.SessionID)
+	s, err := a.begin(c.ctx, p, id)
 	if err != nil {
 		return nil, err
 	}
 	if replay {
-		t := a.teller(s)
-		t.replay = true
-		if _, err := p.do(c.ctx, a.envelope(c, e2a.MethodHistory, nil), t.tell); err != nil {
+		if _, err := p.turns.History(c.ctx, id, newWriter(s, nil)); err != nil {
 			a.forget(s)
-			return nil, err
+			return nil, p.failed(c.ctx, err)
 		}
 	}
-	c.after = func() { a.settle(c, s) }
-	return a.settings(s), nil
+	c.after = s.settle
+	return s.settings(), nil
 }
 
-// listed is how many sessions one answer lists.
-const listed = 100
+// maxListed is how many sessions one answer lists.
+const maxListed = 100
 
-// sessionList lists the sessions of a folder, newest first; without one, those of the
-// folder that eca was started in.
+type sessionList struct {
+	Next     string          `json:"nextCursor,omitempty"`
+	Sessions []listedSession `json:"sessions"`
+}
+
+type listedSession struct {
+	Folders   []string `json:"additionalDirectories,omitempty"`
+	Cwd       string   `json:"cwd"`
+	SessionID string   `json:"sessionId"`
+	Title     string   `json:"title,omitempty"`
+	Updated   string   `json:"updatedAt"`
+}
+
+// sessionList lists the sessions of a folder, newest first. The default is the folder that eca was
+// started in.
 func (a *agent) sessionList(c *call) (any, error) {
 	var q struct {
-		Cwd    lenient[string] `json:"cwd"`
-		Cursor lenient[string] `json:"cursor"`
+		Cwd    e2a.Optional[string] `json:"cwd"`
+		Cursor e2a.Optional[string] `json:"cursor"`
 	}
 	if err := decode(c.Params, &q); err != nil {
 		return nil, err
@@ -222,36 +229,28 @@ func (a *agent) sessionList(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.leave(p)
-	result, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionList, object{"limit": json.Number(strconv.Itoa(from + listed + 1))}), nil)
+	defer p.leave()
+	list, err := p.turns.List(c.ctx, from+maxListed+1)
 	if err != nil {
-		return nil, err
+		return nil, p.failed(c.ctx, err)
 	}
-	list, _ := result["sessions"].([]any)
-	out := object{"sessions": []any{}}
-	for i, item := range list[min(from, len(list)):] {
-		if i == listed {
-			out["nextCursor"] = strconv.Itoa(from + listed)
+	out := sessionList{Sessions: []listedSession{}}
+	for i, s := range list[min(from, len(list)):] {
+		if i == maxListed {
+			out.Next = strconv.Itoa(from + maxListed)
 			break
 		}
-		known, _ := item.(object)
-		entry := object{"sessionId": known["session_id"], "cwd": filepath.Clean(cwd), "updatedAt": known["updated_at"]}
-		if title, _ := known["title"].(string); title != "" {
-			entry["title"] = title
-		}
-		if len(p.Folders) > 1 {
-			entry["additionalDirectories"] = p.Folders[1:]
-		}
-		out["sessions"] = append(out["sessions"].([]any), entry)
+		updated := s.Updated.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+		out.Sessions = append(out.Sessions, listedSession{p.Folders[1:], filepath.Clean(cwd), s.ID, s.Title, updated})
 	}
 	return out, nil
 }
 
-// listing returns a place of a folder, which must be left: one that is open, whatever else
-// it has, or one of its own.
+// listing returns a place for a folder, which the caller must leave: an open one for only that
+// folder, whatever its configuration, or a new one.
 func (a *agent) listing(cwd string) (*place, error) {
 	cwd = filepath.Clean(cwd)
-	p := a.use(func(_ string, p *place) bool { return len(p.Folders) == 1 && p.Folders[0] == cwd })
+	p := a.places.find(func(p *place) bool { return len(p.Folders) == 1 && p.Folders[0] == cwd })
 	if p != nil {
 		return p, nil
 	}
@@ -261,115 +260,76 @@ func (a *agent) listing(cwd string) (*place, error) {
 	return a.open(where{Cwd: cwd})
 }
 
-// sessionDelete deletes a session. One that is not there is deleted already.
+// sessionDelete deletes a session. A missing session counts as deleted.
 func (a *agent) sessionDelete(c *call) (any, error) {
-	s, err := a.named(c.Params)
+	id, err := idOf(c.Params)
 	if err != nil {
-		var p struct {
-			SessionID string `json:"sessionId"`
-		}
-		if decode(c.Params, &p) != nil || p.SessionID == "" {
-			return nil, err
-		}
-		place, err := a.listing(a.opts.Cwd)
-		if err != nil {
-			return nil, err
-		}
-		defer a.leave(place)
-		return a.erase(c, place)
-	}
-	a.stop(s)
-	result, err := a.erase(c, s.place)
-	if err == nil {
-		a.forget(s)
-	}
-	return result, err
-}
-
-func (a *agent) erase(c *call, p *place) (any, error) {
-	_, err := p.do(c.ctx, a.envelope(c, e2a.MethodSessionDelete, nil), nil)
-	if e := asError(err); err != nil && e.Code != codeNotFound {
 		return nil, err
 	}
-	return object{}, nil
+	s, p := a.session(id), (*place)(nil)
+	if s != nil {
+		s.stop()
+		p = s.place
+	} else if p, err = a.listing(a.opts.Cwd); err != nil {
+		return nil, err
+	} else {
+		defer p.leave()
+	}
+	err = p.failed(c.ctx, p.turns.Delete(c.ctx, id))
+	var known *jsonrpc.Error
+	if err != nil && (!errors.As(err, &known) || known.Code != codeNotFound) {
+		return nil, err
+	}
+	if s != nil {
+		a.forget(s)
+	}
+	return empty, nil
 }
 
-// sessionClose stops what a session does and lets go of it. It can be loaded again.
+// sessionClose stops the running turn of a session and closes the session. It can be loaded again.
 func (a *agent) sessionClose(c *call) (any, error) {
 	s, err := a.named(c.Params)
 	if err != nil {
 		return nil, err
 	}
-	a.stop(s)
+	s.stop()
 	a.forget(s)
-	return object{}, nil
+	return empty, nil
 }
 
-func (a *agent) forget(s *session) {
-	a.mu.Lock()
-	delete(a.sessions, s.id)
-	a.mu.Unlock()
-	a.leave(s.place)
-}
-
-// settle tells what may be known only after a session was opened: the commands, and the
-// models that providers have.
-func (a *agent) settle(c *call, s *session) {
-	c = &call{message: message{Method: c.Method, ID: c.ID}, ctx: a.ctx} // the request is answered
-	a.tellCommands(c, s)
-	a.mu.Lock()
-	first := !s.place.synced
-	s.place.synced = true
-	a.mu.Unlock()
-	if !first {
+// settle shows information that may become available only after a session was opened: the commands,
+// and the models of providers.
+func (s *session) settle() {
+	a := s.agent
+	commands := []slashCommand{}
+	for _, c := range s.place.turns.Commands() {
+		listed := slashCommand{Description: c.Description, Name: c.Name}
+		if hint := hintOf(c.Arguments); hint != "" {
+			listed.Input = &commandInput{hint}
+		}
+		commands = append(commands, listed)
+	}
+	_ = s.update(update{Kind: "available_commands_update", Commands: commands}) // without a menu the user can still type them
+	if s.place.synced.Swap(true) {
 		return
 	}
 	a.work.Go(func() {
-		_, err := s.place.do(a.ctx, a.envelope(c, e2a.MethodModelSync, nil), nil)
-		if err == nil {
-			err = a.tellChanges(c, s)
-		}
-		if err != nil && a.ctx.Err() == nil {
+		s.place.turns.SyncModels(a.ctx)
+		if err := s.showChanges(a.ctx); err != nil && a.ctx.Err() == nil {
 			a.log.Warn("the models of providers are not known", "err", err)
 		}
 	})
 }
 
-// tellCommands says which slash commands prompts may begin with.
-func (a *agent) tellCommands(c *call, s *session) {
-	result, err := s.place.do(a.ctx, a.envelope(c, e2a.MethodCommands, nil), nil)
-	if err != nil {
-		return // a client without a menu can still write them
-	}
-	commands := []any{}
-	list, _ := result["commands"].([]any)
-	for _, item := range list {
-		known, _ := item.(object)
-		description, _ := known["description"].(string)
-		name, _ := known["name"].(string)
-		command := object{"name": name, "description": description}
-		if hint := hintOf(known["arguments"]); hint != "" {
-			command["input"] = object{"hint": hint}
+// hintOf lists the arguments of a command, with optional ones in brackets.
+func hintOf(args []command.Argument) string {
+	var names []string
+	for _, arg := range args {
+		if arg.Required {
+			names = append(names, arg.Name)
+		} else {
+			names = append(names, "["+arg.Name+"]")
 		}
-		commands = append(commands, command)
 	}
-	_ = a.update(s, "available_commands_update", object{"availableCommands": commands})
-}
-
-// hintOf names the arguments of a command; those that may be left out are in brackets.
-func hintOf(args any) string {
-	hint := ""
-	list, _ := args.([]any)
-	for _, item := range list {
-		arg, _ := item.(object)
-		name, _ := arg["name"].(string)
-		if arg["required"] != true {
-			name = "[" + name + "]"
-		}
-		if hint != "" {
-			hint += " "
-		}
-		hint += name
-	}
-	return hint
+	return strings.Join(names, " ")
 }

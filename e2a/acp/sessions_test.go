@@ -54,7 +54,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A session that was used before the process began is found by the next one.
+// The next process finds a session of an earlier one.
 func TestRestart(t *testing.T) {
 	r := newRig(t, writes)
 	first := r.connect()
@@ -72,7 +72,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// value is what an option of a result is set to.
+// value returns the current value of an option in a result.
 func value(t *testing.T, result object, id string) any {
 	t.Helper()
 	for _, o := range result["configOptions"].([]any) {
@@ -83,7 +83,7 @@ func value(t *testing.T, result object, id string) any {
 	return nil
 }
 
-// Modes and options are two views of one thing, and say the same.
+// Modes and options are two views of the same state and agree.
 func TestOptions(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
@@ -137,7 +137,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Bad input is answered with what is wrong, and the agent lives on.
+// Bad input is answered with the cause, and the agent keeps running.
 func TestBadInput(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
@@ -192,7 +192,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A turn that fails is an error of its prompt that says why.
+// A failed turn is an error of its prompt, with the reason.
 func TestFailure(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{error: {status: 400, message: no such luck}}]}\n")
 	c := r.connect()
@@ -207,7 +207,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Slash commands are prompts; what they change of the session's options is told.
+// Slash commands are prompts; their changes of the session's options are sent.
 func TestSlashCommand(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
@@ -225,7 +225,7 @@ func TestSlashCommand(t *testing.T) {
 	}
 }
 
-// Sessions begin only in folders that exist, and nothing begins before initialize.
+// Sessions start only in existing folders, and nothing starts before initialize.
 func TestFoldersThatDoNotExist(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	file := r.Write("file.txt", "x")
@@ -253,7 +253,7 @@ func TestFoldersThatDoNotExist(t *testing.T) {
 	}
 }
 
-// A folder that does not exist is refused among the additional ones as well, and named.
+// A missing additional folder is refused and named, too.
 func TestAdditionalDirectoriesMustExist(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
@@ -275,7 +275,7 @@ func TestAdditionalDirectoriesMustExist(t *testing.T) {
 	c.call("session/new", object{"cwd": r.Root, "mcpServers": []any{}, "additionalDirectories": []any{there}})
 }
 
-// Errors name the members of the protocol, with JSON's types, and nothing of Go.
+// Errors use the protocol's names of members and JSON's names of types, not Go's.
 func TestErrorsNameTheProtocol(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()

@@ -6,76 +6,80 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+	"github.com/seed-dec29ce4/eca/e2a"
 	"github.com/seed-dec29ce4/eca/internal/visible"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Several clients show nothing but the title when they ask for permission. So it has all that
-// is agreed to: a command as a whole, the paths, what a foreign tool is called with.
+// Several clients show only the title when they ask for permission. So the title contains
+// everything that the user agrees to: the complete command, the paths, and the arguments of foreign
+// tools.
 
-// maxTitle bounds what a title shows of a command or of arguments, in bytes.
+// maxTitle is how many bytes of a command or of arguments a title shows.
 const maxTitle = 4 << 10
 
-// titleOf is what a call that is complete is called; known is what it was called before.
-func titleOf(s stage, known string) string {
-	if command := commandOf(s); command != "" {
+// titleOf returns the title of a complete call; known is its previous title.
+func titleOf(c transcript.Call, known string) string {
+	if command := commandOf(c); command != "" {
 		return quoted(command)
 	}
-	if s.Summary == "" {
+	summary := summaryOf(c)
+	if summary == "" {
 		return known
 	}
-	if s.Server != "eca" { // some clients take what stands in front of a colon for the title
-		return oneLine(strings.Replace(s.Summary, "tool: ", "tool ", 1))
+	if c.Server != "eca" { // some clients take the text before a colon as the title
+		return oneLine(strings.Replace(summary, "tool: ", "tool ", 1))
 	}
-	return oneLine(s.Summary)
+	return oneLine(summary)
 }
 
-// askedTitle is what a call is called when the user is asked about it, beside its diffs.
-// Paths are said even if the title seems to have them: it may have a longer one. Those that
-// are relative are below the first of roots.
-func askedTitle(s stage, title string, hasDiffs bool, roots []string) string {
+// askedTitle returns the title for a question about a call, in addition to its diffs. It adds paths
+// even if the title seems to contain them, because that may be part of a longer path. Relative
+// paths are below the first of roots.
+func askedTitle(c transcript.Call, title string, hasDiffs bool, roots []string) string {
 	switch {
 	case hasDiffs:
 		return title
-	case commandOf(s) != "":
-		if dir := dirOf(s, roots); dir != "" {
+	case commandOf(c) != "":
+		if dir := dirOf(c, roots); dir != "" {
 			title += " in " + quoted(dir)
 		}
-	case kindOf(s) == "other":
-		if args := string(bytes.TrimSpace(s.Arguments)); args != "" && args != "{}" {
+	case kindOf(c) == "other":
+		if args := string(bytes.TrimSpace(c.Arguments())); args != "" && args != "{}" {
 			title += " " + quoted(args)
 		}
 	default:
-		for _, path := range pathsOf(s, roots) {
+		for _, path := range pathsOf(c, roots) {
 			title += " " + quoted(path)
 		}
 	}
 	return title
 }
 
-// commandOf is what a shell is to run; empty for other calls.
-func commandOf(s stage) string {
+// commandOf returns the command of a shell call; it is empty for other calls.
+func commandOf(c transcript.Call) string {
 	var args struct {
-		Command lenient[string] `json:"command"`
+		Command e2a.Optional[string] `json:"command"`
 	}
-	if kindOf(s) != "execute" || json.Unmarshal(s.Arguments, &args) != nil {
+	if kindOf(c) != "execute" || json.Unmarshal(c.Arguments(), &args) != nil {
 		return ""
 	}
 	return strings.TrimSpace(args.Command.Value)
 }
 
-// dirOf is the folder that a command is to run in, if it names one.
-func dirOf(s stage, roots []string) string {
+// dirOf returns the folder for a command, if the call names one.
+func dirOf(c transcript.Call, roots []string) string {
 	var args struct {
-		Dir lenient[string] `json:"working_directory"`
+		Dir e2a.Optional[string] `json:"working_directory"`
 	}
-	if kindOf(s) != "execute" || json.Unmarshal(s.Arguments, &args) != nil || args.Dir.Value == "" {
+	if kindOf(c) != "execute" || json.Unmarshal(c.Arguments(), &args) != nil || args.Dir.Value == "" {
 		return ""
 	}
 	return workspace.Abs(roots, args.Dir.Value)
 }
 
-// quoted is text as Markdown shows it unchanged, in one line, and says so if it is cut.
+// quoted returns text in one line that Markdown shows unchanged, with a note if it was cut.
 func quoted(text string) string {
 	more := ""
 	if len(text) > maxTitle {
@@ -93,7 +97,7 @@ func quoted(text string) string {
 	return fence + text + fence + more
 }
 
-// oneLine is text in one line, with all that could hide something in it written out.
+// oneLine returns text in one line with hidden characters escaped.
 func oneLine(text string) string {
 	return visible.Text(strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ⏎ ", "\t", " ").Replace(text))
 }

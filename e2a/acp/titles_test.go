@@ -5,10 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// What is asked about is in the title, as a whole: some clients show nothing else.
+// The title of a question contains everything that the user agrees to, because some clients show
+// nothing else.
 func TestAskedTitles(t *testing.T) {
 	needs.POSIX(t)
 	t.Setenv("HOME", "/home/me")
@@ -31,37 +34,42 @@ func TestAskedTitles(t *testing.T) {
 		{"mine", "eca", "Running tool mine", `{"n":1}`, "Running tool mine `{\"n\":1}`"},
 		{"nameless", "mine", "", "", "nameless"},
 
-		// A path that the title seems to have is another one.
+		// A path that the title seems to contain may be another one.
 		{"move_file", "eca", "Moving x.bak to x", `{"source":"/w/x.bak","destination":"/w/x"}`, "Moving x.bak to x `/w/x.bak` `/w/x`"},
 		{"grep", "eca", "Searching: /etc", `{"pattern":"/etc","path":"/etc"}`, "Searching: /etc `/etc`"},
 
-		// Where a command runs is agreed to as well.
+		// The user also agrees to the folder of a command.
 		{"shell_command", "eca", "$ ls", `{"command":"ls","working_directory":"/etc"}`, "`ls` in `/etc`"},
 		{"shell_command", "eca", "$ ls", `{"command":"ls","working_directory":"../o"}`, "`ls` in `/o`"},
 		{"shell_command", "eca", "$ ls", `{"command":"ls","working_directory":"~"}`, "`ls` in `/home/me`"},
 		{"shell_command", "eca", "$ ls", `{"command":"ls","working_directory":""}`, "`ls`"},
 		{"shell_command", "eca", "$ x", `{"command":"` + long + `y","working_directory":"/etc"}`, "`" + long + "` … (4097 bytes in all) in `/etc`"},
 
-		// Paths need not be absolute.
+		// Paths may be relative.
 		{"read_file", "eca", "Reading id_rsa", `{"path":"~/.ssh/id_rsa"}`, "Reading id_rsa `/home/me/.ssh/id_rsa`"},
 		{"read_file", "eca", "Reading passwd", `{"path":"../etc/passwd"}`, "Reading passwd `/etc/passwd`"},
 		{"move_file", "eca", "Moving a to b", `{"source":"a","destination":"~/b"}`, "Moving a to b `/w/a` `/home/me/b`"},
 		{"mine", "eca", "Running tool mine", `{"path":"a","x":"rm"}`, "Running tool mine `{\"path\":\"a\",\"x\":\"rm\"}`"},
 		{"mine", "eca", "Running tool mine", `{"path":"/a","x":"rm"}`, "Running tool mine `{\"path\":\"/a\",\"x\":\"rm\"}`"},
 
-		// Nothing is an order, turns text around or is not seen.
+		// Control characters, reversed text and invisible characters are escaped.
 		{"shell_command", "eca", "$ a", "{\"command\":\"rm \\u001b[2K\\u202e\\u200b\\u2028\\u2066ls\"}", "`rm \\u001b[2K\\u202e\\u200b\\u2028\\u2066ls`"},
 		{"shell_command", "eca", "$ a", "{\"command\":\"a\",\"working_directory\":\"/x\\u202e\"}", "`a` in `/x\\u202e`"},
 		{"read_file", "eca", "Reading a\u202e\x1b\nb", "{\"path\":\"/x/a\\u202e\\u001b\\nb\"}", "Reading a\\u202e\\u001b ⏎ b `/x/a\\u202e\\u001b ⏎ b`"},
 		{"look", "mine", "Calling tool: mine__look\u2029", "{\"a\":\"\u202e\u2029\"}", "Calling tool mine__look\\u2029 `{\"a\":\"\\u202e\\u2029\"}`"},
 	} {
-		s := stage{Name: c.name, Server: c.server, Summary: c.summary, Arguments: json.RawMessage(c.arguments)}
+		s := judged(c.name, c.server, c.summary, c.arguments)
 		if got := askedTitle(s, titleOf(s, c.name), false, roots); got != c.want {
 			t.Errorf("%s: %s, want %s", c.arguments, got, c.want)
 		}
 	}
-	s := stage{Name: "edit_file", Server: "eca", Summary: "Editing a", Arguments: json.RawMessage(`{"path":"/x/a"}`)}
+	s := judged("edit_file", "eca", "Editing a", `{"path":"/x/a"}`)
 	if got := askedTitle(s, titleOf(s, ""), true, roots); got != "Editing a" {
 		t.Errorf("its diff has its path: %s", got)
 	}
+}
+
+func judged(name, server, summary, arguments string) transcript.Call {
+	tool := event.Tool{CallID: "c", Name: name, Server: server}
+	return transcript.Call{Tool: tool, Judgment: event.ToolJudged{Tool: tool, Summary: summary, Arguments: json.RawMessage(arguments)}}
 }

@@ -2,67 +2,44 @@ package acp
 
 import (
 	"encoding/json"
-	"maps"
 	"path/filepath"
+	"strconv"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// stage is a chunk about a tool call, as the gateway makes it.
-type stage struct {
-	Phase     string          `json:"phase"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Server    string          `json:"server"`
-	Origin    string          `json:"origin"`
-	Manual    bool            `json:"manual_approval"`
-	Summary   string          `json:"summary"`
-	Arguments json.RawMessage `json:"arguments"`
-	Outputs   []output        `json:"outputs"`
-	Error     bool            `json:"error"`
-	Reason    string          `json:"reason"`
-	Message   string          `json:"message"`
-	Details   *details        `json:"details"`
-}
-
-type output struct {
-	Type     string `json:"type"`
-	Text     string `json:"text"`
-	MIMEType string `json:"mime_type"`
-	Data     string `json:"data"`
-}
-
-// details are those of the log that a client can show.
-type details struct {
-	FileChange *struct {
-		Path string `json:"path"`
-		Diff string `json:"diff"`
-	} `json:"fileChange"`
-	Tasks *struct {
-		Tasks []struct {
-			Subject  string `json:"subject"`
-			Status   string `json:"status"`
-			Priority string `json:"priority"`
-		} `json:"tasks"`
-	} `json:"tasks"`
-	Subagent *struct {
-		Agent string `json:"agent"`
-		Step  int    `json:"step"`
-	} `json:"subagent"`
-}
-
-// shownCall is a call that the client knows.
+// shownCall is a call that the client was shown.
 type shownCall struct {
 	title string
-	diffs []any // what it changes, as it was told
+	diffs []diff // its changes, as they were shown
 }
 
-// kinds of the tools of ours; others are other (A4).
-func kindOf(s stage) string {
-	if s.Server != "eca" {
+// change stores the changes of a call.
+func (s *shownCall) change(d *event.Details) {
+	if d != nil && d.FileChange != nil {
+		s.diffs = diffs(d.FileChange.Path, d.FileChange.Diff)
+	}
+}
+
+// asContent converts diffs into content of a call.
+func asContent(diffs []diff) []any {
+	var out []any
+	for _, d := range diffs {
+		out = append(out, d)
+	}
+	return out
+}
+
+// kindOf returns the kind of one of eca's tools; foreign tools are other (A4).
+func kindOf(c transcript.Call) string {
+	if c.Server != "eca" {
 		return "other"
 	}
-	switch s.Name {
+	switch c.Name {
 	case "read_file", "directory_tree", "preview_file_change", "fetch_rule", "skill", "editor_diagnostics":
 		return "read"
 	case "write_file", "edit_file", "multi_edit":
@@ -81,209 +58,224 @@ func kindOf(s stage) string {
 	return "other"
 }
 
-// tool tells a stage of a call. Arguments are told when they are complete.
-func (t *teller) tool(s stage) error {
-	shown := t.calls[s.ID]
+// summaryOf returns the summary of a call, if it is known.
+func summaryOf(c transcript.Call) string {
+	if c.Judgment.CallID != "" {
+		return c.Judgment.Summary
+	}
+	return c.Summary
+}
+
+// call shows the current stage of a call. Arguments are shown when they are complete.
+func (w *updateWriter) call(c transcript.Call) error {
+	shown := w.calls[c.CallID]
 	if shown == nil {
-		shown = &shownCall{title: oneLine(s.Name)}
-		if s.Summary != "" {
-			shown.title = oneLine(s.Summary)
+		shown = &shownCall{title: oneLine(c.Name)}
+		if summary := summaryOf(c); summary != "" {
+			shown.title = oneLine(summary)
 		}
-		t.calls[s.ID] = shown
-		err := t.update("tool_call", object{
-			"toolCallId": s.ID, "title": shown.title, "name": toolName(s), "kind": kindOf(s), "status": "pending",
-		})
-		if err != nil {
+		w.calls[c.CallID] = shown
+		first := update{CallID: c.CallID, Kind: "tool_call", Title: shown.title, Name: toolName(c), CallKind: kindOf(c), Status: "pending"}
+		if err := w.session.update(first); err != nil {
 			return err
 		}
 	}
-	what := object{"toolCallId": s.ID}
-	switch s.Phase {
-	case "run":
-		return t.judged(s, shown, what)
-	case "running":
-		what["status"] = "in_progress"
-		if d := s.Details; d != nil && d.Subagent != nil {
-			what["content"] = []any{contentOf(textBlock(subagentLine(d)))}
+	next := update{CallID: c.CallID, Kind: "tool_call_update"}
+	//exhaustive:enforce
+	switch c.Stage {
+	case transcript.Announced:
+	case transcript.Judged:
+		return w.judged(c, shown, next)
+	case transcript.Running:
+		next.Status = "in_progress"
+		if d := c.Updated; d != nil && d.Subagent != nil {
+			next.Content = []any{contentOf(textBlock(subagentLine(d.Subagent)))}
 		}
-		if err := t.update("tool_call_update", what); err != nil {
+		if err := w.session.update(next); err != nil {
 			return err
 		}
-		return t.plan(s.Details)
-	case "called":
-		return t.called(s, shown, what)
-	case "rejected":
-		what["status"] = "failed"
-		what["content"] = append(shown.diffs, contentOf(textBlock(refusal(s))))
-		return t.update("tool_call_update", what)
+		return w.plan(c.Updated)
+	case transcript.Finished:
+		return w.finished(c.Result, shown, next)
+	case transcript.Rejected:
+		next.Status = "failed"
+		next.Content = append(asContent(shown.diffs), contentOf(textBlock(refusal(c.Rejection))))
+		return w.session.update(next)
 	}
 	return nil
 }
 
-func toolName(s stage) string {
-	if s.Server == "" {
-		return s.Name
+func toolName(c transcript.Call) string {
+	if c.Server == "" {
+		return c.Name
 	}
-	return s.Server + "__" + s.Name
+	return c.Server + "__" + c.Name
 }
 
-func contentOf(block object) object { return object{"type": "content", "content": block} }
-
-// judged tells a call that is complete, and asks about it if need be. The request repeats
-// all that is known: several clients show only that.
-func (t *teller) judged(s stage, shown *shownCall, what object) error {
-	shown.title = titleOf(s, shown.title)
-	what["title"], what["kind"] = shown.title, kindOf(s)
-	if len(s.Arguments) > 0 {
-		what["rawInput"] = s.Arguments
-	}
-	if d := s.Details; d != nil && d.FileChange != nil {
-		shown.diffs = diffs(d.FileChange.Path, d.FileChange.Diff)
-	}
+// judged shows a complete call, and asks about it if necessary. The request repeats all known
+// information, because several clients show nothing else.
+func (w *updateWriter) judged(c transcript.Call, shown *shownCall, next update) error {
+	shown.title = titleOf(c, shown.title)
+	shown.change(c.Judgment.Details)
+	next.Title, next.CallKind, next.RawInput = shown.title, kindOf(c), c.Judgment.Arguments
 	if len(shown.diffs) > 0 {
-		what["content"] = shown.diffs
+		next.Content = asContent(shown.diffs)
 	}
-	roots := t.session.place.Folders
-	if l := locations(s, roots); len(l) > 0 {
-		what["locations"] = l
-	}
-	if err := t.update("tool_call_update", maps.Clone(what)); err != nil {
+	roots := w.session.place.Folders
+	next.Locations = locations(c, roots)
+	if err := w.session.update(next); err != nil {
 		return err
 	}
-	if s.Manual && !t.replay && t.ask != nil {
-		delete(what, "sessionUpdate")
-		what["status"] = "pending"
-		what["title"] = askedTitle(s, shown.title, len(shown.diffs) > 0, roots)
+	if c.Judgment.Manual && w.dialog != nil {
+		next.Kind, next.Status = "", "pending"
+		next.Title = askedTitle(c, shown.title, len(shown.diffs) > 0, roots)
 		if len(shown.diffs) > 0 {
-			what["content"] = asOne(shown.diffs)
+			next.Content = asContent(asOne(shown.diffs))
 		}
-		t.ask(what, s)
+		w.dialog.permission(next, c)
 	}
-	return t.asked(s)
+	return w.askedBefore(c)
 }
 
-// called tells what a call brought: of one that changed a file the change, of others what
-// it said.
-func (t *teller) called(s stage, shown *shownCall, what object) error {
-	what["status"] = "completed"
-	if s.Error {
-		what["status"] = "failed"
+// askedBefore shows an earlier question by its call, in the same form as then. A client with forms
+// got a form, so nothing is shown.
+func (w *updateWriter) askedBefore(c transcript.Call) error {
+	var args struct {
+		Question string       `json:"question"`
+		Options  []ask.Option `json:"options"`
 	}
-	if d := s.Details; d != nil && d.FileChange != nil {
-		shown.diffs = diffs(d.FileChange.Path, d.FileChange.Diff)
+	if w.dialog != nil || w.session.agent.hasForms() || toolName(c) != "eca__ask_user" {
+		return nil
 	}
-	content, texts := []any{}, []any{}
-	if !s.Error {
-		content = append(content, shown.diffs...)
+	_ = json.Unmarshal(c.Arguments(), &args) // a malformed call was not a question
+	if args.Question == "" {
+		return nil
 	}
-	showText := s.Error || len(shown.diffs) == 0
-	for _, o := range s.Outputs {
-		switch {
-		case o.Type == "image":
-			content = append(content, contentOf(object{"type": "image", "mimeType": o.MIMEType, "data": o.Data}))
-		case o.Text != "":
-			texts = append(texts, o.Text)
-			if showText {
-				content = append(content, contentOf(textBlock(o.Text)))
-			}
+	w.message = ""
+	return w.text(words(w.lead()+args.Question, args.Options))
+}
+
+// finished shows the result of a call: the change of a file, or otherwise the output.
+func (w *updateWriter) finished(r event.ToolFinished, shown *shownCall, next update) error {
+	shown.change(r.Details)
+	next.Status, next.RawOutput = "completed", &rawOutput{r.Failed, []string{}}
+	list := []any{}
+	if r.Failed {
+		next.Status = "failed"
+	} else {
+		list = append(list, asContent(shown.diffs)...)
+	}
+	for _, text := range r.Outputs {
+		if text == "" {
+			continue
+		}
+		next.RawOutput.Outputs = append(next.RawOutput.Outputs, text)
+		if r.Failed || len(shown.diffs) == 0 {
+			list = append(list, contentOf(textBlock(text)))
 		}
 	}
-	what["content"] = content
-	what["rawOutput"] = object{"outputs": texts, "error": s.Error}
-	if err := t.update("tool_call_update", what); err != nil {
+	for _, i := range r.Images {
+		list = append(list, contentOf(content{Data: i.Data, MIMEType: i.MediaType, Type: "image"}))
+	}
+	next.Content = list
+	if err := w.session.update(next); err != nil {
 		return err
 	}
-	return t.plan(s.Details)
+	return w.plan(r.Details)
 }
 
-func refusal(s stage) string {
-	if s.Message != "" {
-		return s.Message
+func refusal(r event.ToolRejected) string {
+	if r.Message != "" {
+		return r.Message
 	}
-	switch s.Reason {
-	case "userChoiceDeny":
+	switch r.Reason {
+	case event.RejectedByUser:
 		return "Rejected."
-	case "userConfigDeny":
+	case event.RejectedByConfig:
 		return "Denied by the configuration."
-	case "userPromptStop":
+	case event.RejectedByStop:
 		return "Stopped."
-	case "hookRejected", "hookStopped":
+	case event.RejectedByHook, event.StoppedByHook:
 		return "Rejected by a hook."
-	case "interrupted":
+	case event.Interrupted:
 		return "Interrupted."
+	default:
+		return "Rejected: " + string(r.Reason)
 	}
-	return "Rejected: " + s.Reason
 }
 
-func subagentLine(d *details) string {
-	line := "Subagent " + d.Subagent.Agent
-	if d.Subagent.Step > 0 {
-		line += ", step " + itoa(d.Subagent.Step)
+func subagentLine(s *event.Subagent) string {
+	line := "Subagent " + s.Agent
+	if s.Step > 0 {
+		line += ", step " + strconv.Itoa(s.Step)
 	}
 	return line
 }
 
-// plan tells the list of tasks, as a whole.
-func (t *teller) plan(d *details) error {
+// plan shows the complete list of tasks.
+func (w *updateWriter) plan(d *event.Details) error {
 	if d == nil || d.Tasks == nil {
 		return nil
 	}
-	entries := []any{}
+	entries := []planEntry{}
 	for _, task := range d.Tasks.Tasks {
-		status := map[string]string{"in-progress": "in_progress", "done": "completed"}[task.Status]
-		if status == "" {
-			status = "pending"
+		e := planEntry{task.Subject, task.Priority, "pending"}
+		switch task.Status {
+		case event.TaskInProgress:
+			e.Status = "in_progress"
+		case event.TaskDone:
+			e.Status = "completed"
+		default:
 		}
-		priority := task.Priority
-		if priority != "high" && priority != "low" {
-			priority = "medium"
+		if e.Priority != "high" && e.Priority != "low" {
+			e.Priority = "medium"
 		}
-		entries = append(entries, object{"content": task.Subject, "priority": priority, "status": status})
+		entries = append(entries, e)
 	}
-	return t.update("plan", object{"entries": entries})
+	return w.session.update(update{Kind: "plan", Entries: entries})
 }
 
-// pathsOf are the files that a call is about, as the tools find them: absolute, below the
-// home folder or the first of roots. What a tool of the user's own calls a path may be none.
-func pathsOf(s stage, roots []string) []string {
+// pathsOf returns the files that a call is about, resolved as by the tools: absolute, below the
+// home folder, or below the first of roots. A user-defined tool may use the name path for something
+// else.
+func pathsOf(c transcript.Call, roots []string) []string {
 	var args struct {
-		Path        lenient[string] `json:"path"`
-		Source      lenient[string] `json:"source"`
-		Destination lenient[string] `json:"destination"`
+		Path        e2a.Optional[string] `json:"path"`
+		Source      e2a.Optional[string] `json:"source"`
+		Destination e2a.Optional[string] `json:"destination"`
 	}
-	if s.Server != "eca" || json.Unmarshal(s.Arguments, &args) != nil {
+	if c.Server != "eca" || json.Unmarshal(c.Arguments(), &args) != nil {
 		return nil
 	}
 	var out []string
 	for _, path := range []string{args.Path.Value, args.Source.Value, args.Destination.Value} {
-		if path != "" && (filepath.IsAbs(path) || kindOf(s) != "other") {
+		if path != "" && (filepath.IsAbs(path) || kindOf(c) != "other") {
 			out = append(out, workspace.Abs(roots, path))
 		}
 	}
 	return out
 }
 
-// locations are the files that a call is about, with the line.
-func locations(s stage, roots []string) []any {
+// locations returns the files that a call is about, with the line.
+func locations(c transcript.Call, roots []string) []location {
 	var args struct {
-		Offset lenient[int64] `json:"line_offset"`
-		Line   lenient[int64] `json:"line"`
+		Offset e2a.Optional[int64] `json:"line_offset"`
+		Line   e2a.Optional[int64] `json:"line"`
 	}
-	_ = json.Unmarshal(s.Arguments, &args) // what is malformed has no paths either
-	var out []any
-	for _, path := range pathsOf(s, roots) {
-		l := object{"path": path}
-		line := args.Line.Value
-		if args.Offset.Value > 0 {
-			line = args.Offset.Value + 1
-		}
-		if d := s.Details; d != nil && d.FileChange != nil {
-			line = firstLine(d.FileChange.Diff)
-		}
-		if line > 0 && line < 1<<31 {
-			l["line"] = line
-		}
-		out = append(out, l)
+	_ = json.Unmarshal(c.Arguments(), &args) // malformed arguments have no paths either
+	line := args.Line.Value
+	if args.Offset.Value > 0 {
+		line = args.Offset.Value + 1
+	}
+	if d := c.Judgment.Details; d != nil && d.FileChange != nil {
+		line = firstLine(d.FileChange.Diff)
+	}
+	if line < 0 || line >= 1<<31 {
+		line = 0
+	}
+	var out []location
+	for _, path := range pathsOf(c, roots) {
+		out = append(out, location{line, path})
 	}
 	return out
 }

@@ -1,209 +1,183 @@
 package gateway
 
 import (
+	"encoding/base64"
 	"encoding/json"
-	"strings"
 
-	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// mapper turns the events of a turn into frames (e2a.md 10). Its state is what later stages
-// of a call repeat, and what the result sums up.
-type mapper struct {
-	a       *answer
-	session *chat.Session   // whose turn it is
-	replay  bool            // it is over: nothing is to be decided
-	content strings.Builder // the answer's text
-	calls   map[string]event.Tool
-	started map[string]bool            // calls that were shown to run
-	early   map[string][]shownQuestion // by call: of those that were not, yet
-	usage   usage
+// The members of bodies are sorted by name, as they have always been.
+
+// chunk is the body of a frame with a piece of the answer.
+type chunk struct {
+	Delta       any           `json:"delta"`
+	Kind        e2a.DeltaKind `json:"delta_kind"`
+	Event       string        `json:"event_type,omitempty"` // of custom deltas
+	ReasoningID string        `json:"reasoning_id,omitempty"`
 }
 
-func newMapper(a *answer) *mapper {
-	return &mapper{a: a, calls: map[string]event.Tool{}, started: map[string]bool{}, early: map[string][]shownQuestion{}}
+func (a *answer) chunk(c chunk) error { return a.put(a.Chunk(c)) }
+
+// custom shows something without a kind of its own.
+func (a *answer) custom(event string, delta any) error {
+	return a.chunk(chunk{Delta: delta, Kind: e2a.DeltaCustom, Event: event})
 }
 
-// custom shows something that has no kind of its own.
-func (m *mapper) custom(kind string, delta map[string]any) error {
-	return m.a.put(m.a.Chunk(e2a.DeltaCustom, delta, map[string]any{"event_type": kind}))
+type textDelta struct {
+	MessageID string `json:"message_id,omitempty"`
+	Text      string `json:"text"`
 }
 
-// show sends what an event says, if it says something.
-func (m *mapper) show(e event.Event) error {
-	switch b := e.Body.(type) {
-	case event.TextDelta:
-		m.content.WriteString(b.Text)
-		return m.a.put(m.a.Chunk(e2a.DeltaText, b.Text, nil))
-	case event.ReasoningDelta:
-		return m.a.put(m.a.Chunk(e2a.DeltaReasoning, b.Text, map[string]any{"reasoning_id": b.ID}))
-	case event.ToolProposed, event.ToolArgsDelta, event.ToolJudged, event.ToolStarted, event.ToolUpdated, event.ToolFinished, event.ToolRejected:
-		return m.tool(b)
-	case event.UsageReported:
-		m.usage.add(b)
-		return m.custom("usage", usageOf(b))
-	case event.TurnStarted:
-		return m.custom("turn_started", map[string]any{"model": b.Model, "agent": b.Agent, "variant": b.Variant, "trust": b.Trust})
-	case event.TitleChanged:
-		return m.custom("metadata", map[string]any{"title": b.Title})
-	case event.Progress:
-		return m.custom("progress", map[string]any{"text": b.Text})
-	case event.Notice:
-		return m.custom("notice", map[string]any{"text": b.Text})
-	case event.Continued:
-		return m.note(b.Text)
-	case event.ImagesRefused:
-		return m.note(b.Text)
-	case event.Compacted:
-		return m.custom("compacted", map[string]any{"auto": b.Auto})
-	case event.TasksCleared:
-		return m.custom("tasks", map[string]any{"tasks": []any{}})
+type startDelta struct {
+	Agent   string `json:"agent"`
+	Model   string `json:"model"`
+	Trust   bool   `json:"trust"`
+	Variant string `json:"variant"`
+}
+
+type titleDelta struct {
+	Title string `json:"title"`
+}
+
+type compactionDelta struct {
+	Auto bool `json:"auto"`
+}
+
+type tasksDelta struct {
+	Tasks []event.Task `json:"tasks"`
+}
+
+// usageDelta is the usage of one request, and how full the context is.
+type usageDelta struct {
+	CacheRead    int64    `json:"cache_read_tokens"`
+	CacheWrite   int64    `json:"cache_write_tokens"`
+	ContextLimit int64    `json:"context_limit"`
+	Cost         *float64 `json:"cost_usd"`
+	Input        int64    `json:"input_tokens"`
+	OutputLimit  int64    `json:"output_limit"`
+	Output       int64    `json:"output_tokens"`
+	Purpose      string   `json:"purpose"`
+	TotalCost    *float64 `json:"total_cost_usd"`
+}
+
+// Show implements turn.Viewer: it sends the frame for an item (e2a.md 10).
+func (a *answer) Show(c transcript.Change) error {
+	switch item := c.Item.(type) {
+	case transcript.Prompt:
+		return a.custom("user_message", textDelta{item.ContentID, item.Text})
+	case transcript.Answer:
+		return a.chunk(chunk{Delta: item.Piece, Kind: e2a.DeltaText})
+	case transcript.Reasoning:
+		if c.Began() && item.Piece == "" || item.Ended {
+			return nil
+		}
+		return a.chunk(chunk{Delta: item.Piece, Kind: e2a.DeltaReasoning, ReasoningID: item.ID})
+	case transcript.Call:
+		return a.chunk(chunk{Delta: callDelta(item), Kind: e2a.DeltaTool})
+	case transcript.Usage:
+		return a.custom("usage", usageDelta{
+			item.CacheReadTokens, item.CacheWriteTokens, item.ContextLimit, item.Cost, item.InputTokens, item.OutputLimit, item.OutputTokens,
+			item.Purpose, item.TotalCost,
+		})
+	case transcript.Turn:
+		if item.End != nil {
+			return nil // the final frame contains it
+		}
+		return a.custom("turn_started", startDelta{item.Agent, item.Model, item.Trust, item.Variant})
+	case transcript.Title:
+		return a.custom("metadata", titleDelta(item))
+	case transcript.Progress:
+		return a.custom("progress", textDelta{Text: item.Text})
+	case transcript.Notice:
+		return a.custom("notice", textDelta{Text: item.Text})
+	case transcript.Compaction:
+		return a.custom("compacted", compactionDelta{item.Auto})
+	case transcript.NoTasks:
+		return a.custom("tasks", tasksDelta{[]event.Task{}})
+	case transcript.Report, transcript.Hook, transcript.Flag:
+		// callers of this protocol have no use for them
 	}
 	return nil
 }
 
-func (m *mapper) note(text string) error {
-	if text == "" {
-		return nil
-	}
-	return m.custom("notice", map[string]any{"text": text})
+// toolDelta is a stage of a tool call. Each stage names the tool.
+type toolDelta struct {
+	Arguments     json.RawMessage `json:"arguments,omitempty"`
+	ArgumentsText string          `json:"arguments_text,omitempty"`
+	Details       *event.Details  `json:"details,omitempty"`
+	ElapsedMS     *int64          `json:"elapsed_ms,omitempty"`
+	Error         *bool           `json:"error,omitempty"`
+	ID            string          `json:"id"`
+	Manual        bool            `json:"manual_approval"`
+	Message       string          `json:"message,omitempty"`
+	Name          string          `json:"name"`
+	Origin        string          `json:"origin"`
+	Outputs       []e2a.Block     `json:"outputs"`
+	Permission    *permission     `json:"permission,omitempty"`
+	Phase         string          `json:"phase"`
+	Reason        string          `json:"reason,omitempty"`
+	Server        string          `json:"server"`
+	Summary       string          `json:"summary,omitempty"`
 }
 
-// tool shows a stage of a call. Each chunk says which tool it is.
-func (m *mapper) tool(body event.Body) error {
-	switch b := body.(type) {
-	case event.ToolProposed:
-		m.calls[b.CallID] = b.Tool
-		return m.stage("prepare", b.CallID, map[string]any{"summary": b.Summary})
-	case event.ToolArgsDelta:
-		return m.stage("prepare", b.CallID, map[string]any{"arguments_text": b.Text})
-	case event.ToolJudged:
-		m.calls[b.CallID] = b.Tool
-		if b.Manual && !m.replay {
-			m.a.g.pending.add(m, b.CallID)
+type permission struct {
+	Reason  string `json:"reason"`
+	Rule    string `json:"rule"`
+	Verdict string `json:"verdict"`
+}
+
+func callDelta(c transcript.Call) toolDelta {
+	d := toolDelta{ID: c.CallID, Name: c.Name, Server: c.Server, Origin: c.Origin, Outputs: []e2a.Block{}}
+	//exhaustive:enforce
+	switch c.Stage {
+	case transcript.Announced:
+		d.Phase = "prepare"
+		if d.ArgumentsText = c.Piece; c.Piece == "" {
+			d.Summary = c.Summary
 		}
-		return m.stage("run", b.CallID, map[string]any{
-			"arguments": b.Arguments, "manual_approval": b.Manual, "summary": b.Summary, "details": details(b.Details),
-			"permission": map[string]any{"verdict": b.Decision, "rule": b.Rule, "reason": b.Reason},
-		})
-	case event.ToolStarted:
-		if err := m.stage("running", b.CallID, nil); err != nil {
-			return err
-		}
-		return m.askEarly(b.CallID)
-	case event.ToolUpdated:
-		return m.stage("running", b.CallID, map[string]any{"details": details(b.Details)})
-	case event.ToolFinished:
-		outputs := []any{}
+	case transcript.Judged:
+		b := c.Judgment
+		d.Phase, d.Arguments, d.Manual, d.Summary, d.Details = "run", b.Arguments, b.Manual, b.Summary, b.Details
+		d.Permission = &permission{b.Reason, b.Rule, b.Decision}
+	case transcript.Running:
+		d.Phase, d.Details = "running", c.Updated
+	case transcript.Finished:
+		b := c.Result
+		d.Phase, d.Error, d.ElapsedMS, d.Details = "called", &b.Failed, &b.ElapsedMS, b.Details
 		for _, o := range b.Outputs {
-			outputs = append(outputs, map[string]any{"type": "text", "text": o})
+			d.Outputs = append(d.Outputs, e2a.TextBlock(o))
 		}
 		for _, i := range b.Images {
-			outputs = append(outputs, map[string]any{"type": "image", "mime_type": i.MediaType, "data": i.Data})
+			d.Outputs = append(d.Outputs, e2a.Block{Type: "image", MIMEType: i.MediaType, Data: base64.StdEncoding.EncodeToString(i.Data)})
 		}
-		return m.stage("called", b.CallID, map[string]any{"outputs": outputs, "error": b.Failed, "elapsed_ms": b.ElapsedMS, "details": details(b.Details)})
-	case event.ToolRejected:
-		return m.stage("rejected", b.CallID, map[string]any{"reason": string(b.Reason), "message": b.Message, "outputs": []any{}})
+	case transcript.Rejected:
+		d.Phase, d.Reason, d.Message = "rejected", string(c.Rejection.Reason), c.Rejection.Message
 	}
-	return nil
+	return d
 }
 
-// stage sends a tool chunk: {phase, id, name, server, origin, manual_approval, outputs, ...}.
-// What has nothing to say is left out, but for the two that callers look for.
-func (m *mapper) stage(phase, id string, more map[string]any) error {
-	t := m.calls[id]
-	delta := map[string]any{
-		"phase": phase, "id": id, "name": t.Name, "server": t.Server, "origin": t.Origin, "manual_approval": false, "outputs": []any{},
-	}
-	for key, v := range more {
-		if v != nil && v != "" {
-			delta[key] = v
-		}
-	}
-	return m.a.put(m.a.Chunk(e2a.DeltaTool, delta, nil))
+type questionDelta struct {
+	Freeform   bool         `json:"freeform"`
+	Options    []listOption `json:"options"`
+	QuestionID string       `json:"question_id"`
+	Text       string       `json:"text"`
+	ToolCallID string       `json:"tool_call_id"`
 }
 
-// details are shown as the log has them; nil is none.
-func details(d *event.Details) any {
-	if d == nil {
-		return nil
-	}
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return nil
-	}
-	return json.RawMessage(raw)
+type listOption struct {
+	Description string `json:"description"`
+	Label       string `json:"label"`
 }
 
-// askEarly shows what a call asked before it was shown to run.
-func (m *mapper) askEarly(callID string) error {
-	m.started[callID] = true
-	early := m.early[callID]
-	delete(m.early, callID)
-	for _, q := range early {
-		if err := m.question(q); err != nil {
-			return err
-		}
+// Ask implements turn.Viewer: the caller answers with chat.answer and the id of the question.
+func (a *answer) Ask(q turn.Question) error {
+	d := questionDelta{q.Freeform, []listOption{}, q.ID, q.Text, q.CallID}
+	for _, o := range q.Options {
+		d.Options = append(d.Options, listOption{o.Description, o.Label})
 	}
-	return nil
-}
-
-// question shows what the model asks; chat.answer with its id answers. What a call asks comes
-// behind its start, and so behind all that the model said before.
-func (m *mapper) question(q shownQuestion) error {
-	if q.CallID != "" && !m.started[q.CallID] {
-		m.early[q.CallID] = append(m.early[q.CallID], q)
-		return nil
-	}
-	options := make([]any, len(q.Options))
-	for i, o := range q.Options {
-		options[i] = map[string]any{"label": o.Label, "description": o.Description}
-	}
-	return m.custom("question", map[string]any{
-		"question_id": q.id, "tool_call_id": q.CallID, "text": q.Text, "options": options, "freeform": q.Freeform,
-	})
-}
-
-// usage sums up what a turn took.
-type usage struct {
-	input, output, cacheRead, cacheWrite int64
-	cost                                 float64
-	unpriced                             bool
-}
-
-func (u *usage) add(b event.UsageReported) {
-	u.input += b.InputTokens
-	u.output += b.OutputTokens
-	u.cacheRead += b.CacheReadTokens
-	u.cacheWrite += b.CacheWriteTokens
-	if b.Cost == nil {
-		u.unpriced = true
-	} else {
-		u.cost += *b.Cost
-	}
-}
-
-func (u *usage) result() map[string]any {
-	out := map[string]any{"input_tokens": u.input, "output_tokens": u.output, "cache_read_tokens": u.cacheRead, "cache_write_tokens": u.cacheWrite, "cost_usd": nil}
-	if !u.unpriced {
-		out["cost_usd"] = u.cost
-	}
-	return out
-}
-
-// usageOf shows what one request took, and how full the context is.
-func usageOf(b event.UsageReported) map[string]any {
-	out := map[string]any{
-		"input_tokens": b.InputTokens, "output_tokens": b.OutputTokens, "cache_read_tokens": b.CacheReadTokens, "cache_write_tokens": b.CacheWriteTokens,
-		"context_limit": b.ContextLimit, "output_limit": b.OutputLimit, "purpose": b.Purpose, "cost_usd": nil, "total_cost_usd": nil,
-	}
-	if b.Cost != nil {
-		out["cost_usd"] = *b.Cost
-	}
-	if b.TotalCost != nil {
-		out["total_cost_usd"] = *b.TotalCost
-	}
-	return out
+	return a.custom("question", d)
 }

@@ -2,39 +2,32 @@ package gateway
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/e2a"
-	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// recorded returns a mapper of a turn that is over, and the bodies of the frames that it
-// makes.
-func recorded() (*mapper, *[]string) {
+// recorded returns an answer, and the bodies of the frames that it sends.
+func recorded() (*answer, *[]string) {
 	n := 0
 	request := "r"
 	var out []string
-	a := &answer{
-		g: &Gateway{}, envelope: e2a.Envelope{RequestID: &request},
+	return &answer{
 		Stream: e2a.NewStream(e2a.Envelope{RequestID: &request}, func() string { n++; return fmt.Sprint("id", n) }, func() time.Time { return time.Unix(0, 0) }),
 		send: func(r e2a.Response) error {
-			body, err := json.Marshal(r.Body)
-			out = append(out, string(r.Kind)+" "+string(body))
-			return err
+			out = append(out, string(r.Kind)+" "+string(r.Body))
+			return nil
 		},
-	}
-	m := newMapper(a)
-	m.replay = true
-	return m, &out
+	}, &out
 }
 
-// TestFrames has a row for each event (contract e2a.md 10, acp-a2a.md C2): the frames that
-// tell it, or none.
+// TestFrames has a row for each event (contract e2a.md 10, acp-a2a.md C2): the resulting frames, if
+// any.
 func TestFrames(t *testing.T) {
 	price, total := 0.5, 1.25
 	tool := event.Tool{CallID: "c1", Name: "write_file", Server: "eca", Origin: "native"}
@@ -43,7 +36,7 @@ func TestFrames(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		body event.Body
-		want string // empty: nothing is told
+		want string // empty: no frame is sent
 	}{
 		{"turn started", event.TurnStarted{Model: "p/m", Agent: "code", Variant: "high", Trust: true}, `{"delta":{"agent":"code","model":"p/m","trust":true,"variant":"high"},"delta_kind":"custom","event_type":"turn_started"}`},
 		{"text", event.TextDelta{Text: "Hi"}, `{"delta":"Hi","delta_kind":"text"}`},
@@ -81,9 +74,9 @@ func TestFrames(t *testing.T) {
 		{"images refused", event.ImagesRefused{Text: "No images"}, `{"delta":{"text":"No images"},"delta_kind":"custom","event_type":"notice"}`},
 		{"compacted", event.Compacted{Summary: "s", Auto: true}, `{"delta":{"auto":true},"delta_kind":"custom","event_type":"compacted"}`},
 		{"tasks cleared", event.TasksCleared{}, `{"delta":{"tasks":[]},"delta_kind":"custom","event_type":"tasks"}`},
-		// What is said by the final frame, by history.get, or is of the chat's inside.
+		// Information that is in the final frame or in history.get, or that is internal to the chat.
 		{"turn finished", event.TurnFinished{Reason: event.FinishedDone}, ``},
-		{"user message", event.UserMessage{Text: "Hi"}, ``},
+		{"user message, of history", event.UserMessage{Text: "Hi", ContentID: "m"}, `{"delta":{"message_id":"m","text":"Hi"},"delta_kind":"custom","event_type":"user_message"}`},
 		{"system prompt", event.SystemPrompt{}, ``},
 		{"file changed", event.FileChanged{Path: "/a"}, ``},
 		{"undo point", event.UndoPoint{CallID: "c"}, ``},
@@ -96,10 +89,13 @@ func TestFrames(t *testing.T) {
 		{"report", event.Report{}, ``},
 		{"unknown", event.Unknown{}, ``},
 	} {
-		m, out := recorded()
-		m.calls["c1"] = tool
-		if err := m.show(event.Event{Body: c.body}); err != nil {
-			t.Errorf("%s: %v", c.name, err)
+		a, out := recorded()
+		fold := transcript.New()
+		fold.Adopt(transcript.Call{Tool: tool}, 1)
+		if change, ok := fold.Add(event.Event{Body: c.body}); ok {
+			if err := a.Show(change); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
 		}
 		want := ""
 		if c.want != "" {
@@ -108,64 +104,5 @@ func TestFrames(t *testing.T) {
 		if got := strings.Join(*out, "\n"); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, want)
 		}
-	}
-}
-
-// TestFinalFrames has a row for each end of a turn.
-func TestFinalFrames(t *testing.T) {
-	const usage = `"usage":{"cache_read_tokens":0,"cache_write_tokens":0,"cost_usd":0,"input_tokens":0,"output_tokens":0}`
-	for reason, want := range map[event.FinishReason]string{
-		event.FinishedDone:        `e2a.complete {"result":{"content":"Hi","stop_reason":"end_turn",` + usage + `}}`,
-		event.FinishedStopped:     `e2a.complete {"result":{"content":"Hi","stop_reason":"cancelled",` + usage + `}}`,
-		event.FinishedSuperseded:  `e2a.complete {"result":{"content":"Hi","stop_reason":"cancelled",` + usage + `}}`,
-		event.FinishedInterrupted: `e2a.complete {"result":{"content":"Hi","stop_reason":"cancelled",` + usage + `}}`,
-		event.FinishedRejected:    `e2a.complete {"result":{"content":"Hi","stop_reason":"rejected",` + usage + `}}`,
-		event.FinishedLoop:        `e2a.complete {"result":{"content":"Hi","stop_reason":"loop",` + usage + `}}`,
-		event.FinishedBlocked:     `e2a.complete {"result":{"content":"Hi","stop_reason":"end_turn",` + usage + `}}`,
-		event.FinishedFailed:      `E2A.AGENT_ERROR no such luck`,
-	} {
-		m, out := recorded()
-		m.content.WriteString("Hi")
-		err := m.a.finish(m, event.TurnFinished{Reason: reason, Err: "Error: no such luck"})
-		got := strings.Join(*out, "\n")
-		if f, ok := err.(*failure); ok { //nolint:errorlint // never wrapped
-			got = f.code + " " + f.message
-		}
-		if got != want {
-			t.Errorf("%s:\ngot  %s\nwant %s", reason, got, want)
-		}
-	}
-}
-
-// A turn that was superseded ends when the next one of its chat has begun: it must not take
-// away who shows that one's questions, nor the calls that wait in it.
-func TestSuperseded(t *testing.T) {
-	q := questions{newID: func() string { return "q" }}
-	first := q.listen("c", func(string, ask.Question) { t.Error("the turn that was superseded is asked") })
-	shown := make(chan string, 1)
-	second := q.listen("c", func(id string, _ ask.Question) { shown <- id })
-	first()
-	go func() {
-		select {
-		case id := <-shown:
-			q.answer(id, "yes")
-		case <-t.Context().Done():
-		}
-	}()
-	if a, err := q.Ask(t.Context(), ask.Question{ChatID: "c"}); err != nil || a.Text != "yes" {
-		t.Errorf("%+v, %v", a, err)
-	}
-	second()
-	if _, err := q.Ask(t.Context(), ask.Question{ChatID: "c"}); !errors.Is(err, errNoTurn) {
-		t.Errorf("behind the last turn: %v", err)
-	}
-
-	var p pending
-	before, now := &mapper{}, &mapper{}
-	p.add(before, "c1")
-	p.add(now, "c2")
-	p.forget(before)
-	if calls := p.calls[now]; len(p.calls) != 1 || len(calls) != 1 || calls[0] != "c2" {
-		t.Errorf("%v", p.calls)
 	}
 }

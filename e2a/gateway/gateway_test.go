@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ import (
 
 const session = "session_id"
 
-// A turn with a tool, told in order: reasoning, text, the stages of the call, the end.
+// A turn with a tool is sent in order: reasoning, text, the stages of the call, the end.
 func TestTurn(t *testing.T) {
 	r := newRig(t, `
 turns:
@@ -63,7 +64,7 @@ turns:
 	}
 	said := 0
 	for _, f := range history {
-		if f.Body["event_type"] == "user_message" {
+		if body(f.Body)["event_type"] == "user_message" {
 			said++
 		}
 	}
@@ -112,7 +113,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// Who has left decides nothing: what asks is refused, and the answer still comes.
+// A caller that has left cannot decide: calls that ask are refused, and the answer still completes.
 func TestTheLinesEnd(t *testing.T) {
 	r := newRig(t, writes)
 	c := r.connect()
@@ -132,8 +133,7 @@ func TestTheLinesEnd(t *testing.T) {
 	}
 }
 
-// A program that is told to end answers what it was doing: every envelope gets its final
-// frame.
+// When the program has to end, it answers all running envelopes: each gets its final frame.
 func TestTheProgramEnds(t *testing.T) {
 	for _, model := range []string{writes, hangs} {
 		r := newRig(t, model)
@@ -158,7 +158,7 @@ turns: []
 default: {steps: [{text: "one two three four", delay: 1h}]}
 `
 
-// A turn that is stopped is complete, not failed.
+// A stopped turn is complete, not failed.
 func TestInterrupt(t *testing.T) {
 	r := newRig(t, hangs)
 	c := r.connect()
@@ -172,12 +172,12 @@ func TestInterrupt(t *testing.T) {
 		case *f.RequestID == stop:
 			stopped = true
 			if result(t, f)["interrupted"] != true {
-				t.Errorf("%v", f.Body)
+				t.Errorf("%v", body(f.Body))
 			}
 		case f.IsFinal && *f.RequestID == request:
 			ended = true
 			if result(t, f)["stop_reason"] != "cancelled" {
-				t.Errorf("%v", f.Body)
+				t.Errorf("%v", body(f.Body))
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A model that fails ends the answer with an e2a.error, behind all that it said.
+// When a model fails, the answer ends with an e2a.error, after all the model's output.
 func TestModelFails(t *testing.T) {
 	r := newRig(t, `
 turns: []
@@ -194,8 +194,8 @@ default: {steps: [{text: So far, error: {status: 400, message: "no such thing: s
 `)
 	c := r.connect()
 	f := c.call(map[string]any{"method": "chat.send", "params": map[string]any{"text": "Go"}})
-	if code(t, f) != "E2A.AGENT_ERROR" || strings.Contains(fmt.Sprint(f.Body), "0123456789") || fmt.Sprint(f.Body["message"]) == "" {
-		t.Errorf("%v", f.Body)
+	if code(t, f) != "E2A.AGENT_ERROR" || strings.Contains(string(f.Body), "0123456789") || fmt.Sprint(body(f.Body)["message"]) == "" {
+		t.Errorf("%v", body(f.Body))
 	}
 }
 
@@ -210,8 +210,8 @@ default:
 `)
 	c := r.connect()
 	request := c.say(map[string]any{"method": "chat.send", session: "s", "params": map[string]any{"text": "Ask me."}})
-	frames := c.until(request, func(f e2a.Response) bool { return f.Body["event_type"] == "question" })
-	q, _ := frames[len(frames)-1].Body["delta"].(map[string]any)
+	frames := c.until(request, func(f e2a.Response) bool { return body(f.Body)["event_type"] == "question" })
+	q, _ := body(frames[len(frames)-1].Body)["delta"].(map[string]any)
 	if q["text"] != "Which one?" || q["tool_call_id"] != "q1" || len(q["options"].([]any)) != 2 {
 		t.Errorf("%v", q)
 	}
@@ -222,7 +222,7 @@ default:
 	}
 }
 
-// TestMethods: the small ones, and what is wrong with calls.
+// TestMethods checks the small methods, and errors in calls.
 func TestMethods(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: hello}]}")
 	c := r.connect()
@@ -232,7 +232,7 @@ func TestMethods(t *testing.T) {
 	made := result(t, c.call(map[string]any{"method": "session.create"}))
 	id := fmt.Sprint(made[session])
 	if f := c.call(map[string]any{"method": "chat.send", session: id, "params": map[string]any{"text": "x", "model": "mock/n"}}); result(t, f)["content"] != "hello" {
-		t.Errorf("%v", f.Body)
+		t.Errorf("%v", body(f.Body))
 	}
 	if info := result(t, c.call(map[string]any{"method": "session.load", session: id})); info["model"] != "mock/n" || info["running"] != false {
 		t.Errorf("%v", info)
@@ -262,43 +262,43 @@ func TestMethods(t *testing.T) {
 		{map[string]any{"method": "history.get"}, "E2A.INVALID_PARAMS"},
 		{map[string]any{"method": "config.set", session: id, "params": map[string]any{"model": "none/such"}}, "E2A.INVALID_PARAMS"},
 	} {
-		if f := c.call(bad.e); f.Body["code"] != bad.code || f.Kind != e2a.KindError {
+		if f := c.call(bad.e); body(f.Body)["code"] != bad.code || f.Kind != e2a.KindError {
 			t.Errorf("%v: %v, want %s", bad.e, f.Body, bad.code)
 		}
 	}
 	result(t, c.call(map[string]any{"method": "session.delete", session: id}))
 	if f := c.call(map[string]any{"method": "session.load", session: id}); code(t, f) != "E2A.NOT_FOUND" {
-		t.Errorf("%v", f.Body)
+		t.Errorf("%v", body(f.Body))
 	}
 }
 
-// Lines that are no envelopes get a final frame each, and the next one is served.
+// Lines that are not envelopes get a final frame each, and the next line is served.
 func TestBadLines(t *testing.T) {
 	c := newRig(t, "turns: []\ndefault: {steps: [{text: hello}]}").connect()
 	for line, want := range map[string]string{
 		`{`: "invalid-json E2A.INVALID_JSON", `[]`: "invalid-json E2A.INVALID_JSON", "\xff": "invalid-json E2A.INVALID_JSON",
 		`{"request_id":"r9","params":[1]}`: "r9 E2A.INVALID_ENVELOPE",
 	} {
-		c.check = e2a.Checker{} // they share a name
+		c.check = checker{} // they share a request id
 		c.line(line)
 		f := c.frame()
 		if got := *f.RequestID + " " + code(t, f); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
-		if kind := f.Provenance.Details["kind"] == "json_parse_error"; kind != strings.HasSuffix(want, "INVALID_JSON") {
+		if kind := string(f.Provenance.Details["kind"]) == `"json_parse_error"`; kind != strings.HasSuffix(want, "INVALID_JSON") {
 			t.Errorf("%s: provenance %v", line, f.Provenance)
 		}
-		if message := fmt.Sprint(f.Body["message"]); strings.Contains(message, "Go ") || strings.Contains(message, "interface") {
+		if message := fmt.Sprint(body(f.Body)["message"]); strings.Contains(message, "Go ") || strings.Contains(message, "interface") {
 			t.Errorf("%s: %s", line, message)
 		}
 	}
 	c.line("")
 	if f := c.call(map[string]any{}); f.Kind != e2a.KindComplete {
-		t.Errorf("%v", f.Body)
+		t.Errorf("%v", body(f.Body))
 	}
 }
 
-// TestPrompts: contract 5.8, through the request that the model is sent.
+// TestPrompts checks contract 5.8 by the request that the model gets.
 func TestPrompts(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: '${user}'}]}")
 	r.Write("a.txt", "from the file\n")
@@ -316,7 +316,7 @@ func TestPrompts(t *testing.T) {
 		history := c.answer(c.say(map[string]any{"method": "history.get", session: *frames[0].SessionID}))
 		var said any
 		for _, f := range history {
-			if d, ok := f.Body["delta"].(map[string]any); ok && f.Body["event_type"] == "user_message" {
+			if d, ok := body(f.Body)["delta"].(map[string]any); ok && body(f.Body)["event_type"] == "user_message" {
 				said = d["text"]
 			}
 		}
@@ -326,12 +326,12 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// A consumer that takes frames slowly misses nothing; one that is gone stops its turn.
+// A slow consumer gets every frame; when a consumer leaves, its turn is stopped.
 func TestConsumers(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: 'word ', repeat: 2000}]}")
 	method, id := "chat.send", "r1"
-	e := e2a.Envelope{RequestID: &id, Method: &method, Params: map[string]any{"text": "Go"}}
-	var check e2a.Checker
+	e := e2a.Envelope{RequestID: &id, Method: &method, Params: e2a.Object{"text": json.RawMessage(`"Go"`)}}
+	var check checker
 	var text strings.Builder
 	taken := make(chan e2a.Response)
 	ended := make(chan error, 1)
@@ -339,13 +339,13 @@ func TestConsumers(t *testing.T) {
 		ended <- r.gateway.Run(context.Background(), e, func(f e2a.Response) error { taken <- f; return nil }, nil)
 		close(taken)
 	}()
-	<-r.Heard // and the model says all before a frame is taken
+	<-r.Heard // the model finishes before the first frame is taken
 	for f := range taken {
-		if err := check.Check(f); err != nil {
+		if err := check.check(f); err != nil {
 			t.Fatal(err)
 		}
-		if f.Body["delta_kind"] == "text" {
-			fmt.Fprint(&text, f.Body["delta"])
+		if body(f.Body)["delta_kind"] == "text" {
+			fmt.Fprint(&text, body(f.Body)["delta"])
 		}
 	}
 	if err := <-ended; err != nil || text.String() != strings.Repeat("word ", 2000) {
@@ -357,7 +357,7 @@ func TestConsumers(t *testing.T) {
 	}
 }
 
-// What a session can be set to, and which commands there are, is told.
+// The possible settings of a session and the commands can be read.
 func TestChoices(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
@@ -383,19 +383,19 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// A prompt that its session takes only when nobody waits for its answer any more is stopped
-// then: nobody would follow its turn.
+// If a session accepts a prompt only after its caller has left, the turn is stopped, because no
+// caller would follow it.
 func TestLatePrompt(t *testing.T) {
 	r := newRig(t, hangs)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	for n := range 5 { // the session may be faster than who leaves
+	for n := range 5 { // the session may be faster than the cancellation
 		method, id, request := "chat.send", fmt.Sprint("s", n), "r"
 		s, _, err := r.host.Engine().Open(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := e2a.Envelope{RequestID: &request, SessionID: &id, Method: &method, Params: map[string]any{"text": "Go"}}
+		e := e2a.Envelope{RequestID: &request, SessionID: &id, Method: &method, Params: e2a.Object{"text": json.RawMessage(`"Go"`)}}
 		if err := r.gateway.Run(gone, e, func(e2a.Response) error { return nil }, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
@@ -405,7 +405,7 @@ func TestLatePrompt(t *testing.T) {
 	}
 }
 
-// ending is why the first turn of a session ended; it must end.
+// ending returns why the first turn of a session ended; it must end.
 func ending(t *testing.T, s *chat.Session) event.FinishReason {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -11,27 +11,28 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 	"github.com/seed-dec29ce4/eca/internal/lines"
 )
 
-// MaxLine is how long an envelope, or another message of a caller, may be, in bytes: prompts
-// bring images along.
+// MaxLine limits the length of an envelope, or of another message of a caller, in bytes: prompts
+// contain images.
 const MaxLine = 64 << 20
 
-// ErrTooLong is a line beyond that.
+// ErrTooLong is the error for a longer line.
 var ErrTooLong = fmt.Errorf("the line is longer than %d MiB", MaxLine>>20)
 
-// Serve answers envelopes that come as lines of JSON, with frames as lines of JSON. A line
-// that is no envelope is answered with an E2A.INVALID_JSON or E2A.INVALID_ENVELOPE. When
-// the lines end, nobody decides about calls any more: those that ask are refused, and
-// Serve returns when everything is answered. When ctx ends, what runs is stopped, and
-// answered with E2A.DISCONNECTED; who does not read that is not waited for long.
+// Serve answers envelopes in lines of JSON with frames in lines of JSON. A line that is not an
+// envelope is answered with E2A.INVALID_JSON or E2A.INVALID_ENVELOPE. When the lines end, no caller
+// can decide about calls any more: calls that ask are refused, and Serve returns when everything
+// has been answered. When ctx ends, running work is stopped and answered with E2A.DISCONNECTED;
+// Serve does not wait long for a caller that does not read.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ending := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	defer context.AfterFunc(ending, func() { cancel(errEnding) })()
-	var mu sync.Mutex // frames are written whole
+	defer context.AfterFunc(ending, func() { cancel(turn.ErrEnding) })()
+	var mu sync.Mutex // frames are written completely
 	send := func(r e2a.Response) error {
 		line, err := e2a.Line(r)
 		if err != nil {
@@ -40,14 +41,14 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		mu.Lock()
 		defer mu.Unlock()
 		if _, err = out.Write(line); err != nil {
-			cancel(err) // nobody reads what else is said
+			cancel(err) // the caller does not read any more
 		}
 		return err
 	}
 	read := make(chan line)
-	go readLines(ctx, in, read) // ends with ctx at the latest when its reader does
+	go readLines(ctx, in, read) // its reader ends at the latest with ctx
 	answered := make(chan struct{})
-	go func() { // ends when everything is answered, or nobody takes answers
+	go func() { // ends when everything is answered, or the caller does not read any more
 		defer close(answered)
 		g.takeAll(ctx, read, send)
 	}()
@@ -60,16 +61,13 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 			g.log.Warn("what was answered last is not read")
 		}
 	}
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, errEnding) {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, turn.ErrEnding) {
 		return err
 	}
 	return nil
 }
 
-// errEnding says that the program ends.
-var errEnding = errors.New("eca is ending")
-
-// farewell is how long last answers may take to be read, if nothing else is said.
+// farewell is the default time for a caller to read the last answers.
 const farewell = 3 * time.Second
 
 // takeAll answers lines until there are no more, or ctx ends.
@@ -81,7 +79,7 @@ func (g *Gateway) takeAll(ctx context.Context, read <-chan line, send Send) {
 		case l, ok := <-read:
 			if !ok {
 				if ctx.Err() == nil {
-					g.Leave()
+					g.turns.Leave()
 				}
 				return
 			}
@@ -92,16 +90,16 @@ func (g *Gateway) takeAll(ctx context.Context, read <-chan line, send Send) {
 	}
 }
 
-// take begins to answer a line. It returns when what comes next can not overtake it.
+// take starts to answer a line. It returns when the next line cannot overtake it.
 func (g *Gateway) take(ctx context.Context, l line, send Send, running *sync.WaitGroup) {
 	e, bad := readEnvelope(l)
 	if bad != nil {
 		s := e2a.NewStream(e, g.newID, g.now)
-		if r, err := s.Fail(bad.code, bad.message, nil); err == nil {
-			if bad.code == codeBadJSON {
-				r.Provenance.Details = map[string]any{"kind": "json_parse_error"} // e2a.md 7
+		if r, err := s.Fail(string(bad.Code), bad.Message, struct{}{}); err == nil {
+			if bad.Code == codeBadJSON {
+				r.Provenance.Details = e2a.Object{"kind": json.RawMessage(`"json_parse_error"`)} // e2a.md 7
 			}
-			_ = send(r) // Serve ends if it failed
+			_ = send(r) // Serve ends if this fails
 		}
 		return
 	}
@@ -117,12 +115,12 @@ func (g *Gateway) take(ctx context.Context, l line, send Send, running *sync.Wai
 	<-accepted
 }
 
-// readEnvelope reads a line. What is none is answered under the request's id, if it has
-// one.
-func readEnvelope(l line) (e2a.Envelope, *failure) {
+// readEnvelope reads a line. The error for an invalid one is answered under the id of the request,
+// if it has one.
+func readEnvelope(l line) (e2a.Envelope, *turn.Error) {
 	unnamed := "invalid-json"
 	if l.err != nil {
-		return e2a.Envelope{RequestID: &unnamed}, fail(codeBadJSON, "%v", l.err)
+		return e2a.Envelope{RequestID: &unnamed}, turn.Errorf(codeBadJSON, "%v", l.err)
 	}
 	e, err := e2a.DecodeEnvelope(l.text)
 	if err == nil {
@@ -130,7 +128,7 @@ func readEnvelope(l line) (e2a.Envelope, *failure) {
 	}
 	var field *e2a.FieldError
 	if !errors.As(err, &field) {
-		return e2a.Envelope{RequestID: &unnamed}, fail(codeBadJSON, "%v", err)
+		return e2a.Envelope{RequestID: &unnamed}, turn.Errorf(codeBadJSON, "%v", err)
 	}
 	var named struct {
 		RequestID any `json:"request_id"`
@@ -140,16 +138,16 @@ func readEnvelope(l line) (e2a.Envelope, *failure) {
 			unnamed = id
 		}
 	}
-	return e2a.Envelope{RequestID: &unnamed}, fail("E2A.INVALID_ENVELOPE", "%v", err)
+	return e2a.Envelope{RequestID: &unnamed}, turn.Errorf(codeBadEnvelope, "%v", err)
 }
 
-// line is one of the input's, or why it can not be read.
+// line is a line of the input, or the error of reading it.
 type line struct {
 	text []byte
 	err  error
 }
 
-// readLines sends the lines that say something, and closes the channel behind the last.
+// readLines sends the nonempty lines, and closes the channel after the last one.
 func readLines(ctx context.Context, in io.Reader, out chan<- line) {
 	defer close(out)
 	for r := NewLines(in); ; {
@@ -165,6 +163,6 @@ func readLines(ctx context.Context, in io.Reader, out chan<- line) {
 	}
 }
 
-// NewLines reads the lines of a caller, one message each. One that is too long is ErrTooLong,
-// and the next can be read.
+// NewLines reads the lines of a caller, one message each. For a line that is too long it returns
+// ErrTooLong, and the next line can be read.
 func NewLines(in io.Reader) *lines.Reader { return lines.NewReader(in, MaxLine, ErrTooLong) }

@@ -4,227 +4,270 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
-	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// run carries out the method of an envelope (e2a.md 10). Those of ACP and A2A that send a
-// prompt are chat.send by another name.
+// params are the parameters of all methods. Parameters of a wrong type count as missing.
+type params struct {
+	SessionID  text                      `json:"session_id"`
+	ToolCallID text                      `json:"tool_call_id"`
+	Save       text                      `json:"save"`
+	GoOn       e2a.Optional[bool]        `json:"go_on"`
+	QuestionID text                      `json:"question_id"`
+	Answer     text                      `json:"answer"`
+	Model      text                      `json:"model"`
+	Agent      text                      `json:"agent"`
+	Variant    e2a.Optional[*string]     `json:"variant"`
+	Trust      e2a.Optional[*bool]       `json:"trust"`
+	Limit      e2a.Optional[json.Number] `json:"limit"`
+	Text       text                      `json:"text"`
+	Content    text                      `json:"content"`
+	Query      text                      `json:"query"`
+}
+
+type text = e2a.Optional[string]
+
+func (p params) settings() turn.Settings {
+	return turn.Settings{Model: p.Model.Value, Agent: p.Agent.Value, Variant: p.Variant.Value, Trust: p.Trust.Value}
+}
+
+// run carries out the method of an envelope (e2a.md 10). The methods of ACP and A2A that send a
+// prompt are other names of chat.send.
 func (a *answer) run(ctx context.Context) error {
+	a.params = paramsOf(a.envelope)
+	p, turns := a.params, a.g.turns
 	method := ""
 	if a.envelope.Method != nil {
 		method = *a.envelope.Method
 	}
 	switch method {
 	case "": // a heartbeat
-		return a.complete(map[string]any{})
+		return a.done(nil)
 	case e2a.MethodSend, e2a.MethodPrompt:
 		return a.chatSend(ctx)
 	case e2a.MethodInterrupt, e2a.MethodCancel, e2a.MethodSessionClose:
-		return a.interrupt()
-	case e2a.MethodApprove:
-		return a.decide(true)
-	case e2a.MethodReject:
-		return a.decide(false)
+		running, err := turns.Cancel(a.session())
+		return a.result(interrupted{running}, err)
+	case e2a.MethodApprove, e2a.MethodReject:
+		return a.done(a.decide(method == e2a.MethodApprove))
 	case e2a.MethodAnswer:
-		return a.answerQuestion()
-	case e2a.MethodSessionCreate, e2a.MethodSessionLoad:
-		return a.sessionOpen(ctx, method == e2a.MethodSessionCreate)
+		if p.QuestionID.Value == "" {
+			return turn.Errorf(turn.BadParams, "params.question_id is missing")
+		}
+		return a.done(turns.Answer(p.QuestionID.Value, p.Answer.Value))
+	case e2a.MethodSessionCreate:
+		s, err := turns.Create(ctx, a.session())
+		return a.result(infoOf(s), err)
+	case e2a.MethodSessionLoad:
+		s, err := turns.Load(ctx, a.session())
+		return a.result(infoOf(s), err)
 	case e2a.MethodSessionList:
 		return a.sessionList(ctx)
 	case e2a.MethodSessionDelete:
-		return a.sessionDelete(ctx)
+		return a.done(turns.Delete(ctx, a.session()))
 	case e2a.MethodHistory:
-		return a.history(ctx)
+		s, err := turns.History(ctx, a.session(), a)
+		return a.result(infoOf(s), err)
 	case e2a.MethodConfigGet:
 		return a.configGet(ctx)
 	case e2a.MethodConfigSet:
-		return a.configSet(ctx)
+		s, err := turns.Set(ctx, a.session(), p.settings())
+		return a.result(infoOf(s), err)
 	case e2a.MethodModelSync:
-		a.g.host.SyncModels(ctx)
-		return a.complete(map[string]any{})
+		turns.SyncModels(ctx)
+		return a.done(nil)
 	case e2a.MethodCommands:
 		return a.commandList()
 	}
-	return fail(codeUnknownMethod, "there is no method %q", method)
+	return turn.Errorf(codeUnknownMethod, "there is no method %q", method)
 }
 
-func (a *answer) complete(result any) error { return a.put(a.Complete(result)) }
-
-// text returns a parameter that is a string; false is none.
-func (a *answer) text(key string) (string, bool) {
-	s, ok := a.envelope.Params[key].(string)
-	return s, ok && s != ""
-}
-
-// sessionID is the chat that the envelope is about: its session, or that of the params.
-func (a *answer) sessionID() string {
-	if s := a.envelope.SessionID; s != nil && *s != "" {
-		return *s
-	}
-	s, _ := a.text("session_id")
-	return s
-}
-
-// known returns the session of a chat that there is.
-func (a *answer) known(ctx context.Context) (*chat.Session, error) {
-	id := a.sessionID()
-	if id == "" {
-		return nil, fail(codeBadParams, "session_id is missing")
-	}
-	if !chat.ValidID(id) {
-		return nil, fail(codeBadParams, "session_id %q is no id of a session", id)
-	}
-	s, ok, err := a.g.host.Engine().Existing(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fail(codeNotFound, "there is no session %q", id)
-	}
-	return s, nil
-}
-
-// interrupt stops the turn of a session. One that does nothing is left alone.
-func (a *answer) interrupt() error {
-	id := a.sessionID()
-	if id == "" {
-		return fail(codeBadParams, "session_id is missing")
-	}
-	session, ok := a.g.host.Engine().Lookup(id)
-	stopped := ok && session.Running()
-	if ok {
-		session.Cancel()
-	}
-	return a.complete(map[string]any{"interrupted": stopped})
-}
-
-// decide answers for a call that asks. params.save is session, workspace or global.
-func (a *answer) decide(approve bool) error {
-	call, ok := a.text("tool_call_id")
-	if !ok {
-		return fail(codeBadParams, "params.tool_call_id is missing")
-	}
-	id := a.sessionID()
-	session, found := a.g.host.Engine().Lookup(id)
-	if !found {
-		return fail(codeNotFound, "no session %q is open", id)
-	}
-	d := chat.Decision{Approve: approve, GoOn: !approve && a.envelope.Params["go_on"] == true}
-	if save, _ := a.text("save"); approve && save != "" {
-		scopes := []tools.Scope{tools.ForSession, tools.ForWorkspace, tools.Everywhere}
-		if !slices.Contains(scopes, tools.Scope(save)) {
-			return fail(codeBadParams, "params.save: %q is none of %v", save, scopes)
-		}
-		d.Remember = tools.Scope(save)
-	}
-	session.Decide(call, d)
-	return a.complete(map[string]any{})
-}
-
-// answerQuestion answers what a model asked. Without an answer, the question is declined.
-func (a *answer) answerQuestion() error {
-	id, ok := a.text("question_id")
-	if !ok {
-		return fail(codeBadParams, "params.question_id is missing")
-	}
-	text, _ := a.text("answer")
-	if !a.g.questions.answer(id, text) {
-		return fail(codeNotFound, "nobody waits for an answer to %q", id)
-	}
-	return a.complete(map[string]any{})
-}
-
-// sessionOpen makes a session, or says what is known of one.
-func (a *answer) sessionOpen(ctx context.Context, create bool) error {
-	if !create {
-		session, err := a.known(ctx)
-		if err != nil {
-			return err
-		}
-		return a.complete(sessionInfo(session))
-	}
-	id := a.sessionID()
-	if id != "" && !chat.ValidID(id) {
-		return fail(codeBadParams, "session_id %q is no id of a session", id)
-	}
-	session, _, err := a.g.host.Engine().Open(ctx, id)
+// result sends the final frame, unless there is an error.
+func (a *answer) result(result any, err error) error {
 	if err != nil {
 		return err
 	}
-	return a.complete(sessionInfo(session))
+	return a.put(a.Complete(result))
 }
 
-func sessionInfo(s *chat.Session) map[string]any {
-	m := s.Meta()
-	return map[string]any{
-		"session_id": s.ID(), "title": m.Title, "model": m.Model, "agent": m.Agent, "variant": m.Variant, "trust": m.Trust, "running": s.Running(),
+// done is result for methods without a result.
+func (a *answer) done(err error) error { return a.result(struct{}{}, err) }
+
+// session returns the id of the chat for the envelope: its session, or the one in params.
+func (a *answer) session() string {
+	if s := a.envelope.SessionID; s != nil && *s != "" {
+		return *s
 	}
+	return a.params.SessionID.Value
+}
+
+// chatSend runs a turn and shows everything that happens in it.
+func (a *answer) chatSend(ctx context.Context) error {
+	p := a.params
+	said := ""
+	for _, s := range []text{p.Text, p.Content, p.Query} {
+		if strings.TrimSpace(said) == "" {
+			said = s.Value
+		}
+	}
+	t, err := a.g.turns.Start(ctx, turn.Request{Session: a.session(), Blocks: blocksOf(a.envelope), Text: said, Settings: p.settings()})
+	if err != nil {
+		return err
+	}
+	if a.session() == "" {
+		a.Session(t.Session)
+	}
+	a.accepted()
+	outcome, err := t.Follow(a)
+	return a.result(turnResult{outcome.Content, outcome.Reason, outcome.Usage}, err)
+}
+
+// turnResult is the result of a turn.
+type turnResult struct {
+	Content    string          `json:"content"`
+	StopReason turn.StopReason `json:"stop_reason"`
+	Usage      turn.Usage      `json:"usage"`
+}
+
+type interrupted struct {
+	Interrupted bool `json:"interrupted"`
+}
+
+// decide decides about a call that asks. params.save is session, workspace or global.
+func (a *answer) decide(approve bool) error {
+	p := a.params
+	if p.ToolCallID.Value == "" {
+		return turn.Errorf(turn.BadParams, "params.tool_call_id is missing")
+	}
+	d := chat.Decision{Approve: approve, GoOn: !approve && p.GoOn.Value}
+	if save := tools.Scope(p.Save.Value); approve && save != "" {
+		scopes := []tools.Scope{tools.ForSession, tools.ForWorkspace, tools.Everywhere}
+		if !slices.Contains(scopes, save) {
+			return turn.Errorf(turn.BadParams, "params.save: %q is none of %v", save, scopes)
+		}
+		d.Remember = save
+	}
+	return a.g.turns.Decide(a.session(), p.ToolCallID.Value, d)
+}
+
+// sessionInfo is the description of a session, with its possible settings if they were requested.
+type sessionInfo struct {
+	Agent     string       `json:"agent"`
+	Agents    []turn.Agent `json:"agents,omitzero"`
+	Model     string       `json:"model"`
+	Models    []string     `json:"models,omitzero"`
+	Running   *bool        `json:"running,omitempty"`
+	SessionID string       `json:"session_id,omitempty"`
+	Title     *string      `json:"title,omitempty"`
+	Trust     bool         `json:"trust"`
+	Variant   string       `json:"variant"`
+	Variants  []string     `json:"variants,omitzero"`
+}
+
+func infoOf(s turn.Session) sessionInfo {
+	return sessionInfo{Agent: s.Agent, Model: s.Model, Running: &s.Running, SessionID: s.ID, Title: &s.Title, Trust: s.Trust, Variant: s.Variant}
+}
+
+// configGet sends the settings of a session and their possible values. Without a session it sends
+// those of the next new one.
+func (a *answer) configGet(ctx context.Context) error {
+	s, c, err := a.g.turns.Choices(ctx, a.session())
+	var info sessionInfo
+	if s.ID != "" {
+		info = infoOf(s)
+	}
+	info.Agent, info.Agents, info.Model, info.Models = c.Agent, c.Agents, c.Model, c.Models
+	info.Trust, info.Variant, info.Variants = c.Trust, c.Variant, c.Variants
+	return a.result(info, err)
+}
+
+type sessionList struct {
+	Sessions []listedSession `json:"sessions"`
+}
+
+type listedSession struct {
+	Created   string `json:"created_at"`
+	Messages  int    `json:"messages"`
+	Model     string `json:"model"`
+	Running   bool   `json:"running"`
+	SessionID string `json:"session_id"`
+	Title     string `json:"title"`
+	Updated   string `json:"updated_at"`
 }
 
 func (a *answer) sessionList(ctx context.Context) error {
 	limit := 0
-	if n, ok := a.envelope.Params["limit"].(json.Number); ok {
+	if n := a.params.Limit.Value; n != "" {
 		i, err := n.Int64()
 		if err != nil || i < 0 || i > 1<<20 {
-			return fail(codeBadParams, "params.limit: %s is no number of sessions", n)
+			return turn.Errorf(turn.BadParams, "params.limit: %s is not a valid number of sessions", n)
 		}
 		limit = int(i)
 	}
-	list, err := a.g.host.Engine().List(ctx, chat.ByUpdated, limit)
-	if err != nil {
-		return err
-	}
-	sessions := make([]any, len(list))
+	list, err := a.g.turns.List(ctx, limit)
+	out := sessionList{make([]listedSession, len(list))}
 	for i, s := range list {
-		sessions[i] = map[string]any{
-			"session_id": s.ID, "title": s.Title, "model": s.Model, "messages": s.Messages, "running": s.Running,
-			"created_at": s.Created.UTC().Format(timeLayout), "updated_at": s.Updated.UTC().Format(timeLayout),
-		}
+		out.Sessions[i] = listedSession{stamp(s.Created), s.Messages, s.Model, s.Running, s.ID, s.Title, stamp(s.Updated)}
 	}
-	return a.complete(map[string]any{"sessions": sessions})
+	return a.result(out, err)
 }
 
-const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-func (a *answer) sessionDelete(ctx context.Context) error {
-	session, err := a.known(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.g.host.Engine().Delete(session.ID())(); err != nil {
-		return err
-	}
-	return a.complete(map[string]any{})
+type commandList struct {
+	Commands []listedCommand `json:"commands"`
 }
 
-// history sends what happened in a session as the same frames that told it live; what the
-// user said is a custom chunk.
-func (a *answer) history(ctx context.Context) error {
-	session, err := a.known(ctx)
-	if err != nil {
-		return err
+type listedCommand struct {
+	Arguments   []commandArgument `json:"arguments"`
+	Description string            `json:"description"`
+	Name        string            `json:"name"`
+	Type        string            `json:"type"`
+}
+
+type commandArgument struct {
+	Description string `json:"description"`
+	Name        string `json:"name"`
+	Required    bool   `json:"required"`
+}
+
+func (a *answer) commandList() error {
+	out := commandList{[]listedCommand{}}
+	for _, c := range a.g.turns.Commands() {
+		listed := listedCommand{[]commandArgument{}, c.Description, c.Name, c.Type}
+		for _, arg := range c.Arguments {
+			listed.Arguments = append(listed.Arguments, commandArgument{arg.Description, arg.Name, arg.Required})
+		}
+		out.Commands = append(out.Commands, listed)
 	}
-	m := newMapper(a)
-	m.replay = true
-	for r, last := session.Read(1), session.Next(); ; {
-		e, ok, err := r.Try(ctx)
-		if err != nil {
-			return err
-		}
-		if !ok || e.Seq >= last {
-			return a.complete(sessionInfo(session))
-		}
-		if said, ok := e.Body.(event.UserMessage); ok {
-			err = m.custom("user_message", map[string]any{"text": said.Text, "message_id": said.ContentID})
-		} else {
-			err = m.show(e)
-		}
-		if err != nil {
-			return err
-		}
+	return a.result(out, nil)
+}
+
+// paramsOf reads the parameters of an envelope.
+func paramsOf(e e2a.Envelope) (p params) {
+	raw, err := json.Marshal(e.Params)
+	if err == nil {
+		_ = json.Unmarshal(raw, &p)
 	}
+	return p
+}
+
+// blocksOf reads the content blocks of an envelope. chat.send uses the same members as
+// session/prompt; simple clients send a string.
+func blocksOf(e e2a.Envelope) []e2a.Block {
+	method := e2a.MethodPrompt
+	e.Method = &method
+	raw := e2a.ACPPromptParams(e)["prompt"]
+	var blocks []e2a.Block
+	var said string
+	if json.Unmarshal(raw, &blocks) != nil && json.Unmarshal(raw, &said) == nil {
+		blocks = []e2a.Block{e2a.TextBlock(said)}
+	}
+	return blocks
 }

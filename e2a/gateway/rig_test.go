@@ -13,27 +13,30 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/e2a"
 	"github.com/seed-dec29ce4/eca/e2a/gateway"
-	"github.com/seed-dec29ce4/eca/internal/e2atest"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/internal/testkit/daemontest"
 )
 
-func TestMain(m *testing.M) { e2atest.Main(m) }
+func TestMain(m *testing.M) { daemontest.Main(m) }
 
-// rig is a gateway on a real daemon, with a scripted model behind real HTTP.
+// rig is a gateway on a real daemon, with a scripted model over real HTTP.
 type rig struct {
-	*e2atest.World
+	*daemontest.World
 	t       testing.TB
 	host    *daemon.Daemon
+	turns   *turn.Service
 	gateway *gateway.Gateway
 }
 
 func newRig(t testing.TB, model string) *rig {
 	t.Helper()
-	r := &rig{World: e2atest.New(t, model, nil), t: t}
+	r := &rig{World: daemontest.New(t, model, nil), t: t}
 	host := r.Daemon()
 	r.host = host
 	t.Cleanup(host.Close)
-	r.gateway = gateway.New(gateway.Options{Host: host, Workspace: r.Root, Farewell: time.Minute})
-	t.Cleanup(r.gateway.Close)
+	r.turns = turn.New(turn.Options{Host: host, Workspace: r.Root})
+	t.Cleanup(r.turns.Close)
+	r.gateway = gateway.New(gateway.Options{Turns: r.turns, Farewell: time.Minute})
 	return r
 }
 
@@ -43,8 +46,8 @@ type client struct {
 	in    io.WriteCloser
 	out   *bufio.Reader
 	done  chan error
-	stop  context.CancelFunc // as when the program is told to end
-	check e2a.Checker
+	stop  context.CancelFunc // acts as the end of the program
+	check checker
 	next  int
 }
 
@@ -92,24 +95,24 @@ func (c *client) line(text string) {
 	}
 }
 
-// frame is the next one.
+// frame returns the next frame.
 func (c *client) frame() e2a.Response {
 	c.t.Helper()
 	line, err := c.out.ReadBytes('\n')
 	if err != nil {
 		c.t.Fatalf("no frame: %v", err)
 	}
-	f, err := e2a.DecodeResponse(line)
-	if err != nil {
+	var f e2a.Response
+	if err := json.Unmarshal(line, &f); err != nil {
 		c.t.Fatalf("%s: %v", line, err)
 	}
-	if err := c.check.Check(f); err != nil {
+	if err := c.check.check(f); err != nil {
 		c.t.Errorf("%v\n%s", err, line)
 	}
 	return f
 }
 
-// until reads frames of a request up to one that is wanted; others are kept apart.
+// until reads frames of a request up to a wanted one; other frames are kept separately.
 func (c *client) until(request string, want func(e2a.Response) bool) []e2a.Response {
 	c.t.Helper()
 	var frames []e2a.Response
@@ -123,7 +126,7 @@ func (c *client) until(request string, want func(e2a.Response) bool) []e2a.Respo
 			return frames
 		}
 		if f.IsFinal {
-			c.t.Fatalf("the answer ended with %v", f.Body)
+			c.t.Fatalf("the answer ended with %v", body(f.Body))
 		}
 	}
 }
@@ -141,38 +144,44 @@ func (c *client) call(e map[string]any) e2a.Response {
 	return frames[len(frames)-1]
 }
 
-// result is what a final frame says.
+// body decodes the body of a frame.
+func body(raw json.RawMessage) (out map[string]any) {
+	_ = json.Unmarshal(raw, &out)
+	return out
+}
+
+// result returns the result in a final frame.
 func result(t testing.TB, f e2a.Response) map[string]any {
 	t.Helper()
-	r, ok := f.Body["result"].(map[string]any)
+	r, ok := body(f.Body)["result"].(map[string]any)
 	if !ok || f.Status != e2a.Succeeded {
-		t.Fatalf("%s %s: %v", f.Kind, f.Status, f.Body)
+		t.Fatalf("%s %s: %v", f.Kind, f.Status, body(f.Body))
 	}
 	return r
 }
 
-// code is the code of a failure.
+// code returns the code of a failure.
 func code(t testing.TB, f e2a.Response) string {
 	t.Helper()
 	if f.Kind != e2a.KindError || f.Status != e2a.Failed || !f.IsFinal {
-		t.Fatalf("%s %s: %v", f.Kind, f.Status, f.Body)
+		t.Fatalf("%s %s: %v", f.Kind, f.Status, body(f.Body))
 	}
-	return fmt.Sprint(f.Body["code"])
+	return fmt.Sprint(body(f.Body)["code"])
 }
 
 // tool returns the delta of a tool chunk.
 func tool(f e2a.Response) (delta map[string]any, ok bool) {
-	delta, _ = f.Body["delta"].(map[string]any)
-	return delta, f.Body["delta_kind"] == "tool"
+	delta, _ = body(f.Body)["delta"].(map[string]any)
+	return delta, body(f.Body)["delta_kind"] == "tool"
 }
 
-// asks says whether a frame shows a call that waits for a decision.
+// asks reports whether a frame shows a call that waits for a decision.
 func asks(f e2a.Response) bool {
 	d, ok := tool(f)
 	return ok && d["phase"] == "run" && d["manual_approval"] == true
 }
 
-// told is what frames tell, in short.
+// told summarizes frames.
 func told(frames []e2a.Response) string {
 	var out []string
 	add := func(s string) {
@@ -183,11 +192,11 @@ func told(frames []e2a.Response) string {
 	for _, f := range frames {
 		if d, ok := tool(f); ok {
 			add(fmt.Sprint(d["phase"]))
-		} else if f.Kind == e2a.KindChunk && f.Body["delta_kind"] != "custom" {
-			add(fmt.Sprint(f.Body["delta_kind"]))
+		} else if f.Kind == e2a.KindChunk && body(f.Body)["delta_kind"] != "custom" {
+			add(fmt.Sprint(body(f.Body)["delta_kind"]))
 		} else if f.IsFinal {
 			add(string(f.Kind))
-		} else if f.Body["event_type"] == "question" {
+		} else if body(f.Body)["event_type"] == "question" {
 			add("question")
 		}
 	}

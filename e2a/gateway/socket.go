@@ -9,22 +9,24 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// socketWrite is how long a frame may take to be taken.
+// socketWrite is how long a client may take to read a frame.
 const socketWrite = 30 * time.Second
 
-// Socket answers envelopes over WebSocket: one JSON object per message, text in both
-// directions. When a connection ends, the turns that its envelopes began are stopped. Who
-// may connect, pages of others above all, has to be decided before.
+// Socket answers envelopes over WebSocket: one JSON object per message, as text in both directions.
+// When a connection ends, the turns of its envelopes are stopped. The caller of this handler must
+// check who may connect, in particular foreign web pages.
 func (g *Gateway) Socket() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.enter() {
-			http.Error(w, errEnding.Error(), http.StatusServiceUnavailable)
+		release, ok := g.turns.Hold()
+		if !ok {
+			http.Error(w, turn.ErrEnding.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		defer g.work.Done()
-		// The origin was checked by who serves this, by a list that Accept does not know.
+		defer release()
+		// The server has already checked the origin, against a list that Accept does not know.
 		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 		if err != nil {
 			g.log.Debug("no WebSocket", "err", err) // Accept has answered
@@ -37,8 +39,8 @@ func (g *Gateway) Socket() http.Handler {
 }
 
 // converse answers a connection's envelopes until it ends, which stops their turns. When the
-// gateway closes, what runs is answered, but a client that does not read is not waited for
-// long.
+// gateway closes, running work is answered, but without waiting long for a client that does not
+// read.
 func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	messages := make(chan []byte)
@@ -58,16 +60,16 @@ func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 				return
 			}
 			g.take(ctx, line{text: text}, send, &running)
-		case <-g.ctx.Done():
+		case <-g.turns.Closing():
 			defer time.AfterFunc(g.farewell, func() { _ = conn.CloseNow() }).Stop()
 			running.Wait()
-			_ = conn.Close(websocket.StatusGoingAway, errEnding.Error())
+			_ = conn.Close(websocket.StatusGoingAway, turn.ErrEnding.Error())
 			return
 		}
 	}
 }
 
-// readMessages sends the messages of a connection, and closes the channel behind the last.
+// readMessages sends the messages of a connection, and closes the channel after the last one.
 func readMessages(ctx context.Context, conn *websocket.Conn, messages chan<- []byte) {
 	defer close(messages)
 	for {
@@ -87,8 +89,8 @@ func readMessages(ctx context.Context, conn *websocket.Conn, messages chan<- []b
 	}
 }
 
-// sender returns what writes frames to a connection, each whole. If one is not taken,
-// nobody reads what else is said: broken is called.
+// sender returns a function that writes complete frames to a connection. If a frame cannot be
+// written, it calls broken, because the client does not read any more.
 func (g *Gateway) sender(ctx context.Context, broken func(), conn *websocket.Conn) Send {
 	var mu sync.Mutex
 	return func(r e2a.Response) error {

@@ -20,7 +20,7 @@ import (
 type socket struct {
 	t     testing.TB
 	conn  *websocket.Conn
-	check e2a.Checker
+	check checker
 }
 
 func (r *rig) dial() *socket {
@@ -54,11 +54,11 @@ func (s *socket) frame() e2a.Response {
 	if kind != websocket.MessageText || !json.Valid(text) {
 		s.t.Fatalf("%v %q", kind, text)
 	}
-	f, err := e2a.DecodeResponse(text)
-	if err != nil {
+	var f e2a.Response
+	if err := json.Unmarshal(text, &f); err != nil {
 		s.t.Fatalf("%s: %v", text, err)
 	}
-	if err := s.check.Check(f); err != nil {
+	if err := s.check.check(f); err != nil {
 		s.t.Error(err)
 	}
 	return f
@@ -73,8 +73,8 @@ func (s *socket) final() e2a.Response {
 	}
 }
 
-// A connection carries envelopes and frames, whatever came before; its end stops its turns
-// and nobody else's.
+// A connection carries envelopes and frames, whatever came before; its end stops only its own
+// turns.
 func TestSocket(t *testing.T) {
 	r := newRig(t, `
 turns:
@@ -93,7 +93,7 @@ default: {steps: [{text: Hello.}]}
 	}
 	other := r.dial()
 	s.say(`{"request_id":"b","method":"chat.send","session_id":"one","params":{"text":"hang"}}`)
-	for f := s.frame(); f.Body["event_type"] != "turn_started"; f = s.frame() {
+	for f := s.frame(); body(f.Body)["event_type"] != "turn_started"; f = s.frame() {
 	}
 	if err := s.conn.CloseNow(); err != nil {
 		t.Fatal(err)
@@ -108,8 +108,8 @@ default: {steps: [{text: Hello.}]}
 	}
 }
 
-// When the gateway closes, what runs over a connection is answered before the connection
-// ends, and Close waits for that.
+// When the gateway closes, running work of a connection is answered before the connection ends, and
+// Close waits for that.
 func TestSocketEnds(t *testing.T) {
 	r := newRig(t, hangs)
 	s := r.dial()
@@ -118,7 +118,7 @@ func TestSocketEnds(t *testing.T) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		r.gateway.Close()
+		r.turns.Close()
 	}()
 	if got := code(t, s.final()); got != "E2A.DISCONNECTED" {
 		t.Error(got)
@@ -139,8 +139,8 @@ func TestSocketEnds(t *testing.T) {
 	}
 }
 
-// A turn that nobody follows any more is stopped, whatever is noticed first: that the caller
-// is gone, or that there are no more events for it.
+// A turn whose caller has left is stopped, whichever is noticed first: that the caller is gone, or
+// that it gets no more events.
 func TestLeftTurnIsStopped(t *testing.T) {
 	r := newRig(t, hangs)
 	run := func(ctx context.Context, line string, send gateway.Send) {
@@ -154,9 +154,9 @@ func TestLeftTurnIsStopped(t *testing.T) {
 	for n := range 12 {
 		ctx, leave := context.WithCancel(t.Context())
 		run(ctx, fmt.Sprintf(`{"request_id":"a%d","method":"chat.send","session_id":"one","params":{"text":"hi"}}`, n), func(f e2a.Response) error {
-			if f.Body["event_type"] == "progress" { // the last one before the model says something
+			if body(f.Body)["event_type"] == "progress" { // the last event before the model's output
 				leave()
-				time.Sleep(20 * time.Millisecond) // both are there to be noticed
+				time.Sleep(20 * time.Millisecond) // so that both can be noticed
 			}
 			return nil
 		})

@@ -1,18 +1,22 @@
 // Package agent is the ECP face: it lets an evaluation runtime drive the chat engine.
 //
-// It owns the agent's side of the protocol (package ecp) on both transports: lines of JSON
-// on a pair of pipes (Serve) and Streamable HTTP (Handler). A step is a whole turn of the
-// engine, with its own tools in a real workspace. One Agent has one conversation: as the
-// protocol has no sessions, whoever calls it next goes on with it, until reset or
-// initialize begins another.
+// It owns the agent's side of the protocol (package ecp) on both transports: lines of JSON on a
+// pair of pipes (Serve) and Streamable HTTP (Handler). A step is a whole turn of the engine, with
+// its own tools in a real workspace. One Agent has one conversation. The protocol has no sessions,
+// so the next caller continues the conversation, until reset or initialize begins another.
 //
-// It guarantees: calls are carried out one after the other, in the order in which they
-// came, except that reset stops the step that runs; each call gets one answer; nothing is
-// approved that the approval policy of initialize does not allow, and no workspace is
-// trusted; not more tool calls run than the budget says; a step is answered before the
-// runtime's limit of a call (ECP_RPC_TIMEOUT), with what there is by then; whatever comes
-// in, the agent lives on. What it does not do: put back what steps did to the workspace,
-// which is the caller's.
+// Guarantees:
+//   - Calls are carried out one after the other, in the order of their arrival, except that reset
+//     stops the running step.
+//   - Each call gets one answer.
+//   - Only calls that the approval policy of initialize allows are approved, and no workspace is
+//     trusted.
+//   - No more tool calls run than the budget allows.
+//   - A step is answered before the runtime's time limit for calls (ECP_RPC_TIMEOUT), with the
+//     results so far.
+//   - The agent survives any input.
+//
+// It does not undo the changes that steps make to the workspace, which belongs to the caller.
 package agent
 
 import (
@@ -34,11 +38,11 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/editor"
 )
 
-// Host is what the face needs from the program around it.
+// Host is the interface of the program around the face.
 type Host interface {
-	// Connect says what the client can be asked, before Configure.
+	// Connect sets the requests that the client supports. It is called before Configure.
 	Connect(editor.Client, ask.Client)
-	// Guard has all tools pass through a function, before they are offered to a model.
+	// Guard passes all tools through a function before they are offered to a model.
 	Guard(func(tools.Tool) (t tools.Tool, offered bool))
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
@@ -46,15 +50,16 @@ type Host interface {
 	// Watch puts changes of configuration files into effect until ctx ends.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
-	// Extensions returns what users added in files, agents among it.
+	// Extensions returns the extensions that users added in files, such as agents.
 	Extensions() *extensions.Set
-	// CheckModel returns the full id of a model, or an error that names it if it can not be
-	// used. It may ask its provider.
+	// CheckModel returns the full id of a model, or an error that names it if it cannot be used. It
+	// may ask its provider.
 	CheckModel(ctx context.Context, name string) (id string, err error)
-	// SyncPlugins and StartMCPServers get ready what brings tools. They may take long.
+	// SyncPlugins and StartMCPServers make further tools available. They may take long.
 	SyncPlugins(ctx context.Context)
 	StartMCPServers(ctx context.Context)
-	// Untrusted lists what in the workspace does nothing because the user does not trust it.
+	// Untrusted lists the configuration of the workspace that is ignored because the user does not
+	// trust it.
 	Untrusted() []config.Unit
 	// Clean removes secrets from a text.
 	Clean(text string) string
@@ -64,8 +69,8 @@ type Host interface {
 type Options struct {
 	Host      Host
 	Version   string
-	Workspace string        // folder for runtimes that name none, absolute
-	Limit     time.Duration // of one call, as the runtime has it; 0: none
+	Workspace string        // absolute; used if the runtime names no folder
+	Limit     time.Duration // of one call, as set by the runtime; 0: none
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
@@ -87,7 +92,7 @@ type Agent struct {
 	line   queue
 	gate   gate
 
-	// Owned by the call whose turn it is (queue).
+	// Owned by the call that the queue admits.
 	settings *settings     // nil before the first initialize or step
 	session  *chat.Session // nil before the first step of a conversation
 	asking   *run          // a turn that waits for the answer to its question
@@ -110,8 +115,7 @@ func New(o Options) *Agent {
 	return a
 }
 
-// Close stops the step that runs, and ends the conversation. Calls that come later are
-// refused.
+// Close stops the running step and ends the conversation. Later calls are refused.
 func (a *Agent) Close() {
 	a.line.close()
 	a.forget()
@@ -119,13 +123,14 @@ func (a *Agent) Close() {
 	a.work.Wait()
 }
 
-// reset begins another conversation (1.1). What steps did to the workspace stays.
+// reset begins another conversation (1.1). It keeps the changes that steps made to the workspace.
 func (a *Agent) reset(context.Context, json.RawMessage, time.Time) (any, *ecp.Error) {
 	a.forget()
 	return true, nil
 }
 
-// forget ends the conversation. Nobody reads evaluations in an editor's list of chats.
+// forget ends and deletes the conversation: evaluations do not belong into an editor's list of
+// chats.
 func (a *Agent) forget() {
 	if a.session == nil {
 		return

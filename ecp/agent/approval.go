@@ -5,9 +5,9 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// approves answers for a user who would be asked about a call. Edits are changes of files
-// inside the workspace; one of a protected place, which makes programs run later or changes
-// what eca may do, is more than an edit.
+// approves decides about a call in place of a user. Edits are changes of files inside the
+// workspace. A change of a protected place, which can make programs run later or change eca's
+// permissions, does not count as an edit.
 func (s *settings) approves(call event.ToolJudged) bool {
 	switch s.Approval {
 	case ecp.ApproveAll:

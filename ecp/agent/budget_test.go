@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// So many calls run and not one more, also where they come at once; those that run may end.
+// No more calls run than the budget allows, even concurrent ones; running calls may end.
 func TestMaxToolCalls(t *testing.T) {
 	write := func(i int) string {
 		return fmt.Sprintf(`{id: w%d, tool: eca__write_file, arguments: {path: "${workspace}/f%d", content: x}}`, i, i)
@@ -52,7 +53,7 @@ func TestMaxToolCalls(t *testing.T) {
 			if made != 3 || !r.exists("f2") {
 				t.Errorf("%d calls ran, or not the first", made)
 			}
-			if out := *c.step("more").PublicOutput; out != "later" { // with a budget of its own
+			if out := *c.step("more").PublicOutput; out != "later" { // with its own budget
 				t.Errorf("%q", out)
 			}
 		})
@@ -78,7 +79,7 @@ turns:
 	}
 }
 
-// When the money is spent, no call runs any more.
+// When the money is spent, no more calls run.
 func TestMaxCost(t *testing.T) {
 	model := `
 turns:
@@ -107,8 +108,8 @@ turns:
 	has(t, *step.Logs, "the price of mock/n is unknown")
 }
 
-// A step that takes too long is answered with what there is: by its own budget, and before
-// the runtime's limit.
+// A step that takes too long is answered with the results so far: because of its own budget, and
+// before the runtime's limit.
 func TestTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		o       options
@@ -131,8 +132,9 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// A command that runs when time is up is ended, and the time that it took is told.
+// A command that still runs at the time limit is ended, and its duration is reported.
 func TestTimeEndsCommands(t *testing.T) {
+	needs.Long(t)
 	r := newRig(t, options{model: `
 turns:
   - {user: wait, steps: [{calls: [{id: s, tool: eca__shell_command, arguments: {command: "echo begun > begun; sleep 300"}}]}, {text: done}]}
@@ -144,14 +146,14 @@ turns:
 		t.Errorf("%+v", step)
 	}
 	if !r.exists("begun") {
-		return // a machine so busy that the command did not start in time
+		return // on a very busy machine, the command did not start in time
 	}
 	if ms := extra[int64](t, step.ToolCalls[0], ecp.CallDuration); ms <= 0 || ms != step.Timing.ToolMS {
 		t.Errorf("%d ms: %+v", ms, step.Timing)
 	}
 }
 
-// Models are offered what initialize says.
+// Models are offered the tools that initialize allows.
 func TestTools(t *testing.T) {
 	for name, c := range map[string]struct {
 		tools   map[string]any
@@ -162,7 +164,7 @@ func TestTools(t *testing.T) {
 		"allow":         {map[string]any{"allow": []string{"read_file", "eca__grep"}}, "read_file grep", ""},
 		"deny":          {map[string]any{"deny": []string{"grep"}}, "read_file write_file", ""},
 		"deny wins":     {map[string]any{"allow": []string{"read_file", "grep"}, "deny": []string{"grep"}}, "read_file", ""},
-		"unknown names": {map[string]any{"deny": []string{"grepp"}}, "read_file write_file grep", "names what is no tool: grepp"},
+		"unknown names": {map[string]any{"deny": []string{"grepp"}}, "read_file write_file grep", "names unknown tools: grepp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, options{model: `
@@ -177,7 +179,8 @@ turns:
 			var offered []string
 			for _, tool := range []string{"read_file", "write_file", "grep"} {
 				if strings.Contains(r.lastRequest(), `"name":"eca__`+tool+`"`) {
-					// The calls of the model itself are in the request too: a definition has a description.
+					// The request also has the model's own calls; only a definition has a
+					// description.
 					if definition(t, r.lastRequest(), "eca__"+tool) {
 						offered = append(offered, tool)
 					}
@@ -197,7 +200,7 @@ turns:
 	}
 }
 
-// definition says whether a request offers a tool.
+// definition reports whether a request offers a tool.
 func definition(t *testing.T, body, name string) bool {
 	t.Helper()
 	for _, tool := range object(t, []byte(body))["tools"].([]any) {
@@ -208,7 +211,7 @@ func definition(t *testing.T, body, name string) bool {
 	return false
 }
 
-// Rules of one scenario do not outlive it.
+// The tool rules of one scenario do not affect the next.
 func TestToolsAreForgotten(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"runtime/debug"
@@ -9,30 +8,28 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// method carries out a call; arrived is when it came in.
+// method carries out a call; arrived is the time of its arrival.
 type method func(ctx context.Context, params json.RawMessage, arrived time.Time) (any, *ecp.Error)
 
-// message is one that came in, with what is wrong with it.
+// message is an incoming message with its error, if it is invalid.
 type message struct {
 	ecp.Request
 	bad *ecp.Error
 }
 
-// parse reads a message, or an array of them. Of an array that is none, or is empty, there
-// is one bad message.
+// parse reads a message, or an array of messages. An empty or invalid array gives one invalid
+// message.
 func parse(raw []byte) (list []message, batch bool) {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || raw[0] != '[' {
-		req, bad := ecp.ParseRequest(raw)
-		return []message{{req, bad}}, false
-	}
-	var parts []json.RawMessage
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		return []message{{bad: ecp.Errorf(ecp.CodeParse, "Parse error: the message is not JSON")}}, false
-	}
+	parts, batch := jsonrpc.Split(raw)
 	switch n := len(parts); {
+	case !batch:
+		req, bad := ecp.ParseRequest(parts[0])
+		return []message{{req, bad}}, false
+	case parts == nil:
+		return []message{{bad: ecp.Errorf(ecp.CodeParse, "Parse error: the message is not JSON")}}, false
 	case n == 0:
 		return []message{{bad: ecp.Errorf(ecp.CodeInvalidRequest, "Invalid Request: the batch is empty")}}, false
 	case n > maxWaiting:
@@ -45,10 +42,10 @@ func parse(raw []byte) (list []message, batch bool) {
 	return list, true
 }
 
-// take gives messages that came together their place among the calls, at once. The
-// returned function waits until it is their turn, carries them out one after the other,
-// and returns the answers: none for notifications and for answers of the runtime's. ordered
-// is false if nothing is to be carried out.
+// take puts messages that arrived together into the queue, without waiting. The returned function
+// waits for their turn, carries them out one after the other, and returns the answers.
+// Notifications and the runtime's own answers get none. ordered is false if there is nothing to
+// carry out.
 func (a *Agent) take(ctx context.Context, list []message) (answers func() []ecp.Response, ordered bool) {
 	arrived := a.now()
 	if !slices.ContainsFunc(list, func(m message) bool { return m.bad == nil && a.method(m.Method) != nil }) {
@@ -95,7 +92,7 @@ func (a *Agent) answers(ctx context.Context, list []message, arrived time.Time) 
 // answer carries out one message. answered is false if it gets no answer.
 func (a *Agent) answer(ctx context.Context, m message, arrived time.Time) (answer ecp.Response, answered bool) {
 	if m.bad != nil {
-		// Where an id can not be read, a call can not be told from a notification.
+		// Without a readable id, a call looks like a notification.
 		silent := m.ID == nil && m.Method != ""
 		return ecp.Response{ID: m.ID, Err: m.bad}, !silent
 	}
@@ -107,13 +104,13 @@ func (a *Agent) answer(ctx context.Context, m message, arrived time.Time) (answe
 	if failed == nil {
 		var err error
 		if answer.Result, err = ecp.Encode(result); err != nil {
-			answer.Err = ecp.Errorf(ecp.CodeFailed, "the result can not be encoded: %v", err)
+			answer.Err = ecp.Errorf(ecp.CodeFailed, "cannot encode the result: %v", err)
 		}
 	}
 	return answer, m.ID != nil
 }
 
-// carryOut keeps a panic from taking the agent down.
+// carryOut runs a method and turns a panic into an error.
 func (a *Agent) carryOut(ctx context.Context, m message, arrived time.Time) (result any, failed *ecp.Error) {
 	do := a.method(m.Method)
 	if do == nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// What subagents do belongs to the step: their calls are decided about, and recorded below
-// the call they work for.
+// The work of subagents belongs to the step: the approval policy applies to their calls, and the
+// calls are recorded below the call that started the subagent.
 
-// child follows a subagent's part for one call.
+// child follows a subagent's work for one call.
 type child struct {
-	drain context.CancelFunc // the call has ended: what is there already is the rest
+	drain context.CancelFunc // the call has ended: only the events that exist already are still read
 	quit  context.CancelFunc
 	done  chan struct{}
 }
@@ -23,8 +23,9 @@ func (r *run) behindChild(ctx context.Context, body event.Body) {
 	switch b := body.(type) {
 	case event.ToolUpdated:
 		callID, details = b.CallID, b.Details
-	case event.ToolFinished: // of one in the background, or that was not heard of before
+	case event.ToolFinished: // of a background subagent, or one that was not announced before
 		callID, details = b.CallID, b.Details
+	default:
 	}
 	if details == nil || details.Subagent == nil || r.children[callID] != nil {
 		return
@@ -52,7 +53,7 @@ func (r *run) followChild(ctx, waiting context.Context, session *chat.Session, c
 			e, ok, err = reader.Try(ctx)
 		}
 		if err != nil {
-			r.agent.log.Warn("what a subagent does can not be read", "chat", session.ID(), "err", err)
+			r.agent.log.Warn("cannot read the events of a subagent", "chat", session.ID(), "err", err)
 			return
 		}
 		if !ok {
@@ -69,8 +70,8 @@ func (r *run) followChild(ctx, waiting context.Context, session *chat.Session, c
 	}
 }
 
-// beforeChild records the rest of what a subagent did, before its call ends. One in the
-// background goes on behind its call.
+// beforeChild records the rest of a subagent's work before its call ends. A background subagent
+// continues after its call.
 func (r *run) beforeChild(body event.Body) {
 	var callID string
 	switch b := body.(type) {
@@ -92,7 +93,7 @@ func (r *run) beforeChild(body event.Body) {
 	}
 }
 
-// leaveChildren records what there is of subagents: the turn has ended, and so have they.
+// leaveChildren records the rest of the subagents' work: they have ended with the turn.
 func (r *run) leaveChildren() {
 	for _, c := range r.children {
 		c.drain()

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// Defects of the reference's side of agents (contract, section 3) that ours does not share.
+// Defects of the reference's agents (contract, section 3) that ours does not have.
 func TestDefects(t *testing.T) {
 	const say = "turns: []\ndefault: {steps: [{text: ok}]}"
 
-	// A server that is never reset leaks what was said from one scenario into the next.
+	// A server that is never reset leaks one scenario's messages into the next.
 	t.Run("01", func(t *testing.T) {
 		r := newRig(t, options{model: say})
 		s := r.site(httpguard.Options{})
@@ -28,8 +28,8 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// Codes differ between transports; notifications, answers and empty batches are
-	// answered wrongly.
+	// Codes differ between transports, and notifications, answers and empty batches are answered
+	// wrongly.
 	t.Run("25", func(t *testing.T) {
 		r := newRig(t, options{model: say})
 		s, c := r.site(httpguard.Options{}), r.connect()
@@ -46,7 +46,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// Two agents in one process are one.
+	// Two agents in one process share their state.
 	t.Run("26", func(t *testing.T) {
 		one, two := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: one}]}"}), newRig(t, options{model: "turns: []\ndefault: {steps: [{text: two}]}"})
 		c, d := one.connect(), two.connect()
@@ -57,7 +57,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// Threads of a server get into each other's way: nothing guards the agent.
+	// Threads of a server interfere, because the agent has no locks.
 	t.Run("26 at once", func(t *testing.T) {
 		var tape strings.Builder
 		tape.WriteString("turns:\n")
@@ -80,7 +80,7 @@ func TestDefects(t *testing.T) {
 		all.Wait()
 	})
 
-	// Bodies in chunks are lost, foreign hosts are served, OPTIONS and HEAD are unknown.
+	// Chunked bodies are lost, foreign hosts are served, OPTIONS and HEAD are unknown.
 	t.Run("27", func(t *testing.T) {
 		r := newRig(t, options{model: say})
 		s := r.site(httpguard.Options{})
@@ -94,7 +94,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// What is no number gets into the JSON.
+	// Values that are not numbers get into the JSON.
 	t.Run("28", func(t *testing.T) {
 		r := newRig(t, options{model: "turns: []\ndefault: {steps: [{calls: [{id: n, tool: eca__read_file, rawArguments: '{\"path\": NaN}'}]}, {text: \"NaN \\u0001 \\u2028\"}]}"})
 		c := r.connect()
@@ -124,7 +124,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 
-	// A request for a folder, or what else is none of its addresses, ends the server.
+	// A request for a folder, or for an unknown address, ends the server.
 	t.Run("30", func(t *testing.T) {
 		r := newRig(t, options{model: say})
 		s := r.site(httpguard.Options{})

@@ -9,14 +9,14 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// gate stands in front of all tools: it leaves out those that initialize did not offer,
-// and lets no call run beyond the budget, subagents' calls included. It is asked when a
-// call is about to run, so that there is no moment in which one could slip through.
+// gate controls all tools. It leaves out tools that initialize did not offer, and lets no call
+// exceed the budget, including the calls of subagents. It checks each call when the call is about
+// to run, so no call can slip through.
 type gate struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	config ecp.Config
-	known  []string // names of the tools that there are
-	run    *run     // the turn whose calls run; nil: calls are of no step
+	known  []string // names of all tools
+	run    *run     // the turn whose calls run; nil: the calls belong to no step
 }
 
 func (g *gate) configure(cfg ecp.Config) {
@@ -25,21 +25,21 @@ func (g *gate) configure(cfg ecp.Config) {
 	g.config, g.run = cfg, nil
 }
 
-// admit says whose budget counts from now on.
+// admit sets the run whose budget counts from now on.
 func (g *gate) admit(r *run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.run = r
 }
 
-// current returns the turn that runs, and the budgets.
+// current returns the running turn and the budgets.
 func (g *gate) current() (*run, ecp.Budgets) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.run, g.config.Budgets
 }
 
-// offers says whether models may have a tool.
+// offers reports whether models may have a tool.
 func (g *gate) offers(spec tools.Spec) bool {
 	names := []string{spec.FullName(), spec.Written(), shortName(spec.Server, spec.Name)}
 	named := func(list []string) bool {
@@ -56,7 +56,7 @@ func (g *gate) offers(spec tools.Spec) bool {
 	return !named(rules.Deny) && (len(rules.Allow) == 0 || named(rules.Allow))
 }
 
-// unknown lists names in the rules that are no tool's.
+// unknown lists names in the rules that match no tool.
 func (g *gate) unknown() (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +68,7 @@ func (g *gate) unknown() (names []string) {
 	return names
 }
 
-// guard puts the gate in front of a tool (Host.Guard).
+// guard wraps a tool in the gate (Host.Guard).
 func (a *Agent) guard(t tools.Tool) (tools.Tool, bool) {
 	if !a.gate.offers(t.Spec()) {
 		return nil, false
@@ -85,7 +85,7 @@ type guarded struct {
 func (t guarded) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
 	r, budgets := t.gate.current()
 	if r != nil && !r.pass(ctx, call, budgets) {
-		// The turn is about to be stopped, which is the call's end too.
+		// The turn is about to be stopped, and that ends the call too.
 		<-ctx.Done()
 		return tools.Result{}, context.Cause(ctx)
 	}

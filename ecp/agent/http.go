@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"slices"
@@ -12,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
-// Handler serves the protocol over HTTP (1.6): one message, or an array, per POST to
-// ecp.Endpoint. Answers are JSON, or one server-sent event where only that is acceptable.
+// Handler serves the protocol over HTTP (1.6): one message or array per POST to ecp.Endpoint.
+// Answers are JSON, or one server-sent event if the client accepts only that.
 func (a *Agent) Handler(o httpguard.Options) http.Handler {
 	return &handler{a, httpguard.New(o, httpguard.Pages{Own: true, Methods: http.MethodPost, Headers: "Content-Type, Accept, Authorization"})}
 }
@@ -23,7 +24,7 @@ type handler struct {
 	guard *httpguard.Guard
 }
 
-// ServeHTTP implements http.Handler. The checks come in the order of the reference.
+// ServeHTTP implements http.Handler. The checks are in the order of the reference.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != ecp.Endpoint {
 		http.Error(w, "there is only "+ecp.Endpoint, http.StatusNotFound)
@@ -61,7 +62,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	body, err := httpguard.ReadBody(w, r, MaxMessage)
 	switch {
 	case errors.Is(err, httpguard.ErrTooLarge):
-		http.Error(w, tooLong(MaxMessage).Error(), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("the message has more than %d bytes", MaxMessage), http.StatusRequestEntityTooLarge)
 		return
 	case err != nil:
 		http.Error(w, "the message did not arrive", http.StatusBadRequest)
@@ -72,7 +73,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	if events && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil }) {
 		w.Header().Set("Content-Type", sse.ContentType)
 		w.Header().Set("Cache-Control", "no-store")
-		_ = http.NewResponseController(w).Flush() // who waits sees that it is being worked on
+		_ = http.NewResponseController(w).Flush() // shows the client that the call is being handled
 	}
 	out := answers()
 	if len(out) == 0 {
@@ -85,8 +86,8 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	}
 	line, err := ecp.Encode(v)
 	if err != nil {
-		h.agent.log.Error("an answer can not be encoded", "err", err)
-		http.Error(w, "the answer can not be encoded", http.StatusInternalServerError)
+		h.agent.log.Error("cannot encode an answer", "err", err)
+		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
 		return
 	}
 	if w.Header().Get("Content-Type") == sse.ContentType {
@@ -97,10 +98,10 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	if !batch && out[0].Err != nil && out[0].Err.Code == ecp.CodeParse {
 		w.WriteHeader(http.StatusBadRequest)
 	}
-	_, _ = w.Write(line) // who left does not read it
+	_, _ = w.Write(line) // fails if the client disconnected
 }
 
-// accepts says which kinds of answers are acceptable; without a word all are.
+// accepts reports which kinds of answers are acceptable; without the header, all are.
 func accepts(header []string) (plain, events bool) {
 	if len(header) == 0 {
 		return true, true

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
-	"github.com/seed-dec29ce4/eca/internal/nettest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // site is the agent over HTTP.
@@ -78,7 +78,7 @@ func TestHTTPStatus(t *testing.T) {
 		name, method, path, body string
 		header                   map[string]string
 		status                   int
-		want                     string // how the body begins
+		want                     string // the beginning of the body
 	}{
 		{"call", "POST", "/ecp", resetCall, nil, 200, isTrue},
 		{"as the reference calls", "POST", "/ecp", resetCall, map[string]string{"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}, 200, isTrue},
@@ -138,7 +138,7 @@ func TestHTTPStatus(t *testing.T) {
 	}
 }
 
-// A token is demanded of each call.
+// Every call requires the token.
 func TestHTTPToken(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	s := r.site(httpguard.Options{Token: "let-me-in"})
@@ -167,7 +167,7 @@ func TestHTTPStep(t *testing.T) {
 	}
 }
 
-// Who leaves in the middle of a step stops it, and the next one is served.
+// A client that disconnects during a step stops it, and the next client is served.
 func TestHTTPClientLeaves(t *testing.T) {
 	r := newRig(t, options{model: "turns:\n  - {user: hang, steps: [{text: \"x \", hang: true}]}\n  - {user: next, steps: [{text: served}]}\n"})
 	s := r.site(httpguard.Options{})
@@ -190,7 +190,7 @@ func TestHTTPClientLeaves(t *testing.T) {
 	has(t, s.do("POST", "/ecp", `{"jsonrpc":"2.0","method":"agent/step","params":{"input":"next"},"id":2}`, nil).body, `"public_output":"served"`)
 }
 
-// Who sends a message and stops in the middle of it holds nobody up.
+// A client that stops in the middle of a message blocks no others.
 func TestHTTPStalledClient(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	s := r.site(httpguard.Options{})
@@ -207,7 +207,7 @@ func TestHTTPStalledClient(t *testing.T) {
 	}
 }
 
-// A body in chunks is read, which the reference does not.
+// A chunked body is read, unlike in the reference.
 func TestHTTPChunks(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	s := r.site(httpguard.Options{})
@@ -221,11 +221,11 @@ func TestHTTPChunks(t *testing.T) {
 	}
 }
 
-// Who begins a message and stops in the middle of it is let go after a while.
+// A client that stops in the middle of a message is disconnected after a while.
 func TestHTTPHalfAMessage(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	for want, token := range map[string]string{"400": "let-me-in", "401": "let-others-in"} {
-		answer, after := nettest.Stalled(t, &http.Server{Handler: r.agent.Handler(httpguard.Options{Token: token})}, "POST /ecp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer let-me-in\r\nContent-Length: 1000\r\n\r\n{")
+		answer, after := testkit.Stalled(t, &http.Server{Handler: r.agent.Handler(httpguard.Options{Token: token})}, "POST /ecp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer let-me-in\r\nContent-Length: 1000\r\n\r\n{")
 		if !strings.HasPrefix(answer, "HTTP/1.1 "+want) || after > 2*time.Minute {
 			t.Errorf("%s: %q after %s", want, answer, after)
 		}

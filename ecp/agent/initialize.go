@@ -14,26 +14,25 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// name of the agent, for runtimes.
+// agentName is the name of the agent for runtimes.
 const agentName = "eca"
 
-// settings are what initialize said, checked.
+// settings are the checked parameters of initialize.
 type settings struct {
 	ecp.Config
 	root     *workspace.Workspace
-	patience time.Duration // how long steps may still wait for plugins and MCP servers
+	patience time.Duration // remaining time that steps wait for plugins and MCP servers
 }
 
-// ownOptions are what the engine is told for evaluations: nobody reads the titles of their
-// chats, which would cost a request each.
+// ownOptions are the engine's options for evaluations: no titles, because each would cost a request
+// and no user reads them.
 const ownOptions = `{"chat": {"title": false}}`
 
-// readyTime is how long steps wait for plugins and MCP servers, all together.
+// readyTime is the total time that steps wait for plugins and MCP servers.
 const readyTime = 10 * time.Second
 
-// initialize configures the agent and begins a conversation: runtimes call it once for
-// each scenario, and some never call reset (defect 1 of the contract). With an error,
-// nothing has changed.
+// initialize configures the agent and begins a conversation. Runtimes call it once for each
+// scenario, and some never call reset (defect 1 of the contract). If it fails, nothing has changed.
 func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.Time) (any, *ecp.Error) {
 	version, refused := ecp.NegotiateParams(params)
 	if refused != nil {
@@ -59,14 +58,14 @@ func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.T
 	}, nil
 }
 
-// configure puts settings into effect, and ends the conversation that was.
+// configure puts settings into effect, and ends the previous conversation.
 func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
 	before := a.settings
 	if cfg.Workspace == "" {
 		cfg.Workspace = a.workspace
 	}
 	if info, err := os.Stat(cfg.Workspace); err != nil || !info.IsDir() {
-		return fmt.Errorf("config.workspace: %s is no directory that can be used", cfg.Workspace)
+		return fmt.Errorf("config.workspace: %s is not a directory, or cannot be read", cfg.Workspace)
 	}
 	if before == nil || before.Workspace != cfg.Workspace {
 		a.host.Configure(json.RawMessage(ownOptions), []string{cfg.Workspace})
@@ -87,14 +86,14 @@ func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
 	a.forget()
 	a.settings = s
 	a.gate.configure(s.Config)
-	a.host.Guard(a.guard) // which offers others now
+	a.host.Guard(a.guard) // it offers other tools now
 	return nil
 }
 
-// check looks whether what settings name is there.
+// check checks that the agent and the model of the settings exist.
 func (a *Agent) check(ctx context.Context, s *settings) error {
 	if s.Agent != "" {
-		a.host.Extensions() // which may define it
+		a.host.Extensions() // they may define the agent
 		if found, ok := a.host.Config().Agents[s.Agent]; !ok || !found.Primary() {
 			return fmt.Errorf("config.agent: there is no agent %q; there are %s", s.Agent, strings.Join(primary(a.host), ", "))
 		}
@@ -121,8 +120,8 @@ func primary(host Host) []string {
 	return names
 }
 
-// getReady waits for what brings tools: the tools of what comes later are nobody's. A step
-// that is stopped meanwhile leaves the rest of the wait to the next.
+// getReady waits for plugins and MCP servers, because a step does not use tools that appear later.
+// If a step is stopped meanwhile, the next step waits for the remaining time.
 func (a *Agent) getReady(ctx context.Context) {
 	if a.settings.patience <= 0 {
 		return
@@ -131,14 +130,14 @@ func (a *Agent) getReady(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, a.settings.patience)
 	defer cancel()
 	a.host.SyncPlugins(limited)
-	a.host.StartMCPServers(limited) // those of plugins too
+	a.host.StartMCPServers(limited) // this includes those of plugins
 	a.settings.patience -= a.now().Sub(began)
 	if ctx.Err() == nil {
 		a.settings.patience = 0
 	}
 }
 
-// shortName is what runtimes call a tool: a native one by its bare name.
+// shortName is the name of a tool for runtimes: native tools have no prefix.
 func shortName(server, name string) string {
 	if server == tools.Native || server == "" {
 		return name

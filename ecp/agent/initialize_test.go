@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// What can not be is an error that names it, and changes nothing.
+// An invalid value is an error that names it, and changes nothing.
 func TestBadConfig(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	file := filepath.Join(r.root, "file")
@@ -42,7 +42,7 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// The workspace is the caller's choice for each scenario.
+// The caller chooses the workspace for each scenario.
 func TestWorkspace(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
@@ -59,7 +59,7 @@ turns:
 	}
 }
 
-// An agent of the user's, in a file, can be chosen.
+// An agent that the user defined in a file can be chosen.
 func TestAgent(t *testing.T) {
 	r := newRig(t, options{
 		model:  "turns: []\ndefault: {steps: [{text: ok}]}",
@@ -74,7 +74,7 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// What a workspace brings along does nothing: nobody is there to trust it.
+// Configuration of the workspace has no effect, because no user can trust it.
 func TestWorkspaceIsNotTrusted(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{calls: [{id: c, tool: eca__write_file, arguments: {path: \"${workspace}/allowed\", content: x}}]}, {text: ok}]}"})
 	r.write(".eca/config.json", `{

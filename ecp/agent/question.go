@@ -8,14 +8,14 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// question is what the model asked the user.
+// question is a question of the model to the user.
 type question struct {
 	ask.Question
-	answer chan string // has room for the one that it gets
+	answer chan string // has room for the single answer
 }
 
-// questions lets models ask: the step ends as paused, and the input of the next one is the
-// answer.
+// questions lets models ask questions. A question ends the step as paused, and the input of the
+// next step is the answer.
 type questions struct{ a *Agent }
 
 var _ ask.Client = questions{}
@@ -50,7 +50,7 @@ func (q questions) Ask(ctx context.Context, asked ask.Question) (ask.Answer, err
 	}
 }
 
-// text is the question as users would read it.
+// text is the question in the form that users read.
 func (q *question) text() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(q.Text))

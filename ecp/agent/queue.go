@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxWaiting bounds the calls that wait for their turn.
+// maxWaiting bounds the calls in the queue.
 const maxWaiting = 64
 
 var (
@@ -14,43 +14,43 @@ var (
 	errClosed = errors.New("the agent is shutting down")
 )
 
-// Why a step was stopped from outside.
+// The causes of a stop from outside of the step.
 var (
-	errReset = errors.New("the conversation was reset")
-	errLeft  = errors.New("the runtime left")
+	errReset        = errors.New("the conversation was reset")
+	errDisconnected = errors.New("the runtime left")
 )
 
-// queue lets calls have their turn one after the other, in the order in which they came.
+// queue admits calls one after the other, in the order in which they came.
 type queue struct {
-	mu     sync.Mutex    // guards what follows
-	last   chan struct{} // closed when the last call that was taken is over
+	mu     sync.Mutex    // guards the fields below
+	last   chan struct{} // closed when the last queued call is over
 	closed bool
-	calls  map[*context.CancelCauseFunc]struct{} // that are not over
+	calls  map[*context.CancelCauseFunc]struct{} // calls that are not over
 }
 
 // ticket is a call's place in the queue.
 type ticket struct {
-	ctx    context.Context
-	before chan struct{} // closed when it is its turn; nil: at once
-	done   func()        // must be called after wait
+	ctx  context.Context
+	turn chan struct{} // closed when it is the call's turn; nil: at once
+	done func()        // must be called after wait
 }
 
-// wait until it is the call's turn, also when its ctx has ended: then it finds that out and
-// does nothing.
+// wait waits until it is the call's turn. It also waits if the call's ctx has ended; the call then
+// notices that and does nothing.
 func (t ticket) wait() {
-	if t.before != nil {
-		<-t.before
+	if t.turn != nil {
+		<-t.turn
 	}
 }
 
-// take gives a call its place. With stop, those that came before are cancelled.
+// take adds a call to the queue. With stop, it cancels all earlier calls.
 func (q *queue) take(ctx context.Context, stop bool) (ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
 		return ticket{}, errClosed
-	case len(q.calls) >= maxWaiting && (!stop || len(q.calls) >= 2*maxWaiting): // which makes room
+	case len(q.calls) >= maxWaiting && (!stop || len(q.calls) >= 2*maxWaiting): // stop makes room
 		return ticket{}, errBusy
 	}
 	if stop {
@@ -61,7 +61,7 @@ func (q *queue) take(ctx context.Context, stop bool) (ticket, error) {
 	}
 	mine, cancel := context.WithCancelCause(ctx)
 	key, over := &cancel, make(chan struct{})
-	t := ticket{ctx: mine, before: q.last, done: func() {
+	t := ticket{ctx: mine, turn: q.last, done: func() {
 		q.mu.Lock()
 		delete(q.calls, key)
 		q.mu.Unlock()
@@ -78,7 +78,7 @@ func (q *queue) cancelLocked(cause error) {
 	}
 }
 
-// close cancels the calls that there are, waits for them and takes no more.
+// close cancels all calls, waits for them and accepts no more.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/agent"
 )
 
-// slowHost has MCP servers that need their time.
+// slowHost has MCP servers that take long to start.
 type slowHost struct {
 	*daemon.Daemon
-	waits chan struct{} // has one for each who begins to wait
+	waits chan struct{} // has an element for each call that begins to wait
 	ready chan struct{} // closed when they run
 }
 
@@ -25,8 +25,8 @@ func (h slowHost) StartMCPServers(ctx context.Context) {
 	}
 }
 
-// A step that is stopped while MCP servers start leaves the wait to the next: a model must
-// not be asked without their tools because of that. Once they run, nobody waits.
+// If a step is stopped while MCP servers start, the next step waits for them: a model must not be
+// called without their tools because of that. Once they run, no step waits.
 func TestReady(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: hello}]}"})
 	host := slowHost{r.host, make(chan struct{}, 10), make(chan struct{})}

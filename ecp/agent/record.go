@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -16,27 +17,27 @@ const (
 	maxLine = 300      // bytes of one of its lines
 )
 
-// record is what happened in one step: a fold over the turn's events.
+// record collects what happened in one step: a fold over the turn's events.
 type record struct {
-	roots   []string // of the workspace, as named and as resolved
+	roots   []string // of the workspace, as given and resolved
 	started time.Time
 
-	texts   []*strings.Builder // of the model, cut where it called tools
-	open    bool               // the last one goes on
+	texts   []*strings.Builder // of the model, split where it called tools
+	open    bool               // the last text may still grow
 	notices []string           // of eca itself
 	command bool               // the message was a command: its notices are the answer
 
-	calls   []*call // in the order in which they were decided about
-	byID    map[string]*call
-	written map[string]*strings.Builder // arguments of calls that are still being written
-	files   []string                    // that tools changed, as the workspace names them
+	folds map[string]*transcript.Fold // by the call whose subagent's chat it is; the key of the turn itself is empty
+	calls []*call                     // in the order of the decisions about them
+	byID  map[string]*call
+	files []string // changed by tools, relative to the workspace
 
 	model, agent     string
 	usage            tokenCounts
 	cost             float64 // US dollars
-	priced, unpriced bool    // there were responses with, and without, a known price
+	priced, unpriced bool    // some responses had a known price, or an unknown one
 
-	mark    time.Time // since when the model has been working
+	mark    time.Time // start of the model's current work
 	modelMS int64
 	toolMS  int64
 	logs    strings.Builder
@@ -68,95 +69,111 @@ const (
 )
 
 func newRecord(roots []string, now time.Time) *record {
-	return &record{roots: roots, started: now, mark: now, byID: map[string]*call{}, written: map[string]*strings.Builder{}}
+	return &record{roots: roots, started: now, mark: now, byID: map[string]*call{}, folds: map[string]*transcript.Fold{}}
 }
 
-// next begins the record of a later step of the same turn. Calls that began before may
+// next begins the record of a later step of the same turn. Calls that began in an earlier step may
 // still end.
 func (r *record) next(now time.Time) *record {
 	out := newRecord(r.roots, now)
-	out.byID, out.model, out.agent, out.command = r.byID, r.model, r.agent, r.command
+	out.byID, out.folds, out.model, out.agent, out.command = r.byID, r.folds, r.model, r.agent, r.command
 	return out
 }
 
-// add takes an event of a chat; parent is set for those of a subagent.
+// add adds an event of a chat. If the chat is a subagent's, parent is the call that started it.
 func (r *record) add(e event.Event, chat, parent string) {
-	key := func(id string) string { return parent + "/" + id }
-	switch b := e.Body.(type) {
-	case event.ToolProposed:
-		r.open = r.open && parent != ""
-		r.written[key(b.CallID)] = &strings.Builder{}
-	case event.ToolArgsDelta:
-		if w := r.written[key(b.CallID)]; w != nil {
-			w.WriteString(b.Text)
-		}
-	case event.ToolJudged:
-		r.judged(b, key(b.CallID), chat, parent)
-	case event.ToolStarted:
-		if c := r.byID[key(b.CallID)]; c != nil {
-			c.began = e.Time
-		}
-	case event.ToolFinished:
-		r.finished(r.byID[key(b.CallID)], b)
-		r.mark = e.Time
-		r.logResult(e.Time, r.byID[key(b.CallID)])
-	case event.ToolRejected:
-		r.rejected(r.byID[key(b.CallID)], b, e.Time)
-		r.mark = e.Time
-		r.logResult(e.Time, r.byID[key(b.CallID)])
+	if b, ok := e.Body.(event.FileChanged); ok && parent == "" {
+		r.changed(b)
+	}
+	if r.folds[parent] == nil {
+		r.folds[parent] = transcript.New()
+	}
+	change, ok := r.folds[parent].Add(e)
+	if !ok {
+		return
+	}
+	if c, ok := change.Item.(transcript.Call); ok {
+		r.open = r.open && (c.Stage != transcript.Announced || parent != "")
+		r.call(c, e.Time, chat, parent)
+		return
 	}
 	if parent == "" {
-		r.addOwn(e)
+		r.addOwn(change)
 	}
 }
 
-// addOwn takes an event that is none of a subagent's.
-func (r *record) addOwn(e event.Event) {
-	switch b := e.Body.(type) {
-	case event.UserMessage:
-		r.open, r.command = false, b.Command && b.Prompt == ""
-	case event.TurnStarted:
-		r.model, r.agent, r.mark = b.Model, b.Agent, e.Time
-		r.log(e.Time, "model %s, agent %s", b.Model, b.Agent)
-	case event.TextDelta:
+// call records the current stage of a call.
+func (r *record) call(c transcript.Call, at time.Time, chat, parent string) {
+	key := parent + "/" + c.CallID
+	known := r.byID[key]
+	//exhaustive:enforce
+	switch c.Stage {
+	case transcript.Announced:
+		return
+	case transcript.Judged:
+		r.judged(c, key, chat, parent)
+		return
+	case transcript.Running:
+		if known != nil && known.began.IsZero() {
+			known.began = at
+		}
+		return
+	case transcript.Finished:
+		r.finished(known, c.Result)
+	case transcript.Rejected:
+		r.rejected(known, c.Rejection, at)
+	}
+	r.mark = at
+	r.logResult(at, known)
+}
+
+// addOwn adds an item of the turn itself that is not a call.
+func (r *record) addOwn(c transcript.Change) {
+	switch item := c.Item.(type) {
+	case transcript.Prompt:
+		r.open, r.command = false, item.Command && item.Prompt == ""
+	case transcript.Turn:
+		if item.End != nil {
+			r.end = item.End
+			r.log(c.Time, "turn over: %s %s", item.End.Reason, item.End.Err)
+			return
+		}
+		r.model, r.agent, r.mark = item.Model, item.Agent, c.Time
+		r.log(c.Time, "model %s, agent %s", item.Model, item.Agent)
+	case transcript.Answer:
 		if !r.open {
 			r.texts, r.open = append(r.texts, &strings.Builder{}), true
 		}
-		r.texts[len(r.texts)-1].WriteString(b.Text)
-	case event.FileChanged:
-		r.changed(b)
-	case event.UsageReported:
-		r.used(e, b)
-	case event.Notice:
-		if text := strings.TrimSpace(b.Text); text != "" {
+		r.texts[len(r.texts)-1].WriteString(item.Piece)
+	case transcript.Usage:
+		r.used(c.Time, item.UsageReported)
+	case transcript.Notice:
+		if text := strings.TrimSpace(item.Text); text != "" {
 			r.notices = append(r.notices, text)
-			r.log(e.Time, "note: %s", text)
+			r.log(c.Time, "note: %s", text)
 		}
-	case event.HookFinished:
-		r.log(e.Time, "hook %s: exit code %d %s", b.Name, b.Status, b.Error)
-	case event.Compacted:
-		r.log(e.Time, "the conversation was compacted")
-	case event.TurnFinished:
-		r.end = &b
-		r.log(e.Time, "turn over: %s %s", b.Reason, b.Err)
+	case transcript.Hook:
+		if item.Ended {
+			r.log(c.Time, "hook %s: exit code %d %s", item.Name, item.Status, item.Error)
+		}
+	case transcript.Compaction:
+		r.log(c.Time, "the conversation was compacted")
+	case transcript.Call, transcript.Reasoning, transcript.Report, transcript.Title, transcript.Progress, transcript.NoTasks, transcript.Flag:
 	}
 }
 
-func (r *record) judged(b event.ToolJudged, key, chat, parent string) {
+func (r *record) judged(t transcript.Call, key, chat, parent string) {
 	c := &call{
-		id: b.CallID, name: shortName(b.Server, b.Name), chat: chat, parent: parent, arguments: b.Arguments, reason: b.Reason,
+		id: t.CallID, name: shortName(t.Server, t.Name), chat: chat, parent: parent, arguments: t.Judgment.Arguments, reason: t.Judgment.Reason,
 	}
-	if b.Origin == "unknown" { // as the model said it
-		c.name = strings.TrimPrefix(b.Name, tools.Native+"__")
+	if t.Origin == "unknown" { // as the model wrote it
+		c.name = strings.TrimPrefix(t.Name, tools.Native+"__")
 	}
 	if c.name == "" {
 		c.name = "unknown"
 	}
-	if w := r.written[key]; w != nil {
-		if raw := w.String(); !isObject(raw) && strings.TrimSpace(raw) != "" {
-			c.arguments, _ = json.Marshal(map[string]string{"raw": raw}) // strings never fail
-		}
-		delete(r.written, key)
+	if !isObject(t.Written) && strings.TrimSpace(t.Written) != "" {
+		c.arguments, _ = json.Marshal(map[string]string{"raw": t.Written}) // strings never fail
 	}
 	r.byID[key] = c
 	r.calls = append(r.calls, c)
@@ -202,7 +219,7 @@ func (r *record) rejected(c *call, b event.ToolRejected, at time.Time) {
 	}
 }
 
-// changed notes a file that is about to be changed.
+// changed notes a file that is about to change.
 func (r *record) changed(b event.FileChanged) {
 	for _, path := range []string{b.Path, b.MovedTo} {
 		if path == "" {
@@ -214,7 +231,7 @@ func (r *record) changed(b event.FileChanged) {
 	}
 }
 
-// name is a path as seen from the workspace.
+// name is a path relative to the workspace.
 func (r *record) name(path string) string {
 	for _, root := range r.roots {
 		if rel, ok := strings.CutPrefix(path, root); ok && rel != "" && (rel[0] == '/' || rel[0] == '\\') {
@@ -224,7 +241,7 @@ func (r *record) name(path string) string {
 	return path
 }
 
-func (r *record) used(e event.Event, b event.UsageReported) {
+func (r *record) used(at time.Time, b event.UsageReported) {
 	r.usage.add(b)
 	price := "at an unknown price"
 	if b.Cost != nil {
@@ -235,10 +252,10 @@ func (r *record) used(e event.Event, b event.UsageReported) {
 		r.unpriced = true
 	}
 	if b.Purpose == "" {
-		r.modelMS += max(0, e.Time.Sub(r.mark).Milliseconds())
-		r.mark = e.Time
+		r.modelMS += max(0, at.Sub(r.mark).Milliseconds())
+		r.mark = at
 	}
-	r.log(e.Time, "model answered: %d tokens in, %d out, %s %s", b.InputTokens+b.CacheReadTokens+b.CacheWriteTokens, b.OutputTokens, price, b.Purpose)
+	r.log(at, "model answered: %d tokens in, %d out, %s %s", b.InputTokens+b.CacheReadTokens+b.CacheWriteTokens, b.OutputTokens, price, b.Purpose)
 }
 
 func (r *record) logResult(at time.Time, c *call) {
@@ -257,7 +274,7 @@ func (r *record) logResult(at time.Time, c *call) {
 	}
 }
 
-// log adds a line, with the time since the step began.
+// log adds a line with the time since the start of the step.
 func (r *record) log(at time.Time, format string, args ...any) {
 	if r.cut {
 		return
@@ -270,13 +287,13 @@ func (r *record) log(at time.Time, format string, args ...any) {
 	fmt.Fprintf(&r.logs, "+%dms %s\n", max(0, at.Sub(r.started).Milliseconds()), oneLine(fmt.Sprintf(format, args...), maxLine))
 }
 
-// oneLine brings a text into one line of at most limit bytes.
+// oneLine turns a text into one line of at most limit bytes.
 func oneLine(text string, limit int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return shortened(text, limit)
 }
 
-// shortened cuts a text to at most limit bytes and says so.
+// shortened cuts a text to at most limit bytes and marks the cut.
 func shortened(text string, limit int) string {
 	if len(text) <= limit {
 		return text

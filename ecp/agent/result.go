@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	maxResult    = 4 << 10 // bytes of a call's result that evaluators get
+	maxResult    = 4 << 10 // bytes of a call's result in the step result
 	maxToldCalls = 20      // calls that evaluation_context lists
 	maxToldFiles = 20
 	maxToldArgs  = 160 // bytes of their arguments
-	maxToldWhy   = 200 // bytes of what became of them
+	maxToldWhy   = 200 // bytes of their outcome
 )
 
 // outcome is how a step ended.
@@ -23,10 +23,10 @@ type outcome struct {
 	status ecp.Status
 	stop   string
 	asked  *question
-	notes  []string // what the step's log begins with
+	notes  []string // first lines of the step's log
 }
 
-// result makes what the runtime gets of a step. r.mu is held.
+// result makes the result of a step. r.mu is held.
 func (r *run) result(o outcome, now time.Time) ecp.StepResult {
 	rec, clean := r.record, r.agent.host.Clean
 	evidence := clean(r.evidence(o))
@@ -45,7 +45,7 @@ func (r *run) result(o outcome, now time.Time) ecp.StepResult {
 	}
 }
 
-// nothing is the result of a step that was over before it began.
+// nothing is the result of a step that ended before it began.
 func (a *Agent) nothing(stop string) ecp.StepResult {
 	output, evidence, logs, cost := "", "Tools called: none\nStop reason: "+stop, "", 0.0
 	return ecp.StepResult{
@@ -62,7 +62,7 @@ func notes(list []string) string {
 	return b.String()
 }
 
-// output is what a user would have seen of the step.
+// output is the text that a user would have seen in the step.
 func (r *record) output(asked *question) string {
 	parts := make([]string, 0, len(r.texts)+1)
 	for _, t := range r.texts {
@@ -84,8 +84,8 @@ func (r *record) output(asked *question) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// toolCalls lists the calls that were made, also those that were refused; not those that
-// the budget had no room for, or that the end of the step came before.
+// toolCalls lists the calls that were made, including refused ones. It leaves out calls that
+// exceeded the budget, or that had not run when the step ended.
 func (r *run) toolCalls() []ecp.ToolCall {
 	list := []ecp.ToolCall{}
 	for _, c := range r.record.calls {
@@ -107,8 +107,8 @@ func (r *run) toolCalls() []ecp.ToolCall {
 	return list
 }
 
-// evidence says in a few lines what was done: for evaluators, without what the model
-// thought.
+// evidence describes in a few lines what was done. It is for evaluators, so it leaves out the
+// model's reasoning.
 func (r *run) evidence(o outcome) string {
 	rec := r.record
 	var b strings.Builder
@@ -168,7 +168,7 @@ func (c *call) outcome() string {
 	return "has not ended"
 }
 
-// encoded is for values that can be encoded whatever they hold.
+// encoded encodes values that can always be encoded.
 func encoded(v any) json.RawMessage {
 	raw, err := ecp.Encode(v)
 	if err != nil {
@@ -177,7 +177,7 @@ func encoded(v any) json.RawMessage {
 	return raw
 }
 
-// outcomeOf says how a turn that is over ended the step; failed is set if it could not be
+// outcomeOf returns how a turn that is over ended the step. failed is set if the step could not be
 // carried out.
 func outcomeOf(end *event.TurnFinished, stop string) (o outcome, failed string) {
 	switch {
@@ -191,7 +191,7 @@ func outcomeOf(end *event.TurnFinished, stop string) (o outcome, failed string) 
 		return outcome{status: ecp.Done, stop: ecp.StopEnd}, ""
 	case end.Reason == event.FinishedByHook, end.Reason == event.FinishedBlocked:
 		return outcome{status: ecp.Paused, stop: ecp.StopBlocked}, ""
-	case end.Reason == event.FinishedLoop, end.Reason == event.FinishedRejected:
+	case end.Reason == event.FinishedLoop, end.Reason == event.FinishedBudget, end.Reason == event.FinishedRejected:
 		return outcome{status: ecp.Paused, stop: ecp.StopLimit}, ""
 	case stop == "":
 		stop = ecp.StopCancelled

@@ -25,14 +25,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	// The pattern matcher keeps a clock running for a moment after a match with a time limit.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
 // options of a rig.
 type options struct {
 	model  string         // cassette
-	config map[string]any // of eca, beside the provider
+	config map[string]any // of eca, in addition to the provider
 	limit  time.Duration
 }
 
@@ -43,10 +43,10 @@ type rig struct {
 	agent *agent.Agent
 	host  *daemon.Daemon
 
-	heard chan struct{} // of each request, as far as somebody wants to know
+	heard chan struct{} // one element for each request, unless the buffer is full
 
 	mu       sync.Mutex // guards requests
-	requests []string   // bodies that the model was sent
+	requests []string   // the bodies of requests to the model
 }
 
 func newRig(t testing.TB, o options) *rig {
@@ -100,7 +100,7 @@ func tempDir(t testing.TB) string {
 	return dir
 }
 
-// write puts a file into the workspace.
+// write writes a file into the workspace.
 func (r *rig) write(name, text string) {
 	r.t.Helper()
 	path := filepath.Join(r.root, filepath.FromSlash(name))
@@ -112,7 +112,7 @@ func (r *rig) write(name, text string) {
 	}
 }
 
-// exists says whether the workspace has a file.
+// exists reports whether the workspace has a file.
 func (r *rig) exists(name string) bool {
 	_, err := os.Stat(filepath.Join(r.root, filepath.FromSlash(name)))
 	return err == nil
@@ -137,7 +137,7 @@ type runtime struct {
 	in   *os.File
 	out  *bufio.Reader
 	next int
-	done chan error // what Serve returned
+	done chan error // the error that Serve returned
 	stop context.CancelFunc
 }
 
@@ -203,7 +203,7 @@ func (c *runtime) begin(method string, params any) int {
 	return c.next
 }
 
-// answer reads the next answer, which must be that to a call.
+// answer reads the next answer, which must answer a given call.
 func (c *runtime) answer(id int) ecp.Response {
 	c.t.Helper()
 	line := c.line()
@@ -227,7 +227,7 @@ func (c *runtime) call(method string, params any) ecp.Response {
 	return c.answer(c.begin(method, params))
 }
 
-// initialize must succeed.
+// initialize initialises the agent, which must succeed.
 func (c *runtime) initialize(config map[string]any) {
 	c.t.Helper()
 	res := c.call(ecp.MethodInitialize, map[string]any{"config": config})
@@ -239,14 +239,14 @@ func (c *runtime) initialize(config map[string]any) {
 	}
 }
 
-// step must succeed.
+// step makes a step, which must succeed.
 func (c *runtime) step(input string) ecp.StepResult {
 	c.t.Helper()
 	return c.result(c.call(ecp.MethodStep, map[string]any{"input": input}))
 }
 
-// late is a step whose time ends. On a busy machine it may do so before the model is asked,
-// and then no model is named.
+// late makes a step that reaches its time limit. On a busy machine, that may happen before the
+// model is called, and then no model is named.
 func (c *runtime) late(input string) ecp.StepResult {
 	c.t.Helper()
 	res := c.call(ecp.MethodStep, map[string]any{"input": input})
@@ -257,7 +257,7 @@ func (c *runtime) late(input string) ecp.StepResult {
 	return step
 }
 
-// result is that of a step, with all that is always there.
+// result is the result of a step; it checks the fields that are always present.
 func (c *runtime) result(res ecp.Response) ecp.StepResult {
 	c.t.Helper()
 	if res.Err != nil {
@@ -266,7 +266,7 @@ func (c *runtime) result(res ecp.Response) ecp.StepResult {
 	return complete(c.t, res.Result)
 }
 
-// complete checks that a result has all that is always there.
+// complete checks that a result has the fields that are always present.
 func complete(t testing.TB, raw json.RawMessage) ecp.StepResult {
 	t.Helper()
 	step, err := ecp.ParseStepResult(raw)
@@ -310,7 +310,7 @@ func names(step ecp.StepResult) string {
 	return strings.Join(out, " ")
 }
 
-// extra is what a call says under a key.
+// extra is the value of an extra key of a call.
 func extra[T any](t testing.TB, c ecp.ToolCall, key string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(c.Extra[key], &v); err != nil {
@@ -328,7 +328,7 @@ func has(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// object is what a value looks like to a strict reader.
+// object parses a value like a strict reader.
 func object(t testing.TB, raw []byte) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -348,7 +348,7 @@ func encode(t testing.TB, v any) []byte {
 	return line
 }
 
-// awaitRequest waits until the model is asked once more.
+// awaitRequest waits for the next request to the model.
 func (r *rig) awaitRequest() {
 	r.t.Helper()
 	select {

@@ -11,34 +11,34 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// run is one turn of the engine: a step, or several if it asks questions. A goroutine of
-// its own (follow) reads what happens; steps wait for what they need to know of it.
+// run is one turn of the engine: a step, or several if the model asks questions. Its own goroutine
+// (follow) reads the events, and steps wait for the state that they need.
 type run struct {
 	agent    *Agent
 	settings *settings
 	session  *chat.Session
 	turn     string // id
 	cancel   context.CancelFunc
-	over     chan struct{} // closed when the turn has ended and all of it was read
+	over     chan struct{} // closed when the turn has ended and all its events were read
 
 	children map[string]*child // by call; owned by follow
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	changed  chan struct{}
 	record   *record
-	seen     event.Seq        // read up to here
+	seen     event.Seq        // the last event that was read
 	started  []string         // calls of the turn itself that were about to run, in their order
-	passed   map[callKey]bool // calls that were let through, those of subagents included
+	passed   map[callKey]bool // calls that were allowed to run, including those of subagents
 	held     map[callKey]bool // calls that were not
-	ran      int              // calls that were let through in this step
+	ran      int              // calls that were allowed to run in this step
 	running  map[string]bool  // those of the turn itself that have not ended
-	stop     string           // why the turn shall be stopped (ecp.Stop...); empty: it shall not
-	hurry    bool             // it shall not wait for calls that run
+	stop     string           // why to stop the turn (ecp.Stop...); empty: do not stop it
+	hurry    bool             // stop without waiting for running calls
 	question *question        // that waits for its answer
-	failed   error            // the log could not be read
+	failed   error            // the error of reading the log
 }
 
-// callKey names a call: ids are unique within their chat only.
+// callKey names a call: ids are unique only within their chat.
 type callKey struct{ chat, id string }
 
 // begin starts to read a turn that is about to be submitted.
@@ -95,11 +95,12 @@ func (r *run) take(e event.Event) {
 			if budgets.MaxCostUSD > 0 && r.record.cost >= budgets.MaxCostUSD && r.stop == "" {
 				r.stop = ecp.StopCost
 			}
+		default:
 		}
 	})
 }
 
-// update changes the run and tells who waits.
+// update changes the run and notifies the waiting goroutines.
 func (r *run) update(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +109,8 @@ func (r *run) update(change func()) {
 	r.changed = make(chan struct{})
 }
 
-// await waits until a condition holds, the turn is over or ctx has ended. ok says that it
-// holds.
+// await waits until a condition holds, the turn is over, or ctx has ended. ok reports whether the
+// condition holds.
 func (r *run) await(ctx context.Context, holds func() bool) (ok bool) {
 	for {
 		r.mu.Lock()
@@ -130,14 +131,14 @@ func (r *run) await(ctx context.Context, holds func() bool) (ok bool) {
 	}
 }
 
-// caughtUp waits until all was read that has happened by now.
+// caughtUp waits until all events so far were read.
 func (r *run) caughtUp(ctx context.Context) {
 	next := r.session.Next()
 	r.await(ctx, func() bool { return r.seen+1 >= next })
 }
 
-// decide answers for the user, whom nobody can ask: as the approval policy says. A refusal
-// is an error for the model, which goes on.
+// decide decides in place of the user, according to the approval policy. A refusal is an error for
+// the model, which continues.
 func (r *run) decide(session *chat.Session, body event.Body) {
 	b, ok := body.(event.ToolJudged)
 	if !ok || !b.Manual {
@@ -146,8 +147,8 @@ func (r *run) decide(session *chat.Session, body event.Body) {
 	session.Decide(b.CallID, chat.Decision{Approve: r.settings.approves(b), Auto: true, GoOn: true})
 }
 
-// pass says whether a call may run within the budget. If not, the turn is stopped as soon
-// as the calls that run have ended.
+// pass reports whether a call may run within the budget. If not, the turn is stopped as soon as the
+// running calls have ended.
 func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bool {
 	if budgets.MaxToolCalls > 0 || budgets.MaxCostUSD > 0 {
 		r.caughtUp(ctx)
@@ -160,7 +161,7 @@ func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bo
 		}
 		if r.stop != "" {
 			r.held[key] = true
-			// The call that its subagent works for can not end while this one waits.
+			// The call that started its subagent cannot end while this one waits.
 			r.hurry = r.hurry || call.Subagent()
 			return
 		}
@@ -173,8 +174,8 @@ func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bo
 	return passed
 }
 
-// isNext says whether all calls that were started before one were decided about: of calls
-// that run at once, the first are those within the budget.
+// isNext reports whether all calls that were started before a call were decided about: of
+// concurrent calls, the first ones get the budget.
 func (r *run) isNext(id string) bool {
 	for _, before := range r.started {
 		if before == id {
@@ -187,14 +188,14 @@ func (r *run) isNext(id string) bool {
 	return true
 }
 
-// ranAtAll says whether a call, if it was stopped, had begun to run.
+// ranAtAll reports whether a call ran, or had begun to run when it was stopped.
 func (r *run) ranAtAll(c *call) bool {
 	key := callKey{c.chat, c.id}
 	return !r.held[key] && (c.state != stopped || r.passed[key])
 }
 
-// nextStep begins the record of another step of the turn. It is called while the turn
-// waits for an answer.
+// nextStep begins the record of another step of the turn. It is called while the turn waits for an
+// answer.
 func (r *run) nextStep() {
 	r.update(func() {
 		r.record = r.record.next(r.agent.now())

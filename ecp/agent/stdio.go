@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -11,22 +10,23 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/lines"
 )
 
-// MaxMessage is the longest message that is taken, in bytes.
+// MaxMessage bounds incoming messages, in bytes.
 const MaxMessage = 16 << 20
 
 const (
-	// grace is how long what was asked for may go on when the input has ended: runtimes end
-	// agents like that, and scripts pipe their calls in at once.
+	// grace is how long calls may continue after the input has ended: runtimes end agents that way,
+	// and scripts pipe all their calls at once.
 	grace = time.Second
-	// farewell is how long the last answers may take to be written.
+	// farewell is how long writing the last answers may take.
 	farewell = 500 * time.Millisecond
 )
 
-// Serve answers what comes in on r, one JSON object per line (1.4), until it ends, the
-// other side stops reading, or ctx ends. Neither a reader nor a writer that hangs holds it
-// up then. The agent is not closed.
+// Serve answers the messages on r, one JSON object per line (1.4), until r ends, the other side
+// stops reading, or ctx ends. Then it returns even if a read or a write hangs. It does not close
+// the agent.
 func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	s := &stdio{agent: a, w: w, broken: make(chan struct{}), room: make(chan struct{}, maxUnread)}
 	calls, cancel := context.WithCancelCause(ctx)
@@ -57,7 +57,7 @@ func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	case <-s.broken:
 	case <-ctx.Done():
 	}
-	cancel(errLeft)
+	cancel(errDisconnected)
 	timer.Reset(farewell)
 	select {
 	case <-answered:
@@ -66,51 +66,47 @@ func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	return err
 }
 
-// maxUnread bounds the answers that are not written yet: a runtime that does not read them
-// is not read from either.
+// maxUnread bounds the answers that are not written yet. If a runtime does not read them, its input
+// is not read either.
 const maxUnread = 4 * maxWaiting
 
-// stdio is one runtime on a pair of pipes.
+// stdio is the connection to one runtime on a pair of pipes.
 type stdio struct {
 	agent *Agent
 	calls sync.WaitGroup
 	room  chan struct{}
 
-	broken chan struct{} // closed when w does not take any more
+	broken chan struct{} // closed when w accepts no more data
 
 	writing sync.Mutex // guards w
 	w       io.Writer
 
-	mu    sync.Mutex    // guards what follows
-	ended bool          // nothing more is taken
-	last  chan struct{} // closed when the last answer in the order of the calls was written
+	mu    sync.Mutex    // guards the fields below
+	ended bool          // no more messages are accepted
+	last  chan struct{} // closed when the last queued answer was written
 	err   error         // of w
 }
 
-// read takes lines until there are no more.
+// read handles lines until the input ends.
 func (s *stdio) read(ctx context.Context, r io.Reader) error {
-	in := bufio.NewReaderSize(r, 64<<10)
+	long := ecp.Errorf(ecp.CodeParse, "Parse error: the message has more than %d bytes", MaxMessage)
+	in := lines.NewReader(r, MaxMessage, long)
 	for {
-		line, err := readLine(in, MaxMessage)
-		var long tooLong
+		line, err := in.NextMessage()
 		switch {
-		case errors.As(err, &long):
-			s.write(ecp.Response{Err: ecp.Errorf(ecp.CodeParse, "Parse error: %v", err)})
-			continue
-		case len(line) > 0:
-			s.take(ctx, line)
-		}
-		if errors.Is(err, io.EOF) {
+		case errors.Is(err, long):
+			s.write(ecp.Response{Err: long})
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("read stdin: %w", err)
+		default:
+			s.take(ctx, bytes.Clone(line))
 		}
 	}
 }
 
-// take answers a line. Calls have their place in the order of the lines, and so have their
-// answers.
+// take answers a line. Calls are queued in the order of the lines, and so are their answers.
 func (s *stdio) take(ctx context.Context, line []byte) {
 	select {
 	case s.room <- struct{}{}:
@@ -152,7 +148,7 @@ func (s *stdio) take(ctx context.Context, line []byte) {
 func (s *stdio) write(v any) {
 	line, err := ecp.Encode(v)
 	if err != nil {
-		s.agent.log.Error("an answer can not be encoded", "err", err)
+		s.agent.log.Error("cannot encode an answer", "err", err)
 		return
 	}
 	s.writing.Lock()
@@ -172,31 +168,4 @@ func (s *stdio) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
-}
-
-// tooLong says that a line has more than so many bytes.
-type tooLong int
-
-func (n tooLong) Error() string { return fmt.Sprintf("the message has more than %d bytes", int(n)) }
-
-// readLine reads a line without its end and the blanks around it. One that is too long is
-// skipped, whatever its length, and takes no memory. The last line need not have an end.
-func readLine(in *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	long := false
-	for {
-		part, err := in.ReadSlice('\n')
-		if long = long || len(line)+len(part) > limit+1; long {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case long && err == nil:
-			return nil, tooLong(limit)
-		}
-		return bytes.TrimSpace(line), err
-	}
 }

@@ -14,10 +14,11 @@ import (
 
 	"github.com/seed-dec29ce4/eca/ecp"
 	"github.com/seed-dec29ce4/eca/ecp/agent"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Whatever comes in gets the answer that the contract has for it, or none, and the agent
-// lives on (1.3, 1.4).
+// Any input gets the answer that the contract requires, or none, and the agent keeps running (1.3,
+// 1.4).
 func TestLines(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
@@ -50,11 +51,11 @@ func TestLines(t *testing.T) {
 		}
 	}
 	if id := c.call(ecp.MethodReset, nil).ID; string(id) != "1" {
-		t.Errorf("%s", id) // had there been answers to notifications, this would be one
+		t.Errorf("%s", id) // if notifications had been answered, this would be such an answer
 	}
 }
 
-// A line that is too long is skipped; what follows is understood.
+// A line that is too long is skipped; later lines are understood.
 func TestLongLine(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
@@ -71,7 +72,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// Steps that come at once are carried out one after the other, in their order.
+// Concurrent steps are carried out one after the other, in their order.
 func TestStepsAtOnce(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
@@ -92,7 +93,7 @@ turns:
 	has(t, r.lastRequest(), "first", "second")
 }
 
-// A runtime that asks without end is told so.
+// A runtime with too many open calls gets an error.
 func TestTooManyCalls(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: \"x \", hang: true}]}"})
 	c := r.connect()
@@ -109,12 +110,12 @@ func TestTooManyCalls(t *testing.T) {
 	has(t, c.line(), `"id":"r","result":true`)
 }
 
-// The end of the input lets what was asked for end, and then the agent.
+// After the end of the input, open calls end, and then the agent ends.
 func TestEndOfInput(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
 	id := c.begin(ecp.MethodReset, nil)
-	if _, err := io.WriteString(c.in, `{"jsonrpc":"2.0","method":"agent/none","id":2}`); err != nil { // without a line's end
+	if _, err := io.WriteString(c.in, `{"jsonrpc":"2.0","method":"agent/none","id":2}`); err != nil { // without a line end
 		t.Fatal(err)
 	}
 	_ = c.in.Close()
@@ -125,7 +126,7 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
-// A step that does not end when the runtime leaves is stopped.
+// A step that does not end when the runtime disconnects is stopped.
 func TestRuntimeLeaves(t *testing.T) {
 	for _, how := range []string{"end of input", "signal", "closed output"} {
 		t.Run(how, func(t *testing.T) {
@@ -147,7 +148,7 @@ func TestRuntimeLeaves(t *testing.T) {
 				stop()
 			case "closed output":
 				_ = out.Close()
-				if _, err := io.WriteString(in, "{\n"); err != nil { // what has an answer
+				if _, err := io.WriteString(in, "{\n"); err != nil { // a message that gets an answer
 					t.Fatal(err)
 				}
 			}
@@ -161,15 +162,16 @@ func TestRuntimeLeaves(t *testing.T) {
 	}
 }
 
-// A runtime that does not read holds up nothing but itself.
+// A runtime that does not read blocks only itself.
 func TestSlowReader(t *testing.T) {
+	needs.Long(t)
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: \"many words \", repeat: 20000}]}"})
 	c := r.connect()
 	const steps = 4 // each answer is larger than a pipe
 	for range steps {
 		c.begin(ecp.MethodStep, map[string]any{"input": "x"})
 	}
-	for range steps { // all steps go on although nobody reads
+	for range steps { // all steps continue although the runtime does not read
 		r.awaitRequest()
 	}
 	for i := range steps {
@@ -187,7 +189,7 @@ func TestSlowReader(t *testing.T) {
 	<-c.done
 }
 
-// brokenReader fails after what it has.
+// brokenReader fails after its data.
 type brokenReader struct{ io.Reader }
 
 func (b brokenReader) Read(p []byte) (int, error) {
@@ -207,7 +209,7 @@ func TestBrokenInput(t *testing.T) {
 	}
 }
 
-// An agent that was closed refuses, and says why.
+// A closed agent refuses calls, and says why.
 func TestClosed(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	c := r.connect()
@@ -216,8 +218,7 @@ func TestClosed(t *testing.T) {
 	has(t, c.refused(ecp.MethodStep, map[string]any{"input": "x"}).Message, "shutting down")
 }
 
-// Whatever bytes come in: each line out is an answer, and the agent still knows its
-// methods.
+// For any input bytes, each output line is an answer, and the agent still knows its methods.
 func FuzzServe(f *testing.F) {
 	for _, seed := range []string{
 		"{}\n[]\n\n", `{"jsonrpc":"2.0","method":"agent/reset","id":[]}` + "\n", `[{"jsonrpc":"2.0","method":"x","id":1},[[]],{}]` + "\n",

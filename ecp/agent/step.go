@@ -12,20 +12,20 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// errTime says that a step took too long.
+// errTime means that a step took too long.
 var errTime = errors.New("the time for the step is over")
 
-// unwinding is how long a step that was stopped waits for its turn to end.
+// unwinding is how long a stopped step waits for its turn to end.
 const unwinding = 5 * time.Second
 
-// step carries out a step: it begins a turn, or answers what the last one asked, and waits
-// for its end, for a question, or until a budget is used up.
+// step carries out a step. It begins a turn, or answers the question of the last one. Then it waits
+// for the end of the turn, for a question, or until a budget is used up.
 func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.Time) (any, *ecp.Error) {
 	p, err := ecp.ParseStepParams(params)
 	if err != nil {
 		return nil, ecp.Errorf(ecp.CodeInvalidParams, "Invalid params: %v", err)
 	}
-	if a.settings == nil { // nobody has to call initialize (1.1)
+	if a.settings == nil { // calling initialize is optional (1.1)
 		if err := a.configure(ctx, ecp.Config{}); err != nil {
 			return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.host.Clean(err.Error()))
 		}
@@ -34,7 +34,7 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 	ctx, release, patience := a.limited(ctx, started.Sub(arrived))
 	defer release()
 	a.getReady(ctx)
-	if ctx.Err() != nil { // it waited too long for its turn
+	if ctx.Err() != nil { // it waited too long in the queue
 		return a.nothing(stopOf(ctx)), nil
 	}
 	r, err := a.turn(ctx, p.Input)
@@ -45,8 +45,8 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 	return a.outcome(ctx, r, patience)
 }
 
-// limited ends ctx when the step has to be answered. patience is how long it may then wait
-// for the turn to end.
+// limited returns a context that ends when the step has to be answered. patience is how long the
+// step may then wait for the turn to end.
 func (a *Agent) limited(ctx context.Context, waited time.Duration) (limited context.Context, release func(), patience time.Duration) {
 	limit, patience := time.Duration(a.settings.Budgets.TimeoutS*float64(time.Second)), unwinding
 	if a.limit > 0 {
@@ -63,13 +63,13 @@ func (a *Agent) limited(ctx context.Context, waited time.Duration) (limited cont
 	return ctx, cancel, patience
 }
 
-// margin is how much earlier than a runtime's limit a step is answered.
+// margin is how much time before a runtime's limit a step is answered.
 func margin(limit time.Duration) time.Duration {
 	const least, most = 200 * time.Millisecond, 3 * time.Second
 	return min(max(limit/10, least), most, limit/2)
 }
 
-// turn gives the engine the input of a step.
+// turn passes the input of a step to the engine.
 func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 	if r := a.asking; r != nil {
 		a.asking = nil
@@ -77,7 +77,7 @@ func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 		asked := r.question
 		r.mu.Unlock()
 		select {
-		case <-r.over: // and nobody waits any more: it becomes an ordinary message
+		case <-r.over: // the question is void: the input becomes an ordinary message
 		default:
 			r.nextStep()
 			asked.answer <- input
@@ -102,7 +102,7 @@ func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 	return r, nil
 }
 
-// outcome waits for the end of the step and says what came of it.
+// outcome waits for the end of the step and returns its result.
 func (a *Agent) outcome(ctx context.Context, r *run, patience time.Duration) (any, *ecp.Error) {
 	r.await(ctx, func() bool {
 		return r.question != nil || r.stop != "" && (r.hurry || len(r.running) == 0)
@@ -139,7 +139,7 @@ func (a *Agent) outcome(ctx context.Context, r *run, patience time.Duration) (an
 	return a.reply(r, o, failed)
 }
 
-// stopOf says why a ctx that has ended did.
+// stopOf returns the stop reason for a ctx that has ended.
 func stopOf(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), errTime) {
 		return ecp.StopTime
@@ -147,7 +147,7 @@ func stopOf(ctx context.Context) string {
 	return ecp.StopCancelled
 }
 
-// reply is what the runtime gets. A step that failed is an error, with what it came to.
+// reply returns the answer for the runtime. A failed step gives an error that includes its result.
 func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
 	o.notes = a.notes()
 	now := a.now()
@@ -156,7 +156,7 @@ func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
 	unpriced := r.record.unpriced && r.settings.Budgets.MaxCostUSD > 0
 	r.mu.Unlock()
 	if unpriced {
-		text := *result.Logs + "note: the price of " + result.Model + " is unknown, so max_cost_usd can not be held\n"
+		text := *result.Logs + "note: max_cost_usd has no effect, because the price of " + result.Model + " is unknown\n"
 		result.Logs = &text
 	}
 	if failed == "" {
@@ -167,10 +167,10 @@ func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
 	return nil, e
 }
 
-// notes are things about the settings that an evaluator should know.
+// notes are remarks about the settings for evaluators.
 func (a *Agent) notes() (out []string) {
 	if names := a.gate.unknown(); len(names) > 0 {
-		out = append(out, "note: config.tools names what is no tool: "+strings.Join(names, ", "))
+		out = append(out, "note: config.tools names unknown tools: "+strings.Join(names, ", "))
 	}
 	for _, u := range a.host.Untrusted() {
 		out = append(out, fmt.Sprintf("note: %s is without effect until trusted (eca trust %q)", u.File, u.Root))

@@ -52,10 +52,10 @@ turns:
 		t.Errorf("%+v", again)
 	}
 	has(t, *again.EvaluationContext, "Tools called: none")
-	has(t, r.lastRequest(), "What do the notes say?", "And now?") // one conversation
+	has(t, r.lastRequest(), "What do the notes say?", "And now?") // the conversation continues
 }
 
-// Nobody has to call initialize, and it may come again and again.
+// Calling initialize is optional, and it may be called again.
 func TestWithoutInitialize(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: hello}]}"})
 	c := r.connect()
@@ -71,7 +71,7 @@ func TestWithoutInitialize(t *testing.T) {
 	}
 }
 
-// reset, and another initialize, begin another conversation; the workspace stays.
+// reset, and another initialize, begin a new conversation; the workspace stays.
 func TestReset(t *testing.T) {
 	r := newRig(t, options{model: `
 turns: []
@@ -97,7 +97,7 @@ default: {steps: [{text: hello}]}
 	}
 }
 
-// reset stops the step that runs.
+// reset stops the running step.
 func TestResetStopsStep(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
@@ -149,7 +149,7 @@ turns:
 	}
 }
 
-// A question that nobody answers ends with its conversation.
+// An unanswered question ends with its conversation.
 func TestQuestionIsForgotten(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
@@ -181,8 +181,8 @@ turns:
       - {text: Done what I could.}
 `
 
-// Nobody can be asked: what the policy does not allow is refused, the model is told and
-// goes on.
+// No user can be asked: calls that the policy does not allow are refused, the model gets the
+// refusal and continues.
 func TestApproval(t *testing.T) {
 	for _, c := range []struct {
 		approval string
@@ -196,7 +196,7 @@ func TestApproval(t *testing.T) {
 	} {
 		t.Run(c.approval, func(t *testing.T) {
 			outside := tempDir(t)
-			// Without the user's word for the chat, whatever the configuration says.
+			// The user has not trusted the chat, whatever the configuration says.
 			r := newRig(t, options{model: strings.ReplaceAll(edits, "OUTSIDE", outside), config: map[string]any{"chat": map[string]any{"defaultTrust": true}}})
 			rt := r.connect()
 			rt.initialize(map[string]any{"approval": c.approval})
@@ -237,7 +237,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// What a subagent does is decided about like everything else, and recorded.
+// A subagent's calls are subject to the same policy, and are recorded.
 func TestSubagents(t *testing.T) {
 	for approval, want := range map[string]bool{"none": false, "all": true} {
 		t.Run(approval, func(t *testing.T) {
@@ -269,7 +269,7 @@ turns:
 	}
 }
 
-// Arguments that are no object are told as they were written.
+// Arguments that are not an object are reported as written.
 func TestRawArguments(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
@@ -289,7 +289,7 @@ turns:
 	}
 }
 
-// A model that fails is an error of the step, with what there was; the agent lives on.
+// If a model fails, the step gives an error with the results so far; the agent keeps running.
 func TestModelFails(t *testing.T) {
 	r := newRig(t, options{model: `
 turns:
@@ -308,7 +308,7 @@ turns:
 	}
 }
 
-// What eca does itself is the answer to a command.
+// The output of a command is the answer of the step.
 func TestCommand(t *testing.T) {
 	r := newRig(t, options{model: "turns: []"})
 	c := r.connect()

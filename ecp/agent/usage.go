@@ -15,8 +15,8 @@ func (c *tokenCounts) add(b event.UsageReported) {
 	c.cacheWrite += max(b.CacheWriteTokens, 0)
 }
 
-// usage is what a step result says. It is nil if no provider counted: zeros would claim
-// that the step used nothing.
+// usage is the usage in a step result. It is nil if no provider counted: zeros would claim that the
+// step used nothing.
 func (c *tokenCounts) usage() ecp.Usage {
 	total := ecp.AddTokens(c.input, c.output, c.cacheRead, c.cacheWrite)
 	if total == 0 {

@@ -15,7 +15,7 @@ import (
 
 const huge = "999999999999999999999999999999"
 
-// What params say of the version, and the version or the error that comes back.
+// The versions in params, and the resulting version or error.
 var versions = []struct {
 	params, agreed string
 	code           int
@@ -43,7 +43,8 @@ var versions = []struct {
 	{`{"protocol_version":[]}`, "", ecp.CodeInvalidParams},
 }
 
-// A runtime agrees on a version with the agent, or hears why not; the agent lives on.
+// A runtime and the agent agree on a version, or the runtime gets an error; the agent keeps
+// running.
 func TestProtocolVersion(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()
@@ -52,7 +53,7 @@ func TestProtocolVersion(t *testing.T) {
 	for _, v := range versions {
 		c.next++
 		request := fmt.Sprintf(`{"jsonrpc":"2.0","method":"agent/initialize","params":%s,"id":%d}`, v.params, c.next)
-		c.send(strings.Replace(request, fmt.Sprintf(`,"id":%d`, c.next), "", 1)) // as a notification it has no answer
+		c.send(strings.Replace(request, fmt.Sprintf(`,"id":%d`, c.next), "", 1)) // as a notification, it gets no answer
 		c.send(request)
 		agreed(t, "stdio "+v.params, c.answer(c.next), v.agreed, v.code)
 		status, body := postMessage(t, server.URL+ecp.Endpoint, request)
@@ -104,7 +105,7 @@ func postMessage(t *testing.T, url, body string) (status int, answer string) {
 	return res.StatusCode, string(data)
 }
 
-// A step that asked no model says that nothing was counted, not zero.
+// A step that called no model reports no usage instead of zero.
 func TestUsageThatNobodyCounted(t *testing.T) {
 	r := newRig(t, options{model: "turns: []\ndefault: {steps: [{text: ok}]}"})
 	c := r.connect()

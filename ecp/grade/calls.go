@@ -28,7 +28,7 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 		return Check{Field: field, Err: unjudged}
 	}
 	reason, joint := "No matching tool call", " for "
-	if reference { // word for word
+	if reference { // the reference's exact words
 		joint = " and "
 	}
 	if s.ToolName != "" {
@@ -41,7 +41,8 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 	return s.negated(Check{Field: field, Reasoning: reason + ". Calls seen: " + names(calls)})
 }
 
-// argumentsMatch says whether a call has the expected arguments, or why that can not be said.
+// argumentsMatch reports whether a call has the expected arguments, or returns why that cannot be
+// decided.
 func (s Spec) argumentsMatch(got map[string]any, reference bool) (bool, error) {
 	switch s.Match {
 	case "exact":
@@ -54,7 +55,7 @@ func (s Spec) argumentsMatch(got map[string]any, reference bool) (bool, error) {
 	return s.topMatch(got, reference), nil
 }
 
-// patternsMatch wants every expected key, with a value that its pattern matches.
+// patternsMatch requires every expected key, with a value that matches its pattern.
 func (s Spec) patternsMatch(got map[string]any) (bool, error) {
 	for k, want := range s.Arguments {
 		value, ok := got[k]
@@ -69,7 +70,7 @@ func (s Spec) patternsMatch(got map[string]any) (bool, error) {
 	return true, nil
 }
 
-// topMatch wants every expected key, with an equal value; further keys are fine.
+// topMatch requires every expected key, with an equal value; further keys are allowed.
 func (s Spec) topMatch(got map[string]any, truthy bool) bool {
 	for k, want := range s.Arguments {
 		if value, ok := got[k]; !ok || !equal(want, value, truthy) {
@@ -125,9 +126,9 @@ func (s Spec) gradeCount(subject Subject) Check {
 	return verdict((s.Min == nil || n >= *s.Min) && (s.Max == nil || n <= *s.Max), "tool_calls", text, text)
 }
 
-// gradeTrajectory compares the names of the tools that were called with those expected:
-// strict: these, in this order; unordered: these, in any order; in_order: these in this
-// order, others between them; subset: no others; superset: at least these.
+// gradeTrajectory compares the names of the called tools with the expected ones. strict: these, in
+// this order. unordered: these, in any order. in_order: these in this order, with others between
+// them. subset: no others. superset: at least these.
 func (s Spec) gradeTrajectory(subject Subject) Check {
 	var got []string
 	for _, c := range subject.scope(s.Scope) {
@@ -168,7 +169,7 @@ func isSubsequence(want, got []string) bool {
 	return len(want) == 0
 }
 
-// includesAll wants each tool as often as it is named.
+// includesAll requires each tool as often as it is named.
 func includesAll(got, want []string) bool {
 	left := map[string]int{}
 	for _, name := range got {
@@ -183,7 +184,7 @@ func includesAll(got, want []string) bool {
 	return true
 }
 
-// names lists what was called, as Python prints a list.
+// names lists the called tools as Python prints a list.
 func names(calls []Call) string {
 	list := make([]any, len(calls))
 	for i, c := range calls {

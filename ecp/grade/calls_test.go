@@ -19,7 +19,7 @@ func made(names ...string) (out []Call) {
 	return out
 }
 
-// A trajectory is what was called, compared in one of five ways.
+// A trajectory is the list of called tools, compared in one of five ways.
 func TestTrajectory(t *testing.T) {
 	for _, c := range []struct {
 		mode, want, got string
@@ -73,7 +73,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// arguments reads JSON as the runtime does.
+// arguments reads JSON like the runtime.
 func arguments(t *testing.T, text string) (out map[string]any) {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
@@ -123,8 +123,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Whatever an agent says it called, it can be compared: with itself it is the same, and
-// what is the same whole is contained.
+// Any reported arguments can be compared: they equal themselves, and equal arguments contain each
+// other.
 func FuzzArguments(f *testing.F) {
 	f.Add([]byte(`{"a":1,"b":{"c":[1.0,true,null,"x"]}}`), []byte(`{"a":1.0}`))
 	f.Add([]byte(`{"a":1e400,"b":-0}`), []byte(`{"a":1e-400,"b":0}`))
@@ -156,7 +156,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// Files and commands are judged by what is there; what leads out of the workspace is not.
+// Files and commands are judged by the workspace; links out of it are not followed.
 func TestEffects(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "secret")
@@ -189,8 +189,8 @@ func TestEffects(t *testing.T) {
 		"missing":         {Spec{Type: File, Path: "b.txt"}, false, false, "does not exist"},
 		"rightly missing": {Spec{Type: File, Path: "b.txt", Exists: &no}, true, false, "does not exist"},
 		"wrongly there":   {Spec{Type: File, Path: "a.txt", Exists: &no}, false, false, "exists"},
-		"link out":        {Spec{Type: File, Path: "link", Condition: "contains", Value: &value}, false, false, "can not be read"},
-		"folder":          {Spec{Type: File, Path: ".", Condition: "contains", Value: &value}, false, false, "no file"},
+		"link out":        {Spec{Type: File, Path: "link", Condition: "contains", Value: &value}, false, false, "cannot read"},
+		"folder":          {Spec{Type: File, Path: ".", Condition: "contains", Value: &value}, false, false, "is not a file"},
 		"only":            {Spec{Type: Changes, Only: []string{"**"}}, true, false, "a.txt (added)"},
 		"stray":           {Spec{Type: Changes, Only: []string{"src/**"}}, false, false, "a.txt"},
 		"none allowed":    {Spec{Type: Changes, Only: []string{}}, false, false, "Changed outside of []"},
@@ -215,7 +215,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// What can not be judged is an error, also where the grader wants that nothing matches.
+// An impossible judgement is an error, even if the grader requires that nothing matches.
 func TestUnjudged(t *testing.T) {
 	calls := []Call{{Name: "t", Arguments: map[string]any{"a": "x"}}}
 	s := Spec{Type: ToolUsage, Match: "regex", Arguments: map[string]any{"a": "("}, Not: true}
@@ -230,7 +230,7 @@ func TestUnjudged(t *testing.T) {
 	if found, err := match(re, "(x+x+)+y", strings.Repeat("x", 1000)); err == nil || found {
 		t.Errorf("%v, %v", found, err)
 	}
-	// A limit that no duration can hold is a long one.
+	// A limit that no duration can hold counts as a long one.
 	s = Spec{Type: Command, Run: "true", TimeoutS: 1e300}
 	tools := Tools{Command: func(ctx context.Context, _, _ string) (int, string, error) { return 0, "", ctx.Err() }}
 	if got := s.Grade(t.Context(), Subject{Workspace: t.TempDir()}, tools); !got.Passed {

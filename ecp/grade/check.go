@@ -22,13 +22,13 @@ func Types(extended bool) []string {
 	if !extended {
 		return v1
 	}
-	return append(v1, ToolCount, Trajectory, File, Changes, Command, Status)
+	return append(v1, ToolCount, Trajectory, File, Changes, Command, Reward, Status)
 }
 
-// Conditions lists those of text_match.
+// Conditions lists the conditions of text_match.
 func Conditions() []string { return []string{"contains", "equals", "does_not_contain", "regex"} }
 
-// Fields lists what text_match and llm_judge may look at.
+// Fields lists the fields that text_match and llm_judge may use.
 func Fields(extended bool) []string {
 	v1 := []string{PublicOutput, EvaluationContext, PrivateThought}
 	if !extended {
@@ -37,8 +37,7 @@ func Fields(extended bool) []string {
 	return append(v1, Logs)
 }
 
-// Check says what keeps a grader from being used. What belongs to other types is not looked
-// at, as in the reference.
+// Check returns the errors in a grader. As in the reference, it ignores the fields of other types.
 func (s Spec) Check() []Problem {
 	switch s.Type {
 	case TextMatch:
@@ -71,9 +70,9 @@ func (s Spec) Check() []Problem {
 		return nil
 	case Changes:
 		return s.checkChanges()
-	case Command:
+	case Command, Reward:
 		if strings.TrimSpace(s.Run) == "" {
-			return []Problem{{"run", "command needs something to run"}}
+			return []Problem{{"run", s.Type + " needs something to run"}}
 		}
 		if s.TimeoutS < 0 || math.IsInf(s.TimeoutS, 0) || math.IsNaN(s.TimeoutS) {
 			return []Problem{{"timeout_s", "timeout_s must be a number of seconds above 0"}}
@@ -131,7 +130,7 @@ func (s Spec) checkUsage() []Problem {
 	for k, v := range s.Arguments {
 		pattern, ok := v.(string)
 		if !ok {
-			out = append(out, Problem{"arguments", fmt.Sprintf("match regex wants patterns; %s is none", k)})
+			out = append(out, Problem{"arguments", fmt.Sprintf("match regex needs patterns: %s is not a string", k)})
 		} else if _, err := compilePattern(pattern, false); err != nil {
 			out = append(out, Problem{"arguments", k + ": " + err.Error()})
 		}
@@ -146,14 +145,14 @@ func (s Spec) checkChanges() (out []Problem) {
 	for key, globs := range map[string][]string{"only": s.Only, "includes": s.Includes} {
 		for _, g := range globs {
 			if !doublestar.ValidatePattern(g) {
-				out = append(out, Problem{key, fmt.Sprintf("%q is no glob", g)})
+				out = append(out, Problem{key, fmt.Sprintf("%q is not a valid glob", g)})
 			}
 		}
 	}
 	return out
 }
 
-// oneOf wants a value to be one of some, or empty for the first.
+// oneOf requires a value to be one of some, or empty for the first.
 func oneOf(key, value string, allowed ...string) []Problem {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil

@@ -18,7 +18,7 @@ const maxFile = 16 << 20
 
 var errNoWorkspace = errors.New("the scenario has no workspace: give its first step constraints.scenario.workspace")
 
-// gradeFile looks at a file of the workspace; links out of it are not followed.
+// gradeFile checks a file of the workspace. It does not follow links out of the workspace.
 func (s Spec) gradeFile(subject Subject) Check {
 	field := "file:" + s.Path
 	if subject.Workspace == "" {
@@ -33,7 +33,7 @@ func (s Spec) gradeFile(subject Subject) Check {
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !missing:
-		return Check{Field: field, Reasoning: fmt.Sprintf("%s can not be read: %v", s.Path, err)}
+		return Check{Field: field, Reasoning: fmt.Sprintf("cannot read %s: %v", s.Path, err)}
 	case s.Exists != nil && !*s.Exists:
 		return verdict(missing, field, s.Path+" does not exist", s.Path+" exists")
 	case missing:
@@ -41,20 +41,20 @@ func (s Spec) gradeFile(subject Subject) Check {
 	case s.Condition == "":
 		return Check{Field: field, Passed: true, Reasoning: s.Path + " exists"}
 	case !info.Mode().IsRegular():
-		return Check{Field: field, Reasoning: s.Path + " is no file"}
+		return Check{Field: field, Reasoning: s.Path + " is not a file"}
 	case info.Size() > maxFile:
 		return Check{Field: field, Reasoning: fmt.Sprintf("%s is larger than %d bytes", s.Path, maxFile)}
 	}
 	data, err := root.ReadFile(s.Path)
 	if err != nil {
-		return Check{Field: field, Reasoning: fmt.Sprintf("%s can not be read: %v", s.Path, err)}
+		return Check{Field: field, Reasoning: fmt.Sprintf("cannot read %s: %v", s.Path, err)}
 	}
 	c := s.gradeText(string(data), false)
 	c.Field = field
 	return c
 }
 
-// gradeChanges compares the files that changed with globs.
+// gradeChanges compares the changed files with globs.
 func (s Spec) gradeChanges(subject Subject) Check {
 	const field = "workspace"
 	if subject.Workspace == "" || subject.Changed == nil {
@@ -95,7 +95,7 @@ func anyGlob(globs []string, path string) bool {
 	return false
 }
 
-// few lists the first of many.
+// few lists the first items of a long list.
 func few(list []string) string {
 	const most = 20
 	if len(list) == 0 {
@@ -107,7 +107,7 @@ func few(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// commandTime bounds a command that names no limit.
+// commandTime bounds a command without its own limit.
 const commandTime = 60 * time.Second
 
 // gradeCommand runs a command in the workspace and compares its exit code, and its output if
@@ -118,7 +118,7 @@ func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check 
 	case subject.Workspace == "":
 		return Check{Field: field, Err: errNoWorkspace}
 	case t.Command == nil:
-		return Check{Field: field, Err: errors.New("commands can not be run here")}
+		return Check{Field: field, Err: errors.New("commands cannot run here")}
 	}
 	limit := commandTime
 	if s.TimeoutS > 0 {

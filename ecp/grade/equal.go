@@ -35,7 +35,7 @@ func number(v any) (*big.Rat, bool) {
 	return nil, false
 }
 
-// sameNumber compares numbers as Python does: an integer exactly, a fraction as a float.
+// sameNumber compares numbers as Python does: integers exactly, fractions as floats.
 func sameNumber(a, b any) (same, numbers bool) {
 	x, ok := number(a)
 	y, ok2 := number(b)
@@ -61,8 +61,8 @@ func isNumber(v any) bool {
 	return false
 }
 
-// equal compares an expected value with a reported one. Numbers are equal by value, lists in
-// order, objects whole; truth is no number unless truthy says so (as in Python).
+// equal compares an expected value with a reported one. Numbers are compared by value, lists in
+// order, objects completely. Truth values are not numbers, unless truthy is set (as in Python).
 func equal(want, got any, truthy bool) bool {
 	if truthy {
 		want, got = asNumber(want), asNumber(got)
@@ -101,8 +101,7 @@ func asNumber(v any) any {
 	return v
 }
 
-// contains compares like equal, but objects may have more than what is expected, at every
-// depth.
+// contains is like equal, but objects may have additional keys, at every depth.
 func contains(want, got any) bool {
 	switch w := want.(type) {
 	case map[string]any:

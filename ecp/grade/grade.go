@@ -1,16 +1,15 @@
-// Package grade judges what an agent did against what a manifest expects (ECP, graders).
+// Package grade judges an agent's work against a manifest's expectations (ECP, graders).
 //
-// It owns the graders: text, tool calls, trajectories, files, commands, and a model as a
-// judge. A grader is data (Spec) that was checked before the run (Check), and grading is a
-// function of that data and of one step (Subject); only the command and the judge touch the
-// world, through what they are given (Tools).
+// It owns the graders: text, tool calls, trajectories, files, commands, and a model as a judge. A
+// grader is data (Spec) that was checked before the run (Check), and grading is a function of that
+// data and of one step (Subject). Only the command and the judge have effects outside, through the
+// functions that they are given (Tools).
 //
-// Guarantees: a grader never panics on what an agent says; a pattern has a time limit; what
-// could not be judged is an error, which is another thing than a check that failed. What
-// text matches, and which tool calls do, is the same as in the reference, but for the
-// differences that Reference turns off.
+// Guarantees: a grader never panics on an agent's output; a pattern has a time limit; an impossible
+// judgement is an error and not a failed check. Texts and tool calls match exactly as in the
+// reference, except for the differences that Reference turns off.
 //
-// It does not read manifests, does not talk to agents, and keeps nothing between two calls.
+// It does not read manifests, does not talk to agents, and keeps no state between calls.
 package grade
 
 import (
@@ -30,10 +29,11 @@ const (
 	File       = "file"
 	Changes    = "changes"
 	Command    = "command"
+	Reward     = "reward"
 	Status     = "status"
 )
 
-// Fields of a step that text and judge look at.
+// Fields of a step that text graders and judges can use.
 const (
 	PublicOutput      = "public_output"
 	EvaluationContext = "evaluation_context"
@@ -41,8 +41,8 @@ const (
 	Logs              = "logs" // not in manifest v1
 )
 
-// Spec is one grader as the manifest has it. Which fields count depends on Type; Check says
-// what is missing.
+// Spec is one grader of the manifest, with the fields of all types. Type decides which fields
+// count; Check reports missing ones.
 type Spec struct {
 	Type      string
 	Field     string // PublicOutput and so on
@@ -54,9 +54,9 @@ type Spec struct {
 	ToolName  string
 	Arguments map[string]any
 
-	// What follows is beyond manifest v1 and comes from constraints.checks.
+	// The following fields are not in manifest v1; they come from constraints.checks.
 
-	Not        bool     // of TextMatch and ToolUsage: passes where it would fail
+	Not        bool     // of TextMatch and ToolUsage: inverts the result
 	IgnoreCase bool     // of TextMatch
 	Match      string   // of ToolUsage: top (as v1), deep, exact or regex
 	Min, Max   *int64   // of ToolCount: how many calls
@@ -66,24 +66,24 @@ type Spec struct {
 	Path       string   // of File, relative to the workspace
 	Exists     *bool    // of File
 	Only       []string // of Changes: globs outside of which nothing may change
-	Includes   []string // of Changes: globs that something must have changed in
-	Run        string   // of Command: for the shell, in the workspace
+	Includes   []string // of Changes: globs that must each match a change
+	Run        string   // of Command and Reward: for the shell, in the workspace
 	ExitCode   int64    // of Command
-	TimeoutS   float64  // of Command; seconds
+	TimeoutS   float64  // of Command and Reward; seconds
 	Want       string   // of Status: done or paused
 	Votes      int64    // of LLMJudge
-	Threshold  *float64 // of LLMJudge: the least score, 0 to 1, that passes
+	Threshold  *float64 // of LLMJudge: the minimum score to pass, 0 to 1; of Reward: the minimum reward
 	Model      string   // of LLMJudge: provider/model
 }
 
 // Call is one tool call as the agent reported it.
 type Call struct {
 	Name      string
-	Arguments map[string]any // nil if there were none, or no object
+	Arguments map[string]any // nil if missing, or not an object
 	Raw       json.RawMessage
 }
 
-// Subject is one step: what was asked, and what the agent did.
+// Subject is one step: its input, and the agent's work.
 type Subject struct {
 	Input     string
 	Status    string
@@ -93,7 +93,7 @@ type Subject struct {
 	Logs      string
 	Calls     []Call // of this step
 	Before    []Call // of the scenario's earlier steps
-	Workspace string // absolute; empty if there is none
+	Workspace string // absolute; may be empty
 	Changed   func() ([]Change, error)
 }
 
@@ -103,7 +103,7 @@ type Change struct {
 	Kind string // added, modified or removed
 }
 
-// text returns the field a grader looks at.
+// text returns the field that a grader uses.
 func (s Subject) text(field string) string {
 	switch field {
 	case EvaluationContext:
@@ -124,22 +124,21 @@ func (s Subject) scope(scope string) []Call {
 	return s.Calls
 }
 
-// Tools is what graders use of the world.
+// Tools are the functions that graders use.
 type Tools struct {
-	// Judge asks a model; nil if there is none, and Unjudged says why.
+	// Judge asks a model. If it is nil, Unjudged says why.
 	Judge    Judge
 	Unjudged string
-	// Votes is how often a judge is asked by default; at least 1.
+	// Votes is the default number of votes of a judge; at least 1.
 	Votes int64
-	// Command runs a shell command in a folder and returns how it ended and the end of what
-	// it printed.
+	// Command runs a shell command in a folder and returns its exit code and the end of its output.
 	Command func(ctx context.Context, dir, command string) (code int, output string, err error)
-	// Reference has the graders of v1 judge exactly as the reference does, where we differ on
+	// Reference makes the graders of v1 judge exactly like the reference where we differ on
 	// purpose.
 	Reference bool
 }
 
-// Check is what a grader found. Err says why nothing could be found; then Passed is false.
+// Check is the result of a grader. Err is set if there is no result; then Passed is false.
 type Check struct {
 	Type      string
 	Field     string
@@ -147,7 +146,8 @@ type Check struct {
 	Score     float64 // 0 to 1
 	Reasoning string
 	Err       error
-	Votes     []Vote // of a judge that was asked more than once
+	Votes     []Vote // of a judge that was asked several times
+	Cached    bool   // the judge's answers came from the cache
 }
 
 // Grade judges a step. s must have passed Check.
@@ -183,6 +183,8 @@ func (s Spec) grade(ctx context.Context, subject Subject, t Tools) Check {
 		return s.gradeChanges(subject)
 	case Command:
 		return s.gradeCommand(ctx, subject, t)
+	case Reward:
+		return s.gradeReward(ctx, subject, t)
 	case Status:
 		return verdict(subject.Status == s.Want, "status", "The step ended as "+s.Want, fmt.Sprintf("The step ended as %s, expected %s", subject.Status, s.Want))
 	case LLMJudge:

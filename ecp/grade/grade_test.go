@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// Patterns mean what they mean in Python.
+// Patterns have the same meaning as in Python.
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {
 		pattern, text string
@@ -44,7 +44,7 @@ func TestPatterns(t *testing.T) {
 		{`(?<=a)b(?!c)`, "abc", false},
 		{`\U0001F600`, "😀", true},
 		{`(?:a|b)+`, "ab", true},
-		{`a++`, "", false}, // no pattern here, or no match
+		{`a++`, "", false}, // not a valid pattern here, or no match
 	} {
 		re, err := compilePattern(c.pattern, false)
 		if err != nil {
@@ -126,7 +126,7 @@ func TestVotes(t *testing.T) {
 	}
 }
 
-// What is judged can not end its own block.
+// The judged text cannot end its own block.
 func TestQuestion(t *testing.T) {
 	s := Spec{Type: LLMJudge, Field: PublicOutput, Prompt: "be kind"}
 	first := s.question(Subject{Output: "x"})

@@ -8,7 +8,7 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// gradeText judges a text by its condition: case-sensitive, nothing trimmed or normalised.
+// gradeText judges a text by its condition: case-sensitive, without trimming or normalisation.
 func (s Spec) gradeText(text string, reference bool) Check {
 	value := ""
 	if s.Value != nil {
@@ -43,7 +43,7 @@ func (s Spec) gradeText(text string, reference bool) Check {
 	return s.negated(c)
 }
 
-// negated turns a verdict around if the grader says so.
+// negated inverts a result if the grader has not set.
 func (s Spec) negated(c Check) Check {
 	if !s.Not || c.Err != nil {
 		return c
@@ -56,7 +56,7 @@ func (s Spec) negated(c Check) Check {
 func (s Spec) gradePattern(text string, reference bool) Check {
 	re, err := compilePattern(s.Pattern, s.IgnoreCase)
 	if err != nil {
-		return Check{Err: err} // Check has seen it before; still no reason to panic
+		return Check{Err: err} // Check has caught this already; still no reason to panic
 	}
 	found, err := match(re, s.Pattern, text)
 	switch {
@@ -68,7 +68,7 @@ func (s Spec) gradePattern(text string, reference bool) Check {
 	return s.negated(verdict(found, "", fmt.Sprintf("Pattern '%s' matches", s.Pattern), fmt.Sprintf("Pattern '%s' does not match %s", s.Pattern, shown(text))))
 }
 
-// match looks for a pattern in a text. It is an error if that takes too long.
+// match searches for a pattern in a text. It is an error if that takes too long.
 func match(re *regexp2.Regexp, pattern, text string) (bool, error) {
 	found, err := re.MatchString(text)
 	if err != nil {
@@ -77,7 +77,7 @@ func match(re *regexp2.Regexp, pattern, text string) (bool, error) {
 	return found, nil
 }
 
-// compilePattern compiles a pattern as Python writes them; it searches, with a time limit.
+// compilePattern compiles a pattern in Python's syntax. It searches, with a time limit.
 func compilePattern(pattern string, ignoreCase bool) (*regexp2.Regexp, error) {
 	if pattern == "" {
 		return nil, errors.New("the pattern is empty")
@@ -88,14 +88,14 @@ func compilePattern(pattern string, ignoreCase bool) (*regexp2.Regexp, error) {
 	}
 	re, err := regexp2.Compile(fromPython(pattern), options)
 	if err != nil {
-		return nil, fmt.Errorf("pattern '%s' is no regular expression: %w", pattern, err)
+		return nil, fmt.Errorf("pattern '%s' is not a valid regular expression: %w", pattern, err)
 	}
 	re.MatchTimeout = patternTime
 	return re, nil
 }
 
-// fromPython rewrites what Python spells differently: named groups, \Z, {,n}, \U, the flags
-// a and u, and brackets inside of a class, which would subtract.
+// fromPython rewrites the syntax in which Python differs: named groups, \Z, {,n}, \U, the flags a
+// and u, and brackets inside of a class, which would subtract.
 func fromPython(p string) string {
 	var b strings.Builder
 	class := false // inside of a class
@@ -109,7 +109,7 @@ func fromPython(p string) string {
 			out = `\[`
 		case class:
 			class = rest[0] != ']'
-		case strings.HasPrefix(rest, "[^]"): // a bracket right at the beginning is one of the class
+		case strings.HasPrefix(rest, "[^]"): // a bracket at the beginning belongs to the class
 			n, out, class = 3, `[^\]`, true
 		case strings.HasPrefix(rest, "[]"):
 			n, out, class = 2, `[\]`, true
@@ -134,7 +134,7 @@ func fromPython(p string) string {
 	return b.String()
 }
 
-// escaped rewrites an escape that has another meaning, or none, elsewhere.
+// escaped rewrites an escape that has another meaning, or none, in regexp2.
 func escaped(rest string, class bool) (n int, out string) {
 	switch {
 	case rest[1] == 'Z' && !class:
@@ -145,7 +145,7 @@ func escaped(rest string, class bool) (n int, out string) {
 	return 2, rest[:2]
 }
 
-// pythonFlags rewrites a group of inline flags; what is none stays.
+// pythonFlags rewrites a group of inline flags; other groups stay unchanged.
 func pythonFlags(rest string) (n int, out string) {
 	end := strings.IndexAny(rest[2:], ":)")
 	if end <= 0 || strings.Trim(rest[2:2+end], "aiLmsux-") != "" {
@@ -162,7 +162,7 @@ func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == 
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// shownText bounds what of a text a reason repeats.
+// shownText bounds the text that a reason quotes.
 const shownText = 200
 
 // shown quotes a text for a reason.

@@ -6,14 +6,14 @@ import (
 	"io"
 	"math"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/ecp/stats"
 )
 
-// Audit sums up how a run was carried out, in the reference's form: what was evaluated, with
-// which limits, how long it took and what it used. It has no outputs and no checks.
+// Audit summarises how a run was carried out, in the reference's form: its subject, limits,
+// duration and usage. It has no outputs and no checks.
 type Audit struct {
 	Version    string          `json:"audit_version"`
 	RunID      string          `json:"run_id"`
@@ -31,14 +31,14 @@ type Audit struct {
 	Scenarios  []AuditScenario `json:"scenarios"`
 }
 
-// AuditRuntime says who evaluated, and on what.
+// AuditRuntime describes the runtime and its platform.
 type AuditRuntime struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
 	Platform string `json:"platform"`
 }
 
-// AuditManifest says what was evaluated.
+// AuditManifest describes the evaluated manifest.
 type AuditManifest struct {
 	Path   string  `json:"path"`
 	Name   string  `json:"name"`
@@ -46,7 +46,7 @@ type AuditManifest struct {
 	Target string  `json:"target"`
 }
 
-// Limits of a run in seconds; null is none.
+// Limits of a run in seconds; null means no limit.
 type Limits struct {
 	RPCTimeout  float64  `json:"rpc_timeout_s"`
 	MaxDuration *float64 `json:"max_duration_s"`
@@ -95,11 +95,11 @@ type AuditStep struct {
 	Error        *Message  `json:"error"`
 }
 
-// auditTime is how an audit record has times.
+// auditTime is the format of times in an audit record.
 const auditTime = "2006-01-02T15:04:05.000Z"
 
-// SetAudit makes the audit record of a report that is complete. digest is that of the
-// manifest's file, empty if it is not known.
+// SetAudit makes the audit record of a complete report. digest is that of the manifest's file;
+// empty if unknown.
 func (r *Report) SetAudit(digest string, limits Limits, took time.Duration) {
 	a := &Audit{
 		Version: "1", RunID: r.RunID, StartedAt: r.StartedAt.UTC().Format(auditTime), FinishedAt: r.StartedAt.Add(took).UTC().Format(auditTime),
@@ -131,7 +131,9 @@ func (a *Audit) scenario(s *Scenario, took *[]float64) AuditScenario {
 		switch st.Outcome {
 		case StatusOK:
 			a.Totals.StepsExecuted++
-			*took = append(*took, st.DurationMS)
+			if s.Cached == 0 {
+				*took = append(*took, st.DurationMS)
+			}
 			a.Usage = addUsage(a.Usage, st.Usage)
 		case StatusSkipped:
 			a.Totals.StepsSkipped++
@@ -150,8 +152,8 @@ func (a *Audit) scenario(s *Scenario, took *[]float64) AuditScenario {
 	return out
 }
 
-// addUsage sums up the counts of the protocol. The total of a step that reports none is its
-// input and output.
+// addUsage sums up the counts of the protocol. If a step reports no total, the sum of its input and
+// output counts.
 func addUsage(sum, step ecp.Usage) ecp.Usage {
 	counts := map[string]int64{}
 	for _, key := range []string{ecp.TokensInput, ecp.TokensOutput} {
@@ -183,18 +185,16 @@ func latency(took []float64) (l Latency) {
 	if len(took) == 0 {
 		return l
 	}
-	slices.Sort(took)
 	for _, ms := range took {
 		l.Total += ms
 	}
-	rank := max(int(math.Ceil(0.95*float64(len(took)))), 1)
-	return Latency{Total: millis(l.Total), Mean: millis(l.Total / float64(len(took))), Max: millis(took[len(took)-1]), P95: millis(took[rank-1])}
+	return Latency{Total: millis(l.Total), Mean: millis(l.Total / float64(len(took))), Max: millis(stats.Percentile(took, 1)), P95: millis(stats.Percentile(took, 0.95))}
 }
 
 // millis rounds to three decimals.
 func millis(ms float64) float64 { return math.Round(ms*1000) / 1000 }
 
-// MarshalJSON writes an agent that nobody has met as an empty object.
+// MarshalJSON writes an unknown agent as an empty object.
 func (a Agent) MarshalJSON() ([]byte, error) {
 	if a.Name == "" {
 		return []byte("{}"), nil

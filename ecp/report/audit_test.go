@@ -26,7 +26,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// The total of a step that reports none is its input and output.
+// If a step reports no total, its input and output count.
 func TestUsageSum(t *testing.T) {
 	var sum ecp.Usage
 	for _, text := range []string{`{}`, `{"total_tokens":5}`, `{"input_tokens":3,"output_tokens":4}`, `{"x":1}`, `{"input_tokens":null,"total_tokens":1}`} {
@@ -44,7 +44,7 @@ func TestUsageSum(t *testing.T) {
 	}
 }
 
-// Reports of version 1, and those of the reference, can be read: for baselines, trends and
+// Reports of version 1, and those of the reference, can be read, as baselines, for trends and for
 // --rerun-failed.
 func TestOlderReports(t *testing.T) {
 	for text, want := range map[string][]any{

@@ -1,23 +1,30 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
 
-// Comparison is what changed against an earlier report.
+	"github.com/seed-dec29ce4/eca/ecp/stats"
+)
+
+// Comparison lists the changes since an earlier report.
 type Comparison struct {
 	RunID   string   `json:"run_id,omitempty"`
 	Path    string   `json:"path"`
-	NewFail []string `json:"new_fail"` // checks and scenarios that do not pass any more, or are new and do not
+	NewFail []string `json:"new_fail"` // checks and scenarios that do not pass any more, or are new and do not pass
 	NewPass []string `json:"new_pass"`
-	Missing []string `json:"missing"` // scenarios that are in the baseline only
-	Added   []string `json:"added"`   // scenarios that are in this run only
+	Missing []string `json:"missing"` // scenarios that only the baseline has
+	Added   []string `json:"added"`   // scenarios that only this run has
 	// Unpaired are scenarios of an agent or a configuration that the baseline did not evaluate.
 	Unpaired []string   `json:"unpaired,omitempty"`
-	Warning  string     `json:"warning,omitempty"` // why the comparison says less than it seems to
+	Warning  string     `json:"warning,omitempty"` // why the comparison is weaker than it seems
 	PassRate [2]float64 `json:"pass_rate"`         // of checks: then and now
+	// Pairs compare each variant with its result in the baseline.
+	Pairs []Pair `json:"pairs,omitempty"`
 }
 
-// Compare finds what changed since a baseline. Scenarios are matched by id and variant,
-// checks by their place. Reports of versions without such ids are matched by name.
+// Compare finds the changes since a baseline. Scenarios are matched by id and variant, checks by
+// their position. Reports of versions without such ids are matched by name.
 func Compare(old, now *Report, path string) *Comparison {
 	c := &Comparison{RunID: old.RunID, Path: path, NewFail: []string{}, NewPass: []string{}, Missing: []string{}, Added: []string{}, PassRate: [2]float64{old.rate(), now.rate()}}
 	before, variants := old.index()
@@ -48,18 +55,49 @@ func Compare(old, now *Report, path string) *Comparison {
 			c.Missing = append(c.Missing, s.Title())
 		}
 	}
+	if old.SchemaVersion >= keyed {
+		c.Pairs = pairs(old, now)
+	}
 	if c.Nothing(now) {
 		c.Warning = "nothing was compared: the baseline evaluated another agent, or one that was configured otherwise (target " + old.Target + ")"
 	}
 	return c
 }
 
-// Nothing says that a comparison had nothing to compare.
+// pairs compares the variants that both reports have.
+func pairs(old, now *Report) (out []Pair) {
+	before := old.Sides()
+	var p []float64
+	for _, b := range now.Sides() {
+		for _, a := range before {
+			if a.Key != b.Key {
+				continue
+			}
+			variant := b.Name
+			if a.Name, b.Name = "the baseline", "this run"; variant != "" {
+				a.Name, b.Name = "the baseline with "+variant, variant
+			}
+			out = append(out, NewPair(a, b))
+			p = append(p, out[len(out)-1].P)
+		}
+	}
+	for i, corrected := range stats.Holm(p) {
+		out[i].PHolm = corrected
+	}
+	return out
+}
+
+// Regressed reports whether a variant got significantly worse.
+func (c *Comparison) Regressed() bool {
+	return slices.ContainsFunc(c.Pairs, func(p Pair) bool { return p.Worse() })
+}
+
+// Nothing reports whether there was nothing to compare.
 func (c *Comparison) Nothing(now *Report) bool {
 	return len(now.Scenarios) > 0 && len(c.Unpaired) == len(now.Scenarios)
 }
 
-// index holds scenarios by what they are found by.
+// index holds scenarios by their keys.
 type index struct {
 	keyed     bool
 	scenarios map[string]*Scenario
@@ -84,7 +122,7 @@ func (x index) key(id string, s *Scenario) string {
 	return s.Title()
 }
 
-// find returns the scenario of the same id, or of one that this one had earlier.
+// find returns the scenario with the same id, or with an earlier id of this one.
 func (x index) find(s *Scenario) *Scenario {
 	for _, id := range append([]string{s.ID}, s.Aliases...) {
 		if found := x.scenarios[x.key(id, s)]; found != nil {
@@ -94,7 +132,8 @@ func (x index) find(s *Scenario) *Scenario {
 	return nil
 }
 
-// NotPassed returns whether a scenario did not pass in this report, by what Compare matches.
+// NotPassed returns a function that reports whether a scenario did not pass in this report.
+// Scenarios are matched as in Compare.
 func (r *Report) NotPassed() func(*Scenario) bool {
 	x, _ := r.index()
 	return func(s *Scenario) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The grid has a row for each scenario and a column for each variant, and says in one line why
-// something did not pass.
+// The grid has a row for each scenario and a column for each variant, and gives the reason of a
+// failure in one line.
 func TestGrid(t *testing.T) {
 	failed := []Step{{Checks: []Check{{Type: "file", Passed: true}, {Type: "command", Reasoning: "exit 1:\n  boom " + strings.Repeat("x", 300)}}}}
 	r := &Report{Name: "n", Scenarios: []Scenario{
@@ -18,11 +18,11 @@ func TestGrid(t *testing.T) {
 		{ID: "b", Name: "B", Status: Error, Errors: []Problem{{Kind: "timeout", Message: "no <b>answer</b>"}}, Variant: map[string]string{"model": "two"}},
 	}}
 	why := "command: exit 1: boom " + strings.Repeat("x", 300)
-	want := grid{Columns: []string{"model=one", "model=two"}, Rows: []gridRow{
-		{Name: "A", Cells: []gridCell{{Ran: true, Status: Passed}, {}}},
-		{Name: "B", Cells: []gridCell{
-			{Ran: true, Place: 1, Status: Failed, Rate: "2/3", Flaky: true, Why: why[:maxWhy] + "…"},
-			{Ran: true, Place: 2, Status: Error, Why: "timeout: no <b>answer</b>"},
+	want := &Grid{Total: 2, Columns: []string{"model=one", "model=two"}, Rows: []GridRow{
+		{Name: "A", Rate: 1, Cells: []Cell{{Ran: true, Href: "#s0", Status: Passed, N: 1, Passed: 1}, {}}},
+		{Name: "B", Rate: 0.5, Cells: []Cell{
+			{Ran: true, Href: "#s1", Status: Failed, N: 3, Passed: 2, CI95: &[2]float64{}, Kind: "command", Why: why[:maxWhy] + "…"},
+			{Ran: true, Href: "#s2", Status: Error, N: 1, Kind: "timeout", Why: "timeout: no <b>answer</b>"},
 		}},
 	}}
 	if diff := cmp.Diff(want, r.grid()); diff != "" {
@@ -32,12 +32,12 @@ func TestGrid(t *testing.T) {
 	if err := r.HTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{`<th scope="col">model=two</th>`, `<a class="failed" href="#s1">✗ failed 2/3 flaky</a>`, "timeout: no &lt;b&gt;answer&lt;/b&gt;", "not run", `id="s2"`} {
+	for _, text := range []string{`<th scope="col">model=two</th>`, `<a class="failed" href="#s1">✗ failed 2/3 flaky</a>`, `<option value="command">command (1)</option>`, "timeout: no &lt;b&gt;answer&lt;/b&gt;", "not run", `id="s2"`} {
 		if !strings.Contains(page.String(), text) {
 			t.Errorf("the page has no %s", text)
 		}
 	}
-	if strings.Index(page.String(), `class="grid"`) > strings.Index(page.String(), "<details") {
+	if strings.Index(page.String(), `<table class="grid"`) > strings.Index(page.String(), `<details class="scenario"`) {
 		t.Error("the grid is not first")
 	}
 }

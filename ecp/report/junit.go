@@ -105,7 +105,7 @@ func (s *Scenario) Title() string {
 	return b.String()
 }
 
-// Failures says in lines what did not pass.
+// Failures lists the reasons why a scenario did not pass.
 func (s *Scenario) Failures() (out []string) {
 	for _, e := range s.Errors {
 		out = append(out, e.Message)
@@ -125,7 +125,7 @@ func (s *Scenario) Failures() (out []string) {
 
 func seconds(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
 
-// clean drops what XML can not hold, and what turns the text around it.
+// clean drops characters that XML cannot hold, and those that change the direction of text.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if Turns(r) {

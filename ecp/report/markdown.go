@@ -14,7 +14,7 @@ func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m
 // maxListed bounds how many scenarios a summary names.
 const maxListed = 200
 
-// Markdown writes a summary: the counts, and what did not pass.
+// Markdown writes a summary: the counts, and the scenarios that did not pass.
 func (r *Report) Markdown(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "## %s %s\n\n", mark(r.Status), inline(r.Name))
@@ -28,6 +28,9 @@ func (r *Report) Markdown(w io.Writer) error {
 	}
 	r.compared(&b)
 	r.baseline(&b)
+	for _, line := range r.Sentences() {
+		fmt.Fprintf(&b, "%s.\n\n", inline(line))
+	}
 	listed := 0
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
@@ -95,7 +98,7 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// inline makes a text a part of a line of Markdown that says just that.
+// inline escapes a text for a line of Markdown.
 func inline(s string) string {
 	s = strings.Join(strings.Fields(clean(s)), " ")
 	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`, "&", "&amp;", "@", "@\u200b", "!", `\!`, "~", `\~`).Replace(s)

@@ -1,11 +1,11 @@
-// Package report is what an evaluation came to (ECP, reports): one Report, and the ways to
-// show it.
+// Package report holds the results of an evaluation (ECP, reports): a Report, and the ways to show
+// it.
 //
-// It owns the JSON of reports, which is the reference's with more keys, and what is made of
-// it: HTML, JUnit, Markdown, annotations, comparisons and trends.
+// It owns the JSON of reports, which is the reference's with additional keys, and the formats that
+// are made from it: HTML, JUnit, Markdown, annotations, comparisons and trends.
 //
-// Guarantees: what an agent said is escaped wherever it is shown; the JSON is ASCII; what
-// one version wrote, the next can read. It does not run anything and reads no clock.
+// Guarantees: an agent's output is escaped wherever it is shown; the JSON is ASCII; every version
+// can read the reports of earlier ones. It runs nothing and reads no clock.
 package report
 
 import (
@@ -19,32 +19,32 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// SchemaVersion is the version of what a report has beyond the reference's. In version 1,
-// status had the verdict of scenarios and attempts, and the agent's word for steps; up to
-// version 2, the id of a scenario was its place in the manifest.
+// SchemaVersion is the version of a report's additions to the reference. In version 1, status had
+// the verdict of scenarios and attempts, and the agent's word for steps. Up to version 2, the id of
+// a scenario was its position in the manifest.
 const SchemaVersion = 3
 
-// keyed is the first version whose scenarios can be found again by their ids.
+// keyed is the first version whose scenarios have stable ids.
 const keyed = 3
 
-// Verdicts of scenarios, attempts and steps. An error is no failure: nobody knows whether
-// the agent would have passed.
+// Verdicts of scenarios, attempts and steps. An error is not a failure: the agent might have
+// passed.
 const (
 	Passed = "passed"
 	Failed = "failed"
 	Error  = "error"
 )
 
-// Status of steps and scenarios, as in the reference: whether they were carried out, not
-// whether checks passed.
+// Status of steps and scenarios, as in the reference: whether they were carried out, not whether
+// their checks passed.
 const (
 	StatusOK      = "ok"
 	StatusFailed  = "failed"
 	StatusSkipped = "skipped" // steps only
 )
 
-// Exit reasons of steps, scenarios and runs, as in the reference. Checks that fail, and
-// judges that do, leave them ok.
+// Exit reasons of steps, scenarios and runs, as in the reference. Failed checks and failed judges
+// do not change them.
 const (
 	ReasonOK        = "ok"
 	ReasonTimeout   = "timeout"
@@ -56,15 +56,15 @@ const (
 	ReasonError     = "error"
 )
 
-// Report is one run. Manifest to Scenarios are the reference's; Passed, Total and Failed
-// count checks, of all attempts, without those that could not be judged.
+// Report is one run in its JSON form. The fields Manifest to Scenarios are the reference's. Passed,
+// Total and Failed count checks of all attempts, without those that could not be judged.
 type Report struct {
 	Manifest string `json:"manifest"`
 	Passed   int    `json:"passed"`
 	Total    int    `json:"total"`
 	Failed   int    `json:"failed"`
-	// ExitReason is that of the first scenario that was not carried out, but a limit of time
-	// or an agent that can not be evaluated at all wins.
+	// ExitReason is that of the first scenario that was not carried out. A time limit, or an agent
+	// that cannot be evaluated at all, takes precedence.
 	ExitReason string     `json:"exit_reason"`
 	Scenarios  []Scenario `json:"scenarios"`
 	Audit      *Audit     `json:"audit,omitempty"`
@@ -78,15 +78,17 @@ type Report struct {
 	Status        string    `json:"status"`
 	Counts        Counts    `json:"counts"`
 	Runtime       Runtime   `json:"runtime"`
-	Agent         *Agent    `json:"agent"` // as the first scenario's said; null if none did
+	Agent         *Agent    `json:"agent"` // as reported in the first scenario; null if unknown
 	Errors        []Problem `json:"errors"`
-	Warnings      []string  `json:"warnings,omitempty"` // about the agent, each once
+	Warnings      []string  `json:"warnings,omitempty"` // about the agent, without repetitions
 	Usage         Tokens    `json:"usage"`
-	CostUSD       *float64  `json:"cost_usd"`          // null if no agent said
-	NotRun        int       `json:"not_run,omitempty"` // cases that were planned and have no result
-	// Interrupted says that scenarios are missing, because the run was stopped.
+	CostUSD       *float64  `json:"cost_usd"`          // null if no agent reported it
+	NotRun        int       `json:"not_run,omitempty"` // planned cases without a result
+	// Interrupted means that scenarios are missing because the run was stopped.
 	Interrupted bool        `json:"interrupted,omitempty"`
-	Variants    []Variant   `json:"variants,omitempty"` // of the matrix
+	Summary     *Summary    `json:"summary,omitempty"`
+	Variants    []Variant   `json:"variants,omitempty"`    // of the matrix
+	Comparisons []Pair      `json:"comparisons,omitempty"` // each further variant compared with the first one
 	Baseline    *Comparison `json:"baseline,omitempty"`
 }
 
@@ -97,22 +99,22 @@ type Counts struct {
 	Error  int `json:"error"`
 }
 
-// Runtime says who evaluated.
+// Runtime describes the evaluating program.
 type Runtime struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Compat  string `json:"compat,omitempty"`
 }
 
-// Agent says who was evaluated.
+// Agent describes the evaluated agent.
 type Agent struct {
 	Name            string           `json:"name"`
-	Version         string           `json:"version,omitempty"`          // if it says so
+	Version         string           `json:"version,omitempty"`          // if it reports one
 	ProtocolVersion string           `json:"protocol_version,omitempty"` // that both sides speak
 	Capabilities    ecp.Capabilities `json:"capabilities"`
 }
 
-// Tokens sums up what agents reported.
+// Tokens sums up the reported tokens.
 type Tokens struct {
 	InputTokens      int64 `json:"input_tokens"`
 	OutputTokens     int64 `json:"output_tokens"`
@@ -136,19 +138,20 @@ type Problem struct {
 	Step     int    `json:"step,omitempty"` // from 1; 0 outside of steps
 	Kind     string `json:"kind"`           // start, timeout, exit, protocol, version, capability, rpc, http, judge, grader, workspace, environment, budget, interrupted
 	Message  string `json:"message"`
-	Stderr   string `json:"stderr,omitempty"` // the end of what the agent wrote there
+	Stderr   string `json:"stderr,omitempty"` // the end of the agent's stderr
 }
 
-// Scenario is one scenario with all its attempts. Steps are those of the first attempt that
-// did not pass, else of the first.
+// Scenario is one scenario with all its attempts. Steps are those of the first attempt that did not
+// pass, else of the first attempt.
 type Scenario struct {
 	Name       string             `json:"name"`
 	Steps      []Step             `json:"steps"`
 	Outcome    string             `json:"status"` // ok or failed
 	ExitReason string             `json:"exit_reason"`
-	ID         string             `json:"id"`                    // the same wherever the scenario stands in the manifest
+	ID         string             `json:"id"`                    // independent of the scenario's position in the manifest
 	Aliases    []string           `json:"aliases,omitempty"`     // its ids under earlier names
-	VariantKey string             `json:"variant_key,omitempty"` // which agent, with which configuration
+	Group      string             `json:"scenario_id,omitempty"` // of the scenario in the manifest; shared by its records
+	VariantKey string             `json:"variant_key,omitempty"` // identifies the agent and its configuration
 	Status     string             `json:"verdict"`               // Passed, Failed or Error
 	DurationMS int64              `json:"duration_ms"`
 	Line       int                `json:"line,omitempty"`
@@ -156,14 +159,15 @@ type Scenario struct {
 	Record     map[string]string  `json:"record,omitempty"`  // of the dataset
 	Agent      *Agent             `json:"agent,omitempty"`
 	Errors     []Problem          `json:"errors"`
-	Notes      []string           `json:"notes,omitempty"` // what was odd but did no harm
+	Notes      []string           `json:"notes,omitempty"` // harmless oddities
 	Attempts   []Attempt          `json:"attempts,omitempty"`
 	Repeat     *Repeat            `json:"repeat,omitempty"`
 	PassAtK    map[string]float64 `json:"pass_at_k,omitempty"`
 	Workspace  string             `json:"workspace,omitempty"` // if it was kept
-	Diff       string             `json:"diff,omitempty"`      // what the agent changed in its workspace, as git shows it; long ones are cut
-	DiffFile   string             `json:"diff_file,omitempty"` // where the whole is
-	Reused     int                `json:"reused,omitempty"`    // attempts that an earlier run made
+	Diff       string             `json:"diff,omitempty"`      // the agent's changes to its workspace in git's format, possibly cut
+	DiffFile   string             `json:"diff_file,omitempty"` // file with the complete diff
+	Reused     int                `json:"reused,omitempty"`    // attempts from an earlier run
+	Cached     int                `json:"cached,omitempty"`    // those of them from the cache, which took no time and cost nothing
 }
 
 // Attempt is one run of a scenario.
@@ -178,19 +182,20 @@ type Attempt struct {
 	Workspace  string    `json:"workspace,omitempty"`
 	Diff       string    `json:"diff,omitempty"`
 	DiffFile   string    `json:"diff_file,omitempty"`
+	Cached     bool      `json:"cached,omitempty"` // from an earlier run
 }
 
-// Repeat sums up attempts. Those that ended in an error count as not passed, unless only
-// the judgement is missing: these do not count.
+// Repeat sums up attempts. Attempts that ended in an error count as not passed. Attempts that only
+// lack a judgement do not count.
 type Repeat struct {
 	N        int                `json:"n"`
 	Passed   int                `json:"passed"`
 	PassRate float64            `json:"pass_rate"`
 	CI95     [2]float64         `json:"ci95"`       // Wilson's interval of the pass rate
-	PassAllK map[string]float64 `json:"pass_all_k"` // that k attempts in a row pass
+	PassAllK map[string]float64 `json:"pass_all_k"` // the probability that k attempts in a row pass
 }
 
-// Step is one message and what came of it. Input to Checks are the reference's.
+// Step is one message and its result. The fields Input to Checks are the reference's.
 type Step struct {
 	Input             string         `json:"input"`
 	Output            *string        `json:"output"`
@@ -209,9 +214,9 @@ type Step struct {
 	StopReason string      `json:"stop_reason,omitempty"`
 	Error      *Message    `json:"error"` // null if it was carried out
 
-	Status  string                     `json:"agent_status"`    // done or paused as the agent said, else error
+	Status  string                     `json:"agent_status"`    // done or paused as reported by the agent, else error
 	Verdict string                     `json:"verdict"`         // Passed, Failed or Error
-	Extra   map[string]json.RawMessage `json:"extra,omitempty"` // what else the agent said
+	Extra   map[string]json.RawMessage `json:"extra,omitempty"` // further keys of the agent
 }
 
 // Message is the text of an error. Reports of version 1 have an object instead.
@@ -232,11 +237,11 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Execution is the check of a step that was not carried out, instead of those it has.
+// Execution is the type of the single check of a step that was not carried out.
 const Execution = "execution"
 
-// NotExecuted makes a step one that was not carried out. counts says whether its check
-// counts as failed, as in the reference; else it is an error.
+// NotExecuted marks a step as not carried out. counts decides whether its check counts as failed,
+// as in the reference; otherwise it is an error.
 func (s *Step) NotExecuted(outcome, reason, message string, counts bool) {
 	text := Message(message)
 	s.Outcome, s.ExitReason, s.Error, s.Status, s.Verdict = outcome, reason, &text, Error, Error
@@ -250,7 +255,7 @@ func (s *Step) NotExecuted(outcome, reason, message string, counts bool) {
 	s.Checks = []Check{check}
 }
 
-// Check is what a grader found. Type to Reasoning are the reference's.
+// Check is the result of a grader. The fields Type to Reasoning are the reference's.
 type Check struct {
 	Type      string  `json:"type"`
 	Field     string  `json:"field"`
@@ -258,8 +263,9 @@ type Check struct {
 	Score     float64 `json:"score"`
 	Reasoning string  `json:"reasoning"`
 
-	Error string `json:"error,omitempty"` // why it could not be judged
-	Votes []Vote `json:"votes,omitempty"`
+	Error  string `json:"error,omitempty"` // why it could not be judged
+	Votes  []Vote `json:"votes,omitempty"`
+	Cached bool   `json:"cached,omitempty"` // the judge's answers come from an earlier run
 }
 
 // Vote is one answer of a judge.
@@ -270,7 +276,7 @@ type Vote struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// JSON writes a report as the reference does: two spaces, ASCII.
+// JSON writes a report in the reference's format: two spaces, ASCII.
 func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
 
 func writeJSON(w io.Writer, v any) error {
@@ -287,7 +293,7 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// Parse reads a report, also the reference's. What is no report is an error.
+// Parse reads a report of this program or of the reference. Anything else is an error.
 func Parse(data []byte) (*Report, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
@@ -303,13 +309,13 @@ func Parse(data []byte) (*Report, error) {
 	for i := range r.Scenarios {
 		r.Scenarios[i].upgrade(r.SchemaVersion)
 	}
-	if r.SchemaVersion == 1 { // which counted what could not be judged as failed
+	if r.SchemaVersion == 1 { // version 1 counted impossible judgements as failed
 		r.total()
 	}
 	return r, nil
 }
 
-// upgrade fills in what a scenario of an older report, or one of the reference's, lacks.
+// upgrade fills in fields that an older report, or one of the reference, lacks.
 func (s *Scenario) upgrade(version int) {
 	if version == 1 {
 		s.upgradeV1()
@@ -322,8 +328,8 @@ func (s *Scenario) upgrade(version int) {
 	}
 }
 
-// upgradeV1 moves what reports of version 1 call status to where it is now, and
-// fills in what they lack. It leaves later ones as they are.
+// upgradeV1 moves the status of version 1 reports to its current field, and fills in the missing
+// fields. It leaves later reports unchanged.
 func (s *Scenario) upgradeV1() {
 	if s.Status != "" {
 		return
@@ -348,7 +354,7 @@ func (s *Scenario) upgradeV1() {
 	}
 }
 
-// outcomeV1 is what version 1 can tell of why something was not carried out.
+// outcomeV1 derives the outcome and the exit reason from a version 1 report.
 func outcomeV1(failed bool) (outcome, reason string) {
 	if failed {
 		return StatusFailed, ReasonError
@@ -356,7 +362,7 @@ func outcomeV1(failed bool) (outcome, reason string) {
 	return StatusOK, ReasonOK
 }
 
-// verdictOf says how a scenario of the reference's report ended.
+// verdictOf derives the verdict of a scenario in the reference's report.
 func verdictOf(steps []Step) string {
 	verdict := Passed
 	for _, st := range steps {
@@ -372,26 +378,38 @@ func verdictOf(steps []Step) string {
 	return verdict
 }
 
-// Kinds of problems that say nothing about the agent.
+// Kinds of problems that do not concern the agent.
 const (
 	KindJudge  = "judge"
 	KindGrader = "grader"
 )
 
-// unjudged says whether an agent did all that was asked of it, and only the judgement is
-// missing.
+// unjudged reports whether an agent completed its work and only the judgement is missing.
 func unjudged(status string, problems []Problem) bool {
 	return status == Error && len(problems) > 0 && !slices.ContainsFunc(problems, func(p Problem) bool { return p.Kind != KindJudge && p.Kind != KindGrader })
 }
 
-// Sum fills in what follows from the scenarios: counts, usage, cost, errors, status and
-// variants.
+// Sum computes the fields that follow from the scenarios: counts, usage, cost, errors, status,
+// statistics, variants and their comparisons.
 func (r *Report) Sum() {
 	r.total()
-	r.Variants = r.variants()
+	all := make([]*Scenario, len(r.Scenarios))
+	for i := range r.Scenarios {
+		all[i] = &r.Scenarios[i]
+	}
+	sum := summarise(all)
+	r.Summary, r.Variants, r.Comparisons = &sum, r.variants(), compareVariants(r.Sides())
 }
 
-// Reused counts the attempts that an earlier run made.
+// Cached counts the attempts from the cache.
+func (r *Report) Cached() (n int) {
+	for i := range r.Scenarios {
+		n += r.Scenarios[i].Cached
+	}
+	return n
+}
+
+// Reused counts the attempts from an earlier run.
 func (r *Report) Reused() (n int) {
 	for i := range r.Scenarios {
 		n += r.Scenarios[i].Reused
@@ -441,7 +459,7 @@ func (r *Report) total() {
 func (r *Report) sumSteps(steps []Step) {
 	for _, st := range steps {
 		for _, c := range st.Checks {
-			if c.Error != "" { // nobody knows whether it would have passed
+			if c.Error != "" { // unknown whether it would have passed
 				continue
 			}
 			r.Total++

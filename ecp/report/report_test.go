@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// hostile is a text that means something in every format.
+// hostile is a text with special characters of every format.
 const hostile = "</script><script>alert(1)</script> ]]> \x00\x1b[31m\u2028 :: %0A::error::x | * _ ` \xff {{.}} é😀 \u202eback\u202c"
 
 func full() *Report {
@@ -40,7 +41,7 @@ func full() *Report {
 	return r
 }
 
-// Nothing that an agent says is more than text, in any format.
+// An agent's output is only text, in every format.
 func TestHostile(t *testing.T) {
 	r := full()
 	var html, junit, markdown, annotations, text bytes.Buffer
@@ -88,7 +89,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Calls of tools can be read: letters are letters, results are text, and what is odd is shown.
+// Tool calls are readable: letters are not escaped, results are text, and unexpected values are
+// shown.
 func TestTrace(t *testing.T) {
 	call := func(text string) (c ecp.ToolCall) {
 		if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -117,7 +119,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// The variants of a matrix are summed up each.
+// Each variant of a matrix has its own sums.
 func TestVariants(t *testing.T) {
 	cost := 0.5
 	step := func(passed bool) []Step {
@@ -134,14 +136,18 @@ func TestVariants(t *testing.T) {
 		{Labels: r.Scenarios[0].Variant, Counts: Counts{Passed: 1, Error: 1}, Passed: 1, Total: 1, Tokens: 3, CostUSD: &one, DurationMS: 6},
 		{Labels: r.Scenarios[1].Variant, Counts: Counts{Failed: 1}, Total: 1, Tokens: 3, CostUSD: &one, DurationMS: 7},
 	}
-	if diff := cmp.Diff(want, r.Variants); diff != "" {
+	sum := r.Variants[0].Summary
+	if sum.Cases != 2 || sum.Passed != 1 || sum.Errors != 1 || sum.PassRate != 0.5 || sum.GradedRate != 1 || sum.CI95 != nil || sum.Note == "" || sum.P50MS != 1 || sum.P95MS != 5 {
+		t.Errorf("%+v", sum)
+	}
+	if diff := cmp.Diff(want, r.Variants, cmpopts.IgnoreFields(Variant{}, "Summary")); diff != "" {
 		t.Error(diff)
 	}
 	var page, text, lines bytes.Buffer
 	if err := errors.Join(r.HTML(&page), r.Markdown(&text), r.WriteVariants(&lines, strings.ToUpper)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(page.String(), "<td>model=a|b seed=1</td>") || !strings.Contains(text.String(), `| model=a\|b seed=1 | 1 | 0 | 1 | 1 of 1 | 3 | $0.5000 | 0.0 s |`) {
+	if !strings.Contains(page.String(), `<th scope="row">model=a|b seed=1</th>`) || !strings.Contains(text.String(), `| model=a\|b seed=1 | 1 | 0 | 1 | 1 of 1 | 3 | $0.5000 | 0.0 s |`) {
 		t.Errorf("%s", text.String())
 	}
 	if want := "MODEL=A|B SEED=1  1 of 2 scenarios passed, 1 of 1 checks, 0.0 s, $0.5000\nMODEL=C SEED=1    0 of 1"; !strings.HasPrefix(lines.String(), want) {
@@ -149,7 +155,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// What is new and does not pass is a new failure; what is new and passes is not.
+// A new scenario that does not pass is a new failure; a new one that passes is not.
 func TestCompareAdded(t *testing.T) {
 	old := &Report{Scenarios: []Scenario{{Name: "a", ID: "0", Status: Passed}, {Name: "gone", ID: "1", Status: Passed}}}
 	now := &Report{Scenarios: []Scenario{
@@ -212,7 +218,7 @@ func TestNatural(t *testing.T) {
 	}
 }
 
-// Noise is no trend.
+// Noise is not a trend.
 func TestTrendNoise(t *testing.T) {
 	rates := []int{90, 80, 95, 85, 92, 81, 93, 84}
 	var in []Input
@@ -227,8 +233,8 @@ func TestTrendNoise(t *testing.T) {
 	}
 }
 
-// A change counts if the number of checks makes it more than chance, and runs do not differ
-// that much anyway.
+// A change counts if it is too large for chance, given the number of checks, and larger than the
+// usual variation of the runs.
 func TestTrendCountsChecks(t *testing.T) {
 	for _, c := range []struct {
 		total  int
@@ -241,14 +247,14 @@ func TestTrendCountsChecks(t *testing.T) {
 		{10, []int{10, 10, 10, 10, 0, 0}, Degrading},
 		{10, []int{10, 9, 8, 7, 6, 5}, Degrading},
 		{10, []int{10, 6}, Degrading},
-		{10, []int{10, 7}, Stable}, // 1 of 10 times by chance
+		{10, []int{10, 7}, Stable}, // by chance, 1 time in 10
 		{1000, []int{1000, 1000, 1000, 990}, Degrading},
 		{1, []int{1, 1, 1, 0}, Stable},
 		{1, []int{1, 0}, Stable},
 		{2, []int{2, 2, 2, 1}, Stable},
 		{10, []int{10, 10, 0, 10, 10}, Stable}, // it has recovered
 		{10, []int{9, 10, 8, 10, 9, 8}, Stable},
-		{100, []int{95, 85, 92, 81}, Stable}, // runs differ that much
+		{100, []int{95, 85, 92, 81}, Stable}, // the runs vary that much
 		{10, []int{0, 10, 10, 10}, Improving},
 		{10, []int{0, 0, 0, 10}, Improving},
 		{10, []int{10, 10, 10, 10}, Stable},
@@ -265,7 +271,7 @@ func TestTrendCountsChecks(t *testing.T) {
 	}
 }
 
-// Whatever is read as a report can be written.
+// Any data that is accepted as a report can be written.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"manifest":"m","passed":1,"total":2,"failed":1,"scenarios":[{"name":"s","steps":[{"input":"x","output":null,"tool_calls":[{"name":"a"}],"checks":[{"type":"t","field":"f","passed":true,"score":1.0,"reasoning":"r"}]}]}]}`))
 	f.Add([]byte(`{"scenarios":null,"total":-1}`))

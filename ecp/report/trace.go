@@ -10,23 +10,22 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// trace is a tool call as a page shows it.
+// trace is a tool call in the form of a page.
 type trace struct {
 	Name      string
 	Brief     string // the arguments in one line
-	Arguments string // empty if there are none
+	Arguments string // may be empty
 	Result    string
 	Failed    bool
 	Refused   bool
-	Duration  string // empty if the agent did not say
-	More      string // what else it said of the call
+	Duration  string // empty if the agent did not report it
+	More      string // further keys of the call
 }
 
 // maxBrief bounds the arguments in one line, in characters.
 const maxBrief = 120
 
-// traceOf reads what agents say of a call. What has another shape than expected is shown as
-// it is.
+// traceOf reads an agent's description of a call. Values of an unexpected type are shown unchanged.
 func traceOf(c ecp.ToolCall) trace {
 	t := trace{Name: c.Name}
 	if len(c.Arguments) > 0 && string(c.Arguments) != "{}" {
@@ -50,7 +49,7 @@ func traceOf(c ecp.ToolCall) trace {
 	return t
 }
 
-// take moves a value out of an object, if it has the type.
+// take moves a value out of an object if it has the right type.
 func take[T any](fields map[string]json.RawMessage, key string, into *T) {
 	var v T
 	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
@@ -59,7 +58,7 @@ func take[T any](fields map[string]json.RawMessage, key string, into *T) {
 	}
 }
 
-// readable writes JSON for people: with indents, and with letters instead of escapes.
+// readable writes JSON for human readers: with indentation, and without escapes for letters.
 func readable(v any) string {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)

@@ -16,21 +16,21 @@ const (
 	Stable    = "stable"
 )
 
-// Input is a report's file, for a trend.
+// Input is a report file for a trend.
 type Input struct {
 	Path string
 	Data []byte
 }
 
-// Trend is how the pass rate of one manifest's checks has changed, over reports in the order
-// of their runs.
+// Trend is the change of the pass rate of one manifest's checks, over reports in the order of their
+// runs.
 type Trend struct {
 	Manifest  string  `json:"manifest"`
 	Runs      []Run   `json:"runs"`
 	Direction string  `json:"direction"`
 	Slope     float64 `json:"slope"`            // of the pass rate, per run
 	Reason    string  `json:"reason,omitempty"` // for a direction other than stable
-	// Flaky lists scenarios that passed in some of the runs and did not in others.
+	// Flaky lists scenarios that passed in only some of the runs.
 	Flaky []Flaky `json:"flaky"`
 }
 
@@ -50,10 +50,10 @@ type Flaky struct {
 	Runs     int    `json:"runs"`
 }
 
-// TrendOptions say how a trend is found. Reference puts all reports into one, in the order of
-// their paths, and counts a report that checked nothing as one that failed everything.
+// TrendOptions configure trends. Reference combines all reports into one trend, in the order of
+// their paths, and counts a report without checks as one that failed everything.
 type TrendOptions struct {
-	Window    int // the last so many runs; at least 1
+	Window    int // number of latest runs to use; at least 1
 	Reference bool
 }
 
@@ -62,7 +62,7 @@ type loaded struct {
 	report *Report
 }
 
-// Trends finds the trend of each manifest, and says which files it could not use.
+// Trends finds the trend of each manifest, and lists the files that it could not use.
 func Trends(inputs []Input, o TrendOptions) (trends []Trend, skipped []string) {
 	groups := map[string][]loaded{}
 	var order []string
@@ -116,7 +116,7 @@ func trendOf(list []loaded, o TrendOptions) Trend {
 	return t
 }
 
-// referenceDirection is how the reference sees a slope, whatever the number of checks.
+// referenceDirection is the reference's direction for a slope, regardless of the number of checks.
 func referenceDirection(slope float64) string {
 	const least = 0.001
 	switch {
@@ -128,7 +128,7 @@ func referenceDirection(slope float64) string {
 	return Stable
 }
 
-// slope is that of the least squares of the pass rates over the runs.
+// slope is the least-squares slope of the pass rates over the runs.
 func slope(runs []Run) float64 {
 	var sxy, sxx float64
 	mid := float64(len(runs)-1) / 2
@@ -171,7 +171,7 @@ func flaky(list []loaded) []Flaky {
 	return out
 }
 
-// natural compares texts so that numbers in them count as such: run-8 before run-10.
+// natural compares texts with numbers by value: run-8 before run-10.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := digits(a), digits(b)
@@ -199,7 +199,7 @@ func digits(s string) string {
 	return s[:n]
 }
 
-// Write shows a trend as the reference does.
+// Write shows a trend in the reference's format.
 func (t Trend) Write(w io.Writer, window int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-40s %-32s %7s %7s %8s\n", "Run", "Manifest", "Passed", "Total", "Rate")

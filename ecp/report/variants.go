@@ -14,41 +14,43 @@ type Variant struct {
 	Counts     Counts            `json:"counts"`   // scenarios
 	Passed     int               `json:"passed"`   // checks, of all attempts
 	Total      int               `json:"total"`    // checks, of all attempts
-	Tokens     int64             `json:"tokens"`   // in and out, cached ones included
-	CostUSD    *float64          `json:"cost_usd"` // null if no agent said
+	Tokens     int64             `json:"tokens"`   // input and output, including cached ones
+	CostUSD    *float64          `json:"cost_usd"` // null if no agent reported it
 	DurationMS int64             `json:"duration_ms"`
+	Summary    Summary           `json:"summary"`
 }
 
 // Name is the variant's values in one line.
 func (v *Variant) Name() string {
-	var parts []string
-	for _, k := range sortedKeys(v.Labels) {
-		parts = append(parts, k+"="+v.Labels[k])
-	}
-	return strings.Join(parts, " ")
+	return (&Scenario{Variant: v.Labels}).VariantName()
 }
 
-// variants sums up each variant of a matrix, in the order of their first scenarios; there
-// are none if there was no matrix.
+// variants sums up each variant of a matrix, in the order of their first scenarios. Without a
+// matrix it returns nil.
 func (r *Report) variants() (out []Variant) {
-	places := map[string]int{}
+	places, members := map[string]int{}, [][]*Scenario{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		if len(s.Variant) == 0 {
 			continue
 		}
-		v := Variant{Labels: s.Variant}
-		name := v.Name()
-		at, ok := places[name]
+		at, ok := places[s.VariantName()]
 		if !ok {
 			at = len(out)
-			places[name] = at
-			out = append(out, v)
+			places[s.VariantName()] = at
+			out, members = append(out, Variant{Labels: s.Variant}), append(members, nil)
 		}
 		out[at].add(s)
+		members[at] = append(members[at], s)
+	}
+	for i := range out {
+		out[i].Summary = summarise(members[i])
 	}
 	return out
 }
+
+// VariantName names the variant of a scenario; empty without a matrix.
+func (s *Scenario) VariantName() string { return strings.Join(s.Labels(), " ") }
 
 func (v *Variant) add(s *Scenario) {
 	one := Report{Scenarios: []Scenario{*s}}
@@ -70,7 +72,8 @@ func (v *Variant) add(s *Scenario) {
 	}
 }
 
-// WriteVariants writes a line for each variant of a matrix, for people; nothing without one.
+// WriteVariants writes a line for each variant of a matrix, for human readers; nothing without a
+// matrix.
 func (r *Report) WriteVariants(w io.Writer, printable func(string) string) error {
 	width := 0
 	for i := range r.Variants {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// attempt is one run of a scenario with an agent of its own.
+// attempt is one run of a scenario with its own agent.
 type attempt struct {
 	*run
 	c      Case
@@ -25,8 +25,8 @@ type attempt struct {
 	place  place
 	before []grade.Call
 
-	ungraded []answered // steps that are graded when the agent has ended
-	frozen   *snapshot  // what the agent left, if that has been looked at
+	ungraded []answered // steps that are graded after the agent has ended
+	frozen   *snapshot  // the agent's changes, once they have been read
 }
 
 // answered is a step that the agent carried out; its report is out.Steps[i].
@@ -35,11 +35,11 @@ type answered struct {
 	result ecp.StepResult
 }
 
-// WorkspaceVariable names the environment variable with the workspace of a scenario; config
-// of agent/initialize has it too.
+// WorkspaceVariable names the environment variable with the workspace of a scenario. The config of
+// agent/initialize has the workspace too.
 const WorkspaceVariable = "ECP_WORKSPACE"
 
-// try runs a case once. It never fails: what goes wrong is in the result.
+// try runs a case once. It never fails: errors are part of the result.
 func (r *run) try(ctx context.Context, c Case) report.Attempt {
 	a := &attempt{run: r, c: c, out: report.Attempt{Status: report.Passed, ExitReason: report.ReasonOK, Steps: []report.Step{}, Errors: []report.Problem{}}}
 	start := r.opts.Now()
@@ -72,7 +72,7 @@ func (a *attempt) perform(ctx context.Context) {
 	}
 }
 
-// prepare makes the workspace, and finds out where programs run.
+// prepare makes the workspace, and decides where programs run.
 func (a *attempt) prepare(ctx context.Context) error {
 	setup := a.c.Scenario.Setup
 	if a.opts.Reference {
@@ -98,7 +98,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	return nil
 }
 
-// skipRest notes the steps that were not carried out because of what went wrong before.
+// skipRest notes the steps that were not carried out because of an earlier error.
 func (a *attempt) skipRest(why string) {
 	for _, step := range a.c.Scenario.Steps[len(a.out.Steps):] {
 		out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}}
@@ -107,8 +107,8 @@ func (a *attempt) skipRest(why string) {
 	}
 }
 
-// steps runs the steps until one has no answer. Those that there is no time for are not
-// passed over: the attempt is one that was stopped.
+// steps runs the steps until one gets no answer. If time runs out before the last step, the attempt
+// counts as stopped.
 func (a *attempt) steps(ctx context.Context) {
 	for i, step := range a.c.Scenario.Steps {
 		if i > 0 && ctx.Err() != nil {
@@ -121,7 +121,8 @@ func (a *attempt) steps(ctx context.Context) {
 	}
 }
 
-// stopped is what has no result because ctx ended: late says so if that was a time limit.
+// stopped is the error of a call that has no result because ctx ended. late is its message if ctx
+// ended by a time limit.
 func stopped(ctx context.Context, method, late string) *CallError {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return callError(kindTimeout, method, "%s", late)
@@ -129,8 +130,8 @@ func stopped(ctx context.Context, method, late string) *CallError {
 	return callError(kindInterrupted, method, "the run was stopped")
 }
 
-// disconnect closes the connection: at once if something went wrong. Nothing that the agent
-// started is left then, as far as the system holds that.
+// disconnect closes the connection, at once if something went wrong. Afterwards no process that the
+// agent started is left, within the limits of the system's process control.
 func (a *attempt) disconnect() {
 	if a.conn == nil {
 		return
@@ -145,7 +146,7 @@ func (a *attempt) disconnect() {
 	a.conn = nil
 }
 
-// finish ends what the attempt started, and removes what it made.
+// finish ends the programs that the attempt started, and removes the files that it made.
 func (a *attempt) finish() {
 	a.disconnect()
 	if a.place != nil {
@@ -163,7 +164,7 @@ func (a *attempt) finish() {
 	a.space.remove()
 }
 
-// fail notes an error. It makes the attempt one, whatever else happened.
+// fail notes an error. With an error, the whole attempt counts as an error.
 func (a *attempt) fail(ctx context.Context, step int, err error) *report.Problem {
 	e := asCallError(err, kindProtocol, "run")
 	p := report.Problem{Scenario: a.c.Scenario.Name, Step: step, Kind: e.Kind, Message: e.Error()}
@@ -184,7 +185,7 @@ func (a *attempt) fail(ctx context.Context, step int, err error) *report.Problem
 	return &p
 }
 
-// limit is how long one call may take.
+// limit is the time limit of one call.
 func (a *attempt) limit() time.Duration { return callLimit(a.opts) }
 
 func callLimit(o Options) time.Duration {
@@ -194,7 +195,7 @@ func callLimit(o Options) time.Duration {
 	return DefaultTimeout
 }
 
-// stepLimit is how long a step may take.
+// stepLimit is the time limit of a step.
 func (a *attempt) stepLimit(st Step) time.Duration {
 	if t := st.Constraints.TimeoutS; t > 0 && !a.opts.Reference {
 		return duration(t)
@@ -202,12 +203,12 @@ func (a *attempt) stepLimit(st Step) time.Duration {
 	return a.limit()
 }
 
-// variables are what an agent finds in its environment: how long it has, and where it works.
+// variables are added to an agent's environment: its time limit, and its workspace.
 func (a *attempt) variables() []string {
 	if a.opts.Reference {
 		return nil
 	}
-	seconds := 0.0 // the longest: an agent that gives up earlier than it must helps nobody
+	seconds := 0.0 // the longest: an agent must not give up earlier than necessary
 	for _, st := range a.c.Scenario.Steps {
 		seconds = max(seconds, a.stepLimit(st).Seconds())
 	}
@@ -221,8 +222,8 @@ func (a *attempt) variables() []string {
 	return env
 }
 
-// connect starts or finds the agent and initialises it. A server that has served another
-// scenario is reset, so that nothing of that is left.
+// connect starts or finds the agent and initialises it. A server that has served another scenario
+// is reset, so that nothing of that scenario is left.
 func (a *attempt) connect(ctx context.Context) error {
 	if IsURL(a.c.target) {
 		a.conn = newHTTP(a.c.server, a.opts.Client, a.opts.Headers)
@@ -250,7 +251,8 @@ func (a *attempt) connect(ctx context.Context) error {
 	return a.reset(ctx)
 }
 
-// reset clears what earlier scenarios left in a server. One that can not is used as it is.
+// reset clears what earlier scenarios left in a server. A server without agent/reset is used as it
+// is.
 func (a *attempt) reset(ctx context.Context) error {
 	raw, err := a.call(ctx, a.limit(), ecp.MethodReset, struct{}{})
 	var e *CallError
@@ -273,10 +275,10 @@ func (a *attempt) call(ctx context.Context, limit time.Duration, method string, 
 	return call(limited, a.conn, a.ids, method, params)
 }
 
-// config is what the agent is initialised with.
+// config is the config of agent/initialize.
 func (a *attempt) config() map[string]any {
 	out := map[string]any{}
-	if a.opts.Reference { // which always sends nothing
+	if a.opts.Reference { // the reference always sends nothing
 		return out
 	}
 	for _, over := range []map[string]any{a.opts.Config, a.c.Scenario.Setup.Config, a.c.variant.Config} {
@@ -290,7 +292,7 @@ func (a *attempt) config() map[string]any {
 	return out
 }
 
-// step runs one step and says whether the next can follow.
+// step runs one step and reports whether the next one can follow.
 func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 	out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}, Checks: []report.Check{}, Verdict: report.Passed, Outcome: report.StatusOK, ExitReason: report.ReasonOK}
 	start := a.opts.Now()
@@ -308,7 +310,7 @@ func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 		a.out.Steps = append(a.out.Steps, out)
 		return false
 	}
-	take(&out, result)
+	copyResult(&out, result)
 	if a.c.Scenario.Setup.Environment != nil && !a.opts.Reference {
 		a.out.Steps = append(a.out.Steps, out)
 		a.ungraded = append(a.ungraded, answered{i, result})
@@ -322,7 +324,7 @@ func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 	return true
 }
 
-// gradeLater ends the agent, lays the hidden tests over what it left, and grades its steps.
+// gradeLater ends the agent, copies the hidden tests over its files, and grades its steps.
 func (a *attempt) gradeLater(ctx context.Context) {
 	last := a.ungraded[len(a.ungraded)-1].i + 1
 	a.disconnect()
@@ -330,7 +332,7 @@ func (a *attempt) gradeLater(ctx context.Context) {
 		a.fail(ctx, last, callError(kindEnvironment, "environment", "%v", err))
 	} else if a.freeze(); a.frozen.err != nil {
 		a.fail(ctx, last, callError(kindWorkspace, "workspace", "%v", a.frozen.err))
-	} else if err := a.layTests(); err != nil {
+	} else if err := a.layTests(ctx); err != nil {
 		a.fail(ctx, last, callError(kindWorkspace, "tests", "%v", err))
 	}
 	for _, done := range a.ungraded {
@@ -344,10 +346,10 @@ func (a *attempt) gradeLater(ctx context.Context) {
 	}
 }
 
-// layTests copies the hidden tests over the workspace.
-func (a *attempt) layTests() error {
+// layTests copies the hidden tests to the place where graders find them.
+func (a *attempt) layTests(ctx context.Context) error {
 	if tests := a.c.Scenario.Setup.Tests; tests != "" {
-		if err := overlay(inFolder(a.dir, tests), a.space.dir); err != nil {
+		if err := a.place.layTests(ctx, inFolder(a.dir, tests)); err != nil {
 			return err
 		}
 	}
@@ -355,8 +357,8 @@ func (a *attempt) layTests() error {
 	return nil
 }
 
-// take copies what the agent said into the report.
-func take(out *report.Step, r ecp.StepResult) {
+// copyResult copies an agent's result into the report.
+func copyResult(out *report.Step, r ecp.StepResult) {
 	out.Status, out.Output, out.Logs = string(r.Status), r.PublicOutput, r.Logs
 	if text := r.Context(); text != "" || r.EvaluationContext != nil || r.PrivateThought != nil {
 		out.EvaluationContext = &text

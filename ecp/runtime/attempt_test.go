@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// answering is an agent that answers every step, and then does something.
+// answering is an agent that answers every step, and then calls then.
 type answering struct{ then func() }
 
 func (a answering) exchange(context.Context, string, []byte, []byte) (ecp.Response, error) {
@@ -20,8 +20,8 @@ func (answering) close(bool)      {}
 func (answering) notes() []string { return nil }
 func (answering) stderr() string  { return "" }
 
-// A step that there was no time for is not passed over: the attempt did not pass. Behind the
-// last one there is nothing to miss.
+// If there was no time for a step, the attempt did not pass. After the last step, nothing is
+// missing.
 func TestNoTimeLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps  int
@@ -58,7 +58,7 @@ func TestNoTimeLeft(t *testing.T) {
 	}
 }
 
-// ending is a context whose time is over when over is closed.
+// ending is a context that reaches its deadline when over is closed.
 type ending struct {
 	context.Context
 	over chan struct{}

@@ -4,16 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/lineproc"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// Conformance is what the checks of an agent came to. Checks are the reference's three, which
-// decide; Extended are ours, and say what else a runtime may rely on.
+// Conformance is the result of checking an agent. Checks are the reference's three checks, which
+// decide. Extended are ours: they show what else a runtime may rely on.
 type Conformance struct {
 	Target     string             `json:"target"`
 	Conformant bool               `json:"conformant"`
@@ -24,7 +26,7 @@ type Conformance struct {
 	Extended   []ConformanceCheck `json:"extended,omitempty"`
 }
 
-// ConformanceCheck is one of them.
+// ConformanceCheck is the result of one check.
 type ConformanceCheck struct {
 	Name    string `json:"name"`
 	Method  string `json:"method"`
@@ -51,11 +53,11 @@ type examiner struct {
 	ids  *ids
 	out  Conformance
 
-	version string // that the agent named
+	version string // the version that the agent named
 }
 
-// CheckConformance checks an agent. It always has a result: an agent that can not be started
-// is one that does not conform.
+// CheckConformance checks an agent. It always has a result: an agent that cannot be started does
+// not conform.
 func CheckConformance(ctx context.Context, target string, o ConformanceOptions) Conformance {
 	e := &examiner{o: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
 	pool := proc.NewPool(o.Supervisor, spareSupervisors)
@@ -72,7 +74,7 @@ func CheckConformance(ctx context.Context, target string, o ConformanceOptions) 
 	}
 	initialized := e.core(ctx)
 	if o.Extended && initialized {
-		e.extended(ctx)
+		e.checkExtended(ctx)
 	}
 	if c, ok := e.conn.(*stdio); ok && o.Extended && initialized {
 		e.ending(c)
@@ -106,7 +108,7 @@ func (e *examiner) sum() Conformance {
 	return e.out
 }
 
-// core runs the reference's checks and says whether the agent could be initialised.
+// core runs the reference's checks and reports whether the agent could be initialised.
 func (e *examiner) core(ctx context.Context) bool {
 	r, err := e.initialize(ctx)
 	initialized := err == nil
@@ -128,7 +130,8 @@ func (e *examiner) core(ctx context.Context) bool {
 	return initialized
 }
 
-// initialize holds the answer to the contract; a version of another major does not count as an answer.
+// initialize checks the answer against the contract. An answer with another major version does not
+// count.
 func (e *examiner) initialize(ctx context.Context) (ecp.InitializeResult, error) {
 	raw, err := e.call(ctx, ecp.MethodInitialize, ecp.InitializeParams{ProtocolVersion: ecp.ProtocolVersion, Config: map[string]any{}})
 	if err != nil {
@@ -156,7 +159,7 @@ func (e *examiner) step(ctx context.Context, input string) error {
 	return err
 }
 
-// send sends a message as it is.
+// send sends a message unchanged.
 func (e *examiner) send(ctx context.Context, method, message, id string) (ecp.Response, error) {
 	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
 	defer cancel()
@@ -167,8 +170,8 @@ func (e *examiner) send(ctx context.Context, method, message, id string) (ecp.Re
 	return e.conn.exchange(limited, method, []byte(message), raw)
 }
 
-// extended checks what the contract says beyond the three calls.
-func (e *examiner) extended(ctx context.Context) {
+// checkExtended checks the rules of the contract beyond the three calls.
+func (e *examiner) checkExtended(ctx context.Context) {
 	add := func(name, method string, err error) {
 		e.out.Extended = append(e.out.Extended, checked(name, method, err))
 	}
@@ -178,7 +181,7 @@ func (e *examiner) extended(ctx context.Context) {
 	add("params that are no object are -32602", ecp.MethodStep, wants(r, err, ecp.CodeInvalidParams))
 	r, err = e.send(ctx, ecp.MethodReset, `{"jsonrpc":"2.0","method":"agent/reset","params":{},"id":"1"}`, `"1"`)
 	if err == nil && r.Err != nil {
-		err = r.Err
+		err = withCode(r.Err)
 	}
 	add("a string id comes back as it was", ecp.MethodReset, err)
 	for _, c := range []struct {
@@ -188,7 +191,7 @@ func (e *examiner) extended(ctx context.Context) {
 		{"another major version is -32001", `"2.0"`, ecp.CodeVersionUnsupported},
 		{"a version that is not MAJOR.MINOR is -32602", `"one"`, ecp.CodeInvalidParams},
 	} {
-		if e.version == "" { // it is older than versions
+		if e.version == "" { // the agent is older than the version field
 			break
 		}
 		r, err = e.send(ctx, ecp.MethodInitialize, `{"jsonrpc":"2.0","method":"agent/initialize","params":{"protocol_version":`+c.version+`,"config":{}},"id":"ecp-version"}`, `"ecp-version"`)
@@ -201,11 +204,11 @@ func (e *examiner) extended(ctx context.Context) {
 	add("a notification does no harm", ecp.MethodReset, err)
 	add("text of any script", ecp.MethodStep, e.step(ctx, "naïve \"quotes\" \\ 日本語 😀 \u0000 end"))
 	if _, ok := e.conn.(*httpConn); ok {
-		e.doors(ctx, add)
+		e.checkHTTP(ctx, add)
 		return
 	}
 	r, err = e.send(ctx, "parse error", `{"jsonrpc": oops`, "null")
-	add("a line that is no JSON is -32700", "parse error", wants(r, err, ecp.CodeParse))
+	add("a line that is not JSON gets -32700", "parse error", wants(r, err, ecp.CodeParse))
 	add("it goes on after errors", ecp.MethodStep, e.step(ctx, "ecp: after errors"))
 	var noisy error
 	if notes := e.conn.notes(); len(notes) > 0 {
@@ -221,24 +224,26 @@ func wants(r ecp.Response, err error, code int) error {
 	case r.Err == nil:
 		return errors.New("it was answered with a result")
 	case r.Err.Code != code:
-		return r.Err
+		return withCode(r.Err)
 	}
 	return nil
 }
 
-// ending checks that the agent ends when its input does.
+func withCode(e *ecp.Error) error { return fmt.Errorf("%w (code %d)", e, e.Code) }
+
+// ending checks that the agent ends when its input ends.
 func (e *examiner) ending(c *stdio) {
-	_ = c.in.Close()
+	_ = c.proc.Input().Close()
 	err := errors.New("it still runs 2 seconds after its input ended")
-	if within(c.child.Done(), stopGrace) {
+	if lineproc.Within(c.proc.Child().Done(), stopGrace) {
 		err = nil
 	}
 	e.out.Extended = append(e.out.Extended, checked("it ends when its input ends", "stdin", err))
 	c.close(err != nil)
 }
 
-// doors checks the rules of HTTP.
-func (e *examiner) doors(ctx context.Context, add func(string, string, error)) {
+// checkHTTP checks the rules of HTTP.
+func (e *examiner) checkHTTP(ctx context.Context, add func(string, string, error)) {
 	const reset = `{"jsonrpc":"2.0","method":"agent/reset","params":{},"id":1}`
 	for _, c := range []struct {
 		name, method, body, header, value string
@@ -249,11 +254,11 @@ func (e *examiner) doors(ctx context.Context, add func(string, string, error)) {
 		{"a foreign Origin is 403", http.MethodPost, reset, "Origin", "https://evil.example", http.StatusForbidden},
 		{"a foreign content type is 415", http.MethodPost, reset, "Content-Type", "text/plain", http.StatusUnsupportedMediaType},
 	} {
-		add(c.name, c.method, e.knock(ctx, c.method, c.body, c.header, c.value, c.want))
+		add(c.name, c.method, e.probe(ctx, c.method, c.body, c.header, c.value, c.want))
 	}
 }
 
-func (e *examiner) knock(ctx context.Context, method, body, header, value string, want int) error {
+func (e *examiner) probe(ctx context.Context, method, body, header, value string, want int) error {
 	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
 	defer cancel()
 	c, _ := e.conn.(*httpConn)

@@ -31,7 +31,7 @@ const (
 	kindInterrupted = "interrupted"
 )
 
-// CallError is a call that an agent did not answer as it should.
+// CallError is the error of a call that an agent did not answer correctly.
 type CallError struct {
 	Kind    string
 	Method  string
@@ -39,7 +39,7 @@ type CallError struct {
 	Code    int // of an agent's own error
 }
 
-// reason is the exit reason of what failed like that, as reports have it.
+// reason is the exit reason of this error, as reports have it.
 func (e *CallError) reason(ctx context.Context) string {
 	switch e.Kind {
 	case kindTimeout:
@@ -64,7 +64,7 @@ func callError(kind, method, format string, args ...any) *CallError {
 	return &CallError{Kind: kind, Method: method, Message: fmt.Sprintf(format, args...)}
 }
 
-// asCallError returns err as a CallError, wrapping what is none.
+// asCallError returns err as a CallError, and wraps it if necessary.
 func asCallError(err error, kind, method string) *CallError {
 	var e *CallError
 	if errors.As(err, &e) {
@@ -75,17 +75,17 @@ func asCallError(err error, kind, method string) *CallError {
 
 // conn is a connection to an agent. It is used by one goroutine.
 type conn interface {
-	// exchange sends one message and, if id is not nil, waits for what answers it, at the
-	// longest until ctx ends. An error is a *CallError.
+	// exchange sends one message. If id is not nil, it waits for the answer, at most until ctx
+	// ends. An error is a *CallError.
 	exchange(ctx context.Context, method string, message, id []byte) (ecp.Response, error)
-	// close ends the connection and all that it started; at once if now says so.
+	// close ends the connection and all processes that it started; at once if now is set.
 	close(now bool)
-	// notes says what was odd, stderr what the agent wrote there last.
+	// notes lists oddities; stderr is the end of what the agent wrote there.
 	notes() []string
 	stderr() string
 }
 
-// ids gives each call its own id, in the whole run: late answers are nobody else's.
+// ids gives each call of a run its own id, so that late answers are not taken for others.
 type ids struct {
 	mu   sync.Mutex // guards last
 	last int64
@@ -98,10 +98,10 @@ func (i *ids) next() json.RawMessage {
 	return fmt.Appendf(nil, "%d", i.last)
 }
 
-// match says whether an object that the agent sent answers the call with this id. One that
-// comes late, or once more, has the id of an earlier call and is skipped; so is what is no
-// response. Any other response must be meant for the only call that is open: an error says
-// so at once, instead of when the time is over.
+// match reports whether an object that the agent sent answers the call with this id. A late or
+// repeated answer has the id of an earlier call and is skipped, and so are objects that are not
+// responses. Any other response must be meant for the only open call, so it is an error at once,
+// not only when the time is over.
 func (n *noise) match(raw, id []byte) (r ecp.Response, mine bool, err error) {
 	r, err = ecp.ParseResponse(raw)
 	switch {
@@ -123,8 +123,8 @@ func (n *noise) match(raw, id []byte) (r ecp.Response, mine bool, err error) {
 	return r, true, errors.New(text)
 }
 
-// isEarlier says whether an id is that of a call that was made before another: ids count
-// up, except those of the checks of conformance, which are texts.
+// isEarlier reports whether an id belongs to an earlier call than another: ids count up, except
+// those of the conformance checks, which are texts.
 func isEarlier(id, call []byte) bool {
 	n, err := strconv.ParseInt(string(id), 10, 64)
 	if err != nil || n < 1 || strconv.FormatInt(n, 10) != string(id) {
@@ -138,12 +138,12 @@ func isEarlier(id, call []byte) bool {
 func call(ctx context.Context, c conn, ids *ids, method string, params any) (json.RawMessage, error) {
 	raw, err := ecp.Encode(params)
 	if err != nil {
-		return nil, callError(kindProtocol, method, "the request can not be encoded: %v", err)
+		return nil, callError(kindProtocol, method, "cannot encode the request: %v", err)
 	}
 	id := ids.next()
 	message, err := ecp.Encode(ecp.Request{ID: id, Method: method, Params: raw})
 	if err != nil {
-		return nil, callError(kindProtocol, method, "the request can not be encoded: %v", err)
+		return nil, callError(kindProtocol, method, "cannot encode the request: %v", err)
 	}
 	r, err := c.exchange(ctx, method, message, id)
 	if r.Err != nil && r.Err.Code == ecp.CodeVersionUnsupported {
@@ -162,8 +162,8 @@ func call(ctx context.Context, c conn, ids *ids, method string, params any) (jso
 	return r.Result, nil
 }
 
-// unsupported is a version of the protocol that the other side does not speak. Only
-// agent/initialize can find that out.
+// unsupported is the error for a version of the protocol that the other side does not speak. Only
+// agent/initialize can detect that.
 func unsupported(method, what, detail string) *CallError {
 	kind := kindProtocol
 	if method == ecp.MethodInitialize {
@@ -175,7 +175,7 @@ func unsupported(method, what, detail string) *CallError {
 	return &CallError{Kind: kind, Method: method, Code: ecp.CodeVersionUnsupported, Message: fmt.Sprintf("VERSION_UNSUPPORTED (%d): %s%s", ecp.CodeVersionUnsupported, what, detail)}
 }
 
-// maxShown bounds what messages repeat of what an agent sent, in bytes.
+// maxShown bounds the quotes of an agent's output in messages, in bytes.
 const maxShown = 300
 
 // clip shortens a text to n bytes and makes it one line.
@@ -187,9 +187,9 @@ func clip(text string, n int) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(text)
 }
 
-// noise remembers, of what came beside the answers, how much and the first of each sort.
+// noise counts the unexpected output of an agent by kind, and keeps the first example of each.
 type noise struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	sorts  []string
 	counts map[string]int
 	first  map[string]string
@@ -217,7 +217,7 @@ func (n *noise) list() (out []string) {
 	return out
 }
 
-// said ends a message with what came instead.
+// said is the end of a message: the unexpected output, if any.
 func (n *noise) said() string {
 	if list := n.list(); len(list) > 0 {
 		return "; it sent: " + strings.Join(list, "; ")

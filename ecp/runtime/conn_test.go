@@ -5,23 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/ecp"
+	"github.com/seed-dec29ce4/eca/internal/lineproc"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// An answer that comes too late is lost, and takes no other with it: the next call gets its
-// own.
+// A late answer is lost, but does not affect others: the next call gets its own answer.
 func TestLateAnswer(t *testing.T) {
 	needs.POSIX(t)
 	pool := proc.NewPool("", 0)
 	defer pool.Close()
-	// It answers nothing before it is told to reset, and then the step first.
+	// It answers nothing until it gets a reset, and then it answers the step first.
 	c, err := startStdio(shell(`while read -r line; do case $line in *agent/reset*)
 		echo '{"jsonrpc":"2.0","id":1,"result":{"status":"done","public_output":"late"}}'
 		echo '{"jsonrpc":"2.0","id":2,"result":true}' ;; esac; done`), pool)
@@ -45,12 +44,12 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// lines reads what an agent would print, and returns what may be answers.
+// readAll reads an agent's output, and returns the lines that may be answers.
 func readAll(data []byte) (c *stdio, answers []string, err error) {
-	c = &stdio{out: io.NopCloser(bytes.NewReader(data)), answers: make(chan []byte), quit: make(chan struct{})}
+	c = &stdio{answers: make(chan []byte)}
 	done := make(chan error, 1)
 	go func() {
-		done <- c.readLines()
+		done <- lineproc.Read(nil, bytes.NewReader(data), c.options())
 		close(c.answers)
 	}()
 	for raw := range c.answers {
@@ -59,7 +58,7 @@ func readAll(data []byte) (c *stdio, answers []string, err error) {
 	return c, answers, <-done
 }
 
-// What an agent prints is sorted into what may be an answer and what is noise.
+// An agent's output is split into possible answers and noise.
 func TestLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "",
@@ -105,7 +104,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// An event that answers is found, wherever it stands in a stream.
+// The answering event is found anywhere in a stream.
 func TestEvents(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":7,"result":true}`
 	for _, c := range []struct{ stream, err string }{
@@ -117,7 +116,7 @@ func TestEvents(t *testing.T) {
 		{"data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\ndata:\n\ndata: " + answer + "\n\n", ""},
 		{"data: " + answer[:20] + "\n", "ended without an answer; it sent: events that are no JSON"},
 		{"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n", "the answer has the id 8, the call has 7"},
-		{"data: {\"jsonrpc\":\"2.0\",\"id\":6,\"result\":true}\n\ndata: " + answer + "\n\n", ""}, // that of an earlier call
+		{"data: {\"jsonrpc\":\"2.0\",\"id\":6,\"result\":true}\n\ndata: " + answer + "\n\n", ""}, // the answer to an earlier call
 		{"", "ended without an answer"},
 	} {
 		r, err := (&httpConn{}).readEvents(strings.NewReader(c.stream), []byte("7"))
@@ -141,7 +140,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// Python's answers with NaN are no JSON, which is said at once and not when time is up.
+// Python's answers with NaN are invalid JSON; the error comes at once, not at the time limit.
 func TestNaN(t *testing.T) {
 	c := &stdio{}
 	for raw, want := range map[string]string{
@@ -154,7 +153,7 @@ func TestNaN(t *testing.T) {
 	}
 }
 
-// A manifest's target is a shell's line: whatever it is, only names of files and python change.
+// A manifest's target is a shell command line: only names of files and python change in it.
 func FuzzResolve(f *testing.F) {
 	f.Add("python3 agent.py --x='a.py' $(ls) && ./b.sh")
 	f.Fuzz(func(t *testing.T, target string) {

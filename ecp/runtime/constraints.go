@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxSeconds bounds limits in seconds: a year, so that they fit a duration.
+// maxSeconds bounds limits in seconds: one year, so that they fit into a duration.
 const maxSeconds = 365 * 24 * 3600
 
 // seconds reads a limit above 0.
@@ -22,8 +22,8 @@ func (d *decoder) seconds(n *node, path string) float64 {
 	return *v
 }
 
-// constraints reads what eca knows of a step's constraints. Other keys are allowed, as in
-// manifest v1, but they do nothing.
+// constraints reads the constraints of a step that eca supports. Other keys are allowed, as in
+// manifest v1, but have no effect.
 func (d *decoder) constraints(n *node, path string) (c Constraints) {
 	for _, k := range n.keys {
 		at := join(path, k.name)
@@ -86,7 +86,7 @@ func (d *decoder) setup(n *node, path string) (s Setup) {
 	return s
 }
 
-// unique complains about an id of a scenario that another one has.
+// unique reports an id of a scenario that another scenario has.
 func (d *decoder) unique(n *node, path, id string) {
 	if line, taken := d.ids[id]; taken {
 		d.problem(n, path, "the scenario in line %d has the id %q too; results are found by it, so that each needs its own", line, id)
@@ -97,7 +97,7 @@ func (d *decoder) unique(n *node, path, id string) {
 	d.ids[id] = n.line
 }
 
-// fixture reads a folder's name, or a mapping with copy and git.
+// fixture reads the name of a folder, or a mapping with copy and git.
 func (d *decoder) fixture(n *node, path string) *Fixture {
 	f := &Fixture{}
 	if n.kind == kindString {
@@ -115,7 +115,7 @@ func (d *decoder) fixture(n *node, path string) *Fixture {
 	return f
 }
 
-// suspect warns about what is allowed but hardly meant.
+// suspect warns about things that are allowed but probably a mistake.
 func (d *decoder) suspect(m *Manifest, root *node) {
 	list := root.get("scenarios")
 	if len(m.Scenarios) == 0 {

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// containerWorkspace is where containers have the workspace, containerReads what else they
-	// may read.
+	// containerWorkspace is the path of the workspace in containers; containerReads is the path of
+	// the other files that they may read.
 	containerWorkspace = "/workspace"
 	containerReads     = "/ecp"
-	// imageTime bounds fetching or building an image, removeTime removing a container.
+	// imageTime bounds fetching or building an image. removeTime bounds removing a container.
 	imageTime  = 30 * time.Minute
 	removeTime = time.Minute
-	// engineFailed is the exit code of docker and podman for what went wrong with themselves.
+	// engineFailed is the exit code of docker and podman for their own errors.
 	engineFailed = 125
 )
 
-// containerPlace runs the agent and each command of a grader in a container of its own, by the
-// command line of docker or podman. They share the workspace, which is mounted.
+// containerPlace runs the agent, and each command of a grader, in its own container. It uses the
+// command line of docker or podman. The containers share the mounted workspace.
 type containerPlace struct {
 	a     *attempt
 	env   Environment
@@ -43,10 +43,18 @@ func (a *attempt) newContainerPlace(ctx context.Context, e Environment, dir stri
 	if err != nil {
 		return nil, err
 	}
-	return &containerPlace{a: a, env: e, image: image, dir: dir}, nil
+	p := &containerPlace{a: a, env: e, image: image, dir: dir}
+	if e.InImage {
+		return a.newImagePlace(ctx, e, p)
+	}
+	return p, nil
 }
 
 func (*containerPlace) workspace() string { return containerWorkspace }
+
+func (p *containerPlace) layTests(_ context.Context, folder string) error {
+	return overlay(folder, p.dir)
+}
 
 func (p *containerPlace) agent(target string, env []string) proc.Spec {
 	return p.spec(p.env.Agent, env, target, "--interactive")
@@ -64,11 +72,12 @@ func (p *containerPlace) command(ctx context.Context, line string) (int, string,
 	return code, output, err
 }
 
-// spec says how a command line is run in a new container.
-func (p *containerPlace) spec(g Grants, env []string, line string, flags ...string) proc.Spec {
-	name := "ecp-" + strings.ToLower(rand.Text())
+// create begins the command line of a new container: its name, its limits, and the files that it
+// reads.
+func (p *containerPlace) create(g Grants) (args []string, name string) {
+	name = "ecp-" + strings.ToLower(rand.Text())
 	p.names = append(p.names, name)
-	args := append([]string{"run", "--rm", "--init", "--name", name, "--label", "ecp.run=" + p.a.id}, flags...)
+	args = []string{"run", "--name", name, "--label", "ecp.run=" + p.a.id}
 	args = append(args, "--pids-limit", "1024", "--security-opt", "no-new-privileges", "--cap-drop", "NET_RAW", "--pull", "never")
 	if !g.Network {
 		args = append(args, "--network", "none")
@@ -80,6 +89,19 @@ func (p *containerPlace) spec(g Grants, env []string, line string, flags ...stri
 		limit := strconv.FormatInt(p.env.MemoryMB, 10) + "m"
 		args = append(args, "--memory", limit, "--memory-swap", limit)
 	}
+	for _, path := range g.Read {
+		args = append(args, "--mount", "type=bind,readonly,source="+inFolder(p.a.dir, path)+",target="+containerReads+"/"+filepath.Base(path))
+	}
+	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy"} { // docker's own configuration may set these, with passwords
+		args = append(args, "--env", name+"=", "--env", strings.ToUpper(name)+"=")
+	}
+	return args, name
+}
+
+// spec returns the command that runs a command line in a new container.
+func (p *containerPlace) spec(g Grants, env []string, line string, flags ...string) proc.Spec {
+	args, _ := p.create(g)
+	args = append(append(args, "--rm", "--init"), flags...)
 	switch { // the workspace's files stay ours
 	case p.env.Kind == KindPodman:
 		args = append(args, "--userns", "keep-id")
@@ -87,16 +109,10 @@ func (p *containerPlace) spec(g Grants, env []string, line string, flags ...stri
 		args = append(args, "--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()))
 	}
 	args = append(args, "--mount", "type=bind,source="+p.dir+",target="+containerWorkspace, "--workdir", containerWorkspace)
-	for _, path := range g.Read {
-		args = append(args, "--mount", "type=bind,readonly,source="+inFolder(p.a.dir, path)+",target="+containerReads+"/"+filepath.Base(path))
-	}
-	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy"} { // which docker's own configuration may set, with passwords
-		args = append(args, "--env", name+"=", "--env", strings.ToUpper(name)+"=")
-	}
 	for _, pair := range append([]string{"HOME=/tmp", "LANG=C.UTF-8", "TZ=UTC"}, env...) {
 		args = append(args, "--env", pair)
 	}
-	for _, name := range g.Env { // its value is not for the list of processes
+	for _, name := range g.Env { // the value must not show up in the list of processes
 		args = append(args, "--env", name)
 	}
 	return proc.Spec{Path: p.env.Kind, Args: append(args, p.image, "sh", "-c", line)}
@@ -127,20 +143,20 @@ func (p *containerPlace) close() []string {
 	return nil
 }
 
-// images are those that a run has fetched or built, each once.
+// images are the images that a run has fetched or built, each once.
 type images struct {
 	mu    sync.Mutex // guards known
 	known map[string]*madeImage
 }
 
-// madeImage is an image, or why there is none, once done is closed.
+// madeImage is an image, or the error of making it, once done is closed.
 type madeImage struct {
 	done chan struct{}
 	name string
 	err  error
 }
 
-// get returns the image of an environment, and makes it first if no other attempt did.
+// get returns the image of an environment. It makes the image if no other attempt did.
 func (i *images) get(ctx context.Context, r *run, e Environment) (string, error) {
 	key := strings.Join([]string{e.Kind, e.Image, e.Dockerfile}, "\x00")
 	i.mu.Lock()

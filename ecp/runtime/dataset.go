@@ -23,7 +23,7 @@ const (
 	maxDataset = 256 << 20 // bytes
 )
 
-// record is one of a dataset. Records share their names, since there may be many.
+// record is one record of a dataset. Records share their names to save memory.
 type record struct{ names, values []string }
 
 func (r record) fields() map[string]string {
@@ -54,18 +54,18 @@ func readText(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: it is no file", path)
+		return nil, fmt.Errorf("%s: not a regular file", path)
 	case info.Size() > maxDataset:
 		return nil, fmt.Errorf("%s: it is larger than %d MiB", path, maxDataset>>20)
 	}
 	data, err := os.ReadFile(path)
 	if err == nil && !utf8.Valid(data) {
-		err = fmt.Errorf("%s: it is no text in UTF-8", path)
+		err = fmt.Errorf("%s: not UTF-8 text", path)
 	}
 	return data, err
 }
 
-// parseDataset reads the text of a dataset; there is at least one record.
+// parseDataset reads the text of a dataset. It returns at least one record.
 func parseDataset(data []byte, isCSV bool) (out []record, err error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if isCSV {
@@ -118,7 +118,7 @@ func readJSONL(r io.Reader) (out []record, err error) {
 			return out, nil
 		}
 		if err == nil && object == nil {
-			err = errors.New("null is no object")
+			err = errors.New("null is not an object")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", len(out)+1, err)
@@ -130,7 +130,7 @@ func readJSONL(r io.Reader) (out []record, err error) {
 		for _, name := range next.names {
 			text, ok := object[name].(string)
 			if !ok {
-				raw, _ := json.Marshal(object[name]) // it was JSON
+				raw, _ := json.Marshal(object[name]) // it cannot fail: the value came from JSON
 				text = string(raw)
 			}
 			next.values = append(next.values, text)
@@ -141,7 +141,7 @@ func readJSONL(r io.Reader) (out []record, err error) {
 	}
 }
 
-// fill puts a record's values into the texts of a scenario, where they say {{name}}.
+// fill replaces {{name}} in the texts of a scenario by a record's values.
 func fill(sc Scenario, record map[string]string) (Scenario, error) {
 	f := filler{record: record}
 	out := sc
@@ -171,7 +171,7 @@ func fill(sc Scenario, record map[string]string) (Scenario, error) {
 	return out, f.err
 }
 
-// filler replaces {{name}} and remembers the first name that no record has.
+// filler replaces {{name}} and keeps an error for the first name that the record lacks.
 type filler struct {
 	record map[string]string
 	err    error
@@ -197,7 +197,7 @@ func (f *filler) text(s string) string {
 	}
 }
 
-// texts keeps nil, which says something else than an empty list.
+// texts keeps nil, which differs in meaning from an empty list.
 func (f *filler) texts(list []string) []string {
 	out := slices.Clone(list)
 	for i := range out {

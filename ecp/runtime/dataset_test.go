@@ -24,10 +24,10 @@ func TestDataset(t *testing.T) {
 		"short line":     {"d.csv", "a,b\n1\n", nil, "line 2"},
 		"quote":          {"d.csv", "a\n\"1\n", nil, "line 2"},
 		"same name":      {"d.csv", "a,b, a\n1,2,3\n", nil, `two columns are called "a"`},
-		"other encoding": {"d.csv", "a\ngr\xfcn\n", nil, "no text in UTF-8"},
+		"other encoding": {"d.csv", "a\ngr\xfcn\n", nil, "not UTF-8 text"},
 		"jsonl":          {"d.jsonl", "{\"a\":\"x\",\"n\":1.50,\"o\":{\"k\":[true,null]}}\n\n{}\n", records{{"a": "x", "n": "1.50", "o": `{"k":[true,null]}`}, {}}, ""},
 		"jsonl list":     {"d.jsonl", "{}\n[1]\n", nil, "record 2"},
-		"jsonl null":     {"d.jsonl", "null\n", nil, "record 1: null is no object"},
+		"jsonl null":     {"d.jsonl", "null\n", nil, "record 1: null is not an object"},
 		"jsonl cut":      {"d.jsonl", "{\"a\":", nil, "record 1"},
 	} {
 		path := filepath.Join(t.TempDir(), c.file)
@@ -53,7 +53,7 @@ func TestDataset(t *testing.T) {
 	}
 }
 
-// A record's values get everywhere that a scenario has texts.
+// A record's values are filled into all texts of a scenario.
 func TestFill(t *testing.T) {
 	m, problems := Parse([]byte(head+`scenarios:
   - name: "{{a}}"
@@ -112,7 +112,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// Whatever a dataset is, its records have the columns, or it is refused.
+// Every dataset is refused, or its records have the columns.
 func FuzzDataset(f *testing.F) {
 	f.Add([]byte("a,b\n1,2\n"), true)
 	f.Add([]byte("\xef\xbb\xbf\"a\"\"\",b\r\n\"1\n\",2\n"), true)

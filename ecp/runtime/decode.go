@@ -11,10 +11,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// decoder turns a document into a manifest and collects all that is wrong with it.
+// decoder turns a document into a manifest and collects all its problems.
 type decoder struct {
 	problems []Problem
-	ids      map[string]int // of scenarios, and their lines
+	ids      map[string]int // the lines of scenarios by id
 }
 
 func (d *decoder) problem(n *node, path, format string, args ...any) {
@@ -33,7 +33,7 @@ func join(path string, part any) string {
 	return path + "." + fmt.Sprint(part)
 }
 
-// only complains about keys that nobody knows.
+// only reports unknown keys.
 func (d *decoder) only(n *node, path string, known ...string) {
 	for _, k := range n.keys {
 		if !slices.Contains(known, k.name) {
@@ -42,7 +42,7 @@ func (d *decoder) only(n *node, path string, known ...string) {
 	}
 }
 
-// required returns the value of a key that must be there, with its path.
+// required returns the value of a required key, and its path.
 func (d *decoder) required(n *node, path, name string) (*node, string) {
 	v := n.get(name)
 	if v == nil {
@@ -51,7 +51,7 @@ func (d *decoder) required(n *node, path, name string) (*node, string) {
 	return v, join(path, name)
 }
 
-// text reads a string; numbers and truth values are none.
+// text reads a string; numbers and truth values are errors.
 func (d *decoder) text(n *node, path string) string {
 	if n == nil {
 		return ""
@@ -181,7 +181,7 @@ func (d *decoder) step(n *node, path string, first bool, setup *Setup) Step {
 	return st
 }
 
-// grader reads a grader of manifest v1, or one of constraints.checks, which can say more.
+// grader reads a grader of manifest v1, or one of constraints.checks, which has more options.
 func (d *decoder) grader(n *node, path string, extended bool) grade.Spec {
 	n = d.mapping(n, path)
 	known := []string{"type", "field", "condition", "value", "pattern", "prompt", "assertion", "tool_name", "arguments"}
@@ -208,7 +208,7 @@ func (d *decoder) grader(n *node, path string, extended bool) grade.Spec {
 		s.Arguments, _ = d.mapping(a, join(path, "arguments")).value().(map[string]any)
 	}
 	if extended {
-		d.extended(&s, n, path)
+		d.decodeCheckOptions(&s, n, path)
 	}
 	if len(d.problems) > before {
 		return s
@@ -226,8 +226,8 @@ func (d *decoder) grader(n *node, path string, extended bool) grade.Spec {
 	return s
 }
 
-// extended reads what only constraints.checks has.
-func (d *decoder) extended(s *grade.Spec, n *node, path string) {
+// decodeCheckOptions reads the options that only constraints.checks has.
+func (d *decoder) decodeCheckOptions(s *grade.Spec, n *node, path string) {
 	for name, into := range map[string]*string{"match": &s.Match, "mode": &s.Mode, "scope": &s.Scope, "path": &s.Path, "run": &s.Run, "status": &s.Want, "model": &s.Model} {
 		if v := n.get(name); v != nil {
 			*into = d.text(v, join(path, name))
@@ -268,7 +268,7 @@ func (d *decoder) truth(n *node, path string) *bool {
 	return &v
 }
 
-// switched reads a truth value in all the forms that the reference takes.
+// switched reads a truth value in all forms that the reference accepts.
 func (d *decoder) switched(n *node, path string) bool {
 	switch v := n.value().(type) {
 	case bool:

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // environment reads the name of a kind, or a mapping.
@@ -14,12 +15,12 @@ func (d *decoder) environment(n *node, path string) *Environment {
 		e.Kind = d.oneOf(n, path, kinds)
 	} else {
 		n = d.mapping(n, path)
-		d.only(n, path, "kind", "image", "dockerfile", "cpus", "memory_mb", "agent", "graders")
+		d.only(n, path, "kind", "image", "dockerfile", "cpus", "memory_mb", "in_image", "workdir", "agent", "graders")
 		kind, at := d.required(n, path, "kind")
 		e.Kind = d.oneOf(kind, at, kinds)
 	}
 	if n.kind == kindMap {
-		for name, into := range map[string]*string{"image": &e.Image, "dockerfile": &e.Dockerfile} {
+		for name, into := range map[string]*string{"image": &e.Image, "dockerfile": &e.Dockerfile, "workdir": &e.Workdir} {
 			if v := n.get(name); v != nil {
 				*into = d.name(v, join(path, name))
 			}
@@ -29,6 +30,9 @@ func (d *decoder) environment(n *node, path string) *Environment {
 		}
 		if v := d.count(n.get("memory_mb"), join(path, "memory_mb")); v != nil {
 			e.MemoryMB = *v
+		}
+		if v := d.truth(n.get("in_image"), join(path, "in_image")); v != nil {
+			e.InImage = *v
 		}
 		if v := n.get("agent"); v != nil {
 			e.Agent = d.grants(v, join(path, "agent"))
@@ -43,8 +47,10 @@ func (d *decoder) environment(n *node, path string) *Environment {
 
 func (d *decoder) checkEnvironment(n *node, path string, e *Environment) {
 	switch {
-	case e.Kind == KindLocal && (e.Image != "" || e.Dockerfile != "" || e.CPUs > 0 || e.MemoryMB > 0):
-		d.problem(n, path, "image, dockerfile, cpus and memory_mb are for docker and podman; local has none of them")
+	case e.Kind == KindLocal && (e.Image != "" || e.Dockerfile != "" || e.CPUs > 0 || e.MemoryMB > 0 || e.InImage):
+		d.problem(n, path, "image, dockerfile, cpus, memory_mb and in_image are for docker and podman; local has none of them")
+	case e.Workdir != "" && (!e.InImage || !strings.HasPrefix(e.Workdir, "/")):
+		d.problem(n, path, "workdir is an absolute path in the image, and needs in_image: true")
 	case (e.Kind == KindDocker || e.Kind == KindPodman) && (e.Image == "") == (e.Dockerfile == ""):
 		d.problem(n, path, "%s needs an image or a dockerfile, and only one of them", e.Kind)
 	}
@@ -66,7 +72,7 @@ func (d *decoder) checkEnvironment(n *node, path string, e *Environment) {
 	}
 }
 
-// variableName is what a name of an environment variable looks like.
+// variableName matches names of environment variables.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (d *decoder) grants(n *node, path string) (g Grants) {
@@ -97,7 +103,8 @@ func (d *decoder) grants(n *node, path string) (g Grants) {
 	return g
 }
 
-// setupTests reads what hidden tests need: an environment, or the agent could read them.
+// setupTests reads the hidden tests and their environment. Without an environment, the agent could
+// read the tests.
 func (d *decoder) setupTests(n *node, path string, s *Setup) {
 	if v := n.get("environment"); v != nil {
 		s.Environment = d.environment(v, join(path, "environment"))

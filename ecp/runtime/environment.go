@@ -13,13 +13,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// Environment says where the programs of a scenario run, and what each of them gets there.
+// Environment says where the programs of a scenario run, and what each of them may use.
 type Environment struct {
 	Kind       string  // KindLocal, KindDocker or KindPodman
 	Image      string  // of a container
 	Dockerfile string  // relative to the manifest; its folder is the build context
-	CPUs       float64 // of a container; 0 is no limit
-	MemoryMB   int64   // of a container; 0 is no limit
+	CPUs       float64 // of a container; 0 is unlimited
+	MemoryMB   int64   // of a container; 0 is unlimited
+	InImage    bool    `json:",omitempty"` // agent and graders work in the image's own files, in one container
+	Workdir    string  `json:",omitempty"` // the directory to use with InImage; empty is the image's own
 	Agent      Grants
 	Graders    Grants
 }
@@ -31,30 +33,32 @@ const (
 	KindPodman = "podman"
 )
 
-// Grants are what a program gets beside the workspace and the system's programs.
+// Grants are what a program gets besides the workspace and the system's programs.
 type Grants struct {
-	Env     []string // names of variables of the user's
+	Env     []string // names of the user's variables
 	Network bool
 	Read    []string // files and folders, relative to the manifest
 
-	BuildCaches []string // of tools, which it sees below a layer of its own; only KindLocal
+	BuildCaches []string // of tools; the program writes to its own layer above them; only KindLocal
 }
 
-// place is where the programs of one attempt run.
+// place is the environment in which the programs of one attempt run.
 type place interface {
 	// workspace is the path of the workspace as programs there see it.
 	workspace() string
-	// agent says how the agent is started, with variables of its own.
+	// agent returns the command that starts the agent, with additional variables.
 	agent(target string, env []string) proc.Spec
 	// command runs a grader's command in the workspace.
 	command(ctx context.Context, line string) (code int, output string, err error)
-	// freeze ends what the agent may have left behind.
+	// layTests puts the hidden tests where graders find them.
+	layTests(ctx context.Context, folder string) error
+	// freeze ends everything that the agent may have left running.
 	freeze(ctx context.Context) error
-	// close removes what was made, and says what could not be.
+	// close removes everything that the place made, and reports what could not be removed.
 	close() (notes []string)
 }
 
-// enter makes the place of an attempt with a workspace; dir is empty if it has none.
+// enter makes the place of an attempt; dir is its workspace, empty if it has none.
 func (a *attempt) enter(ctx context.Context, dir string) (place, error) {
 	e := a.c.Scenario.Setup.Environment
 	switch {
@@ -66,18 +70,19 @@ func (a *attempt) enter(ctx context.Context, dir string) (place, error) {
 	return a.newContainerPlace(ctx, *e, dir)
 }
 
-// command runs a grader's command. What an earlier one did to the hidden tests does not count.
+// command runs a grader's command. Before that, it restores hidden tests that an earlier command
+// may have changed.
 func (a *attempt) command(ctx context.Context, _, line string) (code int, output string, err error) {
 	if a.frozen != nil && a.frozen.tested {
-		if err := a.layTests(); err != nil {
+		if err := a.layTests(ctx); err != nil {
 			return 0, "", fmt.Errorf("hidden tests: %w", err)
 		}
 	}
 	return a.place.command(ctx, line)
 }
 
-// hostPlace is where ecp itself runs. The agent gets what the user has; graders get no
-// variables of the user's, and a home of their own.
+// hostPlace is the environment of ecp itself. The agent gets the user's environment. Graders get
+// none of the user's variables, and their own home.
 type hostPlace struct {
 	a   *attempt
 	dir string
@@ -104,11 +109,13 @@ func (p *hostPlace) command(ctx context.Context, line string) (int, string, erro
 	return captured(ctx, spec, p.a.pool)
 }
 
+func (p *hostPlace) layTests(_ context.Context, folder string) error { return overlay(folder, p.dir) }
+
 func (*hostPlace) freeze(context.Context) error { return nil }
 
 func (*hostPlace) close() []string { return nil }
 
-// privateDirs are a home and a temporary folder of one program's own.
+// privateDirs are the own home and temporary folder of one program.
 type privateDirs struct{ base, home, temp string }
 
 func newPrivateDirs(prefix string) (privateDirs, error) {
@@ -125,11 +132,10 @@ func newPrivateDirs(prefix string) (privateDirs, error) {
 
 func (d privateDirs) remove() { (&workspace{dir: d.base}).remove() }
 
-// cleanEnviron is an environment without anything of the user's but the variables that are
-// named.
+// cleanEnviron is an environment that has only the named variables of the user.
 func (r *run) cleanEnviron(own privateDirs, names []string) []string {
 	env := []string{"PATH=" + r.programPath(), "HOME=" + own.home, "TMPDIR=" + own.temp, "LANG=C.UTF-8", "TZ=UTC"}
-	if goruntime.GOOS == "windows" { // where programs do not start without these
+	if goruntime.GOOS == "windows" { // programs do not start without these
 		env = append(env, "USERPROFILE="+own.home, "TEMP="+own.temp, "TMP="+own.temp)
 		names = append([]string{"SystemRoot", "ComSpec", "PATHEXT"}, names...)
 	}
@@ -148,9 +154,9 @@ func (r *run) getenv(name string) string {
 	return r.opts.Getenv(name)
 }
 
-// programPath is the PATH of programs that have another home than the user. Left out are
-// folders that the user's home is in, and the shims of version managers, which look for the
-// program in the user's home.
+// programPath is the PATH of programs whose home is not the user's. It leaves out folders that
+// contain the user's home, and the shims of version managers, which look for the program in the
+// user's home.
 func (r *run) programPath() string {
 	home := r.getenv("HOME")
 	dirs := slices.DeleteFunc(filepath.SplitList(r.opts.Path), func(dir string) bool {
@@ -159,14 +165,14 @@ func (r *run) programPath() string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// contains says whether a path is a folder or something in it.
+// contains reports whether a path is a folder or something in it.
 func contains(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// check says what is wrong with the environment and the hidden tests of a scenario, as far as
-// that can be seen before it runs.
+// check reports errors in the environment and the hidden tests of a scenario that can be detected
+// before it runs.
 func (s Setup) check(dir string, servers bool) error {
 	if e := s.Environment; e != nil {
 		if servers {
@@ -197,7 +203,7 @@ func (s Setup) check(dir string, servers bool) error {
 	return nil
 }
 
-// visible lists what the agent can see, by what makes it visible.
+// visible lists the files that the agent can see, by the setting that makes them visible.
 func (s Setup) visible() map[string]string {
 	out := map[string]string{}
 	if s.Workspace != nil && s.Workspace.Copy != "" {

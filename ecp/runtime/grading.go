@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// grade judges a step and notes what came of it.
+// grade judges a step and notes the result.
 func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult, out *report.Step) {
 	subject := grade.Subject{
 		Input: step.Input, Status: string(r.Status), Output: deref(r.PublicOutput), Context: r.Context(), Thought: r.Thought(),
@@ -69,9 +69,9 @@ func (a *attempt) note(out *report.Step, c report.Check) {
 	}
 }
 
-// shown is a check as reports have it.
+// shown is a check in the form of reports.
 func shown(c grade.Check) report.Check {
-	out := report.Check{Type: c.Type, Field: c.Field, Passed: c.Passed, Score: c.Score, Reasoning: c.Reasoning}
+	out := report.Check{Type: c.Type, Field: c.Field, Passed: c.Passed, Score: c.Score, Reasoning: c.Reasoning, Cached: c.Cached}
 	if c.Err != nil {
 		out.Error = c.Err.Error()
 	}
@@ -85,7 +85,7 @@ func shown(c grade.Check) report.Check {
 	return out
 }
 
-// limits checks the constraints that an answer can break.
+// limits checks the constraints that an answer can violate.
 func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Check) {
 	add := func(field string, passed bool, format string, args ...any) {
 		check := report.Check{Type: "constraint", Field: field, Passed: passed, Reasoning: fmt.Sprintf(format, args...)}
@@ -128,13 +128,13 @@ func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Ch
 	return out
 }
 
-// tokens counts all that a step used.
+// tokens counts all tokens that a step used.
 func tokens(u ecp.Usage) int64 {
 	return ecp.AddTokens(u.Count(ecp.TokensInput), u.Count(ecp.TokensOutput), u.Count(ecp.TokensCacheRead), u.Count(ecp.TokensCacheWrite))
 }
 
-// calls reads the arguments of tool calls, numbers exactly. What calls them args is understood,
-// as by the reference.
+// calls reads the arguments of tool calls, with exact numbers. Like the reference, it also accepts
+// the name args for the arguments.
 func calls(list []ecp.ToolCall) []grade.Call {
 	out := make([]grade.Call, len(list))
 	for i, c := range list {
@@ -146,7 +146,7 @@ func calls(list []ecp.ToolCall) []grade.Call {
 	return out
 }
 
-// object reads a JSON object; nil is none.
+// object reads a JSON object; it returns nil if raw is not one.
 func object(raw json.RawMessage) (out map[string]any) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// Limits hold what an agent reports; one that reports nothing does not keep them.
+// Limits apply to the agent's reports; an agent that reports nothing violates them.
 func TestLimits(t *testing.T) {
 	n := func(i int64) *int64 { return &i }
 	dollars := func(f float64) *float64 { return &f }
@@ -36,7 +36,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for want, u := range map[int64]ecp.Usage{
-		3:             ecp.NewUsage(map[string]int64{ecp.TokensInput: 3, ecp.TokensCacheRead: -100}), // nobody earns tokens
+		3:             ecp.NewUsage(map[string]int64{ecp.TokensInput: 3, ecp.TokensCacheRead: -100}), // negative counts do not reduce the sum
 		math.MaxInt64: ecp.NewUsage(map[string]int64{ecp.TokensInput: math.MaxInt64, ecp.TokensOutput: math.MaxInt64}),
 	} {
 		if got := tokens(u); got != want {
@@ -45,7 +45,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Arguments are read as they were sent, also under their other name.
+// Arguments are read exactly, also under their other name.
 func TestCalls(t *testing.T) {
 	var list []ecp.ToolCall
 	if err := json.Unmarshal([]byte(`[{"name":"a","arguments":{"n":9007199254740993}},{"name":"b","args":{"x":1}},{"name":"c","args":"text"},{"name":"d","arguments":{},"args":{"y":2}}]`), &list); err != nil {

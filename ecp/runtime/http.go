@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// IsURL says whether a target is an agent behind HTTP; else it is a command line.
+// IsURL reports whether a target is an agent behind HTTP; else it is a command line.
 func IsURL(target string) bool {
 	u, err := url.Parse(target)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
@@ -25,14 +25,14 @@ func IsURL(target string) bool {
 
 // httpConn is a conn to a server: one POST for each call.
 type httpConn struct {
-	client  *http.Client
-	target  string
-	headers http.Header
-	noise   noise
+	client      *http.Client
+	target      string
+	headers     http.Header
+	strayOutput noise
 }
 
-// newHTTP returns a conn to an endpoint. Redirects are not followed: a server that moved
-// would get a request that was meant for another.
+// newHTTP returns a conn to an endpoint. It does not follow redirects: a server that moved would
+// get a request that was meant for another server.
 func newHTTP(target string, client *http.Client, headers http.Header) *httpConn {
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -41,7 +41,7 @@ func newHTTP(target string, client *http.Client, headers http.Header) *httpConn 
 
 func (*httpConn) stderr() string { return "" }
 
-func (c *httpConn) notes() []string { return c.noise.list() }
+func (c *httpConn) notes() []string { return c.strayOutput.list() }
 
 func (*httpConn) close(bool) {}
 
@@ -74,10 +74,10 @@ func (c *httpConn) exchange(ctx context.Context, method string, message, id []by
 	return r, e
 }
 
-// failed says why there is no answer.
+// failed returns the error of a call that got no answer.
 func (c *httpConn) failed(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
-		return stopped(ctx, method, "no answer within the time limit"+c.noise.said())
+		return stopped(ctx, method, "no answer within the time limit"+c.strayOutput.said())
 	}
 	var known *netclient.Error
 	if errors.As(err, &known) {
@@ -109,7 +109,7 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 		return ecp.Response{}, broken("the answer (%d) is empty", resp.StatusCode)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	r, mine, err := c.noise.match(data, id)
+	r, mine, err := c.strayOutput.match(data, id)
 	switch text := clip(string(data[:min(len(data), 2*maxShown)]), maxShown); {
 	case err != nil:
 		return r, broken("%v: %s", err, text)
@@ -119,17 +119,17 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 	return r, nil
 }
 
-// broken is an answer that breaks the protocol, though it arrived.
+// broken is the error for an answer that arrived but violates the protocol.
 func broken(format string, args ...any) error { return callError(kindProtocol, "", format, args...) }
 
-// readEvents reads a stream until the event that answers; others may come before it. The
-// last one may lack its blank line: JSON says itself whether it is whole.
+// readEvents reads a stream until the event that answers; other events may come before it. The last
+// event may lack its blank line, because JSON shows whether it is complete.
 func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 	events := llm.NewSSEReader(io.MultiReader(body, strings.NewReader("\n\n")))
 	for {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
-			return ecp.Response{}, broken("the stream ended without an answer%s", c.noise.said())
+			return ecp.Response{}, broken("the stream ended without an answer%s", c.strayOutput.said())
 		}
 		if err != nil {
 			return ecp.Response{}, fmt.Errorf("the stream broke off: %w", err)
@@ -139,10 +139,10 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 			continue
 		}
 		if !json.Valid(data) {
-			c.noise.add("events that are no JSON", data)
+			c.strayOutput.add("events that are no JSON", data)
 			continue
 		}
-		r, mine, err := c.noise.match(data, id)
+		r, mine, err := c.strayOutput.match(data, id)
 		switch {
 		case err != nil:
 			return r, broken("%v", err)
@@ -152,8 +152,8 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 	}
 }
 
-// refused says what a server that refused said. With an error of JSON-RPC in the body comes
-// that too, whose code may be all that the caller needs.
+// refused returns the error of a server that refused a request. If the body has a JSON-RPC error,
+// it is returned too: the caller may only need its code.
 func refused(resp *http.Response) (ecp.Response, error) {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if r, _ := ecp.ParseResponse(data); r.Err != nil {

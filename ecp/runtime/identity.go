@@ -16,15 +16,15 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 )
 
-// identifier finds out what a case is and what decides what it does: its key says which case
-// it is, wherever it stands in the manifest, and its digest says whether it has changed.
+// identifier computes the identity of cases. A case's key names it, regardless of its position in
+// the manifest. Its digest changes with everything that decides what the case does.
 type identifier struct {
 	manifest *Manifest
 	opts     Options
 	dir      string            // of the manifest
 	trees    map[string]string // digests of fixtures
 	programs map[string]string // digests of the files that a target names
-	seen     map[string]int    // how often a key was given
+	seen     map[string]int    // how often each key was given
 }
 
 func newIdentifier(m *Manifest, o Options) *identifier {
@@ -36,7 +36,7 @@ func newIdentifier(m *Manifest, o Options) *identifier {
 
 // newCase makes a case of a scenario, with a record of its dataset if it has one.
 func (i *identifier) newCase(sc Scenario, scenario string, record map[string]string, recordID string) Case {
-	c := Case{ID: i.key(scenario, recordID), Scenario: sc, Record: record}
+	c := Case{ID: i.key(scenario, recordID), scenario: scenario, Scenario: sc, Record: record}
 	for _, alias := range sc.Setup.Aliases {
 		c.Aliases = append(c.Aliases, i.hash(alias, recordID))
 	}
@@ -47,7 +47,7 @@ func (i *identifier) hash(scenario, record string) string {
 	return shortHash(26, "ecp-case-1", i.manifest.Name, scenario, record)
 }
 
-// key names a case: suite, scenario and record, and how often there was an equal one before.
+// key names a case by suite, scenario and record, and by the number of equal cases before it.
 func (i *identifier) key(scenario, record string) string {
 	for {
 		key := i.hash(scenario, record)
@@ -64,7 +64,7 @@ func (i *identifier) key(scenario, record string) string {
 	}
 }
 
-// scenarioID is what a scenario is known by in reports of other versions of its manifest.
+// scenarioID identifies a scenario in reports of other versions of its manifest.
 func scenarioID(s Scenario) string {
 	if s.Setup.ID != "" {
 		return s.Setup.ID
@@ -72,7 +72,8 @@ func scenarioID(s Scenario) string {
 	return slug(s.Name)
 }
 
-// slug is a name in small letters, with a dash for whatever is neither letter nor digit.
+// slug is a name in lower case, with a dash for each run of other characters than letters and
+// digits.
 func slug(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
 		return ('a' > r || r > 'z') && ('0' > r || r > '9') && r < 0x80
@@ -80,7 +81,7 @@ func slug(name string) string {
 	return strings.Join(words, "-")
 }
 
-// recordID is what a record is known by: the value of its id field, else its contents.
+// recordID identifies a record: the value of its id field, else its contents.
 func recordID(record map[string]string, field string) (string, error) {
 	if field != "" {
 		id, ok := record[field]
@@ -97,7 +98,7 @@ func recordID(record map[string]string, field string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// variantKey names a way to run a manifest: which agent, with which configuration.
+// variantKey names a way to run a manifest: an agent and its configuration.
 func (i *identifier) variantKey(v Variant) string {
 	target := i.manifest.Target
 	if v.Target != "" {
@@ -111,8 +112,8 @@ func (i *identifier) variantKey(v Variant) string {
 	return shortHash(16, "ecp-variant-1", raw)
 }
 
-// digest covers all that decides what a case does, as far as it can be known before the
-// agent runs; what the agent says of itself is compared later.
+// digest covers everything that decides what a case does, except the agent's own description, which
+// is compared later.
 func (i *identifier) digest(c Case) string {
 	setup := c.Scenario.Setup
 	setup.ID, setup.Aliases, setup.IDField, setup.Repeat = "", nil, "", 0
@@ -144,8 +145,8 @@ func usesJudge(st Step) bool {
 	return slices.ContainsFunc(slices.Concat(st.Graders, st.Constraints.Checks), func(s grade.Spec) bool { return s.Type == grade.LLMJudge })
 }
 
-// tree is a digest of a fixture: paths, contents, links and which files are programs. What
-// cannot be read is left to the attempt, which says so.
+// tree is a digest of a fixture: paths, contents, links, and which files are programs. It ignores
+// files that cannot be read; the attempt reports them.
 func (i *identifier) tree(path string) string {
 	path = inFolder(i.dir, path)
 	if known, ok := i.trees[path]; ok {
@@ -184,11 +185,12 @@ func (i *identifier) tree(path string) string {
 	return sum
 }
 
-// maxProgram bounds the files of an agent that are read; of a larger one, size and time count.
+// maxProgram bounds the files of an agent that are read. Of a larger file, the size and the time
+// count.
 const maxProgram = 64 << 20
 
-// program is a digest of the files that a command line names: the program, and scripts. An
-// agent behind a URL has none.
+// program is a digest of the files that a command line names: the program, and scripts. It is empty
+// for an agent behind a URL.
 func (i *identifier) program(target string) string {
 	if IsURL(target) {
 		return ""
@@ -214,8 +216,8 @@ func (i *identifier) program(target string) string {
 	return sum
 }
 
-// targetFiles lists what may be files in a command line: its words, and for the first the
-// program in PATH.
+// targetFiles lists the words of a command line that may be files. The first word is looked up in
+// PATH.
 func targetFiles(target, path string) []string {
 	words := strings.FieldsFunc(target, func(r rune) bool { return strings.ContainsRune(" \t\r\n'\"`;|&()<>=$", r) })
 	if len(words) == 0 || strings.ContainsAny(words[0], `/\`) {
@@ -230,16 +232,16 @@ func targetFiles(target, path string) []string {
 	return words
 }
 
-// canonical is a value as text, the same for equal values.
+// canonical is a value as text; equal values give equal texts.
 func canonical(v any) string {
 	raw, err := json.Marshal(v) // keys of maps are sorted
-	if err != nil {             // a number that JSON does not have
+	if err != nil {             // a number that JSON cannot represent
 		return fmt.Sprintf("%+v", v)
 	}
 	return string(raw)
 }
 
-// shortHash is the beginning of a hash over texts, in small letters and digits.
+// shortHash is the beginning of a hash over texts, in lower case letters and digits.
 func shortHash(length int, texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:length]

@@ -11,26 +11,26 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// Line is one line of a journal: an attempt that ended. Digest covers all that decided what
-// it did, so that what was changed since is run again.
+// Line is one line of a journal: an attempt that ended. Digest covers everything that decided what
+// the attempt did, so that changed cases are run again.
 type Line struct {
 	Case    string         `json:"case"`
 	Variant string         `json:"variant"`
 	Digest  string         `json:"digest"`
 	Attempt int            `json:"attempt"` // from 1
-	Name    string         `json:"name"`    // of the scenario, for people
+	Name    string         `json:"name"`    // of the scenario, for human readers
 	Result  report.Attempt `json:"result"`
 }
 
-// Journal is a file with a line of JSON for each attempt that ended. A line is written at
-// once, so that it survives the death of the process; one that is cut is not read.
+// Journal is a file with a line of JSON for each attempt that ended. Each line is written
+// immediately, so that it survives the death of the process. Readers skip an incomplete last line.
 type Journal struct {
 	mu sync.Mutex // guards f
 	f  *os.File
 }
 
-// ReadJournal returns the whole lines of a journal, and how many bytes they are. Lines that
-// cannot be read are an error: they are no journal's.
+// ReadJournal returns the complete lines of a journal, and their size in bytes. A line that cannot
+// be read is an error: the file is not a journal.
 func ReadJournal(path string) (lines []Line, size int64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func ReadJournal(path string) (lines []Line, size int64, err error) {
 	return lines, size, nil
 }
 
-// parseJournal reads the whole lines; an error begins with the number of the line.
+// parseJournal reads the complete lines; an error begins with the number of the line.
 func parseJournal(data []byte) (lines []Line, size int64, err error) {
 	for n := 1; ; n++ {
 		i := bytes.IndexByte(data, '\n')
@@ -61,8 +61,8 @@ func parseJournal(data []byte) (lines []Line, size int64, err error) {
 	}
 }
 
-// OpenJournal opens a journal to write to. keep is how much of it stays; if that is
-// nothing, one that is there already is kept beside it, as .old.
+// OpenJournal opens a journal for writing. keep is the number of bytes to keep. If it is 0, an
+// existing journal is renamed to .old.
 func OpenJournal(path string, keep int64) (*Journal, error) {
 	if info, err := os.Stat(path); keep == 0 && err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -75,7 +75,7 @@ func OpenJournal(path string, keep int64) (*Journal, error) {
 	}
 	j := &Journal{f: f}
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		err = f.Truncate(keep) // a line that was cut
+		err = f.Truncate(keep) // removes an incomplete line
 		if _, seekErr := f.Seek(keep, 0); err == nil {
 			err = seekErr
 		}
@@ -104,7 +104,7 @@ func (j *Journal) Write(line Line) error {
 // Close makes the journal durable and closes it.
 func (j *Journal) Close() error { return errors.Join(j.f.Sync(), j.f.Close()) }
 
-// olderJournal says what to do with a line of a version that knew scenarios by their place.
+// olderJournal explains a line from a version that identified scenarios by their position.
 func olderJournal(line []byte) string {
 	var older struct{ ID, Digest string }
 	if json.Unmarshal(line, &older) != nil || older.ID == "" || older.Digest == "" {
@@ -113,13 +113,13 @@ func olderJournal(line []byte) string {
 	return " of this version; an older one knew scenarios by their place only. Begin again with --journal"
 }
 
-// attemptKey names an attempt and all that decided what it did.
+// attemptKey names an attempt and everything that decided what it did.
 type attemptKey struct {
 	id, variant, digest string
 	attempt             int
 }
 
-// finished finds the last result of each attempt that came to an end by itself.
+// finished finds the last result of each attempt that was not interrupted.
 func finished(lines []Line, retryErrors bool) map[attemptKey]report.Attempt {
 	out := map[attemptKey]report.Attempt{}
 	for _, l := range lines {

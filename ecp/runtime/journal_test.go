@@ -16,7 +16,7 @@ func line(id string) Line {
 	return Line{Case: id, Variant: "v", Digest: "d" + id, Attempt: 1, Name: "s" + id, Result: report.Attempt{Status: report.Passed, Steps: []report.Step{}, Errors: []report.Problem{}}}
 }
 
-// What was written is read again; a line that was cut is written over.
+// Written lines are read again; an incomplete line is overwritten.
 func TestJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	put := func(keep int64, ids ...string) {
@@ -52,7 +52,7 @@ func TestJournal(t *testing.T) {
 	if diff := cmp.Diff([]Line{line("1"), line("2"), line("4")}, lines); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
-	put(0, "5") // a new run keeps the old journal beside its own
+	put(0, "5") // a new run keeps the old journal under another name
 	if old, _, err := ReadJournal(path + ".old"); err != nil || len(old) != 3 {
 		t.Errorf("%v %v", old, err)
 	}
@@ -61,8 +61,8 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// The last line of an attempt counts, and only with the digest that it has now; one that was
-// stopped has not finished.
+// The last line of an attempt counts, and only with its current digest; a stopped attempt has not
+// finished.
 func TestFinished(t *testing.T) {
 	first, second, other, broken := line("1"), line("1"), line("1"), line("2")
 	first.Result.Status, second.Result.DurationMS, other.Digest = report.Error, 7, "changed"
@@ -76,7 +76,7 @@ func TestFinished(t *testing.T) {
 	}
 }
 
-// A journal of a version that knew scenarios by their place is refused with the way out.
+// A journal of a version that identified scenarios by position is refused, with a remedy.
 func TestOlderJournal(t *testing.T) {
 	_, _, err := parseJournal([]byte(`{"id":"0","digest":"x","scenario":{"name":"a"}}` + "\n"))
 	if err == nil || !strings.Contains(err.Error(), "older") || !strings.Contains(err.Error(), "--journal") {
@@ -84,7 +84,7 @@ func TestOlderJournal(t *testing.T) {
 	}
 }
 
-// What a journal keeps is whole lines, and reads the same again.
+// A journal has complete lines, which give the same when read again.
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"case":"0","variant":"v","digest":"x","attempt":1,"result":{"verdict":"passed","steps":[]}}` + "\n{\"case\""))
 	f.Add([]byte("\n \n{}\n"))

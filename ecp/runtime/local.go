@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// localPlace bounds programs on this machine by internal/sandbox. The agent and each command
-// of a grader have a home and a temporary folder of their own, write there and to the
-// workspace, and read that, the system's programs, and what they were granted.
+// localPlace confines programs on this machine with internal/sandbox. The agent, and each command
+// of a grader, has its own home and temporary folder. It can write there and to the workspace. It
+// can read these folders, the system's programs, and the granted files.
 type localPlace struct {
 	a   *attempt
 	env Environment
@@ -23,7 +23,7 @@ type localPlace struct {
 
 func (a *attempt) newLocalPlace(e Environment, dir string) (place, error) {
 	if s := a.pool.Bounds(); !s.Holds {
-		return nil, fmt.Errorf("local needs a sandbox, and there is none here: %s; use docker or podman, or leave the environment out", s.Without)
+		return nil, fmt.Errorf("local needs a sandbox, but this system has none: %s; use docker or podman, or leave the environment out", s.Without)
 	}
 	if goruntime.GOOS != "linux" {
 		a.warn("environment local: on this system the agent and graders read what you can read, hidden tests and keys in files included")
@@ -39,6 +39,8 @@ func (a *attempt) newLocalPlace(e Environment, dir string) (place, error) {
 }
 
 func (p *localPlace) workspace() string { return p.dir }
+
+func (p *localPlace) layTests(_ context.Context, folder string) error { return overlay(folder, p.dir) }
 
 func (p *localPlace) agent(target string, env []string) proc.Spec {
 	spec := shell(target)
@@ -62,9 +64,9 @@ func (p *localPlace) command(ctx context.Context, line string) (int, string, err
 	return captured(ctx, spec, p.a.pool)
 }
 
-// addGoCache lets a program use what Go compiled for the user. What it compiles itself is in a
-// layer that goes with it, so that no attempt leaves anything for another. Where there are no
-// overlays, its cache begins empty.
+// addGoCache lets a program use the user's Go build cache. Its own results go to a separate layer
+// that is removed with it, so attempts leave nothing for each other. Without support for overlays,
+// its cache begins empty.
 func (p *localPlace) addGoCache(spec *proc.Spec, g Grants, own privateDirs) {
 	if len(g.BuildCaches) == 0 || !spec.Sandbox.Isolate || !p.a.isolation().Overlay {
 		return
@@ -85,13 +87,13 @@ func (p *localPlace) addGoCache(spec *proc.Spec, g Grants, own privateDirs) {
 	spec.Environ = append(spec.Environ, "GOCACHE="+dirs[0])
 }
 
-// networkFiles are what programs read to find hosts and to trust them.
+// networkFiles are the files that programs read to find hosts and to trust them.
 func networkFiles() []string {
 	return []string{"/etc/hosts", "/etc/resolv.conf", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"}
 }
 
-// policy bounds a program. Namespaces are for systems that have them: without them, Landlock
-// alone holds what is read and written.
+// policy confines a program. Systems without namespaces only restrict reading and writing, with
+// Landlock.
 func (p *localPlace) policy(g Grants, own privateDirs, files []string) sandbox.Policy {
 	read := []string{own.base, p.dir}
 	for _, path := range g.Read {
@@ -110,7 +112,7 @@ func (p *localPlace) policy(g Grants, own privateDirs, files []string) sandbox.P
 	}
 	spaces := p.a.isolation()
 	return sandbox.Policy{
-		Level: sandbox.Workspace, Required: true, OwnTemp: true, Network: g.Network,
+		Level: sandbox.Workspace, Required: true, Network: g.Network,
 		Write: []string{p.dir, own.home, own.temp}, Read: append(sandbox.Reads(nil, getenv), resolvedPaths(read)...),
 		Isolate: spaces.Mounts, OwnProcesses: spaces.Mounts && spaces.Processes, Loopback: spaces.Mounts && spaces.Network && !g.Network,
 	}

@@ -13,67 +13,67 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 )
 
-// Manifest is an evaluation: an agent, and scenarios to put it through (ECP, manifest v1).
+// Manifest is an evaluation: an agent, and scenarios to run it on (ECP, manifest v1).
 type Manifest struct {
 	Path      string // absolute
 	Name      string
 	Target    string // a command line, or an http(s) URL
 	Scenarios []Scenario
 
-	RequireCapabilities bool   // agents must declare what the graders rely on
-	Digest              string // of the file's bytes, sha256:HEX; empty if it was not loaded from one
+	RequireCapabilities bool   // agents must declare the capabilities that the graders rely on
+	Digest              string // of the file's bytes, sha256:HEX; empty if it was not loaded from a file
 }
 
 // Scenario is one conversation with a fresh agent.
 type Scenario struct {
 	Name  string
 	Steps []Step
-	Rows  *Rows // that steps are made of; nil if the manifest has them
+	Rows  *Rows // the source of the steps; nil if the manifest has them
 	Setup Setup
 	Line  int // of its name in the manifest
 }
 
-// Step is one message to the agent and what is expected of the answer.
+// Step is one message to the agent, and the expectations for its answer.
 type Step struct {
 	Input       string
 	Constraints Constraints
 	Graders     []grade.Spec
 }
 
-// Constraints are the limits of a step, and graders that manifest v1 has no place for. The
-// reference takes any mapping there and ignores it, so that one manifest serves both.
+// Constraints are the limits of a step, and graders that do not fit into manifest v1. The reference
+// accepts and ignores any mapping here, so one manifest works for both.
 type Constraints struct {
-	TimeoutS       float64  // seconds; 0 is no limit of its own
+	TimeoutS       float64  // seconds; 0 is the run's limit for calls
 	ForbiddenTools []string // must not be called
 	MaxToolCalls   *int64
-	MaxTokens      *int64 // that the agent reports
+	MaxTokens      *int64 // as reported by the agent
 	MaxCostUSD     *float64
 	Checks         []grade.Spec
 }
 
-// Setup is what a scenario starts from: constraints.scenario of its first step.
+// Setup is the starting point of a scenario: constraints.scenario of its first step.
 type Setup struct {
 	Workspace *Fixture
 
-	Environment *Environment // where its programs run; nil is as ecp itself does
-	Tests       string       // a folder, relative to the manifest, laid over the workspace when the agent has ended
+	Environment *Environment // where its programs run; nil is the environment of ecp itself
+	Tests       string       // a folder, relative to the manifest, copied over the workspace when the agent has ended
 
 	Config   map[string]any // for agent/initialize
-	ID       string         // stays the same when the scenario is renamed; empty is one made of the name
+	ID       string         // stays the same when the scenario is renamed; empty is one made from the name
 	Aliases  []string       // earlier ids
-	Dataset  string         // CSV or JSONL, relative to the manifest: the scenario once per record
-	IDField  string         // column of the dataset that names a record; empty is the record's contents
-	Repeat   int64          // 0 leaves it to the command line
-	TimeoutS float64        // for the whole scenario; 0 is no limit
+	Dataset  string         // CSV or JSONL, relative to the manifest: the scenario runs once per record
+	IDField  string         // column of the dataset that identifies a record; empty is the record's contents
+	Repeat   int64          // 0 means the command line decides
+	TimeoutS float64        // for the whole scenario; 0 is unlimited
 }
 
-// Fixture is a folder that the agent works in, new for each attempt.
+// Fixture is a folder that the agent works in; each attempt gets a fresh copy.
 type Fixture struct {
 	Copy string // a folder beside the manifest; empty for an empty workspace
 	Git  bool   // make it a repository with everything committed
 }
 
-// Problem is something about a manifest, and where.
+// Problem is a problem of a manifest and its location.
 type Problem struct {
 	File         string
 	Line, Column int
@@ -104,7 +104,7 @@ func (p *Problem) Error() string {
 	return b.String()
 }
 
-// Problems is a manifest that can not be used. Only what is no warning is in it.
+// Problems are the errors of a manifest that cannot be used, without warnings.
 type Problems []Problem
 
 // Error implements error.
@@ -119,7 +119,7 @@ func (p Problems) Error() string {
 // maxManifest bounds a manifest's file, in bytes.
 const maxManifest = 32 << 20
 
-// Load reads a manifest. An error is a Problems, or says why the file can not be read.
+// Load reads a manifest. An error is a Problems, or explains why the file cannot be read.
 func Load(path string) (*Manifest, []Problem, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -154,8 +154,8 @@ func Load(path string) (*Manifest, []Problem, error) {
 	return m, warnings, nil
 }
 
-// Parse reads the text of a manifest; file is what problems call it. The manifest is whole
-// only if all problems are warnings.
+// Parse reads the text of a manifest; file is its name in problems. The manifest is complete only
+// if all problems are warnings.
 func Parse(data []byte, file string) (*Manifest, []Problem) {
 	m := &Manifest{}
 	d := &decoder{}
@@ -185,7 +185,7 @@ func Parse(data []byte, file string) (*Manifest, []Problem) {
 	return m, d.problems
 }
 
-// Summary counts what a manifest has.
+// Summary counts the scenarios, steps and graders of a manifest.
 func (m *Manifest) Summary() (scenarios, steps, graders int) {
 	for _, sc := range m.Scenarios {
 		steps += len(sc.Steps)
@@ -196,13 +196,13 @@ func (m *Manifest) Summary() (scenarios, steps, graders int) {
 	return len(m.Scenarios), steps, graders
 }
 
-// checks says whether a step is judged at all.
+// checks reports whether a step is judged at all.
 func (s Step) checks() bool {
 	c := s.Constraints
 	return len(s.Graders) > 0 || len(c.Checks) > 0 || len(c.ForbiddenTools) > 0 || c.MaxToolCalls != nil || c.MaxTokens != nil || c.MaxCostUSD != nil
 }
 
-// Checks says whether anything in the manifest is judged.
+// Checks reports whether anything in the manifest is judged.
 func (m *Manifest) Checks() bool {
 	return slices.ContainsFunc(m.Scenarios, func(s Scenario) bool {
 		return slices.ContainsFunc(s.Steps, Step.checks) || s.Rows != nil && len(s.Steps) == 0 // they are not read yet

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 
 const head = "manifest_version: v1\nname: n\ntarget: t\n"
 
-// What is wrong is named with its place.
+// Problems are named with their position.
 func TestProblems(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "m.yaml:1:1: a manifest is a mapping, not null",
@@ -44,7 +44,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// What YAML can say a manifest can say.
+// A manifest can use all features of YAML.
 func TestParse(t *testing.T) {
 	for name, text := range map[string]string{
 		"bom":   "\xef\xbb\xbf" + head + "scenarios: [{name: s, steps: [{input: \"# no comment\", graders: [{type: tool_usage, arguments: {a: 0x10, b: 1.5, c: null, d: yes, e: [x]}}]}]}]\n",
@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Aliases of aliases do not grow beyond all bounds.
+// Nested aliases are bounded.
 func TestBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x, x]\n")
@@ -78,7 +78,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// Whatever a manifest is, it is read or refused.
+// Any manifest is read or refused.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(head + "scenarios:\n  - name: s\n    steps:\n      - {input: x, graders: [{type: text_match, condition: regex, pattern: '('}]}\n"))
 	f.Add([]byte("a: &a [*a]\n<<: {b: 1}\n"))
@@ -100,7 +100,7 @@ func TestResolve(t *testing.T) {
 	dir := t.TempDir()
 	p := places{exists: func(string) bool { return false }, found: func(s string) bool { return s == "python3" }, dir: dir}
 	for target, want := range map[string]string{
-		"python agent.py":         "python3 agent.py", // there is no such file beside the manifest
+		"python agent.py":         "python3 agent.py", // the file does not exist beside the manifest
 		"python3 -m agent":        "python3 -m agent",
 		"node 'my agent.js'":      "node 'my agent.js'",
 		"A=1 exec ./run --x=a.py": "A=1 exec ./run --x=a.py",
@@ -111,7 +111,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A conversation's lines come whole, one after the other, or not at all.
+// Each line of output is handled completely, or not at all.
 func FuzzNoise(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"result":true}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"7","error":null}`))
@@ -121,6 +121,6 @@ func FuzzNoise(f *testing.F) {
 		if mine && err == nil && (r.Result == nil) == (r.Err == nil) {
 			t.Fatalf("%s: %+v", line, r)
 		}
-		_ = c.noise.list()
+		_ = c.strayOutput.list()
 	})
 }

@@ -10,8 +10,8 @@ import (
 // maxVariants bounds a matrix.
 const maxVariants = 1000
 
-// ParseConfig reads KEY=VALUE pairs: dots in a key lead into objects, a value is JSON if it
-// can be read as such, else a string.
+// ParseConfig reads KEY=VALUE pairs. Dots in a key lead into objects. A value is read as JSON if it
+// is valid JSON, else as a string.
 func ParseConfig(pairs []string) (map[string]any, error) {
 	out := map[string]any{}
 	for _, pair := range pairs {
@@ -43,7 +43,7 @@ func put(into map[string]any, key string, value any) error {
 	inner, ok := into[first].(map[string]any)
 	if !ok {
 		if into[first] != nil {
-			return fmt.Errorf("%s has a value already, so that it can not have %s", first, rest)
+			return fmt.Errorf("%s already has a value, so it cannot have the key %s", first, rest)
 		}
 		inner = map[string]any{}
 		into[first] = inner
@@ -51,8 +51,8 @@ func put(into map[string]any, key string, value any) error {
 	return put(inner, rest, value)
 }
 
-// Matrix makes variants of KEY=A,B,... axes: one for each combination. The key target is the
-// agent, others are keys of config.
+// Matrix makes variants from axes KEY=A,B,...: one for each combination. The key target is the
+// agent; other keys are keys of config.
 func Matrix(axes []string) ([]Variant, error) {
 	out := []Variant{{}}
 	for _, axis := range axes {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// initialize agrees with the agent on a version of the protocol, and looks whether it
-// declares what the manifest needs. A CallError of the kinds version and capability says
-// that the agent cannot be evaluated at all.
+// initialize agrees with the agent on a version of the protocol, and checks whether the agent
+// declares what the manifest needs. If it fails with a CallError of the kind version or capability,
+// the agent cannot be evaluated at all.
 func (a *attempt) initialize(ctx context.Context, limit time.Duration) error {
 	raw, err := a.call(ctx, limit, ecp.MethodInitialize, ecp.InitializeParams{ProtocolVersion: ecp.ProtocolVersion, Config: a.config()})
 	if err != nil {
@@ -50,7 +50,7 @@ func agree(version string) (string, error) {
 // need is a capability that a grader of the manifest relies on.
 type need struct{ capability, by string }
 
-// needsOf lists what the graders of a manifest rely on, each capability once.
+// needsOf lists the capabilities that the graders of a manifest rely on, each once.
 func needsOf(m *Manifest, o Options) (out []need) {
 	for _, sc := range m.Scenarios {
 		for _, step := range sc.Steps {
@@ -73,7 +73,7 @@ func needsOf(m *Manifest, o Options) (out []need) {
 	return out
 }
 
-// capabilityFor says what an agent has to report for a grader to see anything.
+// capabilityFor returns the capability that an agent needs so that a grader can see anything.
 func capabilityFor(s grade.Spec) string {
 	switch s.Type {
 	case grade.ToolUsage, grade.ToolCount, grade.Trajectory:
@@ -86,8 +86,9 @@ func capabilityFor(s grade.Spec) string {
 	return ""
 }
 
-// checkCapabilities compares what the agent declares with what the manifest needs. To
-// declare nothing is not to lack it, so that only a manifest that wants it makes it an error.
+// checkCapabilities compares the agent's declaration with what the manifest needs. A missing
+// declaration does not prove that the capability is missing, so it is an error only if the manifest
+// requires declarations.
 func (a *attempt) checkCapabilities(r ecp.InitializeResult) error {
 	var missing []string
 	for _, n := range a.needs {

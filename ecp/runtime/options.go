@@ -16,39 +16,41 @@ import (
 // DefaultTimeout bounds one call of an agent, as in the reference.
 const DefaultTimeout = 30 * time.Second
 
-// Options of a run.
+// Options of a run: most are flags of ecp run.
 type Options struct {
 	Version      string
 	Timeout      time.Duration    // of one call; 0 is DefaultTimeout
-	StartTimeout time.Duration    // of agent/initialize, start included; 0 is Timeout
-	Jobs         int              // scenarios at the same time; 0 is 1
-	Repeat       int64            // attempts of each scenario that names none; 0 is 1
-	Config       map[string]any   // for agent/initialize; a scenario's own wins
-	Variants     []Variant        // the whole manifest once for each; none is one without a name
+	StartTimeout time.Duration    // of agent/initialize, including the start; 0 is Timeout
+	Jobs         int              // concurrent scenarios; 0 is 1
+	Scheduler    Scheduler        // runs the attempts; nil runs Jobs at a time in this process
+	Repeat       int64            // attempts of each scenario without its own number; 0 is 1
+	Config       map[string]any   // for agent/initialize; a scenario's config takes precedence
+	Variants     []Variant        // the whole manifest runs once for each; none is one without a name
 	Filter       func(Case) bool  // nil is all
 	Budget       Budget           // of the run
-	Earlier      []Line           // of a journal: what has finished is not run again, and what it cost counts
-	RetryErrors  bool             // run again what ended in an error earlier
-	Record       func(Line) error // hears of each attempt that ended; nil is nobody
-	Watch        func(Event)      // hears of progress, from several goroutines; nil is nobody
-	Warn         func(string)     // gets each warning about agents once, from several goroutines; nil is nobody
-	Keep         bool             // workspaces
-	Reference    bool             // behave as the reference where we differ on purpose
-	Tools        grade.Tools      // what graders use; commands are the run's own
-	Judge        string           // says which judge Tools has: model, votes, server
-	Servers      []string         // URLs of the same agent as the manifest's target, which share the work with it
+	Earlier      []Line           // of a journal: finished attempts are not run again, and their cost counts
+	RetryErrors  bool             // run attempts again that ended in an error earlier
+	Record       func(Line) error // gets each attempt that ended; may be nil
+	Cache        Cache            // of attempts; may be nil
+	Watch        func(Event)      // gets progress, from several goroutines; may be nil
+	Warn         func(string)     // gets each warning about agents once, from several goroutines; may be nil
+	Keep         bool             // keep the workspaces
+	Reference    bool             // behave like the reference where we differ on purpose
+	Tools        grade.Tools      // for graders; commands are the run's own
+	Judge        string           // describes the judge in Tools: model, votes, server
+	Servers      []string         // URLs of the same agent as the manifest's target, which share the work
 	Client       *http.Client
 	Headers      http.Header         // of requests to agents
 	Supervisor   string              // see proc.NewPool
 	Path         string              // PATH
-	Getenv       func(string) string // variables that an environment passes on, and the user's home; nil has none
+	Getenv       func(string) string // variables that an environment passes on, and the user's home; may be nil
 	Artifacts    string              // folder for the workspaces' diffs; empty keeps only what reports show
 	Now          func() time.Time
 	NewID        func() string
 }
 
-// spareSupervisors is how many supervisors wait for the next agents: few runs have more agents
-// at once.
+// spareSupervisors is how many supervisors wait for the next agents. Few runs have more agents at
+// the same time.
 const spareSupervisors = 16
 
 // Variant is one of several ways to run a manifest.
@@ -58,18 +60,18 @@ type Variant struct {
 	Config map[string]any    // over Options.Config
 }
 
-// Budget bounds a run; 0 is no limit. What is reported counts: an agent that says nothing
-// of tokens and costs is not bounded by them.
+// Budget bounds a run; 0 is unlimited. Only reported usage counts: the budget does not bound an
+// agent that reports no tokens and costs.
 type Budget struct {
 	Time    time.Duration
 	Tokens  int64
 	CostUSD float64
 }
 
-// Event is progress.
+// Event reports progress.
 type Event struct {
 	Done, Total int              // scenarios
-	Scenario    *report.Scenario // that finished
+	Scenario    *report.Scenario // the one that finished
 	Running     string           // the one that begins, if Scenario is nil
 }
 
@@ -87,13 +89,16 @@ func duration(seconds float64) time.Duration {
 	return time.Duration(min(seconds, maxSeconds) * float64(time.Second))
 }
 
-// errBudget ends what a run's budget has no room for.
+// errBudget ends attempts that exceed a run's budget.
 var errBudget = errors.New("budget")
 
 // errDuration is the errBudget of a run that takes too long.
 var errDuration = fmt.Errorf("%w of time", errBudget)
 
-// cause says why a context ended, as a kind of error.
+// OverBudget reports whether the context of a Scheduler ended because the run's budget is used up.
+func OverBudget(ctx context.Context) bool { return ctx.Err() != nil && cause(ctx) == kindBudget }
+
+// cause returns why a context ended, as a kind of error.
 func cause(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), errBudget) {
 		return kindBudget

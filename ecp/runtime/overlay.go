@@ -9,13 +9,14 @@ import (
 	"path/filepath"
 )
 
-// overlay copies a folder over another, links as links. What stands where a file or folder goes
-// is removed: nothing is written through a link, or into a file that has another name too.
+// overlay copies a folder over another and keeps links as links. It first removes whatever is at
+// the target of a file or folder, so it never writes through a link, or into a file that has
+// another hard link.
 func overlay(from, to string) error {
 	if info, err := os.Stat(from); err != nil {
 		return err
 	} else if !info.IsDir() {
-		return errors.New("it is no folder")
+		return errors.New("not a folder")
 	}
 	root, err := os.OpenRoot(to)
 	if err != nil {
@@ -54,11 +55,11 @@ func overlay(from, to string) error {
 		case info.Mode().IsRegular():
 			return copyInto(root, path, rel, info.Mode().Perm()|0o600)
 		}
-		return nil // sockets and the like are left out
+		return nil // sockets and other special files are left out
 	})
 }
 
-// realFolder makes a folder where there is none, also in place of a link to one.
+// realFolder makes a folder if it does not exist. It also replaces a link to a folder.
 func realFolder(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	if err == nil && info.IsDir() {

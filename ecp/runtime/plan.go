@@ -8,27 +8,37 @@ import (
 	"slices"
 )
 
-// Case is one scenario to run: of one variant, with one record of its dataset.
+// Case is one scenario to run: for one variant, with one record of its dataset.
 type Case struct {
-	ID         string   // which case it is, wherever it stands in the manifest
-	Aliases    []string // what ID was under earlier ids of the scenario
-	VariantKey string   // which agent, with which configuration
+	ID         string   // identifies the case regardless of its position in the manifest
+	Aliases    []string // the IDs of the case under earlier ids of the scenario
+	VariantKey string   // identifies the agent and its configuration
 	Scenario   Scenario
 	Labels     map[string]string // of the variant
 	Record     map[string]string // of the dataset
 	Repeat     int64
 
-	attempt int    // the one at hand, from 1
-	digest  string // of all that decides what it does
-	target  string // resolved
-	server  string // URL that the attempt at hand uses; one of several that share the target's work
-	variant Variant
+	Place Place // in the plan
+
+	scenario string // id of the scenario
+	attempt  int    // the current attempt, from 1
+	digest   string // of everything that decides what the case does
+	target   string // resolved
+	server   string // URL that the current attempt uses; one of several that share the target's work
+	variant  Variant
 }
 
-// Plan is what a manifest comes to with some options: its cases, made one after the other,
-// since there may be millions.
+// Place is the position of a case in a plan, from 0. Equal manifests and options make equal plans.
+type Place struct {
+	Variant  int `json:"variant"`
+	Scenario int `json:"scenario"`
+	Record   int `json:"record"`
+}
+
+// Plan is a manifest combined with options: a sequence of cases. It makes them one by one, because
+// there may be millions.
 type Plan struct {
-	Notes []string // what is odd about it
+	Notes []string // oddities of the plan
 	Total int      // cases
 
 	manifest *Manifest
@@ -38,13 +48,13 @@ type Plan struct {
 	variants []planned
 }
 
-// planned is a variant with what follows from it.
+// planned is a variant with its derived values.
 type planned struct {
 	Variant
 	key, target string
 }
 
-// NewPlan reads what the manifest's cases are made of, and finds what is wrong with them.
+// NewPlan reads the datasets of a manifest's cases, and reports errors in them.
 func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	p := &Plan{manifest: m, opts: o, ids: newIdentifier(m, o), records: make([][]record, len(m.Scenarios))}
 	if problems := m.readRows(p.ids.dir); len(problems) > 0 {
@@ -60,6 +70,9 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	servers := slices.ContainsFunc(p.variants, func(v planned) bool { return IsURL(v.target) })
 	base := 0
 	for i, sc := range m.Scenarios {
+		if err := sc.checkImage(); err != nil && !o.Reference {
+			return nil, fmt.Errorf("scenario %q: %w", sc.Name, err)
+		}
 		if sc.Setup.Dataset == "" && !o.Reference {
 			if err := sc.Setup.check(p.ids.dir, servers); err != nil {
 				return nil, fmt.Errorf("scenario %q: %w", sc.Name, err)
@@ -83,7 +96,7 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// read reads a scenario's dataset and returns how many cases of a variant it makes.
+// read reads a scenario's dataset and returns the number of cases that it makes per variant.
 func (p *Plan) read(i int, sc Scenario, servers bool) (int, error) {
 	if sc.Setup.Dataset == "" || p.opts.Reference {
 		return 1, nil
@@ -117,13 +130,13 @@ func (p *Plan) resolve(v Variant) planned {
 	out := planned{Variant: v, key: p.ids.variantKey(v), target: cmp.Or(v.Target, p.manifest.Target)}
 	if !IsURL(out.target) && !p.opts.Reference {
 		var notes []string
-		out.target, notes = here(p.ids.dir, p.opts.Path).resolve(out.target)
+		out.target, notes = hostEnv(p.ids.dir, p.opts.Path).resolve(out.target)
 		p.Notes = append(p.Notes, notes...)
 	}
 	return out
 }
 
-// Cases makes the cases in the manifest's order, variant after variant.
+// Cases makes the cases in the manifest's order, variant by variant.
 func (p *Plan) Cases() iter.Seq[Case] {
 	return func(yield func(Case) bool) {
 		for c := range p.chosen() {
@@ -135,18 +148,15 @@ func (p *Plan) Cases() iter.Seq[Case] {
 	}
 }
 
-// chosen makes the cases that the options leave, without their digests.
+// chosen makes the cases that pass the filter of the options, without their digests.
 func (p *Plan) chosen() iter.Seq[Case] {
 	return func(yield func(Case) bool) {
-		for _, v := range p.variants {
+		for at := range p.variants {
 			p.ids.seen = map[string]int{}
 			for i, sc := range p.manifest.Scenarios {
 				for c := range p.scenario(sc, p.records[i]) {
-					c.variant, c.Labels, c.target, c.VariantKey = v.Variant, v.Labels, v.target, v.key
-					c.Repeat = max(cmp.Or(c.Scenario.Setup.Repeat, p.opts.Repeat), 1)
-					if p.opts.Reference {
-						c.Repeat = max(p.opts.Repeat, 1)
-					}
+					c.Place.Variant, c.Place.Scenario = at, i
+					p.complete(&c)
 					if (p.opts.Filter == nil || p.opts.Filter(c)) && !yield(c) {
 						return
 					}
@@ -154,6 +164,57 @@ func (p *Plan) chosen() iter.Seq[Case] {
 			}
 		}
 	}
+}
+
+// complete sets the fields of a case that come from its variant.
+func (p *Plan) complete(c *Case) {
+	v := p.variants[c.Place.Variant]
+	c.variant, c.Labels, c.target, c.VariantKey = v.Variant, v.Labels, v.target, v.key
+	c.Repeat = max(cmp.Or(c.Scenario.Setup.Repeat, p.opts.Repeat), 1)
+	if p.opts.Reference {
+		c.Repeat = max(p.opts.Repeat, 1)
+	}
+}
+
+// Target is the agent of the case: a command line or a URL.
+func (c Case) Target() string { return c.target }
+
+// Model is the model that a case's agent is configured with; empty if none is named.
+func (p *Plan) Model(c Case) string {
+	for _, config := range []map[string]any{c.variant.Config, c.Scenario.Setup.Config, p.opts.Config} {
+		if model, ok := config["model"].(string); ok {
+			return model
+		}
+	}
+	return ""
+}
+
+// At makes the case at a place. id is the case's ID from Cases.
+func (p *Plan) At(at Place, id string) (Case, error) {
+	if at.Variant < 0 || at.Variant >= len(p.variants) || at.Scenario < 0 || at.Scenario >= len(p.manifest.Scenarios) {
+		return Case{}, fmt.Errorf("the manifest has no case at %+v", at)
+	}
+	sc, records := p.manifest.Scenarios[at.Scenario], p.records[at.Scenario]
+	c := Case{ID: id, Place: at, scenario: scenarioID(sc), Scenario: sc}
+	if records != nil {
+		if at.Record < 0 || at.Record >= len(records) {
+			return Case{}, fmt.Errorf("the manifest has no case at %+v", at)
+		}
+		c.Record = records[at.Record].fields()
+		c.Scenario = named(sc, c.Record, at.Record)
+	}
+	p.complete(&c)
+	return c, nil
+}
+
+// named is a scenario with a record's values. A name without placeholders gets the number of the
+// record.
+func named(sc Scenario, record map[string]string, n int) Scenario {
+	filled, _ := fill(sc, record) // read has checked this
+	if filled.Name == sc.Name {
+		filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
+	}
+	return filled
 }
 
 // scenario makes a scenario's cases: one, or one for each record of its dataset.
@@ -166,12 +227,10 @@ func (p *Plan) scenario(sc Scenario, records []record) iter.Seq[Case] {
 		}
 		for n, row := range records {
 			r := row.fields()
-			filled, _ := fill(sc, r)                   // which read has tried
-			record, _ := recordID(r, sc.Setup.IDField) // and this
-			if filled.Name == sc.Name {
-				filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
-			}
-			if !yield(p.ids.newCase(filled, id, r, record)) {
+			record, _ := recordID(r, sc.Setup.IDField) // read has checked this
+			c := p.ids.newCase(named(sc, r, n), id, r, record)
+			c.Place.Record = n
+			if !yield(c) {
 				return
 			}
 		}

@@ -15,50 +15,66 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// run is one evaluation under way.
+// run is a running evaluation.
 type run struct {
-	opts  Options
-	dir   string // of the manifest
-	ids   *ids
-	tools grade.Tools
-	pool  *proc.Pool          // starts agents
-	lanes map[string]*servers // by target
-	total int                 // cases
-	needs []need              // of all cases
-	must  bool                // agents must declare what is needed
+	opts        Options
+	dir         string // of the manifest
+	ids         *ids
+	tools       grade.Tools
+	pool        *proc.Pool          // starts agents
+	serverSlots map[string]*servers // by target
+	total       int                 // cases
+	needs       []need              // of all cases
+	must        bool                // agents must declare the needed capabilities
 
 	id        string
 	images    images
-	isolation func() sandbox.Isolation // finds out, once, what bounded programs can have of their own
+	isolation func() sandbox.Isolation // returns what confined programs can isolate; computed once
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	results []result
 	tokens  int64
 	cost    float64
-	broken  error // why the journal could not be written
+	broken  error // the error of writing the journal
 	halt    context.CancelCauseFunc
 
 	warnings []string
-	stops    map[string]*CallError // why targets can not be evaluated at all
+	stops    map[string]*CallError // errors because of which targets cannot be evaluated at all
 }
 
-// pending is a case whose attempts are not all done.
+// pending is a case with unfinished attempts.
 type pending struct {
 	c        Case
 	place    int        // in the plan
-	reused   int        // attempts that an earlier run made
-	mu       sync.Mutex // guards what follows
+	reused   int        // attempts from an earlier run
+	mu       sync.Mutex // guards the fields below
 	attempts []report.Attempt
 	left     int
 	skipped  bool
 }
 
-// Run evaluates the cases of a plan and returns the report, also when ctx ends before
-// all are done: then it has those that are. The error says that the journal could not be
-// written; the report is whole.
+func newRun(p *Plan, o Options) *run {
+	m := p.manifest
+	r := &run{
+		opts: o, id: o.NewID(), dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, serverSlots: map[string]*servers{}, tools: o.Tools,
+		pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), must: m.RequireCapabilities, stops: map[string]*CallError{},
+	}
+	r.tools.Reference = o.Reference
+	r.isolation = sync.OnceValue(r.pool.Isolation)
+	for _, v := range p.variants {
+		if IsURL(v.target) && r.serverSlots[v.target] == nil {
+			r.serverSlots[v.target] = r.serversOf(v.target, m.Target)
+		}
+	}
+	return r
+}
+
+// Run evaluates the cases of a plan and returns the report. If ctx ends before all are done, the
+// report has the finished ones. The error means that the journal could not be written; the report
+// is complete even then.
 func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	m := p.manifest
-	r := &run{opts: o, id: o.NewID(), dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, lanes: map[string]*servers{}, tools: o.Tools, pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), must: m.RequireCapabilities, stops: map[string]*CallError{}}
+	r := newRun(p, o)
 	defer r.pool.Close()
 	start := o.Now()
 	out := &report.Report{
@@ -68,13 +84,6 @@ func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	}
 	if o.Reference {
 		out.Runtime.Compat = "reference"
-	}
-	r.tools.Reference = o.Reference
-	r.isolation = sync.OnceValue(r.pool.Isolation)
-	for _, v := range p.variants {
-		if IsURL(v.target) && r.lanes[v.target] == nil {
-			r.lanes[v.target] = r.serversOf(v.target, m.Target)
-		}
 	}
 	out.Scenarios = r.all(ctx, p)
 	out.NotRun = p.Total - len(out.Scenarios)
@@ -94,24 +103,18 @@ func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	return out, r.broken
 }
 
-// result is what came of a case, and its place in the plan.
+// result is the result of a case, and its place in the plan.
 type result struct {
 	place    int
 	scenario report.Scenario
 }
 
-// job is an attempt to make.
-type job struct {
-	*pending
-	attempt int
-}
-
-// maxNotRun bounds how many results a report has when it also lists what a used-up budget
-// left undone. The others are counted only.
+// maxNotRun bounds how many results a report has when it also lists the cases that a used-up budget
+// skipped. Beyond that, they are only counted.
 const maxNotRun = 1000
 
-// all runs the cases that have not finished earlier, and returns what came of them, in the
-// plan's order; those that were stopped are missing.
+// all runs the cases that have not finished earlier, and returns the results in the plan's order.
+// Cases that were stopped are missing.
 func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
 	running, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
@@ -120,99 +123,17 @@ func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
 		timer := time.AfterFunc(t, func() { halt(fmt.Errorf("%w: %s", errDuration, t)) })
 		defer timer.Stop()
 	}
-	queue := make(chan job)
-	var workers sync.WaitGroup
-	for range max(r.opts.Jobs, 1) {
-		workers.Go(func() {
-			for j := range queue {
-				r.attempt(running, j.pending, j.attempt)
-			}
-		})
+	var scheduler Scheduler = inProcess{r}
+	if r.opts.Scheduler != nil {
+		scheduler = r.opts.Scheduler
 	}
-	r.feed(running, p, queue)
-	close(queue)
-	workers.Wait()
+	scheduler.Schedule(running, r.jobs(running, p), func(j Job, a *report.Attempt) { r.settle(running, j, a) })
 	slices.SortFunc(r.results, func(a, b result) int { return a.place - b.place })
 	out := make([]report.Scenario, len(r.results))
 	for i := range r.results {
 		out[i] = r.results[i].scenario
 	}
 	return out
-}
-
-// feed hands out the attempts to make, and takes those that an earlier run made.
-func (r *run) feed(ctx context.Context, p *Plan, queue chan<- job) {
-	before := r.earlier()
-	place := 0
-	for c := range p.Cases() {
-		if ctx.Err() != nil && place >= maxNotRun {
-			break
-		}
-		open := &pending{place: place, c: c, attempts: make([]report.Attempt, c.Repeat)}
-		place++
-		var todo []int // attempts to make, from 0
-		for n := range int(c.Repeat) {
-			if a, ok := before.of(ctx, c, n+1); ok {
-				open.attempts[n] = a
-				open.reused++
-			} else {
-				todo = append(todo, n)
-			}
-		}
-		if open.left = len(todo); open.left == 0 {
-			r.finish(open.place, open.result(), true)
-		}
-		for _, n := range todo {
-			queue <- job{open, n}
-		}
-	}
-	if before.changed > 0 {
-		r.warn(fmt.Sprintf("%d attempts of the earlier run are made again: the agent is not what it was, or does not start any more", before.changed))
-	}
-}
-
-// attempt runs one attempt of a case; with the last of them, the case is done.
-func (r *run) attempt(ctx context.Context, p *pending, n int) {
-	if n == 0 && ctx.Err() == nil {
-		r.show(Event{Running: p.c.Scenario.Name})
-	}
-	c := p.c
-	c.attempt = n + 1
-	a, stopped := r.turn(ctx, c)
-	if a.Status != "" {
-		r.record(p.c, n+1, a)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.attempts[n] = a
-	p.skipped = p.skipped || stopped
-	if p.left--; p.left == 0 && !p.skipped {
-		r.finish(p.place, p.result(), false)
-	}
-}
-
-// turn runs an attempt when it is its turn. stopped says that the run was stopped before it
-// was done; a budget that is used up is a result, though.
-func (r *run) turn(ctx context.Context, c Case) (a report.Attempt, stopped bool) {
-	if stop := r.stopOf(c.target); stop != nil {
-		return r.notRun(ctx, c, stop, "not run: "+stop.Error()), false
-	}
-	if ctx.Err() == nil {
-		if s := r.lanes[c.target]; s != nil {
-			a = r.tryServers(ctx, s, c)
-		} else {
-			a = r.try(ctx, c)
-		}
-		r.spend(a)
-		if ctx.Err() == nil || !wasStopped(a) {
-			return a, false
-		}
-		return a, cause(ctx) != kindBudget
-	}
-	if cause(ctx) != kindBudget {
-		return a, true
-	}
-	return r.notRun(ctx, c, &CallError{Kind: kindBudget}, "not run: "+context.Cause(ctx).Error()), false
 }
 
 // notRun is an attempt that did not begin.
@@ -225,7 +146,7 @@ func (r *run) notRun(ctx context.Context, c Case, why *CallError, message string
 	return a.out
 }
 
-// stop ends the evaluation of a target: no other scenario will do better.
+// stop ends the evaluation of a target, because every other scenario would fail too.
 func (r *run) stop(target string, why *CallError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,7 +161,7 @@ func (r *run) stopOf(target string) *CallError {
 	return r.stops[target]
 }
 
-// warn notes something about agents, once however many scenarios find it out.
+// warn notes a warning about agents, once for all scenarios.
 func (r *run) warn(text string) {
 	r.mu.Lock()
 	known := slices.Contains(r.warnings, text)
@@ -253,7 +174,7 @@ func (r *run) warn(text string) {
 	}
 }
 
-// wasStopped says whether an attempt ended because its run did.
+// wasStopped reports whether an attempt ended because its run did.
 func wasStopped(a report.Attempt) bool {
 	for _, e := range a.Errors {
 		if e.Kind == kindInterrupted || e.Kind == kindBudget {
@@ -263,7 +184,7 @@ func wasStopped(a report.Attempt) bool {
 	return false
 }
 
-// spend counts what an attempt used against the budget.
+// spend counts an attempt's usage against the budget.
 func (r *run) spend(a report.Attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,16 +203,19 @@ func (r *run) spend(a report.Attempt) {
 	}
 }
 
-// result makes a scenario of its attempts.
+// result combines the attempts of a scenario.
 func (p *pending) result() report.Scenario {
 	c, attempts := p.c, p.attempts
 	s := report.Scenario{
-		Name: c.Scenario.Name, ID: c.ID, Aliases: c.Aliases, VariantKey: c.VariantKey, Reused: p.reused, Line: c.Scenario.Line, Variant: c.Labels, Record: c.Record,
+		Name: c.Scenario.Name, ID: c.ID, Aliases: c.Aliases, Group: c.scenario, VariantKey: c.VariantKey, Reused: p.reused, Line: c.Scenario.Line, Variant: c.Labels, Record: c.Record,
 		Status: report.Passed, Outcome: report.StatusOK, ExitReason: report.ReasonOK, Errors: []report.Problem{},
 	}
 	shown := &attempts[0]
 	for i := range attempts {
 		a := &attempts[i]
+		if a.Cached {
+			s.Cached++
+		}
 		s.DurationMS += a.DurationMS
 		s.Errors = append(s.Errors, a.Errors...)
 		if shown.Status == report.Passed && a.Status != report.Passed {
@@ -325,7 +249,7 @@ func (r *run) show(e Event) {
 	r.opts.Watch(e)
 }
 
-// finish keeps what came of a case, and tells of it.
+// finish keeps the result of a case, and reports it as progress.
 func (r *run) finish(place int, s report.Scenario, earlier bool) {
 	r.mu.Lock()
 	r.results = append(r.results, result{place, s})
@@ -335,8 +259,8 @@ func (r *run) finish(place int, s report.Scenario, earlier bool) {
 	}
 }
 
-// record hands the result of an attempt to the journal: also of one that was stopped, since
-// what it cost was spent.
+// record passes the result of an attempt to the journal, even if the attempt was stopped: its cost
+// was spent.
 func (r *run) record(c Case, n int, a report.Attempt) {
 	ran := slices.ContainsFunc(a.Steps, func(st report.Step) bool { return st.Outcome != report.StatusSkipped })
 	if r.opts.Record == nil || wasStopped(a) && !ran {

@@ -12,7 +12,7 @@ type servers struct {
 	free chan string
 
 	mu sync.Mutex // guards up
-	up int        // how many have not been given up
+	up int        // how many are still in use
 }
 
 func newServers(urls []string) *servers {
@@ -23,7 +23,7 @@ func newServers(urls []string) *servers {
 	return s
 }
 
-// giveUp takes a server out, unless it is the last.
+// giveUp removes a server, unless it is the last.
 func (s *servers) giveUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,8 +34,8 @@ func (s *servers) giveUp() bool {
 	return true
 }
 
-// serversOf returns the servers of a target: those that the options name share the work of
-// the manifest's.
+// serversOf returns the servers of a target. The servers of the options share the work of the
+// manifest's target.
 func (r *run) serversOf(target, manifest string) *servers {
 	urls := []string{target}
 	if target == manifest {
@@ -44,8 +44,8 @@ func (r *run) serversOf(target, manifest string) *servers {
 	return newServers(urls)
 }
 
-// tryServers runs a case with a server that is free. One that does not even begin a
-// conversation is left alone from then on, as long as there is another.
+// tryServers runs a case with a free server. A server that does not even begin a conversation is
+// not used again, unless it is the only one left.
 func (r *run) tryServers(ctx context.Context, s *servers, c Case) report.Attempt {
 	for {
 		select {
@@ -63,7 +63,7 @@ func (r *run) tryServers(ctx context.Context, s *servers, c Case) report.Attempt
 	}
 }
 
-// unreachable says that an attempt ended before the first step because of its server.
+// unreachable reports whether an attempt failed before the first step because of its server.
 func unreachable(a report.Attempt) bool {
 	return len(a.Errors) > 0 && a.Errors[0].Step == 0 && (a.Errors[0].Kind == kindHTTP || a.Errors[0].Kind == kindTimeout)
 }

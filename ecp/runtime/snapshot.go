@@ -18,20 +18,20 @@ import (
 
 // Limits of diffs, in bytes.
 const (
-	maxDiff      = 16 << 20 // that is kept as a file
+	maxDiff      = 16 << 20 // bound of the diff in a file
 	maxDiffShown = 64 << 10 // in reports
-	maxDiffFile  = 1 << 20  // of which lines are compared
+	maxDiffFile  = 1 << 20  // bound of files whose lines are compared
 )
 
-// snapshot is what the agent left in its workspace.
+// snapshot is the state of the workspace after the agent.
 type snapshot struct {
 	changes []grade.Change
 	diff    string
-	err     error // why it is not known
-	tested  bool  // hidden tests were laid over it
+	err     error // why the state is unknown
+	tested  bool  // hidden tests were copied over it
 }
 
-// freeze looks at what the agent left, once.
+// freeze takes the snapshot, once.
 func (a *attempt) freeze() {
 	if a.space == nil || a.frozen != nil {
 		return
@@ -58,7 +58,7 @@ func (a *attempt) keepDiff() {
 	a.out.Diff = cut(diff, maxDiffShown, "--artifacts DIR keeps the whole")
 }
 
-// cut shortens a text to whole lines within a limit, and says so.
+// cut shortens a text to whole lines within a limit, and notes that.
 func cut(text string, limit int, remedy string) string {
 	if len(text) <= limit {
 		return text
@@ -67,8 +67,8 @@ func cut(text string, limit int, remedy string) string {
 	return lines + fmt.Sprintf("... %d more bytes; %s\n", len(text)-len(lines), remedy)
 }
 
-// diff shows changes as git does, links and modes included. Contents that are no text, or
-// long, are named only.
+// diff shows changes as git does, with links and modes. Of binary or long contents it only shows
+// the name.
 func (w *workspace) diff(changes []grade.Change) (string, error) {
 	now, err := w.state()
 	if err != nil {
@@ -100,7 +100,7 @@ func pointer(e entry, there bool) *entry {
 	return &e
 }
 
-// section writes the diff of one file; nil is none.
+// section writes the diff of one file; nil means that the file does not exist.
 func (w *workspace) section(out *strings.Builder, path string, before, after *entry) error {
 	a, b := quotedPath("a/"+path), quotedPath("b/"+path)
 	fmt.Fprintf(out, "diff --git %s %s\n", a, b)
@@ -133,12 +133,12 @@ func (w *workspace) section(out *strings.Builder, path string, before, after *en
 	return nil
 }
 
-// gitMode is a mode as git writes it.
+// gitMode is a mode in git's notation.
 func gitMode(mode fs.FileMode) string {
 	switch {
 	case mode.Type() == fs.ModeSymlink:
 		return "120000"
-	case mode.Type() != 0: // git has none for pipes and sockets
+	case mode.Type() != 0: // git has no mode for pipes and sockets
 		return "000000"
 	case mode&0o100 != 0:
 		return "100755"
@@ -146,7 +146,7 @@ func gitMode(mode fs.FileMode) string {
 	return "100644"
 }
 
-// quotedPath quotes what would not be one word in a diff.
+// quotedPath quotes a path that would not be one word in a diff.
 func quotedPath(path string) string {
 	if quoted := strconv.Quote(path); quoted != `"`+path+`"` {
 		return quoted
@@ -154,7 +154,7 @@ func quotedPath(path string) string {
 	return path
 }
 
-// contents returns what a diff shows of a file. Links are not followed, wherever they lead.
+// contents returns the text of a file for a diff. Links are not followed.
 func contents(dir, path string, e *entry) (text string, shown bool, err error) {
 	switch {
 	case e == nil:

@@ -14,8 +14,8 @@ type places struct {
 	dir    string                    // of the manifest
 }
 
-// here is this machine.
-func here(dir, path string) places {
+// hostEnv describes this machine.
+func hostEnv(dir, path string) places {
 	return places{
 		exists: func(path string) bool { _, err := os.Stat(path); return err == nil },
 		found: func(program string) bool {
@@ -30,12 +30,12 @@ func here(dir, path string) places {
 	}
 }
 
-// word is a part of a command line that no shell would change.
+// word is a part of a command line that a shell would not change.
 var word = regexp.MustCompile(`(^|\s)([A-Za-z0-9_./\\-]+)`)
 
-// resolve makes a command line work from wherever it is called: files that are not in the
-// current directory but beside the manifest are named by their whole path, and python is
-// python3 where only that exists. What has quotes or other shell syntax in a word stays.
+// resolve makes a command line work regardless of the current directory. Files that exist beside
+// the manifest but not in the current directory get their full path. python becomes python3 where
+// only that exists. Words with quotes or other shell syntax stay unchanged.
 func (p places) resolve(target string) (resolved string, notes []string) {
 	first := true
 	resolved = word.ReplaceAllStringFunc(target, func(match string) string {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/ecp/grade"
+	"github.com/seed-dec29ce4/eca/internal/lineproc"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
@@ -25,14 +26,14 @@ const (
 // workspace is the folder that one attempt works in.
 type workspace struct {
 	dir    string
-	from   string           // what it was copied from; empty if it began empty
-	before map[string]entry // path to what it was
+	from   string           // the folder it was copied from; empty if it began empty
+	before map[string]entry // the original entries, by path
 }
 
-// entry is a file of a workspace: what it is, without its contents.
+// entry describes a file of a workspace without its contents.
 type entry struct {
-	mode fs.FileMode // its kind, and for files whether it is a program
-	sum  string      // of its contents; of a link, where it leads
+	mode fs.FileMode // the kind of the file, and for regular files whether it is a program
+	sum  string      // of its contents; of a link, its target
 }
 
 // newWorkspace makes a folder for an attempt and fills it.
@@ -75,8 +76,8 @@ func (w *workspace) remove() {
 	_ = os.RemoveAll(w.dir)
 }
 
-// settle makes a workspace readable again, whatever became of it: an agent may have taken
-// rights away, removed it, or put something else in its place.
+// settle makes a workspace readable again. The agent may have removed permissions, deleted the
+// folder, or put something else in its place.
 func (w *workspace) settle() {
 	if info, err := os.Lstat(w.dir); err != nil || !info.IsDir() {
 		_ = os.Remove(w.dir)
@@ -88,11 +89,11 @@ func (w *workspace) settle() {
 				_ = os.Chmod(path, 0o700)
 			}
 		}
-		return nil //nolint:nilerr // what it cannot do is an error where it is read
+		return nil //nolint:nilerr // if this fails, reading the file reports an error
 	})
 }
 
-// inFolder is a path as a manifest has it.
+// inFolder resolves a path of a manifest.
 func inFolder(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -100,7 +101,7 @@ func inFolder(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// state says what each file is. What git keeps for itself is none of it.
+// state describes each file. It leaves out git's own files.
 func (w *workspace) state() (map[string]entry, error) {
 	out, size := map[string]entry{}, int64(0)
 	return out, filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
@@ -130,7 +131,7 @@ func (w *workspace) state() (map[string]entry, error) {
 	})
 }
 
-// kindOf keeps of a mode what git does: the kind of the file, and whether it is a program.
+// kindOf reduces a mode to what git keeps: the kind of the file, and whether it is a program.
 func kindOf(mode fs.FileMode) fs.FileMode {
 	kind := mode.Type()
 	if kind == 0 && mode&0o100 != 0 {
@@ -157,7 +158,7 @@ func fingerprint(path string, e fs.DirEntry) (string, error) {
 	return string(h.Sum(nil)), err
 }
 
-// changed lists what is not as it was, sorted by path.
+// changed lists the files that differ from the original state, sorted by path.
 func (w *workspace) changed() ([]grade.Change, error) {
 	now, err := w.state()
 	if err != nil {
@@ -180,16 +181,16 @@ func (w *workspace) changed() ([]grade.Change, error) {
 	return out, nil
 }
 
-// runCommand runs a shell command of ours in a folder and returns the end of what it printed.
+// runCommand runs one of our own shell commands in a folder and returns the end of its output.
 func runCommand(ctx context.Context, dir, command string, pool *proc.Pool) (code int, output string, err error) {
 	spec := shell(command)
 	spec.Dir = dir
 	return captured(ctx, spec, pool)
 }
 
-// captured runs a program and returns the end of what it printed.
+// captured runs a program and returns the end of its output.
 func captured(ctx context.Context, spec proc.Spec, pool *proc.Pool) (code int, output string, err error) {
-	out := &tail{}
+	out := &lineproc.Tail{}
 	spec.Stdout, spec.Stderr = out, out
 	exit, err := pool.Run(ctx, spec)
 	return exit.Code, out.String(), err

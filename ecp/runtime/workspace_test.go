@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// A workspace is a copy, and knows what was changed in it.
+// A workspace is a copy, and detects changes in it.
 func TestWorkspace(t *testing.T) {
 	needs.POSIX(t)
 	from := t.TempDir()
@@ -63,7 +63,7 @@ func TestWorkspace(t *testing.T) {
 	if code, out, err := runCommand(t.Context(), w.dir, "git status --porcelain -uall | sort", nil); err != nil || code != 0 || !strings.Contains(out, "?? sub/added") || !strings.Contains(out, "M edited") {
 		t.Errorf("%d %s %v", code, out, err)
 	}
-	put(w.dir, "locked/x", "x", 0o644) // an agent that takes its own rights away
+	put(w.dir, "locked/x", "x", 0o644) // an agent that removes its own permissions
 	if err := os.Chmod(filepath.Join(w.dir, "locked"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -71,14 +71,14 @@ func TestWorkspace(t *testing.T) {
 	if _, err := os.Lstat(w.dir); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
 	}
-	for copied, want := range map[string]string{"missing": "no such file", "fix/kept": "it is no folder"} {
+	for copied, want := range map[string]string{"missing": "no such file", "fix/kept": "not a folder"} {
 		if _, err := newWorkspace(t.Context(), from, Fixture{Copy: copied}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", copied, err)
 		}
 	}
 }
 
-// Axes multiply, and what they can not mean is refused.
+// Axes are combined, and invalid ones are refused.
 func TestMatrix(t *testing.T) {
 	got, err := Matrix([]string{"model=p/a,p/b", "target=x,y", "opts.n=1,true"})
 	if err != nil || len(got) != 8 {

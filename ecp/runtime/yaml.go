@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// kind is what a value of a document is.
+// kind is the type of a value in a document.
 type kind uint8
 
 const (
@@ -26,14 +26,14 @@ const (
 	kindString
 	kindList
 	kindMap
-	kindOther // a date and what else no key of a manifest is
+	kindOther // dates and other types that no key of a manifest has
 )
 
 func (k kind) String() string {
 	return [...]string{"null", "a truth value", "an integer", "a number", "a string", "a list", "a mapping", "a date"}[k]
 }
 
-// node is a value of a document and where it stands.
+// node is a value of a document and its position.
 type node struct {
 	kind      kind
 	line, col int    // from 1
@@ -58,22 +58,22 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// maxValues bounds what a document grows to when its aliases are followed.
+// maxValues bounds the size of a document with its aliases expanded.
 const maxValues = 1 << 20
 
 // builder makes nodes of a document.
 type builder struct {
 	anchors    map[string]*node
-	sizes      map[*node]int // values below a node, aliases followed
+	sizes      map[*node]int // values below a node, with aliases expanded
 	duplicates []Problem
 }
 
-// parseYAML reads one document. Plain scalars are what YAML 1.1 says, which the reference
-// reads: yes is a truth value there.
+// parseYAML reads one document. Plain scalars follow YAML 1.1, as in the reference: yes is a truth
+// value.
 func parseYAML(data []byte) (root *node, duplicates []Problem, err error) {
-	defer func() { // the parser is not ours, and neither is the input
+	defer func() { // the parser is not ours, and the input is not trusted
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the document can not be read: %v", r)
+			err = fmt.Errorf("cannot read the document: %v", r)
 		}
 	}()
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
@@ -108,7 +108,7 @@ func syntaxError(err error) error {
 	return &Problem{Line: 1, Column: 1, Message: "no YAML: " + err.Error()}
 }
 
-// maxDepth bounds how deep values may stand in each other.
+// maxDepth bounds the nesting of values.
 const maxDepth = 200
 
 func (b *builder) build(n ast.Node, depth int) (*node, error) {
@@ -206,7 +206,7 @@ func (b *builder) mapping(out *node, n ast.MapNode, depth int) error {
 	return b.grown(out, size)
 }
 
-// tagged reads a value whose type is written down; only those of JSON are known.
+// tagged reads a value with an explicit type; only the types of JSON are known.
 func (b *builder) tagged(n *ast.TagNode, depth int) (*node, error) {
 	tag := n.GetToken().Value
 	value, err := b.build(n.Value, depth+1)
@@ -239,7 +239,7 @@ func position(n ast.Node) *token.Position {
 	return &token.Position{Line: 1, Column: 1}
 }
 
-// scalar fills in what a scalar says.
+// scalar sets the fields of a scalar.
 func scalar(out *node, n ast.Node) {
 	switch n := n.(type) {
 	case *ast.LiteralNode:
@@ -273,7 +273,7 @@ var (
 	yamlDate  = regexp.MustCompile(`^\d{4}-\d\d?-\d\d?([Tt ].*)?$`)
 )
 
-// plain says what an unquoted scalar is.
+// plain returns the type of an unquoted scalar.
 func plain(text string) kind {
 	switch {
 	case yamlNull.MatchString(text):
@@ -290,7 +290,7 @@ func plain(text string) kind {
 	return kindString
 }
 
-// value returns a node as JSON would have it.
+// value returns the value of a node as decoded from JSON.
 func (n *node) value() any {
 	switch n.kind {
 	case kindBool:
@@ -320,7 +320,7 @@ func (n *node) value() any {
 func (n *node) integer() any {
 	text := strings.ReplaceAll(n.text, "_", "")
 	if strings.Contains(text, ":") {
-		return n.text // base 60, which nobody means
+		return n.text // base 60, which authors do not intend
 	}
 	if v, err := strconv.ParseInt(text, 0, 64); err == nil {
 		return v

@@ -80,7 +80,7 @@ func (e *Editor) trace(incoming bool, body []byte) {
 			e.signal()
 		}
 	}
-	const limit = 4 << 20 // a flood of deltas is no help on failure
+	const limit = 4 << 20 // a flood of deltas does not help on failure
 	if e.rpc.Len() < limit {
 		fmt.Fprintf(&e.rpc, "%s%s\n", arrow, body)
 	}
@@ -249,14 +249,14 @@ func (e *Editor) Await(mark int, what string, expect Expectation) {
 		case Met:
 			return
 		case Unmeetable:
-			e.Fatalf("%s can not happen any more", what)
+			e.Fatalf("%s cannot happen any more", what)
 		}
 		select {
 		case <-changed:
 		case <-deadline.C:
 			e.Fatalf("%s did not happen within %s", what, patience)
 		case <-e.conn.Done():
-			// What was in the pipe has been handled by now.
+			// Everything in the pipe has been handled by now.
 			e.mu.Lock()
 			verdict := expect(e.heard[mark:])
 			e.mu.Unlock()

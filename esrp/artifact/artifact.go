@@ -1,28 +1,28 @@
-// Package artifact keeps file contents by their hash: what tools replaced, so that it
-// can be put back after a restart.
+// Package artifact keeps file contents by their hash: the contents that tools replaced, so that
+// they can be restored after a restart.
 //
-// An item is a file dir/ab/cdef..., named by the lower-case hexadecimal SHA-256 of what
-// is in it; the same content is stored once. Files are for their owner only (0600 in
-// 0700). dir/tmp has files that are being written, dir/lock is a lock file. What else
-// lies in dir is left alone, and all of it may be deleted at any time.
+// An item is a file dir/ab/cdef..., named by the lower-case hexadecimal SHA-256 of its content; the
+// same content is stored once. Only the owner can read the files (0600 in 0700). dir/tmp contains
+// files that are being written, dir/lock is a lock file. Other files in dir are left alone, and
+// everything may be deleted at any time.
 //
-// Guarantees: an item is there as a whole or not at all, whatever dies while it is
-// written; what Put returned for survives the death of the process; Get returns what
-// was put, or an error. A crash of the machine may lose or cut the latest items: Get
-// says so, and putting them again repairs them. Several processes can share dir: what
-// Put stores or finds there is new, and no process removes it as old (where the file
-// system has no locks, one may in the very moment of the Put).
+// Guarantees: an item exists completely or not at all, even if a process dies while writing it.
+// Stored items survive the death of the process as soon as Put has returned. Get returns the stored
+// content, or an error. A crash of the machine may lose or truncate the latest items: Get reports
+// that, and another Put repairs them. Several processes can share dir: an item that Put stores or
+// finds counts as new, and no process removes it as old (without file locks, one may at the very
+// moment of the Put).
 //
-// Quota: items count with whole blocks of 4 KiB, as disks store them, which bounds
-// their number too. Put makes room before it writes, oldest items first. It does not
-// walk the folder for that: it walks it once, then counts what it adds itself, and walks
-// again when the count reaches the quota or when it added a sixteenth of the quota.
-// With one process writing, the quota holds after every Put; each further process can
-// exceed it by a sixteenth, or by one item if that is more, until the next walk.
+// Quota: items count with whole blocks of 4 KiB, as disks store them, which also limits their
+// number. Put makes room before it writes, oldest items first. It does not walk the folder each
+// time: it walks it once, then counts its own additions, and walks again when the count reaches the
+// quota or when it has added a sixteenth of the quota. With one writing process, the quota holds
+// after every Put; each further process can exceed it by a sixteenth, or by one item if that is
+// more, until the next walk.
 //
-// The package starts nothing: who owns a Store calls Collect, now and then. It knows
-// neither what items mean nor who refers to them; an item can be gone although
-// somebody does, because the quota comes first.
+// The package starts no goroutines: the owner of a Store calls Collect from time to time. It knows
+// neither the meaning of items nor the references to them. The quota comes first, so a referenced
+// item can be missing.
 package artifact
 
 import (
@@ -42,7 +42,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Errors that callers decide on.
+// The errors that callers distinguish.
 var (
 	ErrNotFound  = errors.New("artifact not found") // never stored, or collected since
 	ErrCorrupt   = errors.New("artifact is corrupt")
@@ -60,8 +60,8 @@ const (
 
 // Options of a store.
 type Options struct {
-	Quota   int64            // bytes all items may take on the disk; default 1 GiB
-	MaxItem int64            // bytes one item may have; default 64 MiB
+	Quota   int64            // bytes that all items may take on disk; default 1 GiB
+	MaxItem int64            // maximum bytes of one item; default 64 MiB
 	Now     func() time.Time // default time.Now
 }
 
@@ -71,12 +71,12 @@ type Store struct {
 	o   Options
 
 	mu    sync.Mutex // guards the estimate; held while an item is stored
-	used  int64      // what all items took at the last walk, and what was added here since
-	added int64      // the latter alone
+	used  int64      // size of all items at the last walk, plus later additions
+	added int64      // the later additions alone
 	known bool       // there was a walk
 }
 
-// New returns the store in dir, which is created at the first Put.
+// New returns the store in dir, which the first Put creates.
 func New(dir string, o Options) *Store {
 	if o.Quota <= 0 {
 		o.Quota = defaultQuota
@@ -90,16 +90,15 @@ func New(dir string, o Options) *Store {
 	return &Store{dir: dir, o: o}
 }
 
-// Hash returns the name that data has in every store.
+// Hash returns the name of data in every store.
 func Hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// Put stores data and returns its hash. An item that is there already becomes as new
-// as one just stored. Errors: ErrTooLarge above Options.MaxItem or the quota, ErrFull
-// if nothing can be removed to make room, and those of the file system; then nothing
-// was stored.
+// Put stores data and returns its hash. An existing item becomes as new as one just stored. Errors:
+// ErrTooLarge above Options.MaxItem or the quota, ErrFull if nothing can be removed to make room,
+// and errors of the file system; nothing is stored then.
 func (s *Store) Put(ctx context.Context, data []byte) (hash string, err error) {
 	if limit := min(s.o.MaxItem, s.o.Quota-s.o.Quota%block); int64(len(data)) > limit {
 		return "", fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(data), limit)
@@ -120,12 +119,12 @@ func (s *Store) Put(ctx context.Context, data []byte) (hash string, err error) {
 	return hash, nil
 }
 
-// refresh makes an item as new as now; found is false if it is missing or damaged.
+// refresh marks an item as new; found is false if it is missing or damaged.
 func (s *Store) refresh(ctx context.Context, hash string, data []byte) (found bool, err error) {
 	path := s.path(hash)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(data)) {
-		return false, nil //nolint:nilerr // storing it will show what is wrong
+		return false, nil //nolint:nilerr // storing it will show the problem
 	}
 	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, data) {
 		return false, nil //nolint:nilerr // as above
@@ -136,7 +135,7 @@ func (s *Store) refresh(ctx context.Context, hash string, data []byte) (found bo
 	}
 	defer unlock()
 	now := s.o.Now()
-	return os.Chtimes(path, now, now) == nil, nil // it fails if the item is gone by now
+	return os.Chtimes(path, now, now) == nil, nil // this fails if the item has been removed
 }
 
 // store writes an item. The caller holds s.mu.
@@ -175,9 +174,9 @@ func (s *Store) store(ctx context.Context, hash string, data []byte) error {
 	return nil
 }
 
-// Get returns the content of an item. Errors: ErrMalformed for what Put never returns,
-// ErrNotFound, ErrCorrupt if the content is not what was put, ErrTooLarge if it is
-// larger than Options.MaxItem (which may have been higher once).
+// Get returns the content of an item. Errors: ErrMalformed if hash is not a hash, ErrNotFound,
+// ErrCorrupt if the content differs from the stored one, ErrTooLarge if it is larger than
+// Options.MaxItem (which may have been higher before).
 func (s *Store) Get(ctx context.Context, hash string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -212,10 +211,10 @@ func (s *Store) read(path string) ([]byte, error) {
 
 func (s *Store) path(hash string) string { return filepath.Join(s.dir, hash[:2], hash[2:]) }
 
-// valid says whether a text can be a hash; nothing else becomes a part of a path.
+// valid reports whether a text has the form of a hash; other texts never become part of a path.
 func valid(hash string) bool {
 	return len(hash) == hex.EncodedLen(sha256.Size) && strings.Trim(hash, "0123456789abcdef") == ""
 }
 
-// onDisk is what a file of n bytes takes. An empty one is not free either.
+// onDisk is the size of a file of n bytes on disk. An empty file takes space, too.
 func onDisk(n int64) int64 { return max(1, (n+block-1)/block) * block }

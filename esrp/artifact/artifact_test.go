@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 const hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824" // sha256 of "hello"
@@ -27,8 +29,7 @@ func put(t testing.TB, s *Store, data string) string {
 	return hash
 }
 
-// files returns the names of all files in dir, without the lock file, and what they
-// take on the disk.
+// files returns the names of all files in dir except the lock file, and their size on disk.
 func files(t testing.TB, dir string) (names []string, size int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -122,7 +123,7 @@ func TestMalformedHash(t *testing.T) {
 	}
 }
 
-// What is damaged is said to be, and repaired by putting it again.
+// Damage is reported, and another Put repairs it.
 func TestDamagedItem(t *testing.T) {
 	ctx := context.Background()
 	s := New(t.TempDir(), Options{MaxItem: 100})
@@ -195,12 +196,12 @@ func TestCollect(t *testing.T) {
 	for name, old := range map[string]time.Duration{"kept": 9 * day, "old": 9 * day, "again": 9 * day, "young": time.Hour, "repaired": 9 * day} {
 		age(t, s.path(put(t, s, name)), old)
 	}
-	put(t, s, "again") // is new now
+	put(t, s, "again") // makes it new
 	if err := os.WriteFile(s.path(Hash([]byte("repaired"))), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	put(t, s, "repaired") // as well
-	// What is no item is left alone, but files of dead writers go.
+	// Files that are not items are left alone, but files of dead writers are removed.
 	foreign := []string{"README", "aa/short", "ab/" + strings.Repeat("X", 62), "other/" + strings.Repeat("a", 59), "tmp/put-now"}
 	for _, name := range append(foreign, "tmp/put-dead") {
 		path := filepath.Join(dir, name)
@@ -235,7 +236,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// The quota comes before keep, the oldest items go first, and no more than needed.
+// The quota takes precedence over keep. The oldest items are removed first, and no more than
+// necessary.
 func TestCollectQuota(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s := New(dir, Options{})
@@ -254,13 +256,12 @@ func TestCollectQuota(t *testing.T) {
 	}
 }
 
-// An item that can not be removed does not stop the others.
+// An item that cannot be removed does not stop the others.
 func TestCollectGoesOn(t *testing.T) {
 	s := New(t.TempDir(), Options{})
 	stuck := put(t, s, "a")
 	put(t, s, "b")
-	// A folder with something in it, as old as the item, came in its place: it can not be
-	// removed, whoever one is.
+	// A folder with content, as old as the item, takes its place: even root cannot remove it.
 	swap := func(hash string) (keep bool) {
 		if path := s.path(hash); hash == stuck {
 			info, err := os.Stat(path)
@@ -281,8 +282,9 @@ func TestCollectGoesOn(t *testing.T) {
 	}
 }
 
-// After every Put the quota holds, the item is there, and so are most of those before it.
+// After every Put the quota holds, the item exists, and so do most of the earlier ones.
 func TestPutHoldsQuota(t *testing.T) {
+	needs.Long(t)
 	ctx, dir := context.Background(), t.TempDir()
 	now := time.Now()
 	const quota = 40 * block
@@ -301,13 +303,13 @@ func TestPutHoldsQuota(t *testing.T) {
 			}
 		}
 	}
-	put(t, s, strings.Repeat("x", quota)) // the largest there can be
+	put(t, s, strings.Repeat("x", quota)) // the largest possible item
 	if names, size := files(t, dir); len(names) != 1 || size != quota {
 		t.Errorf("%d files, %d bytes", len(names), size)
 	}
 }
 
-// Processes that share a folder notice each other before long.
+// Processes that share a folder soon notice each other's items.
 func TestQuotaIsShared(t *testing.T) {
 	dir := t.TempDir()
 	const quota, writers = 64 * block, 4
@@ -326,7 +328,7 @@ func TestQuotaIsShared(t *testing.T) {
 	}
 }
 
-// Only the first Put of a process walks the folder; a walk shows in what it cleans up.
+// Only the first Put of a process walks the folder, which its cleaning up shows.
 func TestPutDoesNotWalk(t *testing.T) {
 	s := New(t.TempDir(), Options{})
 	put(t, s, "1")
@@ -345,7 +347,7 @@ func TestPutDoesNotWalk(t *testing.T) {
 	}
 }
 
-// A Put found an old item, and before it could say so, others judged it to be old.
+// A Put finds an old item, and before it can refresh it, another process judges it to be old.
 func TestCollectInPut(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -369,7 +371,7 @@ func TestCollectInPut(t *testing.T) {
 	})
 }
 
-// What Put returned for is there, whoever collects old items meanwhile.
+// An item exists once Put has returned, even while other processes remove old items.
 func TestPutWhileCollecting(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	const rounds, items = 20, 20
@@ -401,8 +403,8 @@ func TestPutWhileCollecting(t *testing.T) {
 	}
 }
 
-// BenchmarkPut compares a Put into a store of many items with its floor, one file
-// written and renamed; first is the first Put of a process, which walks the folder.
+// BenchmarkPut compares a Put into a store of many items with the floor: writing and renaming one
+// file. first is the first Put of a process, which walks the folder.
 func BenchmarkPut(b *testing.B) {
 	const items, size = 10_000, 8 << 10
 	dir, floor := b.TempDir(), b.TempDir()

@@ -14,23 +14,24 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// staleTemp is the age at which a file that was being written has lost its writer.
+// staleTemp is the age at which the writer of an unfinished file counts as dead.
 const staleTemp = time.Hour
 
-// item is a stored item as a walk saw it.
+// item is a stored item as seen by a walk.
 type item struct {
 	hash string
-	time time.Time // when it was last put
+	time time.Time // of the last Put
 	size int64     // on the disk
 }
 
-// Collect removes the items that are older than minAge and that keep, which may be nil,
-// does not ask for. If the rest is above the quota, it goes too, oldest first, whatever
-// keep says. minAge must be longer than it takes from a Put until keep knows the hash.
+// Collect removes the items that are older than minAge and for which keep, which may be nil,
+// returns false. If the rest exceeds the quota, Collect removes more items, oldest first,
+// regardless of keep. minAge must be longer than the time between a Put and the moment when keep
+// knows the hash.
 //
-// removed and freed (bytes on the disk) include what other processes removed in the
-// same moment. An item that can not be removed does not stop the others; err is the
-// first such error, or that of ctx.
+// removed and freed (bytes on disk) include items that other processes removed at the same moment.
+// An item that cannot be removed does not stop the others; err is the first such error, or that of
+// ctx.
 func (s *Store) Collect(ctx context.Context, keep func(hash string) bool, minAge time.Duration) (removed int, freed int64, err error) {
 	items, total, err := s.walk(ctx)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Store) reserve(ctx context.Context, size int64) error {
 		return err
 	}
 	if total+size > s.o.Quota {
-		// An eighth more than needed, so that the next Put need not do it again.
+		// Frees an eighth more than necessary, so that the next Put does not walk again.
 		goal := max(0, s.o.Quota-s.o.Quota/8-size)
 		for _, it := range items {
 			if total <= goal {
@@ -100,8 +101,7 @@ func (s *Store) reserve(ctx context.Context, size int64) error {
 	return ctx.Err()
 }
 
-// walk returns all items, oldest first, and what they take together. It removes the
-// files of writers that died.
+// walk returns all items, oldest first, and their total size. It removes the files of dead writers.
 func (s *Store) walk(ctx context.Context) (items []item, total int64, err error) {
 	dirs, err := readDir(s.dir)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Store) walk(ctx context.Context) (items []item, total int64, err error)
 				items = append(items, item{hash, info.ModTime(), onDisk(info.Size())})
 				total += onDisk(info.Size())
 			case s.o.Now().Sub(info.ModTime()) > staleTemp:
-				_ = os.Remove(filepath.Join(s.dir, tempDir, f.Name())) // or at the next walk
+				_ = os.Remove(filepath.Join(s.dir, tempDir, f.Name())) // if this fails, the next walk tries again
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func (s *Store) walk(ctx context.Context) (items []item, total int64, err error)
 	return items, total, nil
 }
 
-// readDir lists a folder; one that does not exist is empty.
+// readDir lists a folder; a missing folder is empty.
 func readDir(path string) ([]fs.DirEntry, error) {
 	list, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,7 +150,7 @@ func readDir(path string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// remove deletes an item, unless it was put again since the walk saw it.
+// remove deletes an item, unless it was put again after the walk.
 func (s *Store) remove(ctx context.Context, it item) (gone bool, err error) {
 	unlock, err := s.lock(ctx, (*flock.Flock).TryLockContext)
 	if err != nil {
@@ -170,9 +170,8 @@ func (s *Store) remove(ctx context.Context, it item) (gone bool, err error) {
 	return err == nil, err
 }
 
-// lock stands between those who make an item new (shared, many at once) and those who
-// remove what they saw to be old (exclusive), in all processes. It is held for two
-// system calls. Where there are no locks, unlock does nothing.
+// lock separates processes that mark an item as new (shared, many at once) from those that remove
+// old items (exclusive). It is held for two system calls. Without file locks, unlock does nothing.
 func (s *Store) lock(ctx context.Context, take func(*flock.Flock, context.Context, time.Duration) (bool, error)) (unlock func(), err error) {
 	const retry = time.Millisecond
 	l := flock.New(filepath.Join(s.dir, "lock"))

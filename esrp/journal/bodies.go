@@ -15,16 +15,16 @@ import (
 // uriPrefix begins the URI of a body; its hash follows.
 const uriPrefix = esrp.Scheme + "artifacts/sha256/"
 
-// bodies stores what a record names. The chain's lock is held meanwhile, so that nobody
-// removes a body that a line is about to name.
+// bodies stores the contents that a record refers to. The caller holds the chain's lock, so that no
+// process removes a body that a line is about to refer to.
 type bodies struct {
 	c     *Chain
 	clean func(string) string
 	whole bool  // no body was removed since the last record
 	err   error // the first
 
-	// Of a record that is only noted (see pendingRecords): the contents that it needs, in base64,
-	// and which others the notes have. Nil if bodies are stored.
+	// For a record that is only noted (see pendingRecords): the contents that it needs, in base64, and
+	// the contents that earlier notes have. Nil if bodies are stored directly.
 	pending map[string]string
 	stored  map[string]bool
 }
@@ -34,8 +34,8 @@ func (b *bodies) text(name, contentType, text string) esrp.Body {
 	return b.bytes(name, contentType, []byte(b.clean(text)))
 }
 
-// bytes stores content as it is. An empty one stands in the record: an artifact has content
-// (contract 6).
+// bytes stores content unchanged. Empty content is part of the record itself, because an artifact
+// has content (contract 6).
 func (b *bodies) bytes(name, contentType string, data []byte) esrp.Body {
 	out := esrp.Body{Name: name, ContentType: contentType, Encoding: esrp.UTF8}
 	if len(data) == 0 {
@@ -43,7 +43,7 @@ func (b *bodies) bytes(name, contentType string, data []byte) esrp.Body {
 	}
 	hash, err := b.put(data)
 	if err != nil && b.err == nil {
-		b.err = fmt.Errorf("a body can not be stored: %w", err)
+		b.err = fmt.Errorf("cannot store a body: %w", err)
 	}
 	out.Encoding, out.Data = esrp.Path, uriPrefix+hash
 	return out
@@ -61,7 +61,7 @@ func (b *bodies) put(data []byte) (hash string, err error) {
 	return hash, nil
 }
 
-// file stores the content of a file; secrets are removed from text. It returns what is kept.
+// file stores the content of a file and removes secrets from text. It returns the stored content.
 func (b *bodies) file(name string, data []byte) (esrp.Body, []byte) {
 	if utf8.Valid(data) {
 		data = []byte(b.clean(string(data)))
@@ -69,7 +69,7 @@ func (b *bodies) file(name string, data []byte) (esrp.Body, []byte) {
 	return b.bytes(name, "application/octet-stream", data), data
 }
 
-// has says whether bodies that were stored are still there.
+// has reports whether stored bodies still exist.
 func (b *bodies) has(list ...esrp.Body) bool {
 	if b.whole {
 		return true
@@ -90,7 +90,7 @@ func (b *bodies) has(list ...esrp.Body) bool {
 	return true
 }
 
-// put stores a body and returns its hash. One that is there already and is whole stays.
+// put stores a body and returns its hash. An existing complete body is kept.
 func (c *Chain) put(data []byte) (string, error) {
 	hash := esrp.HashBytes(data)
 	path := filepath.Join(c.artifacts, hash)
@@ -100,7 +100,7 @@ func (c *Chain) put(data []byte) (string, error) {
 	if err := os.MkdirAll(c.artifacts, 0o700); err != nil {
 		return "", err
 	}
-	// Named by the hash, a file must be there as a whole or not at all.
+	// A file named by its hash must be complete, so it is renamed into place.
 	temp := filepath.Join(c.dir, "body.tmp") // the lock is held
 	if err := os.WriteFile(temp, data, 0o600); err != nil {
 		return "", err
@@ -113,13 +113,13 @@ func (c *Chain) put(data []byte) (string, error) {
 	return hash, nil
 }
 
-// Errors of bodies.
+// The errors of bodies.
 var (
 	ErrNoBody  = errors.New("the content is not there any more: its chat was deleted, or the journal became too large or old")
 	ErrDamaged = errors.New("the content is damaged")
 )
 
-// Body returns the content of an input or output, verified. Errors: ErrNoBody, ErrDamaged.
+// Body returns the verified content of an input or output. Errors: ErrNoBody, ErrDamaged.
 func (c *Chain) Body(b esrp.Body) ([]byte, error) {
 	switch b.Encoding {
 	case esrp.Base64:
@@ -127,7 +127,7 @@ func (c *Chain) Body(b esrp.Body) ([]byte, error) {
 	case esrp.Path:
 		hash, ok := hashOf(b.Data)
 		if !ok {
-			return nil, fmt.Errorf("%q is no body of the journal", b.Data)
+			return nil, fmt.Errorf("%q is not a body of the journal", b.Data)
 		}
 		return c.body(hash)
 	}

@@ -17,15 +17,16 @@ import (
 
 const (
 	defaultSegment = 8 << 20
-	headSize       = 512 // of the file head, which is always written as a whole
+	headSize       = 512 // of the file head, which is always written whole
 	suffix         = ".jsonl"
 )
 
-// genesis is prev of the first line.
+// genesis is the prev of the first line.
 const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// Chain is the journal on the disk. One goroutine may use it; other processes may use others
-// for the same folder.
+// Chain is the journal on disk: locking, appending, trimming and repair are methods of one type,
+// because all of them hold the same lock and the same open files. Only one goroutine may use a
+// Chain; other processes may use their own for the same folder.
 type Chain struct {
 	dir, artifacts string
 	segmentSize    int64
@@ -35,13 +36,13 @@ type Chain struct {
 	unsynced       []string // bodies written since the last Sync
 	added          int64    // bytes since the last Trim
 	known          map[string]*remembered
-	wrote          string // hash of the last line that this one wrote
-	ours           string // the same, of append
+	wrote          string // hash of the last line that this chain wrote
+	ours           string // the same, written by append
 
-	late <-chan struct{} // closed when there is no more time; nil: there always is
+	late <-chan struct{} // closed when there is no more time; nil means unlimited time
 }
 
-// At returns the chain below a state directory. Nothing is made before the first Append.
+// At returns the chain below a state directory. It creates nothing before the first Append.
 func At(state string) *Chain {
 	dir := filepath.Join(state, "journal")
 	return &Chain{
@@ -61,8 +62,8 @@ func (c *Chain) Close() {
 	_ = c.lock.Close()
 }
 
-// alone runs f while no other process appends.
-func (c *Chain) alone(f func() error) error {
+// withLock runs f while no other process appends.
+func (c *Chain) withLock(f func() error) error {
 	if c.held {
 		return f()
 	}
@@ -70,7 +71,7 @@ func (c *Chain) alone(f func() error) error {
 		return err
 	}
 	if err := c.acquire(); err != nil {
-		return fmt.Errorf("the journal can not be locked: %w", err)
+		return fmt.Errorf("cannot lock the journal: %w", err)
 	}
 	c.held = true
 	defer func() {
@@ -80,12 +81,12 @@ func (c *Chain) alone(f func() error) error {
 	return f()
 }
 
-// acquire waits for the lock, as long as there is time.
+// acquire waits for the lock while there is time.
 func (c *Chain) acquire() error {
 	if c.late == nil {
 		return c.lock.Lock()
 	}
-	const pause = 5 * time.Millisecond // others append within less
+	const pause = 5 * time.Millisecond // other processes need less for an append
 	for {
 		if ok, err := c.lock.TryLock(); ok || err != nil {
 			return err
@@ -98,7 +99,7 @@ func (c *Chain) acquire() error {
 	}
 }
 
-// isLate says that what takes long is to be left to the next process.
+// isLate reports whether slow work should be left to the next process.
 func (c *Chain) isLate() bool {
 	select {
 	case <-c.late:
@@ -108,21 +109,21 @@ func (c *Chain) isLate() bool {
 	}
 }
 
-// mark is what head says of the line that was written, or was about to be written, last.
-type mark struct {
+// tail is what head records of the last line that was written or about to be written.
+type tail struct {
 	Segment string `json:"segment"`
 	Seq     uint64 `json:"seq"`
-	Start   int64  `json:"start"` // where the line begins
+	Start   int64  `json:"start"` // offset of the line
 	Len     int64  `json:"len"`   // of the line, without its newline
-	Prev    string `json:"prev"`  // the hash of the line before
+	Prev    string `json:"prev"`  // the hash of the previous line
 	Hash    string `json:"hash"`  // of the line
 }
 
-// end is where the line's segment ends when the line is whole.
-func (m mark) end() int64 { return m.Start + m.Len + 1 }
+// end is the size of the segment once the line is complete.
+func (m tail) end() int64 { return m.Start + m.Len + 1 }
 
-// encode returns the file's whole content.
-func (m mark) encode() ([]byte, error) {
+// encode returns the whole content of the file.
+func (m tail) encode() ([]byte, error) {
 	text, err := json.Marshal(m)
 	if err != nil || len(text) >= headSize {
 		return nil, errors.Join(err, fmt.Errorf("head has %d bytes", len(text)))
@@ -133,9 +134,9 @@ func (m mark) encode() ([]byte, error) {
 	return out, nil
 }
 
-// parseMark reads what encode wrote, to the byte.
-func parseMark(data []byte) (mark, error) {
-	var m mark
+// parseMark parses the output of encode and accepts nothing else.
+func parseMark(data []byte) (tail, error) {
+	var m tail
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, err
 	}
@@ -145,15 +146,15 @@ func parseMark(data []byte) (mark, error) {
 	return m, nil
 }
 
-// append writes a line behind the last one. build hands over the bodies that the record
-// names, and says which event it is.
+// append writes a line after the last one. build stores the bodies that the record refers to, and
+// returns the event and the record.
 func (c *Chain) append(clean func(string) string, build func(*bodies) (event string, record esrp.Value)) error {
-	return c.alone(func() error {
+	return c.withLock(func() error {
 		last, err := c.last()
 		if err != nil {
 			return err
 		}
-		// Who removes bodies writes a line before: without one, all that were there still are.
+		// Removing bodies writes a line first. If the last line is ours, all bodies still exist.
 		b := &bodies{c: c, clean: clean, whole: last.Hash == c.ours}
 		event, record := build(b)
 		if b.err != nil {
@@ -168,8 +169,8 @@ func (c *Chain) append(clean func(string) string, build func(*bodies) (event str
 }
 
 // write writes the next line. The caller holds the lock.
-func (c *Chain) write(last mark, event string, record esrp.Value) error {
-	next := mark{Segment: last.Segment, Seq: last.Seq + 1, Start: last.end(), Prev: last.Hash}
+func (c *Chain) write(last tail, event string, record esrp.Value) error {
+	next := tail{Segment: last.Segment, Seq: last.Seq + 1, Start: last.end(), Prev: last.Hash}
 	line, err := encodeLine(event, next.Seq, next.Prev, record)
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (c *Chain) write(last mark, event string, record esrp.Value) error {
 	return err
 }
 
-// segmentName names the segment that begins with a line.
+// segmentName returns the name of the segment that begins with a line.
 func segmentName(first uint64) string { return fmt.Sprintf("%020d%s", first, suffix) }
 
 // open opens head and a segment, unless they are open.
@@ -220,21 +221,21 @@ func (c *Chain) open(segment string) (err error) {
 	return err
 }
 
-// gone says whether a file that is open has been removed or replaced.
+// gone reports whether an open file has been removed or replaced.
 func gone(f *os.File) bool {
 	open, err := f.Stat()
 	named, err2 := os.Stat(f.Name())
 	return err != nil || err2 != nil || !os.SameFile(open, named)
 }
 
-// last returns the last whole line, and removes what a process that died left behind it.
-func (c *Chain) last() (mark, error) {
+// last returns the last complete line and removes the remains of a process that died.
+func (c *Chain) last() (tail, error) {
 	data, err := os.ReadFile(filepath.Join(c.dir, "head"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return c.rebuild()
 	}
 	if err != nil {
-		return mark{}, err
+		return tail{}, err
 	}
 	m, err := parseMark(data)
 	if err != nil { // changed, or cut by a crash of the machine
@@ -246,38 +247,38 @@ func (c *Chain) last() (mark, error) {
 	if err == nil {
 		size = info.Size()
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return mark{}, err
+		return tail{}, err
 	}
 	switch {
 	case size == m.end():
 		return m, nil
-	case size >= m.Start && size < m.end(): // the line was not written, or not as a whole
-		before := mark{Segment: m.Segment, Seq: m.Seq - 1, Start: m.Start - 1, Hash: m.Prev}
+	case size >= m.Start && size < m.end(): // the line was not written completely
+		before := tail{Segment: m.Segment, Seq: m.Seq - 1, Start: m.Start - 1, Hash: m.Prev}
 		if size == m.Start {
 			return before, nil
 		}
 		return before, os.Truncate(path, m.Start)
 	}
-	// Somebody else changed the segment. What follows stands in another one, behind the line
-	// that should have been there: Verify tells.
-	return mark{Seq: m.Seq, Hash: m.Hash}, nil
+	// The segment was changed from outside. The next line goes into another segment and refers to the
+	// missing line, so that Verify reports it.
+	return tail{Seq: m.Seq, Hash: m.Hash}, nil
 }
 
 // rebuild finds the end of a chain without head.
-func (c *Chain) rebuild() (mark, error) {
+func (c *Chain) rebuild() (tail, error) {
 	names, err := segments(c.dir)
 	if err != nil || len(names) == 0 {
-		return mark{Hash: genesis, Start: -1}, err
+		return tail{Hash: genesis, Start: -1}, err
 	}
 	name := names[len(names)-1]
 	data, err := os.ReadFile(filepath.Join(c.dir, name))
 	if err != nil {
-		return mark{}, err
+		return tail{}, err
 	}
 	whole := bytes.LastIndexByte(data, '\n') + 1
 	if whole < len(data) {
 		if err := os.Truncate(filepath.Join(c.dir, name), int64(whole)); err != nil {
-			return mark{}, err
+			return tail{}, err
 		}
 	}
 	if whole == 0 {
@@ -285,29 +286,29 @@ func (c *Chain) rebuild() (mark, error) {
 		if len(names) > 1 {
 			before, err := os.ReadFile(filepath.Join(c.dir, names[len(names)-2]))
 			if err != nil {
-				return mark{}, err
+				return tail{}, err
 			}
 			prev = esrp.HashBytes(lastLine(before))
 		}
-		return mark{Segment: name, Seq: first - 1, Start: -1, Hash: prev}, nil
+		return tail{Segment: name, Seq: first - 1, Start: -1, Hash: prev}, nil
 	}
 	line := lastLine(data[:whole])
 	var l struct {
 		Seq uint64 `json:"seq"`
 	}
 	if err := json.Unmarshal(line, &l); err != nil {
-		return mark{}, fmt.Errorf("the last line of %s is damaged: %w", name, err)
+		return tail{}, fmt.Errorf("the last line of %s is damaged: %w", name, err)
 	}
-	return mark{Segment: name, Seq: l.Seq, Start: int64(whole - len(line) - 1), Len: int64(len(line)), Hash: esrp.HashBytes(line)}, nil
+	return tail{Segment: name, Seq: l.Seq, Start: int64(whole - len(line) - 1), Len: int64(len(line)), Hash: esrp.HashBytes(line)}, nil
 }
 
-// lastLine returns the last line of whole lines, without its newline.
+// lastLine returns the last of several complete lines, without its newline.
 func lastLine(data []byte) []byte {
 	data = bytes.TrimSuffix(data, []byte{'\n'})
 	return data[bytes.LastIndexByte(data, '\n')+1:]
 }
 
-// Sync makes what was appended survive a crash of the machine.
+// Sync makes appended lines survive a crash of the machine.
 func (c *Chain) Sync() error {
 	var errs []error
 	for n, path := range c.unsynced {

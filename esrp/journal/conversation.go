@@ -12,30 +12,30 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Conversation is what is on record of a chat, as far as it can be run again: up to the first
-// turn in which something happened that is not on record, or that nobody can make happen again.
+// Conversation is the recorded part of a chat that can be replayed. It ends before the first turn
+// with an event that is not on record or cannot be repeated.
 type Conversation struct {
 	Turns     []Turn
-	Tools     []llm.ToolSpec // all that were offered
+	Tools     []llm.ToolSpec // all offered tools
 	Reasoning bool           // reasoning of earlier turns was sent back
-	Left      string         // why the rest can not be run again, and which record says so; empty: that is all
+	Left      string         // why the rest cannot be replayed, with the record that says so; empty if there is no rest
 }
 
-// Turn is a prompt with the requests that were made for it.
+// Turn is a prompt with its requests.
 type Turn struct {
 	Prompt   string
 	Contexts []Pointed
 	Model    string // full id
 	Agent    string
 	Requests []*Asked
-	Compact  bool   // the user wanted a summary of the conversation, and nothing else
-	Writer   string // model of the turn's summaries, if it is not the turn's own; full id
-	// Continues is how often in a row the model was asked to go on with an answer.
+	Compact  bool   // the user only wanted a summary of the conversation
+	Writer   string // model of the turn's summaries, if it differs from the turn's model; full id
+	// Continues is how often in a row the model was asked to continue an answer.
 	Continues int
 	calls     []*toolCall
 }
 
-// Pointed is what a prompt pointed at, as the model was shown it.
+// Pointed is a context of a prompt, as the model saw it.
 type Pointed struct {
 	Label, Text string
 	Image       llm.Image
@@ -45,22 +45,23 @@ type Pointed struct {
 type Asked struct {
 	Seq     uint64
 	Model   string // full id
-	Context int64  // tokens that the model was said to take; 0 is unknown
+	Context int64  // the model's context size in tokens, as configured then; 0 means unknown
 	Summary bool   // it asks for a summary of the conversation
 	Answer  []llm.Delta
 	Failure *llm.Error // the answer ended with it
 
-	// What happened behind the answer, before the next request.
-	Says string // by the user, who did not wait for the end of the turn
-	Full bool   // the conversation was near its limit: it was compacted
-	// GoesOn says that the model was asked to go on behind the failure. Else it ended the turn.
+	// The events after the answer and before the next request.
+	Says string // text from the user, who did not wait for the end of the turn
+	Full bool   // the conversation was near its limit and was compacted
+	// GoesOn means that the model was asked to continue after the failure. Otherwise the failure ended
+	// the turn.
 	GoesOn bool
 
 	messages []message
-	question bool // the last message is eca's question for a summary, which is not compared
+	question bool // the last message is eca's request for a summary, which is not compared
 }
 
-// toolCall is one of a turn.
+// toolCall is a tool call of a turn.
 type toolCall struct {
 	id, name  string
 	arguments []byte
@@ -68,15 +69,15 @@ type toolCall struct {
 	used      bool
 }
 
-// Played is what became of a tool call.
+// Played is the outcome of a tool call.
 type Played struct {
 	Result  tools.Result
 	Refused event.RejectReason // it did not run; RefusedInvalid with the result that the model got
-	GoOn    bool               // the turn went on behind the user's refusal
+	GoOn    bool               // the turn continued after the user's refusal
 }
 
-// Take returns what became of a call of the turn, each once: of that with the same id, else of
-// the first with the same arguments.
+// Take returns the outcome of a call of the turn, each outcome once. It prefers the call with the
+// same id, then the first one with the same arguments.
 func (t *Turn) Take(id, name string, arguments json.RawMessage) (Played, bool) {
 	same := cleanJSON(arguments, func(s string) string { return s })
 	var found *toolCall
@@ -98,8 +99,9 @@ func (t *Turn) Take(id, name string, arguments json.RawMessage) (Played, bool) {
 	return found.played, true
 }
 
-// Compare returns the first message that is not as it was on record, and both; -1 if there is
-// none. Ids count only by where they come again: providers and eca make new ones.
+// Compare returns the index of the first message that differs from the record, and both texts; -1
+// if all are equal. Ids count only by their repetitions, because providers and eca generate new
+// ones.
 func (a *Asked) Compare(messages []llm.Message) (at int, want, got string) {
 	recorded := a.messages
 	if a.question && len(messages) > 0 {
@@ -123,7 +125,7 @@ func (a *Asked) Compare(messages []llm.Message) (at int, want, got string) {
 	return -1, "", ""
 }
 
-// ids numbers ids in the order in which they come.
+// ids numbers ids in the order of their first occurrence.
 type ids map[string]string
 
 func (n ids) text(m message) string {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Conversation reads a chat. It is an error if there is no record of it, or if what is on
-// record can not be read.
+// Conversation reads a chat. It is an error if there are no records of it, or if a record cannot be
+// read.
 func (c *Chain) Conversation(chatID string) (Conversation, error) {
 	calls, err := c.Calls(chatID)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Chain) Conversation(chatID string) (Conversation, error) {
 	return r.out, nil
 }
 
-// byTurn groups the calls of the conversation itself; what was asked beside it is left out.
+// byTurn groups the calls of the conversation by turn; side requests are left out.
 func byTurn(calls []Call) [][]Call {
 	var out [][]Call
 	at := map[string]int{}
@@ -76,7 +76,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// leftError says why a turn can not be run again, and which record says so.
+// leftError says why a turn cannot be replayed, and which record says so.
 type leftError struct {
 	seq    uint64
 	id     esrp.UUID
@@ -98,20 +98,20 @@ type conversing struct {
 	offered map[string]bool
 
 	last    *Asked    // request of the conversation
-	seen    []message // of it, without reasoning, which is not always sent again
-	summary string    // that the next request must begin with, in place of that
+	seen    []message // its messages without reasoning, which is not always sent again
+	summary string    // that the next request must begin with instead of the messages
 }
 
-// reading is a turn that is read.
+// reading is the turn being read.
 type reading struct {
 	Turn
-	said    map[string]string // results as models were told, by call
-	made    int               // calls in answers
-	since   []*toolCall       // calls behind the last request
-	asked   int               // requests of the conversation
-	inRow   int               // of them, those that had the model go on with an answer
-	pending bool              // the summary is of a conversation that ends with a prompt
-	begins  bool              // it begins with a summary
+	said     map[string]string // results as the models got them, by call
+	made     int               // calls in answers
+	since    []*toolCall       // calls after the last request
+	requests int               // requests of the conversation
+	inRow    int               // requests in a row that continued an answer
+	pending  bool              // the summary covers a conversation that ends with a prompt
+	begins   bool              // it begins with a summary
 }
 
 func (r *conversing) turn(calls []Call) error {
@@ -122,9 +122,9 @@ func (r *conversing) turn(calls []Call) error {
 		}
 	}
 	switch first := calls[0]; {
-	case t.asked > 0 && t.begins && r.lastOfTurns() == nil:
+	case t.requests > 0 && t.begins && r.lastOfTurns() == nil:
 		return left(first, "the conversation was compacted, and nothing of it is on record before")
-	case t.asked > 0:
+	case t.requests > 0:
 	case len(t.Requests) == 0:
 		return left(first, "the turn has calls of tools, and no request that led to them")
 	case t.pending || len(t.Requests) > 1:
@@ -143,7 +143,7 @@ func (r *conversing) turn(calls []Call) error {
 	return r.finish(t, calls)
 }
 
-// lastOfTurns returns the last request of the conversation in the turns that were read so far.
+// lastOfTurns returns the last request of the conversation in the turns read so far.
 func (r *conversing) lastOfTurns() *Asked {
 	for _, turn := range slices.Backward(r.out.Turns) {
 		for _, a := range slices.Backward(turn.Requests) {
@@ -155,7 +155,7 @@ func (r *conversing) lastOfTurns() *Asked {
 	return nil
 }
 
-// call reads one of a turn.
+// call reads a call of a turn.
 func (r *conversing) call(t *reading, call Call) error {
 	switch {
 	case call.Response == nil:
@@ -183,7 +183,7 @@ func (r *conversing) call(t *reading, call Call) error {
 	case purpose == string(llm.PurposeTurn):
 		return r.request(t, call, asked)
 	default:
-		return left(call, "a request for %s is no part of a conversation", purpose)
+		return left(call, "a request for %s is not part of a conversation", purpose)
 	}
 }
 
@@ -218,8 +218,8 @@ func cancelled(r *esrp.Response) bool {
 	return v.Bool
 }
 
-// failureOf returns the failure of a model, if the engine can go on behind it, or end, without
-// having to change the conversation.
+// failureOf returns the failure of a model if the engine can continue or end after it without
+// changing the conversation.
 func failureOf(call Call) *llm.Error {
 	if call.Response.Error == nil {
 		return nil
@@ -231,8 +231,8 @@ func failureOf(call Call) *llm.Error {
 	return &llm.Error{Kind: llm.ErrorKind(kind), Message: "as on record"}
 }
 
-// since returns what a request has that the one before it did not have: its answer, results of
-// tools, and what was said.
+// since returns the messages that a request has and the previous one did not: its answer, results
+// of tools, and texts of the user.
 func (r *conversing) since(call Call, messages []message) (new []message, err error) {
 	plain := withoutReasoning(messages)
 	switch {
@@ -259,7 +259,7 @@ func (r *conversing) since(call Call, messages []message) (new []message, err er
 	return new, nil
 }
 
-// withoutReasoning returns messages with what else is in them.
+// withoutReasoning returns messages without their reasoning.
 func withoutReasoning(messages []message) (out []message) {
 	for _, m := range messages {
 		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p part) bool { return p.Type == "reasoning" })
@@ -270,18 +270,18 @@ func withoutReasoning(messages []message) (out []message) {
 	return out
 }
 
-// isPrompt says whether a message is neither an answer nor results of tools.
+// isPrompt reports whether a message is neither an answer nor a result of a tool.
 func (m message) isPrompt() bool {
 	return m.Role == llm.User && !slices.ContainsFunc(m.Parts, func(p part) bool { return p.Type == "tool_result" })
 }
 
-// request takes a request of the conversation.
+// request reads a request of the conversation.
 func (r *conversing) request(t *reading, call Call, a *Asked) error {
 	new, err := r.since(call, a.messages)
 	switch {
 	case err != nil:
 		return err
-	case t.asked > 0:
+	case t.requests > 0:
 		r.last.GoesOn = r.last.Failure != nil
 		if t.inRow++; !r.last.GoesOn && r.last.calls() {
 			t.inRow = 0
@@ -302,7 +302,7 @@ func (r *conversing) request(t *reading, call Call, a *Asked) error {
 	if err != nil {
 		return err
 	}
-	r.out.Reasoning = r.out.Reasoning || t.asked == 0 && slices.ContainsFunc(a.messages, func(m message) bool {
+	r.out.Reasoning = r.out.Reasoning || t.requests == 0 && slices.ContainsFunc(a.messages, func(m message) bool {
 		return slices.ContainsFunc(m.Parts, func(p part) bool { return p.Type == "reasoning" })
 	})
 	for _, d := range a.Answer {
@@ -311,19 +311,19 @@ func (r *conversing) request(t *reading, call Call, a *Asked) error {
 		}
 	}
 	r.last, r.seen, r.summary = a, withoutReasoning(a.messages), ""
-	t.asked, t.since, t.Requests = t.asked+1, nil, append(t.Requests, a)
+	t.requests, t.since, t.Requests = t.requests+1, nil, append(t.Requests, a)
 	return nil
 }
 
-// compact takes a request for a summary. The chat's own model is asked behind the
-// conversation, another one about a transcript of it.
+// compact reads a request for a summary. The chat's own model gets the conversation and a question;
+// another model gets a transcript.
 func (r *conversing) compact(t *reading, call Call, a *Asked) error {
 	a.Summary = true
 	a.question = len(a.messages) > 1 || slices.ContainsFunc(call.Request.Inputs, func(b esrp.Body) bool { return b.Name == "tools" })
 	if a.question {
 		whole := a.messages[:len(a.messages)-1]
 		new, err := r.since(call, whole)
-		if err == nil && t.asked > 0 && r.summary == "" {
+		if err == nil && t.requests > 0 && r.summary == "" {
 			err = r.between(t, call, new)
 		}
 		if err != nil {
@@ -348,7 +348,7 @@ func (r *conversing) compact(t *reading, call Call, a *Asked) error {
 	switch {
 	case r.last != nil && r.last.Failure != nil:
 		return left(call, "the conversation was compacted behind an answer that failed")
-	case t.asked == 0:
+	case t.requests == 0:
 		t.begins = true
 	default:
 		r.last.Full = true
@@ -357,8 +357,8 @@ func (r *conversing) compact(t *reading, call Call, a *Asked) error {
 	return nil
 }
 
-// between takes what was said behind the last answer of the turn: results of tools, and what
-// the user said meanwhile.
+// between reads the messages after the last answer of the turn: results of tools, and texts of the
+// user.
 func (r *conversing) between(t *reading, call Call, new []message) error {
 	calls := r.last.calls()
 	for _, m := range new {
@@ -370,11 +370,11 @@ func (r *conversing) between(t *reading, call Call, new []message) error {
 			case p.Type == "tool_result":
 				t.said[p.ID] = p.Text
 			case p.Type != "text" || len(m.Parts) > 1:
-				return left(call, "something was said in the turn that is no text")
+				return left(call, "the turn contains something other than text")
 			case strings.HasPrefix(p.Text, "<subagent-report "):
 				return left(call, "a subagent in the background reported in the turn")
 			case r.last.Failure != nil, !calls && openCode(r.last.Answer):
-				// The engine asks for the rest by itself.
+				// The engine requests the rest automatically.
 			case !calls || r.last.Says != "":
 				return left(call, "a hook sent the turn on")
 			default:
@@ -385,12 +385,12 @@ func (r *conversing) between(t *reading, call Call, new []message) error {
 	return nil
 }
 
-// calls says whether an answer has calls of tools.
+// calls reports whether an answer contains tool calls.
 func (a *Asked) calls() bool {
 	return slices.ContainsFunc(a.Answer, func(d llm.Delta) bool { return d.Kind == llm.ToolStart })
 }
 
-// openCode says whether an answer may end inside of a code block.
+// openCode reports whether an answer may end inside a code block.
 func openCode(answer []llm.Delta) bool {
 	n := 0
 	for _, d := range answer {
@@ -401,7 +401,7 @@ func openCode(answer []llm.Delta) bool {
 	return n > 0
 }
 
-// finish checks the calls of a turn, and adds it.
+// finish checks the calls of a turn and adds the turn.
 func (r *conversing) finish(t *reading, calls []Call) error {
 	ofTools := slices.DeleteFunc(slices.Clone(calls), func(c Call) bool { return c.Request.Target.Service != ServiceTool })
 	if t.made != len(t.calls) {
@@ -412,7 +412,7 @@ func (r *conversing) finish(t *reading, calls []Call) error {
 			return left(ofTools[n], "a hook changed the arguments of the call")
 		}
 		c.played.GoOn = !slices.Contains(t.since, c)
-		// Instructions and hooks may have added to what the tool returned.
+		// Instructions and hooks may have added to the output of the tool.
 		joined := strings.TrimSuffix(strings.Join(c.played.Result.Outputs, "\n"), "\n")
 		if text, ok := t.said[c.id]; ok && c.played.Refused == "" && strings.HasPrefix(text, joined) {
 			c.played.Result.Outputs = []string{text}
@@ -426,7 +426,7 @@ func (r *conversing) finish(t *reading, calls []Call) error {
 	return nil
 }
 
-// madeAs returns the arguments of the one call that a model made with an id.
+// madeAs returns the arguments of the only call that a model made with an id.
 func (t *reading) madeAs(id string) (arguments []byte, ok bool) {
 	for _, a := range t.Requests {
 		for _, d := range a.Answer {

@@ -22,7 +22,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// small makes a journal of some segments and returns their paths.
+// small creates a journal with several segments and returns their paths.
 func small(t *testing.T, turns int, segment int64) (state string, paths []string) {
 	t.Helper()
 	state = t.TempDir()
@@ -43,7 +43,7 @@ func small(t *testing.T, turns int, segment int64) (state string, paths []string
 	return state, paths
 }
 
-// replaced verifies a journal in which a file has another content for the moment.
+// replaced verifies a journal while a file temporarily has other content.
 func replaced(t *testing.T, state, path string, change func([]byte) []byte) (Report, error) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -62,7 +62,7 @@ func replaced(t *testing.T, state, path string, change func([]byte) []byte) (Rep
 	return r, found
 }
 
-// Each byte of a segment, sealed or not: whatever it becomes, it is found.
+// Every changed byte of a segment, sealed or not, is found, whatever its new value.
 func TestEachByteOfSegments(t *testing.T) {
 	state, paths := small(t, 1, 1) // the request in one, the response in the other
 	for _, path := range paths {
@@ -85,7 +85,7 @@ func TestEachByteOfSegments(t *testing.T) {
 		for at, is := range data {
 			other := is ^ 1
 			if at%3 == 0 && is != '\n' {
-				other = '\n' // which makes two lines of one
+				other = '\n' // which splits the line
 			}
 			put(at, other)
 			var damage *Damage
@@ -98,8 +98,8 @@ func TestEachByteOfSegments(t *testing.T) {
 	sound(t, state)
 }
 
-// A segment that ends too early is found, wherever it ends; of the last line that is what a
-// killed process leaves, and is said.
+// A truncated segment is found, wherever it ends. A truncated last line looks like the remains of a
+// killed process and is reported as such.
 func TestTruncatedSegments(t *testing.T) {
 	state, paths := small(t, 2, 1500)
 	for n, path := range paths {
@@ -129,7 +129,7 @@ func TestTruncatedSegments(t *testing.T) {
 	}
 }
 
-// Lines that were swapped, doubled, taken out or put in are found, also between segments.
+// Swapped, duplicated, removed and inserted lines are found, also across segments.
 func TestRearrangedLines(t *testing.T) {
 	state, paths := small(t, 3, 1500)
 	first, second := paths[0], paths[1]
@@ -159,8 +159,9 @@ func TestRearrangedLines(t *testing.T) {
 	sound(t, state)
 }
 
-// A secret never reaches the disk, whatever it consists of and wherever it is said.
+// A secret never reaches the disk, whatever it consists of and wherever it occurs.
 func TestSecretsAnywhere(t *testing.T) {
+	needs.Long(t)
 	rapid.Check(t, func(r *rapid.T) {
 		secret := rapid.StringMatching(`[a-z"\\/<>&é\n\t {}:,\[\]]{8,20}x`).Draw(r, "secret")
 		state, err := os.MkdirTemp("", "journal-test-")
@@ -215,7 +216,7 @@ func TestSecretsAnywhere(t *testing.T) {
 	})
 }
 
-// talking is a tool that writes a file, returns a text, and fails with it.
+// talking is a tool that writes a file, returns a text, and fails with the same text.
 type talking struct{ text string }
 
 func (talking) Spec() tools.Spec {
@@ -229,7 +230,7 @@ func (w talking) Run(ctx context.Context, call tools.Call, _ tools.Sink) (tools.
 	return tools.Result{Outputs: []string{w.text}, Failed: true}, errors.New(w.text)
 }
 
-// A process that dies while it erases a chat leaves bodies; the next one that cleans up removes
+// A process that dies while it erases a chat leaves bodies; the next process that cleans up removes
 // them.
 func TestEraseIsFinished(t *testing.T) {
 	state := t.TempDir()
@@ -247,10 +248,10 @@ func TestEraseIsFinished(t *testing.T) {
 	if err := kept.Erase("mine", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	// As if the process had died before it removed the body.
+	// Simulates a process that died before it removed the body.
 	hash, err := kept.put(data)
 	if err == nil {
-		err = kept.begin()
+		err = kept.removing().set()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -265,12 +266,13 @@ func TestEraseIsFinished(t *testing.T) {
 	if r := sound(t, state); r.Bodies != 3 || r.Erased != 1 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := os.Stat(filepath.Join(state, "journal", unfinished)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(state, "journal", "erasing")); !os.IsNotExist(err) {
 		t.Errorf("it is still being erased: %v", err)
 	}
 }
 
-// writing is what a child of TestKilledWriter does, until it is killed.
+// writing names the state directory for the child process of TestKilledWriter, which writes until
+// it is killed.
 const writing = "JOURNAL_TEST_WRITES"
 
 func write(state string) {
@@ -292,8 +294,8 @@ func write(state string) {
 	}
 }
 
-// Processes that write, erase and trim are killed at any moment: the chain holds, and nothing is
-// missing without a reason.
+// Processes that write, erase and trim are killed at any moment: the chain stays intact, and
+// nothing is missing without a reason.
 func TestKilledWriter(t *testing.T) {
 	needs.Long(t)
 	state := t.TempDir()
@@ -315,7 +317,7 @@ func TestKilledWriter(t *testing.T) {
 			}
 		}
 		for _, c := range children {
-			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond) // any moment
+			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond) // at a random moment
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -333,5 +335,42 @@ func TestKilledWriter(t *testing.T) {
 	}
 	if r := sound(t, state); r.Bodies != 0 {
 		t.Errorf("%+v is left", r)
+	}
+}
+
+// The quick check finds a changed end, and reports nothing while other processes write.
+func TestCheckEnd(t *testing.T) {
+	state, paths := small(t, 4, 2000)
+	check := func() error {
+		c := At(state)
+		defer c.Close()
+		return c.CheckEnd()
+	}
+	last := paths[len(paths)-1]
+	whole, err := os.ReadFile(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		text    []byte
+		damaged bool
+	}{
+		"as it was":      {whole, false},
+		"longer":         {append(bytes.Clone(whole), "x\n"...), true},
+		"other text":     {bytes.Repeat([]byte("x"), len(whole)), true},
+		"being appended": {whole[:len(whole)-3], false},
+	} {
+		if err := os.WriteFile(last, c.text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := check(); (err != nil) != c.damaged {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Remove(last); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(); err == nil {
+		t.Error("a segment is missing")
 	}
 }

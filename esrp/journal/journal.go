@@ -1,28 +1,29 @@
-// Package journal records what the engine asks of models and tools, as ESRP requests and
-// responses (contract 12): one chain of lines for all daemons of a user, and the contents
-// that the lines name by their hash.
+// Package journal records the engine's calls of models and tools as ESRP requests and responses
+// (contract 12): one chain of lines for all daemons of a user, and the contents that the lines
+// refer to by hash.
 //
-// It owns two folders. journal/ has the segments (<first seq>.jsonl), head, which says where
-// the chain ends, and lock. artifacts/sha256/ has the bodies: messages, prompts, arguments,
-// outputs, files before and after, each in a file named by its SHA-256, so that a history
-// that is sent again and again is stored once. Lines have no text of a conversation in them:
-// who removes a chat's bodies has removed what was said, and the chain still holds.
+// It owns two folders. journal/ contains the segments (<first seq>.jsonl), head, which records the
+// end of the chain, and lock. artifacts/sha256/ contains the bodies: messages, prompts, arguments,
+// outputs, files before and after a call. Each is a file named by its SHA-256, so that a history
+// that is sent repeatedly is stored once. Lines contain no text of a conversation: removing a
+// chat's bodies removes its content, and the chain stays valid.
 //
 // A line is the canonical JSON of {event_type, prev, record, seq}; prev is the SHA-256 of the
-// line before without its newline, and 64 zeros in the first. Whoever appends holds the lock,
-// writes the bodies, then into head which line comes, then the line. So what a killed process
-// leaves is known to the next one, which cuts a torn line off and goes on: the chain never
-// breaks, and no byte of it can be changed unseen. The end of a chain that somebody cuts off
-// together with head's last state is not missed; who needs that keeps the last hash elsewhere.
+// previous line without its newline, and 64 zeros in the first line. To append, a process takes the
+// lock, writes the bodies, records the coming line in head, and then writes the line. So the next
+// process recognizes the remains of a killed one, removes an incomplete line and continues: the
+// chain never breaks, and no byte of it can change unnoticed. If the end of a chain is removed
+// together with the last state of head, that cannot be detected; to detect it, keep the last hash
+// elsewhere.
 //
-// Recording costs the caller the making of a record and a place in a queue; one goroutine,
-// which ends with Close, removes secrets and writes. A process that is killed loses what is
-// in the queue, normally some milliseconds. One that ends waits for the queue for some seconds and
-// notes the rest, and the chats that are still to be erased, in journal/pending; the next process
-// goes on there. After Sync, what was recorded before survives a
-// crash of the machine as soon as nothing was recorded for a quarter of a second. A record that can not be written is told to the log, and lost.
+// The caller only builds a record and queues it. One goroutine, which ends with Close, removes
+// secrets and writes. A killed process loses the queued records, normally those of some
+// milliseconds. A process that ends waits some seconds for the queue. It notes the remaining
+// records, and the chats that still have to be erased, in journal/pending; the next process
+// continues there. After Sync, earlier records survive a crash of the machine once nothing was
+// recorded for a quarter of a second. A record that cannot be written is logged and lost.
 //
-// The package decides nothing about calls, and no call fails because of it.
+// The package makes no decisions about calls, and no call fails because of it.
 package journal
 
 import (
@@ -43,26 +44,25 @@ import (
 
 // Options of a Journal. All may be left empty.
 type Options struct {
-	Clean       func(string) string // removes secrets; default: nothing is removed
+	Clean       func(string) string // removes secrets; default: removes nothing
 	Now         func() time.Time    // default: time.Now
 	NewID       func() string       // UUIDs; default: random
 	Log         *slog.Logger        // default: slog.Default
-	Enabled     func() bool         // asked at each call; default: yes
-	Limits      func() Limits       // asked at each trim; default: none
-	SegmentSize int64               // bytes; a segment that has reached it is sealed; default 8 MiB
+	Enabled     func() bool         // called for each call; default: yes
+	Limits      func() Limits       // called at each trim; default: no limits
+	SegmentSize int64               // bytes; a segment that reaches it is sealed; default 8 MiB
 }
 
-// Limits say how much is kept.
+// Limits limit what is kept.
 type Limits struct {
-	Bytes int64         // of segments and bodies together; 0 is no limit
-	Age   time.Duration // of sealed segments; 0 is no limit
+	Bytes int64         // of segments and bodies together; 0 means no limit
+	Age   time.Duration // of sealed segments; 0 means no limit
 }
 
-// queued is how many records may wait; more make the caller wait.
+// queued is how many records may wait; further callers wait.
 const queued = 1024
 
-// maxUnsynced is how many bodies may be there that the disk was not asked to sync, if nobody
-// wants it.
+// maxUnsynced is how many bodies may be unsynced if no caller requests a sync.
 const maxUnsynced = 4096
 
 // Journal records calls. It is safe for concurrent use.
@@ -74,33 +74,33 @@ type Journal struct {
 
 	erasing struct {
 		mu  sync.Mutex
-		ids []string // chats that this process noted and did not erase yet
+		ids []string // chats that this process noted and has not erased yet
 	}
 
-	mu     sync.RWMutex // guards what follows; held for reading while sending
+	mu     sync.RWMutex // guards the fields below; held for reading while sending
 	jobs   chan func(*Chain)
 	closed bool
 	done   chan struct{}
 	hurry  chan struct{}
 	erase  chan struct{} // a chat is to be erased
 	late   chan struct{} // closed by Close when it has waited long enough
-	failed atomic.Bool   // a record was lost, which has been told
+	failed atomic.Bool   // a record was lost, which has been logged
 
 	// Owned by the goroutine.
-	dirty   bool            // somebody wants what was written to be synced
-	pending *pendingRecords // what there was no time to append; nil until there is such
+	dirty   bool            // a caller wants the written records synced
+	pending *pendingRecords // records that there was no time to append; nil until there are some
 
 	patience time.Duration // how long Close waits for the queue
 }
 
-// Close waits so long for what is queued to be appended, and then so long for the rest to be noted
-// for the next process.
+// Close waits for patience until queued records are appended, and then for lastPatience until the
+// rest are noted for the next process.
 const (
 	patience     = 2 * time.Second
 	lastPatience = 10 * time.Second
 )
 
-// New returns the journal below a state directory. Nothing is made before the first record.
+// New returns the journal below a state directory. It creates nothing before the first record.
 func New(state string, o Options) *Journal {
 	if o.Clean == nil {
 		o.Clean = func(s string) string { return s }
@@ -125,11 +125,11 @@ func New(state string, o Options) *Journal {
 	return j
 }
 
-// Move says where to record from now on. It has no effect on a journal that has begun.
+// Move changes the state directory. It has no effect once the journal is in use.
 func (j *Journal) Move(state string) { j.dir.Store(&state) }
 
-// submit queues work for the goroutine that writes, which it starts if need be. It waits
-// while the queue is full; after Close it does nothing and returns false.
+// submit queues work for the writing goroutine, and starts it if necessary. It waits while the
+// queue is full. After Close it does nothing and returns false.
 func (j *Journal) submit(job func(*Chain)) bool {
 	j.mu.RLock()
 	if j.jobs == nil && !j.closed {
@@ -164,26 +164,26 @@ func (j *Journal) start() {
 	}()
 }
 
-// behind is how long a record waits for the processors: made at once, it took up to a
-// millisecond from the request that it is of.
-const behind = 5 * time.Millisecond
+// batchDelay is how long a record waits before it is built. Without the wait, building it took up to a
+// millisecond away from the request that is recorded.
+const batchDelay = 5 * time.Millisecond
 
-// quiet is how long nothing is recorded before the disk is asked to sync: the next prompt
-// must not wait for that.
-const quiet = 250 * time.Millisecond
+// syncDelay is how long nothing must be recorded before a sync, so that the next prompt does not
+// wait for the disk.
+const syncDelay = 250 * time.Millisecond
 
 // write runs jobs until Close.
 func (j *Journal) write(c *Chain) {
-	j.do(c, j.finishPending) // of a process that ended before
+	j.do(c, j.finishPending) // left by an earlier process
 	for {
 		var idle <-chan time.Time
 		if j.dirty {
-			idle = time.After(quiet)
+			idle = time.After(syncDelay)
 		}
 		select {
 		case job, ok := <-j.jobs:
 			if ok {
-				j.rest()
+				j.waitForBatch()
 			}
 			for ; ok; job, ok = <-j.jobs {
 				j.do(c, job)
@@ -196,7 +196,7 @@ func (j *Journal) write(c *Chain) {
 				return
 			}
 		case <-j.erase:
-			for range len(j.jobs) { // may be the chat's
+			for range len(j.jobs) { // they may belong to the chat
 				if job, ok := <-j.jobs; ok {
 					j.do(c, job)
 				}
@@ -208,19 +208,20 @@ func (j *Journal) write(c *Chain) {
 	}
 }
 
-// end does what is left when the queue is empty and no more comes.
+// end does the remaining work after the last job.
 func (j *Journal) end(c *Chain) {
 	if j.pending != nil {
 		if err := j.pending.finish(); err != nil {
-			j.o.Log.Warn("the rest of the journal can not be kept for the next start", "err", err)
+			j.o.Log.Warn("cannot keep the rest of the journal for the next start", "err", err)
 		}
 	}
 	j.eraseNoted(c)
 	j.sync(c)
 }
 
-// eraseNoted erases the chats that Erase noted, whose records are written by now. A note that is
-// gone is made again: another process that erased the chat did not have these records.
+// eraseNoted erases the chats that Erase noted; their records have been written by now. If another
+// process has erased such a chat and removed the note, it did not see these records, so the chat is
+// noted again.
 func (j *Journal) eraseNoted(c *Chain) {
 	j.erasing.mu.Lock()
 	ids := j.erasing.ids
@@ -231,7 +232,7 @@ func (j *Journal) eraseNoted(c *Chain) {
 			continue
 		}
 		if err := c.noteErasure(id); err != nil {
-			j.o.Log.Warn("a chat can not be erased from the journal", "chat", id, "err", err)
+			j.o.Log.Warn("cannot erase a chat from the journal", "chat", id, "err", err)
 		}
 	}
 	if len(ids) > 0 && !c.isLate() {
@@ -239,16 +240,16 @@ func (j *Journal) eraseNoted(c *Chain) {
 	}
 }
 
-// finishPending does what others or this process left to do.
+// finishPending does pending work of this and other processes.
 func (j *Journal) finishPending(c *Chain) {
 	if err := c.finishPending(j.o.Now()); err != nil && !errors.Is(err, errLate) {
-		j.o.Log.Warn("what is pending in the journal can not be done", "err", err)
+		j.o.Log.Warn("cannot finish pending work of the journal", "err", err)
 	}
 }
 
-// rest leaves the processors to the call that is recorded, unless somebody waits.
-func (j *Journal) rest() {
-	timer := time.NewTimer(behind)
+// waitForBatch leaves the processors to the recorded call for a moment, unless a caller is waiting.
+func (j *Journal) waitForBatch() {
+	timer := time.NewTimer(batchDelay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -256,8 +257,8 @@ func (j *Journal) rest() {
 	}
 }
 
-// hasten ends a rest: the next one if there is none now.
-func (j *Journal) hasten() {
+// flush ends the current wait for a batch, or the next one.
+func (j *Journal) flush() {
 	select {
 	case j.hurry <- struct{}{}:
 	default:
@@ -276,7 +277,7 @@ func (j *Journal) sync(c *Chain) {
 	})
 }
 
-// do runs one job; what panics must not take the daemon down.
+// do runs one job and recovers from panics, which must not end the daemon.
 func (j *Journal) do(c *Chain, job func(*Chain)) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -286,7 +287,7 @@ func (j *Journal) do(c *Chain, job func(*Chain)) {
 	job(c)
 }
 
-// wait runs a job in its turn and returns its error, or what ended ctx before.
+// wait runs a job in its turn and returns its error, or the cause if ctx ends first.
 func (j *Journal) wait(ctx context.Context, job func(*Chain) error) error {
 	result := make(chan error, 1)
 	if !j.submit(func(c *Chain) {
@@ -296,7 +297,7 @@ func (j *Journal) wait(ctx context.Context, job func(*Chain) error) error {
 	}) {
 		return nil
 	}
-	j.hasten()
+	j.flush()
 	select {
 	case err := <-result:
 		return err
@@ -305,9 +306,9 @@ func (j *Journal) wait(ctx context.Context, job func(*Chain) error) error {
 	}
 }
 
-// Sync has what was recorded before survive a crash of the machine, soon: the disk is asked
-// when nothing was recorded for a moment, once for all who want it. A journal that has
-// recorded nothing is left alone.
+// Sync requests that all earlier records survive a crash of the machine. The disk is synced once
+// for all requests, as soon as nothing was recorded for a moment. A journal without records is left
+// alone.
 func (j *Journal) Sync() {
 	j.mu.RLock()
 	idle := j.jobs == nil
@@ -317,9 +318,9 @@ func (j *Journal) Sync() {
 	}
 }
 
-// Erase has the bodies of a chat and of its subagents removed, but for those that others have
-// too, and that recorded. It does not wait for the queue: it notes the chat on the disk, so that
-// the next process erases it if this one ends first. Without any records nothing happens.
+// Erase removes the bodies of a chat and its subagents, except those that other chats share, and
+// records that. It does not wait for the queue: it notes the chat on disk, so that the next process
+// erases it if this one ends first. Without any records it does nothing.
 func (j *Journal) Erase(chatID string) error {
 	j.chats.forget(chatID)
 	j.judged.forget(chatID)
@@ -331,7 +332,7 @@ func (j *Journal) Erase(chatID string) error {
 		return nil
 	}
 	if err := c.noteErasure(chatID); err != nil {
-		return fmt.Errorf("what was said in the chat can not be removed from the journal: %w", err)
+		return fmt.Errorf("cannot remove the chat's texts from the journal: %w", err)
 	}
 	if idle {
 		j.start()
@@ -341,14 +342,14 @@ func (j *Journal) Erase(chatID string) error {
 	j.erasing.mu.Unlock()
 	select {
 	case j.erase <- struct{}{}:
-	default: // it will see this one too
+	default: // the pending signal covers this chat, too
 	}
-	j.hasten()
+	j.flush()
 	return nil
 }
 
-// Trim removes the oldest sealed segments, and the bodies that only they named, as far as the
-// limits want it. It waits for its turn, which another process can delay, until ctx ends.
+// Trim removes the oldest sealed segments, and the bodies that only they refer to, until the limits
+// are met. It waits for its turn, which another process can delay, until ctx ends.
 func (j *Journal) Trim(ctx context.Context) error {
 	err := j.wait(ctx, func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
 	if errors.Is(err, errLate) {
@@ -357,8 +358,8 @@ func (j *Journal) Trim(ctx context.Context) error {
 	return err
 }
 
-// Close writes what is queued and ends the goroutine. What cannot be appended within some seconds,
-// as when another process has the lock, is noted for the next process.
+// Close writes the queued records and ends the goroutine. Records that cannot be appended within
+// some seconds, for example because another process holds the lock, are noted for the next process.
 func (j *Journal) Close() {
 	j.mu.Lock()
 	was := j.closed
@@ -368,7 +369,7 @@ func (j *Journal) Close() {
 		return
 	}
 	close(j.jobs)
-	j.hasten()
+	j.flush()
 	if j.isDone(j.patience) {
 		return
 	}
@@ -378,7 +379,7 @@ func (j *Journal) Close() {
 	}
 }
 
-// isDone waits for the goroutine.
+// isDone waits for the end of the goroutine.
 func (j *Journal) isDone(most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -390,13 +391,13 @@ func (j *Journal) isDone(most time.Duration) bool {
 	}
 }
 
-// record queues a record of an event that is known. See recordAs.
+// record queues a record of a known event. See recordAs.
 func (j *Journal) record(event string, build func(*bodies) esrp.Value) {
 	j.recordAs(func(b *bodies) (string, esrp.Value) { return event, build(b) })
 }
 
-// recordAs queues a record. build runs in the goroutine that writes: it hands bodies over and
-// returns the record.
+// recordAs queues a record. build runs in the writing goroutine: it stores bodies and returns the
+// record.
 func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)) {
 	j.submit(func(c *Chain) {
 		err := errLate
@@ -418,8 +419,8 @@ func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)
 		switch {
 		case err == nil:
 			j.failed.Store(false)
-		case !j.failed.Swap(true): // once: a full disk fails each time
-			j.o.Log.Warn("the journal can not be written", "err", err)
+		case !j.failed.Swap(true): // once, because a full disk fails each time
+			j.o.Log.Warn("cannot write the journal", "err", err)
 		}
 	})
 }
@@ -434,7 +435,7 @@ func (j *Journal) note(c *Chain, build func(*bodies) (event string, record esrp.
 	return j.pending.add(c, j.o.Clean, build)
 }
 
-// id makes a request id.
+// id generates a request id.
 func (j *Journal) id() esrp.UUID {
 	text := j.o.NewID()
 	if id, err := esrp.ParseUUID(text); err == nil {

@@ -95,7 +95,7 @@ type noLog struct{}
 func (noLog) Writing(context.Context, string, []byte) error { return nil }
 func (noLog) Moving(context.Context, string, string) error  { return nil }
 
-// What led to what, who asked, and what a tool did to a file.
+// The journal records the causes of calls, their agents, and the changes of a file by a tool.
 func TestCauses(t *testing.T) {
 	state, path := t.TempDir(), filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("old secret-1"), 0o600); err != nil {
@@ -114,7 +114,7 @@ func TestCauses(t *testing.T) {
 	for range m.Stream(context.Background(), llm.Request{
 		Purpose: llm.PurposeTurn, Messages: []llm.Message{said("sub")}, Origin: llm.Origin{Chat: "subagent-x", Parent: "chat", Turn: "c1"},
 	}) {
-		break // nobody wants the rest
+		break // the rest is not read
 	}
 	j.Close()
 
@@ -176,7 +176,7 @@ func TestCauses(t *testing.T) {
 	})
 }
 
-// A history that grows is stored once.
+// A growing history is stored once.
 func TestHistoryIsStoredOnce(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{})
@@ -187,12 +187,13 @@ func TestHistoryIsStoredOnce(t *testing.T) {
 		ask(t, m, "chat", fmt.Sprint("t", i), history...)
 	}
 	j.Close()
-	if r := sound(t, state); r.Bodies != 20+2 { // and the system prompt, and the answer
+	if r := sound(t, state); r.Bodies != 20+2 { // plus the system prompt and the answer
 		t.Errorf("%d bodies, want 22", r.Bodies)
 	}
 }
 
-// Whatever a kill leaves of a line, the chain goes on, and says so in between.
+// After any remains of a killed process, the chain continues, and verifying in between reports
+// them.
 func TestTornLine(t *testing.T) {
 	state := t.TempDir()
 	fill := func() {
@@ -235,7 +236,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// Any byte of any file that is another is found.
+// Any changed byte of any file is found.
 func TestFlippedByte(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{SegmentSize: 2500})
@@ -252,7 +253,7 @@ func TestFlippedByte(t *testing.T) {
 		}
 		return err
 	})
-	// head is small: each byte of it.
+	// head is small: every byte of it is tested.
 	head := filepath.Join(state, "journal", "head")
 	data, err := os.ReadFile(head)
 	if err != nil {
@@ -298,7 +299,7 @@ func TestFlippedByte(t *testing.T) {
 	})
 }
 
-// Lines and segments that are missing are found.
+// Missing lines and segments are found.
 func TestMissing(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{SegmentSize: 1500})
@@ -354,7 +355,7 @@ func TestSeveralDaemons(t *testing.T) {
 	}
 }
 
-// Erasing a chat leaves nothing of what was said in it, but what others said too.
+// Erasing a chat leaves none of its content, except content that other chats share.
 func TestErase(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{})
@@ -388,7 +389,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// The quota holds, also where everything is in one segment, and the chain with it.
+// The quota is kept, even if everything is in one segment, and the chain stays valid.
 func TestTrim(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{SegmentSize: 4000, Limits: func() Limits { return Limits{Bytes: 20000} }})
@@ -416,7 +417,7 @@ func TestTrim(t *testing.T) {
 
 	c := At(state)
 	defer c.Close()
-	if err := c.Trim(Limits{Bytes: 10}, time.Now()); err != nil { // nothing may stay, and it ends
+	if err := c.Trim(Limits{Bytes: 10}, time.Now()); err != nil { // nothing may stay, and Trim must end
 		t.Fatal(err)
 	}
 	if r := sound(t, state); r.Bodies != 0 || r.Segments != 1 {
@@ -428,8 +429,8 @@ func TestTrim(t *testing.T) {
 	sound(t, state)
 }
 
-// What recording costs a call with a long history: on its path, and with all that is written
-// behind it, beside the floor, which is two writes of as many bytes as the lines have.
+// Measures the cost of recording a call with a long history: on the call's path, and including the
+// writes in the background. The floor is two writes of as many bytes as the lines have.
 func BenchmarkCall(b *testing.B) {
 	history := make([]llm.Message, 200)
 	for i := range history {
@@ -471,7 +472,7 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// What stands in the files may be anything: reading it ends, and with no panic.
+// Reading any file content ends without a panic.
 func FuzzLine(f *testing.F) {
 	f.Add([]byte(`{"event_type":"service.requested","prev":"","record":{},"seq":1}`))
 	f.Add([]byte(`{"hash":"","len":1,"prev":"","segment":"x","seq":1,"start":0}`))

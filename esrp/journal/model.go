@@ -19,8 +19,8 @@ const (
 	OperationChat = "chat"
 )
 
-// Model decorates a model: each call of it is recorded. id is the model's full name,
-// provider/model. A call that is repeated by the model itself (llm.WithRetry) is one call.
+// Model wraps a model so that each call is recorded. id is the model's full name, provider/model. A
+// call that the model itself repeats (llm.WithRetry) is one call.
 func (j *Journal) Model(m llm.Model, id string) llm.Model { return model{m, id, j} }
 
 type model struct {
@@ -39,7 +39,7 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 		o.cause = m.j.chats.model(o.id, req)
 		m.j.asked(o, m.id, req)
 		var said saying
-		failure := errStopped // until it ends by itself
+		failure := errStopped // until the stream ends normally
 		defer func() { m.j.answered(o, said.all(), failure) }()
 		for d, err := range m.Model.Stream(ctx, req) {
 			if err != nil {
@@ -54,18 +54,18 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 	}
 }
 
-// errStopped says that nobody wanted the rest of an answer.
+// errStopped means that the caller did not read the rest of an answer.
 var errStopped = errors.New("the answer was not waited for")
 
-// saying collects an answer; adjacent pieces of a text become one.
+// saying collects an answer and joins adjacent pieces of text.
 type saying struct {
 	deltas []llm.Delta
-	text   strings.Builder // of the last one, if it is a text
+	text   strings.Builder // of the last delta, if it is text
 }
 
 func (s *saying) add(d llm.Delta) {
 	switch d.Kind {
-	case llm.ToolArgs, llm.RetryDelta, llm.AgainDelta: // ToolEnd has the whole
+	case llm.ToolArgs, llm.RetryDelta, llm.AgainDelta: // ToolEnd has the complete call
 		return
 	case llm.TextDelta, llm.ReasoningDelta:
 		if n := len(s.deltas); n > 0 && s.deltas[n-1].Kind == d.Kind && s.deltas[n-1].ID == d.ID {
@@ -92,7 +92,7 @@ func (s *saying) all() []llm.Delta {
 
 // asked records a request.
 func (j *Journal) asked(o origin, id string, req llm.Request) {
-	req.Messages = slices.Clone(req.Messages) // the conversation goes on
+	req.Messages = slices.Clone(req.Messages) // the conversation continues
 	r := o.request(esrp.Target{Service: ServiceLLM, Operation: OperationChat, Variant: &id})
 	j.record(Requested, func(b *bodies) esrp.Value {
 		known := b.remembered(o.chat + "/" + string(req.Purpose))
@@ -119,7 +119,7 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 		if len(req.Tools) > 0 {
 			asJSON("tools", req.Tools)
 		}
-		if len(req.Extra) > 0 { // as text: it has numbers that no record may have
+		if len(req.Extra) > 0 { // as text: it may contain numbers that records cannot have
 			asJSON("options", req.Extra)
 		}
 		inputs.Items = append(inputs.Items, known.history(b, req.Messages)...)
@@ -133,7 +133,7 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 	})
 }
 
-// answered records what came of it.
+// answered records the outcome of a request.
 func (j *Journal) answered(o origin, said []llm.Delta, failure error) {
 	r, event := o.response(j.o.Now()), Completed
 	j.recordAs(func(b *bodies) (string, esrp.Value) {
@@ -150,8 +150,8 @@ func (j *Journal) answered(o origin, said []llm.Delta, failure error) {
 // modelFailed begins the message of a model's failure; the kind follows.
 const modelFailed = "the model failed: "
 
-// failed says what kind of failure an error is. Its text, which may quote what was said, is
-// an output.
+// failed classifies an error. The error's text, which may quote the conversation, is an output
+// instead.
 func failed(err error) *esrp.Error {
 	e := &esrp.Error{Code: esrp.Unknown, Message: "the call failed"}
 	var typed *llm.Error
@@ -176,7 +176,7 @@ func failed(err error) *esrp.Error {
 	return e
 }
 
-// delta is llm.Delta as a body has it.
+// delta is llm.Delta in the form of a body.
 type delta struct {
 	Kind   string          `json:"kind"`
 	ID     string          `json:"id,omitempty"`
@@ -188,7 +188,7 @@ type delta struct {
 	Stop   llm.StopReason  `json:"stop,omitempty"`
 }
 
-// deltaKind pairs kinds of deltas with their names in bodies.
+// deltaKinds maps kinds of deltas to their names in bodies.
 func deltaKinds() map[llm.DeltaKind]string {
 	return map[llm.DeltaKind]string{
 		llm.TextDelta: "text", llm.ReasoningStart: "reasoning_start", llm.ReasoningDelta: "reasoning", llm.ReasoningEnd: "reasoning_end",
@@ -219,16 +219,16 @@ func (b *bodies) answer(said []llm.Delta) esrp.Body {
 	return b.bytes("answer", "application/json", data)
 }
 
-// maxRemembered bounds for how many conversations it is remembered which bodies they have.
+// maxRemembered is for how many conversations the stored bodies are remembered.
 const maxRemembered = 64
 
-// remembered is a conversation that was recorded: what the next request has like the last
-// one is not looked at again.
+// remembered is a recorded conversation: parts of the next request that equal the last one are not
+// processed again.
 type remembered struct {
 	messages []llm.Message
 	bodies   [][]esrp.Body
-	inputs   [][]esrp.Value    // the bodies, as they are written
-	stored   map[string]stored // system prompt, tools and so on, by their names
+	inputs   [][]esrp.Value    // the bodies in written form
+	stored   map[string]stored // system prompt, tools and so on, by name
 }
 
 // stored is a value with its body.
@@ -250,7 +250,7 @@ func (b *bodies) remembered(key string) *remembered {
 	return known
 }
 
-// once stores a value unless it is what the last request had, and the body is still there.
+// once stores a value unless the last request had the same one and its body still exists.
 func (r *remembered) once(b *bodies, name string, value any, store func() esrp.Body) esrp.Body {
 	if last, ok := r.stored[name]; ok && reflect.DeepEqual(last.value, value) && b.has(last.body) {
 		return last.body
@@ -260,11 +260,11 @@ func (r *remembered) once(b *bodies, name string, value any, store func() esrp.B
 	return body
 }
 
-// history stores the messages of a conversation. Those that the last request had in the same
-// place, and whose bodies are still there, are not looked at again.
+// history stores the messages of a conversation. It skips messages that the last request had in the
+// same place and whose bodies still exist.
 func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Value {
 	bodies, inputs := make([][]esrp.Body, len(messages)), make([][]esrp.Value, len(messages))
-	out := make([]esrp.Value, 0, len(r.messages)+len(messages)) // most messages have one body, calls with results more
+	out := make([]esrp.Value, 0, len(r.messages)+len(messages)) // most messages have one body, calls with results have more
 	for i, m := range messages {
 		if i < len(r.messages) && reflect.DeepEqual(r.messages[i], m) && b.has(r.bodies[i]...) {
 			bodies[i], inputs[i] = r.bodies[i], r.inputs[i]
@@ -280,7 +280,7 @@ func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Value {
 	return out
 }
 
-// input is a body as it is written.
+// input returns a body in written form.
 func (b *bodies) input(body esrp.Body) esrp.Value {
 	v, err := body.Value().Canonicalized()
 	if err != nil && b.err == nil {

@@ -16,43 +16,44 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/seed-dec29ce4/eca/esrp"
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// The folder pending has what was to be done and is not done yet. Each file is complete: it gets
-// its name when it is written. Whoever appends next does it and removes the file.
+// The folder pending contains unfinished work. Each file is complete: it gets its name after it is
+// written. The next process that appends does the work and removes the file.
 const (
 	pendingDir = "pending"
 	// erasureSuffix ends the name of a file whose content is the id of a chat to erase.
 	erasureSuffix = ".erase"
-	// recordsSuffix ends the name of a file of records that a process had no time to append.
+	// recordsSuffix ends the name of a file with records that a process had no time to append.
 	recordsSuffix = ".records"
-	// growingSuffix ends its name while a process writes it, which holds the lock beside it.
+	// growingSuffix ends its name while a process writes it and holds the lock next to it.
 	growingSuffix, ownerSuffix = ".growing", ".lock"
-	// begunSuffix ends its name while they are appended: some may be in the chain already.
+	// begunSuffix ends its name while its records are appended: some may already be in the chain.
 	begunSuffix = ".begun"
 )
 
-// errLate says that the process ends, and what was to be done is left for the next one.
+// errLate means that the process ends and leaves the work to the next one.
 var errLate = errors.New("the process ends; the next one goes on")
 
 // pendingRecord is a line of a file of records.
 type pendingRecord struct {
 	Event  string            `json:"event"`
 	Record json.RawMessage   `json:"record"`
-	Bodies map[string]string `json:"bodies"` // base64, by hash: those that no line before has
+	Bodies map[string]string `json:"bodies"` // base64, by hash: those that no earlier line has
 }
 
-// pendingRecords collects records in a file. It takes no lock, so that it needs nobody.
+// pendingRecords collects records in a file. It needs no lock of the journal, so it waits for no
+// other process.
 type pendingRecords struct {
-	path    string // without what ends its name
+	path    string // without the suffix
 	file    *os.File
 	owner   *flock.Flock
 	out     *bufio.Writer
 	written map[string]bool // bodies by hash
 }
 
-// newPendingRecords begins a file in the folder of a chain.
+// newPendingRecords creates a file in the folder of a chain.
 func (c *Chain) newPendingRecords(id string) (*pendingRecords, error) {
 	dir := filepath.Join(c.dir, pendingDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -70,7 +71,7 @@ func (c *Chain) newPendingRecords(id string) (*pendingRecords, error) {
 	return &pendingRecords{path: path, file: file, owner: owner, out: bufio.NewWriterSize(file, 1<<16), written: map[string]bool{}}, nil
 }
 
-// add writes a record, without its secrets.
+// add writes a record without its secrets.
 func (p *pendingRecords) add(c *Chain, clean func(string) string, build func(*bodies) (event string, record esrp.Value)) error {
 	b := &bodies{c: c, clean: clean, pending: map[string]string{}, stored: p.written}
 	event, record := build(b)
@@ -84,13 +85,13 @@ func (p *pendingRecords) add(c *Chain, clean func(string) string, build func(*bo
 	return json.NewEncoder(p.out).Encode(pendingRecord{event, text, b.pending})
 }
 
-// finish gives the file its name.
+// finish gives the file its final name.
 func (p *pendingRecords) finish() error {
 	return errors.Join(p.out.Flush(), p.file.Close(), os.Rename(p.path+growingSuffix, p.path+recordsSuffix), p.owner.Close(), removeFile(p.path+ownerSuffix))
 }
 
-// adopt takes over a file whose process was killed while it wrote it. It returns its new path;
-// empty if the process lives, or finished it just now.
+// adopt takes over a file whose process was killed while it wrote it, and returns the new path. The
+// path is empty if the process is alive or has just finished the file.
 func adopt(path string) (string, error) {
 	base := strings.TrimSuffix(path, growingSuffix)
 	owner := flock.New(base+ownerSuffix, flock.SetPermissions(0o600))
@@ -108,21 +109,21 @@ func adopt(path string) (string, error) {
 	return base + recordsSuffix, nil
 }
 
-// noteErasure has a chat erased, by the next process if need be.
+// noteErasure requests that a chat is erased, by the next process if necessary.
 func (c *Chain) noteErasure(chatID string) error {
 	dir := filepath.Join(c.dir, pendingDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(c.erasure(chatID), []byte(chatID), 0o600)
+	return safeio.Write(c.erasure(chatID), []byte(chatID), 0o600)
 }
 
-// erasure names the file that has a chat erased.
+// erasure returns the path of the file that requests erasing a chat.
 func (c *Chain) erasure(chatID string) string {
 	return filepath.Join(c.dir, pendingDir, esrp.DerivedUUID(chatID).String()+erasureSuffix)
 }
 
-// finishPending does what is pending: first what is to be recorded, then what is to be erased.
+// finishPending does the pending work: it first appends records, then erases chats.
 func (c *Chain) finishPending(now time.Time) error {
 	dir := filepath.Join(c.dir, pendingDir)
 	entries, err := os.ReadDir(dir)
@@ -171,9 +172,9 @@ func (c *Chain) finishPending(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// appendPending appends the records of a file and removes it.
+// appendPending appends the records of a file and removes the file.
 func (c *Chain) appendPending(path string) error {
-	return c.alone(func() error {
+	return c.withLock(func() error {
 		known := map[string]bool{}
 		if base, fresh := strings.CutSuffix(path, recordsSuffix); fresh {
 			if err := os.Rename(path, base+begunSuffix); err != nil {
@@ -233,7 +234,7 @@ func (c *Chain) appendOne(p pendingRecord, known map[string]bool) error {
 	return c.write(last, p.Event, record)
 }
 
-// recorded lists what the chain has of each call.
+// recorded collects the events that the chain has of each call.
 func (c *Chain) recorded(known map[string]bool) error {
 	list, _, err := c.look()
 	if err != nil {

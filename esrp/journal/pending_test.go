@@ -14,7 +14,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// occupy holds a journal's lock, as another process that takes its time.
+// occupy holds a journal's lock like a slow process.
 func occupy(t *testing.T, state string) (release func()) {
 	t.Helper()
 	dir := filepath.Join(state, "journal")
@@ -28,7 +28,7 @@ func occupy(t *testing.T, state string) (release func()) {
 	return func() { _ = lock.Close() }
 }
 
-// lines counts the lines on record, all of which must be sound.
+// lines counts the recorded lines, all of which must be valid.
 func lines(t *testing.T, state string) int {
 	t.Helper()
 	sound(t, state)
@@ -50,7 +50,7 @@ func pendingFiles(t *testing.T, state, suffix string) []string {
 	return list
 }
 
-// next is the next process, which records nothing.
+// next is the next process, which records nothing itself.
 func next(t *testing.T, state string) {
 	t.Helper()
 	j := New(state, Options{})
@@ -63,7 +63,7 @@ func next(t *testing.T, state string) {
 	}
 }
 
-// late is a journal that is closed while it can not be written.
+// late is a journal that is closed while it cannot be written.
 func late(t *testing.T, state string, turns int) {
 	t.Helper()
 	release := occupy(t, state)
@@ -77,7 +77,7 @@ func late(t *testing.T, state string, turns int) {
 	j.Close()
 }
 
-// Who trims waits for another process's lock only until it is told to stop: the program must end.
+// Trim waits for another process's lock only until its context ends, because the program must end.
 func TestTrimWaitsForNobodyAtTheEnd(t *testing.T) {
 	state := t.TempDir()
 	release := occupy(t, state)
@@ -95,8 +95,8 @@ func TestTrimWaitsForNobodyAtTheEnd(t *testing.T) {
 	j.Close()
 }
 
-// A process that ends leaves what it has no time for to the next one: nothing is lost, nothing is
-// there twice, and secrets are not kept meanwhile.
+// A process that ends leaves unfinished work to the next one: no record is lost or duplicated, and
+// the notes contain no secrets.
 func TestTheNextProcessGoesOn(t *testing.T) {
 	state := t.TempDir()
 	late(t, state, 5)
@@ -131,7 +131,7 @@ func TestTheNextProcessGoesOn(t *testing.T) {
 	}
 }
 
-// What a process that was killed left is finished, wherever it was.
+// The next process finishes the work of a killed one, wherever that one stopped.
 func TestPendingSurvivesKills(t *testing.T) {
 	for name, kill := range map[string]func(t *testing.T, path string, whole []byte){
 		"while it was noted": func(t *testing.T, path string, whole []byte) {
@@ -178,8 +178,8 @@ func save(t *testing.T, path string, data []byte) {
 	}
 }
 
-// A chat is deleted at once, whoever has the journal; what was said in it goes as soon as it can,
-// and if the process ends before, with the next one.
+// Deleting a chat returns at once, even if another process holds the journal. The content is
+// removed as soon as possible, if necessary by the next process.
 func TestEraseWaitsForNobody(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{})
@@ -189,7 +189,7 @@ func TestEraseWaitsForNobody(t *testing.T) {
 	j = New(state, Options{})
 	j.patience = time.Millisecond
 	ask(t, j.Model(hello(), "p/m"), "mine", "t2", said("only here, later"))
-	if err := j.Erase("mine"); err != nil { // with the lock taken: it would never return
+	if err := j.Erase("mine"); err != nil { // with the lock taken: waiting for it would never return
 		t.Fatal(err)
 	}
 	j.Close()

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// Events of lines. The first three are ESRP's (contract 1.4), the others ours.
+// The events of lines. The first three are ESRP's (contract 1.4), the others are eca's.
 const (
 	Requested = "service.requested"
 	Completed = "service.completed"
@@ -41,7 +41,7 @@ func segments(dir string) ([]string, error) {
 	return out, err
 }
 
-// firstOf returns the number that a segment's first line has; 0 if it is none's name.
+// firstOf returns the number of a segment's first line; 0 if the name is not that of a segment.
 func firstOf(name string) uint64 {
 	n, err := strconv.ParseUint(strings.TrimSuffix(name, suffix), 10, 63)
 	if err != nil || fmt.Sprintf("%020d%s", n, suffix) != name {
@@ -56,7 +56,7 @@ func hashOf(uri string) (string, bool) {
 	return hash, ok && len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == ""
 }
 
-// hashesIn calls f for each body that a line names.
+// hashesIn calls f for each body that a line refers to.
 func hashesIn(line []byte, f func(hash string)) {
 	for rest := string(line); ; {
 		_, after, found := strings.Cut(rest, uriPrefix)
@@ -72,26 +72,26 @@ func hashesIn(line []byte, f func(hash string)) {
 	}
 }
 
-// sealed is a segment as it was at one moment.
+// sealed is a segment at one moment.
 type sealed struct {
 	name string
 	size int64
 }
 
-// snapshot returns what there is. It waits for a line that is being written, where the folder
-// can be locked.
+// snapshot returns the current segments and head. If the folder can be locked, it waits for a line
+// that is being written.
 func (c *Chain) snapshot() (list []sealed, head []byte, err error) {
 	if _, err := os.Stat(c.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	if err := c.lock.Lock(); err != nil {
-		return c.look() // a copy that can not be written
+		return c.look() // a read-only copy
 	}
 	defer func() { _ = c.lock.Unlock() }()
 	return c.look()
 }
 
-// look is snapshot for who holds the lock.
+// look is snapshot for callers that hold the lock.
 func (c *Chain) look() (list []sealed, head []byte, err error) {
 	names, err := segments(c.dir)
 	if err != nil {
@@ -111,8 +111,8 @@ func (c *Chain) look() (list []sealed, head []byte, err error) {
 	return list, head, err
 }
 
-// lines calls f for each whole line of a segment, without its newline, and returns what stands
-// behind the last newline.
+// lines calls f for each complete line of a segment, without its newline, and returns the bytes
+// after the last newline.
 func (c *Chain) lines(s sealed, f func(line []byte) error) (rest []byte, err error) {
 	file, err := os.Open(filepath.Join(c.dir, s.name))
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Chain) lines(s sealed, f func(line []byte) error) (rest []byte, err err
 	}
 }
 
-// Export writes the whole lines of the journal, as they are. It does not check them.
+// Export writes the complete lines of the journal unchanged. It does not check them.
 func (c *Chain) Export(w io.Writer) error {
 	list, _, err := c.snapshot()
 	if err != nil {
@@ -154,15 +154,15 @@ func (c *Chain) Export(w io.Writer) error {
 	return nil
 }
 
-// Call is a request on record, with its response.
+// Call is a recorded request with its response.
 type Call struct {
 	Seq      uint64
 	Request  esrp.Request
-	Response *esrp.Response // nil if there is none: the process died, or it still runs
+	Response *esrp.Response // nil if the process died or the call is still running
 }
 
-// Calls returns the calls of a chat in the order in which they were made; of all chats if
-// chatID is empty.
+// Calls returns the calls of a chat in the order in which they were made; an empty chatID means all
+// chats.
 func (c *Chain) Calls(chatID string) ([]Call, error) {
 	list, _, err := c.snapshot()
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *Chain) Calls(chatID string) ([]Call, error) {
 	return out, nil
 }
 
-// line is one of the journal, taken apart.
+// line is a parsed line of the journal.
 type line struct {
 	event, prev string
 	seq         uint64
@@ -222,12 +222,13 @@ func parseLine(data []byte) (line, error) {
 	l.record, _ = v.Get("record")
 	l.event, l.prev = event.Text, prev.Text
 	if l.seq, err = strconv.ParseUint(seq.Text, 10, 63); err != nil || l.event == "" || l.record.Kind != esrp.Object || len(v.Members) != 4 {
-		return line{}, errors.New("it is no line of a journal")
+		return line{}, errors.New("not a line of a journal")
 	}
 	return l, nil
 }
 
-// brief is what erasing needs of a line, which is read much faster than the whole of it.
+// brief is the part of a line that erasing needs; parsing it is much faster than parsing the whole
+// line.
 type brief struct {
 	Event  string `json:"event_type"`
 	Record struct {

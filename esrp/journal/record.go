@@ -12,20 +12,20 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// system is what calls itself eca in records.
+// system is the name of eca in records.
 const system = "eca"
 
-// maxChats bounds for how many chats is kept what led to what; the ones asked longest ago go.
+// maxChats is for how many chats the causes are kept; the least recently used ones are dropped.
 const maxChats = 256
 
-// chats knows what led to what.
+// chats tracks which call caused which.
 type chats struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	of    map[string]*chat
 	clock uint64
 }
 
-// chat is what is known of the current turn of one.
+// chat is the state of a chat's current turn.
 type chat struct {
 	turn   string
 	asked  *esrp.UUID           // the last model call of the conversation
@@ -35,7 +35,7 @@ type chat struct {
 	at     uint64
 }
 
-// chat returns what is known of a chat, in a turn. The caller holds mu.
+// chat returns the state of a chat. The caller holds mu.
 func (c *chats) chat(id string) *chat {
 	s := c.of[id]
 	if s == nil {
@@ -56,9 +56,9 @@ func (c *chats) chat(id string) *chat {
 	return s
 }
 
-// model notes a model call and returns what led to it: the tool call whose result it
-// continues with, else the model call before it; for a subagent's first, the tool call that
-// started it; nothing if it was the user.
+// model records a model call and returns its cause: the tool call whose result it continues with,
+// otherwise the previous model call. For the first call of a subagent, the cause is the tool call
+// that started it; the first call for a user's prompt has no cause.
 func (c *chats) model(id esrp.UUID, req llm.Request) (cause *esrp.UUID) {
 	if req.Origin.Chat == "" || req.Origin.Turn == "" || req.Purpose == llm.PurposeTitle {
 		return nil
@@ -86,7 +86,7 @@ func (c *chats) model(id esrp.UUID, req llm.Request) (cause *esrp.UUID) {
 	return cause
 }
 
-// tool notes a tool call and returns the model call that led to it, and the turn.
+// tool records a tool call and returns the model call that caused it, and the turn.
 func (c *chats) tool(id esrp.UUID, chatID, callID string) (cause *esrp.UUID, turn, parent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *chats) tool(id esrp.UUID, chatID, callID string) (cause *esrp.UUID, tur
 	return s.asked, s.turn, s.parent
 }
 
-// agent returns the agent that asked last in a chat; empty if nobody did.
+// agent returns the last agent that made a request in a chat; empty if there was no request.
 func (c *chats) agent(chatID string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *chats) forget(id string) {
 	delete(c.of, id)
 }
 
-// origin of a call, beyond what its target says.
+// origin is the context of a call besides its target.
 type origin struct {
 	id                        esrp.UUID
 	cause                     *esrp.UUID
@@ -119,7 +119,7 @@ type origin struct {
 	chat, parent, turn, agent string
 }
 
-// request makes a record. Inputs and parameters are added by the caller.
+// request creates a record. The caller adds inputs and parameters.
 func (o origin) request(target esrp.Target) esrp.Request {
 	r := esrp.Request{
 		Version: esrp.Version, ID: o.id, Timestamp: esrp.At(o.at.Truncate(time.Millisecond)), CausationID: o.cause,
@@ -147,13 +147,13 @@ func (o origin) request(target esrp.Target) esrp.Request {
 	return r
 }
 
-// finish fills in the hash that a request is recognised by.
+// finish adds the payload hash that identifies a request.
 func finish(r esrp.Request) esrp.Value {
-	v, _ := r.Sealed() // nothing of ours has a number that can not be hashed
+	v, _ := r.Sealed() // records of eca contain only numbers that can be hashed
 	return v
 }
 
-// response makes the answer to a call.
+// response creates the answer to a call.
 func (o origin) response(end time.Time) esrp.Response {
 	started, finished := esrp.At(o.at.Truncate(time.Millisecond)), esrp.At(end.Truncate(time.Millisecond))
 	t := &esrp.Timing{StartedAt: &started, FinishedAt: &finished}
@@ -161,8 +161,8 @@ func (o origin) response(end time.Time) esrp.Response {
 	return esrp.Response{Version: esrp.Version, RequestID: o.id, Status: esrp.Succeeded, Timing: t}
 }
 
-// cleanJSON removes secrets from a JSON text: in its strings, and where a member is called
-// like a secret. What is no JSON is a text.
+// cleanJSON removes secrets from a JSON text: from its strings, and where the name of a member
+// indicates a secret. Invalid JSON is treated as text.
 func cleanJSON(text []byte, clean func(string) string) []byte {
 	var v any
 	dec := json.NewDecoder(strings.NewReader(string(text)))
@@ -199,7 +199,7 @@ func cleanValue(v any, clean func(string) string) any {
 	return v
 }
 
-// part is llm.Part as a body has it.
+// part is llm.Part in the form of a body.
 type part struct {
 	Type      string          `json:"type"` // text, image, reasoning, tool_call or tool_result
 	ID        string          `json:"id,omitempty"`
@@ -210,17 +210,17 @@ type part struct {
 	Opaque    json.RawMessage `json:"opaque,omitempty"`
 	Failed    bool            `json:"failed,omitempty"`
 	MediaType string          `json:"mediaType,omitempty"`
-	SHA256    string          `json:"sha256,omitempty"` // of an image, which is a body of its own
+	SHA256    string          `json:"sha256,omitempty"` // of an image, which is a separate body
 	Images    []part          `json:"images,omitempty"`
 }
 
-// message is llm.Message as a body has it.
+// message is llm.Message in the form of a body.
 type message struct {
 	Role  llm.Role `json:"role"`
 	Parts []part   `json:"parts"`
 }
 
-// messageOf turns a message into what a body has. image says how an image is named.
+// messageOf converts a message into the form of a body. image returns the reference to an image.
 func messageOf(m llm.Message, clean func(string) string, image func(llm.Image) part) message {
 	out := message{Role: m.Role, Parts: []part{}}
 	for _, p := range m.Parts {
@@ -248,7 +248,7 @@ func messageOf(m llm.Message, clean func(string) string, image func(llm.Image) p
 	return out
 }
 
-// message stores a message, and the images in it, and returns what names them.
+// message stores a message and its images, and returns the references to them.
 func (b *bodies) message(m llm.Message) []esrp.Body {
 	var images []esrp.Body
 	data, err := json.Marshal(messageOf(m, b.clean, func(i llm.Image) part {
@@ -262,7 +262,7 @@ func (b *bodies) message(m llm.Message) []esrp.Body {
 	return append([]esrp.Body{b.bytes("message", "application/json", data)}, images...)
 }
 
-// params makes parameters of whole numbers that are not 0, and texts that are not empty.
+// params creates parameters from nonzero numbers and nonempty texts.
 func params(texts map[string]string, numbers map[string]int64) esrp.Value {
 	var members []esrp.Member
 	for key, text := range texts {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// asked reads a model call, and which tools it offered.
+// asked reads a model call and the tools that it offered.
 func (r *conversing) asked(call Call) (*Asked, error) {
 	out := &Asked{Seq: call.Seq, Model: deref(call.Request.Target.Variant)}
 	out.Context, _ = strconv.ParseInt(param(call.Request, "context"), 10, 64) // absent: unknown
@@ -101,7 +101,7 @@ func (r *conversing) toolCall(call Call) (*toolCall, error) {
 	return out, nil
 }
 
-// prompt takes the message of a prompt apart.
+// prompt splits the message of a prompt into its text and its contexts.
 func prompt(c *Chain, m message) (text string, pointed []Pointed, err error) {
 	if m.Role != llm.User || len(m.Parts) == 0 || m.Parts[0].Type != "text" {
 		return "", nil, errors.New("the turn does not begin with a prompt")

@@ -9,23 +9,23 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Refused is the member of an error's details that says why a call of a tool did not run: one
-// of event.RejectReason, or RefusedInvalid.
+// Refused is the member of an error's details that says why a tool call did not run: an
+// event.RejectReason, or RefusedInvalid.
 const Refused = "refused"
 
-// RefusedInvalid says that a call could not be run at all: there is no such tool, or its
-// arguments are wrong.
+// RefusedInvalid means that a call could not run at all: there is no such tool, or its arguments
+// are invalid.
 const RefusedInvalid = "invalid"
 
-// judgements knows the calls that were announced and neither run nor were refused so far.
+// judgements tracks the announced calls that have neither run nor been refused.
 type judgements struct {
 	mu sync.Mutex // guards of
 	of map[string]map[string]event.ToolJudged
 }
 
-// Log hears what is appended to a chat's log, and records the calls that did not run: a tool
-// that runs is recorded by its decorator, and of the others nobody else hears. It records a
-// call once its refusal is known.
+// Log receives the events appended to a chat's log and records the calls that did not run. A
+// running tool is recorded by its wrapper; other calls are visible only in the log. A call is
+// recorded once its refusal is known.
 func (j *Journal) Log(chatID string, events []event.Event) {
 	for _, e := range events {
 		switch b := e.Body.(type) {
@@ -43,6 +43,7 @@ func (j *Journal) Log(chatID string, events []event.Event) {
 			}
 		case event.TurnFinished:
 			j.judged.forget(chatID)
+		default:
 		}
 	}
 }
@@ -73,8 +74,8 @@ func (s *judgements) forget(chatID string) {
 	delete(s.of, chatID)
 }
 
-// plainName says whether a tool may be called so in a line. A model can call what is not there
-// by any name, and lines have no text of a conversation in them.
+// plainName reports whether a line may contain a tool's name. A model can call a nonexistent tool
+// by any name, and lines contain no text of a conversation.
 func plainName(name string) bool {
 	const longest = 128
 	plain := func(c rune) bool {
@@ -83,8 +84,8 @@ func plainName(name string) bool {
 	return name != "" && len(name) <= longest && strings.TrimFunc(name, plain) == ""
 }
 
-// refused records a call that did not run, with the verdict. message is what the model was
-// told beyond it.
+// refused records a call that did not run, with the verdict. message is what the model got in
+// addition.
 func (j *Journal) refused(chatID string, call event.ToolJudged, why, message string, outputs []string) {
 	if !j.o.Enabled() {
 		return
@@ -116,7 +117,7 @@ func (j *Journal) refused(chatID string, call event.ToolJudged, why, message str
 		for _, text := range outputs {
 			a.Outputs = append(a.Outputs, b.text("output", "text/plain", text))
 		}
-		// Rules and reasons can quote what was called.
+		// Rules and reasons may quote the call.
 		for _, t := range [][2]string{{"rule", call.Rule}, {"reason", call.Reason}, {"error", message}} {
 			if t[1] != "" {
 				a.Outputs = append(a.Outputs, b.text(t[0], "text/plain", t[1]))

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// calling answers with a call of a tool.
+// calling answers with a tool call.
 func calling(id, name, arguments string) scripted {
 	return scripted{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolEnd, ID: id, Text: arguments}, {Kind: llm.StopDelta, Stop: llm.StopToolCalls}}
 }
@@ -31,7 +31,7 @@ func events(bodies ...event.Body) (out []event.Event) {
 	return out
 }
 
-// What did not run is on record with the verdict; what ran is not recorded twice.
+// Calls that did not run are recorded with the verdict; calls that ran are not recorded twice.
 func TestRefused(t *testing.T) {
 	state := t.TempDir()
 	j := New(state, Options{Clean: func(s string) string { return strings.ReplaceAll(s, "secret-1", "[REDACTED]") }})
@@ -41,7 +41,7 @@ func TestRefused(t *testing.T) {
 	j.Log("chat", events(judged("c1", "look", `{"at":"x"}`)))
 	j.Log("chat", events(unknown, event.ToolFinished{CallID: "c2", Outputs: []string{"no such tool: secret-1"}, Failed: true}))
 	j.Log("chat", events(event.ToolRejected{CallID: "c1", Reason: event.RejectedByUser, Message: "no, secret-1"}))
-	// These ran, or were stopped when they did: their decorator records them.
+	// These calls ran, or were stopped while running: their wrapper records them.
 	j.Log("chat", events(judged("c3", "look", `{}`), event.ToolStarted{CallID: "c3"}, event.ToolFinished{CallID: "c3"}))
 	j.Log("chat", events(judged("c4", "look", `{}`), event.ToolStarted{CallID: "c4"}, event.ToolRejected{CallID: "c4", Reason: event.RejectedByStop}))
 	j.Log("chat", events(judged("c5", "look", `{}`), event.TurnFinished{}, event.ToolRejected{CallID: "c5"}))
@@ -87,7 +87,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// What can not be run again is named, with its record.
+// Turns that cannot be replayed are reported with their record.
 func TestLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(j *Journal)

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Where nobody asks for a sync, as for calls outside of chats, what is to be synced does not
-// grow for ever.
+// Without any request for a sync, as for calls outside of chats, the list of unsynced bodies does
+// not grow forever.
 func TestUnsynced(t *testing.T) {
+	needs.Long(t)
 	j := New(t.TempDir(), Options{})
 	defer j.Close()
 	o := origin{id: j.id(), at: j.o.Now()}

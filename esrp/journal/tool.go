@@ -3,25 +3,26 @@ package journal
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/tools"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // ServiceTool is the service of tool calls; the operation is the tool's full name.
 const ServiceTool = "tool"
 
-// maxFile bounds the files that are kept before and after a call, each.
+// maxFile limits the size of each file that is kept before and after a call.
 const maxFile = 16 << 20
 
-// Tool decorates a tool: each call that runs is recorded, with the files that it tells
-// tools.FileLog of, before and after. It belongs outside of what cuts and cleans results.
+// Tool wraps a tool so that each call that runs is recorded. It records the files that the call
+// reports to tools.FileLog, before and after. The wrapper belongs outside of those that cut and
+// clean results.
 func (j *Journal) Tool(t tools.Tool) tools.Tool { return tool{t, j} }
 
 type tool struct {
@@ -64,10 +65,10 @@ func (j *Journal) called(o origin, spec tools.Spec, call tools.Call) {
 	})
 }
 
-// returned records what came of it.
+// returned records the outcome of a call.
 func (j *Journal) returned(o origin, res tools.Result, err, stopped error, files []change) {
 	r, event := o.response(j.o.Now()), Completed
-	outputs := slices.Clone(res.Outputs) // the engine goes on with its own
+	outputs := slices.Clone(res.Outputs) // the engine continues to use its own slice
 	j.recordAs(func(b *bodies) (string, esrp.Value) {
 		for _, text := range outputs {
 			r.Outputs = append(r.Outputs, b.text("output", "text/plain", text))
@@ -91,8 +92,8 @@ func (j *Journal) returned(o origin, res tools.Result, err, stopped error, files
 	})
 }
 
-// change adds a file before and after to a response: as artifacts, and as outputs that say
-// which is which. Its path is a body: it goes when the chat is erased.
+// change adds a file before and after the call to a response: as artifacts, and as outputs that say
+// which is which. The path is a body, so that it is removed when the chat is erased.
 func (b *bodies) change(r *esrp.Response, n int, c change, id esrp.UUID) {
 	metadata := esrp.ObjectValue(esrp.Member{Key: "file", Value: esrp.IntValue(int64(n))})
 	add := func(body esrp.Body) {
@@ -122,18 +123,18 @@ func (b *bodies) change(r *esrp.Response, n int, c change, id esrp.UUID) {
 	}
 }
 
-// change is one of a file.
+// change is a change of a file.
 type change struct {
 	path, movedTo string
 	before, after []byte
 	hadBefore     bool
 }
 
-// changes notes what a call does to files, on the way to the engine's own log.
+// changes records a call's changes of files and forwards them to the engine's own log.
 type changes struct {
 	log tools.FileLog
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	seen []change
 }
 
@@ -166,17 +167,13 @@ func (c *changes) list() []change {
 	return c.seen
 }
 
-// contentOf returns the content of a regular file; false if there is none that can be kept.
+// contentOf returns the content of a regular file; false if there is no such file or it is too
+// large.
 func contentOf(path string) ([]byte, bool) {
-	info, err := os.Lstat(path) // a link's target was announced by its own name
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+	info, err := os.Lstat(path) // a link's target was announced under its own name
+	if err != nil || !info.Mode().IsRegular() {
 		return nil, false
 	}
-	f, err := os.Open(filepath.Clean(path))
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	data, err := safeio.Read(path, maxFile)
 	return data, err == nil
 }

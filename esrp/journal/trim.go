@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// Erase removes the bodies of a chat, and of those that worked for it, unless others name
-// them too, and appends a line that says so. Nothing happens if the chat has none.
+// Erase removes the bodies of a chat and of its subagents, unless other chats refer to them, and
+// appends a line that records it. It does nothing if the chat has no bodies.
 func (c *Chain) Erase(chatID string, now time.Time) error {
 	if err := c.finishPending(now); err != nil {
 		return err
@@ -19,12 +19,12 @@ func (c *Chain) Erase(chatID string, now time.Time) error {
 	return c.erase(chatID, now)
 }
 
-// erase is Erase without what is pending.
+// erase is Erase without the pending work.
 func (c *Chain) erase(chatID string, now time.Time) error {
 	if names, err := segments(c.dir); err != nil || len(names) == 0 {
 		return err
 	}
-	return c.alone(func() error {
+	return c.withLock(func() error {
 		mine, others, err := c.owned(chatID)
 		if err != nil || len(mine) == 0 {
 			return err
@@ -33,9 +33,9 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		// The line first: no body is missing without a reason. What a process that dies in
-		// between leaves goes with the next Trim.
-		if err := c.begin(); err != nil {
+		// The line comes first: no body is missing without a reason. If the process dies in between, the
+		// next Trim removes the rest.
+		if err := c.removing().set(); err != nil {
 			return err
 		}
 		if err := c.write(last, Erased, esrp.ObjectValue(
@@ -53,37 +53,41 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}
-		return c.done()
+		return c.removing().clear()
 	})
 }
 
-// unfinished is there while bodies are removed.
-const unfinished = "erasing"
+// removalMark is a file that exists while bodies are being removed: by it the next process finds
+// what a dead one left.
+type removalMark string
 
-// begin notes that bodies are about to be removed.
-func (c *Chain) begin() error {
-	return os.WriteFile(filepath.Join(c.dir, unfinished), nil, 0o600)
+func (m removalMark) set() error { return os.WriteFile(string(m), nil, 0o600) }
+
+func (m removalMark) isSet() bool {
+	_, err := os.Stat(string(m))
+	return err == nil
 }
 
-// done says that those that had to be are.
-func (c *Chain) done() error {
-	err := os.Remove(filepath.Join(c.dir, unfinished))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func (m removalMark) clear() error {
+	if err := os.Remove(string(m)); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	return nil
 }
 
-// resume does what a process that died while it removed bodies left to do.
+// removing is the mark of a journal.
+func (c *Chain) removing() removalMark { return removalMark(filepath.Join(c.dir, "erasing")) }
+
+// resume finishes the removal that a dead process began.
 func (c *Chain) resume() error {
-	if _, err := os.Stat(filepath.Join(c.dir, unfinished)); err != nil {
-		return nil //nolint:nilerr // nothing is left to do
+	if !c.removing().isSet() {
+		return nil
 	}
 	return c.sweep()
 }
 
-// owned returns the bodies of a chat and its subagents, and those of all other chats that
-// were not erased.
+// owned returns the bodies of a chat and its subagents, and those of all other chats that were not
+// erased.
 func (c *Chain) owned(chatID string) (mine, others map[string]bool, err error) {
 	byChat, parents, erased, err := c.references()
 	if err != nil {
@@ -112,7 +116,7 @@ func (c *Chain) owned(chatID string) (mine, others map[string]bool, err error) {
 	return mine, others, nil
 }
 
-// references returns the bodies that lines name, by chat.
+// references returns the bodies that lines refer to, by chat.
 func (c *Chain) references() (byChat map[string]map[string]bool, parents map[string]string, erased map[string]bool, err error) {
 	names, err := segments(c.dir)
 	if err != nil {
@@ -128,13 +132,13 @@ func (c *Chain) references() (byChat map[string]map[string]bool, parents map[str
 		if _, err := c.lines(sealed{name, info.Size()}, func(data []byte) error {
 			b, err := briefOf(data)
 			if err != nil {
-				b = brief{} // damaged: what it names stays
+				b = brief{} // damaged: its bodies are kept
 			}
 			chat := b.Record.Caller.RunID
 			switch b.Event {
 			case Requested:
 				chats[b.Record.RequestID] = chat
-				delete(erased, chat) // it was made again
+				delete(erased, chat) // it was created again
 				if b.Record.Context.Tags.Parent != "" {
 					parents[chat] = b.Record.Context.Tags.Parent
 				}
@@ -157,9 +161,9 @@ func (c *Chain) references() (byChat map[string]map[string]bool, parents map[str
 	return byChat, parents, erased, nil
 }
 
-// Trim removes the oldest segments until the limits hold, the one that is written only if it is
-// the last and too large, and all bodies that no line names any more. It also ends what a
-// killed process began to remove.
+// Trim removes the oldest segments until the limits are met, and all bodies that no line refers to
+// any more. It removes the current segment only if that is the last one and too large. It also
+// finishes removals that a killed process began.
 func (c *Chain) Trim(l Limits, now time.Time) error {
 	if err := c.finishPending(now); err != nil {
 		return err
@@ -167,7 +171,7 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 	if names, err := segments(c.dir); err != nil || len(names) == 0 {
 		return err
 	}
-	return c.alone(func() error {
+	return c.withLock(func() error {
 		c.added = 0
 		if err := c.tidy(); err != nil {
 			return err
@@ -184,8 +188,8 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 			if names, err = segments(c.dir); err != nil || len(names) == 0 {
 				return err
 			}
-			alone = len(names) == 1 // what is left is one segment, and too much
-			const share = 8         // of the segments goes at once: looking for what they named alone is slow
+			alone = len(names) == 1 // the rest is one segment, and still too large
+			const share = 8         // of the segments goes at once: finding the bodies that only they refer to is slow
 			for n := range max(1, len(names)/share) {
 				if err := c.drop(names[n:]); err != nil {
 					return err
@@ -199,8 +203,8 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 	})
 }
 
-// tidy removes a last segment that a killed process made and did not come to use: the end of
-// the chain is in the one before.
+// tidy removes a last segment that a killed process created and did not use: the chain ends in the
+// segment before it.
 func (c *Chain) tidy() error {
 	list, head, err := c.look()
 	if err != nil {
@@ -214,7 +218,7 @@ func (c *Chain) tidy() error {
 	return nil
 }
 
-// expire removes the segments that were sealed longer ago than age.
+// expire removes the segments that were sealed longer than age ago.
 func (c *Chain) expire(age time.Duration, now time.Time) error {
 	dropped := false
 	for age > 0 {
@@ -243,7 +247,7 @@ func (c *Chain) expire(age time.Duration, now time.Time) error {
 	return nil
 }
 
-// size returns how many bytes segments and bodies have.
+// size returns the size of segments and bodies in bytes.
 func (c *Chain) size() (total int64, err error) {
 	for _, dir := range []string{c.dir, c.artifacts} {
 		entries, err := os.ReadDir(dir)
@@ -260,14 +264,14 @@ func (c *Chain) size() (total int64, err error) {
 	return total, nil
 }
 
-// drop removes the first segment. That is on record before it happens; of a single segment, in
-// a new one.
+// drop removes the first segment. It records that before it happens; for a single segment, in a new
+// one.
 func (c *Chain) drop(names []string) error {
 	last, err := c.last()
 	if err != nil {
 		return err
 	}
-	if err := c.begin(); err != nil {
+	if err := c.removing().set(); err != nil {
 		return err
 	}
 	first, prev := last.Seq+1, last.Hash
@@ -278,7 +282,7 @@ func (c *Chain) drop(names []string) error {
 		}
 		first, prev = firstOf(names[1]), esrp.HashBytes(lastLine(data))
 	} else {
-		last.Segment = "" // which has the next one begin
+		last.Segment = "" // so that the next line starts a segment
 	}
 	if err := c.write(last, Trimmed, trimmed(first, prev)); err != nil {
 		return err
@@ -286,7 +290,7 @@ func (c *Chain) drop(names []string) error {
 	return os.Remove(filepath.Join(c.dir, names[0]))
 }
 
-// trimmed says with which line the journal begins from now on.
+// trimmed records the line that the journal begins with from now on.
 func trimmed(first uint64, prev string) esrp.Value {
 	return esrp.ObjectValue(
 		esrp.Member{Key: "first_prev", Value: esrp.StringValue(prev)},
@@ -294,7 +298,7 @@ func trimmed(first uint64, prev string) esrp.Value {
 	)
 }
 
-// sweep removes the bodies that no line names of a chat that was not erased.
+// sweep removes the bodies that only lines of erased chats, or no lines, refer to.
 func (c *Chain) sweep() error {
 	byChat, parents, erased, err := c.references()
 	if err != nil {
@@ -316,13 +320,13 @@ func (c *Chain) sweep() error {
 		return err
 	}
 	for _, e := range entries {
-		if _, body := hashOf(uriPrefix + e.Name()); body && !named[e.Name()] { // the rest is not ours
+		if _, body := hashOf(uriPrefix + e.Name()); body && !named[e.Name()] { // other files do not belong to the journal
 			if err := c.remove(e.Name()); err != nil {
 				return err
 			}
 		}
 	}
-	return c.done()
+	return c.removing().clear()
 }
 
 func (c *Chain) remove(hash string) error {

@@ -4,22 +4,25 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// Report says what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	Segments, Lines, Bodies int
-	Erased                  int    // bodies that are gone with their chats
+	Erased                  int    // bodies that were removed with their chats
 	Torn                    int    // bytes of a line that a killed process left; the next append removes them
-	Unwritten               uint64 // line that a process was about to write when it was killed, or that is missing; 0: none
+	Unwritten               uint64 // the line that a process was about to write when it was killed, or that is missing; 0 means none
 }
 
-// Damage is where a journal is not what was written.
+// Damage is a place where the journal differs from what was written.
 type Damage struct {
 	Segment string // file; or head
-	Line    int    // in the segment, from 1; 0: none
+	Line    int    // in the segment, from 1; 0 if there is no line
 	Reason  string
 }
 
@@ -30,9 +33,9 @@ func (d *Damage) Error() string {
 	return fmt.Sprintf("%s, line %d: %s", d.Segment, d.Line, d.Reason)
 }
 
-// Verify checks each byte of the journal: lines, their chain, the hashes in records, head and
-// the bodies. The error is a *Damage, the first one, or says what can not be read. No journal
-// at all is whole.
+// Verify checks each byte of the journal: the lines, their chain, the hashes in records, head and
+// the bodies. The error is the first *Damage, or says what cannot be read. A missing journal is
+// valid.
 func (c *Chain) Verify() (Report, error) {
 	list, head, err := c.snapshot()
 	if err != nil {
@@ -51,8 +54,8 @@ func (c *Chain) Verify() (Report, error) {
 	return v.r, v.contents()
 }
 
-// begun leaves a last segment out that was made for a line which head does not know yet: its
-// process was killed.
+// begun leaves out a last segment that a killed process created for a line that head does not have
+// yet.
 func begun(list []sealed, head []byte) []sealed {
 	if len(list) == 0 || list[len(list)-1].size > 0 {
 		return list
@@ -78,8 +81,8 @@ type verifier struct {
 	lastStart int64
 	lastLen   int64
 	rest      []byte
-	begin     *mark // where a chain begins whose first segments were trimmed
-	trims     []mark
+	begin     *tail // the beginning of a chain whose first segments were trimmed
+	trims     []tail
 
 	bodies  map[string]place
 	owners  map[string][]string // chats by body
@@ -93,7 +96,7 @@ func (v *verifier) segment(s sealed, first, last bool) error {
 	n := 0
 	damage := func(format string, args ...any) error { return &Damage{s.name, n, fmt.Sprintf(format, args...)} }
 	if seq := firstOf(s.name); first && seq != 1 {
-		v.begin = &mark{Segment: s.name, Seq: seq}
+		v.begin = &tail{Segment: s.name, Seq: seq}
 		v.next = seq
 	} else if seq != v.next {
 		return damage("it should begin with line %d of the journal: a segment is missing", v.next)
@@ -140,7 +143,7 @@ func (v *verifier) segment(s sealed, first, last bool) error {
 	return nil
 }
 
-// record checks what a record says of itself.
+// record checks the content of a record.
 func (v *verifier) record(l line) error {
 	switch l.event {
 	case Requested:
@@ -161,7 +164,7 @@ func (v *verifier) record(l line) error {
 	return fmt.Errorf("the event %q is not known", l.event)
 }
 
-// note keeps what is needed to check bodies and the beginning.
+// note keeps the data for checking bodies and the beginning.
 func (v *verifier) note(l line, data []byte, at place) {
 	b, err := briefOf(data)
 	if err != nil {
@@ -181,7 +184,7 @@ func (v *verifier) note(l line, data []byte, at place) {
 	case Trimmed:
 		seq, _ := l.record.Get("first_seq")
 		prev, _ := l.record.Get("first_prev")
-		v.trims = append(v.trims, mark{Segment: seq.Text, Prev: prev.Text})
+		v.trims = append(v.trims, tail{Segment: seq.Text, Prev: prev.Text})
 	}
 	hashesIn(data, func(hash string) {
 		v.bodies[hash] = at
@@ -191,7 +194,7 @@ func (v *verifier) note(l line, data []byte, at place) {
 	})
 }
 
-// end compares the end of the chain with head, and its beginning with what was trimmed.
+// end compares the end of the chain with head, and its beginning with the records of trims.
 func (v *verifier) end(list []sealed, head []byte) error {
 	if len(list) == 0 && len(head) == 0 {
 		return nil
@@ -247,7 +250,7 @@ func (v *verifier) contents() error {
 	return nil
 }
 
-// allErased says whether each of the chats was erased, itself or with the one it worked for.
+// allErased reports whether each of the chats was erased, either itself or with its parent.
 func (v *verifier) allErased(chats []string) bool {
 	for _, chat := range chats {
 		gone := chat == "" // a response whose request was trimmed
@@ -259,4 +262,54 @@ func (v *verifier) allErased(chats []string) bool {
 		}
 	}
 	return true
+}
+
+// CheckEnd checks only the last line, which is fast however long the journal is: damage from
+// cutting, replacing or restoring a journal shows there. The error is as in Verify.
+func (c *Chain) CheckEnd() error {
+	var before tail
+	for {
+		data, err := os.ReadFile(filepath.Join(c.dir, "head"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m, err := parseMark(data)
+		if err != nil || m.Segment == "" {
+			return nil //nolint:nilerr // the next append finds the end by the segments
+		}
+		damage := c.checkLine(m)
+		if damage == nil || m == before {
+			return damage
+		}
+		before = m // another process may have appended in the meantime
+	}
+}
+
+// checkLine checks that the line that a mark refers to exists, unless it has not been written yet.
+func (c *Chain) checkLine(m tail) error {
+	f, err := os.Open(filepath.Join(c.dir, m.Segment))
+	if err != nil {
+		return &Damage{m.Segment, 0, "it is missing"}
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case info.Size() >= m.Start && info.Size() < m.end():
+		return nil
+	case info.Size() != m.end():
+		return &Damage{m.Segment, 0, fmt.Sprintf("it has %d bytes instead of %d", info.Size(), m.end())}
+	}
+	line := make([]byte, m.Len)
+	if _, err := f.ReadAt(line, m.Start); err != nil {
+		return err
+	}
+	if esrp.HashBytes(line) != m.Hash {
+		return &Damage{m.Segment, 0, "its last line was changed"}
+	}
+	return nil
 }

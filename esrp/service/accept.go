@@ -10,9 +10,9 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// accept takes a request on, written as doc, or finds the job that has its key already. When it returns
-// without an error, the job survives the death of the process. Errors that callers are to
-// blame for are *Failure.
+// accept accepts a request, written as doc, or finds the job that already has its key. When it
+// returns without an error, the job survives the death of the process. Errors caused by the caller
+// are *Failure.
 func (s *Service) accept(ctx context.Context, r esrp.Request, doc []byte) (j job, err error) {
 	if err := r.ValidateStrictly(); err != nil {
 		return job{}, failureOf(err)
@@ -70,10 +70,10 @@ func (s *Service) accept(ctx context.Context, r esrp.Request, doc []byte) (j job
 	return j, nil
 }
 
-// wait waits until a job is over, or ctx ends.
+// wait waits until a job has ended, or ctx ends.
 func (s *Service) wait(ctx context.Context, id string) (job, error) {
 	for {
-		news, leave := s.hub.listen(id)
+		news, leave := s.hub.subscribe(id)
 		j, err := s.job(ctx, id)
 		if err != nil || j.state.Final() {
 			leave()
@@ -89,7 +89,7 @@ func (s *Service) wait(ctx context.Context, id string) (job, error) {
 	}
 }
 
-// cancelJob ends a job before its time. The error is an *esrp.TransitionError if it is over.
+// cancelJob cancels a job. The error is an *esrp.TransitionError if the job has ended.
 func (s *Service) cancelJob(ctx context.Context, id, reason string) (j job, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		if j, err = jobOf(tx, id); err != nil {
@@ -110,15 +110,15 @@ func cancelled(reason string) esrp.Response {
 	})
 }
 
-// expire ends a job whose caller waited as long as it said.
+// expire ends a job whose caller's time limit has passed.
 func (s *Service) expire(ctx context.Context, id string) (j job, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		if j, err = jobOf(tx, id); err != nil || j.state.Final() {
-			return err // it came just in time
+			return err // it ended just in time
 		}
 		end := esrp.JobFailed
 		if j.state == esrp.JobQueued {
-			end = esrp.JobCancelled // what never started can not fail
+			end = esrp.JobCancelled // a job that never started cannot fail
 		}
 		return s.finish(tx, &j, end, failed(s.timeout(j)))
 	})
@@ -128,7 +128,7 @@ func (s *Service) expire(ctx context.Context, id string) (j job, err error) {
 	return j, err
 }
 
-// timeout is the failure of a job that took too long.
+// timeout is the failure of a job that exceeded its time limit.
 func (s *Service) timeout(j job) *Failure {
 	r, err := esrp.DecodeRequest(j.request)
 	return &Failure{
@@ -137,11 +137,11 @@ func (s *Service) timeout(j job) *Failure {
 	}
 }
 
-// ended tells everybody that a job is over.
+// ended notifies all waiting callers and the worker that a job has ended.
 func (s *Service) ended(id string) {
-	s.hub.tell(id)
+	s.hub.notify(id)
 	s.blobs.drop(id)
-	_ = s.nc.Publish(stopSubject(id), nil) // a worker that does not hear it hears it with its next report
+	_ = s.nc.Publish(stopSubject(id), nil) // a worker that misses this learns it with its next report
 }
 
 // failed is the response of a failure.
@@ -149,7 +149,7 @@ func failed(f *Failure) esrp.Response {
 	return esrp.Response{Version: esrp.Version, Status: esrp.Failed, Error: f.record()}
 }
 
-// failureOf says what an error of a record is to its caller.
+// failureOf converts an error of a record into a failure for its caller.
 func failureOf(err error) *Failure {
 	var f *Failure
 	var invalid *esrp.InvalidError

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -14,17 +15,17 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 )
 
-// Large outputs travel in pieces before the result that names them.
+// Large outputs are sent in pieces before the result that refers to them.
 const (
-	maxInline = 256 << 10 // bytes of outputs in a response, as records have them; what is longer is an artifact
-	pieceSize = 512 << 10 // clusters take 1 MiB by default, and JSON makes it a third longer
+	maxInline = 256 << 10 // bytes of outputs in a response, in the form of records; larger ones become artifacts
+	pieceSize = 512 << 10 // clusters allow 1 MiB by default, and JSON adds a third
 	maxBlob   = 64 << 20
 )
 
 // artifactPrefix begins the URIs of artifacts; the content's hash follows.
 const artifactPrefix = esrp.Scheme + "artifacts/sha256/"
 
-// blobs are outputs that arrive, one per job.
+// blobs are incoming outputs, one per job.
 type blobs struct {
 	mu      sync.Mutex // guards arrived
 	arrived map[string]*blob
@@ -35,15 +36,15 @@ type blob struct {
 	data   []byte
 }
 
-// drop forgets what came for a job.
+// drop discards the pieces of a job.
 func (b *blobs) drop(job string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.arrived, job)
 }
 
-// takePiece takes the next piece of an output; Number is how many bytes came before it. The
-// last one is empty: then the output is kept, and the answer's reason is its hash.
+// takePiece takes the next piece of an output; Number is how many bytes came before it. The last
+// piece is empty: it completes the output, and the answer's reason is its hash.
 func (s *Service) takePiece(ctx context.Context, r report) (answer, error) {
 	j, err := s.job(ctx, r.Job)
 	if err != nil {
@@ -64,7 +65,7 @@ func (s *Service) takePiece(ctx context.Context, r report) (answer, error) {
 	}
 	switch {
 	case len(r.Piece) > 0 && r.Number+len(r.Piece) == len(b.data):
-		return answer{Hear: hearRun}, nil // the answer was not heard
+		return answer{Hear: hearRun}, nil // the answer was lost
 	case r.Number != len(b.data):
 		return answer{Hear: hearLater, Reason: "a piece is missing"}, nil
 	case len(b.data)+len(r.Piece) > maxBlob:
@@ -76,14 +77,20 @@ func (s *Service) takePiece(ctx context.Context, r report) (answer, error) {
 	}
 	hash, err := s.o.Artifacts.Put(ctx, b.data)
 	if err != nil {
-		return answer{Hear: hearLater, Reason: err.Error()}, nil //nolint:nilerr // the worker is told
+		return answer{Hear: hearLater, Reason: err.Error()}, nil //nolint:nilerr // the worker gets it as the reason
 	}
 	return answer{Hear: hearRun, Reason: hash}, nil
 }
 
-// inlined is a request with what its paths name put in their place, since workers may be on
-// other machines.
-func (s *Service) inlined(doc []byte) (json.RawMessage, error) {
+// inputs reads the files that requests refer to by path.
+type inputs struct {
+	artifacts *artifact.Store
+	log       *slog.Logger
+}
+
+// inlined returns a request in which the content of files replaces their paths, since workers may
+// be on other machines.
+func (p inputs) inlined(doc []byte) (json.RawMessage, error) {
 	r, err := esrp.DecodeRequest(doc)
 	if err != nil {
 		return nil, err
@@ -93,7 +100,7 @@ func (s *Service) inlined(doc []byte) (json.RawMessage, error) {
 		if in.Encoding != esrp.Path {
 			continue
 		}
-		data, err := s.artifact(context.Background(), in.Data)
+		data, err := p.artifact(context.Background(), in.Data)
 		if err != nil {
 			return nil, err
 		}
@@ -103,20 +110,20 @@ func (s *Service) inlined(doc []byte) (json.RawMessage, error) {
 	if !changed {
 		return doc, nil
 	}
-	r.Context = nil // operations do not see it, and its tags may have no canonical form
+	r.Context = nil // operations do not use it, and its tags may have no canonical form
 	return r.Value().Canonical()
 }
 
-// artifact reads what a workspace URI names. Errors are *Failure.
-func (s *Service) artifact(ctx context.Context, uri string) ([]byte, error) {
+// artifact reads the file that a workspace URI refers to. Errors are *Failure.
+func (p inputs) artifact(ctx context.Context, uri string) ([]byte, error) {
 	hash, ok := strings.CutPrefix(uri, artifactPrefix)
 	if !ok {
 		return nil, &Failure{Code: esrp.InvalidInputSemantic, Message: "there is only " + artifactPrefix + "HASH, not " + uri}
 	}
-	data, err := s.o.Artifacts.Get(ctx, strings.ToLower(hash))
+	data, err := p.artifacts.Get(ctx, strings.ToLower(hash))
 	switch {
 	case errors.Is(err, artifact.ErrCorrupt):
-		s.log.Error("an artifact is not what its name says", "expected", hash, "err", err)
+		p.log.Error("an artifact is not what its name says", "expected", hash, "err", err)
 		fallthrough
 	case errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrMalformed):
 		return nil, &Failure{Code: esrp.InvalidInputSemantic, Message: uri + ": " + err.Error()}
@@ -124,8 +131,8 @@ func (s *Service) artifact(ctx context.Context, uri string) ([]byte, error) {
 	return data, err
 }
 
-// inlineSize is how many bytes data is in a record, as far as that matters: what is larger
-// than an output in a response may be is only known to be so.
+// inlineSize is how many bytes data takes in a record. For data above the limit of outputs in a
+// response, it only returns some size above the limit.
 func inlineSize(data []byte) int {
 	if len(data) > maxInline {
 		return len(data)
@@ -138,7 +145,7 @@ func inlineSize(data []byte) int {
 	return len(doc)
 }
 
-// encode writes data as a body has it.
+// encode encodes data for a body.
 func encode(data []byte) (string, esrp.Encoding) {
 	if utf8.Valid(data) {
 		return string(data), esrp.UTF8

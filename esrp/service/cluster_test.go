@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // node starts a NATS server with JetStream.
@@ -32,8 +33,8 @@ func node(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// clusterOf starts NATS servers that are one cluster. Each must know the ports of all, so that
-// somebody else may have one of them by the time it is listened at.
+// clusterOf starts NATS servers that form a cluster. Each must know the ports of all, so another
+// program may take one of the ports before the server listens on it.
 func clusterOf(t *testing.T, nodes int) []*server.Server {
 	t.Helper()
 	for range 3 {
@@ -45,7 +46,7 @@ func clusterOf(t *testing.T, nodes int) []*server.Server {
 	return nil
 }
 
-// tryCluster returns nil if not all of them start.
+// tryCluster returns nil if a node does not start.
 func tryCluster(t *testing.T, nodes int) []*server.Server {
 	t.Helper()
 	var ports []int
@@ -81,7 +82,7 @@ func tryCluster(t *testing.T, nodes int) []*server.Server {
 	return out
 }
 
-// addresses names all nodes in one URL, as clients are given it.
+// addresses lists all nodes in one URL, in the form that clients use.
 func addresses(nodes []*server.Server) string {
 	var out []string
 	for _, n := range nodes {
@@ -95,9 +96,10 @@ func addresses(nodes []*server.Server) string {
 	return strings.Join(out, ",")
 }
 
-// A service and two workers in a cluster of three: the node that leads the queue goes in the
-// middle of the jobs, and all of them complete once.
+// A service and two workers use a cluster of three nodes. The node that leads the queue stops while
+// jobs run, and every job still completes exactly once.
 func TestClusterLosesANode(t *testing.T) {
+	needs.Long(t)
 	nodes, ops := clusterOf(t, 3), newEcho()
 	o := options(t, t.TempDir(), ops)
 	o.NATS, o.Lease = addresses(nodes), 3*time.Second
@@ -117,7 +119,7 @@ func TestClusterLosesANode(t *testing.T) {
 	for i := range 100 {
 		operation := "echo"
 		if i < 4 {
-			operation = "hold" // these run when the node goes
+			operation = "hold" // these run when the node stops
 		}
 		doc := request(operation, fmt.Sprint("job ", i), asyncMode, "")
 		q, err := esrp.DecodeRequest([]byte(doc))
@@ -151,7 +153,7 @@ func TestClusterLosesANode(t *testing.T) {
 	succeededOnce(t, s, ids)
 }
 
-// A queue that lost what it had is given it again, and so is one that is gone as a whole.
+// A queue that lost jobs, or was deleted, is filled again.
 func TestQueueIsRefilled(t *testing.T) {
 	ops := newEcho()
 	s, err := Open(t.Context(), options(t, t.TempDir(), ops))
@@ -196,7 +198,7 @@ func TestQueueIsRefilled(t *testing.T) {
 	if err := s.refill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	filled(2) // nothing was missing, nothing was added
+	filled(2) // nothing was missing, and nothing was added
 	for what, lose := range map[string]func(jetstream.JetStream) error{
 		"messages": func(js jetstream.JetStream) error {
 			stream, err := js.Stream(t.Context(), streamName)
@@ -230,8 +232,8 @@ func TestQueueIsRefilled(t *testing.T) {
 	}
 }
 
-// Who is refused by NATS hears so, and does not wait for ever; a NATS that comes later is
-// waited for.
+// A client that NATS refuses gets an error and does not wait forever. It waits for a NATS that
+// starts later.
 func TestDial(t *testing.T) {
 	alone := node(t, server.Options{})
 	if !alone.ReadyForConnections(time.Minute) {

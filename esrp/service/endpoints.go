@@ -14,11 +14,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// artifactTime is how long an artifact may take to be read.
+// artifactTime is the time limit for a client to read an artifact.
 const artifactTime = 10 * time.Minute
 
-// request reads and takes on what a POST brings. The id is the request's as soon as it is
-// known.
+// accept reads and accepts the request of a POST. q has the request's id as soon as it is known.
 func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j job, err error) {
 	now := h.s.now()
 	start := h.starts.ReserveN(now, 1)
@@ -36,7 +35,7 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 	case errors.Is(err, httpguard.ErrTooLarge):
 		return q, j, refuse(http.StatusRequestEntityTooLarge, esrp.InvalidInputSize, "the request is longer than %d bytes", h.o.MaxBody)
 	case err != nil:
-		return q, j, refuse(http.StatusBadRequest, esrp.InvalidInputSchema, "the request can not be read: %v", err)
+		return q, j, refuse(http.StatusBadRequest, esrp.InvalidInputSchema, "cannot read the request: %v", err)
 	}
 	if q, err = esrp.DecodeRequest(doc); err != nil {
 		return esrp.Request{ID: idOf(doc)}, j, failureOf(err)
@@ -64,12 +63,13 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 	return q, j, err
 }
 
-// checkPaths says whether a worker can be sent a request with what its paths name.
+// checkPaths reports an error if a request, with the content of the files that it refers to, is too
+// large for a worker.
 func (s *Service) checkPaths(q esrp.Request, doc []byte) error {
 	if err := q.ValidateStrictly(); err != nil {
 		return failureOf(err)
 	}
-	whole, err := s.inlined(doc)
+	whole, err := s.inputs.inlined(doc)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *Service) checkPaths(q esrp.Request, doc []byte) error {
 	return nil
 }
 
-// idOf finds the id of a request that is no request.
+// idOf finds the id in an invalid request.
 func idOf(doc []byte) (id esrp.UUID) {
 	if v, err := esrp.Parse(doc); err == nil {
 		if text, ok := v.Get("request_id"); ok {
@@ -89,7 +89,8 @@ func idOf(doc []byte) (id esrp.UUID) {
 	return id
 }
 
-// execute answers POST /v1/execute: it waits for the end, unless the caller does not.
+// execute answers POST /v1/execute: it waits for the end of the job, unless the request is
+// asynchronous.
 func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
 	q, j, err := h.accept(w, r, func(esrp.Request) error { return nil })
 	if err != nil {
@@ -109,7 +110,7 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil:
-		return // the job goes on: who asks again with the same key gets its answer
+		return // the job goes on: a request with the same key gets its answer
 	case h.s.leaving.Err() != nil:
 		h.fail(w, q.ID, &Failure{Code: esrp.BackendUnavailable, Message: "the service is ending; ask again with the same key"})
 		return
@@ -150,7 +151,7 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request) {
 	h.accepted(w, j)
 }
 
-// accepted answers with a job, or with its end if its key had it already.
+// accepted answers with a job, or with its result if a job with the same key has ended.
 func (h *handler) accepted(w http.ResponseWriter, j job) {
 	doc, _, err := j.answer()
 	if err != nil {
@@ -165,7 +166,7 @@ func (h *handler) accepted(w http.ResponseWriter, j job) {
 	writeJSON(w, status, doc)
 }
 
-// jobID reads the id in a path, however it is spelled.
+// jobID reads the id in a path, in any spelling.
 func jobID(r *http.Request) (string, error) {
 	id, err := esrp.ParseUUID(r.PathValue("id"))
 	if err != nil {
@@ -217,7 +218,7 @@ func (h *handler) artifact(w http.ResponseWriter, r *http.Request) {
 		refused(err)
 		return
 	}
-	data, err := h.s.artifact(r.Context(), checked.String())
+	data, err := h.s.inputs.artifact(r.Context(), checked.String())
 	var f *Failure
 	switch {
 	case errors.As(err, &f):

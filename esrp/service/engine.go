@@ -19,7 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Host is the part of eca that operations run in.
+// Host is the part of eca that operations use.
 type Host interface {
 	Engine() *chat.Engine
 	Config() *config.Loaded
@@ -27,7 +27,7 @@ type Host interface {
 	Roots() []string
 	// CheckModel returns the full id of a model, or an error that names it.
 	CheckModel(ctx context.Context, name string) (id string, err error)
-	// Unattended judges a call of which nobody can be asked.
+	// Unattended decides about a call when there is no user to ask.
 	Unattended(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict
 	SyncPlugins(ctx context.Context)
 	StartMCPServers(ctx context.Context)
@@ -35,21 +35,21 @@ type Host interface {
 	Clean(text string) string
 }
 
-// Evaluate runs a manifest of the Evaluation Context Protocol, in YAML, and returns the
-// report, in JSON. Errors in the manifest are *Failure.
+// Evaluate runs a YAML manifest of the Evaluation Context Protocol and returns the report in JSON.
+// Errors in the manifest are *Failure.
 type Evaluate func(ctx context.Context, manifest []byte, progress func(Progress)) (report []byte, err error)
 
-// Engine are eca's operations: {eca, chat.send}, {tool, NAME} and {ecp, run}. It does not
-// trust folders, and nothing asks: calls that would are refused.
+// Engine provides eca's operations: {eca, chat.send}, {tool, NAME} and {ecp, run}. It does not
+// trust folders, and it never asks: calls that would ask are refused.
 type Engine struct {
 	host     Host
 	evaluate Evaluate
-	ready    func() // waits for what brings tools, once
+	ready    func() // waits once for the sources of tools
 }
 
 var _ Operations = (*Engine)(nil)
 
-// NewEngine returns the operations of a host that is configured.
+// NewEngine returns the operations of a configured host.
 func NewEngine(host Host, evaluate Evaluate) *Engine {
 	const patience = 10 * time.Second
 	return &Engine{host: host, evaluate: evaluate, ready: sync.OnceFunc(func() {
@@ -60,7 +60,7 @@ func NewEngine(host Host, evaluate Evaluate) *Engine {
 	})}
 }
 
-// Names of services and operations, and of what they take.
+// The names of services, operations and their inputs.
 const (
 	chatService, chatOperation = "eca", "chat.send"
 	toolService                = "tool"
@@ -122,7 +122,7 @@ func semantic(format string, args ...any) error {
 	return &Failure{Code: esrp.InvalidInputSemantic, Message: fmt.Sprintf(format, args...)}
 }
 
-// Repeatable implements Operations: reading is.
+// Repeatable implements Operations: calls that only read are repeatable.
 func (e *Engine) Repeatable(r esrp.Request) bool {
 	if r.Target.Service != toolService {
 		return false
@@ -187,7 +187,7 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 		return Result{}, semantic("refused: %s; the policy says %s, and nobody can be asked here (%s)",
 			plan.Summary, v.Decision, cmp.Or(v.Reason, v.Rule, "no rule allows it"))
 	}
-	call.Grant, call.Places, call.Printed = tools.Grant{Rule: v.Rule}, v.Places, v.Printed
+	call.Authorization, call.Places, call.Printed = tools.Authorization{Rule: v.Rule}, v.Places, v.Printed
 	res, err := tool.Run(ctx, call, func(string) {})
 	if err != nil {
 		return Result{}, err
@@ -203,8 +203,8 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 	return out, nil
 }
 
-// noUndo hears of changes of files on their way to the record of calls, which keeps them as
-// they were before and after. There is no chat in which they could be undone.
+// noUndo receives changes of files on their way to the record of calls, which keeps the contents
+// before and after. There is no chat in which they could be undone.
 type noUndo struct{}
 
 var _ tools.FileLog = noUndo{}
@@ -227,7 +227,7 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 		}
 	}
 	if id != "" && !chat.ValidID(id) {
-		return Result{}, semantic("params.chat_id %q is no id of a chat", id)
+		return Result{}, semantic("params.chat_id %q is not a valid chat id", id)
 	}
 	if p.Model != "" {
 		full, err := e.host.CheckModel(ctx, p.Model)
@@ -242,7 +242,7 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 	}
 	from := session.Next()
 	if _, err := session.Submit(p).Wait(ctx); err != nil {
-		if ctx.Err() != nil { // it may be accepted yet, and nobody would follow it
+		if ctx.Err() != nil { // it may still be accepted, and no caller would follow it
 			session.Cancel()
 		}
 		return Result{}, err
@@ -261,12 +261,13 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 			said.WriteString(b.Text)
 		case event.ToolJudged:
 			c.Progress(Progress{Message: cmp.Or(b.Summary, b.Name)})
-			said.Reset() // what it says before calls is no answer
+			said.Reset() // text before calls is not part of the answer
 			if b.Manual {
 				session.Decide(b.CallID, chat.Decision{Auto: true, GoOn: true})
 			}
 		case event.TurnFinished:
 			return e.finished(session, b, said.String())
+		default:
 		}
 	}
 	session.Cancel() // ctx has ended

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// open starts a service for one run of the fuzzer.
+// openForFuzz starts a service for one run of the fuzzer.
 func openForFuzz(f *testing.F) *Service {
 	f.Helper()
 	ops := newEcho()
@@ -22,8 +22,7 @@ func openForFuzz(f *testing.F) *Service {
 	return s
 }
 
-// Whatever callers send is answered by a response that is valid, and says by its status what it
-// is.
+// Every request gets a valid response, whose status matches its content.
 func FuzzHTTP(f *testing.F) {
 	h := openForFuzz(f).Handler(HTTPOptions{Rate: 1e9, Burst: 1e9})
 	for _, body := range []string{
@@ -38,7 +37,7 @@ func FuzzHTTP(f *testing.F) {
 	f.Add("GET", "/\x8b", "", "")
 	f.Fuzz(func(t *testing.T, method, path, body, last string) {
 		q, err := http.NewRequest(method, "http://localhost", strings.NewReader(body))
-		if err != nil || strings.Contains(path, "/execute") { // where nobody works, all wait
+		if err != nil || strings.Contains(path, "/execute") { // without a worker, these requests wait
 			return
 		}
 		q.URL.Path, q.URL.RawPath = path, ""
@@ -50,7 +49,7 @@ func FuzzHTTP(f *testing.F) {
 			if w.Code >= http.StatusBadRequest && w.Body.Len() > 0 {
 				t.Errorf("%s %q: %d %q", method, path, w.Code, w.Body)
 			}
-			return // a redirect, an event stream, or what is no response
+			return // a redirect, an event stream, or another answer that is not a response
 		}
 		out, err := esrp.DecodeResponse(w.Body.Bytes())
 		if err == nil {
@@ -62,7 +61,7 @@ func FuzzHTTP(f *testing.F) {
 	})
 }
 
-// Whatever comes over NATS is answered, and no job ends but by a result.
+// Every message over NATS is answered, and only a result ends a job.
 func FuzzDesk(f *testing.F) {
 	s := openForFuzz(f)
 	doc := request("echo", "a", asyncMode, "")

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 )
 
-// taken hands a request in.
+// taken submits a request.
 func taken(t *testing.T, s *Service, doc string) string {
 	t.Helper()
 	q, err := esrp.DecodeRequest([]byte(doc))
@@ -32,7 +32,7 @@ func taken(t *testing.T, s *Service, doc string) string {
 	return j.id
 }
 
-// A job fails with the reason if what it names is gone when a worker asks for it.
+// A job fails with the reason if a file that it refers to is gone when a worker requests the job.
 func TestJobWhoseArtifactIsGone(t *testing.T) {
 	ops, kept := newEcho(), t.TempDir()
 	o := options(t, t.TempDir(), ops)
@@ -84,7 +84,7 @@ func TestJobWhoseArtifactIsGone(t *testing.T) {
 	}
 }
 
-// A worker whose job's server is gone for good stops the job, and has its slot for others.
+// A worker stops a job whose server is gone for good, and frees its slot.
 func TestServerIsGone(t *testing.T) {
 	at := addresses([]*server.Server{node(t, server.Options{})})
 	ops := newEcho()
@@ -117,7 +117,7 @@ func TestServerIsGone(t *testing.T) {
 	}
 }
 
-// A request that says in its header that it is too long is refused before it is sent.
+// A request whose header announces too long a body is refused before the body is sent.
 func TestContentLengthBeyondTheLimit(t *testing.T) {
 	r := newRig(t, func(_ *Options, h *HTTPOptions) { h.MaxBody = 1000 })
 	for _, path := range []string{"/v1/execute", "/v1/jobs"} {

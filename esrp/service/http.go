@@ -14,14 +14,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// HTTPOptions say who may call over HTTP, and how much.
+// HTTPOptions determine who may call over HTTP, and how much.
 type HTTPOptions struct {
-	httpguard.Options // whose token is the service's
+	httpguard.Options // the service provides its token
 
 	MaxBody     int64   // bytes of a request; default 4 MiB
-	Rate        float64 // requests per second that start something, in the long run; default 200
-	Burst       int     // of those, at once; default 1,000
-	Concurrency int     // requests at the same time, streams included; default 1,024
+	Rate        float64 // average number per second of requests that start jobs; default 200
+	Burst       int     // how many of those may arrive at once; default 1,000
+	Concurrency int     // concurrent requests, including streams; default 1,024
 }
 
 // Handler serves HTTP (contract 8).
@@ -29,7 +29,7 @@ func (s *Service) Handler(o HTTPOptions) http.Handler {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 4 << 20
 	}
-	// A request goes to its worker in one message, with some words around it.
+	// A request is sent to its worker in one message, together with other fields.
 	o.MaxBody = min(o.MaxBody, s.nc.MaxPayload()*3/4)
 	if o.Rate <= 0 {
 		o.Rate = 200
@@ -62,11 +62,11 @@ type handler struct {
 	starts  *rate.Limiter
 }
 
-// refusal is a failure with an HTTP status that its code does not have.
+// refusal is a failure with an HTTP status other than that of its code.
 type refusal struct {
 	Failure
 	status int
-	after  time.Duration // when to try again; 0: not at all
+	after  time.Duration // when to try again; 0 means never
 }
 
 func refuse(status int, code esrp.Code, format string, args ...any) *refusal {
@@ -102,7 +102,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, pattern := h.mux.Handler(r); pattern == "" {
 		probe := &statusOnly{header: w.Header()}
-		h.mux.ServeHTTP(probe, r) // which also says what is allowed
+		h.mux.ServeHTTP(probe, r) // the mux also sets the allowed methods
 		if probe.status < http.StatusBadRequest {
 			probe.status = http.StatusNotFound
 		}
@@ -112,7 +112,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// statusOnly hears what the mux would say.
+// statusOnly records the status that the mux would answer.
 type statusOnly struct {
 	header http.Header
 	status int
@@ -122,7 +122,7 @@ func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) Write(p []byte) (int, error) { return len(p), nil }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 
-// refuse answers with a failure; the request is nobody's.
+// refuse answers with a failure without a request id.
 func (h *handler) refuse(w http.ResponseWriter, r *refusal) {
 	if r.after > 0 {
 		w.Header().Set("Retry-After", strconv.FormatFloat(math.Ceil(r.after.Seconds()), 'f', 0, 64))
@@ -130,7 +130,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *refusal) {
 	h.write(w, r.status, failed(&r.Failure))
 }
 
-// fail answers with an error, to a request if its id is known.
+// fail answers with an error, including the request's id if it is known.
 func (h *handler) fail(w http.ResponseWriter, id esrp.UUID, err error) {
 	var refused *refusal
 	if errors.As(err, &refused) {
@@ -162,7 +162,7 @@ func (h *handler) fail(w http.ResponseWriter, id esrp.UUID, err error) {
 func (h *handler) write(w http.ResponseWriter, status int, r esrp.Response) {
 	doc, err := r.Value().Canonical()
 	if err != nil {
-		h.s.log.Error("a response can not be written", "err", err)
+		h.s.log.Error("cannot write a response", "err", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -170,9 +170,9 @@ func (h *handler) write(w http.ResponseWriter, status int, r esrp.Response) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, doc []byte) {
-	const answerTime = 90 * time.Second                                            // what is refused may still arrive: the server reads it before it answers
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // servers of tests may not have it
+	const answerTime = 90 * time.Second                                            // the body of a refused request may still arrive: the server reads it before it answers
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // test servers may not support it
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(doc) // who does not listen hears it when it asks again
+	_, _ = w.Write(doc) // a client that misses the answer can request it again
 }

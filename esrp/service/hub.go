@@ -2,7 +2,7 @@ package service
 
 import "sync"
 
-// hub wakes those that wait for news of a job.
+// hub wakes callers that wait for news of a job.
 type hub struct {
 	mu      sync.Mutex // guards waiting
 	waiting map[string]*waiters
@@ -13,9 +13,9 @@ type waiters struct {
 	news  chan struct{}
 }
 
-// listen returns a channel that is closed at the next news of a job, and what to call when
-// nobody waits for it any more. Who listens before it looks misses nothing.
-func (h *hub) listen(job string) (news <-chan struct{}, leave func()) {
+// subscribe returns a channel that is closed at the next news of a job, and a function to stop
+// waiting. A caller that subscribes before it reads the job misses nothing.
+func (h *hub) subscribe(job string) (news <-chan struct{}, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.waiting == nil {
@@ -36,8 +36,8 @@ func (h *hub) listen(job string) (news <-chan struct{}, leave func()) {
 	}
 }
 
-// tell wakes those that listen.
-func (h *hub) tell(job string) {
+// notify wakes the waiting callers.
+func (h *hub) notify(job string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w := h.waiting[job]; w != nil {

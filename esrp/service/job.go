@@ -21,13 +21,13 @@ type job struct {
 	lease    time.Time
 	reported int
 	accepted time.Time
-	started  time.Time // zero before
+	started  time.Time // zero before the start
 	response []byte    // nil before the end
 }
 
 const jobColumns = "id, hash, request, state, attempts, worker, lease, reported, accepted, started, response"
 
-// errNoJob says that there is no such job, or none any more.
+// errNoJob means that the job does not exist, or no longer exists.
 var errNoJob = errors.New("there is no such job")
 
 type row interface{ Scan(dest ...any) error }
@@ -55,13 +55,13 @@ func (s *Service) job(ctx context.Context, id string) (job, error) {
 	return scanJob(s.db.QueryRowContext(ctx, "SELECT "+jobColumns+" FROM jobs WHERE id = ?", id))
 }
 
-// record is the job as records have it.
+// record returns the job in the form of records.
 func (j job) record() *esrp.Job {
-	id, _ := esrp.ParseUUID(j.id) // we made it
+	id, _ := esrp.ParseUUID(j.id) // created by eca
 	return &esrp.Job{ID: id, State: j.state}
 }
 
-// answer is what callers hear of a job: its response, or that it was accepted.
+// answer is the answer to callers: the job's response, or that the job was accepted.
 func (j job) answer() ([]byte, esrp.Status, error) {
 	if j.response != nil {
 		r, err := esrp.DecodeResponse(j.response)
@@ -96,7 +96,7 @@ func (s *Service) addEvent(tx *sql.Tx, j job, kind esrp.JobEventType, data esrp.
 	return err
 }
 
-// start moves a queued job on.
+// start moves a queued job to started.
 func (s *Service) start(tx *sql.Tx, j *job) error {
 	next, err := j.state.To(esrp.JobStarted)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *Service) start(tx *sql.Tx, j *job) error {
 	return s.addEvent(tx, *j, esrp.JobStartedEvent, esrp.ObjectValue())
 }
 
-// finish ends a job with a response, of which it fills in who asked, when, and the job. A
-// job that is over has no other end: the error is an *esrp.TransitionError then.
+// finish ends a job with a response, and adds the request's id, the times and the job to it. If the
+// job has already ended, the error is an *esrp.TransitionError.
 func (s *Service) finish(tx *sql.Tx, j *job, end esrp.JobState, r esrp.Response) error {
 	next, err := j.state.To(end)
 	if err != nil {
@@ -132,8 +132,9 @@ func (s *Service) finish(tx *sql.Tx, j *job, end esrp.JobState, r esrp.Response)
 	if j.response, err = r.Value().Canonical(); err != nil {
 		return fmt.Errorf("response of job %s: %w", j.id, err)
 	}
-	// What may be asked again, or was refused, must not find the answer that it failed with.
-	// Nor must what a backend failed with, since the cause may be gone with the next configuration.
+	// Frees the key if the request may be sent again or was refused, so that the next one does not get
+	// the old failure. This includes failures of a backend, whose cause may be gone with the next
+	// configuration.
 	free := end == esrp.JobCancelled || r.Error != nil &&
 		(r.Error.Retryable || r.Error.Code == esrp.InvalidInputSemantic || r.Error.Code == esrp.BackendUnavailable)
 	_, err = tx.Exec("UPDATE jobs SET state = ?, finished = ?, response = ?, worker = '', key = CASE WHEN ? THEN NULL ELSE key END WHERE id = ?",
@@ -157,25 +158,25 @@ func (s *Service) finish(tx *sql.Tx, j *job, end esrp.JobState, r esrp.Response)
 	return s.addEvent(tx, *j, next.Event(), data)
 }
 
-// artifactValue writes an artifact as responses have it.
+// artifactValue returns an artifact in the form of responses.
 func artifactValue(a esrp.Artifact) esrp.Value {
 	list, _ := esrp.Response{Artifacts: []esrp.Artifact{a}}.Value().Get("artifacts")
 	return list.Items[0]
 }
 
-// entry is an event of a job, as it is told.
+// entry is an event of a job in the form in which it is sent.
 type entry struct {
 	seq  int64
 	kind esrp.JobEventType
 	body []byte
 }
 
-// final says whether nothing follows.
+// final reports whether no event follows.
 func (e entry) final() bool {
 	return e.kind == esrp.JobCompletedEvent || e.kind == esrp.JobFailedEvent || e.kind == esrp.JobCancelledEvent
 }
 
-// events reads the events of a job behind one of them, some at a time.
+// events reads the events of a job after a given one, a limited number at a time.
 func (s *Service) events(ctx context.Context, id string, after int64) (out []entry, err error) {
 	const some = 200
 	rows, err := s.db.QueryContext(ctx, "SELECT seq, kind, body FROM events WHERE job = ? AND seq > ? ORDER BY seq LIMIT ?", id, after, some)

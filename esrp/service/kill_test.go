@@ -16,9 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// role is what this program is, if it is not the test: "worker URL" or "server DIR".
+// role is the role of this program, unless it is the test: "worker URL" or "server DIR".
 const role = "ESRP_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// play is the worker or the server that will be killed. It ends when the test does.
+// play acts as the worker or server that will be killed. It ends when the test does.
 func play(what string) error {
 	ops := newEcho()
 	kind, where, _ := strings.Cut(what, " ")
@@ -90,11 +91,11 @@ func child(t *testing.T, what string) (c *exec.Cmd, out *bufio.Reader) {
 	return c, bufio.NewReader(stdout)
 }
 
-// eventually waits for an event of a job that says something.
+// eventually waits for an event of a job that contains a text.
 func eventually(t *testing.T, s *Service, id, says string) {
 	t.Helper()
 	for {
-		news, leave := s.hub.listen(id)
+		news, leave := s.hub.subscribe(id)
 		list, err := s.events(t.Context(), id, -1)
 		if err != nil {
 			t.Fatal(err)
@@ -114,9 +115,10 @@ func eventually(t *testing.T, s *Service, id, says string) {
 	}
 }
 
-// Two workers on two connections to NATS, one of them killed in the middle of a job: all
-// jobs complete, once.
+// Two workers use two connections to NATS, and one of them is killed during a job. All jobs
+// complete exactly once.
 func TestKilledWorker(t *testing.T) {
+	needs.Long(t)
 	ops := newEcho()
 	o := options(t, t.TempDir(), ops)
 	o.NATSListen, o.Lease = "127.0.0.1:0", 3*time.Second
@@ -143,14 +145,14 @@ func TestKilledWorker(t *testing.T) {
 	for i := range 199 {
 		ids = append(ids, submit("echo", fmt.Sprint("job ", i)))
 	}
-	close(ops.hold) // here nothing holds
+	close(ops.hold) // jobs in this process do not hold
 	nc, err := Dial(t.Context(), "nats://"+s.NATSAddress(), token, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := NewWorker(nc, WorkerOptions{Operations: ops, Log: quiet()})
 	defer w.Close()
-	if _, err := s.wait(t.Context(), ids[len(ids)/2]); err != nil { // both are at it
+	if _, err := s.wait(t.Context(), ids[len(ids)/2]); err != nil { // both workers are busy
 		t.Fatal(err)
 	}
 	if err := victim.Process.Kill(); err != nil {
@@ -163,7 +165,7 @@ func TestKilledWorker(t *testing.T) {
 	}
 }
 
-// A server that is killed with jobs that wait and run: the next one finishes them.
+// When a server is killed with queued and running jobs, the next one finishes them.
 func TestKilledServer(t *testing.T) {
 	dir := t.TempDir()
 	server, out := child(t, "server "+dir)
@@ -190,7 +192,7 @@ func TestKilledServer(t *testing.T) {
 	ops := newEcho()
 	close(ops.hold)
 	o := options(t, dir, ops)
-	o.Lease = time.Hour // nobody waits for workers that died with the server
+	o.Lease = time.Hour // the service does not wait for workers that died with the server
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +210,7 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// succeededOnce waits for jobs. Each must succeed, and end once.
+// succeededOnce waits for jobs. Each must succeed, and end exactly once.
 func succeededOnce(t *testing.T, s *Service, ids []string) {
 	t.Helper()
 	for i, id := range ids {

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// What is limited is refused with the time to wait, and is there again when others have ended.
+// Requests above a limit are refused with the time to wait, and succeed after other requests have
+// ended.
 func TestLimits(t *testing.T) {
 	t.Run("requests at the same time", func(t *testing.T) {
 		r := newRig(t, func(_ *Options, h *HTTPOptions) { h.Concurrency = 1 })
@@ -24,13 +25,13 @@ func TestLimits(t *testing.T) {
 		}
 		id := out.Job.ID.String()
 		stream, leave := r.stream(id, "")
-		stream.next() // it is being served
+		stream.next() // the stream is being served
 		status, doc, header := r.do("GET", "/v1/health", "")
 		if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || !strings.Contains(doc, "1 requests are being served") {
 			t.Errorf("%d %s %v", status, doc, header)
 		}
 		leave()
-		for status != http.StatusOK { // as soon as the server hears of it
+		for status != http.StatusOK { // until the server notices
 			status, _, _ = r.do("GET", "/v1/health", "")
 		}
 		close(r.ops.hold)
@@ -46,7 +47,7 @@ func TestLimits(t *testing.T) {
 		if status != http.StatusBadGateway || out.Error.Code != esrp.BackendUnavailable || !out.Error.Retryable || out.Error.RetryAfterMS == nil {
 			t.Errorf("%d %+v", status, out.Error)
 		}
-		// Who asks for one of them is answered all the same.
+		// A request for one of the existing jobs is still answered.
 		if status, out := r.respond("POST", "/v1/jobs", request("hold", "0", asyncMode, "")); status != http.StatusAccepted || out.Job.ID.String() != ids[0] {
 			t.Errorf("%d %+v", status, out)
 		}
@@ -67,7 +68,7 @@ func TestLimits(t *testing.T) {
 		if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || r.ops.count("3") != 0 {
 			t.Errorf("%d %v", status, header)
 		}
-		if status, _, _ := r.do("GET", "/v1/capabilities", ""); status != http.StatusOK { // which starts nothing
+		if status, _, _ := r.do("GET", "/v1/capabilities", ""); status != http.StatusOK { // it starts nothing
 			t.Errorf("%d", status)
 		}
 	})
@@ -81,8 +82,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// The same key and the same payload are the same, whatever else the request says; of the payload
-// all counts.
+// Requests with the same key and the same payload are the same, regardless of their other fields;
+// of the payload every part counts.
 func TestKeys(t *testing.T) {
 	r := newRig(t, nil)
 	execute := func(body string, header ...string) (int, esrp.Response) {
@@ -116,7 +117,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 
-	// The header says the key as the body does.
+	// A key in the header is equivalent to a key in the body.
 	key := []string{"X-Idempotency-Key", "mine"}
 	_, one := execute(request("echo", "with a key", syncMode, ""), key...)
 	if status, again := execute(request("echo", "with a key", syncMode, `"idempotency_key":"mine",`)); status != http.StatusOK || again.RequestID != one.RequestID {
@@ -137,7 +138,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// clock is a time that tests move.
+// clock is a time that tests advance.
 type clock struct {
 	mu  sync.Mutex // guards now
 	now time.Time
@@ -155,7 +156,7 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Answers are kept as long as was said, and at least as long as their request could take.
+// Answers are kept for the configured time, and at least as long as their requests could take.
 func TestAnswersAreForgotten(t *testing.T) {
 	c := &clock{now: time.Now()}
 	r := newRig(t, func(o *Options, _ *HTTPOptions) { o.Now, o.Keep = c.time, time.Minute })
@@ -179,7 +180,8 @@ func TestAnswersAreForgotten(t *testing.T) {
 	}
 }
 
-// Pages of origins that are allowed may call, as browsers ask for them; others may not even ask.
+// Pages of allowed origins may send requests, with the preflight of browsers; other origins may not
+// even send a preflight.
 func TestPages(t *testing.T) {
 	r := newRig(t, func(_ *Options, h *HTTPOptions) {
 		h.Address, h.Hosts, h.Origins = "127.0.0.1:1", []string{"esrp.example"}, []string{"https://app.example"}
@@ -214,13 +216,13 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// stream is one of events.
+// reader reads a stream of events.
 type reader struct {
 	t  *testing.T
 	in *bufio.Reader
 }
 
-// stream begins to read a job's events behind one of them; leave hangs up.
+// stream starts to read a job's events after a given one; leave disconnects.
 func (r *rig) stream(id, after string) (s reader, leave func()) {
 	r.t.Helper()
 	q, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.base+"/v1/jobs/"+id+"/events", nil)
@@ -261,8 +263,8 @@ func (s reader) next() (id, event string) {
 	}
 }
 
-// Who loses a stream while the job runs goes on where it was, misses nothing and hears nothing
-// twice.
+// A client that loses a stream while the job runs continues at its position, and gets every event
+// exactly once.
 func TestStreamGoesOn(t *testing.T) {
 	r := newRig(t, nil)
 	_, out := r.respond("POST", "/v1/jobs", request("hold", "a", asyncMode, ""))
@@ -270,7 +272,7 @@ func TestStreamGoesOn(t *testing.T) {
 	s, leave := r.stream(job, "")
 	var heard []string
 	last := ""
-	for range 2 { // it was queued, and has begun
+	for range 2 { // it was queued and has started
 		id, event := s.next()
 		heard, last = append(heard, id+" "+event), id
 	}
@@ -306,8 +308,8 @@ func TestStreamGoesOn(t *testing.T) {
 	}
 }
 
-// Whatever a request of the size that is taken has in it, its worker gets it: text that JSON
-// can escape does not outgrow a message. What paths name counts too, and is refused at once.
+// Every request below the size limit reaches its worker: text with many JSON escapes does not
+// exceed a message. The content of referenced files counts, too; such a request is refused at once.
 func TestMessages(t *testing.T) {
 	r := newRig(t, nil)
 	text := strings.Repeat("<&>", 1<<20)
@@ -328,7 +330,7 @@ func TestMessages(t *testing.T) {
 	if status != http.StatusRequestEntityTooLarge || out.Error.Code != esrp.InvalidInputSize {
 		t.Errorf("%d %+v", status, out.Error)
 	}
-	// An output that is short, but not as a record has it, is an artifact.
+	// An output that is short, but long in the form of a record, becomes an artifact.
 	zeros := strings.Repeat(`\u0000`, 100<<10)
 	status, out = r.respond("POST", "/v1/execute", request("echo", zeros, syncMode, ""))
 	if status != http.StatusOK || len(out.Artifacts) != 1 {

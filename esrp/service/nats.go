@@ -15,10 +15,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// maxMessage is the longest message of the embedded NATS, in bytes.
+// maxMessage is the maximum size of a message in the embedded NATS, in bytes.
 const maxMessage = 8 << 20
 
-// patience is how long the embedded NATS may take to be there on a busy machine.
+// patience is how long the embedded NATS may take to start on a busy machine.
 const patience = 30 * time.Second
 
 // embed starts a NATS server in this process and connects to it.
@@ -34,7 +34,7 @@ func embed(o Options) (*server.Server, *nats.Conn, error) {
 			return nil, nil, err
 		}
 		if opts.Port, err = strconv.Atoi(port); err != nil {
-			return nil, nil, fmt.Errorf("port %q is no number", port)
+			return nil, nil, fmt.Errorf("port %q is not a number", port)
 		}
 		if opts.Port == 0 {
 			opts.Port = server.RANDOM_PORT
@@ -42,7 +42,7 @@ func embed(o Options) (*server.Server, *nats.Conn, error) {
 		if opts.Host = host; host == "" {
 			opts.Host = "127.0.0.1"
 		}
-		// It would say nothing of an address that is taken, and try for half a minute.
+		// For an address in use, NATS would report nothing and retry for half a minute.
 		probe, err := net.Listen("tcp", net.JoinHostPort(opts.Host, port))
 		if err != nil {
 			return nil, nil, fmt.Errorf("embedded NATS: %w", err)
@@ -66,15 +66,15 @@ func embed(o Options) (*server.Server, *nats.Conn, error) {
 	return s, nc, nil
 }
 
-// Dial connects to NATS, and again whenever the connection is lost. It waits for the first
-// connection until ctx ends, and says in the log why; a NATS that refuses the credentials is
-// an error. A token, unless it is empty, is sent unless the URL has credentials.
+// Dial connects to NATS, and reconnects whenever the connection is lost. It waits for the first
+// connection until ctx ends, and logs the reason; a NATS that refuses the credentials is an error.
+// It sends a token, unless the token is empty or the URL contains credentials.
 func Dial(ctx context.Context, url, token string, log *slog.Logger) (*nats.Conn, error) {
 	connected, refused := make(chan struct{}, 1), make(chan error, 1)
-	said := "" // of what is tried twice a second, each reason once; callbacks come one after the other
+	said := "" // logs each reason once, since Dial tries twice a second; callbacks are sequential
 	opts := []nats.Option{
 		nats.Name("esrp"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectWait(500 * time.Millisecond),
-		nats.IgnoreAuthErrorAbort(), // of a connection that once was: its NATS may be set right
+		nats.IgnoreAuthErrorAbort(), // after the first connection: the configuration of NATS may be corrected
 		nats.ConnectHandler(func(*nats.Conn) { connected <- struct{}{} }),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			said = ""
@@ -89,7 +89,7 @@ func Dial(ctx context.Context, url, token string, log *slog.Logger) (*nats.Conn,
 			}
 			if err != nil && err.Error() != said {
 				said = err.Error()
-				log.Warn("NATS can not be reached; trying again", "err", err)
+				log.Warn("cannot reach NATS; trying again", "err", err)
 			}
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -122,7 +122,7 @@ func Dial(ctx context.Context, url, token string, log *slog.Logger) (*nats.Conn,
 	}
 }
 
-// refuses says whether an error means that the credentials are wrong.
+// refuses reports whether an error means that the credentials are wrong.
 func refuses(err error) bool {
 	return slices.ContainsFunc([]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired}, func(is error) bool { return errors.Is(err, is) })
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// queue is the stream of jobs that wait.
+// queue is the stream of waiting jobs.
 type queue struct{ js jetstream.JetStream }
 
-// replicas is how many nodes of a cluster keep the queue: with three, one may be lost.
+// replicas is how many nodes of a cluster store the queue: with three, one may be lost.
 const replicas = 3
 
-// Codes of JetStream errors that are decided on.
+// The JetStream error codes that the code distinguishes.
 const (
-	noPeers     jetstream.ErrorCode = 10005 // the cluster has too few nodes, now
+	noPeers     jetstream.ErrorCode = 10005 // the cluster currently has too few nodes
 	noResources jetstream.ErrorCode = 10023
-	noCluster   jetstream.ErrorCode = 10074 // NATS is no cluster
+	noCluster   jetstream.ErrorCode = 10074 // NATS is not a cluster
 )
 
-// makeQueue makes the stream and its consumer, or finds them. A cluster that is only just
-// starting, or has lost a node, is waited for.
+// makeQueue creates the stream and its consumer, or finds them. It waits for a cluster that is
+// starting or has lost a node.
 func makeQueue(ctx context.Context, nc *nats.Conn, lease time.Duration, log *slog.Logger) (*queue, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -51,8 +51,8 @@ func makeQueue(ctx context.Context, nc *nats.Conn, lease time.Duration, log *slo
 	}
 }
 
-// makeStream makes the stream and its consumer. less lets a cluster that has too few nodes
-// keep it less often than it should.
+// makeStream creates the stream and its consumer. less allows fewer replicas if the cluster has too
+// few nodes.
 func makeStream(ctx context.Context, js jetstream.JetStream, lease time.Duration, less bool, log *slog.Logger) error {
 	cfg := jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{jobSubjects}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Replicas: replicas,
@@ -60,7 +60,7 @@ func makeStream(ctx context.Context, js jetstream.JetStream, lease time.Duration
 	has := 1
 	if there, err := js.Stream(ctx, streamName); err == nil {
 		has = there.CachedInfo().Config.Replicas
-		cfg.Replicas = max(has, replicas) // somebody may want more
+		cfg.Replicas = max(has, replicas) // the user may have configured more
 	}
 	stream, err := js.CreateOrUpdateStream(ctx, cfg)
 	var refused *jetstream.APIError
@@ -79,8 +79,8 @@ func makeStream(ctx context.Context, js jetstream.JetStream, lease time.Duration
 	return err
 }
 
-// watch looks every lease whether the queue has all jobs that it was given: a cluster can lose
-// what it did not keep often enough. What is missing is given again.
+// watch checks once per lease whether the queue has all jobs that it should have: a cluster with
+// too few replicas can lose jobs. It sends missing jobs again.
 func (s *Service) watch() {
 	tick := time.NewTicker(s.o.Lease)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func (s *Service) watch() {
 	}
 }
 
-// refill gives the queue all jobs again if it has fewer than it should.
+// refill sends all jobs to the queue again if some are missing.
 func (s *Service) refill(ctx context.Context) error {
 	before, err := s.sent(ctx)
 	if err != nil || len(before) == 0 {
@@ -111,7 +111,7 @@ func (s *Service) refill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Those that were open then and still are were so when the queue was counted.
+	// Jobs that were open before and still are, were open while the queue was counted.
 	after, err := s.sent(ctx)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (q *queue) holds(ctx context.Context, subject string) (n int, err error) {
 	return n, nil
 }
 
-// sent returns the jobs that are not over and that the queue was given.
+// sent returns the open jobs that were sent to the queue.
 func (s *Service) sent(ctx context.Context) (map[string]bool, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT id FROM jobs WHERE state IN ('queued', 'started') AND sent = 1")
 	if err != nil {
@@ -163,13 +163,13 @@ func (s *Service) sent(ctx context.Context) (map[string]bool, error) {
 	return out, err
 }
 
-// unsend has all jobs that are not over put into the queue again.
+// unsend marks all open jobs to be sent to the queue again.
 func (s *Service) unsend(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, "UPDATE jobs SET sent = 0 WHERE state IN ('queued', 'started')")
 	return err
 }
 
-// wake has send look.
+// wake makes send look for new jobs.
 func (s *Service) wake() {
 	select {
 	case s.unsent <- struct{}{}:
@@ -177,8 +177,8 @@ func (s *Service) wake() {
 	}
 }
 
-// send puts what was accepted into the queue, until the service ends. A job may come into
-// it twice: the desk lets it run once.
+// send sends accepted jobs to the queue, until the service ends. A job may be sent twice: the
+// coordinator runs it only once.
 func (s *Service) send() {
 	for {
 		select {
@@ -218,7 +218,7 @@ func (s *Service) sendSome(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for _, id := range ids {
-		body, err := json.Marshal(order{Server: s.id, Job: id})
+		body, err := json.Marshal(jobRef{Server: s.id, Job: id})
 		if err != nil {
 			return false, err
 		}
@@ -232,8 +232,8 @@ func (s *Service) sendSome(ctx context.Context) (more bool, err error) {
 	return len(ids) == some, nil
 }
 
-// recover has the queue filled again: what it had may be gone. Workers of a process that is
-// no more have nothing.
+// recover fills the queue again, because its content may be lost. Workers of an earlier process
+// have no jobs any more.
 func (s *Service) recover(ctx context.Context) error {
 	if s.o.NATS == "" && s.o.NATSListen == "" {
 		if _, err := s.db.ExecContext(ctx, "UPDATE jobs SET worker = '', lease = 0"); err != nil {
@@ -243,7 +243,7 @@ func (s *Service) recover(ctx context.Context) error {
 	return s.unsend(ctx)
 }
 
-// clean removes answers that were kept long enough, until the service ends.
+// clean removes answers that have been kept long enough, until the service ends.
 func (s *Service) clean() {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()

@@ -19,7 +19,7 @@ import (
 
 const token = "secret of the tests"
 
-// echo answers with its input. "hold" waits until it is let go, or its time is over.
+// echo answers with its input. "hold" waits until it is released, or its time is over.
 type echo struct {
 	hold chan struct{}
 
@@ -117,7 +117,7 @@ func newRig(t *testing.T, change func(*Options, *HTTPOptions)) *rig {
 	return r
 }
 
-// request writes a request; fields is JSON that is put between the others.
+// request returns a request; fields is JSON that is inserted among the other fields.
 func request(operation, data, mode, fields string) string {
 	return `{"esrp_version":"1.0","request_id":"` + uuid.NewString() + `","timestamp":"2026-11-20T10:00:00Z","caller":{"system":"test"},` +
 		`"target":{"service":"test","operation":"` + operation + `"},"mode":` + mode + `,` + fields +
@@ -155,7 +155,7 @@ func (r *rig) do(method, path, body string, header ...string) (int, string, http
 	return res.StatusCode, string(out), res.Header
 }
 
-// respond is do for answers that are responses, which must be valid.
+// respond is do for answers that must be valid responses.
 func (r *rig) respond(method, path, body string, header ...string) (int, esrp.Response) {
 	r.t.Helper()
 	status, doc, _ := r.do(method, path, body, header...)
@@ -180,11 +180,11 @@ func (r *rig) await(id string) esrp.Response {
 	return out
 }
 
-// started waits until a job runs.
+// started waits until a job has started.
 func (r *rig) started(id string) {
 	r.t.Helper()
 	for {
-		news, leave := r.s.hub.listen(id)
+		news, leave := r.s.hub.subscribe(id)
 		j, err := r.s.job(r.t.Context(), id)
 		if err != nil {
 			r.t.Fatal(err)

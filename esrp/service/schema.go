@@ -46,7 +46,7 @@ CREATE TABLE events (
 ) WITHOUT ROWID;
 `
 
-// openDB opens the file of a service, which is made if there is none.
+// openDB opens the database file of a service, or creates it.
 func openDB(dir string) (*sql.DB, error) {
 	path := filepath.Join(dir, "service.db")
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
@@ -58,7 +58,7 @@ func openDB(dir string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One connection: there is one writer anyway, and each transaction sees the last one.
+	// One connection: only one writer is possible anyway, and each transaction sees the previous one.
 	db.SetMaxOpenConns(1)
 	if err := migrate(db); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
@@ -102,7 +102,7 @@ func (s *Service) write(ctx context.Context, change func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// identity returns the name that this service has for good.
+// identity returns the permanent name of this service.
 func (s *Service) identity(ctx context.Context) (id string, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.Exec("INSERT OR IGNORE INTO meta (key, value) VALUES ('server', ?)", s.o.NewID()); err != nil {

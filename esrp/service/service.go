@@ -1,21 +1,20 @@
-// Package service runs ESRP requests for callers over HTTP, and for workers on NATS. The
-// contract is esrp.md 6 to 9.
+// Package service runs ESRP requests for callers over HTTP, and for workers on NATS. The contract
+// is esrp.md 6 to 9.
 //
-// A Service is the server: it owns what HTTP answers (http.go, endpoints.go, events.go), the
-// record of jobs in SQLite (schema.go, job.go, accept.go), and the desk where workers report
-// (desk.go). A Worker takes jobs from a queue in NATS JetStream (queue.go, worker.go), which
-// is embedded or a cluster, and runs them with its Operations. Each request is a job, also
-// those whose callers wait.
+// A Service is the server: it owns the HTTP endpoints (http.go, endpoints.go, stream.go), the
+// record of jobs in SQLite (schema.go, job.go, accept.go), and the coordinator to which workers
+// report (coordinator.go). A Worker takes jobs from a queue in NATS JetStream (queue.go, worker.go),
+// which is embedded or a cluster, and runs them with its Operations. Each request is a job, even if
+// its caller waits.
 //
-// Guarantees: a job that was accepted survives the death of the server and of its worker
-// (kill -9), and is tried again then; it has one result, the first that the server heard of,
-// and its events are told once and in order, whoever asks from where. The same key is run
-// once, however many ask at the same time; the answer stays for Options.Keep. Nothing is
-// answered without the bearer token.
+// Guarantees: an accepted job survives the death of the server and of its worker (kill -9), and is
+// tried again. It has one result, the first that the server received, and its events are sent once
+// and in order to every listener. The same key runs once, however many callers use it at the same
+// time; the answer is kept for Options.Keep. Nothing is answered without the bearer token.
 //
-// It does not promise that an operation is done once: a worker that dies may have done it in
-// part, and the next one does it again. It keeps nothing in NATS but which jobs wait: the
-// queue is filled again from the record when the server starts.
+// It does not promise that an operation runs only once: a worker that dies may have done part of
+// the work, and the next one repeats it. NATS stores only which jobs wait: the server fills the
+// queue again from its record when it starts.
 package service
 
 import (
@@ -39,18 +38,18 @@ import (
 
 // Options of a service.
 type Options struct {
-	Dir        string // where state is kept; made if it is not there
-	Token      string // that callers and, with NATSListen, workers need
+	Dir        string // folder of the state; created if it is missing
+	Token      string // required from callers and, with NATSListen, from workers
 	Operations Operations
 	Artifacts  *artifact.Store
 
 	NATS       string // URL of a cluster; empty: an embedded server
-	NATSListen string // host:port where the embedded server lets workers in; empty: nobody but this process
+	NATSListen string // host:port where the embedded server accepts workers; empty means only this process
 
-	Lease    time.Duration // how long a worker may be silent before its job is another's; default 30 s
-	Keep     time.Duration // how long answers stay; default a day
-	MaxJobs  int           // that are not over; default 10,000
-	Attempts int           // of a job whose workers die; default 5
+	Lease    time.Duration // how long a worker may be silent before another worker gets its job; default 30 s
+	Keep     time.Duration // how long answers are kept; default a day
+	MaxJobs  int           // how many open jobs there may be; default 10,000
+	Attempts int           // attempts of a job whose workers die; default 5
 
 	Now   func() time.Time
 	NewID func() string // UUIDs
@@ -77,7 +76,8 @@ type Service struct {
 	queue   *queue
 	hub     hub
 	blobs   blobs
-	unsent  chan struct{} // there may be jobs that the queue does not have
+	inputs  inputs
+	unsent  chan struct{} // there may be jobs to send to the queue
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	closing context.Context // ends with Close
@@ -85,7 +85,7 @@ type Service struct {
 	leave   context.CancelFunc
 }
 
-// Open starts a service. What was accepted before and is not over goes on.
+// Open starts a service. Accepted jobs that have not ended continue.
 func Open(ctx context.Context, o Options) (s *Service, err error) {
 	if o.Token == "" {
 		return nil, errors.New("a service needs a token")
@@ -103,7 +103,7 @@ func Open(ctx context.Context, o Options) (s *Service, err error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s = &Service{o: o, now: o.Now, log: o.Log, unsent: make(chan struct{}, 1)}
+	s = &Service{o: o, now: o.Now, log: o.Log, inputs: inputs{o.Artifacts, o.Log}, unsent: make(chan struct{}, 1)}
 	s.closing, s.cancel = context.WithCancel(context.Background())
 	s.leaving, s.leave = context.WithCancel(s.closing)
 	opened := s
@@ -133,7 +133,7 @@ func Open(ctx context.Context, o Options) (s *Service, err error) {
 	if err := s.recover(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := s.nc.Subscribe(deskSubject(s.id), s.hear); err != nil {
+	if _, err := s.nc.Subscribe(coordinatorSubject(s.id), s.hear); err != nil {
 		return nil, err
 	}
 	s.work.Go(s.send)
@@ -150,7 +150,7 @@ func orElse[T int | time.Duration](v, otherwise T) T {
 	return otherwise
 }
 
-// connect starts the embedded NATS, or finds the cluster.
+// connect starts the embedded NATS, or connects to the cluster.
 func (s *Service) connect(ctx context.Context) (err error) {
 	if s.o.NATS != "" {
 		s.nc, err = Dial(ctx, s.o.NATS, "", s.log)
@@ -164,7 +164,7 @@ func (s *Service) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// Worker returns a worker in this process, with a connection of its own.
+// Worker returns a worker in this process with its own connection.
 func (s *Service) Worker(ctx context.Context, o WorkerOptions) (*Worker, error) {
 	nc, err := s.dial(ctx)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *Service) dial(ctx context.Context) (*nats.Conn, error) {
 	return nats.Connect("", nats.InProcessServer(s.nats), nats.Token(s.o.Token), nats.Timeout(patience))
 }
 
-// NATSAddress is where workers reach the embedded NATS; empty if they can not.
+// NATSAddress is the address of the embedded NATS for workers; empty if they cannot connect.
 func (s *Service) NATSAddress() string {
 	if s.nats == nil || s.o.NATSListen == "" {
 		return ""
@@ -188,12 +188,12 @@ func (s *Service) NATSAddress() string {
 	return s.nats.Addr().String()
 }
 
-// Leave answers those who wait for a job that the service ends, and ends streams of events.
-// The jobs go on until Close.
-func (s *Service) Leave() { s.leave() }
+// Drain notifies callers that wait for a job that the service ends, and ends streams of events. The
+// jobs go on until Close.
+func (s *Service) Drain() { s.leave() }
 
-// Close ends the service. Jobs that run or wait go on when it is opened again. Workers of
-// this process should be closed before.
+// Close ends the service. Running and waiting jobs continue when it is opened again. Close the
+// workers of this process first.
 func (s *Service) Close() {
 	s.cancel()
 	if s.nc != nil {

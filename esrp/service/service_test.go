@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/esrp"
-	"github.com/seed-dec29ce4/eca/internal/nettest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 func TestExecute(t *testing.T) {
@@ -19,12 +19,12 @@ func TestExecute(t *testing.T) {
 	if status != http.StatusOK || out.Status != esrp.Succeeded || out.Outputs[0].Data != "hello" || !strings.Contains(body, out.RequestID.String()) {
 		t.Fatalf("%d %+v", status, out)
 	}
-	// The same again is answered by the same, also to another request.
+	// The same request again gets the same answer, even with another id.
 	status, again := r.respond("POST", "/v1/execute", request("echo", "hello", syncMode, ""))
 	if status != http.StatusOK || again.RequestID != out.RequestID || r.ops.count("hello") != 1 {
 		t.Errorf("%d, for %s; run %d times", status, again.RequestID, r.ops.count("hello"))
 	}
-	// What is repeatable is done again.
+	// A repeatable request runs again.
 	for range 2 {
 		r.respond("POST", "/v1/execute", request("look", "there", syncMode, ""))
 	}
@@ -59,7 +59,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Who may not call hears so in a response, and nothing runs.
+// A caller without permission gets a response that says so, and nothing runs.
 func TestGuard(t *testing.T) {
 	r := newRig(t, func(_ *Options, h *HTTPOptions) { h.Address = "127.0.0.1:1"; h.Burst, h.Rate = 1, 1e-9 })
 	body := request("echo", "guarded", syncMode, "")
@@ -73,7 +73,7 @@ func TestGuard(t *testing.T) {
 		{[]string{"Host", "10.1.2.3"}, 403},
 		{[]string{"Origin", "http://evil.example"}, 403},
 		{[]string{"Origin", "null"}, 403},
-		{[]string{"Content-Type", "text/plain"}, 415}, // takes the one that the limit allows
+		{[]string{"Content-Type", "text/plain"}, 415}, // uses up the only request that the limit allows
 		{nil, 429},
 	} {
 		if status, out := r.respond("POST", "/v1/execute", body, c.header...); status != c.status || out.Status != esrp.Failed {
@@ -114,7 +114,7 @@ func TestJob(t *testing.T) {
 	if !strings.Contains(frames[0], "job_queued") || !strings.Contains(frames[1], "job_started") || !strings.Contains(frames[len(frames)-1], "job_completed") {
 		t.Errorf("%s", all)
 	}
-	// From any event on it is the same.
+	// The events after any event are the same.
 	for i := range frames {
 		_, rest, _ := r.do("GET", "/v1/jobs/"+id+"/events", "", "Last-Event-ID", fmt.Sprint(i))
 		want := strings.Join(frames[i+1:], "\n\n")
@@ -151,7 +151,7 @@ func TestCancel(t *testing.T) {
 	close(r.ops.hold)
 }
 
-// However many ask at the same time, a key runs once, and all hear the same.
+// However many callers use a key at the same time, it runs once, and all get the same answer.
 func TestIdempotency(t *testing.T) {
 	r := newRig(t, nil)
 	var all sync.WaitGroup
@@ -177,7 +177,7 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// A large output is an artifact, which can be fetched and be an input.
+// A large output becomes an artifact, which can be fetched and used as an input.
 func TestArtifact(t *testing.T) {
 	r := newRig(t, nil)
 	status, out := r.respond("POST", "/v1/execute", request("echo", "large x", syncMode, ""))
@@ -195,7 +195,7 @@ func TestArtifact(t *testing.T) {
 	}
 }
 
-// What was accepted goes on when the service is opened again, and answers stay.
+// Accepted jobs continue when the service is opened again, and answers are kept.
 func TestReopen(t *testing.T) {
 	dir, ops := t.TempDir(), newEcho()
 	o := options(t, dir, ops)
@@ -217,7 +217,7 @@ func TestReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := s.accept(t.Context(), q, []byte(doc)) // nobody runs it
+	j, err := s.accept(t.Context(), q, []byte(doc)) // there is no worker
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,14 +241,14 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// Who begins a request and stops in the middle of it is let go after a while; more requests
-// than can be served are refused, and those that are served are not disturbed.
+// A client that stops in the middle of a request is disconnected after a while. Requests above the
+// limit are refused, and running ones are not disturbed.
 func TestCrowd(t *testing.T) {
 	r := newRig(t, func(_ *Options, h *HTTPOptions) { h.Concurrency = 2 })
 	for want, given := range map[string]string{"400": token, "401": "another"} {
 		text := "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + given + "\r\nContent-Length: 1000\r\n\r\n{"
-		if answer, _ := nettest.Stalled(t, &http.Server{Handler: r.http.Config.Handler}, text); answer != "" && !strings.HasPrefix(answer, "HTTP/1.1 "+want) {
-			t.Errorf("%s: %q", want, answer) // one who reads no answer in time gets none
+		if answer, _ := testkit.Stalled(t, &http.Server{Handler: r.http.Config.Handler}, text); answer != "" && !strings.HasPrefix(answer, "HTTP/1.1 "+want) {
+			t.Errorf("%s: %q", want, answer) // a client that reads no answer in time gets no answer
 		}
 	}
 	var crowd sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 
 const heartbeat = 15 * time.Second
 
-// events answers GET /v1/jobs/{id}/events: all events, or those behind Last-Event-ID, then
-// what happens, to the last one.
+// events answers GET /v1/jobs/{id}/events: it sends all events, or those after Last-Event-ID, and
+// then new events until the last one.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	id, err := jobID(r)
 	if err == nil {
@@ -23,7 +23,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	after := int64(-1)
 	if last := strings.TrimSpace(r.Header.Get("Last-Event-ID")); err == nil && last != "" {
 		if after, err = strconv.ParseInt(last, 10, 64); err != nil || after < 0 {
-			err = &Failure{Code: esrp.InvalidInputSemantic, Message: "Last-Event-ID is no id of an event"}
+			err = &Failure{Code: esrp.InvalidInputSemantic, Message: "Last-Event-ID is not a valid event id"}
 		}
 	}
 	if err != nil {
@@ -34,11 +34,11 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	out := sse.NewWriter(w)
 	for out.Flush() == nil {
-		news, leave := h.s.hub.listen(id)
+		news, leave := h.s.hub.subscribe(id)
 		list, err := h.s.events(r.Context(), id, after)
 		if err != nil {
 			leave()
-			return // the reader asks again
+			return // the reader connects again
 		}
 		for _, e := range list {
 			after = e.seq
@@ -70,7 +70,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// over says whether nothing can follow an event: the reader has the last one already.
+// over reports whether no event can follow: the reader already has the last one.
 func (h *handler) over(r *http.Request, id string, after int64) (bool, error) {
 	j, err := h.s.job(r.Context(), id)
 	if errors.Is(err, errNoJob) || err == nil && !j.state.Final() {

@@ -5,42 +5,42 @@ import (
 	"encoding/json"
 )
 
-// Names in NATS. Workers find the server that has a job by the id in the job's message.
+// The names in NATS. Workers find the server of a job by the id in the job's message.
 const (
 	streamName   = "ESRP_JOBS"
 	consumerName = "workers"
 	jobSubjects  = "esrp.jobs.>"
 )
 
-func jobSubject(server string) string  { return "esrp.jobs." + server }
-func deskSubject(server string) string { return "esrp.desk." + server }
-func stopSubject(job string) string    { return "esrp.stop." + job }
+func jobSubject(server string) string         { return "esrp.jobs." + server }
+func coordinatorSubject(server string) string { return "esrp.desk." + server }
+func stopSubject(job string) string           { return "esrp.stop." + job }
 
-// order is a job on its way to a worker.
-type order struct {
+// jobRef is a job on its way to a worker.
+type jobRef struct {
 	Server string `json:"server"`
 	Job    string `json:"job"`
 }
 
-// What a worker tells the server that has the job, and what it hears.
+// The reports of a worker to the server that has the job, and the server's answers.
 const (
 	sayStart    = "start"    // may I run it?
 	sayAlive    = "alive"    // I am running it
-	sayProgress = "progress" // it is so far
+	sayProgress = "progress" // progress
 	sayBlob     = "blob"     // a piece of a large output
-	sayDone     = "done"     // this came out
-	sayRelease  = "release"  // I can not go on with it
+	sayDone     = "done"     // the result
+	sayRelease  = "release"  // I cannot continue
 
 	hearRun   = "run"   // go on
-	hearLater = "later" // another worker has it, as far as known
-	hearOver  = "over"  // it is over: nobody wants to hear more
-	hearAgain = "again" // the server could not; try again
+	hearLater = "later" // another worker has it
+	hearOver  = "over"  // the job has ended: no more reports are wanted
+	hearAgain = "again" // the server failed; try again
 )
 
 type report struct {
 	Say    string          `json:"say"`
 	Job    string          `json:"job"`
-	Worker string          `json:"worker"` // unique for each try
+	Worker string          `json:"worker"` // unique for each attempt
 	Number int             `json:"number"` // of progress reports, from 1; of bytes before a piece
 	Data   json.RawMessage `json:"data,omitempty"`
 	Piece  []byte          `json:"piece,omitempty"`
@@ -54,8 +54,8 @@ type answer struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-// encoded writes a message for NATS. Records in it stay as they are: what JSON in a web page
-// would need to have escaped could make them six times as long, and messages have a limit.
+// encoded encodes a message for NATS without the escapes that JSON in web pages needs: they could
+// make records six times as long, and messages have a limit.
 func encoded(message any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -66,5 +66,5 @@ func encoded(message any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// overhead is what a message has around a record, at most, in bytes.
+// overhead is the maximum size of a message apart from its record, in bytes.
 const overhead = 4 << 10

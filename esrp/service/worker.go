@@ -19,7 +19,7 @@ import (
 // WorkerOptions of a worker.
 type WorkerOptions struct {
 	Operations Operations
-	Jobs       int           // at the same time; default 4
+	Jobs       int           // how many run at the same time; default 4
 	NewID      func() string // UUIDs
 	Log        *slog.Logger
 }
@@ -33,8 +33,8 @@ type Worker struct {
 	work   sync.WaitGroup
 }
 
-// NewWorker starts a worker on a connection, which Close closes. It waits for a server, if
-// there is none yet.
+// NewWorker starts a worker on a connection, which Close closes. If there is no server yet, the
+// worker waits for one.
 func NewWorker(nc *nats.Conn, o WorkerOptions) *Worker {
 	o.Jobs = orElse(o.Jobs, 4)
 	if o.NewID == nil {
@@ -51,14 +51,14 @@ func NewWorker(nc *nats.Conn, o WorkerOptions) *Worker {
 	return w
 }
 
-// Close stops what runs; its server hears that, and gives it to others.
+// Close stops the running jobs; their servers are notified and give them to other workers.
 func (w *Worker) Close() {
 	w.cancel()
 	w.work.Wait()
 	w.nc.Close()
 }
 
-// take runs one job after the other, until the worker ends.
+// take runs one job after another, until the worker ends.
 func (w *Worker) take() {
 	for w.ctx.Err() == nil {
 		m, err := w.next()
@@ -74,7 +74,7 @@ func (w *Worker) take() {
 	}
 }
 
-// pause waits, or until the worker ends.
+// pause waits for a time, or until the worker ends.
 func (w *Worker) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -97,15 +97,15 @@ func (w *Worker) next() (jetstream.Msg, error) {
 	return consumer.Next(jetstream.FetchContext(ctx))
 }
 
-// handle does what a message of the queue says.
+// handle handles a message from the queue.
 func (w *Worker) handle(m jetstream.Msg) {
-	var o order
+	var o jobRef
 	if err := json.Unmarshal(m.Data(), &o); err != nil || o.Server == "" || o.Job == "" {
-		w.o.Log.Warn("something in the queue is no job", "err", err)
+		w.o.Log.Warn("a message in the queue is not a job", "err", err)
 		_ = m.Term()
 		return
 	}
-	t := &try{w: w, m: m, order: o, name: w.o.NewID()}
+	t := &attempt{w: w, m: m, ref: o, name: w.o.NewID()}
 	a, err := t.ask(w.ctx, report{Say: sayStart})
 	switch {
 	case err != nil:
@@ -121,15 +121,15 @@ func (w *Worker) handle(m jetstream.Msg) {
 	}
 }
 
-// Of a job whose server does not answer.
+// Limits for jobs whose server does not answer.
 const (
-	maxUnreachable = 20          // times that a job is offered
-	longestWait    = time.Minute // between two of them
+	maxUnreachable = 20          // how often a job is offered
+	longestWait    = time.Minute // between two offers
 )
 
-// unreachable puts a job off whose server does not answer, longer each time, and takes it
-// out of the queue in the end. A server that comes back puts its jobs into the queue again.
-func (w *Worker) unreachable(m jetstream.Msg, o order, err error) {
+// unreachable postpones a job whose server does not answer, longer each time, and finally removes
+// it from the queue. A server that comes back sends its jobs to the queue again.
+func (w *Worker) unreachable(m jetstream.Msg, o jobRef, err error) {
 	delivered := uint64(1)
 	if meta, err := m.Metadata(); err == nil {
 		delivered = meta.NumDelivered
@@ -144,32 +144,32 @@ func (w *Worker) unreachable(m jetstream.Msg, o order, err error) {
 	_ = m.NakWithDelay(wait)
 }
 
-// try is one run of a job.
-type try struct {
-	w     *Worker
-	m     jetstream.Msg
-	order order
-	name  string
+// attempt is one attempt at a job.
+type attempt struct {
+	w    *Worker
+	m    jetstream.Msg
+	ref  jobRef
+	name string
 }
 
-// ask tells the server something and returns its answer.
-func (t *try) ask(ctx context.Context, r report) (a answer, err error) {
-	r.Job, r.Worker = t.order.Job, t.name
+// ask sends a report to the server and returns its answer.
+func (t *attempt) ask(ctx context.Context, r report) (a answer, err error) {
+	r.Job, r.Worker = t.ref.Job, t.name
 	body, err := encoded(r)
 	if err != nil {
 		return answer{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, deskTime)
+	ctx, cancel := context.WithTimeout(ctx, coordinatorTimeout)
 	defer cancel()
-	m, err := t.w.nc.RequestWithContext(ctx, deskSubject(t.order.Server), body)
+	m, err := t.w.nc.RequestWithContext(ctx, coordinatorSubject(t.ref.Server), body)
 	if err != nil {
 		return answer{}, err
 	}
 	return a, json.Unmarshal(m.Data, &a)
 }
 
-// insist asks until the server answers, or ctx ends.
-func (t *try) insist(ctx context.Context, r report) (answer, error) {
+// askWithRetry repeats a report until the server answers, or ctx ends.
+func (t *attempt) askWithRetry(ctx context.Context, r report) (answer, error) {
 	for {
 		a, err := t.ask(ctx, r)
 		if err == nil && a.Hear != hearAgain {
@@ -186,21 +186,22 @@ func (t *try) insist(ctx context.Context, r report) (answer, error) {
 	}
 }
 
-// errOver says that nobody wants to hear of a job any more; errGone that its server has not
-// answered for so long that others have it by now, or will have it when the server is back.
+// errOver means that the job has ended and no more reports are wanted. errGone means that its
+// server has been silent for so long that another worker has the job, or will get it when the
+// server is back.
 var (
 	errOver = errors.New("the job is over")
 	errGone = errors.New("the server of the job is gone")
 )
 
-// goneAfter is how many leases a server may be silent before its job is given up.
+// goneAfter is for how many leases a server may be silent before its job is given up.
 const goneAfter = 2
 
-// run runs the job and reports what came out.
-func (t *try) run(a answer) {
+// run runs the job and reports the result.
+func (t *attempt) run(a answer) {
 	ctx, stop := context.WithCancelCause(t.w.ctx)
 	defer stop(nil)
-	sub, err := t.w.nc.Subscribe(stopSubject(t.order.Job), func(*nats.Msg) { stop(errOver) })
+	sub, err := t.w.nc.Subscribe(stopSubject(t.ref.Job), func(*nats.Msg) { stop(errOver) })
 	if err == nil {
 		defer func() { _ = sub.Unsubscribe() }()
 	}
@@ -209,7 +210,7 @@ func (t *try) run(a answer) {
 	helper.Go(func() { t.report(ctx, stop, time.Duration(a.LeaseMS)*time.Millisecond, news) })
 	out, err := t.execute(ctx, a, news)
 	if err == nil && ctx.Err() == nil {
-		_, err = t.insist(ctx, report{Say: sayDone, Data: out})
+		_, err = t.askWithRetry(ctx, report{Say: sayDone, Data: out})
 	}
 	cause := context.Cause(ctx)
 	ended := t.w.ctx.Err() != nil && !errors.Is(cause, errOver)
@@ -220,29 +221,29 @@ func (t *try) run(a answer) {
 		return
 	}
 	if errors.Is(cause, errGone) {
-		t.w.o.Log.Warn("the server of a job does not answer; the job is given up", "job", t.order.Job)
+		t.w.o.Log.Warn("the server of a job does not answer; the job is given up", "job", t.ref.Job)
 		_ = t.m.NakWithDelay(retryAfter)
 		return
 	}
 	if err != nil && !errors.Is(cause, errOver) {
-		t.w.o.Log.Warn("a job's result could not be delivered", "job", t.order.Job, "err", err)
+		t.w.o.Log.Warn("a job's result could not be delivered", "job", t.ref.Job, "err", err)
 	}
 	_ = t.m.Ack()
 }
 
-// release gives the job back, since the worker ends.
-func (t *try) release() {
+// release gives the job back because the worker ends.
+func (t *attempt) release() {
 	const farewell = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.w.ctx), farewell)
 	defer cancel()
-	_, _ = t.ask(ctx, report{Say: sayRelease}) // else the lease runs out
+	_, _ = t.ask(ctx, report{Say: sayRelease}) // if this fails, the lease runs out
 	_ = t.m.Nak()
 	_ = t.w.nc.FlushWithContext(ctx)
 }
 
-// report tells the server that the worker is alive, and how far it is, until ctx ends. A
-// server that is silent for too long has the job stopped.
-func (t *try) report(ctx context.Context, stop context.CancelCauseFunc, lease time.Duration, news <-chan Progress) {
+// report notifies the server that the worker is alive, and of the progress, until ctx ends. If the
+// server is silent for too long, report stops the job.
+func (t *attempt) report(ctx context.Context, stop context.CancelCauseFunc, lease time.Duration, news <-chan Progress) {
 	tick := time.NewTicker(max(lease/4, time.Millisecond))
 	defer tick.Stop()
 	answered := time.Now()
@@ -290,8 +291,8 @@ func (p Progress) value() esrp.Value {
 	return v
 }
 
-// execute runs the operation and returns the response, as far as a worker knows it.
-func (t *try) execute(ctx context.Context, a answer, news chan Progress) ([]byte, error) {
+// execute runs the operation and returns the response, with the fields that a worker knows.
+func (t *attempt) execute(ctx context.Context, a answer, news chan Progress) ([]byte, error) {
 	r, err := esrp.DecodeRequest(a.Request)
 	if err != nil {
 		return nil, err
@@ -299,7 +300,7 @@ func (t *try) execute(ctx context.Context, a answer, news chan Progress) ([]byte
 	limit := time.Duration(r.Mode.TimeoutMS) * time.Millisecond
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	result, err := t.call(limited, Call{Job: t.order.Job, Attempt: a.Attempt, Request: r, Progress: func(p Progress) {
+	result, err := t.call(limited, Call{Job: t.ref.Job, Attempt: a.Attempt, Request: r, Progress: func(p Progress) {
 		select {
 		case news <- p:
 		default:
@@ -329,8 +330,8 @@ func (t *try) execute(ctx context.Context, a answer, news chan Progress) ([]byte
 	return out.Value().Canonical()
 }
 
-// call runs the operation; one that panics fails.
-func (t *try) call(ctx context.Context, c Call) (r Result, err error) {
+// call runs the operation; a panic becomes a failure.
+func (t *attempt) call(ctx context.Context, c Call) (r Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.w.o.Log.Error("an operation panicked", "job", c.Job, "panic", p)
@@ -343,9 +344,9 @@ func (t *try) call(ctx context.Context, c Call) (r Result, err error) {
 	return t.w.o.Operations.Run(ctx, c)
 }
 
-// outputs puts what a call produced into its response. What is large, or what would not fit
-// with the rest, is an artifact.
-func (t *try) outputs(ctx context.Context, r *esrp.Response, result Result) error {
+// outputs adds a call's outputs to its response. An output that is large, or does not fit with the
+// others, becomes an artifact.
+func (t *attempt) outputs(ctx context.Context, r *esrp.Response, result Result) error {
 	room := maxInline
 	for _, o := range result.Outputs {
 		body := esrp.Body{Name: o.Name, ContentType: o.ContentType}
@@ -362,23 +363,23 @@ func (t *try) outputs(ctx context.Context, r *esrp.Response, result Result) erro
 		body.Data, body.Encoding = artifactPrefix+hash, esrp.Path
 		r.Outputs = append(r.Outputs, body)
 		r.Artifacts = append(r.Artifacts, esrp.Artifact{
-			ID: esrp.DerivedUUID(t.order.Job + " " + o.Name + " " + hash), Kind: esrp.Blob, URI: body.Data,
+			ID: esrp.DerivedUUID(t.ref.Job + " " + o.Name + " " + hash), Kind: esrp.Blob, URI: body.Data,
 			SHA256: hash, SizeBytes: uint64(len(o.Data)), Retention: esrp.Run,
 		})
 	}
 	return nil
 }
 
-// upload brings an output to the server, in pieces.
-func (t *try) upload(ctx context.Context, data []byte) (hash string, err error) {
+// upload sends an output to the server in pieces.
+func (t *attempt) upload(ctx context.Context, data []byte) (hash string, err error) {
 	for sent := 0; ; sent += pieceSize {
 		sent = min(sent, len(data))
-		a, err := t.insist(ctx, report{Say: sayBlob, Number: sent, Piece: data[sent:min(sent+pieceSize, len(data))]})
+		a, err := t.askWithRetry(ctx, report{Say: sayBlob, Number: sent, Piece: data[sent:min(sent+pieceSize, len(data))]})
 		switch {
 		case err != nil:
 			return "", err
 		case a.Hear != hearRun:
-			return "", &Failure{Code: esrp.OutOfMemory, Message: "an output can not be kept: " + a.Reason, Final: true}
+			return "", &Failure{Code: esrp.OutOfMemory, Message: "cannot keep an output: " + a.Reason, Final: true}
 		case sent == len(data):
 			return a.Reason, nil
 		}

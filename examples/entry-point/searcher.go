@@ -26,7 +26,7 @@ type move struct {
 	answer string
 }
 
-// searcher is what is known from one request: it is made anew for each.
+// searcher holds the state of one request; each request gets a new one.
 type searcher struct {
 	words  []string          // of the question
 	tools  map[string]string // by short name: as they are offered
@@ -44,7 +44,7 @@ type place struct {
 
 // next decides by the conversation alone: look at an overview once (the map if there is
 // one, else the folders), read the files whose names and lines have the question's words,
-// best first, until one has a definition with enough of them; and when there is none left
+// best first, until one has a definition with enough of them; and when no word is left
 // that promises anything, search for the next of the words.
 func next(req *request) move {
 	s := understand(req)
@@ -338,8 +338,8 @@ func content(question string) []string {
 	return out
 }
 
-// split returns the words of a text or a name, in lower case: at what is no letter or
-// digit, and where a capital follows on a small letter.
+// split returns the words of a text or a name, in lower case: at characters that are
+// neither letter nor digit, and where a capital follows on a small letter.
 func split(text string) []string {
 	var out []string
 	begin, before := -1, rune(0)

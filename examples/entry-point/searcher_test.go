@@ -74,7 +74,7 @@ func TestSearcher(t *testing.T) {
 	if calls[0] != "directory_tree ." || !strings.HasPrefix(answer, "find/match.go: func rankFuzzy()") {
 		t.Errorf("without: %v: %s", calls, answer)
 	}
-	// It acts on what it is told, and ends when there is nothing.
+	// It acts on its instructions, and ends when there is nothing.
 	calls, answer = talk(t, question, nil, "directory_tree", "grep", "read_file")
 	if len(calls) != 4 || answer != "I did not find it." {
 		t.Errorf("nothing there: %v: %s", calls, answer)

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/seed-dec29ce4/eca/config"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Hooks in the format of Claude Code's settings run as ours do. What differs is here: how
+// Hooks in the format of Claude Code's settings run as ours do. The differences are here: how
 // they are written, what tools and arguments are called for them, what they read beside
 // what ours read, and how they say what they want.
 
@@ -96,22 +95,15 @@ func renamed(t Tool, args map[string]json.RawMessage, back bool) map[string]json
 const maxSettings = 1 << 20
 
 // ReadClaude returns the hooks of files with Claude Code's settings. A file that does not
-// exist has none; what can not be used is named. A file that is broken or empty, as files are while
+// exist has none; what cannot be used is named. A file that is broken or empty, as files are while
 // they are edited and saved, has those of before.
 func ReadClaude(before []Definition, paths ...string) (defs []Definition, problems []Problem) {
 	for _, path := range paths {
-		info, err := os.Stat(path)
+		data, err := safeio.Read(path, maxSettings)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		var data []byte
-		switch {
-		case err != nil:
-		case !info.Mode().IsRegular() || info.Size() > maxSettings:
-			err = fmt.Errorf("it is no file of at most %d bytes", maxSettings)
-		default:
-			data, err = regular.Read(path, maxSettings)
-		}
+		err = safeio.Cause(err) // the problem names the file
 		if err == nil && !json.Valid(data) {
 			err = errors.New("it is not valid JSON")
 		}

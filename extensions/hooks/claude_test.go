@@ -42,7 +42,7 @@ func TestReadClaude(t *testing.T) {
 	}
 	for _, want := range []string{
 		"settings.json: hooks.Notification: there is no such event", `settings.json: hooks.PreToolUse: the type "prompt" is not supported`,
-		"settings.json: hooks.Stop: json: cannot unmarshal", "broken.json: it is not valid JSON", filepath.Base(dir) + ": it is no file",
+		"settings.json: hooks.Stop: json: cannot unmarshal", "broken.json: it is not valid JSON", filepath.Base(dir) + ": it is not a regular file",
 	} {
 		if !strings.Contains(wrong.String(), want) {
 			t.Errorf("no %q in\n%s", want, wrong.String())
@@ -53,7 +53,7 @@ func TestReadClaude(t *testing.T) {
 	}
 }
 
-// What scripts read and say is translated in both directions.
+// Input and output of scripts are translated in both directions.
 func TestClaudeWords(t *testing.T) {
 	tool := func(server, name, args string) *Tool {
 		return &Tool{CallID: "1", Server: server, Name: name, Arguments: json.RawMessage(args)}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
@@ -32,25 +33,36 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran 
 	if err != nil {
 		return ran{status: 1, problem: err.Error()}
 	}
-	var stdout, stderr capped
+	stdout, stderr := proc.Head{Limit: maxOutput}, proc.Head{Limit: maxOutput}
 	limited, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
 	exit, err := s.opts.Children.Run(limited, proc.Spec{
 		Path: path, Args: args, Dir: root, Env: []string{"ECA_EXECUTABLE=" + s.opts.Executable, "CLAUDE_PROJECT_DIR=" + root},
 		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Sandbox: a.bound,
 	})
-	r := ran{status: exit.Code, stdout: stdout.text(), stderr: stderr.text(), whole: !stdout.cut, ran: true}
-	switch {
+	r := ran{status: exit.Code, stdout: text(&stdout), stderr: text(&stderr), whole: !stdout.Cut, ran: err == nil}
+	switch problem := problemOf(exit, a.limit); {
 	case ctx.Err() != nil:
-		r.status, r.problem = 1, "it was stopped"
-	case exit.Killed:
-		r.status, r.problem = 1, fmt.Sprintf("it did not end within %s and was killed", a.limit)
+		r.status, r.problem, r.ran = 1, "it was stopped", true
 	case err != nil:
-		r.status, r.problem, r.ran = 1, err.Error(), false
-	case exit.Code < 0:
-		r.status, r.problem = 1, "it was killed"
+		r.status, r.problem = 1, err.Error()
+	case problem != "":
+		r.status, r.problem = 1, problem
 	}
 	return r
+}
+
+// problemOf says why a script did not run to its end; empty if it did.
+func problemOf(exit proc.Exit, limit time.Duration) string {
+	switch {
+	case exit.Killed:
+		return fmt.Sprintf("it did not end within %s and was killed", limit)
+	case exit.MemoryCause() != "":
+		return exit.MemoryCause()
+	case exit.Code < 0:
+		return "it was killed"
+	}
+	return ""
 }
 
 // command returns what runs an action: bash, whatever the shell of the tools is
@@ -67,28 +79,15 @@ func command(a action, root string) (path string, args []string, err error) {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
-		return "", nil, fmt.Errorf("the file %s can not be read: %w", file, err)
+		return "", nil, fmt.Errorf("the file %s cannot be read: %w", file, err)
 	case !info.Mode().IsRegular():
-		return "", nil, fmt.Errorf("%s is no file", file)
+		return "", nil, fmt.Errorf("%s is not a file", file)
 	case runtime.GOOS == "windows":
 		return path, []string{"-NoProfile", "-File", file}, nil
 	}
 	return path, []string{file}, nil
 }
 
-// capped keeps the beginning of what is written to it.
-type capped struct {
-	buf bytes.Buffer
-	cut bool
-}
-
-func (c *capped) Write(p []byte) (int, error) {
-	keep := min(len(p), maxOutput-c.buf.Len())
-	c.buf.Write(p[:keep])
-	c.cut = c.cut || keep < len(p)
-	return len(p), nil
-}
-
-func (c *capped) text() string {
-	return strings.TrimSpace(strings.ToValidUTF8(c.buf.String(), "\uFFFD"))
+func text(out *proc.Head) string {
+	return strings.TrimSpace(strings.ToValidUTF8(out.String(), "\uFFFD"))
 }

@@ -1,16 +1,16 @@
-// Package hooks runs what users attach to events: scripts that see what is about to
-// happen or has happened, and may change it (eca-features, section 18).
+// Package hooks runs the scripts that users attach to events. A script sees an event before or
+// after it happens, and may change its effects (eca-features, section 18).
 //
 // A Set is the hooks of one configuration. Run runs those of an event one after the
-// other, sorted by name, and returns what they want as data: who asked decides what that
-// means, and may take less (a hook never overrules the policy about tools).
+// other, sorted by name, and returns their requests as data. The caller decides about them, and
+// may ignore some (a hook never overrules the policy about tools).
 //
-// Guarantees: a definition that can not be used is named with its cause, and the others
+// Guarantees: a definition that cannot be used is named with its cause, and the others
 // run; a script that hangs, floods its output or prints nonsense costs at most its time
 // limit and changes nothing; what it started ends with it (internal/proc); how much of
 // its output is kept is bounded.
 //
-// It does not decide when hooks run, and shows nothing itself: an Observer is told.
+// It does not decide when hooks run, and shows nothing itself: an Observer gets the events.
 // Where definitions come from is their loader's business: New takes them from anywhere.
 package hooks
 
@@ -27,6 +27,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
 // Event is something that hooks can be attached to.
@@ -55,6 +56,15 @@ func Events() []Event {
 		SessionStart, SessionEnd, ChatStart, ChatEnd, ChatStatusChanged, SubagentStart, PreRequest, PostRequest,
 		SubagentPostRequest, PreToolCall, PostToolCall, PreCompact, PostCompact,
 	}
+}
+
+// eventNames lists the names of all events.
+func eventNames() []string {
+	var names []string
+	for _, e := range Events() {
+		names = append(names, string(e))
+	}
+	return names
 }
 
 // eventNamed returns the event of a name, old names included.
@@ -97,7 +107,7 @@ func FromConfig(cfg *config.Loaded) []Definition {
 	return out
 }
 
-// Problem is a hook that is not used, wholly or in part.
+// Problem is a hook that is ignored, wholly or in part.
 type Problem struct {
 	Name   string
 	Source string
@@ -181,7 +191,7 @@ func compile(d Definition) (h hook, wrong []Problem) {
 	problem := func(cause string, path ...string) { wrong = append(wrong, Problem{Path: path, Cause: cause}) }
 	event, ok := eventNamed(d.Type)
 	if !ok {
-		problem(fmt.Sprintf("there is no event %q for a hook", d.Type), "type")
+		problem(fmt.Sprintf("there is no event %q for a hook%s", d.Type, suggest.DidYouMean(d.Type, eventNames())), "type")
 		return hook{}, wrong
 	}
 	h = hook{Definition: d, event: event, visible: d.Visible == nil || *d.Visible}
@@ -211,7 +221,7 @@ func compile(d Definition) (h hook, wrong []Problem) {
 	return h, wrong
 }
 
-// compileMatcher returns what a definition is for.
+// compileMatcher compiles the matcher of a definition.
 func (d Definition) compileMatcher(e Event) (matcher, error) {
 	text, isText := d.Matcher.(string)
 	if !d.Claude || !isText || text == "" {

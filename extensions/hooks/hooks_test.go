@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -188,4 +189,30 @@ func FuzzOutput(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A hook that was killed for memory says so, as commands do.
+func TestProblemOfAHook(t *testing.T) {
+	for exit, want := range map[proc.Exit]string{
+		{}:                             "",
+		{Code: 3}:                      "",
+		{Code: -1}:                     "it was killed",
+		{Code: -1, Killed: true}:       "it did not end within 2s and was killed",
+		{Code: 137, OutOfMemory: true}: "it was killed because the machine had no more memory",
+		{Code: -1, OutOfMemory: true, MemoryLimit: 64 << 20}: "it used more memory than a sandboxed command may (64 MiB) and was killed",
+	} {
+		if got := problemOf(exit, 2*time.Second); got != want {
+			t.Errorf("%+v: %q", exit, got)
+		}
+	}
+}
+
+// A misspelled event is named, with the one that was probably meant.
+func TestMisspelledEvent(t *testing.T) {
+	for typo, meant := range map[string]string{"preToolCal": "preToolCall", "postToolcall": "postToolCall", "sessionstart": "sessionStart", "PreCompact": "preCompact"} {
+		_, wrong := compile(Definition{Name: "h", Hook: config.Hook{Type: typo}})
+		if len(wrong) != 1 || !strings.Contains(wrong[0].Cause, "did you mean "+meant+"?") {
+			t.Errorf("%s: %+v", typo, wrong)
+		}
+	}
 }

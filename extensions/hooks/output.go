@@ -24,7 +24,7 @@ type output struct {
 	problems []string
 }
 
-// parse reads what a script printed; ok is false if that is no JSON object.
+// parse reads what a script printed; ok is false if that is not a JSON object.
 func parse(text string) (o output, ok bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
@@ -67,7 +67,7 @@ func (o output) only(e Event) output {
 	keep := output{Stop: o.Stop, problems: o.problems}
 	switch e {
 	case SessionStart, SessionEnd, ChatEnd, ChatStatusChanged:
-		return keep // nobody sees them
+		return keep // they are not shown
 	}
 	keep.SystemMessage, keep.SuppressOutput, keep.StopReason = o.SystemMessage, o.SuppressOutput, o.StopReason
 	switch e {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // replacesOutput is the key by which a script replaces the result of a tool.
@@ -20,9 +20,9 @@ const (
 )
 
 // guardResult keeps a failed postToolCall hook from letting a result through that it was
-// meant to change. If the script is one that replaces results, or nobody can know what it
+// meant to change. If the script is one that replaces results, or it is unknown what it
 // would have done, the result is withheld; otherwise it passes. Either way the user and
-// the model are told. What the script wrote to stderr is not for the model: it may quote
+// the model are notified. The script's stderr is not for the model: it may quote
 // the result.
 func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said output, o Observer) {
 	if c.Event != PostToolCall || h.Claude { // those of Claude Code cannot replace a result
@@ -87,7 +87,7 @@ func (s *Set) rewrites(a action, root string, r ran) bool {
 		return true
 	}
 	if a.File != "" {
-		text, err := regular.Read(scriptPath(a.File, root), maxOutput)
+		text, err := safeio.Read(scriptPath(a.File, root), maxOutput)
 		return err != nil || strings.Contains(string(text), replacesOutput)
 	}
 	if strings.Contains(a.Shell, replacesOutput) {
@@ -96,7 +96,7 @@ func (s *Set) rewrites(a action, root string, r ran) bool {
 	// A script may only call another: jq -f redact.jq, python3 redact.py.
 	words := strings.FieldsFunc(a.Shell, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("\"'`;|&()<>=", c) })
 	for _, word := range words {
-		text, err := regular.Read(scriptPath(os.ExpandEnv(word), root), maxOutput)
+		text, err := safeio.Read(scriptPath(os.ExpandEnv(word), root), maxOutput)
 		if err == nil && strings.Contains(string(text), replacesOutput) {
 			return true
 		}

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -28,7 +29,7 @@ type Tool struct {
 
 // Outcome is what the hooks of an event want, all together.
 type Outcome struct {
-	Stop    *Stop     // end the turn; nil if nobody wants that
+	Stop    *Stop     // end the turn; nil if no hook wants that
 	Blocked []Blocked // who ended with 2
 
 	Context   []string        // additionalContext
@@ -42,7 +43,7 @@ type Outcome struct {
 // Stop is a hook that said continue: false.
 type Stop struct{ Hook, Reason string }
 
-// Notice is what the user is told.
+// Notice is the message for the user.
 func (s Stop) Notice() string {
 	text := "Turn stopped by hook '" + s.Hook + "'"
 	if s.Reason == "" {
@@ -71,9 +72,10 @@ type Report struct {
 	Status int
 	Output string
 	Error  string
+	Failed bool // it did not do its work, so what it may forbid or change was not
 }
 
-// Observer is told what the user should see. It may be nil.
+// Observer gets what the user should see. It may be nil.
 type Observer interface {
 	Started(a Action)
 	Finished(a Action, r Report)
@@ -160,15 +162,23 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 			out.take(c, a.name, said)
 		}
 	}
+	cause := failure(r, said, !h.Claude && strings.HasPrefix(r.stdout, "{"))
+	if rep.Failed = r.status != interventionCode && cause != "" && ctx.Err() == nil && !foundNothing(a, c.Roots[0], r); rep.Failed {
+		rep.Error = cmp.Or(rep.Error, cause)
+	}
 	s.guardResult(h, a, c, out, r, said, o)
-	if r.status != 0 && r.status != interventionCode || !r.whole || len(said.problems) > 0 {
+	if rep.Failed {
 		s.opts.Log.Warn("hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", shown(rep.Error))
 	}
 	if o == nil {
 		return
 	}
-	if h.visible {
-		if said.SuppressOutput {
+	hiddenFailure := !h.visible && rep.Failed && c.Event != PostToolCall // guardResult has reported that
+	if hiddenFailure {
+		o.Started(seen)
+	}
+	if h.visible || hiddenFailure {
+		if said.SuppressOutput && !rep.Failed {
 			rep.Output, rep.Error = "", ""
 		}
 		rep.Output, rep.Error = shown(rep.Output), shown(rep.Error)
@@ -197,7 +207,7 @@ func (s *Set) input(h hook, a action, c Call) []byte {
 	}
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		s.opts.Log.Error("the input of a hook can not be written", "hook", a.name, "err", err)
+		s.opts.Log.Error("the input of a hook cannot be written", "hook", a.name, "err", err)
 	}
 	return raw
 }

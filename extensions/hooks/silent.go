@@ -2,10 +2,10 @@ package hooks
 
 import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// foundNothing says whether a script ended with 1 because a test in it said no, as
+// foundNothing reports whether a script ended with 1 because a test in it was negative, as
 // `grep -q secret && echo '{...}'` does without a match, and not because it failed: it was
 // silent, it is made only of programs that tell the two apart, and it hides no messages.
 func foundNothing(a action, root string, r ran) bool {
@@ -14,7 +14,7 @@ func foundNothing(a action, root string, r ran) bool {
 	}
 	text := a.Shell
 	if a.File != "" {
-		data, err := regular.Read(scriptPath(a.File, root), maxOutput)
+		data, err := safeio.Read(scriptPath(a.File, root), maxOutput)
 		if err != nil {
 			return false
 		}

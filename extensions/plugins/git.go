@@ -1,7 +1,6 @@
 package plugins
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // currentFile names the commit that counts for who pins none.
@@ -66,7 +65,7 @@ func (s *Store) folder(r repository) string {
 	return filepath.Join(s.opts.Cache, strings.Trim(name, "-.")+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// current returns the commit that counts for who pins none; empty if there is none.
+// current returns the commit that counts where none is pinned; it may be empty.
 func (s *Store) current(r repository) string {
 	data, err := os.ReadFile(filepath.Join(s.folder(r), currentFile))
 	commit := strings.TrimSpace(string(data))
@@ -84,8 +83,8 @@ type fetch struct {
 }
 
 // Fetch gets the repository of a source, at its newest commit unless another is pinned, and
-// returns the commit. What runs already is waited for, not begun again; ctx bounds the
-// waiting, the fetch itself has the Store's limit. What goes wrong is a Problem of the
+// returns the commit. A running fetch is waited for, not begun again; ctx bounds the
+// waiting, the fetch itself has the Store's limit. A failure is a Problem of the
 // source until somebody asks again.
 func (s *Store) Fetch(ctx context.Context, src Source) (commit string, err error) {
 	repo, err := newRepository(src)
@@ -121,7 +120,7 @@ func (s *Store) run(repo repository, f *fetch) {
 	defer cancel()
 	f.commit, f.err = s.checkout(ctx, repo)
 	if f.err != nil {
-		f.err = fmt.Errorf("%s can not be fetched: %w", shown(repo.location), f.err)
+		f.err = fmt.Errorf("%s cannot be fetched: %w", shown(repo.location), f.err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +166,7 @@ func (s *Store) checkout(ctx context.Context, repo repository) (commit string, e
 	if repo.commit != "" || s.current(repo) == commit {
 		return commit, nil
 	}
-	return commit, atomicfile.Write(filepath.Join(folder, currentFile), []byte(commit+"\n"), 0o600)
+	return commit, safeio.Write(filepath.Join(folder, currentFile), []byte(commit+"\n"), 0o600)
 }
 
 // tempPrefix begins the names of checkouts that are not complete.
@@ -219,7 +218,7 @@ func (g git) get(ctx context.Context, commit string) error {
 }
 
 // run runs git and returns what it printed. Nothing that the repository brings is
-// executed, nobody is asked for a password, and where eca itself runs has no effect.
+// executed, git asks for no password, and where eca itself runs has no effect.
 func (g git) run(ctx context.Context, args ...string) (string, error) {
 	own := filepath.Join(g.dir, ".git")
 	all := append([]string{
@@ -235,7 +234,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	if g.store.opts.Getenv("GIT_SSH_COMMAND") == "" {
 		env = append(env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
 	}
-	var stdout, stderr capped
+	stdout, stderr := proc.Head{Limit: maxOutput}, proc.Head{Limit: maxOutput}
 	exit, err := g.store.opts.Children.Run(ctx, proc.Spec{
 		Path: "git", Args: all, Dir: g.dir, Env: env, Stdout: &stdout, Stderr: &stderr,
 	})
@@ -243,7 +242,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case err != nil:
-		return "", fmt.Errorf("git can not be started: %w", err)
+		return "", fmt.Errorf("git cannot be started: %w", err)
 	case exit.Code != 0:
 		return "", errors.New(g.cause(stderr.String(), exit.Code))
 	}
@@ -270,18 +269,6 @@ func (g git) cause(stderr string, code int) string {
 
 // maxOutput bounds what is kept of what git prints.
 const maxOutput = 64 << 10
-
-// capped keeps the beginning of what is written to it.
-type capped struct{ bytes.Buffer }
-
-func (c *capped) Write(p []byte) (int, error) {
-	n := len(p)
-	if room := maxOutput - c.Len(); n > room {
-		p = p[:max(room, 0)]
-	}
-	_, err := c.Buffer.Write(p)
-	return n, err
-}
 
 // Tidy removes the checkouts of a source's repository that are neither current nor among
 // the commits to keep: what updates left behind.

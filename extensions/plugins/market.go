@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Files of sources and plugins.
@@ -38,11 +37,11 @@ type entry struct {
 // market is a source that was read.
 type market struct {
 	source  Source
-	dir     string // empty: there is none
+	dir     string // may be empty
 	commit  string // of a repository
 	entries []entry
 	missing bool   // it has to be fetched
-	broken  string // why it can not be used
+	broken  string // why it cannot be used
 }
 
 // reader reads sources once, for one question.
@@ -91,7 +90,7 @@ func (r *reader) market(name string) *market {
 			r.read(m)
 		}
 		if m.broken != "" {
-			r.problem("plugins."+name, 0, "the source can not be used: %s", m.broken)
+			r.problem("plugins."+name, 0, "the source cannot be used: %s", m.broken)
 		}
 		return m
 	}
@@ -111,7 +110,7 @@ func (r *reader) open(m *market) {
 			r.look(src.Location)
 			m.broken = fmt.Sprintf("there is no folder %s", src.Location)
 		case !info.IsDir():
-			m.broken = fmt.Sprintf("%s is no folder", src.Location)
+			m.broken = fmt.Sprintf("%s is not a folder", src.Location)
 		default:
 			m.dir = src.Location
 		}
@@ -200,7 +199,7 @@ func parseEntry(raw json.RawMessage) (entry, error) {
 	return e, nil
 }
 
-// file reads a file below a folder that it can not lead out of. A file that is not there
+// file reads a file below a folder that it cannot lead out of. A file that is not there
 // is fs.ErrNotExist, unless it is missing for a moment only, as while it is saved.
 func (r *reader) file(dir, name string) ([]byte, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
@@ -220,29 +219,11 @@ func (r *reader) file(dir, name string) ([]byte, error) {
 }
 
 func readBelow(dir, name string) ([]byte, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, regular.WithoutPath(err)
-	}
-	defer root.Close()
-	switch info, err := root.Stat(filepath.FromSlash(name)); {
-	case errors.Is(err, fs.ErrNotExist):
+	data, err := safeio.ReadWithin(dir, filepath.Join(dir, filepath.FromSlash(name)), maxJSON)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
-	case err != nil:
-		return nil, fmt.Errorf("it can not be read: %w", regular.WithoutPath(err))
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no file")
 	}
-	f, err := root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, regular.WithoutPath(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err == nil && len(data) > maxJSON {
-		err = fmt.Errorf("it has more than %d bytes", maxJSON)
-	}
-	return data, regular.WithoutPath(err)
+	return data, safeio.Cause(err)
 }
 
 // decodeFile reads a file of JSON as file does. One that is broken, as files are while they are
@@ -280,9 +261,9 @@ func decode(data []byte, v any) (line int, err error) {
 	case err == nil:
 		return 0, nil
 	case errors.As(err, &syntax):
-		offset, err = syntax.Offset, fmt.Errorf("it is no valid JSON: %w", err)
+		offset, err = syntax.Offset, fmt.Errorf("invalid JSON: %w", err)
 	case errors.As(err, &kind):
-		offset, err = kind.Offset, fmt.Errorf("%s can not be a JSON %s", kind.Field, kind.Value)
+		offset, err = kind.Offset, fmt.Errorf("%s cannot be a JSON %s", kind.Field, kind.Value)
 		if kind.Field == "" {
 			err = fmt.Errorf("it must not be a JSON %s", kind.Value)
 		}

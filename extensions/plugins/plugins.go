@@ -13,7 +13,7 @@
 //	<cache>/<address>-<hash>/current        the commit that counts unless the user pins another
 //	<cache>/<address>-<hash>/<commit>/      the files; they never change
 //
-// It guarantees that Load never fails and needs no network: what can not be used is named
+// It guarantees that Load never fails and needs no network: what cannot be used is named
 // in Problems with its file, and the others load; that nothing outside a plugin's folder
 // counts as the plugin's, by whatever path or link; that what is read is bounded; that a
 // repository is only fetched when it is missing or somebody asks for its news; and that a
@@ -40,7 +40,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Inputs say what the user wants.
@@ -152,7 +152,7 @@ type Store struct {
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	fetches  map[repository]*fetch
-	failed   map[repository]error // as long as nobody asks again
+	failed   map[repository]error // until it is requested again
 	last     *Set
 	lastIn   Inputs
 	stamps   []stamp
@@ -207,7 +207,7 @@ type stamp struct {
 	fresh bool        // it had changed so shortly before that it may change again unnoticed
 }
 
-// settled is how old a change must be to be told from the next by the time of the file.
+// settled is how old a change must be to differ from the next in the time of the file.
 const settled = 2 * time.Second
 
 func newStamp(path string, now time.Time) stamp {
@@ -220,11 +220,8 @@ func newStamp(path string, now time.Time) stamp {
 
 // stale says that a file may be another one by now.
 func (s stamp) stale() bool {
-	info, err := os.Stat(s.path)
-	if err != nil || s.info == nil {
-		return s.fresh || err == nil || s.info != nil
-	}
-	return s.fresh || !os.SameFile(s.info, info) || !s.info.ModTime().Equal(info.ModTime()) || s.info.Size() != info.Size()
+	info, _ := os.Stat(s.path) // or nil
+	return s.fresh || !safeio.Same(s.info, info)
 }
 
 // Offer is a plugin that a source has.
@@ -240,7 +237,7 @@ type State struct {
 	Git     bool
 	At      string // the commit that is checked out; empty: none yet, or a folder
 	Offers  []Offer
-	Problem string // why it can not be used; empty if it can
+	Problem string // why it cannot be used; empty if it can
 }
 
 // Shown returns the location without credentials.
@@ -270,8 +267,8 @@ func (s *Store) Sources(in Inputs) []State {
 	return out
 }
 
-// Find returns which sources have a plugin; ref is name or name@source. What stands in
-// the way, a missing repository included, is an error; *UnfetchedError names that.
+// Find returns which sources have a plugin; ref is name or name@source. An obstacle,
+// a missing repository included, is an error; *UnfetchedError names that.
 func (s *Store) Find(in Inputs, ref string) ([]Offer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,7 +307,7 @@ func parseRef(ref string) (name, source string, err error) {
 	name, source, qualified := strings.Cut(ref, "@")
 	switch {
 	case !validName(name):
-		return "", "", fmt.Errorf("%q is no plugin: the name must be one word without @, : and slashes", ref)
+		return "", "", fmt.Errorf("%q is not a plugin: the name must be one word without @, : and slashes", ref)
 	case qualified && source == "":
 		return "", "", fmt.Errorf("%q names no source behind the @", ref)
 	}
@@ -336,17 +333,17 @@ func inside(base, rel string) (string, error) {
 	}
 	realBase, err := filepath.EvalSymlinks(base)
 	if err != nil {
-		return "", regular.WithoutPath(err)
+		return "", safeio.Cause(err)
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(realBase, local))
 	if err != nil {
-		return "", fmt.Errorf("there is no folder %s: %w", rel, regular.WithoutPath(err))
+		return "", fmt.Errorf("there is no folder %s: %w", rel, safeio.Cause(err))
 	}
 	if below, err := filepath.Rel(realBase, real); err != nil || !filepath.IsLocal(below) {
 		return "", fmt.Errorf("%q is a link that leads out of %s", rel, base)
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("%s is no folder", rel)
+		return "", fmt.Errorf("%s is not a folder", rel)
 	}
 	return real, nil
 }

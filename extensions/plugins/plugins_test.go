@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/seed-dec29ce4/eca/internal/filetest"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -39,12 +39,6 @@ func newStore(t *testing.T, limit time.Duration) *Store {
 	return s
 }
 
-// write makes files below a folder.
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	filetest.Write(t, dir, files)
-}
-
 // marketplace returns the text of a marketplace: name, then what it needs.
 func marketplace(plugins ...string) string {
 	var list []map[string]any
@@ -60,10 +54,10 @@ func marketplace(plugins ...string) string {
 func folder(t *testing.T, plugins ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, map[string]string{marketFile: marketplace(plugins...)})
+	testkit.WriteFiles(t, dir, map[string]string{marketFile: marketplace(plugins...)})
 	for _, p := range plugins {
 		name := strings.Fields(p)[0]
-		write(t, dir, map[string]string{"plugins/" + name + "/rules/r.md": "Rule of " + name})
+		testkit.WriteFiles(t, dir, map[string]string{"plugins/" + name + "/rules/r.md": "Rule of " + name})
 	}
 	return dir
 }
@@ -84,24 +78,18 @@ func causes(set *Set) string {
 	return b.String()
 }
 
-// gitIn runs git in a folder.
-func gitIn(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	return filetest.Git(t, dir, args...)
-}
-
 // repo makes a folder a repository with one commit, and returns its address and the commit.
 func repo(t *testing.T, dir string) (address, commit string) {
 	t.Helper()
-	gitIn(t, dir, "init", "-q")
+	testkit.Git(t, dir, "init", "-q")
 	return "file:///" + strings.TrimPrefix(filepath.ToSlash(dir), "/"), commitAll(t, dir)
 }
 
 func commitAll(t *testing.T, dir string) string {
 	t.Helper()
-	gitIn(t, dir, "add", "-A")
-	gitIn(t, dir, "commit", "-q", "-m", "change")
-	return gitIn(t, dir, "rev-parse", "HEAD")
+	testkit.Git(t, dir, "add", "-A")
+	testkit.Git(t, dir, "commit", "-q", "-m", "change")
+	return testkit.Git(t, dir, "rev-parse", "HEAD")
 }
 
 func TestOrder(t *testing.T) {
@@ -124,7 +112,7 @@ func TestOrder(t *testing.T) {
 		{"unknown", []string{"nothing", "alone@c", "other@a", "a b", "x@", "base"}, []string{"base@a"}, `plugins.install: no source has a plugin nothing
 plugins.install: alone@c: there is no source c in plugins
 plugins.install: other@a: the source a has no plugin other
-plugins.install: "a b" is no plugin: the name must be one word without @, : and slashes
+plugins.install: "a b" is not a plugin: the name must be one word without @, : and slashes
 plugins.install: "x@" names no source behind the @
 `},
 		{"none", nil, nil, ""},
@@ -144,7 +132,7 @@ plugins.install: "x@" names no source behind the @
 // The manifest of a plugin adds to what it needs.
 func TestManifest(t *testing.T) {
 	dir := folder(t, "a", "b", "c")
-	write(t, dir, map[string]string{
+	testkit.WriteFiles(t, dir, map[string]string{
 		"plugins/a/" + manifestFile: `{"name": "a", "dependencies": ["b"]}`,
 		"plugins/b/" + manifestFile: "{\n\"dependencies\": 1}",
 	})
@@ -152,13 +140,13 @@ func TestManifest(t *testing.T) {
 	if diff := cmp.Diff([]string{"b@s", "a@s"}, names(set)); diff != "" || set.Plugins[0].NeededBy != "a@s" || set.Plugins[1].NeededBy != "" {
 		t.Error(diff, set.Plugins)
 	}
-	if !strings.Contains(causes(set), "plugin.json:2: dependencies can not be a JSON number") {
+	if !strings.Contains(causes(set), "plugin.json:2: dependencies cannot be a JSON number") {
 		t.Error(causes(set))
 	}
 }
 
-// What is built in is asked only for what no source of the user's has, and not at all
-// while one of these can not be used: their plugins are not to come from somebody else.
+// The built-in source is asked only for plugins that no source of the user has, and not at all
+// while one of these cannot be used: their plugins are not to come from somebody else.
 func TestBuiltinIsLast(t *testing.T) {
 	mine, builtin := folder(t, "both"), folder(t, "both", "theirs")
 	in := Inputs{Sources: []Source{{Name: "eca", Location: builtin, Builtin: true}, {Name: "mine", Location: mine}}, Install: []string{"both", "theirs"}}
@@ -168,7 +156,7 @@ func TestBuiltinIsLast(t *testing.T) {
 	}
 	in.Sources[1].Location = filepath.Join(mine, "gone")
 	set, _ = newStore(t, 0).Load(in)
-	if len(set.Plugins) > 0 || !strings.Contains(causes(set), "no source has a plugin theirs, as far as they can be used; mine can not") {
+	if len(set.Plugins) > 0 || !strings.Contains(causes(set), "no usable source has a plugin theirs; mine cannot be used") {
 		t.Error(names(set), causes(set))
 	}
 	in.Sources[1].Location = "https://example.com/x.git"
@@ -182,9 +170,9 @@ func TestBuiltinIsLast(t *testing.T) {
 // among its plugins load.
 func TestHostile(t *testing.T) {
 	outside := t.TempDir()
-	write(t, outside, map[string]string{"secret/eca.json": `{"defaultModel": "stolen/m"}`, "eca.json": `{"defaultModel": "stolen/m"}`})
+	testkit.WriteFiles(t, outside, map[string]string{"secret/eca.json": `{"defaultModel": "stolen/m"}`, "eca.json": `{"defaultModel": "stolen/m"}`})
 	dir := folder(t, "good")
-	write(t, dir, map[string]string{
+	testkit.WriteFiles(t, dir, map[string]string{
 		marketFile: `{"plugins": [
 			{"name": "good", "source": "plugins/good"},
 			{"name": "up", "source": "../../etc"},
@@ -218,16 +206,16 @@ func TestHostile(t *testing.T) {
 	for _, want := range []string{
 		`the plugin up is not used: "../../etc" is not a path within`, `the plugin hidden-up is not used`, `the plugin root is not used: "/etc" is not a path`,
 		`the plugin link is not used: "plugins/link" is a link that leads out of`, "the plugin gone is not used: there is no folder plugins/gone",
-		"the plugin file is not used: plugins/good/rules/r.md is no folder",
+		"the plugin file is not used: plugins/good/rules/r.md is not a folder",
 		`plugin 9 is left out: its name "a/b" must be one word`, "plugin 10 is left out: good is there already", "plugin 11 is left out: none has no source",
-		"plugin 12 is left out: it must not be a JSON number", "plugin 13 is left out: name can not be a JSON number", "plugin 14 is left out: dependencies can not be a JSON string",
-		"good/eca.json: it can not be read: ", "inner/eca.json: it has more than 1048576 bytes", "inner/.mcp.json: it is no file",
+		"plugin 12 is left out: it must not be a JSON number", "plugin 13 is left out: name cannot be a JSON number", "plugin 14 is left out: dependencies cannot be a JSON string",
+		"good/eca.json: ", "inner/eca.json: it is larger than 1048576 bytes", "inner/.mcp.json: it is not a regular file",
 	} {
 		if !strings.Contains(filepath.ToSlash(got), want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	// What is no JSON is named by the configuration, with its line.
+	// A file of invalid JSON is named by the configuration, with its line.
 	if len(set.Layers) != 1 || !strings.HasSuffix(filepath.ToSlash(set.Layers[0].File), "inner/hooks/hooks.json") {
 		t.Errorf("%+v", set.Layers)
 	}
@@ -235,7 +223,7 @@ func TestHostile(t *testing.T) {
 
 func TestBrokenSources(t *testing.T) {
 	empty, broken := t.TempDir(), t.TempDir()
-	write(t, broken, map[string]string{marketFile: "{\n\n \"plugins\": ["})
+	testkit.WriteFiles(t, broken, map[string]string{marketFile: "{\n\n \"plugins\": ["})
 	in := Inputs{Install: []string{"x@empty", "x@broken", "x@gone", "x@pinned", "x@badpin", "x@unset"}, Sources: []Source{
 		{Name: "empty", Location: empty},
 		{Name: "broken", Location: broken},
@@ -247,9 +235,9 @@ func TestBrokenSources(t *testing.T) {
 	set, _ := newStore(t, 0).Load(in)
 	got := causes(set)
 	for _, want := range []string{
-		"plugins.empty: the source can not be used: ", "marketplace.json: file does not exist", "marketplace.json:3: it is no valid JSON",
-		"plugins.gone: the source can not be used: there is no folder", "plugins.pinned: the source can not be used: only a git repository can be pinned",
-		`plugins.badpin: the source can not be used: commit must be the whole id of a commit`, "plugins.unset: the source can not be used: it has no source",
+		"plugins.empty: the source cannot be used: ", "marketplace.json: file does not exist", "marketplace.json:3: invalid JSON",
+		"plugins.gone: the source cannot be used: there is no folder", "plugins.pinned: the source cannot be used: only a git repository can be pinned",
+		`plugins.badpin: the source cannot be used: commit must be the whole id of a commit`, "plugins.unset: the source cannot be used: it has no source",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -271,7 +259,7 @@ func TestLoadAgain(t *testing.T) {
 	if second, changed := s.Load(in); changed || second != first {
 		t.Error("it is another Set without a change")
 	}
-	write(t, dir, map[string]string{"plugins/a/eca.json": `{"defaultModel": "x/y"}`})
+	testkit.WriteFiles(t, dir, map[string]string{"plugins/a/eca.json": `{"defaultModel": "x/y"}`})
 	if set, changed := s.Load(in); !changed || len(set.Layers) != 1 {
 		t.Errorf("%v %+v", changed, set)
 	}
@@ -301,7 +289,7 @@ func TestGit(t *testing.T) {
 		t.Error("the checkout has a .git")
 	}
 	// News count when somebody asks for them, and a pin does not move.
-	write(t, dir, map[string]string{marketFile: marketplace("a", "b"), "plugins/b/rules/r.md": "B"})
+	testkit.WriteFiles(t, dir, map[string]string{marketFile: marketplace("a", "b"), "plugins/b/rules/r.md": "B"})
 	second := commitAll(t, dir)
 	if again, _ := s.Load(in); again != set {
 		t.Error("a commit counts that nobody asked for")
@@ -329,9 +317,9 @@ func TestGit(t *testing.T) {
 	if set, _ := other.Load(in); len(set.Missing) != 1 {
 		t.Errorf("a pinned commit became the current one: %+v", set)
 	}
-	// What is pinned is a commit and nothing that leads to one.
-	gitIn(t, dir, "tag", "-a", "-m", "one", "one", first)
-	tag := Source{Name: "s", Location: address, Commit: gitIn(t, dir, "rev-parse", "one")}
+	// Only a commit can be pinned, not a name that leads to one.
+	testkit.Git(t, dir, "tag", "-a", "-m", "one", "one", first)
+	tag := Source{Name: "s", Location: address, Commit: testkit.Git(t, dir, "rev-parse", "one")}
 	if commit, err := other.Fetch(t.Context(), tag); err == nil || !strings.Contains(err.Error(), "it has the commit") {
 		t.Errorf("the id of a tag is the commit %q: %v", commit, err)
 	}
@@ -356,7 +344,7 @@ func TestGitFails(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, ".git"), filepath.Join(dir, "gone")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Fetch(t.Context(), in.Sources[0]); err == nil || !strings.Contains(err.Error(), "can not be fetched") {
+	if _, err := s.Fetch(t.Context(), in.Sources[0]); err == nil || !strings.Contains(err.Error(), "cannot be fetched") {
 		t.Fatal(err)
 	}
 	if after, _ := s.Load(in); !slices.Equal(names(after), names(before)) {
@@ -371,7 +359,7 @@ func TestGitFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	set, _ := s.Load(in)
-	if len(set.Missing) != 0 || !strings.Contains(causes(set), "https://127.0.0.1:1/x.git can not be fetched") || strings.Contains(causes(set), "s3cret") {
+	if len(set.Missing) != 0 || !strings.Contains(causes(set), "https://127.0.0.1:1/x.git cannot be fetched") || strings.Contains(causes(set), "s3cret") {
 		t.Errorf("%+v", set)
 	}
 	entries, err := os.ReadDir(s.opts.Cache)
@@ -408,18 +396,18 @@ func TestGitLimit(t *testing.T) {
 	}
 }
 
-// What a repository brings is not run, and what leads out of it does not count.
+// Programs of a repository do not run, and links out of it do not count.
 func TestGitHostile(t *testing.T) {
 	dir := folder(t, "a")
 	mark := filepath.Join(t.TempDir(), "ran")
-	write(t, dir, map[string]string{".gitattributes": "* filter=evil\n", "plugins/a/eca.json": "{}", ".githooks/post-checkout": "#!/bin/sh\ntouch " + mark + "\n"})
+	testkit.WriteFiles(t, dir, map[string]string{".gitattributes": "* filter=evil\n", "plugins/a/eca.json": "{}", ".githooks/post-checkout": "#!/bin/sh\ntouch " + mark + "\n"})
 	if err := os.Chmod(filepath.Join(dir, ".githooks", "post-checkout"), 0o755); err != nil { //nolint:gosec // a hook has to be executable
 		t.Fatal(err)
 	}
 	needs.Symlink(t, "/etc", filepath.Join(dir, "plugins", "a", "skills"))
 	address, _ := repo(t, dir)
 	hook := filepath.Join(dir, ".git", "hooks", "post-checkout")
-	write(t, dir, map[string]string{".git/hooks/post-checkout": "#!/bin/sh\ntouch " + mark + "\n"})
+	testkit.WriteFiles(t, dir, map[string]string{".git/hooks/post-checkout": "#!/bin/sh\ntouch " + mark + "\n"})
 	if err := os.Chmod(hook, 0o755); err != nil { //nolint:gosec // a hook has to be executable
 		t.Fatal(err)
 	}
@@ -481,7 +469,7 @@ func FuzzSource(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, dir, map[string]string{marketFile: string(market), manifestFile: string(manifest), "sub/eca.json": "{}"})
+		testkit.WriteFiles(t, dir, map[string]string{marketFile: string(market), manifestFile: string(manifest), "sub/eca.json": "{}"})
 		set, _ := newStore(t, 0).Load(Inputs{Sources: []Source{{Name: "s", Location: dir}}, Install: []string{"a", "b@s"}})
 		for _, p := range set.Plugins {
 			if below, err := filepath.Rel(dir, p.Dir); err != nil || !filepath.IsLocal(below) || !validName(p.Name) {

@@ -157,7 +157,7 @@ func (r *reader) find(ref, from string) []found {
 	}
 	if len(unusable) > 0 {
 		// It was theirs, perhaps: that of somebody else is not what the user meant.
-		r.problem(at, 0, "no source has a plugin %s, as far as they can be used; %s can not", name, strings.Join(unusable, ", "))
+		r.problem(at, 0, "no usable source has a plugin %s; %s cannot be used", name, strings.Join(unusable, ", "))
 		return nil
 	}
 	for _, src := range r.in.Sources {

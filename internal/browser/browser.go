@@ -12,12 +12,12 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// patience is how long a program may take to say that it can not open an address. One that
+// patience is how long a program may take to say that it cannot open an address. One that
 // goes on is the browser itself.
 const patience = 3 * time.Second
 
 // Open has the user's browser open an http or https address. The browser outlives eca. An
-// error means that there is none, or that it could not be started.
+// error means that none was found, or that it could not be started.
 func Open(ctx context.Context, address string, getenv func(string) string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
@@ -27,7 +27,7 @@ func Open(ctx context.Context, address string, getenv func(string) string) error
 	if err != nil {
 		return err
 	}
-	// What opens addresses starts the browser and ends; a supervisor would end that too.
+	// The program that opens addresses starts the browser and ends; a supervisor would end that too.
 	p, err := proc.Start(proc.Spec{Path: program, Args: append(args, u.String()), Leaves: true})
 	if err != nil {
 		return err

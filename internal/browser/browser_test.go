@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Only addresses of the web get to a program, and its failure is told.
+// Only addresses of the web get to a program, and its failure is reported.
 func TestOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: puts its own xdg-open in place of the browser, which only Linux looks for; run it there")

@@ -6,7 +6,7 @@ import (
 )
 
 // checkAwk refuses programs that may do more than print parts of their input.
-func checkAwk(g given) (option, why string) {
+func checkAwk(g parsedWords) (option, why string) {
 	for i, w := range g.operands {
 		switch {
 		case g.globbed, i == 0 && w.glob:
@@ -29,7 +29,7 @@ func checkAwk(g given) (option, why string) {
 // that it is never taken for the other thing that it can be.
 func awkPrints(program string) bool {
 	depth := 0           // of braces, where > opens a file
-	before := byte('\n') // the last character that is no blank
+	before := byte('\n') // the last character that is not a blank
 	for program != "" {
 		c, size := program[0], 1
 		switch {

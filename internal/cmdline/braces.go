@@ -105,7 +105,7 @@ func unclear(s string) bool {
 	return ok && (letters(first) && letters(last) || strings.ContainsAny(first[:min(1, len(first))]+last[:min(1, len(last))], "+") || len(s) > 3*most)
 }
 
-// sequence returns what {1..9} stands for; nil if it is no sequence of plain numbers.
+// sequence returns what {1..9} stands for; nil unless it is a sequence of plain numbers.
 func sequence(pieces []piece) [][]piece {
 	if len(pieces) != 1 || pieces[0].kind != bareText {
 		return nil

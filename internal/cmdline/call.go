@@ -107,7 +107,7 @@ func (w *walker) command(r run) {
 		if base(first.text) != first.text { // a program of that name, wherever it is from
 			inner = opaque
 		}
-		// What a wrapper does is what it runs does.
+		// A wrapper does what its command does.
 		c.Key = ""
 		if c.Effect == Unknown && inner == transparent && len(r.demands) == 0 {
 			c.Effect, c.Why = Reads, ""
@@ -124,20 +124,20 @@ func base(name string) string {
 }
 
 // Kinds of wrappers.
-type wrapping int
+type wrapperKind int
 
 const (
-	opaque      wrapping = iota // does something besides, or more than can be told
-	transparent                 // does nothing but run what is listed
+	opaque      wrapperKind = iota // does something besides, or more than can be known
+	transparent                    // does nothing but run what is listed
 )
 
 // wrapper lists what a command runs that its words name. ok says that it runs others.
-func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
+func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 	args := r.words[1:]
 	name := base(r.words[0].text)
 	switch name {
 	case "timeout", "nice", "nohup", "stdbuf", "time", "command", "builtin", "ionice", "setsid", "env", "sudo", "doas", "exec":
-		own := wrapperWords(name, args)
+		own := parseWrapper(name, args)
 		switch {
 		case name == "command" && own.has("-v", "-V"):
 			return opaque, false
@@ -153,7 +153,7 @@ func (w *walker) wrapper(r run) (kind wrapping, ok bool) {
 		}
 		return transparent, true
 	case "xargs":
-		own := wrapperWords(name, args)
+		own := parseWrapper(name, args)
 		replaced, rest := own.replaced(), own.operands
 		switch {
 		case own.loose, own.globbed, own.why != "", replaced != "" && len(rest) > 0 && (strings.Contains(rest[0].text, replaced) || !anyWords(rest[0].text)):
@@ -198,17 +198,17 @@ func (w *walker) inner(r run, words []word, loose bool) {
 	last.Demands = append(slices.Clone(last.Demands), base(words[0].text))
 }
 
-// wrapped is what a wrapper is given; its operands are the command that it runs.
-type wrapped struct {
-	given
+// wrapperWords are the words of a wrapper; the operands are the command that it runs.
+type wrapperWords struct {
+	parsedWords
 	assigns bool // it sets variables first
 }
 
-// wrapperWords reads the words of a wrapper. Behind an option that is not known may be
+// parseWrapper reads the words of a wrapper. Behind an option that is not known may be
 // another command than is found; that is said, and the one that is found is listed.
-func wrapperWords(name string, args []word) wrapped {
+func parseWrapper(name string, args []word) wrapperWords {
 	p, _ := wrapperOptions(name)
-	own := wrapped{given: p.parse(args)}
+	own := wrapperWords{parsedWords: p.parse(args)}
 	switch name {
 	case "timeout": // how long
 		own.skip(func(w word) bool { return true }, 1)
@@ -226,9 +226,9 @@ func wrapperWords(name string, args []word) wrapped {
 	return own
 }
 
-// skip takes up to so many operands away that are not the command. What may be any word may
-// be any number of them.
-func (o *wrapped) skip(is func(word) bool, most int) {
+// skip takes up to so many operands away that are not the command. A word that may be
+// anything may be any number of them.
+func (o *wrapperWords) skip(is func(word) bool, most int) {
 	for ; most > 0 && len(o.operands) > 0 && is(o.operands[0]); most-- {
 		if o.operands[0].loose() || o.operands[0].glob {
 			o.loose = true
@@ -239,7 +239,7 @@ func (o *wrapped) skip(is func(word) bool, most int) {
 
 // replaced is the text in the words of a command for which xargs puts in what it reads; empty
 // if it adds that to the end.
-func (o *wrapped) replaced() (text string) {
+func (o *wrapperWords) replaced() (text string) {
 	for _, option := range o.options {
 		if option.name == "-I" {
 			text = option.value
@@ -249,7 +249,7 @@ func (o *wrapped) replaced() (text string) {
 }
 
 // find lists what -exec and its like run.
-func (w *walker) find(r run) (wrapping, bool) {
+func (w *walker) find(r run) (wrapperKind, bool) {
 	args := r.words[1:]
 	found := false
 	for i := 0; i < len(args); i++ {
@@ -268,7 +268,7 @@ func (w *walker) find(r run) (wrapping, bool) {
 }
 
 // shell lists the program that a shell is given as a text.
-func (w *walker) shell(r run, name string) wrapping {
+func (w *walker) shell(r run, name string) wrapperKind {
 	args := r.words[1:]
 	ours := name == "sh" || name == "bash" || name == "dash"
 	var text string

@@ -81,7 +81,7 @@ func (t *tree) print(f Form) (text, why string) {
 	return p.out.String(), p.why
 }
 
-// printer prints a syntax tree. Text is written through out; line is the number of the line
+// printer prints a syntax tree, with a method for each kind of node. Text is written through out; line is the number of the line
 // that out has reached.
 type printer struct {
 	Form
@@ -181,7 +181,7 @@ func (p *printer) stmt(s *syntax.Stmt) {
 	}
 }
 
-// command prints a command; empty says that there is none.
+// command prints a command; empty says that it has none.
 func (p *printer) command(cmd syntax.Command) (empty bool) {
 	switch cmd := cmd.(type) {
 	case nil:

@@ -47,8 +47,8 @@ func (p *printer) inText(print func()) string {
 	return text
 }
 
-// parameter prints the value of a variable. What stands behind an operator is printed if it
-// is plain text: quotes mean different things there.
+// parameter prints the value of a variable. Text after an operator is printed if it is
+// plain: quotes mean different things there.
 func (p *printer) parameter(e *syntax.ParamExp) string {
 	if e.Param == nil || e.Flags != nil || e.NestedParam != nil || len(e.Modifiers) > 0 || e.Slice != nil || e.Repl != nil || e.Names != 0 || e.Excl || e.Width || e.IsSet {
 		p.none("it has an expansion that eca does not print")

@@ -141,7 +141,7 @@ func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
 	return out
 }
 
-// part adds what is no bare text. inQuotes says that it stands in double quotes.
+// part adds a part other than bare text. inQuotes says that it stands in double quotes.
 func (p *printer) part(out []piece, part syntax.WordPart, inQuotes bool) []piece {
 	switch part := part.(type) {
 	case *syntax.Lit:

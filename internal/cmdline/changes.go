@@ -55,7 +55,7 @@ func changingSubcommands(name string) string {
 	return ""
 }
 
-// subcommand returns the first word that is no option, for programs with subcommands.
+// subcommand returns the first word that is not an option, for programs with subcommands.
 func subcommand(name string, args []word) string {
 	if !slices.Contains(multiCommands(), base(name)) {
 		return ""
@@ -72,7 +72,7 @@ func subcommand(name string, args []word) string {
 }
 
 // runsByOption finds the option, as it is written, with which a program runs others, whatever
-// it is for; empty if there is none.
+// it is for; may be empty.
 func runsByOption(name string, args []word) string {
 	name = base(name)
 	p, known := runnersByOption(name)

@@ -14,9 +14,9 @@ type loss struct {
 }
 
 // losses tells commands that end somebody's work for good: what was not committed or
-// pushed, what others have, whole folders. It knows what it is told by the text, and only
-// the usual ways: it is there against accidents. What a program that it does not know does,
-// only a sandbox holds.
+// pushed, what others have, whole folders. It knows only the text, and only
+// the usual ways: it is there against accidents. Only a sandbox bounds a program that it
+// does not know.
 func losses(name string, args []word) loss {
 	switch name = base(name); name {
 	case "rm":
@@ -47,7 +47,7 @@ func losses(name string, args []word) loss {
 		return gitLosses(args)
 	case "gh":
 		if len(args) > 1 && args[1].text == "delete" {
-			return loss{why: "gh " + args[0].text + " delete can not be taken back"}
+			return loss{why: "gh " + args[0].text + " delete cannot be taken back"}
 		}
 	}
 	if strings.HasPrefix(name, "mkfs") {
@@ -132,7 +132,7 @@ func gitLosses(args []word) loss {
 }
 
 // checkout tells whether git changes to a branch or throws changes away.
-func checkout(g given) loss {
+func checkout(g parsedWords) loss {
 	const why = "git checkout throws away changes that are not committed"
 	switch {
 	case g.has("-f", "--pathspec-from-file"), g.ended && len(g.operands) > 0:

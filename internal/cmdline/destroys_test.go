@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What ends work for good is told from what git, or an undo, brings back; it is never
+// Destroying work for good differs from work that git, or an undo, brings back; it is never
 // remembered.
 func TestDestroys(t *testing.T) {
 	for line, want := range map[string]string{

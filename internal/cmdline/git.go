@@ -12,7 +12,7 @@ func GitReads(sub string) bool {
 
 // gitContents says whether a git command that reads may look at the contents of files, where
 // git runs filters and programs that show differences.
-func gitContents(sub string, g given) bool {
+func gitContents(sub string, g parsedWords) bool {
 	switch sub {
 	case "branch", "tag", "remote", "for-each-ref", "show-ref", "merge-base", "name-rev", "rev-parse", "symbolic-ref", "worktree", "count-objects":
 		return false
@@ -77,7 +77,7 @@ func judgeGit(args []word) judgement {
 }
 
 // gitValue returns the first option whose value makes a reading subcommand do more, and what.
-func gitValue(g given) (option, why string) {
+func gitValue(g parsedWords) (option, why string) {
 	for _, o := range g.options {
 		switch {
 		case o.name == "--ignore-submodules" && o.value != "" && o.value != "all" && o.value != "dirty":
@@ -92,7 +92,7 @@ func gitValue(g given) (option, why string) {
 }
 
 // gitOperands returns the operand with which a subcommand that can only read changes something.
-func gitOperands(sub string, g given) (option, why string) {
+func gitOperands(sub string, g parsedWords) (option, why string) {
 	first := ""
 	if len(g.operands) > 0 {
 		first = g.operands[0].text
@@ -110,8 +110,8 @@ func gitOperands(sub string, g given) (option, why string) {
 }
 
 // checkGitList refuses names without an option that asks for a list: they are created. The -l
-// of branch is none in an older git.
-func checkGitList(g given) (option, why string) {
+// of branch does not exist in an older git.
+func checkGitList(g parsedWords) (option, why string) {
 	if len(g.operands) > 0 && !g.has("--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at") {
 		return g.operands[0].text, "it may create " + g.operands[0].text
 	}
@@ -119,7 +119,7 @@ func checkGitList(g given) (option, why string) {
 }
 
 // gitPaths lists the words that may name files, seen from where git was called.
-func gitPaths(p program, dir string, g given) []Path {
+func gitPaths(p program, dir string, g parsedWords) []Path {
 	operands := g.operands
 	if p.text {
 		operands = nil

@@ -24,9 +24,10 @@ func GitEnv(getenv func(string) string, settings ...string) []string {
 	return append(out, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
 
-// HarmlessGit are settings with which git, where it only reads, starts nothing that a
-// repository brings along: no hooks, no monitor, no look into submodules. A folder that looks
-// like a repository, and may be one that somebody checked in, is none. Judging relies on them.
+// HarmlessGit are settings with which git, where it only reads, starts nothing that a repository
+// brings along: no hooks, no monitor, no look into submodules. A folder that looks like a
+// repository, and may be one that somebody checked in, does not count as one. Judging relies on
+// them.
 func HarmlessGit() []string {
 	return []string{
 		"core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.ignoreSubmodules=dirty", "diff.submodule=short", "status.submoduleSummary=false",

@@ -6,7 +6,7 @@ import (
 )
 
 // NeedsNetwork says whether a command is known to be of no use without a network, or without a
-// service that is reached like one. The loopback is none: sandboxed commands have one of their
+// service that is reached like one. The loopback does not count: sandboxed commands have one of their
 // own. With hosts, the user has listed some that a proxy leads to: that is enough for what
 // fetches packages and commits.
 func (c Command) NeedsNetwork(hosts bool) bool {

@@ -31,7 +31,7 @@ type program struct {
 	noDash    bool // no separate value begins with a dash, but patterns (-e)
 	follows   bool // looks into folders among its operands, and follows the links there
 	scripted  bool // runs a script, which may change files: a user's pattern for it covers that, and it is not remembered
-	check     func(given) (option, why string)
+	check     func(parsedWords) (option, why string)
 }
 
 // Marks of options.
@@ -46,11 +46,11 @@ type option struct {
 	name     string // its first spelling
 	mark     byte
 	values   string // names of its values
-	optional bool   // the value is attached, or there is none
+	optional bool   // the value is attached, or absent
 }
 
-// given is what a program is given, read by its table.
-type given struct {
+// parsedWords are the options and operands in a program's words, read by its table.
+type parsedWords struct {
 	options  []givenOption
 	operands []word
 	files    []word // values that name files
@@ -71,7 +71,7 @@ type givenOption struct {
 }
 
 // has says whether one of some options is given, by their first spelling.
-func (g given) has(names ...string) bool {
+func (g parsedWords) has(names ...string) bool {
 	for _, o := range g.options {
 		for _, name := range names {
 			if o.name == name {
@@ -82,7 +82,7 @@ func (g given) has(names ...string) bool {
 	return false
 }
 
-func (g *given) refuse(written word, mark byte, why string) {
+func (g *parsedWords) refuse(written word, mark byte, why string) {
 	if g.why == "" || g.mark == 0 && mark != 0 || g.mark == doesMore && mark == writes {
 		g.refused, g.mark, g.why = written.text, mark, why
 	}
@@ -90,8 +90,8 @@ func (g *given) refuse(written word, mark byte, why string) {
 
 // parse reads a program's words, as getopt_long does: options may stand behind operands, and
 // letters in groups.
-func (p program) parse(args []word) given {
-	var g given
+func (p program) parse(args []word) parsedWords {
+	var g parsedWords
 	if p.raw {
 		g.operands = args
 		return g
@@ -127,7 +127,7 @@ func (p program) parse(args []word) given {
 }
 
 // option reads one word of options, and returns how many of the next ones are its values.
-func (p program) option(g *given, a word, next []word) (used int) {
+func (p program) option(g *parsedWords, a word, next []word) (used int) {
 	if p.whole || strings.HasPrefix(a.text, "--") {
 		name, value, attached := strings.Cut(a.text, "=")
 		if p.whole {
@@ -172,7 +172,7 @@ func (p program) option(g *given, a word, next []word) (used int) {
 }
 
 // take notes an option with its value, and returns how many of the next words are that.
-func (p program) take(g *given, o option, written, value word, attached bool, next []word) (used int) {
+func (p program) take(g *parsedWords, o option, written, value word, attached bool, next []word) (used int) {
 	switch o.mark {
 	case doesMore:
 		g.refuse(written, o.mark, "does more than read, or reads what its words do not name")
@@ -217,14 +217,14 @@ func (p program) take(g *given, o option, written, value word, attached bool, ne
 	return used
 }
 
-func (p program) unknown(g *given, a word) {
+func (p program) unknown(g *parsedWords, a word) {
 	if !p.open {
 		g.refuse(a, 0, "is not known")
 	}
 }
 
 // mayMean refuses what may be short for an option that is refused.
-func (p program) mayMean(g *given, a word, spelling string) {
+func (p program) mayMean(g *parsedWords, a word, spelling string) {
 	for entry := range strings.FieldsSeq(p.options) {
 		o, names := readEntry(entry)
 		if o.mark != doesMore && o.mark != writes {

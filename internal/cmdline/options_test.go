@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Options are read as the program reads them: what one takes as its value is none, letters stand
+// Options are read as the program reads them: the value of one is not an option, letters stand
 // in groups of any length, and what is not known, or may mean something else, asks.
 func TestOptionsAreParsed(t *testing.T) {
 	for _, line := range []string{
@@ -18,7 +18,7 @@ func TestOptionsAreParsed(t *testing.T) {
 		"sort -bdfginruo F a", "sort -bdfgirRuzmo F a", "grep -inrHoswvxR a", "rg -inHoswvxlz a", "du -abcDhHklmPSsxL a", "tree -adfxqNQpugshDFo F", "file -bikLNnrk0sf list", "diff -abBcdeinNpqstTuwl a b", "git grep -inwvhHEFlLO./x a",
 		// Abbreviations: of what is refused, of several, or that git may have from some version on.
 		"git blame --conten=F", "sort --ou=F a", "sort --comp=./x a", "sort --files0=l", "sort --temp=x a", "sort --r a", "wc --fi=l", "du --dere a", "grep --deref x a", "tail --s 1 a", "rg --hid x", "git log --onel", "ls --i a", "file --comp a", "date --se=x", "diff --pag a b", "sed --in a", "env --s x ls", "md5sum --ch x",
-		// What no table has.
+		// Programs in no table.
 		"ls --nothing", "cat -q a", "sort --nothing a", "git log --nothing", "git status --nothing", "find . -nothing", "find . a -print b", "tree --nothing", "rg --nothing x", "jq --nothing .", "timeout --nothing 5 ls", "env --nothing ls", "xargs --nothing echo", "sort -y a", "uniq -1 a b",
 		// More files than one read.
 		"uniq a b", "uniq a*", "uniq -- -x b", "xxd a b", "xxd a*", "uniq -f a* b",
@@ -139,7 +139,7 @@ func gitSubcommands() []string {
 	return strings.Fields("log show whatchanged rev-list diff-tree reflog shortlog diff diff-index diff-files status blame annotate grep ls-files ls-tree describe rev-parse merge-base name-rev branch tag remote stash worktree cat-file for-each-ref show-ref count-objects check-ignore cherry symbolic-ref show-branch var version --version")
 }
 
-// What changes a file is said to, and an abbreviation of it too.
+// Options that change a file are marked, and their abbreviations, too.
 func TestOptionsThatWrite(t *testing.T) {
 	for line, want := range map[string]string{
 		"sort -o x y": "-o", "sort -no x y": "-no", "sort --outp=x y": "--outp", "sed -ni 1p x": "-ni", "find . -fprint0 x": "-fprint0", "git log --output x": "--output", "git log --outp=x": "--outp", "git log -Yp --outp=x": "--outp", "tree -o x": "-o",

@@ -23,7 +23,7 @@ import (
 // Effect is what is known of a command.
 type Effect int
 
-// Effects. What is on no list is Unknown.
+// Effects. Programs on no list are Unknown.
 const (
 	Unknown Effect = iota
 	Reads          // reads, and nothing else
@@ -36,7 +36,7 @@ type Command struct {
 	Args []string // the others, likewise
 	Text string   // assignments and words without quotes, with one space between
 
-	Source string // as written, for what is no argument of another command; else Text
+	Source string // as written, unless it is an argument of another command; else Text
 
 	Effect Effect
 	Why    string // why it does not only read; empty if it does
@@ -182,7 +182,7 @@ func (w *walker) text(text string, depth int) []*syntax.Stmt {
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
-		w.unresolved("it is no program that can be parsed")
+		w.unresolved("the program cannot be parsed")
 		return nil
 	}
 	outer, end, documents := w.src, w.substitutionEnd, w.documents

@@ -31,7 +31,7 @@ func hiddenCommands() map[string]string {
 	}
 }
 
-// What bash and the parser read differently does not pass for reading: the text hides a
+// A text that bash and the parser read differently does not pass for reading: the text hides a
 // command, which bash runs.
 func TestTextsWithTwoReadings(t *testing.T) {
 	needs.Program(t, "bash", "bash")
@@ -134,6 +134,7 @@ func TestOddTexts(t *testing.T) {
 	const deep = 100_000
 	for _, text := range []string{
 		strings.Repeat("a", 1<<20), strings.Repeat("(", deep), strings.Repeat("$(", deep), strings.Repeat("{ ", deep), strings.Repeat("`", deep), "ls \x00", "ls \xff\xfe", "'", "<<", "cat <<E", "echo " + strings.Repeat("{a,b}", 1000), "echo {1..999999999}",
+		"echo " + strings.Repeat("a", 1<<20), strings.Repeat("eval ", 12) + "ls", "pwd" + strings.Repeat(" && (pwd", 100) + strings.Repeat(")", 100),
 		"\\", "$(", "(((((", "#", "", strings.Repeat("! ", 10_000) + "ls", "cat " + strings.Repeat("<<E ", 5000), strings.Repeat("if ", 20_000), strings.Repeat("x=", 30_000), strings.Repeat("a|", 30_000) + "a", "echo " + strings.Repeat("$(echo ", 5000) + strings.Repeat(")", 5000),
 	} {
 		p := Parse(text)
@@ -144,7 +145,7 @@ func TestOddTexts(t *testing.T) {
 	}
 }
 
-// What the parser takes for a comment although it is within a word has two readings.
+// A comment of the parser's within a word has two readings.
 func TestCommentWithinAWord(t *testing.T) {
 	if p := Parse("case a in a) p b$x#x a;; *) ls;\nesac"); p.TwoReadings == "" {
 		t.Error("a comment behind an expansion has one reading")

@@ -107,7 +107,7 @@ func (p program) judge(name string, args []word) judgement {
 
 // refusal is the judgement of a program that is given an option which is not only for
 // reading; without a reason if it is not.
-func (g given) refusal(name string) judgement {
+func (g parsedWords) refusal(name string) judgement {
 	switch {
 	case g.why == "":
 		return judgement{}
@@ -165,7 +165,7 @@ func bare(option string) string {
 	return option
 }
 
-// judgeFind judges find by its expression. What -exec runs is judged elsewhere.
+// judgeFind judges find by its expression. The commands of -exec are judged elsewhere.
 func judgeFind(args []word) judgement {
 	starts, g := findWords(args)
 	j := g.refusal("find")
@@ -182,7 +182,7 @@ func judgeFind(args []word) judgement {
 }
 
 // findWords divides the words of find into the folders that it searches and its expression.
-func findWords(args []word) (starts []word, g given) {
+func findWords(args []word) (starts []word, g parsedWords) {
 	global := program{options: "-H !-L -P -E -x -d -s", whole: true}
 	i := 0
 	for i < len(args) && !args[i].glob {

@@ -5,7 +5,7 @@ import (
 )
 
 // checkSed refuses scripts that may do more than print what is in the files.
-func checkSed(g given) (option, why string) {
+func checkSed(g parsedWords) (option, why string) {
 	scripts := []string{}
 	for _, o := range g.options {
 		if o.name == "-e" {
@@ -91,7 +91,7 @@ func (s *sedScript) address() bool {
 	return true
 }
 
-// lines takes one address away; ok is false if it is none that is known.
+// lines takes one address away; ok is false if it is unknown.
 func (s *sedScript) lines() (found, ok bool) {
 	switch {
 	case s.number():

@@ -7,7 +7,7 @@ import (
 
 // fileReaders are programs that show files, folders, and what is known of them.
 //
-// Tables have the options of GNU and of BSD, as far as they do no harm on either; an entry
+// Tables have the options of GNU and of BSD, if they do no harm on either; an entry
 // is marked with ~ where they differ in whether a value follows.
 func fileReaders(name string) (p program, known bool) {
 	switch name {
@@ -50,7 +50,7 @@ func fileReaders(name string) (p program, known bool) {
 		return program{anyWords: true, options: `-a,--algorithm=TYPE -b,--base64 --raw !-c,--check --debug -l,--length=BITS --tag --untagged -z,--zero --ignore-missing --quiet --status --strict -w,--warn
 			--help --version`}, true
 	case "cd":
-		return program{options: "-L -P -e", first: true, anyWords: true, check: func(g given) (string, string) {
+		return program{options: "-L -P -e", first: true, anyWords: true, check: func(g parsedWords) (string, string) {
 			if len(g.operands) != 1 {
 				return "", "where cd leads is not known"
 			}
@@ -63,7 +63,7 @@ func fileReaders(name string) (p program, known bool) {
 }
 
 // checkLs refuses to descend into what links lead to.
-func checkLs(g given) (option, why string) {
+func checkLs(g parsedWords) (option, why string) {
 	if g.has("-L") && g.has("-R") {
 		return "", "ls would list folders that links lead to"
 	}
@@ -71,7 +71,7 @@ func checkLs(g given) (option, why string) {
 }
 
 // checkTest refuses operators that evaluate their operand, wherever one stands.
-func checkTest(g given) (option, why string) {
+func checkTest(g parsedWords) (option, why string) {
 	for _, w := range g.operands {
 		switch {
 		case w.loose():

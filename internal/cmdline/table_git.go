@@ -2,7 +2,7 @@ package cmdline
 
 // gitReader returns how a subcommand of git reads its words. git has known abbreviations of
 // some options only from some version on, and separate values likewise: so nothing is
-// abbreviated, and a separate value is none that an older git would take for an option.
+// abbreviated, and a separate value is not one that an older git would take for an option.
 func gitReader(sub string) (p program, known bool) {
 	p, known = gitTable(sub)
 	p.exact, p.noDash = true, true

@@ -53,7 +53,7 @@ func findExpression() program {
 }
 
 // checkJq refuses programs that see the environment, or that may be in other files.
-func checkJq(g given) (option, why string) {
+func checkJq(g parsedWords) (option, why string) {
 	switch {
 	case g.ended: // whose meaning depends on the version
 		return "--", "-- makes jq read its words in another way"

@@ -41,8 +41,8 @@ func systemReaders(name string) (p program, known bool) {
 	return program{}, false
 }
 
-// checkDate refuses to set the time: a word that is no format does.
-func checkDate(g given) (option, why string) {
+// checkDate refuses to set the time: a word that is not a format does.
+func checkDate(g parsedWords) (option, why string) {
 	if g.late || g.globbed {
 		return "", "words of date may turn out to be a time that is set"
 	}

@@ -68,7 +68,7 @@ func textReaders(name string) (p program, known bool) {
 }
 
 // checkPrintf refuses to set a variable.
-func checkPrintf(g given) (option, why string) {
+func checkPrintf(g parsedWords) (option, why string) {
 	args := g.operands
 	if len(args) > 0 && args[0].text == "--" {
 		args = args[1:]
@@ -87,7 +87,7 @@ func checkPrintf(g given) (option, why string) {
 }
 
 // checkStrings refuses words that stand for what is in a file.
-func checkStrings(g given) (option, why string) {
+func checkStrings(g parsedWords) (option, why string) {
 	for _, o := range g.options {
 		if strings.HasPrefix(o.value, "@") {
 			return "", "strings takes words out of " + o.value
@@ -102,7 +102,7 @@ func checkStrings(g given) (option, why string) {
 }
 
 // checkUniq refuses a second file, which is written.
-func checkUniq(g given) (option, why string) {
+func checkUniq(g parsedWords) (option, why string) {
 	for i, w := range g.operands {
 		if i > 0 || w.glob {
 			return "", "the second file is written"
@@ -115,7 +115,7 @@ func checkUniq(g given) (option, why string) {
 }
 
 // checkDiff refuses to descend into what links lead to.
-func checkDiff(g given) (option, why string) {
+func checkDiff(g parsedWords) (option, why string) {
 	if g.has("-r") && !g.has("--no-dereference") {
 		return "", "diff would follow links in the folders"
 	}

@@ -46,7 +46,7 @@ const (
 	maxArgument = 100 << 10 // bytes of one argument: systems have such a limit
 )
 
-var errPlace = errors.New("an argument can not be passed there safely: put {{...}} where a word of a command stands, or into quotes")
+var errPlace = errors.New("an argument cannot be passed there safely: put {{...}} where a word of a command stands, or into quotes")
 
 // ParseTemplate reads a line. The error says which argument could become code.
 func ParseTemplate(line string) (*Template, error) {
@@ -63,7 +63,7 @@ func ParseTemplate(line string) (*Template, error) {
 	t.text = b.String()
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(t.text), "")
 	if err != nil {
-		return nil, fmt.Errorf("the command is no shell line: %w", err)
+		return nil, fmt.Errorf("the command is not a shell line: %w", err)
 	}
 	if len(t.holes) == 0 {
 		return t, nil

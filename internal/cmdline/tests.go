@@ -22,15 +22,20 @@ func OnlyTests(text string) bool {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
-			tests = tests && (len(n.Args) == 0 || slices.Contains(sayNo, n.Args[0].Lit()))
+			tests = tests && (len(n.Args) == 0 || slices.Contains(sayNo, n.Args[0].Lit()) || endsOtherwise(n))
 		case *syntax.FuncDecl, *syntax.ProcSubst:
 			tests = false
 		case *syntax.Redirect:
-			tests = tests && (n.Op == syntax.RdrIn || n.Op == syntax.WordHdoc || (n.Op == syntax.RdrOut && n.N == nil))
+			tests = tests && (n.Op == syntax.RdrIn || n.Op == syntax.WordHdoc || (n.Op == syntax.RdrOut && n.N == nil) || (n.Op == syntax.DplOut && n.N == nil && n.Word.Lit() == "2"))
 		case *syntax.BinaryCmd:
 			tests = tests && n.Op != syntax.PipeAll
 		}
 		return tests
 	})
 	return tests
+}
+
+// endsOtherwise says whether a call is an exit with 0 or 2, which is never why a script ends with 1.
+func endsOtherwise(n *syntax.CallExpr) bool {
+	return len(n.Args) == 2 && n.Args[0].Lit() == "exit" && (n.Args[1].Lit() == "0" || n.Args[1].Lit() == "2")
 }

@@ -12,12 +12,12 @@ type word struct {
 	text  string // without quotes; as written if it is not known
 	known bool   // nothing in it is expanded but globs
 	glob  bool   // has * or ? that the shell expands
-	top   bool   // is what git says is the top of the work tree, and nothing else
+	top   bool   // stands for the top of the work tree, as git reports it
 	from  *syntax.Word
 }
 
-// loose says that a word may turn out to be an option, whatever it looks like, or another
-// option than it looks like: files can have names like that.
+// loose reports whether a word may become another option than its text shows, after expansion:
+// files can have names that look like options.
 func (w word) loose() bool {
 	return !w.known || w.glob && strings.ContainsAny(w.text[:1], "*?-")
 }
@@ -123,7 +123,7 @@ func isTop(w *syntax.Word) bool {
 	})
 }
 
-// plain says that an expansion is the value of a variable and nothing else.
+// plain reports whether an expansion is the value of a variable and nothing else.
 func plain(p *syntax.ParamExp) bool {
 	return p.Param != nil && p.Flags == nil && !p.Excl && p.NestedParam == nil && p.Index == nil && len(p.Modifiers) == 0 &&
 		p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil
@@ -170,7 +170,7 @@ func quoted(w *syntax.Word) bool {
 	return false
 }
 
-// source is what was parsed, as it is written.
+// source is the parsed text as written.
 func (w *walker) source(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to < from || to > len(w.src) {

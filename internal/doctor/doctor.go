@@ -8,12 +8,19 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"time"
+)
+
+// Limits of a check-up of eca, whose checks run at once.
+const (
+	CheckTime = 5 * time.Second
+	StartTime = 15 * time.Second // of programs, which may be fetched first
 )
 
 // Status is how grave a finding is.
@@ -34,6 +41,19 @@ type Finding struct {
 	Text    string `json:"text"`
 }
 
+// Found is a finding whose text is formatted.
+func Found(s Status, subject, format string, args ...any) Finding {
+	return Finding{Status: s, Subject: subject, Text: fmt.Sprintf(format, args...)}
+}
+
+// Count is a number with its noun.
+func Count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 // Section is findings about one matter.
 type Section struct {
 	Name     string    `json:"name"`
@@ -51,15 +71,17 @@ type Check struct {
 	Section string // checks of one section stand beside each other
 	Subject string // what an overdue check is about
 	Run     func(ctx context.Context) []Finding
+	Limit   time.Duration // 0: that of the run
 }
 
-// Run runs checks, all at once. One that is not done within the limit is a problem.
+// Run runs checks, all at once. One that is not done within its limit is a problem.
 func Run(ctx context.Context, limit time.Duration, checks []Check) Report {
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	found := make([][]Finding, len(checks))
 	var wg sync.WaitGroup
 	for i, c := range checks {
+		limit := cmp.Or(c.Limit, limit)
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
 		wg.Go(func() {
 			found[i] = c.Run(limited)
 			if found[i] == nil && limited.Err() != nil {

@@ -14,7 +14,7 @@ import (
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		after := func(section, subject string, d time.Duration, s Status) Check {
-			return Check{section, subject, func(ctx context.Context) []Finding {
+			return Check{Section: section, Subject: subject, Run: func(ctx context.Context) []Finding {
 				select {
 				case <-time.After(d):
 					return []Finding{{s, subject, "done"}}
@@ -37,11 +37,16 @@ func TestRun(t *testing.T) {
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("it took %s", took)
 		}
+		patient := after("A", "patient", 11*time.Second, OK)
+		patient.Limit = 12 * time.Second
+		if got := Run(context.Background(), 10*time.Second, []Check{patient}); !got.Healthy {
+			t.Errorf("a limit of its own: %+v", got)
+		}
 	})
 }
 
 func TestShow(t *testing.T) {
-	r := Run(context.Background(), time.Minute, []Check{{"Models", "", func(context.Context) []Finding {
+	r := Run(context.Background(), time.Minute, []Check{{Section: "Models", Run: func(context.Context) []Finding {
 		return []Finding{{OK, "a", "fine\n- ❌ b: forged \x1b[2J"}, {Note, "n", "secret"}, {Warning, "w", "x"}}
 	}}}).Map(func(s string) string { return strings.ReplaceAll(s, "secret", "*") })
 	if !r.Healthy {

@@ -120,8 +120,8 @@ func (p *Proxy) NewClient(allowed []string) *Client {
 // URL is where the client finds the proxy in its network namespace.
 func (c *Client) URL() string { return fmt.Sprintf("http://eca:%s@127.0.0.1:%d", c.token, Port) }
 
-// Refused returns what the client was refused so far. What a program was refused that did not
-// identify itself is listed for each client.
+// Refused returns what the client was refused so far. Refusals of a program that did not
+// identify itself are listed for each client.
 func (c *Client) Refused() []Refusal {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()

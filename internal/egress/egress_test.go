@@ -120,7 +120,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// What one command is allowed and refused is not what another is.
+// Permissions and refusals of one command are not another's.
 func TestClientsAreToldApart(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "reached "+r.Header.Get("Proxy-Authorization"))
@@ -144,7 +144,7 @@ func TestClientsAreToldApart(t *testing.T) {
 	}
 }
 
-// What is not a request ends the connection, without an answer from anywhere else.
+// Other input than a request ends the connection, without an answer from anywhere else.
 func TestProxyBadRequests(t *testing.T) {
 	proxy := start(t, &Proxy{Hosts: func() Hosts { return Hosts{"127.0.0.1"} }})
 	for request, want := range map[string]string{

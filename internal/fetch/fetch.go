@@ -96,7 +96,7 @@ func (g *Getter) Check(address string) error {
 
 // Address returns the form of an address that rules are held against: its host as name
 // servers see it, without the port that its scheme has anyway, its path without detours.
-// It is an error if it would not be asked for; nobody is asked.
+// It is an error if it would not be asked for; no request is made.
 func (g *Getter) Address(address string) (*url.URL, error) {
 	u, err := g.parse(address)
 	if err != nil {
@@ -128,7 +128,7 @@ func (g *Getter) get(ctx context.Context, address string, limit int, oneHost boo
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no URL: %w", address, err)
+		return nil, fmt.Errorf("%q is not a URL: %w", address, err)
 	}
 	req.Header.Set("User-Agent", g.agent)
 	req.Header.Set("Accept", "text/markdown, text/html;q=0.9, text/*;q=0.8, */*;q=0.5")
@@ -241,7 +241,7 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("this is no URL: %w", explain(context.Background(), err))
+		return nil, fmt.Errorf("this is not a URL: %w", explain(context.Background(), err))
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("only http and https are fetched, not %.100q", address)
 	case u.User != nil:
@@ -296,12 +296,12 @@ func normal(host string) (string, error) {
 	case last != "" && last[0] >= '0' && last[0] <= '9':
 		return "", fmt.Errorf("%q is neither a name nor an address", host)
 	case strings.Contains(name, ":"):
-		return "", fmt.Errorf("%q is no name", host)
+		return "", fmt.Errorf("%q is not a host name", host)
 	}
 	return strings.ToLower(name), nil
 }
 
-// hosts are names as normal writes them; what is none is left out.
+// hosts are names as normal writes them; other values are left out.
 func hosts(list []string) []string {
 	var out []string
 	for _, h := range list {

@@ -198,7 +198,7 @@ func TestGet(t *testing.T) {
 			t.Errorf("%s: %+v, %v", path, page, err)
 		}
 	}
-	// What is more than the limit is not even unpacked.
+	// Content beyond the limit is not even unpacked.
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, _ = g.Get(t.Context(), server.URL+"/bomb", 10)

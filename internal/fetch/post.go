@@ -16,13 +16,13 @@ import (
 // Limits of a notification.
 const (
 	postTime   = 15 * time.Second // for all of it
-	maxSkipped = 64 << 10         // of the answer, which nobody reads
+	maxSkipped = 64 << 10         // of the answer, which is not read
 )
 
 // Poster sends notifications to addresses that somebody else chose. Hosts are decided about
 // as for pages; besides, only https is spoken but to hosts that the user excepted
 // (Rules.Private), redirects are not followed, and nothing of an answer but its status
-// comes back: who chose the address learns nothing of what is there.
+// comes back: the caller that chose the address learns nothing about the server.
 type Poster struct {
 	getter *Getter
 	time   time.Duration
@@ -33,8 +33,8 @@ func NewPoster(network *netclient.Network, rules Rules, agent string) *Poster {
 	return &Poster{getter: New(network, rules, agent), time: postTime}
 }
 
-// Check says why nothing would be sent to a URL, without asking anybody. What a name
-// resolves to is decided when it is dialed.
+// Check says why nothing would be sent to a URL, without asking anybody. The
+// addresses of a name are checked when it is dialed.
 func (p *Poster) Check(address string) error {
 	u, err := p.getter.parse(address)
 	if err != nil || u.Scheme == "https" {

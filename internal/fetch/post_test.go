@@ -115,7 +115,7 @@ func TestPostWhereNamesLead(t *testing.T) {
 	}
 	p := poster(t, Rules{}, nil)
 	p.getter.network.Use(identity)
-	// What stands for a name whose answer changed: it was checked as one of the internet,
+	// An address that stands for a name whose answer changed: it was checked as one of the internet,
 	// and is dialed here.
 	changing := &guard{p.getter, p.getter.network.Client(netclient.Options{Guarded: true}).Transport}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://innocent.example/", nil)

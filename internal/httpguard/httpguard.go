@@ -40,7 +40,7 @@ type Pages struct {
 	Expose  string // headers of answers that pages may read
 }
 
-// Guard is the check in front of one server.
+// Guard is the check before one server.
 type Guard struct {
 	pages   Pages
 	bound   netip.Addr
@@ -126,6 +126,35 @@ func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request) *Refusal {
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return &Refusal{http.StatusUnauthorized, "the bearer token is missing or wrong"}
 }
+
+// TokenInPath serves next to callers whose address begins with the token, as a link that is
+// followed has no header: next sees the rest of the path. Answers stay with who asked.
+func (g *Guard) TokenInPath(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'")
+		done, refused := g.Admit(w, r)
+		if done {
+			return
+		}
+		token, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if refused == nil {
+			r = r.Clone(r.Context())
+			r.Header.Set("Authorization", "Bearer "+token)
+			refused = g.Authorize(w, r)
+		}
+		if refused != nil {
+			refused.Write(w)
+			return
+		}
+		r.URL.Path, r.URL.RawPath = "/"+rest, ""
+		next.ServeHTTP(w, r)
+	})
+}
+
+// PathOf is the path below which TokenInPath serves.
+func PathOf(token string) string { return "/" + token + "/" }
 
 func fromHere(remote string) bool {
 	host, _, err := net.SplitHostPort(remote)

@@ -2,8 +2,8 @@
 // every folder, the repository's info/exclude, and the user's core.excludesFile, in git's
 // order of precedence and with its patterns.
 //
-// Like git it takes no ignore file that is a link, and begins anew in a repository inside
-// another. Unlike git it does not read the index: what is tracked although a pattern names
+// Like git it takes no ignore file that is a link, and starts again in a repository
+// inside another. Unlike git it does not read the index: what is tracked although a pattern names
 // it is ignored here. Conditional includes of git's configuration are not followed. Outside
 // of repositories, .gitignore files count from the top of the walk on, the user's excludes
 // do not.
@@ -16,10 +16,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// maxFile bounds an ignore file; a larger one is none.
+// maxFile bounds an ignore file; a larger one is skipped.
 const maxFile = 1 << 20
 
 // FileName is the name of the ignore files in folders.
@@ -78,7 +78,7 @@ func (r *Rules) file(dir, path string) *Rules {
 }
 
 // Ignored says whether an absolute path with slashes, directly in the folder of these
-// rules, is ignored. Nobody descends into ignored folders, as git does not.
+// rules, is ignored. Walks do not descend into ignored folders, as git does not.
 func (r *Rules) Ignored(path string, isDir bool) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	if name == ".git" {
@@ -113,18 +113,13 @@ func (r *Rules) Ignored(path string, isDir bool) bool {
 	return false
 }
 
-// readFile returns what is in an ignore file; nothing if there is none. Links count only
+// readFile returns what is in an ignore file; or nothing. Links count only
 // outside of work trees: what is in one was chosen by whoever made it.
 func readFile(path string, links bool) []byte {
-	stat := os.Lstat
-	if links {
-		stat = os.Stat
-	}
-	info, err := stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+	if info, err := os.Lstat(path); err != nil || !links && !info.Mode().IsRegular() {
 		return nil
 	}
-	data, err := regular.Read(path, maxFile)
+	data, err := safeio.Read(path, maxFile)
 	if err != nil {
 		return nil
 	}

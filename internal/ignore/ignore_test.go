@@ -139,7 +139,7 @@ func TestAgainstGit(t *testing.T) {
 	}
 	g.check(g.root)
 
-	// The user's and the repository's own excludes; a nested repository begins anew.
+	// The user's and the repository's own excludes; a nested repository starts again.
 	write(t, filepath.Join(g.root, ".git", "info", "exclude"), "info-*\n!global-2\n")
 	write(t, filepath.Join(g.home, ".config", "git", "ignore"), "global-*\n")
 	g.check(g.root)

@@ -112,7 +112,7 @@ func under(dir, path string) string {
 const maxIncludes = 10
 
 // config reads a file of git's configuration and calls say for what it says, sections and
-// keys in lower case. What can not be read says nothing.
+// keys in lower case. An unreadable file counts as empty.
 func config(path string, depth int, say func(section, key, value string)) {
 	parseConfig(string(readFile(path, true)), func(section, key, value string) {
 		if section != "include" || key != "path" {

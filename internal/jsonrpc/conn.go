@@ -2,24 +2,26 @@ package jsonrpc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
-	"go.lsp.dev/jsonrpc2"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// firstID is added to the ids of requests we send: a client may look an id up in
-// its own table of pending requests before it looks at the method
-// (eca-protocol 1.5).
-const firstID = 1_000_000_000
+// firstID is the id of the first request to an editor. It is high because a client may look up an
+// id in its own table of pending requests before it checks the method (eca-protocol 1.5).
+const firstID = 1_000_000_001
 
-// drainTimeout bounds how long Close waits for a peer to read what is queued.
+// drainTimeout bounds how long Close waits for a peer to read the queued messages.
 const drainTimeout = 2 * time.Second
 
 // Request is an incoming call or notification.
@@ -28,8 +30,8 @@ type Request struct {
 	Params json.RawMessage // nil when absent or null
 	IsCall bool
 
-	id       jsonrpc2.ID
 	answered chan struct{}
+	finish   func(result any, err error)
 }
 
 // Answered is closed once the response is queued for writing, so that a handler
@@ -37,263 +39,386 @@ type Request struct {
 // notifications.
 func (r *Request) Answered() <-chan struct{} { return r.answered }
 
-// Handler answers a request. It runs on the reading goroutine, in arrival order,
-// and must not wait for anything but a short look at a disk; to wait for a model, a
-// tool or the peer, it returns a Later as its result.
+// Answer answers a request whose handler returned Deferred. It must be called once. It returns when
+// the answer is queued.
+func (r *Request) Answer(result any, err error) { r.finish(result, err) }
+
+// Handler answers a request. It runs on the reading goroutine, in arrival order, and must not wait,
+// except for a short disk access. To wait for a model, a tool or the peer, it returns a Later as
+// its result, or Deferred.
 type Handler func(ctx context.Context, req *Request) (any, error)
 
-// Later is the part of a handler that may wait. It runs concurrently with the
-// requests that follow; ctx ends when the peer cancels the request or goes away.
+// Later is the part of a handler that may wait. It runs concurrently with the following requests.
+// ctx ends when the peer cancels the request or disconnects.
 type Later func(ctx context.Context) (any, error)
 
-// Options configure a Conn; the zero value is usable.
+type deferral int
+
+// Deferred is the result of a handler that arranges for Request.Answer to be called later.
+const Deferred deferral = 0
+
+// Options configure a Conn; the zero value is for editors.
 type Options struct {
 	MaxFrame int                              // bytes of one incoming body; 0 means DefaultMaxFrame
 	Trace    func(incoming bool, body []byte) // sees every message; must not keep body
 	Log      *slog.Logger                     // default: slog.Default
+
+	// Codec frames messages in the stream; nil is ContentLength.
+	Codec func(r io.Reader, limit int) Codec
+	// Decode reads a message; nil accepts the ids of editors, and sends them no details.
+	Decode func(body []byte) (Message, *Error)
+	// Cancel is the notification that cancels a call, and CancelID is its member with the id;
+	// empty: $/cancelRequest and id.
+	Cancel, CancelID string
+	// FirstID is the id of the first call to the peer; 0 means an id outside of the range of
+	// editors' own.
+	FirstID int64
+	// NoBatches passes arrays to Decode.
+	NoBatches bool
+	// Finish lets running handlers continue after the input has ended.
+	Finish bool
+	// Failed gets the reason why the peer cannot be written to.
+	Failed func(error)
 }
 
 // Conn is one peer. All methods are safe for concurrent use.
 type Conn struct {
-	stream *stream
-	conn   jsonrpc2.Conn
-	log    *slog.Logger
+	opts  Options
+	codec Codec
+	src   io.Reader
+	out   *writer
+
 	cancel context.CancelFunc
 	done   chan struct{}
+	ended  chan struct{} // see EOF
+	once   sync.Once     // closes ended
+	work   sync.WaitGroup
 
-	running running
+	pending Pending
+	running Running
 }
 
-// running are the requests whose handlers run, for $/cancelRequest.
-type running struct {
-	mu   sync.Mutex // guards byID
-	byID map[jsonrpc2.ID]context.CancelFunc
-}
-
-// add registers a request; the returned function removes it.
-func (r *running) add(id jsonrpc2.ID, cancel context.CancelFunc) func() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byID == nil {
-		r.byID = map[jsonrpc2.ID]context.CancelFunc{}
-	}
-	r.byID[id] = cancel
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.byID, id)
-	}
-}
-
-func (r *running) cancel(id jsonrpc2.ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if cancel := r.byID[id]; cancel != nil {
-		cancel()
-	}
-}
-
-// NewConn returns a connection that reads from r and writes to w. r is closed by
-// Close if it is an io.Closer.
+// NewConn returns a connection that reads from r and writes to w. Close closes r if it is an
+// io.Closer.
 func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
-	if opts.MaxFrame == 0 {
-		opts.MaxFrame = DefaultMaxFrame
-	}
+	opts.MaxFrame = cmp.Or(opts.MaxFrame, DefaultMaxFrame)
+	opts.Cancel, opts.CancelID = cmp.Or(opts.Cancel, "$/cancelRequest"), cmp.Or(opts.CancelID, "id")
 	if opts.Log == nil {
 		opts.Log = slog.Default()
 	}
-	s := &stream{
-		in:      newFrameReader(r, opts.MaxFrame),
-		src:     r,
-		trace:   opts.Trace,
-		pending: map[jsonrpc2.ID]*answer{},
-		ended:   make(chan struct{}),
+	if opts.Codec == nil {
+		opts.Codec = ContentLength
 	}
-	s.out = newWriter(w, s.markEOF)
-	return &Conn{
-		stream: s,
-		conn:   jsonrpc2.NewConn(s, jsonrpc2.WithCodec(codec{})),
-		log:    opts.Log,
-		done:   make(chan struct{}),
+	if opts.Decode == nil {
+		opts.Decode = DecodeEditor
 	}
+	c := &Conn{
+		opts: opts, codec: opts.Codec(r, opts.MaxFrame), src: r, cancel: func() {},
+		done: make(chan struct{}), ended: make(chan struct{}), pending: Pending{First: cmp.Or(opts.FirstID, firstID)},
+	}
+	if in, ok := c.codec.(*frameReader); ok {
+		in.stray = func(line string) {
+			opts.Log.Error("the input is not JSON-RPC framed with Content-Length headers, as editors send it; it is skipped", "begins", shorten.Bytes(line, 80))
+		}
+	}
+	c.out = newWriter(w, c.codec.Frame, func(err error) {
+		c.hangUp()
+		if opts.Failed != nil {
+			opts.Failed(err)
+		}
+	})
+	return c
 }
 
-// Start begins reading and dispatching to h. ctx is the parent of every
-// request's context.
+// DecodeEditor is Decode for editors, whose ids are whole numbers or strings. An empty name counts
+// as an unknown method.
+func DecodeEditor(body []byte) (Message, *Error) {
+	m, bad := Decode(body)
+	if isNull(m.ID) {
+		m.ID = nil
+	}
+	_, err := strconv.ParseInt(string(m.ID), 10, 64)
+	switch validID := m.ID == nil || m.ID[0] == '"' || err == nil; {
+	case bad == nil && validID:
+		return m, nil
+	case m.JSONRPC == "2.0" && validID && emptyMethod(body):
+		return m, Errorf(CodeMethodNotFound, "Method not found")
+	}
+	m.ID = nil
+	return m, Errorf(CodeInvalidRequest, "not a JSON-RPC 2.0 message")
+}
+
+// wantsAnswer reports whether a message has to be answered: calls have to, and invalid messages
+// except notifications without a method.
+func wantsAnswer(m Message, bad *Error) bool {
+	if bad != nil {
+		return m.ID != nil || bad.Code != CodeMethodNotFound
+	}
+	return m.IsCall()
+}
+
+func emptyMethod(body []byte) bool {
+	var m struct{ Method *string }
+	return json.Unmarshal(body, &m) == nil && m.Method != nil && *m.Method == ""
+}
+
+// hangUp marks the end of the peer's input.
+func (c *Conn) hangUp() {
+	c.once.Do(func() { close(c.ended) })
+	c.pending.Close()
+}
+
+// Start begins to read and to dispatch to h. ctx is the parent of every request's context.
 func (c *Conn) Start(ctx context.Context, h Handler) {
 	ctx, c.cancel = context.WithCancel(ctx)
-	c.conn.Go(ctx, c.dispatcher(ctx, h))
+	reading := make(chan struct{})
+	go c.read(ctx, h, reading)
 	go func() {
 		defer close(c.done)
-		// The module does not cancel running handlers at end of input; we do.
-		select {
-		case <-c.stream.ended:
-		case <-c.conn.Done():
-			c.stream.markEOF()
+		<-c.ended
+		if !c.opts.Finish {
+			c.cancel()
 		}
-		c.cancel()
-		<-c.conn.Done()
+		<-reading
+		c.work.Wait()
 	}()
 }
 
-// dispatcher adapts h: ownership, cancellation, panics, Later, error mapping.
-//
-// Handlers get contexts derived from root. The module's own request context is
-// recycled when the handler returns, and a context derived from it may touch it
-// later, which panics.
-func (c *Conn) dispatcher(root context.Context, h Handler) jsonrpc2.Handler {
-	return func(libCtx context.Context, lib *jsonrpc2.Request) (result any, err error) {
-		if lib.Method() == "$/cancelRequest" {
-			if id, ok := cancelledID(lib.Params()); ok {
-				c.running.cancel(id)
+// read dispatches messages until the end of the input, and then closes ended. It answers malformed
+// messages itself. Work that may wait runs on this goroutine, and another one continues to read: so
+// the work begins at once, without waiting until the scheduler notices that this goroutine is
+// blocked in a read.
+func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
+	defer func() {
+		if ended != nil {
+			c.hangUp()
+			close(ended)
+		}
+	}()
+	for ctx.Err() == nil {
+		body, err := c.codec.Next()
+		var bad *Error
+		if errors.As(err, &bad) {
+			err = c.reply(Respond(nil, nil, bad))
+		} else if err == nil {
+			if c.opts.Trace != nil {
+				c.opts.Trace(true, body)
 			}
-			return nil, nil
-		}
-		ctx, cancel := context.WithCancel(root)
-		defer cancel()
-		req := &Request{
-			Method: string(append([]byte(nil), lib.Method()...)),
-			IsCall: lib.IsCall(),
-			id:     lib.ID(),
-		}
-		if p := bytes.TrimSpace(lib.Params()); len(p) > 0 && !bytes.Equal(p, []byte("null")) {
-			req.Params = append(json.RawMessage(nil), p...)
-		}
-		if req.IsCall {
-			req.answered = c.stream.expectAnswer(req.id)
-			defer c.running.add(req.id, cancel)()
-		}
-		defer func() {
-			if p := recover(); p != nil {
-				c.log.Error("handler panicked", "method", req.Method, "panic", p, "stack", string(debug.Stack()))
-				result, err = nil, wireError(Errorf(CodeInternal, "internal error in %s: %v", req.Method, p))
+			if list, batch := Split(body); batch && !c.opts.NoBatches {
+				c.batch(ctx, h, list)
+			} else {
+				m, bad := c.opts.Decode(body)
+				if later := c.take(ctx, h, m, bad, func(m Message) { _ = c.reply(m) }); later != nil {
+					c.work.Add(1)
+					defer c.work.Done()
+					go c.read(ctx, h, ended)
+					ended = nil
+					later()
+					return
+				}
 			}
-			if !req.IsCall && err != nil {
-				// An error of a notification would end the connection.
-				c.log.Warn("notification failed", "method", req.Method, "err", err)
-				result, err = nil, nil
-			}
-		}()
-		result, err = h(ctx, req)
-		if later, ok := result.(Later); ok && err == nil {
-			jsonrpc2.Async(libCtx)
-			result, err = later(ctx)
 		}
-		if req.IsCall {
-			c.stream.keepMembers(req.id, err)
+		if err != nil {
+			return
 		}
-		return result, wireError(err)
 	}
 }
 
-// Notify sends a notification. It waits while the peer does not read, until ctx
-// ends.
-func (c *Conn) Notify(ctx context.Context, method string, params any) error {
-	raw, err := marshal(params)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", method, err)
+// batch handles the members of a batch, whose responses are sent together.
+func (c *Conn) batch(ctx context.Context, h Handler, list []json.RawMessage) {
+	if len(list) == 0 {
+		_ = c.reply(Respond(nil, nil, Errorf(CodeInvalidRequest, "an empty batch")))
+		return
 	}
-	return c.stream.write(ctx, jsonrpc2.AppendNotification(nil, method, raw), false)
-}
-
-// Post sends a notification without ever waiting. It is for the few small messages
-// that handlers send while requests wait behind them.
-func (c *Conn) Post(method string, params any) error {
-	raw, err := marshal(params)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", method, err)
-	}
-	return c.stream.write(context.Background(), jsonrpc2.AppendNotification(nil, method, raw), true)
-}
-
-// Call sends a request and waits for its answer, which it decodes into result.
-// When ctx ends first, the peer is told with $/cancelRequest.
-func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
-	var raw json.RawMessage
-	id, err := c.conn.Call(ctx, method, params, &raw)
-	if err != nil && ctx.Err() != nil {
-		if n, ok := id.Number(); ok {
-			bg, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			_ = c.Notify(bg, "$/cancelRequest", map[string]int64{"id": n + firstID})
+	var mu sync.Mutex // guards answers
+	var answers [][]byte
+	var members sync.WaitGroup
+	for _, body := range list {
+		m, bad := c.opts.Decode(body)
+		if m.IsAnswer() || !wantsAnswer(m, bad) {
+			c.begin(c.take(ctx, h, m, bad, nil))
+			continue
 		}
-		return ctx.Err()
+		members.Add(1)
+		c.begin(c.take(ctx, h, m, bad, func(m Message) {
+			mu.Lock()
+			defer mu.Unlock()
+			answers = append(answers, m.Encode())
+			members.Done()
+		}))
 	}
-	if err != nil || result == nil || len(raw) == 0 {
-		return localError(err)
+	c.work.Go(func() {
+		members.Wait()
+		if len(answers) > 0 {
+			_ = c.write(context.Background(), fmt.Appendf(nil, "[%s]", bytes.Join(answers, []byte(","))), true)
+		}
+	})
+}
+
+// begin runs the rest of take in the background, if there is any.
+func (c *Conn) begin(later func()) {
+	if later != nil {
+		c.work.Go(later)
 	}
-	if err := json.Unmarshal(raw, result); err != nil {
-		return fmt.Errorf("the answer to %s: %w", method, Explain(raw, err))
+}
+
+// take handles a message: ownership, cancellation, panics, error mapping. It returns the part that
+// may wait.
+func (c *Conn) take(ctx context.Context, h Handler, m Message, bad *Error, reply func(Message)) (rest func()) {
+	switch {
+	case m.IsAnswer():
+		c.pending.Deliver(string(m.ID), m) // responses are not answered
+		return nil
+	case bad != nil:
+		if wantsAnswer(m, bad) {
+			reply(Respond(m.ID, nil, bad))
+		}
+		return nil
+	}
+	req := &Request{Method: m.Method, Params: m.Params, IsCall: m.IsCall(), answered: make(chan struct{})}
+	ctx, cancel := context.WithCancel(ctx)
+	remove := func() {}
+	if req.IsCall {
+		remove = c.running.Add(string(m.ID), cancel)
+	}
+	req.finish = func(result any, err error) {
+		remove() // the peer may use the id again as soon as it reads the answer
+		cancel()
+		switch {
+		case req.IsCall:
+			reply(Respond(m.ID, result, err))
+			close(req.answered)
+		case err != nil:
+			c.opts.Log.Warn("notification failed", "method", req.Method, "err", err)
+		}
+	}
+	if m.Method == c.opts.Cancel {
+		c.running.Cancel(c.cancelled(m.Params))
+		req.finish(nil, nil)
+		return nil
+	}
+	result, err := c.guard(req, func() (any, error) { return h(ctx, req) })
+	later, waits := result.(Later)
+	switch {
+	case err == nil && result == Deferred:
+	case err == nil && waits:
+		return func() { req.finish(c.guard(req, func() (any, error) { return later(ctx) })) }
+	default:
+		req.finish(result, err)
 	}
 	return nil
 }
 
-// Done is closed when the peer has gone and every handler has returned.
+// guard turns a panic into an error.
+func (c *Conn) guard(req *Request, do func() (any, error)) (result any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.opts.Log.Error("handler panicked", "method", req.Method, "panic", p, "stack", string(debug.Stack()))
+			result, err = nil, Errorf(CodeInternal, "internal error in %s: %v", req.Method, p)
+		}
+	}()
+	return do()
+}
+
+// cancelled is the id in a notification that cancels a call.
+func (c *Conn) cancelled(params []byte) string {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(params, &members)
+	return string(members[c.opts.CancelID])
+}
+
+// Notify sends a notification. While the peer does not read, it waits until ctx ends.
+func (c *Conn) Notify(ctx context.Context, method string, params any) error {
+	return c.tell(ctx, method, params, false)
+}
+
+// Post sends a notification without waiting. It is for the few small messages that handlers send
+// while requests wait for them.
+func (c *Conn) Post(method string, params any) error {
+	return c.tell(context.Background(), method, params, true)
+}
+
+func (c *Conn) tell(ctx context.Context, method string, params any, urgent bool) error {
+	raw, err := marshal(params)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", method, err)
+	}
+	return c.write(ctx, Message{Method: method, Params: raw}.Encode(), urgent)
+}
+
+// reply queues a response, unless the peer has disconnected. The peer must get the response even if
+// its request was cancelled, and reply must not delay the reading of further messages.
+func (c *Conn) reply(m Message) error {
+	select {
+	case <-c.ended:
+		if !c.opts.Finish {
+			return ErrClosed
+		}
+	default:
+	}
+	return c.write(context.Background(), m.Encode(), true)
+}
+
+func (c *Conn) write(ctx context.Context, body []byte, urgent bool) error {
+	if c.opts.Trace != nil {
+		c.opts.Trace(false, body)
+	}
+	return c.out.send(ctx, body, urgent)
+}
+
+// Call sends a request, waits for its answer, and decodes it into result. If ctx ends first, the
+// peer is notified.
+func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
+	raw, err := marshal(params)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", method, err)
+	}
+	id, answer := c.pending.Add()
+	defer c.pending.Forget(id)
+	if id != "" {
+		if err := c.write(ctx, Message{ID: json.RawMessage(id), Method: method, Params: raw}.Encode(), false); err != nil {
+			return err
+		}
+	}
+	select {
+	case m, ok := <-answer:
+		switch {
+		case !ok:
+			return ErrClosed
+		case m.Error != nil:
+			return m.Error
+		case result == nil || m.Result == nil:
+			return nil
+		}
+		if err := json.Unmarshal(m.Result, result); err != nil {
+			return fmt.Errorf("the answer to %s: %w", method, Explain(m.Result, err))
+		}
+		return nil
+	case <-ctx.Done():
+		bg, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = c.Notify(bg, c.opts.Cancel, map[string]json.RawMessage{c.opts.CancelID: json.RawMessage(id)})
+		return context.Cause(ctx)
+	}
+}
+
+// Done is closed when the peer has disconnected and every handler has returned.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// EOF is closed as soon as the peer's input has ended, or it can not be written to.
-func (c *Conn) EOF() <-chan struct{} { return c.stream.ended }
+// EOF is closed as soon as the peer's input has ended, or the peer cannot be written to.
+func (c *Conn) EOF() <-chan struct{} { return c.ended }
 
-// Close ends the connection: handlers are cancelled, what is queued is written as
-// long as the peer reads it within a short time.
+// Close ends the connection. It cancels handlers, and writes queued messages if the peer reads them
+// within a short time.
 func (c *Conn) Close() {
-	if c.cancel != nil {
-		c.cancel()
-	}
-	c.stream.out.close()
+	c.cancel()
+	c.out.close()
+	c.hangUp()
 	select {
-	case <-c.stream.out.ended:
+	case <-c.out.ended:
 	case <-time.After(drainTimeout):
 	}
-	_ = c.stream.Close()
-}
-
-func cancelledID(params []byte) (jsonrpc2.ID, bool) {
-	var p struct{ ID any }
-	dec := json.NewDecoder(bytes.NewReader(params))
-	dec.UseNumber()
-	if dec.Decode(&p) != nil {
-		return jsonrpc2.ID{}, false
+	if closer, ok := c.src.(io.Closer); ok {
+		_ = closer.Close()
 	}
-	switch id := p.ID.(type) {
-	case string:
-		return jsonrpc2.NewStringID(id), true
-	case json.Number:
-		n, err := id.Int64()
-		return jsonrpc2.NewNumberID(n), err == nil
-	}
-	return jsonrpc2.ID{}, false
-}
-
-// codec encodes payloads with encoding/json: the module's default keeps zero
-// values that `omitempty` fields must not show.
-type codec struct{}
-
-func (codec) Marshal(v any) ([]byte, error) { return marshal(v) }
-
-func (codec) Unmarshal(data []byte, v any) error {
-	if raw, ok := v.(*json.RawMessage); ok {
-		*raw = append(json.RawMessage(nil), data...)
-		return nil
-	}
-	return json.Unmarshal(data, v)
-}
-
-// marshal encodes v without HTML escaping, so that emoji and `<` stay as they are.
-func marshal(v any) ([]byte, error) {
-	switch v := v.(type) {
-	case nil:
-		return []byte("null"), nil
-	case json.RawMessage:
-		return v, nil
-	case jsonrpc2.RawMessage:
-		return v, nil
-	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }

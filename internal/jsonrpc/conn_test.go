@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type raw struct {
 	t    *testing.T
 	conn net.Conn
-	r    *frameReader
+	r    Codec
 }
 
 func serve(t *testing.T, h Handler, opts Options) (*raw, *Conn) {
@@ -34,7 +34,7 @@ func serve(t *testing.T, h Handler, opts Options) (*raw, *Conn) {
 		c.Close()
 		<-c.Done()
 	})
-	return &raw{t, b, newFrameReader(bufio.NewReader(b), DefaultMaxFrame)}, c
+	return &raw{t, b, ContentLength(bufio.NewReader(b), DefaultMaxFrame)}, c
 }
 
 func (r *raw) send(s string) {
@@ -45,7 +45,7 @@ func (r *raw) send(s string) {
 func (r *raw) read() string {
 	r.t.Helper()
 	_ = r.conn.SetReadDeadline(time.Now().Add(time.Minute))
-	body, err := r.r.next()
+	body, err := r.r.Next()
 	if err != nil {
 		r.t.Fatalf("no message: %v", err)
 	}
@@ -95,12 +95,14 @@ func TestAnswers(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":6,"method":"html"}`, `{"jsonrpc":"2.0","id":6,"result":{"x":"<b>&👋"}}`},
 		{`{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not a JSON-RPC 2.0 message"}}`},
 		{`{"id":7}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not a JSON-RPC 2.0 message"}}`},
+		{`{"jsonrpc":"2.0","id":12,"method":""}`, `{"jsonrpc":"2.0","id":12,"error":{"code":-32601,"message":"Method not found"}}`},
+		{`[{"jsonrpc":"2.0","method":""},{"jsonrpc":"2.0","id":13,"method":""}]`, `[{"jsonrpc":"2.0","id":13,"error":{"code":-32601,"message":"Method not found"}}]`},
 		{`[{"jsonrpc":"2.0","id":8,"method":"nothing"},{"jsonrpc":"2.0","method":"nothing"},7]`, ``},
 		{`[]`, ``},
 	} {
 		r.send(frame(c.in))
 		got := r.read()
-		if c.want == "" { // batches: the order of members is free
+		if c.want == "" { // in batches, the order of members does not matter
 			if !strings.Contains(got, `"error"`) {
 				t.Errorf("%s: %s", c.in, got)
 			}
@@ -110,11 +112,11 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.in, got, c.want)
 		}
 	}
-	// Responses are never answered, with or without sense.
+	// Responses are never answered, valid or not.
 	r.send(frame(`{"jsonrpc":"2.0","id":5,"error":null,"result":{}}`) + frame(`{"jsonrpc":"2.0","id":{},"result":1}`) + frame(`{"jsonrpc":"2.0","id":10,"method":"nothing"}`))
 	r.expect(`{"jsonrpc":"2.0","id":10,"result":null}`)
-	// Failing notifications, panics included, end nothing.
-	r.send(frame(`{"jsonrpc":"2.0","method":"unknown"}`) + frame(`{"jsonrpc":"2.0","method":"panic"}`) + frame(`{"jsonrpc":"2.0","id":9,"method":"nothing"}`))
+	// Failing notifications, even panics, end nothing.
+	r.send(frame(`{"jsonrpc":"2.0","method":""}`) + frame(`{"jsonrpc":"2.0","method":"unknown"}`) + frame(`{"jsonrpc":"2.0","method":"panic"}`) + frame(`{"jsonrpc":"2.0","id":9,"method":"nothing"}`))
 	r.expect(`{"jsonrpc":"2.0","id":9,"result":null}`)
 }
 
@@ -137,7 +139,7 @@ func TestHundredMegabytes(t *testing.T) {
 	r.expect(`{"jsonrpc":"2.0","id":1,"result":null}`)
 }
 
-// Handlers run in order; what waits is overtaken; the peer can cancel it.
+// Handlers run in order; waiting ones are overtaken; the peer can cancel them.
 func TestLaterAndCancel(t *testing.T) {
 	r, _ := serve(t, func(_ context.Context, req *Request) (any, error) {
 		if req.Method == "wait" {
@@ -154,8 +156,7 @@ func TestLaterAndCancel(t *testing.T) {
 	r.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"Request cancelled"}}`)
 }
 
-// Ids of our requests are out of the range of clients' own; a cancelled call tells
-// the peer.
+// The ids of our requests are out of the range of clients' own; a cancelled call notifies the peer.
 func TestOwnCalls(t *testing.T) {
 	r, c := serve(t, echo, Options{})
 	got := make(chan string, 1)
@@ -188,7 +189,7 @@ func TestOwnCalls(t *testing.T) {
 	<-got
 }
 
-// A peer that does not read blocks senders only as long as their context allows.
+// A peer that does not read blocks senders only until their context ends.
 func TestPeerStopsReading(t *testing.T) {
 	r, c := serve(t, echo, Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
@@ -205,5 +206,57 @@ func TestPeerStopsReading(t *testing.T) {
 	}
 	if got := r.read(); !strings.Contains(got, "flood") {
 		t.Errorf("after reading again: %.50s", got)
+	}
+}
+
+// Over lines, requests may be answered from anywhere, in any order. The protocol decides the name
+// of the cancellation and the form of ids.
+func TestLines(t *testing.T) {
+	in, toConn := io.Pipe()
+	fromConn, out := io.Pipe()
+	c := NewConn(in, out, Options{Codec: Lines, Decode: Decode, NoBatches: true, Cancel: "stop", CancelID: "call", FirstID: 1, Finish: true, MaxFrame: 1 << 20})
+	kept := make(chan *Request, 1)
+	c.Start(t.Context(), func(ctx context.Context, req *Request) (any, error) {
+		switch req.Method {
+		case "keep":
+			context.AfterFunc(ctx, func() { req.Answer(nil, errors.New("stopped")) })
+			return Deferred, nil
+		case "ask":
+			kept <- req
+			return Deferred, nil
+		}
+		return req.Params, nil
+	})
+	t.Cleanup(func() {
+		_ = toConn.Close()
+		c.Close()
+		_ = fromConn.Close()
+		<-c.Done()
+	})
+	lines := bufio.NewReader(fromConn)
+	for _, step := range []struct{ in, want string }{
+		{`{"jsonrpc":"2.0","id":1.5,"method":"echo","params":[1]}`, `{"jsonrpc":"2.0","id":1.5,"result":[1]}`},
+		{`{"jsonrpc":"2.0","id":null,"method":"echo"}`, `{"jsonrpc":"2.0","id":null,"result":null}`},
+		{`{"jsonrpc":"2.0","id":{},"method":"echo"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"id must be a string, a number or null"}}`},
+		{`{"jsonrpc":"2.0","id":7}`, `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"method must be a non-empty string"}}`},
+		{`[{"jsonrpc":"2.0","id":1,"method":"echo"}]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message must be an object"}}`},
+		{strings.Repeat("x", 2<<20), `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the line is longer than 1 MiB"}}`},
+		{"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"keep\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"stop\",\"params\":{\"call\":\"a\"}}", `{"jsonrpc":"2.0","id":"a","error":{"code":-32603,"message":"stopped"}}`},
+	} {
+		go func() { _, _ = io.WriteString(toConn, step.in+"\n") }()
+		if got, err := lines.ReadString('\n'); got != step.want+"\n" {
+			t.Errorf("%.60s: %s, %v", step.in, got, err)
+		}
+	}
+	// Answers after the end of the input are still written.
+	_, _ = io.WriteString(toConn, `{"jsonrpc":"2.0","id":9,"method":"ask"}`+"\n")
+	_ = toConn.Close()
+	<-c.EOF()
+	(<-kept).Answer("late", nil)
+	if got, err := lines.ReadString('\n'); got != `{"jsonrpc":"2.0","id":9,"result":"late"}`+"\n" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if err := c.Call(t.Context(), "anything", nil, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("a call to a peer that has left: %v", err)
 	}
 }

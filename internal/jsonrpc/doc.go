@@ -1,21 +1,26 @@
-// Package jsonrpc carries JSON-RPC 2.0 over Content-Length frames, the way the
-// ECA protocol needs it (eca-protocol contract, sections 1.3, 1.5, 2.1 and 12).
+// Package jsonrpc is the core of all JSON-RPC 2.0 connections: those of editors (eca-protocol
+// contract, sections 1.3, 1.5, 2.1 and 12), and those of ACP, MCP, A2A and ECP.
 //
-// It wraps go.lsp.dev/jsonrpc2, which owns call correlation and dispatch, and
-// adds what that module leaves to its user:
-//
-//   - frame.go: a frame reader that survives anything a peer can send: it caps
-//     sizes, never trusts a declared length with memory, finds the next frame
-//     after garbage, and answers malformed bodies with -32700 or -32600 instead
-//     of dropping the connection;
-//   - writer.go: one ordered, bounded queue in front of the pipe; every message is
+//   - message.go: reading and writing messages and batches, with errors that a peer can act on;
+//   - pending.go: our calls that wait for an answer, and the peer's calls that are being answered;
+//   - frame.go: codecs, which frame messages in a stream. The one for editors survives any input:
+//     it caps sizes, does not allocate memory for a declared length, finds the next frame after
+//     garbage, and answers malformed bodies with -32700 or -32600 instead of dropping the
+//     connection;
+//   - writer.go: one ordered, bounded queue before the pipe; every message is
 //     exactly one Write call, and a peer that stopped reading blocks only callers
 //     that are willing to wait;
-//   - stream.go: what the module reads from and writes to, made of the two;
-//   - conn.go: handlers that run in arrival order and may continue concurrently
-//     (Later), `$/cancelRequest` in both directions, panics turned into -32603,
-//     request ids of our own from 1e9 upward so that they never collide with a
-//     client's.
+//   - conn.go: a connection made of these, for editors and ACP: handlers that run in arrival order
+//     and may continue concurrently (Later, Deferred), cancellation in both directions, panics
+//     turned into -32603.
 //
-// It knows no method names except `$/cancelRequest`.
+// The other protocols use the messages and pending calls of this package, but not Conn: MCP has
+// sessions over several transports, A2A has one call per HTTP request, and ECP answers calls one
+// after the other, in their order.
+//
+// Package scanner uses the scanner of go.lsp.dev/jsonrpc2, but not that module's connection: it
+// disconnects a peer because of one unreadable message, accepts only editors' ids, and does not
+// notify peers of cancelled calls.
+//
+// The package knows no method names except that of the notification that cancels a call.
 package jsonrpc

@@ -23,8 +23,7 @@ func Explain(doc []byte, err error) error {
 	return err
 }
 
-// memberPath is the path of a member without what is not in the document: the names of
-// embedded structs.
+// memberPath is the path of a member in the document, without the names of embedded structs.
 func memberPath(doc []byte, field string) string {
 	var at any
 	if json.Unmarshal(doc, &at) != nil {

@@ -10,7 +10,7 @@ type inner struct {
 	Cwd string `json:"cwd"`
 }
 
-// Errors name members of the message and JSON's types, never those of Go.
+// Errors name members of the message and JSON types, never Go types.
 func TestExplain(t *testing.T) {
 	for doc, want := range map[string]string{
 		`{"cwd":5}`:                      "cwd must be a string, not a number",

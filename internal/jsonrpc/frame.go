@@ -5,40 +5,61 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seed-dec29ce4/eca/internal/lines"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// Limits of what a peer may send. A header block is a few dozen bytes in practice;
-// a body can hold images as base64.
+// Limits for incoming data. A header block has a few dozen bytes in practice; a body can hold
+// images as base64.
 const (
 	maxHeaderLine   = 8 << 10
 	DefaultMaxFrame = 64 << 20
-	absurdFrame     = 1 << 30 // nobody waits for that much to be skipped
+	absurdFrame     = 1 << 30 // too much to skip
 )
 
-// frameError is a malformed frame: the peer is told, the connection goes on.
-type frameError struct {
-	code int
-	msg  string
+// Codec separates the messages of a stream.
+type Codec interface {
+	// Next returns the next message; the caller may keep it. An *Error has to be sent to the peer,
+	// and the following message can still be read.
+	Next() ([]byte, error)
+	// Frame returns a message in its written form.
+	Frame(body []byte) []byte
 }
 
-func (e *frameError) Error() string { return e.msg }
+// Lines is a Codec that has each message on its own line.
+func Lines(r io.Reader, limit int) Codec {
+	return lineCodec{lines.NewReader(r, limit, Errorf(CodeInvalidRequest, "the line is longer than %d MiB", limit>>20))}
+}
+
+type lineCodec struct{ r *lines.Reader }
+
+func (l lineCodec) Next() ([]byte, error) {
+	line, err := l.r.NextMessage()
+	return bytes.Clone(line), err
+}
+
+func (lineCodec) Frame(body []byte) []byte { return append(body, '\n') }
+
+// ContentLength is the Codec of editors: each message follows a header with its length.
+func ContentLength(r io.Reader, limit int) Codec { return newFrameReader(r, limit) }
 
 // frameReader cuts a byte stream into JSON bodies.
 type frameReader struct {
 	src *source
 	r   *bufio.Reader // reads src
 	max int
+
+	begun bool         // a frame was read, or stray called
+	stray func(string) // gets the first line if it is not a header; may be nil
 }
 
-// source is a reader with bytes put back in front of it.
+// source is a reader with bytes put back before it.
 type source struct {
 	back []byte
 	r    io.Reader
@@ -58,21 +79,28 @@ func newFrameReader(r io.Reader, max int) *frameReader {
 	return &frameReader{src: src, r: bufio.NewReaderSize(src, 64<<10), max: max}
 }
 
-// next returns the next body. It returns a *frameError for input that should be
-// answered and skipped, and io.EOF or a read error when the stream is over.
-func (f *frameReader) next() ([]byte, error) {
+// Frame implements Codec.
+func (f *frameReader) Frame(body []byte) []byte {
+	out := append(make([]byte, 0, len(body)+32), "Content-Length: "...)
+	out = append(strconv.AppendInt(out, int64(len(body)), 10), "\r\n\r\n"...)
+	return append(out, body...)
+}
+
+// Next implements Codec.
+func (f *frameReader) Next() ([]byte, error) {
 	length, err := f.header()
 	if err != nil {
 		return nil, err
 	}
+	f.begun = true
 	if length > absurdFrame {
-		return nil, &frameError{codeInvalidRequest, fmt.Sprintf("Content-Length %d can not be meant", length)}
+		return nil, Errorf(CodeInvalidRequest, "Content-Length %d cannot be meant", length)
 	}
 	if length > f.max {
 		if _, err := io.CopyN(io.Discard, f.r, int64(length)); err != nil {
 			return nil, eofInFrame(err)
 		}
-		return nil, &frameError{codeInvalidRequest, fmt.Sprintf("message of %d bytes is over the limit of %d", length, f.max)}
+		return nil, Errorf(CodeInvalidRequest, "message of %d bytes is over the limit of %d", length, f.max)
 	}
 	// Grown as bytes arrive: a declared length alone must cost nothing.
 	var buf bytes.Buffer
@@ -98,8 +126,8 @@ func eofInFrame(err error) error {
 }
 
 // header reads header lines up to the blank line and returns the body length.
-// Lines that are no header are skipped, which is also how the reader finds the
-// next frame after a body with a wrong length.
+// It skips lines that are not headers; this also finds the next frame after a body with a wrong
+// length.
 func (f *frameReader) header() (int, error) {
 	length, seen := 0, false
 	var bad error
@@ -117,30 +145,34 @@ func (f *frameReader) header() (int, error) {
 			}
 			continue
 		}
-		// A body whose declared length was short leaves its tail glued to the next
-		// header; the header is what counts.
+		// If the declared length of a body was too short, the line begins with the body's tail;
+		// only the header counts.
 		if i := indexFold(line, "content-length:"); i >= 0 {
 			value := strings.TrimSpace(line[i+len("content-length:"):])
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 0 {
-				bad = &frameError{codeInvalidRequest, fmt.Sprintf("bad Content-Length %q", shorten.Bytes(value, 40))}
+				bad = Errorf(CodeInvalidRequest, "bad Content-Length %q", shorten.Bytes(value, 40))
 				continue
 			}
 			length, seen, bad = n, true, nil
 			continue
 		}
 		if !seen {
+			if !f.begun && f.stray != nil && indexFold(line, "content-type:") < 0 {
+				f.stray(line)
+				f.begun = true
+			}
 			continue
 		}
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(name), "content-type") {
 			if cs := charset(value); cs != "" && cs != "utf-8" && cs != "utf8" {
-				bad = &frameError{codeInvalidRequest, fmt.Sprintf("unsupported charset %q", shorten.Bytes(cs, 40))}
+				bad = Errorf(CodeInvalidRequest, "unsupported charset %q", shorten.Bytes(cs, 40))
 			}
 		}
 	}
 }
 
-// line reads one header line without its end. An overlong line is cut, not kept.
+// line reads one header line without its end. Of an overlong line it keeps only the end.
 func (f *frameReader) line() (string, error) {
 	var out []byte
 	for {
@@ -164,8 +196,8 @@ func (f *frameReader) line() (string, error) {
 	}
 }
 
-// salvage puts back what follows an invalid body when its declared length was too
-// long and it swallowed the beginning of the next frame.
+// salvage puts back the beginning of the next frame if the declared length of an invalid body was
+// too long and included it.
 func (f *frameReader) salvage(body []byte) {
 	rest := -1
 	dec := json.NewDecoder(bytes.NewReader(body))
@@ -186,13 +218,13 @@ func (f *frameReader) salvage(body []byte) {
 func checkBody(body []byte) error {
 	switch {
 	case len(body) == 0:
-		return &frameError{codeInvalidRequest, "empty message"}
+		return Errorf(CodeInvalidRequest, "empty message")
 	case !utf8.Valid(body):
-		return &frameError{codeParse, "message is not valid UTF-8"}
+		return Errorf(CodeParse, "message is not valid UTF-8")
 	case !json.Valid(body):
-		return &frameError{codeParse, "message is not valid JSON"}
+		return Errorf(CodeParse, "message is not valid JSON")
 	case body[0] != '{' && body[0] != '[':
-		return &frameError{codeInvalidRequest, "message is neither a JSON object nor a batch"}
+		return Errorf(CodeInvalidRequest, "message is neither a JSON object nor a batch")
 	}
 	return nil
 }

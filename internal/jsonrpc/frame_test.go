@@ -12,17 +12,17 @@ import (
 
 func frame(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }
 
-// readAll reads frames to the end and renders bodies and complaints.
+// readAll reads all frames and renders bodies and errors.
 func readAll(t testing.TB, in string, limit int) []string {
 	t.Helper()
-	r := newFrameReader(strings.NewReader(in), limit)
+	r := ContentLength(strings.NewReader(in), limit)
 	var out []string
 	for {
-		body, err := r.next()
-		var bad *frameError
+		body, err := r.Next()
+		var bad *Error
 		switch {
 		case errors.As(err, &bad):
-			out = append(out, fmt.Sprintf("%d %s", bad.code, bad.msg))
+			out = append(out, fmt.Sprintf("%d %s", bad.Code, bad.Message))
 		case err != nil:
 			if err != io.EOF { //nolint:errorlint // next returns it bare
 				out = append(out, err.Error())
@@ -56,7 +56,7 @@ func TestFrames(t *testing.T) {
 		{"empty", "Content-Length: 0\r\n\r\n" + ok, `-32600 empty message|{"ok":1}`},
 		{"bad length", "Content-Length: many\r\n\r\n" + ok, `-32600 bad Content-Length "many"|{"ok":1}`},
 		{"negative length", "Content-Length: -5\r\n\r\n" + ok, `-32600 bad Content-Length "-5"|{"ok":1}`},
-		{"absurd length", "Content-Length: 99999999999\r\n\r\n{\"x\":2}" + ok, `-32600 Content-Length 99999999999 can not be meant|{"ok":1}`},
+		{"absurd length", "Content-Length: 99999999999\r\n\r\n{\"x\":2}" + ok, `-32600 Content-Length 99999999999 cannot be meant|{"ok":1}`},
 		{"bad charset", "Content-Length: 8\r\nContent-Type: x; charset=latin-1\r\n\r\n{\"ok\":1}" + ok, `-32600 unsupported charset "latin-1"|{"ok":1}`},
 		{"truncated body", "Content-Length: 50\r\n\r\n{\"ok\"", `unexpected EOF`},
 		{"truncated header", "Content-Len", `unexpected EOF`},
@@ -92,12 +92,12 @@ func FuzzFrames(f *testing.F) {
 				t.Fatalf("a body of %d bytes passed the limit", len(out))
 			}
 		}
-		// Whatever came before, a blank line and a good frame are found again, unless
-		// the input swallowed them as the body it declared.
-		r := newFrameReader(bytes.NewReader(in), limit)
+		// After any input, a blank line and a good frame are found again, unless the input
+		// swallowed them as its declared body.
+		r := ContentLength(bytes.NewReader(in), limit)
 		for {
-			if _, err := r.next(); err != nil {
-				var bad *frameError
+			if _, err := r.Next(); err != nil {
+				var bad *Error
 				if !errors.As(err, &bad) {
 					return
 				}

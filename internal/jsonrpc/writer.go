@@ -4,33 +4,33 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strconv"
 	"sync"
 )
 
 // ErrClosed is returned for messages sent after the connection has ended.
 var ErrClosed = errors.New("jsonrpc: connection closed")
 
-// maxQueued bounds the bytes that wait for a peer that does not read. Senders of
-// more block until there is room or their context ends; what they wanted to say
-// must be safe elsewhere (for chats: in the event log).
+// maxQueued bounds the bytes that wait for a peer that does not read. Senders of more block until
+// there is space or their context ends. Messages that are lost then must be stored elsewhere (for
+// chats: in the event log).
 const maxQueued = 1 << 20
 
-// maxUrgent bounds the bytes that wait when responses, which may not wait, are added.
-// A peer that asks for that much without reading any of it is given up.
+// maxUrgent bounds the waiting bytes including responses, which may not wait. A peer that requests
+// that much without reading any of it is disconnected.
 const maxUrgent = 256 << 20
 
 // errPeerStuck ends the connection to such a peer.
 var errPeerStuck = errors.New("jsonrpc: the peer does not read")
 
-// writer is an ordered queue in front of the pipe. One goroutine drains it.
+// writer is an ordered queue before the pipe. One goroutine drains it.
 type writer struct {
 	w     io.Writer
-	fail  func()        // called when the peer can not be written to
+	frame func([]byte) []byte
+	fail  func(error)   // called when the peer cannot be written to
 	wake  chan struct{} // capacity 1: the queue has work or is closing
-	ended chan struct{} // the draining goroutine is gone
+	ended chan struct{} // closed when the draining goroutine has ended
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	queue  [][]byte
 	queued int           // bytes in queue
 	room   chan struct{} // closed and replaced when bytes leave the queue
@@ -38,9 +38,10 @@ type writer struct {
 	err    error
 }
 
-func newWriter(w io.Writer, fail func()) *writer {
+func newWriter(w io.Writer, frame func([]byte) []byte, fail func(error)) *writer {
 	wr := &writer{
 		w:     w,
+		frame: frame,
 		fail:  fail,
 		wake:  make(chan struct{}, 1),
 		ended: make(chan struct{}),
@@ -50,14 +51,10 @@ func newWriter(w io.Writer, fail func()) *writer {
 	return wr
 }
 
-// send queues one body as one frame. It waits while the queue is full, unless the
-// message is urgent.
+// send queues one body as one frame. It waits while the queue is full, unless the message is
+// urgent.
 func (wr *writer) send(ctx context.Context, body []byte, urgent bool) error {
-	frame := make([]byte, 0, len(body)+32)
-	frame = append(frame, "Content-Length: "...)
-	frame = strconv.AppendInt(frame, int64(len(body)), 10)
-	frame = append(frame, "\r\n\r\n"...)
-	frame = append(frame, body...)
+	frame := wr.frame(body)
 	for {
 		wr.mu.Lock()
 		if wr.err != nil || wr.closed {
@@ -72,7 +69,7 @@ func (wr *writer) send(ctx context.Context, body []byte, urgent bool) error {
 		if urgent && wr.queued > maxUrgent {
 			wr.err = errPeerStuck
 			wr.mu.Unlock()
-			wr.fail()
+			wr.fail(errPeerStuck)
 			return errPeerStuck
 		}
 		if urgent || wr.queued == 0 || wr.queued+len(frame) <= maxQueued {
@@ -100,7 +97,7 @@ func (wr *writer) signal() {
 	}
 }
 
-// close stops accepting messages; what is queued is still written.
+// close stops accepting messages; queued ones are still written.
 func (wr *writer) close() {
 	wr.mu.Lock()
 	wr.closed = true
@@ -135,7 +132,7 @@ func (wr *writer) drain() {
 			wr.room = make(chan struct{})
 			wr.mu.Unlock()
 			if err != nil {
-				wr.fail()
+				wr.fail(err)
 				return
 			}
 		}

@@ -2,7 +2,7 @@
 // Manager on Windows, the Secret Service (GNOME Keyring, KWallet) elsewhere.
 //
 // It guarantees that no call takes longer than a limit, also where a keychain waits for
-// a password that nobody can enter, and that none is started where there is none (a
+// a password that no user can enter, and that no keychain is started where it is missing (a
 // machine without a session). A call that hangs is left behind, and until it ends no
 // other is made: there is at most one. Errors contain no secret.
 package keychain
@@ -56,12 +56,12 @@ func (r *Ring) Set(name, secret string) error {
 	return err
 }
 
-// Get returns the secret by a name; ErrNone if there is none.
+// Get returns the secret by a name; or ErrNone.
 func (r *Ring) Get(name string) (string, error) {
 	return r.call(func() (string, error) { return r.backend.Get(service, name) })
 }
 
-// Delete forgets a secret; it is no error if there is none.
+// Delete forgets a secret; a missing one is not an error.
 func (r *Ring) Delete(name string) error {
 	_, err := r.call(func() (string, error) { return "", r.backend.Delete(service, name) })
 	if errors.Is(err, ErrNone) {

@@ -20,7 +20,7 @@ func TestAttacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)`")
-	tests := map[string]map[string]bool{} // by room
+	tests := map[string]map[string]bool{} // by package
 	rows, inTable := 0, false
 	for line := range strings.Lines(string(doc)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
@@ -54,7 +54,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// testsOf lists the tests of a room, for whatever system.
+// testsOf lists the tests of a package, for whatever system.
 func testsOf(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -64,7 +64,7 @@ func testsOf(t *testing.T, dir string) map[string]bool {
 	return out
 }
 
-// functionsOf lists the functions of a room's tests that do something.
+// functionsOf lists the functions of a package's tests that do something.
 func functionsOf(t *testing.T, dir string) []*ast.FuncDecl {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

@@ -26,7 +26,7 @@ func TestECPDefects(t *testing.T) {
 	// there.
 	row := regexp.MustCompile(`^\| ((?:0\.10/)?\d+) \| .+ \| (.+) \|$`)
 	name := regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)(?:/([^`]+))?`")
-	tests, parts := map[string]map[string]bool{}, map[string]map[string]bool{} // by room
+	tests, parts := map[string]map[string]bool{}, map[string]map[string]bool{} // by package
 	next := 1
 	for line := range strings.Lines(string(doc)) {
 		m := row.FindStringSubmatch(strings.TrimSpace(line))
@@ -59,7 +59,7 @@ func TestECPDefects(t *testing.T) {
 	}
 }
 
-// partsOf lists the subtests of a room that are called by a literal name, as Test/name.
+// partsOf lists the subtests of a package that are called by a literal name, as Test/name.
 func partsOf(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}

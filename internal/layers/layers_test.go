@@ -14,8 +14,8 @@ import (
 
 const module = "github.com/seed-dec29ce4/eca"
 
-// level of a room: imports go to higher numbers, and within a level only where allowed
-// says so. A room that matches no entry fails the test: give it a place first.
+// level of a package: imports go to higher numbers, and within a level only where allowed
+// says so. A package that matches no entry fails the test: give it a place first.
 //
 //	1 commands, examples, repomap/history (a command too)   2 faces, daemon   3 engine
 //	4 models, tools, contexts, mcp, extensions, repomap, journal, graders, reports
@@ -24,43 +24,61 @@ func level(room string) int {
 	switch {
 	case strings.HasPrefix(room, "cmd/"), strings.HasPrefix(room, "examples/"), room == "repomap/history":
 		return 1
-	case slices.Contains([]string{"server", "daemon", "ecp/agent", "ecp/runtime", "e2a/gateway", "e2a/acp", "e2a/a2a", "esrp/service"}, room):
+	case strings.HasPrefix(room, "daemon/"), slices.Contains([]string{"server", "daemon", "ecp/agent", "ecp/cluster", "ecp/runtime", "ecp/viewer", "e2a/turn", "e2a/gateway", "e2a/acp", "e2a/a2a", "esrp/service", "editors/web"}, room):
 		return 2
-	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event":
+	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event" && room != "chat/eventlog" && room != "chat/transcript", room == "ecp/runfile":
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
 		room == "mcp", room == "mcp/login", room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"),
-		room == "esrp/journal", room == "ecp/grade", room == "ecp/report":
+		room == "esrp/journal", room == "ecp/grade", room == "ecp/report", room == "ecp/harbor", room == "ecp/cache":
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
-	case slices.Contains([]string{"chat/event", "server/protocol", "esrp", "ecp", "e2a", "examples"}, room), strings.HasPrefix(room, "internal/"):
+	case slices.Contains([]string{"chat/event", "chat/eventlog", "chat/transcript", "server/protocol", "esrp", "ecp", "ecp/stats", "e2a", "examples"}, room), strings.HasPrefix(room, "internal/"):
 		return 6
 	}
 	return 0
 }
 
-// allowed says whether code of a room may import another.
+// allowed says whether code of a package may import another.
 func allowed(from, to string) bool {
 	switch {
-	case strings.HasPrefix(from, "chat/") && level(from) == 3 && to == "chat":
+	case from == "chat" && to == "chat/history":
+		return true
+	case from == "chat/command" && (to == "chat/search" || to == "chat/budget"):
+		return true // it shows what was found and spent
+	case strings.HasPrefix(from, "chat/") && level(from) == 3 && from != "chat/history" && to == "chat":
 		return true // they implement its interfaces, or share them
+	case from == "daemon" && strings.HasPrefix(to, "daemon/"):
+		return true // it wires them
+	case to == "daemon/login":
+		return from == "daemon/providers" || from == "daemon/servers"
+	case from == "daemon/judge" && (to == "daemon/providers" || to == "daemon/settings"):
+		return true // it is to evaluations what the daemon is to editors
+	case to == "auth" && strings.HasPrefix(from, "daemon/"):
+		return slices.Contains([]string{"daemon/judge", "daemon/login", "daemon/providers", "daemon/servers", "daemon/settings"}, from)
 	case to == "auth":
 		return slices.Contains([]string{"daemon", "server", "llm", "chat/command", "cmd/eca", "mcp/login"}, from) // all but the first and the last for what a login is called
 	case to == "auth/oauth":
-		return from == "daemon" || from == "mcp/login"
+		return slices.Contains([]string{"daemon/login", "daemon/providers", "mcp/login"}, from)
 	case to == "server/protocol":
 		return from == "server" // the engine knows no wire types
 	case from == "repomap" && to == "repomap/lang":
 		return true
-	case strings.HasPrefix(from, "e2a/") && to == "e2a/gateway":
-		return true // ACP and A2A come in through E2A
+	case from == "ecp/cluster" && to == "ecp/runtime":
+		return true // it has a run's attempts made elsewhere
+	case from == "ecp/cache" && to == "ecp/grade":
+		return true // it is a judge that asks another
+	case strings.HasPrefix(from, "e2a/") && to == "e2a/turn":
+		return true // ACP, A2A and E2A are adapters over it
 	case level(from) == 4 && level(to) == 4:
 		return to == "llm" || to == "tools" // siblings meet in the root packages
 	case from == "chat" && level(to) == 4:
 		return slices.Contains([]string{"llm", "tools", "contexts", "extensions/hooks"}, to)
 	case from == "chat/inline" && level(to) == 4:
 		return to == "llm"
+	case to == "chat/event" && (from == "chat/transcript" || from == "chat/eventlog"):
+		return true // they fold and keep events
 	case level(from) == 6:
 		return level(to) == 6 && strings.HasPrefix(to, "internal/")
 	case level(from) == 5:
@@ -69,19 +87,25 @@ func allowed(from, to string) bool {
 	return level(from) < level(to)
 }
 
-// mayImport says whether a room may import a foreign package.
+// mayImport says whether a package may import a foreign package.
 func mayImport(from, path string) bool {
-	if from == "esrp/service" && (strings.HasPrefix(path, "modernc.org/") || path == "database/sql") {
-		return true // it has a record of its own, beside that of chats
+	if (from == "esrp/service" || from == "ecp/runfile" || from == "chat/search" || from == "chat/budget") && (strings.HasPrefix(path, "modernc.org/") || path == "database/sql") {
+		return true // they have records of their own, beside that of chats
+	}
+	if from == "editors/web" && strings.HasPrefix(path, "github.com/coder/websocket") {
+		return true // it carries messages of another protocol
+	}
+	if from == "ecp/cluster" && strings.HasPrefix(path, "github.com/nats-io") && !strings.HasPrefix(path, "github.com/nats-io/nats-server") {
+		return true // the client: the service embeds a server, evaluations do not
 	}
 	only := onlyImporter(path)
 	return only == "" || only == from
 }
 
-// onlyImporter names, for foreign packages, the one room that may import them.
+// onlyImporter names, for foreign packages, the one package that may import them.
 func onlyImporter(path string) string {
 	for prefix, room := range map[string]string{
-		"go.lsp.dev/jsonrpc2":         "internal/jsonrpc",
+		"go.lsp.dev/jsonrpc2":         "internal/jsonrpc/scanner",
 		"github.com/mark3labs/mcp-go": "mcp",
 		"github.com/aws/":             "llm/bedrock",
 		"github.com/openai/openai-go": "llm/openai",
@@ -92,6 +116,7 @@ func onlyImporter(path string) string {
 		"github.com/fsnotify":         "internal/watch",
 		"golang.org/x/oauth2":         "auth/oauth",
 		"github.com/zalando":          "internal/keychain",
+		"github.com/BurntSushi/toml":  "ecp/harbor",
 		"golang.org/x/term":           "cmd/eca",
 		"github.com/landlock-lsm":     "internal/sandbox",
 		"github.com/JohannesKaufmann": "tools/web",
@@ -108,9 +133,9 @@ func onlyImporter(path string) string {
 	return ""
 }
 
-// forTests says whether a room is for tests only.
+// forTests says whether a package is for tests only.
 func forTests(room string) bool {
-	return slices.Contains([]string{"editors/fake", "editors/nvim", "internal/txtest", "internal/filetest", "internal/needs", "internal/nettest", "internal/nodetest", "internal/e2atest"}, room)
+	return slices.Contains([]string{"editors/fake", "editors/nvim", "internal/needs", "internal/testkit", "internal/testkit/daemontest"}, room)
 }
 
 type pkg struct {
@@ -161,7 +186,7 @@ func TestImports(t *testing.T) {
 		}
 		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
 			to, ours := strings.CutPrefix(imp, module+"/")
-			helper := forTests(to) || to == "daemon" || strings.HasPrefix(to, from+"/") // tests of a room may put it together
+			helper := forTests(to) || to == "daemon" || strings.HasPrefix(to, from+"/") // tests of a package may put it together
 			if ours && !helper && to != from && !allowed(from, to) && level(from) >= level(to) {
 				t.Errorf("tests of %s must not import %s", from, to)
 			}

@@ -35,7 +35,7 @@ func TestMisusedCalls(t *testing.T) {
 				t.Errorf("%s uses os.Exit; return an error", path)
 			case name == "os.Getenv" && level(room) != 1 && room != "daemon" && !forTests(room):
 				t.Errorf("%s uses os.Getenv; take the environment as a function", path)
-			case room != "internal/netclient" && room != "internal/nettest" && slices.Contains(bareHTTP, name):
+			case room != "internal/netclient" && room != "internal/testkit" && slices.Contains(bareHTTP, name):
 				t.Errorf("%s uses %s; what speaks HTTP is given a client of internal/netclient, with the user's proxies and certificates", path, name)
 			}
 			return true

@@ -54,7 +54,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// What is read does not depend on how it arrives, and no line is longer than allowed.
+// The lines do not depend on how they arrive, and no line is longer than allowed.
 func FuzzLines(f *testing.F) {
 	f.Add("a\nbc\r\n\nd", 3)
 	f.Add(strings.Repeat("x", 40_000)+"\ny", 39_999)

@@ -60,7 +60,7 @@ func (a *automaton) reset() {
 }
 
 // find returns a place in the first line of text behind from that matches: at its end at
-// most. It returns -1 if there is none, and without meaning once the automaton is lost.
+// most. It returns or -1, and without meaning once the automaton is lost.
 func (a *automaton) find(text []byte, from int) int {
 	s := a.start
 	for i := from; i < len(text); {

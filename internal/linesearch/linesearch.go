@@ -76,7 +76,7 @@ func (s *Searcher) Start(text []byte) {
 
 // Next finds the first matching line that begins at or behind from, which is the beginning
 // of a line and not before that of the last call. at is a place in that line or its end;
-// after is where the next line begins. ok is false if there is none.
+// after is where the next line begins. ok is false if not found.
 func (s *Searcher) Next(from int) (at, after int, ok bool) {
 	if from >= len(s.text) {
 		return 0, 0, false
@@ -106,7 +106,7 @@ func (s *Searcher) byLiteral(from int) (at, after int, ok bool) {
 		if at = s.candidate(from); at < 0 {
 			break
 		}
-		// A literal with an end of line in it begins in the line that can not match.
+		// A literal with an end of line in it begins in the line that cannot match.
 		after = behind(s.text, at)
 		if s.p.plain {
 			return at, after, true
@@ -120,7 +120,7 @@ func (s *Searcher) byLiteral(from int) (at, after int, ok bool) {
 }
 
 // candidate returns where the next of the needed literals is, from a place on; -1 if
-// there is none.
+// it is not found.
 func (s *Searcher) candidate(from int) int {
 	best := -1
 	for i := range s.p.need {

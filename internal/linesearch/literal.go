@@ -87,8 +87,8 @@ func foldsInASCII(r rune) bool {
 	}
 }
 
-// frequent are the bytes of programs and prose, the most frequent first. What is not here
-// is rarer.
+// frequent are the bytes of programs and prose, the most frequent first. All others are
+// rarer.
 const frequent = " etnaroisldc\tupmf\nhg_b.,()v;y\"=w/-k:{}0x*>1S<'TCEI[]2A&Rj+RNq#PDLOFzMB"
 
 // rank says how rare a byte is; a letter also counts as its other case would.

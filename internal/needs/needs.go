@@ -2,16 +2,18 @@
 //
 // It owns the reasons for which a test is left out. It guarantees that such a test says so
 // (NOT TESTED), with what is missing and how one gets it, and that nothing is left out
-// where it can not be missing: there the test fails. It installs nothing, and is for tests
-// only; packages from npm are found by nodetest.
+// where it cannot be missing: there the test fails. It installs nothing, and is for tests
+// only; packages from npm are found by testkit.
 package needs
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 )
 
 // POSIX leaves a test out on Windows, because it runs a shell's commands or has paths with
@@ -40,7 +42,7 @@ func Git(t testing.TB) (path string) {
 	return Program(t, "git", "git")
 }
 
-// Symlinks leaves a test out where symbolic links can not be made.
+// Symlinks leaves a test out where symbolic links cannot be made.
 func Symlinks(t testing.TB) {
 	t.Helper()
 	Symlink(t, "nowhere", filepath.Join(t.TempDir(), "link"))
@@ -58,6 +60,16 @@ func Symlink(t testing.TB, target, link string) {
 		t.Skipf("NOT TESTED: symbolic links need a privilege here; turn on developer mode (Settings, System, For developers): %v", err)
 	}
 	t.Fatal(err)
+}
+
+// NoOllama leaves a test out where Ollama runs, whose models would answer instead of the demo's.
+func NoOllama(t testing.TB) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:11434", time.Second)
+	if err == nil {
+		_ = conn.Close()
+		t.Skip("NOT TESTED: Ollama runs on this machine; stop it to test the demo model")
+	}
 }
 
 // Long leaves a test out of short runs (go test -short).

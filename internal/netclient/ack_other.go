@@ -5,5 +5,5 @@ package netclient
 import "net"
 
 // promptly returns a connection that acknowledges what it has read at once, where the
-// system can be told to; only Linux can.
+// system can; only Linux can.
 func promptly(conn net.Conn) net.Conn { return conn }

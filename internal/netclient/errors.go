@@ -21,12 +21,12 @@ type Kind string
 // Kinds of errors.
 const (
 	KindDNS               Kind = "dns"                // a name was not found, or not looked up
-	KindConnect           Kind = "connect"            // nobody answers at an address
+	KindConnect           Kind = "connect"            // no server answers at an address
 	KindTimeout           Kind = "timeout"            // no connection within Options.Connect
-	KindProxy             Kind = "proxy"              // the proxy can not be used, or refuses
+	KindProxy             Kind = "proxy"              // the proxy cannot be used, or refuses
 	KindProxyAuth         Kind = "proxy_auth"         // the proxy wants other credentials
 	KindCertificate       Kind = "certificate"        // the server's certificate is not trusted
-	KindClientCertificate Kind = "client_certificate" // the server does not trust ours, or there is none
+	KindClientCertificate Kind = "client_certificate" // the server does not trust ours, or it is missing
 	KindTLS               Kind = "tls"                // TLS failed otherwise
 	KindForbidden         Kind = "forbidden"          // the request's Guard refused the address
 	KindLost              Kind = "lost"               // the connection broke, or something else
@@ -77,7 +77,7 @@ func Explain(err error, host string) *Error {
 }
 
 // explain is Explain for a request of which all is known.
-func explain(err, ended error, at *url.URL, j *journey) *Error {
+func explain(err, ended error, at *url.URL, j *route) *Error {
 	var known *Error
 	if errors.As(ended, &known) || errors.As(err, &known) {
 		return known
@@ -98,7 +98,7 @@ func explain(err, ended error, at *url.URL, j *journey) *Error {
 func throughProxy(op *net.OpError, at, proxy *url.URL) *Error {
 	if op.Op == "proxyconnect" {
 		out := classify(op.Err, address(proxy))
-		out.Message = "the proxy " + bare(proxy) + " can not be used: " + out.Message
+		out.Message = "the proxy " + bare(proxy) + " cannot be used: " + out.Message
 		if out.Kind != KindCertificate && out.Kind != KindClientCertificate && out.Kind != KindTLS {
 			out.Kind = KindProxy
 		}
@@ -235,7 +235,7 @@ func named(host string) string {
 
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// withoutURL drops the method and URL that net/http puts in front of a cause.
+// withoutURL drops the method and URL that net/http puts before a cause.
 func withoutURL(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {

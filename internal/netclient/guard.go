@@ -21,7 +21,7 @@ func WithGuard(ctx context.Context, g Guard) context.Context {
 
 // guarded is a net.Dialer.ControlContext.
 func guarded(ctx context.Context, _, address string, _ syscall.RawConn) error {
-	if j := journeyOf(ctx); j != nil && j.proxy != nil {
+	if j := routeOf(ctx); j != nil && j.proxy != nil {
 		return nil
 	}
 	guard, _ := ctx.Value(guardKey{}).(Guard)

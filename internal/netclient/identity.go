@@ -9,12 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Files names certificates. Key is PEM: PKCS 8 as it is or encrypted, PKCS 1 or SEC 1.
@@ -67,7 +66,7 @@ const smallFile = 64 << 10
 // maxFile bounds a file of certificates; the system's bundles are below 1 MiB.
 const maxFile = 8 << 20
 
-// Read reads files. What is wrong is left out and said in the problems; the rest counts.
+// Read reads files. A wrong file is left out and named in the problems; the rest counts.
 // A key that is encrypted is decrypted when it is first needed: that takes long on
 // purpose. Check does it at once.
 func Read(files Files) (*Identity, []Problem) {
@@ -160,7 +159,7 @@ func pair(certPEM, keyPEM []byte, passphrase string) (*tls.Certificate, error) {
 	}
 	c, err := tls.X509KeyPair(certPEM, plain)
 	if err != nil {
-		return nil, fmt.Errorf("certificate and key can not be used together: %w", err)
+		return nil, fmt.Errorf("certificate and key cannot be used together: %w", err)
 	}
 	return &c, nil
 }
@@ -235,25 +234,24 @@ func (id *Identity) config() *tls.Config {
 // answer is empty, and many servers are content with that.
 func (id *Identity) clientCertificate(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if id.client == nil {
-		if j := journeyOf(info.Context()); j != nil {
+		if j := routeOf(info.Context()); j != nil {
 			j.asked.Store(true)
 		}
 		return &tls.Certificate{}, nil
 	}
 	c, err := id.client()
 	if err != nil {
-		return nil, &Error{Kind: KindClientCertificate, Message: "our client certificate can not be used: " + id.files.Key.Name + ": " + err.Error()}
+		return nil, &Error{Kind: KindClientCertificate, Message: "our client certificate cannot be used: " + id.files.Key.Name + ": " + err.Error()}
 	}
 	return c, nil
 }
 
 func readFile(path string) ([]byte, error) {
-	data, err := regular.Read(path, maxFile)
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return nil, fmt.Errorf("%s can not be read: %w", path, at.Err)
+	data, err := safeio.Read(path, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, safeio.Cause(err))
 	}
-	return data, err
+	return data, nil
 }
 
 // authorities reads the certificates of a file, PEM or DER.
@@ -270,7 +268,7 @@ func authorities(data []byte) ([]*x509.Certificate, error) {
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("certificate %d of the file can not be read: %w", len(out)+1, err)
+			return nil, fmt.Errorf("certificate %d of the file cannot be read: %w", len(out)+1, err)
 		}
 		out = append(out, c)
 	}

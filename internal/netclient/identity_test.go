@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
-	"github.com/seed-dec29ce4/eca/internal/nettest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // clientFiles are a client certificate and its key, as they lie on a disk.
-func clientFiles(a *nettest.Authority, key []byte, passphrase string, cert []byte) Files {
+func clientFiles(a *testkit.Authority, key []byte, passphrase string, cert []byte) Files {
 	own := a.Elsewhere()
 	return Files{
 		Cert: Source{"network.clientCert", own.Write("c.pem", cert)}, Key: Source{"network.clientKey", own.Write("c.key", key)}, Passphrase: passphrase,
@@ -37,9 +37,9 @@ func complaints(files Files) string {
 // opens it.
 func TestKeys(t *testing.T) {
 	openssl := needs.Program(t, "openssl", "openssl")
-	a := nettest.NewAuthority(t, "Our CA")
-	me := a.Issue(nettest.Tomorrow())
-	plain := a.Write("plain.key", nettest.PEM("PRIVATE KEY", nettest.PKCS8(t, me.PrivateKey)))
+	a := testkit.NewAuthority(t, "Our CA")
+	me := a.Issue(testkit.Tomorrow())
+	plain := a.Write("plain.key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, me.PrivateKey)))
 	for name, args := range map[string]string{
 		"default":        "pkcs8 -topk8 -in IN -passout pass:open-sesame",
 		"AES-128, SHA-1": "pkcs8 -topk8 -in IN -v2 aes-128-cbc -v2prf hmacWithSHA1 -passout pass:open-sesame",
@@ -58,37 +58,37 @@ func TestKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := complaints(clientFiles(a, key, "open-sesame", nettest.CertPEM(me))); got != "" {
+		if got := complaints(clientFiles(a, key, "open-sesame", testkit.CertPEM(me))); got != "" {
 			t.Errorf("%s: %s", name, got)
 		}
 		if !strings.Contains(string(key), "ENCRYPTED") {
 			continue
 		}
-		if got := complaints(clientFiles(a, key, "open-sesamE", nettest.CertPEM(me))); got != "network.clientKey: the passphrase does not fit the key" {
+		if got := complaints(clientFiles(a, key, "open-sesamE", testkit.CertPEM(me))); got != "network.clientKey: the passphrase does not fit the key" {
 			t.Errorf("%s, wrong passphrase: %s", name, got)
 		}
-		if got := complaints(clientFiles(a, key, "", nettest.CertPEM(me))); got != "network.clientKey: the key is encrypted, and there is no passphrase for it (network.clientKeyPassphrase)" {
+		if got := complaints(clientFiles(a, key, "", testkit.CertPEM(me))); got != "network.clientKey: the key is encrypted, and there is no passphrase for it (network.clientKeyPassphrase)" {
 			t.Errorf("%s, no passphrase: %s", name, got)
 		}
 	}
 	out := filepath.Join(t.TempDir(), "out.key")
 	if _, err := exec.Command(openssl, "pkcs8", "-topk8", "-in", plain, "-scrypt", "-passout", "pass:x", "-out", out).CombinedOutput(); err == nil {
 		key, _ := os.ReadFile(out)
-		if got := complaints(clientFiles(a, key, "x", nettest.CertPEM(me))); !strings.Contains(got, "scrypt are not supported; write it anew: openssl pkcs8") {
+		if got := complaints(clientFiles(a, key, "x", testkit.CertPEM(me))); !strings.Contains(got, "scrypt are not supported; convert it: openssl pkcs8") {
 			t.Errorf("scrypt: %s", got)
 		}
 	}
 }
 
 func TestFiles(t *testing.T) {
-	a := nettest.NewAuthority(t, "Our CA")
-	me, other := a.Issue(nettest.Tomorrow()), a.Issue(nettest.Tomorrow())
+	a := testkit.NewAuthority(t, "Our CA")
+	me, other := a.Issue(testkit.Tomorrow()), a.Issue(testkit.Tomorrow())
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, cert := nettest.PEM("PRIVATE KEY", nettest.PKCS8(t, me.PrivateKey)), nettest.CertPEM(me)
-	damaged := a.Write("damaged.pem", nettest.PEM("CERTIFICATE", a.Cert.Raw[:100]))
+	key, cert := testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, me.PrivateKey)), testkit.CertPEM(me)
+	damaged := a.Write("damaged.pem", testkit.PEM("CERTIFICATE", a.Cert.Raw[:100]))
 	ca := func(path string) Files { return Files{CA: []Source{{"network.caCertFile", path}}} }
 	sec1, err := x509.MarshalECPrivateKey(me.PrivateKey.(*ecdsa.PrivateKey))
 	if err != nil {
@@ -101,17 +101,17 @@ func TestFiles(t *testing.T) {
 		"nothing":           {Files{}, ""},
 		"CA":                {ca(a.File()), ""},
 		"CA in DER":         {ca(a.Write("ca.der", a.Cert.Raw)), ""},
-		"CA with comments":  {ca(a.Write("many.pem", append([]byte("# Our CA\n"), append(nettest.PEM("CERTIFICATE", a.Cert.Raw), cert...)...))), ""},
-		"no such CA":        {ca("/nowhere/ca.pem"), "network.caCertFile: /nowhere/ca.pem can not be read: "},
-		"a folder":          {ca(filepath.Dir(a.File())), "it is no regular file"},
+		"CA with comments":  {ca(a.Write("many.pem", append([]byte("# Our CA\n"), append(testkit.PEM("CERTIFICATE", a.Cert.Raw), cert...)...))), ""},
+		"no such CA":        {ca("/nowhere/ca.pem"), "network.caCertFile: /nowhere/ca.pem cannot be read: "},
+		"a folder":          {ca(filepath.Dir(a.File())), "it is not a regular file"},
 		"an empty CA":       {ca(a.Write("empty.pem", nil)), "network.caCertFile: there is no certificate in the file"},
 		"a key as CA":       {ca(a.Write("key.pem", key)), "network.caCertFile: there is no certificate in the file"},
-		"a damaged CA":      {ca(damaged), "network.caCertFile: certificate 1 of the file can not be read"},
+		"a damaged CA":      {ca(damaged), "network.caCertFile: certificate 1 of the file cannot be read"},
 		"client":            {clientFiles(a, key, "", cert), ""},
-		"SEC 1":             {clientFiles(a, nettest.PEM("EC PRIVATE KEY", sec1), "", cert), ""},
+		"SEC 1":             {clientFiles(a, testkit.PEM("EC PRIVATE KEY", sec1), "", cert), ""},
 		"useless phrase":    {clientFiles(a, key, "not needed", cert), ""},
-		"another's key":     {clientFiles(a, nettest.PEM("PRIVATE KEY", nettest.PKCS8(t, other.PrivateKey)), "", cert), "network.clientKey: certificate and key can not be used together"},
-		"an RSA key":        {clientFiles(a, nettest.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)), "", cert), "network.clientKey: certificate and key can not be used together"},
+		"another's key":     {clientFiles(a, testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, other.PrivateKey)), "", cert), "network.clientKey: certificate and key cannot be used together"},
+		"an RSA key":        {clientFiles(a, testkit.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)), "", cert), "network.clientKey: certificate and key cannot be used together"},
 		"no key":            {Files{Cert: Source{"network.clientCert", damaged}, Key: Source{Name: "network.clientKey"}}, "network.clientCert: a client certificate without network.clientKey has no effect"},
 		"no certificate":    {Files{Cert: Source{Name: "network.clientCert"}, Key: Source{"network.clientKey", damaged}}, "network.clientKey: a client key without network.clientCert has no effect"},
 		"certificate twice": {Files{Cert: Source{"network.clientCert", a.File()}, Key: Source{"network.clientKey", a.File()}}, "network.clientKey: there is no private key in PEM in the file"},
@@ -122,7 +122,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	// A bundle is looked through later, and then what is wrong is said too.
-	bundle := ca(a.Write("bundle.pem", append([]byte(strings.Repeat("# one of many\n", 6000)), nettest.PEM("CERTIFICATE", a.Cert.Raw[:100])...)))
+	bundle := ca(a.Write("bundle.pem", append([]byte(strings.Repeat("# one of many\n", 6000)), testkit.PEM("CERTIFICATE", a.Cert.Raw[:100])...)))
 	if id, problems := Read(bundle); len(problems) > 0 || len(id.Check()) != 1 || len(id.Authorities()) != 0 {
 		t.Errorf("a damaged bundle: %v", problems)
 	}
@@ -134,9 +134,9 @@ func TestFiles(t *testing.T) {
 
 // A key that cannot be decrypted in time is said where it is needed.
 func TestLateKey(t *testing.T) {
-	a := nettest.NewAuthority(t, "Our CA")
-	me := a.Issue(nettest.Tomorrow())
-	id, problems := Read(clientFiles(a, nettest.PEM("ENCRYPTED PRIVATE KEY", []byte{0x30, 0}), "x", nettest.CertPEM(me)))
+	a := testkit.NewAuthority(t, "Our CA")
+	me := a.Issue(testkit.Tomorrow())
+	id, problems := Read(clientFiles(a, testkit.PEM("ENCRYPTED PRIVATE KEY", []byte{0x30, 0}), "x", testkit.CertPEM(me)))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

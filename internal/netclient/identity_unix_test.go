@@ -16,7 +16,7 @@ func TestReadPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, problems := Read(Files{CA: []Source{{Name: "network.caCertFile", Path: path}}})
-	if len(problems) != 1 || !strings.Contains(problems[0].Cause, "it is no regular file") {
+	if len(problems) != 1 || !strings.Contains(problems[0].Cause, "it is not a regular file") {
 		t.Errorf("%v", problems)
 	}
 }

@@ -63,7 +63,7 @@ func decryptKey(data []byte, passphrase string) ([]byte, error) {
 			return nil, errPassphrase
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the key can not be decrypted: %w", err)
+			return nil, fmt.Errorf("the key cannot be decrypted: %w", err)
 		}
 		block = &pem.Block{Type: block.Type, Bytes: plain}
 	}
@@ -163,7 +163,7 @@ func deriveKey(kdf pkix.AlgorithmIdentifier, passphrase []byte, size int) ([]byt
 	switch id := kdf.Algorithm.String(); id {
 	case oidPBKDF2:
 	case oidScrypt:
-		return nil, errors.New("keys encrypted with scrypt are not supported; write it anew: openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW")
+		return nil, errors.New("keys encrypted with scrypt are not supported; convert it: openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW")
 	default:
 		return nil, unsupported("key derivation", id)
 	}
@@ -200,5 +200,5 @@ func unmarshal(der []byte, into any) error {
 }
 
 func unsupported(what, id string) error {
-	return fmt.Errorf("the key is encrypted in a way that is not supported (%s %s); write it anew: openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW", what, id)
+	return fmt.Errorf("the key is encrypted in a way that is not supported (%s %s); convert it: openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW", what, id)
 }

@@ -7,7 +7,7 @@
 // forbid it; a client that somebody holds follows Use, so that other certificates count
 // from the next request on; an error of a client is an *Error, whose text names the cause
 // and hosts, never what is secret in the URL of a proxy or of a request. A proxy that is
-// configured but can not be used is an error: nothing goes past it.
+// configured but cannot be used is an error: nothing goes past it.
 //
 // Servers on this machine are never asked through a proxy. The environment is read once,
 // through the function New is given; how the Go runtime finds the system's certificates
@@ -29,7 +29,7 @@ import (
 
 // Options is what one client's connections have in common.
 type Options struct {
-	Connect time.Duration // until a connection stands, proxies and TLS included; 0 is no limit
+	Connect time.Duration // until a connection stands, proxies and TLS included; 0 means unlimited
 	HTTP1   bool          // never HTTP/2
 
 	// Guarded connections are made only if the Guard of the request's context lets them
@@ -83,7 +83,7 @@ func (n *Network) Client(o Options) *http.Client {
 	defer n.mu.Unlock()
 	c, ok := n.clients[o]
 	if !ok {
-		c = &http.Client{Transport: &sender{n, o}}
+		c = &http.Client{Transport: &roundTripper{n, o}}
 		n.clients[o] = c
 	}
 	return c
@@ -115,7 +115,7 @@ func (n *Network) transport(o Options) *http.Transport {
 
 const (
 	keepAlive = 30 * time.Second // between probes of an idle TCP connection
-	maxIdle   = 90 * time.Second // until a connection that nobody uses is closed
+	maxIdle   = 90 * time.Second // until an unused connection is closed
 	// A connection over which nothing came for pingAfter is probed, and given up after
 	// pingWithin more: one that died silently must not swallow requests.
 	pingAfter  = 30 * time.Second
@@ -130,7 +130,7 @@ func newTransport(o Options, id *Identity) *http.Transport {
 		config.GetClientCertificate = nil
 	}
 	t := &http.Transport{
-		Proxy:                  func(r *http.Request) (*url.URL, error) { return journeyOf(r.Context()).transportProxy(), nil },
+		Proxy:                  func(r *http.Request) (*url.URL, error) { return routeOf(r.Context()).transportProxy(), nil },
 		OnProxyConnectResponse: refusal,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, addr)
@@ -138,7 +138,7 @@ func newTransport(o Options, id *Identity) *http.Transport {
 				return nil, err
 			}
 			conn = promptly(conn)
-			if !journeyOf(ctx).tlsToProxy() {
+			if !routeOf(ctx).tlsToProxy() {
 				return conn, nil
 			}
 			return secured(ctx, conn, config, o.Connect, addr)
@@ -155,7 +155,7 @@ func newTransport(o Options, id *Identity) *http.Transport {
 }
 
 // secured speaks TLS to a proxy. The transport would offer the proxy HTTP/2, in which it
-// can not ask for a tunnel.
+// cannot ask for a tunnel.
 func secured(ctx context.Context, conn net.Conn, config *tls.Config, limit time.Duration, addr string) (net.Conn, error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -176,27 +176,27 @@ func secured(ctx context.Context, conn net.Conn, config *tls.Config, limit time.
 	return nil, err
 }
 
-// journey is what is known of a request while it is on its way. The connection made for
+// route is what is known of a request while it is on its way. The connection made for
 // it may serve others later.
-type journey struct {
+type route struct {
 	proxy *url.URL    // nil: none
-	asked atomic.Bool // a server asked for a client certificate, and there is none
+	asked atomic.Bool // a server asked for a client certificate, and none is configured
 }
 
-type journeyKey struct{}
+type routeKey struct{}
 
-// journeyOf returns the journey of a request by its context; connections are made in
+// routeOf returns the route of a request by its context; connections are made in
 // contexts that descend from it.
-func journeyOf(ctx context.Context) *journey {
-	j, _ := ctx.Value(journeyKey{}).(*journey)
+func routeOf(ctx context.Context) *route {
+	j, _ := ctx.Value(routeKey{}).(*route)
 	return j
 }
 
-func (j *journey) tlsToProxy() bool { return j != nil && j.proxy != nil && j.proxy.Scheme == "https" }
+func (j *route) tlsToProxy() bool { return j != nil && j.proxy != nil && j.proxy.Scheme == "https" }
 
-// transportProxy is the proxy as the transport is told of it: without the TLS that is
+// transportProxy is the proxy as the transport knows it: without the TLS that is
 // done when dialing.
-func (j *journey) transportProxy() *url.URL {
+func (j *route) transportProxy() *url.URL {
 	if j == nil || !j.tlsToProxy() {
 		if j == nil {
 			return nil
@@ -208,15 +208,15 @@ func (j *journey) transportProxy() *url.URL {
 	return &plain
 }
 
-// sender is the http.RoundTripper of the clients with the same options.
-type sender struct {
+// roundTripper is the http.RoundTripper of the clients with the same options.
+type roundTripper struct {
 	network *Network
 	options Options
 }
 
 // RoundTrip implements http.RoundTripper. Its error is an *Error unless the request's
 // context ended.
-func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	proxy, err := s.network.proxies.For(req.URL)
 	if err != nil {
 		if req.Body != nil {
@@ -224,8 +224,8 @@ func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	j := &journey{proxy: proxy}
-	ctx, cancel := context.WithCancelCause(context.WithValue(req.Context(), journeyKey{}, j))
+	j := &route{proxy: proxy}
+	ctx, cancel := context.WithCancelCause(context.WithValue(req.Context(), routeKey{}, j))
 	var timer *time.Timer
 	if s.options.Connect > 0 {
 		timer = time.AfterFunc(s.options.Connect, func() { cancel(late(req.URL, proxy, s.options.Connect)) })
@@ -251,4 +251,4 @@ func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections implements what http.Client.CloseIdleConnections asks for.
-func (s *sender) CloseIdleConnections() { s.network.transport(s.options).CloseIdleConnections() }
+func (s *roundTripper) CloseIdleConnections() { s.network.transport(s.options).CloseIdleConnections() }

@@ -18,7 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/seed-dec29ce4/eca/internal/nettest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +38,7 @@ func network(t testing.TB, env map[string]string, files Files) *Network {
 	return n
 }
 
-func trusting(a *nettest.Authority) Files {
+func trusting(a *testkit.Authority) Files {
 	return Files{CA: []Source{{"network.caCertFile", a.File()}}}
 }
 
@@ -77,11 +77,11 @@ func kindOf(err error) Kind {
 }
 
 func TestCertificates(t *testing.T) {
-	ours, others := nettest.NewAuthority(t, "Our CA"), nettest.NewAuthority(t, "Other CA")
-	good := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(nettest.Tomorrow(), "127.0.0.1")}})
+	ours, others := testkit.NewAuthority(t, "Our CA"), testkit.NewAuthority(t, "Other CA")
+	good := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "127.0.0.1")}})
 	expired := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(time.Now().Add(-time.Hour), "127.0.0.1")}})
-	misnamed := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(nettest.Tomorrow(), "elsewhere.example")}})
-	stranger := server(t, &tls.Config{Certificates: []tls.Certificate{others.Issue(nettest.Tomorrow(), "127.0.0.1")}})
+	misnamed := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "elsewhere.example")}})
+	stranger := server(t, &tls.Config{Certificates: []tls.Certificate{others.Issue(testkit.Tomorrow(), "127.0.0.1")}})
 	plain := server(t, nil)
 	n := network(t, nil, trusting(ours))
 	for name, c := range map[string]struct {
@@ -112,8 +112,8 @@ func TestCertificates(t *testing.T) {
 
 // Certificates that are put into effect count for clients that were there before.
 func TestUse(t *testing.T) {
-	ours := nettest.NewAuthority(t, "Our CA")
-	srv := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(nettest.Tomorrow(), "127.0.0.1")}})
+	ours := testkit.NewAuthority(t, "Our CA")
+	srv := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "127.0.0.1")}})
 	n := network(t, nil, Files{})
 	client := n.Client(Options{Connect: limit})
 	if _, err := client.Get(srv.URL); kindOf(err) != KindCertificate {
@@ -135,15 +135,15 @@ func TestUse(t *testing.T) {
 }
 
 func TestClientCertificate(t *testing.T) {
-	ours, others := nettest.NewAuthority(t, "Our CA"), nettest.NewAuthority(t, "Other CA")
+	ours, others := testkit.NewAuthority(t, "Our CA"), testkit.NewAuthority(t, "Other CA")
 	pool := x509.NewCertPool()
 	pool.AddCert(ours.Cert)
 	config := &tls.Config{
-		Certificates: []tls.Certificate{ours.Issue(nettest.Tomorrow(), "127.0.0.1")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "127.0.0.1")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	}
 	srv := server(t, config)
-	me := ours.Issue(nettest.Tomorrow())
-	cert, key := ours.Write("me.pem", nettest.CertPEM(me)), ours.Write("me.key", nettest.PEM("PRIVATE KEY", nettest.PKCS8(t, me.PrivateKey)))
+	me := ours.Issue(testkit.Tomorrow())
+	cert, key := ours.Write("me.pem", testkit.CertPEM(me)), ours.Write("me.key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, me.PrivateKey)))
 	files := trusting(ours)
 	files.Cert, files.Key = Source{"network.clientCert", cert}, Source{"network.clientKey", key}
 	if got, err := get(network(t, nil, files), Options{Connect: limit}, srv.URL); err != nil || got != "HTTP/2.0 200 hello" {
@@ -160,9 +160,9 @@ func TestClientCertificate(t *testing.T) {
 	old := config.Clone()
 	old.MaxVersion = tls.VersionTLS12
 	srv = server(t, old)
-	other := others.Issue(nettest.Tomorrow())
-	files.Cert.Path = others.Write("other.pem", nettest.CertPEM(other))
-	files.Key.Path = others.Write("other.key", nettest.PEM("PRIVATE KEY", nettest.PKCS8(t, other.PrivateKey)))
+	other := others.Issue(testkit.Tomorrow())
+	files.Cert.Path = others.Write("other.pem", testkit.CertPEM(other))
+	files.Key.Path = others.Write("other.key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, other.PrivateKey)))
 	_, err = get(network(t, nil, files), Options{Connect: limit}, srv.URL)
 	if kindOf(err) != KindClientCertificate || !strings.Contains(err.Error(), "does not accept our client certificate") {
 		t.Errorf("with another's: %v", err)
@@ -170,8 +170,8 @@ func TestClientCertificate(t *testing.T) {
 }
 
 func TestProxy(t *testing.T) {
-	ours := nettest.NewAuthority(t, "Our CA")
-	secure := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(nettest.Tomorrow(), "models.example")}})
+	ours := testkit.NewAuthority(t, "Our CA")
+	secure := server(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "models.example")}})
 	plain := server(t, nil)
 	dial := map[string]string{
 		"models.example:443": secure.Listener.Addr().String(), "models.example:80": plain.Listener.Addr().String(),
@@ -179,13 +179,13 @@ func TestProxy(t *testing.T) {
 	}
 	const credentials = "me:p@ss/word"
 	const written = "me:p%40ss%2Fword@"
-	open := nettest.NewProxy(t, nil, "", dial)
-	closed := nettest.NewProxy(t, nil, credentials, dial)
-	overTLS := nettest.NewProxy(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(nettest.Tomorrow(), "127.0.0.1")}}, credentials, dial)
-	foreign := nettest.NewProxy(t, &tls.Config{Certificates: []tls.Certificate{nettest.NewAuthority(t, "Foreign CA").Issue(nettest.Tomorrow(), "127.0.0.1")}}, "", dial)
+	open := testkit.NewProxy(t, nil, "", dial)
+	closed := testkit.NewProxy(t, nil, credentials, dial)
+	overTLS := testkit.NewProxy(t, &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "127.0.0.1")}}, credentials, dial)
+	foreign := testkit.NewProxy(t, &tls.Config{Certificates: []tls.Certificate{testkit.NewAuthority(t, "Foreign CA").Issue(testkit.Tomorrow(), "127.0.0.1")}}, "", dial)
 	foreign.Config.ErrorLog = log.New(io.Discard, "", 0)
-	socks, closedSocks := nettest.NewSocks(t, "", dial), nettest.NewSocks(t, credentials, dial)
-	host := func(p *nettest.Proxy) string { return p.Listener.Addr().String() }
+	socks, closedSocks := testkit.NewSocks(t, "", dial), testkit.NewSocks(t, credentials, dial)
+	host := func(p *testkit.Proxy) string { return p.Listener.Addr().String() }
 	for name, c := range map[string]struct {
 		proxy, url string
 		kind       Kind
@@ -202,11 +202,11 @@ func TestProxy(t *testing.T) {
 		"over TLS":                       {"https://" + written + host(overTLS), "https://models.example/", "", "HTTP/2.0 200 hello"},
 		"over TLS, forwarded":            {"https://" + written + host(overTLS), "http://models.example/", "", "HTTP/1.1 200 hello"},
 		"over TLS, wrong credentials":    {"https://me:s3cretly@" + host(overTLS), "https://models.example/", KindProxyAuth, "does not accept the user and the password"},
-		"over TLS, not trusted":          {"https://me:s3cretly@" + host(foreign), "https://models.example/", KindCertificate, `can not be used: the certificate of 127.0.0.1:`},
+		"over TLS, not trusted":          {"https://me:s3cretly@" + host(foreign), "https://models.example/", KindCertificate, `cannot be used: the certificate of 127.0.0.1:`},
 		"TLS to a proxy without":         {"https://me:s3cretly@" + host(open), "https://models.example/", KindTLS, "does not speak TLS"},
 		"refused by the proxy":           {"http://" + host(open), "https://forbidden.example/", KindProxy, "does not connect to forbidden.example:443: it answers 403 Forbidden"},
 		"nobody behind the proxy":        {"http://" + host(open), "https://broken.example/", KindProxy, "answers 502 Bad Gateway"},
-		"nobody there":                   {"http://me:s3cretly@127.0.0.1:1", "https://models.example/", KindProxy, "the proxy http://127.0.0.1:1 can not be used: connection refused by 127.0.0.1:1"},
+		"nobody there":                   {"http://me:s3cretly@127.0.0.1:1", "https://models.example/", KindProxy, "the proxy http://127.0.0.1:1 cannot be used: connection refused by 127.0.0.1:1"},
 		"a name nobody knows":            {"http://me:s3cretly@no-such-proxy.invalid:80", "https://models.example/", KindProxy, `host "no-such-proxy.invalid"`},
 		"SOCKS":                          {"socks5://" + socks.Addr, "https://models.example/", "", "HTTP/2.0 200 hello"},
 		"SOCKS, plain":                   {"socks5h://" + socks.Addr, "http://models.example/", "", "HTTP/1.1 200 hello"},
@@ -214,7 +214,7 @@ func TestProxy(t *testing.T) {
 		"SOCKS, wrong credentials":       {"socks5://me:s3cretly@" + closedSocks.Addr, "https://models.example/", KindProxyAuth, "does not accept the user and the password"},
 		"SOCKS, no credentials":          {"socks5://" + closedSocks.Addr, "https://models.example/", KindProxyAuth, "wants a user and a password"},
 		"SOCKS, nobody behind":           {"socks5://" + socks.Addr, "https://broken.example/", KindProxy, "does not connect to broken.example:443"},
-		"not a proxy":                    {"ftp://me:s3cretly@" + host(open), "https://models.example/", KindProxy, "https_proxy is no proxy that can be used"},
+		"not a proxy":                    {"ftp://me:s3cretly@" + host(open), "https://models.example/", KindProxy, "https_proxy is not a usable proxy"},
 		"unescaped password":             {"http://me:s3cretly#@" + host(open), "https://models.example/", KindProxy, "special characters"},
 		"this machine is asked directly": {"http://127.0.0.1:1", plain.URL, "", "HTTP/1.1 200 hello"},
 	} {
@@ -243,7 +243,7 @@ func TestProxy(t *testing.T) {
 func TestProxyVariables(t *testing.T) {
 	plain := server(t, nil)
 	dial := map[string]string{"a.example:80": plain.Listener.Addr().String(), "b.example:80": plain.Listener.Addr().String()}
-	p := nettest.NewProxy(t, nil, "", dial)
+	p := testkit.NewProxy(t, nil, "", dial)
 	n := network(t, map[string]string{"ALL_PROXY": p.URL, "no_proxy": "b.example"}, Files{})
 	if got, err := get(n, Options{Connect: limit}, "http://a.example"); err != nil || !strings.HasSuffix(got, "hello") {
 		t.Errorf("%s, %v", got, err)
@@ -261,7 +261,7 @@ func TestProxyVariables(t *testing.T) {
 // One connection carries all requests that come after one another, in HTTP/1.1 and in
 // HTTP/2, directly and through a proxy.
 func TestReuse(t *testing.T) {
-	ours := nettest.NewAuthority(t, "Our CA")
+	ours := testkit.NewAuthority(t, "Our CA")
 	for _, through := range []string{"", "a proxy"} {
 		for _, o := range []Options{{Connect: limit}, {Connect: limit, HTTP1: true}} {
 			var opened atomic.Int32
@@ -271,12 +271,12 @@ func TestReuse(t *testing.T) {
 					opened.Add(1)
 				}
 			}
-			srv.TLS, srv.EnableHTTP2 = &tls.Config{Certificates: []tls.Certificate{ours.Issue(nettest.Tomorrow(), "127.0.0.1", "models.example")}}, true
+			srv.TLS, srv.EnableHTTP2 = &tls.Config{Certificates: []tls.Certificate{ours.Issue(testkit.Tomorrow(), "127.0.0.1", "models.example")}}, true
 			srv.StartTLS()
 			url, env := srv.URL, map[string]string{}
 			if through != "" {
 				url = "https://models.example"
-				env["https_proxy"] = nettest.NewProxy(t, nil, "", map[string]string{"models.example:443": srv.Listener.Addr().String()}).URL
+				env["https_proxy"] = testkit.NewProxy(t, nil, "", map[string]string{"models.example:443": srv.Listener.Addr().String()}).URL
 			}
 			n := network(t, env, trusting(ours))
 			for range 100 {
@@ -332,7 +332,7 @@ func TestConnectLimit(t *testing.T) {
 	}
 }
 
-// A request that is called off fails with its context's error, and is no secret's way out.
+// A request that is called off fails with its context's error, and leaks no secret.
 func TestCancel(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer srv.Close()

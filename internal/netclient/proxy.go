@@ -28,16 +28,16 @@ type Proxies struct {
 type proxy struct {
 	variable string // empty: none is set
 	value    string
-	url      *url.URL // nil if it can not be used
+	url      *url.URL // nil if it cannot be used
 }
 
 // ProxyInfo describes a proxy in effect, without what is secret in its URL.
 type ProxyInfo struct {
 	For           string // http or https: the scheme of what is asked for
 	Variable      string // the environment variable that says so
-	URL           string // scheme, host and port; empty if the proxy can not be used
+	URL           string // scheme, host and port; empty if the proxy cannot be used
 	Authenticates bool   // its URL has a user
-	Problem       string // why it can not be used; empty if it can
+	Problem       string // why it cannot be used; empty if it can
 }
 
 // ProxiesOf reads an environment.
@@ -74,13 +74,13 @@ func newProxy(variable, value string) proxy {
 	return p
 }
 
-// problem says why a proxy can not be used. The value stays out of it: whatever is wrong
+// problem says why a proxy cannot be used. The value stays out of it: whatever is wrong
 // with it, there may be a password in it.
 func (p proxy) problem() string {
 	if p.variable == "" || p.url != nil {
 		return ""
 	}
-	return p.variable + " is no proxy that can be used: it must be http://, https:// or socks5:// with a host and a port; " +
+	return p.variable + " is not a usable proxy: it must be http://, https:// or socks5:// with a host and a port; " +
 		"special characters of a user or password are written as %XX"
 }
 

@@ -10,12 +10,12 @@ package netrc
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Entry is one machine of a file.
@@ -103,7 +103,7 @@ func Find(paths []string, machine, login, port string) (Entry, bool, error) {
 			continue
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("netrc: %s can not be read: %w", path, err))
+			errs = append(errs, fmt.Errorf("netrc: %s cannot be read: %w", path, err))
 			continue
 		}
 		e, ok, err := FindData(data, machine, login, port)
@@ -143,29 +143,15 @@ const maxSize = 1 << 20
 
 // read returns a file's content, and whether others may read it.
 func read(path string) (data []byte, exposed bool, err error) {
-	info, err := os.Stat(path) // before opening, which waits at a pipe
-	switch {
-	case err != nil:
-		return nil, false, cause(err)
-	case !info.Mode().IsRegular():
-		return nil, false, errors.New("it is not a regular file")
-	case info.Size() > maxSize:
-		return nil, false, fmt.Errorf("it is larger than %d bytes", maxSize)
-	}
-	f, err := os.Open(path)
+	f, err := safeio.Open("", path)
 	if err != nil {
-		return nil, false, cause(err)
+		return nil, false, safeio.Cause(err)
 	}
 	defer f.Close()
-	data, err = io.ReadAll(io.LimitReader(f, maxSize))
-	return data, runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0, err
-}
-
-// cause drops the path, which the caller names.
-func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, safeio.Cause(err)
 	}
-	return err
+	data, err = safeio.ReadOpen(f, maxSize)
+	return data, runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0, safeio.Cause(err)
 }

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads the entries of a file, in order, without `default`. What comes before a
-// mistake is returned with the error, which names the line.
+// Parse reads the entries of a file, in order, without `default`. Entries before a
+// mistake are returned with the error, which names the line.
 func Parse(data []byte) ([]Entry, error) {
 	s := scanner{rest: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1}
 	var out []Entry

@@ -30,22 +30,22 @@ const (
 // Is says whether a file is a PDF.
 func Is(data []byte) bool { return bytes.HasPrefix(data, []byte("%PDF-")) }
 
-// Text returns the text of a PDF, with a line in front of each page.
+// Text returns the text of a PDF, with a line before each page.
 func Text(ctx context.Context, data []byte) (text string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("it takes longer than %s", maxTime))
 	defer cancel()
 	source := &bounded{ctx: ctx, data: data, left: max(int64(len(data))*maxReads, least)}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the PDF can not be read: %v", p)
+			err = fmt.Errorf("the PDF cannot be read: %v", p)
 		}
 		if cause := source.err; cause != nil {
-			err = fmt.Errorf("the PDF can not be read: %w", cause)
+			err = fmt.Errorf("the PDF cannot be read: %w", cause)
 		}
 	}()
 	r, err := pdf.NewReader(source, int64(len(data)))
 	if err != nil {
-		return "", fmt.Errorf("the PDF can not be read: %w", err)
+		return "", fmt.Errorf("the PDF cannot be read: %w", err)
 	}
 	var out strings.Builder
 	list := collect(r.Trailer().Key("Root").Key("Pages"), nil)
@@ -54,7 +54,7 @@ func Text(ctx context.Context, data []byte) (text string, err error) {
 	for i, page := range list {
 		body, err := page.GetPlainText(nil)
 		if err != nil {
-			body = "[this page can not be read: " + err.Error() + "]"
+			body = "[this page cannot be read: " + err.Error() + "]"
 		}
 		body = strings.TrimSpace(strings.ToValidUTF8(body, "�"))
 		empty = empty && body == ""
@@ -73,7 +73,7 @@ func Text(ctx context.Context, data []byte) (text string, err error) {
 }
 
 // collect adds the pages below a node of a file's tree, in one walk: looked up one by one,
-// each would be found by reading those in front of it. A tree that leads back to itself ends
+// each would be found by reading those before it. A tree that leads back to itself ends
 // with what may be read.
 func collect(node pdf.Value, pages []pdf.Page) []pdf.Page {
 	kids := node.Key("Kids")
@@ -86,7 +86,7 @@ func collect(node pdf.Value, pages []pdf.Page) []pdf.Page {
 	return pages
 }
 
-// bounded fails when enough was read. Whoever goes on all the same gets nothing new.
+// bounded fails when enough was read. A caller that goes on all the same gets nothing new.
 type bounded struct {
 	ctx  context.Context
 	data []byte

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// What a command costs that does nothing: below a supervisor, and within bounds. The floor is
+// The cost of a command that does nothing: below a supervisor, and within bounds. The floor is
 // bash alone, measured in turn with the others. Reported are medians.
 func BenchmarkCommand(b *testing.B) {
 	b.Setenv("TMPDIR", b.TempDir())

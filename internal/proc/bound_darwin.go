@@ -6,7 +6,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// unbound says why children can not be bound; empty if they can.
+// unbound says why children cannot be bound; empty if they can.
 func unbound(bool) string { return sandbox.Probe().Without }
 
 // wrap has the system's own program bound the child.

@@ -4,7 +4,7 @@ package proc
 
 import "github.com/seed-dec29ce4/eca/internal/sandbox"
 
-// unbound says why children can not be bound.
+// unbound says why children cannot be bound.
 func unbound(bool) string { return sandbox.Probe().Without }
 
 // wrap is not called: nothing is bound here.

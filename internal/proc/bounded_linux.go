@@ -41,7 +41,8 @@ type stage struct {
 	socket  *os.File
 }
 
-func startStage(l launch) (*stage, error) {
+// startStage starts a second stage, in a group with a limit on memory if there is one.
+func startStage(l launch, memory *memoryGroup) (*stage, error) {
 	ours, theirs, err := socketPair("second stage")
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func startStage(l launch) (*stage, error) {
 	p, err := os.StartProcess("/proc/self/exe", []string{"eca", boundedArg}, &os.ProcAttr{
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, theirs},
 		Env:   []string{"GOMAXPROCS=1", "GOGC=off"},
-		Sys:   l.attributes(),
+		Sys:   memory.attributes(l.attributes()),
 	})
 	if err != nil {
 		_ = ours.Close()
@@ -68,7 +69,7 @@ func (s *stage) discard() {
 
 // startBounded starts a child within the bounds of a policy and returns once it runs: through
 // the second stage that is ready if it fits, else through a new one.
-func startBounded(ready *stage, o order) (c startedChild, err error) {
+func startBounded(ready *stage, o order, start func(launch) (*stage, error)) (c startedChild, err error) {
 	o.Policy.Protect = append(o.Policy.Protect, os.Getpid())
 	l := launchFor(o.Policy)
 	if ready != nil && ready.launch == l {
@@ -78,7 +79,7 @@ func startBounded(ready *stage, o order) (c startedChild, err error) {
 	} else if ready != nil {
 		ready.discard()
 	}
-	s, err := startStage(l)
+	s, err := start(l)
 	if err != nil {
 		return startedChild{}, err
 	}

@@ -20,7 +20,7 @@ const (
 )
 
 // runInit is the first process of a PID namespace: it starts the child within its bounds, reaps
-// what ends, and ends with the child. Whatever the child left behind ends then too.
+// what ends, and ends with the child. Everything that the child left behind ends then, too.
 //
 // It stays outside of the child's bounds, and cannot be traced from within.
 func runInit(o order) int {

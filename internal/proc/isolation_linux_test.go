@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -31,9 +34,10 @@ func isolated(level sandbox.Level, write ...string) sandbox.Policy {
 	return sandbox.Policy{Level: level, Write: write, Isolate: true, OwnProcesses: true}
 }
 
-// What is allowed and refused within bounds is the same in namespaces, but that nothing outside
+// Permissions and refusals within bounds are the same in namespaces, but that nothing outside
 // can change its mode, and that nothing is executed from where a reader reads.
 func TestIsolatedFiles(t *testing.T) {
+	needs.Long(t)
 	isolation(t)
 	dir := outside(t)
 	ws := filepath.Join(dir, "ws")
@@ -78,7 +82,9 @@ func TestIsolatedFiles(t *testing.T) {
 		{"cat /proc/1/environ", false, false},
 	} {
 		for level, want := range map[sandbox.Level]bool{sandbox.ReadOnly: c.readOnly, sandbox.Workspace: c.workspace} {
-			exit, out := bounded(t, isolated(level, ws), ws, c.script)
+			policy := isolated(level, ws)
+			policy.PrivateTemp = true
+			exit, out := bounded(t, policy, ws, c.script)
 			if got := exit.Code == 0; got != want {
 				t.Errorf("%s: %s: exit %d: %s", level, c.script, exit.Code, out)
 			}
@@ -91,6 +97,7 @@ func TestIsolatedFiles(t *testing.T) {
 
 // A command ends in a PID namespace as it does outside of one.
 func TestIsolatedExits(t *testing.T) {
+	needs.Long(t)
 	isolation(t)
 	for script, want := range map[string]int{
 		"exit 7":                           7,
@@ -140,6 +147,7 @@ func TestIsolatedCommandIsAskedToEnd(t *testing.T) {
 // Nothing survives a command in a PID namespace: not what left its session, not when its
 // supervisor is killed from outside.
 func TestIsolatedSurvivors(t *testing.T) {
+	needs.Long(t)
 	isolation(t)
 	mark := "300." + strconv.Itoa(os.Getpid())
 	alive := func() string {
@@ -169,6 +177,17 @@ func TestIsolatedSurvivors(t *testing.T) {
 	if _, err := r.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
+	// This process does not take the orphans for those of its supervisors, so that the namespace
+	// alone ends them.
+	var own unix.Rlimit
+	if err := unix.Getrlimit(markedLimit, &own); err != nil {
+		t.Fatal(err)
+	}
+	lower := unix.Rlimit{Cur: min(own.Cur, own.Max-1), Max: own.Max - 1}
+	if err := unix.Setrlimit(markedLimit, &lower); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Setrlimit(markedLimit, &own) }) // only root may
 	if err := syscall.Kill(parentsOfAll()[p.Pid()], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
 // Bounded commands have limits that end what runs away, and cannot raise them; as root they
 // have no rights over the machine.
 func TestSandboxLimits(t *testing.T) {
+	needs.Long(t)
 	needSandbox(t)
 	dir := outside(t)
 	ws := filepath.Join(dir, "ws")

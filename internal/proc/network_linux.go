@@ -77,7 +77,7 @@ func (p *Pool) NewNetwork(ports ...int) (n *Network, err error) {
 	return n, nil
 }
 
-// Listeners are those of the ports, in their order.
+// Listeners returns the listeners of the ports, in the order of the ports.
 func (n *Network) Listeners() []net.Listener { return n.listeners }
 
 // Close ends the listeners. Children that are in the namespace keep it.
@@ -96,7 +96,7 @@ func (n *Network) Close() {
 	}
 }
 
-// enter has a command start within the namespaces.
+// enter makes a command start within the namespaces.
 func (n *Network) enter(cmd *exec.Cmd) error {
 	program, err := exec.LookPath(enterProgram)
 	if err != nil {
@@ -111,7 +111,7 @@ func (n *Network) enter(cmd *exec.Cmd) error {
 	return nil
 }
 
-// receiveListener reads a listening socket, or why there is none.
+// receiveListener reads a listening socket, or the reason for its absence.
 func receiveListener(fd int) (net.Listener, error) {
 	buf, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(4))
 	n, extra, err := receivePacket(fd, buf, rights)

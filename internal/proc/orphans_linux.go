@@ -27,14 +27,14 @@ const markedLimit = unix.RLIMIT_MSGQUEUE
 func mark() {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(markedLimit, &l); err != nil || l.Max == 0 {
-		return // what a killed supervisor leaves then goes on
+		return // then processes of a killed supervisor go on
 	}
 	l.Max--
 	l.Cur = min(l.Cur, l.Max)
 	_ = unix.Setrlimit(markedLimit, &l)
 }
 
-// adoptOrphans has orphans come to this process.
+// adoptOrphans makes this process the parent of orphans.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // reapTime is how long an ended process waits for somebody of this program to ask how it ended.
@@ -92,7 +92,7 @@ func endedChildren() (out []int) {
 	return out
 }
 
-// endOrphans kills what supervisors left that have been killed, until there is nothing left.
+// endOrphans kills the processes of killed supervisors until none are left.
 // supervisor is the executable of those that go on.
 func endOrphans(supervisor string) {
 	var own unix.Rlimit
@@ -143,8 +143,8 @@ func marked(pid int, limit uint64) bool {
 	return false
 }
 
-// supervises says whether a process is a supervisor. What it runs cannot be made up, other than
-// its arguments.
+// supervises says whether a process is a supervisor. Its program cannot be forged, unlike its
+// arguments.
 func supervises(pid int, supervisor string) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || string(line) != "eca\x00"+wardenArg+"\x00" {

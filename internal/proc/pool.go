@@ -2,7 +2,6 @@ package proc
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
@@ -100,8 +99,8 @@ func startBare(spec Spec) (Child, error) {
 	return p, nil
 }
 
-// bound prepares what a sandbox needs: a temporary folder, which it returns, for a child that
-// may write nowhere else. Where bounds cannot be held, it removes them, or fails if they are
+// bound prepares what a sandbox needs, and returns the temporary folder that it made for a
+// child that has one of its own. Where bounds cannot be held, it removes them, or fails if they are
 // required.
 func bound(spec *Spec, supervised bool) (temp string, err error) {
 	if !spec.Sandbox.Bounds() {
@@ -118,18 +117,12 @@ func bound(spec *Spec, supervised bool) (temp string, err error) {
 		return "", err
 	}
 	spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], spec.Sandbox.Env...)
-	switch spec.Sandbox.Level {
-	case sandbox.ReadOnly:
+	if spec.Sandbox.Level == sandbox.ReadOnly || spec.Sandbox.PrivateTemp {
 		if temp, err = makeTemp(); err != nil {
 			return "", err
 		}
 		spec.Sandbox.Temp = temp
 		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], "TMPDIR="+temp)
-	case sandbox.Workspace:
-		if spec.Sandbox.OwnTemp {
-			break
-		}
-		spec.Sandbox.Write = append(spec.Sandbox.Write[:len(spec.Sandbox.Write):len(spec.Sandbox.Write)], os.TempDir())
 	}
 	spec.wrap()
 	return temp, nil

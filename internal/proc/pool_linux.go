@@ -147,9 +147,10 @@ func (s *stock) reap() {
 	done := make(chan struct{})
 	s.reaper = done
 	s.ending.Go(func() { reapOrphans(done) })
+	s.ending.Go(sweepMemoryGroups)
 }
 
-// take returns an idle supervisor, nil if there is none.
+// take returns an idle supervisor, or nil.
 func (s *stock) take(bounds bool) *warden {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +228,7 @@ type warden struct {
 	idleSince time.Time
 
 	ended  chan struct{} // closed when it has ended
-	killed bool          // it did not end by itself; set by then
+	killed bool          // eca ended it; set by then
 }
 
 func newWarden(supervisor string, network *Network) (*warden, error) {
@@ -281,6 +282,7 @@ func (w *warden) close() {
 	<-w.ended
 	if w.killed {
 		endOrphans(w.program)
+		closeMemoryGroup(w.cmd.Process.Pid)
 	}
 }
 
@@ -335,9 +337,9 @@ func (c *ward) wait(p *Pool) {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
-	code, left := -1, false
-	if _, scanErr := fmt.Sscanf(answer, exitMessage, &code, &left); err != nil || scanErr != nil {
-		code, left = -1, false
+	exit := Exit{}
+	if _, scanErr := fmt.Sscanf(answer, exitMessage, &exit.Code, &exit.Left, &exit.OutOfMemory, &exit.MemoryLimit); err != nil || scanErr != nil {
+		exit = Exit{Code: -1}
 		c.warden.close()
 		_ = removeTemp(c.temp)
 	} else {
@@ -345,7 +347,8 @@ func (c *ward) wait(p *Pool) {
 	}
 	c.streams.finish()
 	c.mu.Lock()
-	c.exit = Exit{Code: code, Killed: c.killed, Left: left && !c.killed}
+	c.exit = exit
+	c.exit.Killed, c.exit.Left = c.killed, exit.Left && !c.killed
 	c.mu.Unlock()
 	close(c.done)
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who kills a child that has just ended does not kill the next one of its supervisor.
+// Killing a child that has just ended does not kill the next one of its supervisor.
 func TestPoolKillsNoOther(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestPoolKillsNoOther(t *testing.T) {
 	c := &ward{warden: &warden{conn: conn.(*net.UnixConn)}, streams: &streams{}, done: make(chan struct{})} //nolint:forcetypeassert // of a unix socket
 	p.stock.mu.Lock()                                                                                       // from here on the supervisor is on its way to the idle ones
 	go c.wait(p)
-	if _, err := fmt.Fprintf(theirs, exitMessage, 7, false); err != nil {
+	if _, err := fmt.Fprintf(theirs, exitMessage, 7, false, false, 0); err != nil {
 		t.Fatal(err)
 	}
 	for end, mine := time.Now().Add(time.Minute), true; mine; time.Sleep(time.Millisecond) {
@@ -47,7 +47,7 @@ func TestPoolKillsNoOther(t *testing.T) {
 	p.stock.timer.Stop()
 }
 
-// What left its group ends with the child, and with the pool's owner; the next child of the
+// A process that left its group ends with the child, and with the pool's owner; the next child of the
 // same supervisor is not touched by that.
 func TestPoolOrphans(t *testing.T) {
 	p := newPool(t)
@@ -86,7 +86,7 @@ func TestPoolOrphans(t *testing.T) {
 	if err != nil || !Alive(pid) {
 		t.Fatalf("%q: %v", buf[:n], err)
 	}
-	// As when the owner dies: nobody holds the other end of the socket.
+	// As when the owner dies: no process holds the other end of the socket.
 	held, ok := c.(*ward)
 	if !ok {
 		t.Fatalf("%T", c)
@@ -101,7 +101,7 @@ func TestPoolOrphans(t *testing.T) {
 	}
 }
 
-// Who kills a child that has ended by itself does not reach the next one of its supervisor.
+// Killing a child that has already ended does not reach the next one of its supervisor.
 func TestPoolLateKill(t *testing.T) {
 	p := newPool(t)
 	r, w, err := os.Pipe()

@@ -42,11 +42,11 @@ type Spec struct {
 	// Environ is the child's environment, nil for our own.
 	Environ []string
 
-	// Leaves says that what the child has started goes on when the child ends by itself, as
+	// Leaves says that what the child has started goes on when the child ends normally, as
 	// a browser does that a program opens. Only a child of Start can have that.
 	Leaves bool
 
-	// Sandbox bounds what the child may do. Where the system can not hold that, or without
+	// Sandbox bounds what the child may do. Where the system cannot hold that, or without
 	// a Pool that has to, the child runs without bounds; or not at all (a
 	// sandbox.Error), if they are required.
 	Sandbox sandbox.Policy
@@ -57,6 +57,23 @@ type Exit struct {
 	Code   int  // -1 if it was killed
 	Killed bool // by us, because ctx ended
 	Left   bool // it left processes behind when it ended, which were ended too
+
+	// OutOfMemory says that the system killed it, or what it ran, for memory: at the limit for
+	// bounded children, in bytes, or where that is 0, because the machine had no more.
+	OutOfMemory bool
+	MemoryLimit int64
+}
+
+// MemoryCause says, in words for the user, that the child was killed for memory; empty if it was
+// not, or was stopped by us.
+func (e Exit) MemoryCause() string {
+	switch {
+	case !e.OutOfMemory || e.Killed:
+		return ""
+	case e.MemoryLimit == 0:
+		return "it was killed because the machine had no more memory"
+	}
+	return fmt.Sprintf("it used more memory than a sandboxed command may (%d MiB) and was killed", e.MemoryLimit>>20)
 }
 
 // Run starts a child without a supervisor and waits for it. When ctx ends the whole group is
@@ -217,4 +234,10 @@ func closes(done <-chan struct{}, within time.Duration) bool {
 	case <-t.C:
 		return false
 	}
+}
+
+// Installed says whether PATH has a program.
+func Installed(name string) bool {
+	_, err := exec.LookPath(name)
+	return err == nil
 }

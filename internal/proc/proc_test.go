@@ -113,6 +113,7 @@ func TestKill(t *testing.T) {
 
 // A child that is killed as soon as it runs is gone as well, with what it has begun.
 func TestKillAtOnce(t *testing.T) {
+	needs.Long(t)
 	both(t, func(t *testing.T, p *Pool) {
 		for range 20 {
 			c, err := p.Start(Spec{Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; sleep 300 & wait; sleep 300"}})

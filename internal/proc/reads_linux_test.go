@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -74,6 +75,7 @@ func programs(t *testing.T, names ...string) []string {
 // Commands that read print the same within the bounds of reading as without any, in namespaces
 // too where there are some.
 func TestReadersPrintTheSame(t *testing.T) {
+	needs.Long(t)
 	ws, policy := reader(t)
 	p := newPool(t)
 	kinds := []sandbox.Policy{policy}
@@ -119,6 +121,7 @@ func TestReadersPrintTheSame(t *testing.T) {
 // A command that only reads sees nothing but the workspace, the system and the user's
 // configuration of git, whatever way it takes.
 func TestReadersReadNothingElse(t *testing.T) {
+	needs.Long(t)
 	ws, policy := reader(t)
 	policy.Execute = nil
 	elsewhere := filepath.Join(filepath.Dir(ws), "other")
@@ -146,6 +149,7 @@ func TestReadersReadNothingElse(t *testing.T) {
 
 // A program that was not judged does not start, from wherever it is called.
 func TestUnjudgedProgramsDoNotStart(t *testing.T) {
+	needs.Long(t)
 	ws, policy := reader(t)
 	policy.Execute = programs(t, "bash", "cat", "env", "xargs", "find", "git", "cp", "dd", "chmod")
 	self, err := os.Executable()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -26,7 +27,7 @@ func bounded(t *testing.T, p sandbox.Policy, dir, script string) (Exit, string) 
 	return exit, out.String()
 }
 
-// needSandbox skips where the kernel can not hold bounds, and says why.
+// needSandbox skips where the kernel cannot hold bounds, and says why.
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if s := sandbox.Probe(); !s.Holds {
@@ -94,7 +95,7 @@ func TestSandboxFiles(t *testing.T) {
 			continue // a gap that is named
 		}
 		for level, want := range map[sandbox.Level]bool{sandbox.ReadOnly: c.readOnly, sandbox.Workspace: c.workspace} {
-			exit, out := bounded(t, sandbox.Policy{Level: level, Write: []string{ws}}, ws, c.script)
+			exit, out := bounded(t, sandbox.Policy{Level: level, Write: []string{ws}, PrivateTemp: true}, ws, c.script)
 			if got := exit.Code == 0; got != want {
 				t.Errorf("%s: %s: exit %d: %s", level, c.script, exit.Code, out)
 			}
@@ -148,7 +149,7 @@ func TestSandboxNetwork(t *testing.T) {
 	}
 }
 
-// What can not be bound does not start, if that is required.
+// A child that cannot be bound does not start, if that is required.
 func TestSandboxRequired(t *testing.T) {
 	spec := Spec{Path: "true", Sandbox: sandbox.Policy{Level: sandbox.Workspace}}
 	if exit, err := Run(context.Background(), spec); err != nil || exit.Code != 0 {
@@ -161,9 +162,10 @@ func TestSandboxRequired(t *testing.T) {
 	}
 }
 
-// What a bounded child leaves behind is killed as well: signals reach it from outside of
+// Processes that a bounded child leaves behind are killed as well: signals reach it from outside of
 // its bounds.
 func TestSandboxKill(t *testing.T) {
+	needs.Long(t)
 	needSandbox(t)
 	for range 3 {
 		_, out := bounded(t, sandbox.Policy{Level: sandbox.ReadOnly}, "/", "setsid sleep 300 >/dev/null 2>&1 & echo $!")

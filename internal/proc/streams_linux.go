@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// streams are the standard streams of a child as files. What the caller gave as a reader or a
-// writer is a pipe, and copied.
+// streams are the standard streams of a child as files. A reader or a writer of the caller
+// is a pipe, and copied.
 type streams struct {
 	files   [3]*os.File
 	theirs  []*os.File // ends of pipes that only the child keeps

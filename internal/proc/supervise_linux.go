@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What makes a program that calls Supervise a supervisor, or the second stage of a bounded
-// child, as its only argument.
+// The argument that makes a program that calls Supervise a supervisor, or the second stage of a bounded
+// child. It is the only one.
 const (
 	wardenArg  = "__warden"
 	boundedArg = "__bounded"
@@ -34,8 +34,8 @@ const (
 	killMessage    = "kill"    // end the child and all that descends from it
 	prepareMessage = "prepare" // have a second stage ready for the next child
 
-	pidMessage  = "pid %d"     // the child runs
-	exitMessage = "exit %d %t" // how the child ended, and whether it left processes behind
+	pidMessage  = "pid %d"           // the child runs
+	exitMessage = "exit %d %t %t %d" // how the child ended, whether it left processes behind, and whether it was killed for memory, at which limit
 )
 
 // Supervise must be called first in main of every program that names itself as the supervisor
@@ -66,10 +66,12 @@ type supervisor struct {
 	next   launch     // how second stages are prepared: as the last one was started
 	orders chan order // one without a path prepares a second stage
 
-	mu    sync.Mutex // guards what follows
-	stage *stage     // ready for the next bounded child
-	pid   int        // of the child; 0 if there is none, or starting
-	temp  string     // the child's own temporary folder
+	mu          sync.Mutex   // guards what follows
+	memory      *memoryGroup // nil: no limit
+	memoryTried bool         // memory was made, or cannot be
+	stage       *stage       // ready for the next bounded child
+	pid         int          // of the child; 0 before it has started
+	temp        string       // the child's own temporary folder
 }
 
 func runSupervisor() int {
@@ -95,14 +97,33 @@ func (s *supervisor) prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stage == nil {
-		s.stage, _ = startStage(s.next)
+		s.stage, _ = s.startStageLocked(s.next)
 	}
+}
+
+// startStageLocked starts a second stage in the supervisor's group, which is made for the first
+// one. Where it cannot be used, there is no limit on memory.
+func (s *supervisor) startStageLocked(l launch) (*stage, error) {
+	if s.memory == nil && !s.memoryTried {
+		s.memoryTried = true
+		if groups, err := findMemoryGroups(); err == nil {
+			s.memory, _ = groups.open(os.Getpid())
+		}
+	}
+	started, err := startStage(l, s.memory)
+	if err == nil || s.memory == nil {
+		return started, err
+	}
+	s.memory.close()
+	s.memory = nil
+	return startStage(l, nil)
 }
 
 // supervise starts a child and waits until nothing is left of it.
 func (s *supervisor) supervise(o order) {
 	s.set(starting, o.Policy.Temp)
 	release, err := o.Policy.Claim()
+	kills := memoryKills()
 	var child startedChild
 	if err == nil {
 		child, err = s.start(o)
@@ -123,10 +144,27 @@ func (s *supervisor) supervise(o order) {
 		left = true
 		killDescendants(pid)
 	}
+	outOfMemory, limit := s.endMemory()
+	outOfMemory = outOfMemory || killedForMemory(code, kills, memoryKills())
 	_ = removeTemp(o.Policy.Temp) // the parent may be gone
 	release()                     // before the next child of the parent can want it
 	s.set(0, "")
-	s.tell(fmt.Sprintf(exitMessage, code, left))
+	s.tell(fmt.Sprintf(exitMessage, code, left, outOfMemory, limit))
+}
+
+// endMemory says whether the child that has ended was killed for memory, and at which limit. The
+// group is for the next child as well, if there is nothing in it.
+func (s *supervisor) endMemory() (killed bool, limit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.memory == nil {
+		return false, 0
+	}
+	if killed, limit = s.memory.ended(); !s.memory.empty() {
+		s.memory.close()
+		s.memory, s.memoryTried = nil, false
+	}
+	return killed, limit
 }
 
 // start becomes the reaper of all that descends from the child, and starts it in a group of its
@@ -141,7 +179,11 @@ func (s *supervisor) start(o order) (startedChild, error) {
 	s.mu.Unlock()
 	if o.Policy.Bounds() {
 		s.next = launchFor(o.Policy)
-		return startBounded(ready, o)
+		return startBounded(ready, o, func(l launch) (*stage, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.startStageLocked(l)
+		})
 	}
 	if ready != nil { // it would be taken for something that the child leaves behind
 		ready.discard()
@@ -198,7 +240,7 @@ func (s *supervisor) listen() {
 	}
 }
 
-// kill kills until a child has ended; 0 is none.
+// kill kills until a child has ended; 0 means no signal.
 func (s *supervisor) kill(pid int) {
 	for pid > 0 && s.strike(pid) {
 		time.Sleep(10 * time.Millisecond)
@@ -231,6 +273,7 @@ func (s *supervisor) leave() {
 	if s.stage != nil {
 		s.stage.discard()
 	}
+	s.memory.close()
 	_ = removeTemp(s.temp)
 	os.Exit(0)
 }

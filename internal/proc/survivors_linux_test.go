@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
@@ -152,8 +153,9 @@ func users(t *testing.T) (path string, attrs map[string]*syscall.SysProcAttr) {
 }
 
 // Whatever a command does to leave something running, nothing is left of it: not when it ends,
-// not when its supervisor is killed, by itself or from outside.
+// not when its supervisor is killed, on its own or from outside.
 func TestNothingSurvives(t *testing.T) {
+	needs.Long(t)
 	needSandbox(t)
 	path, attrs := users(t)
 	for who, attr := range attrs {
@@ -231,8 +233,8 @@ func eventually(t *testing.T, wrong func() string) {
 	}
 }
 
-// What a killed supervisor leaves ends; what eca's other children leave, and what others wait
-// for, goes on.
+// Processes of a killed supervisor end; those of eca's other children, and those that others
+// wait for, go on.
 func TestOrphansOfOthersGoOn(t *testing.T) {
 	p := newPool(t)
 	adoptOrphans()
@@ -275,11 +277,12 @@ func TestOrphansOfOthersGoOn(t *testing.T) {
 
 // Many commands, one after the other and at once, leave nothing behind.
 func TestNothingIsLeft(t *testing.T) {
+	needs.Long(t)
 	needSandbox(t)
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	state := func() string {
-		runtime.GC() // files that nobody has any more
+		runtime.GC() // files without references
 		fds, _ := os.ReadDir("/proc/self/fd")
 		mounts, _ := os.ReadFile("/proc/self/mountinfo")
 		folders, _ := os.ReadDir(temp)
@@ -425,9 +428,10 @@ func TestLongOrder(t *testing.T) {
 	}
 }
 
-// What comes to eca as an orphan and ends is reaped while eca goes on, and the ends of eca's own
+// An orphan that comes to eca and ends is reaped while eca goes on, and the ends of eca's own
 // children are known to those that started them.
 func TestOrphansAreReaped(t *testing.T) {
+	needs.Long(t)
 	p := newPool(t)
 	if _, err := p.Run(t.Context(), Spec{Path: "true"}); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 )
 
 // Watch returns a channel that closes when a process that is not ours ends, at once
-// if there is none. It waits for the kernel's word and does not poll. stop ends the waiting;
+// otherwise. It waits for the kernel's notification and does not poll. stop ends the waiting;
 // it must be called, and may be called again.
 func Watch(pid int) (gone <-chan struct{}, stop func()) {
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -20,7 +20,7 @@ func Watch(pid int) (gone <-chan struct{}, stop func()) {
 		close(ch)
 		return ch, func() {}
 	}
-	// The pipe wakes the waiting goroutine when nobody is interested any more.
+	// The pipe wakes the waiting goroutine when no caller is interested any more.
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		_ = unix.Close(fd)

@@ -75,7 +75,7 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-// What only begins like a secret takes no longer than anything else.
+// Text that only begins like a secret takes no longer than anything else.
 func BenchmarkString(b *testing.B) {
 	const size = 8 << 20
 	r := New("a-value-of-the-user", "another-value-0123456789", "f00dfeedf00dfeedf00dfeed")

@@ -31,8 +31,8 @@ type Redactor struct {
 // New returns a redactor that also knows the given values.
 func New(secrets ...string) *Redactor { return newRedactor(secrets, allLooks) }
 
-// newRedactor returns a redactor for values and for what looks like a secret. What finds them is
-// made when the first text comes: most redactors that watch over a log or an error never see one.
+// newRedactor returns a redactor for values and for what looks like a secret. The matcher is
+// built when the first text comes: most redactors that watch over a log or an error never see one.
 func newRedactor(secrets []string, looks func() []look) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {

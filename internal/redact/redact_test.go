@@ -61,7 +61,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// What tools return stays what it is, but for what is known.
+// Results of tools stay as they are, except for known secrets.
 func TestKnown(t *testing.T) {
 	const text = `sk-abcdefghijklmnopqrstuvwx {"token": "x"} http://u:p@host/?key=1 `
 	if got := Known("my-own-secret").String(text + "my-own-secret"); got != text+Mark {

@@ -114,7 +114,7 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 	return layers, env, write, nil
 }
 
-// layer returns the layer over a folder. What of it a child gets, Claim decides.
+// layer returns the layer over a folder. Claim decides which part of it a child gets.
 func (c Caches) layer(base, name, over string) Overlay {
 	return Overlay{Dir: over, Layers: filepath.Join(base, layerName(name))}
 }
@@ -183,7 +183,7 @@ func (o *Overlay) claim() (free func(), err error) {
 	return nil, fmt.Errorf("%d commands use those of %s", maxLayers, o.Dir)
 }
 
-// SharedCaches lists the user's own caches, as far as they exist, one by one: for commands that
+// SharedCaches lists the user's own caches, if they exist, one by one: for commands that
 // the user approved. own names folders of eca, which are left out.
 func SharedCaches(getenv func(string) string, own ...string) []string {
 	home := getenv("HOME")

@@ -66,7 +66,7 @@ func rules(protected []int) []rule {
 		{calls: []uint32{unix.SYS_IOPRIO_SET}, test: equal, arg: 0, value: ioprioWhoUser, errno: unix.EPERM},
 		{calls: []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP}, errno: unix.EPERM},
 
-		// What is shared by all processes of the user without being a file.
+		// Resources other than files that all processes of the user share.
 		{calls: []uint32{
 			unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
 			unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,

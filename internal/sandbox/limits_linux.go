@@ -31,7 +31,11 @@ func limit(p Policy) error {
 			return fmt.Errorf("limits: %w", err)
 		}
 	}
-	// Where memory is not accounted for, this is only refused.
-	_ = os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, memoryShortness), 0)
 	return nil
+}
+
+// endSooner has this process and what it starts end before others when memory runs out. Where
+// memory is not accounted for, this is only refused.
+func endSooner() {
+	_ = os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, memoryShortness), 0)
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -91,35 +92,67 @@ func (p Policy) mount() error {
 	return os.Chdir(dir) // to what is mounted there now
 }
 
-// protect mounts protected places over themselves, read-only, and the folders that they are in,
-// so that these cannot be moved away.
+// protect mounts protected places over themselves, read-only, and the folders and links over which
+// they are reached, so that these cannot be moved away.
 func (p Policy) protect(writable []string) error {
-	pins := slices.Clone(p.Places.Pins)
-	for _, root := range p.Write { // a root in another folder that may be written to
+	below := func(path string) bool {
+		return slices.ContainsFunc(writable, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
+	}
+	pins := slices.Concat(p.Places.Pins, p.Places.Links)
+	for _, at := range slices.Concat(p.Write, p.Places.Fixed) { // such as a root in another folder that may be written to
 		for _, dir := range writable {
-			for parent := filepath.Dir(root); parent != dir && strings.HasPrefix(parent, dir+"/"); parent = filepath.Dir(parent) {
+			for parent := filepath.Dir(at); parent != dir && strings.HasPrefix(parent, dir+"/"); parent = filepath.Dir(parent) {
 				pins = append(pins, parent)
 			}
 		}
 	}
-	over := append(slices.Clone(pins), p.Places.Keep...)
-	slices.SortStableFunc(over, func(a, b string) int { return depth(a) - depth(b) })
+	over := slices.DeleteFunc(append(slices.Clone(pins), p.Places.Keep...), func(path string) bool { return !below(path) })
+	slices.SortFunc(over, func(a, b string) int { return cmp.Or(depth(a)-depth(b), strings.Compare(a, b)) })
 	for _, path := range slices.Compact(over) {
-		t, err := clone(path, unix.AT_RECURSIVE)
-		if errors.Is(err, unix.ENOENT) {
-			continue
-		}
-		if err != nil {
+		if err := p.cover(path, slices.Contains(p.Places.Keep, path), slices.Contains(p.Places.Links, path)); err != nil {
 			return err
 		}
-		if !slices.Contains(pins, path) {
-			err = t.set(unix.MOUNT_ATTR_RDONLY, unix.AT_RECURSIVE)
+	}
+	return nil
+}
+
+// cover mounts a path over itself. If it becomes read-only, the child's own folders in it do not.
+func (p Policy) cover(path string, readOnly, link bool) error {
+	take := func() (tree, error) { return clone(path, unix.AT_RECURSIVE) }
+	if link {
+		take = func() (tree, error) { return cloneLink(path) }
+	}
+	t, err := take()
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(t.fd)
+	var own []tree
+	defer func() {
+		for _, t := range own {
+			_ = unix.Close(t.fd)
 		}
-		if err == nil {
-			err = t.put()
+	}()
+	if readOnly {
+		for _, dir := range append(p.Private[:len(p.Private):len(p.Private)], p.Temp) {
+			if dir == "" || !strings.HasPrefix(dir, path+"/") {
+				continue
+			}
+			inner, err := clone(dir, unix.AT_RECURSIVE)
+			if err != nil {
+				return err
+			}
+			own = append(own, inner)
 		}
-		_ = unix.Close(t.fd)
-		if err != nil {
+		if err := t.set(unix.MOUNT_ATTR_RDONLY, unix.AT_RECURSIVE); err != nil {
+			return err
+		}
+	}
+	for _, t := range append([]tree{t}, own...) {
+		if err := t.put(); err != nil {
 			return err
 		}
 	}
@@ -156,8 +189,9 @@ func depth(path string) int { return strings.Count(path, "/") }
 
 // tree is a detached mount of a file or folder.
 type tree struct {
-	dir string
-	fd  int
+	dir  string
+	fd   int
+	link bool // a link is at dir
 }
 
 // clone makes a mount of what is at a path. No part of the path may be a link.
@@ -171,7 +205,36 @@ func clone(path string, flags uint) (tree, error) {
 	if err != nil {
 		return tree{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return tree{path, fd}, nil
+	return tree{path, fd, false}, nil
+}
+
+// cloneLink makes a mount of a link. Mounted over the link, it is followed like the link, which cannot
+// be replaced then.
+func cloneLink(path string) (tree, error) {
+	at, err := openLink(path)
+	if err != nil {
+		return tree{}, err
+	}
+	defer unix.Close(at)
+	fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return tree{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return tree{path, fd, true}, nil
+}
+
+// openLink opens a link that is in a folder whose path has none.
+func openLink(path string) (int, error) {
+	dir, err := openPlain(filepath.Dir(path))
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(dir)
+	fd, err := unix.Openat(dir, filepath.Base(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return fd, nil
 }
 
 func openPlain(path string) (int, error) {
@@ -194,7 +257,11 @@ func (t tree) set(attributes uint64, flags uint) error {
 
 // put mounts a tree where it is from.
 func (t tree) put() error {
-	at, err := openPlain(t.dir)
+	open := openPlain
+	if t.link {
+		open = openLink
+	}
+	at, err := open(t.dir)
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,7 @@ func hasCapabilities(want ...uint) bool {
 // Enter prepares the namespaces that Spaces had this process begin in: what is mounted
 // where, and the loopback.
 func Enter(p Policy) error {
+	endSooner() // now: later, an ordinary user's process that cannot be traced may not say so of itself
 	if !p.Isolate {
 		return nil
 	}

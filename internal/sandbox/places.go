@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"io/fs"
 	"os"
 	"path"
@@ -11,8 +10,8 @@ import (
 )
 
 // Names says which files and folders commands must not change wherever they are in a workspace:
-// programs run what is in them, or take orders from it. They are compared in lower case, a name
-// with slashes with the end of a path.
+// programs run what is in them, or take orders from it. They are compared as Fold
+// writes them, a name with slashes with the end of a path.
 type Names struct {
 	Folders  []string
 	Files    []string
@@ -20,11 +19,13 @@ type Names struct {
 }
 
 // Bounds of a search for protected places: below so many folders, in so many, and so many
-// repositories.
+// repositories. The search after a command goes farther, so that the command cannot hide a place
+// behind others; these are not made read-only.
 const (
 	maxDepth        = 4
 	maxFolders      = 5000
 	maxRepositories = 200
+	farther         = 100
 )
 
 // skipped are folders that hold what tools fetch or build.
@@ -34,79 +35,67 @@ func skipped(name string) bool {
 
 // Places are the protected places of workspaces as they were when FindPlaces looked.
 type Places struct {
-	Keep  []string `json:"keep,omitempty"` // existing files and folders that stay read-only
-	Pins  []string `json:"pins,omitempty"` // folders that cannot be moved
-	Write []string `json:"-"`              // folders outside of the roots that belong to them: git's, of worktrees and submodules
-	Whole bool     `json:"-"`              // everything was looked at
+	Keep  []string `json:"keep,omitempty"`  // existing files and folders that stay read-only
+	Pins  []string `json:"pins,omitempty"`  // folders that cannot be moved
+	Links []string `json:"links,omitempty"` // links that cannot be replaced
+	Fixed []string `json:"fixed,omitempty"` // what no folder above can be moved of
+	Write []string `json:"-"`               // folders outside of the roots that belong to them: git's, of worktrees and submodules
+	Whole bool     `json:"-"`               // everything was looked at
 
-	guard Guard
-	found map[string]place // by path
+	guard   Guard
+	found   map[string]place  // by path
+	missing []string          // where links of protected places lead although there is nothing
+	closed  map[string]string // what could not be looked at, by what identifies it
+	missed  string            // why there may be more places than found; empty if there are not
 }
 
 // place is what was found at a path.
 type place struct {
 	info fs.FileInfo
 	link string // where a link leads
+
+	recorded *mark // instead of info, in places that were recorded
 }
 
 // FindPlaces looks for protected places. Folders that are too deep or too many are left out.
 func FindPlaces(g Guard) Places {
-	f := &finder{names: g.Names, places: Places{Whole: true, guard: g, found: map[string]place{}}}
-	for _, root := range g.Roots {
-		if real, err := filepath.EvalSymlinks(root); err == nil {
-			f.folder(real, 0)
-		}
+	f := &finder{
+		names: g.Names, last: g.Names.last(),
+		places: Places{Whole: true, guard: g, found: map[string]place{}, closed: map[string]string{}},
+		files:  severalNames{}, targets: map[string]bool{}, data: map[string]bool{},
+	}
+	f.roots = resolved(g.Roots)
+	f.writable = resolved(append(g.Roots[:len(g.Roots):len(g.Roots)], g.write...))
+	for _, root := range f.roots {
+		f.folder(root, 0)
+	}
+	f.home()
+	if !g.again {
+		f.own()
+		f.secondNames()
+	}
+	for _, common := range g.common {
+		f.gitFolder(common)
 	}
 	p := f.places
-	slices.Sort(p.Keep)
-	slices.Sort(p.Pins)
-	p.Keep, p.Pins = slices.Compact(p.Keep), slices.Compact(p.Pins)
-	p.Keep = slices.DeleteFunc(p.Keep, func(at string) bool {
-		_, pinned := slices.BinarySearch(p.Pins, at)
-		return pinned
-	})
+	for _, list := range []*[]string{&p.Keep, &p.Pins, &p.Links, &p.Fixed} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	p.Keep = slices.DeleteFunc(p.Keep, func(at string) bool { return f.data[at] }) // git writes there
 	return p
 }
 
-// Since returns the places that are new since these were found, or other files than then, or that
-// do not look like a protected place any more. What is below one of them is not listed. A place
-// that moved with the folder that it is in is not new: it is read-only where it is now.
-func (p Places) Since() []string {
-	if p.found == nil {
-		return nil
-	}
-	var out, gone []string
-	now := FindPlaces(p.guard).found
-	for path, old := range p.found {
-		if _, ok := now[path]; ok {
-			continue
-		}
-		if _, err := os.Lstat(path); err == nil {
-			out = append(out, path)
-		} else if old.link == "" {
-			gone = append(gone, path)
-		}
-	}
-	for path, is := range now {
-		old, ok := p.found[path]
-		moved := func(from string) bool { return os.SameFile(p.found[from].info, is.info) }
-		if ok && (!os.SameFile(old.info, is.info) || old.link != is.link) || !ok && !slices.ContainsFunc(gone, moved) {
-			out = append(out, path)
-		}
-	}
-	slices.Sort(out)
-	var top []string
-	for _, path := range out {
-		if len(top) == 0 || !strings.HasPrefix(path, top[len(top)-1]+"/") {
-			top = append(top, path)
-		}
-	}
-	return top
+// Known says whether a protected place was found at a path.
+func (p Places) Known(path string) bool {
+	_, ok := p.found[path]
+	return ok
 }
 
-// Root returns the workspace root that a path is in.
+// Root returns the folder that commands may write to and that a path is in: a workspace root, or
+// the git folder that belongs to one.
 func (p Places) Root(path string) (root string, ok bool) {
-	for _, r := range p.guard.Roots {
+	for _, r := range slices.Concat(p.guard.Roots, p.guard.write, p.Write, p.guard.common) {
 		if real, err := filepath.EvalSymlinks(r); err == nil && strings.HasPrefix(path, real+"/") && len(real) > len(root) {
 			root = real
 		}
@@ -116,57 +105,56 @@ func (p Places) Root(path string) (root string, ok bool) {
 
 type finder struct {
 	names                 Names
+	last                  lastNames
 	places                Places
+	roots, writable       []string // links resolved
 	folders, repositories int
+	files                 severalNames
+	targets               map[string]bool // of links, that were looked at
+	data                  map[string]bool // folders of repositories
 }
 
 // folder looks at the entries of a folder, and at its subfolders.
 func (f *finder) folder(dir string, depth int) {
-	if f.folders++; f.folders > maxFolders {
-		f.places.Whole = false
+	if !f.countFolder(dir) {
 		return
 	}
-	entries, err := readDir(dir)
-	if err != nil {
-		return
-	}
-	bare := 0
-	for _, e := range entries {
+	defer f.open(dir)()
+	bare, files := 0, []string(nil)
+	for _, e := range f.list(dir) {
 		name, at := e.Name(), filepath.Join(dir, e.Name())
 		switch name {
-		case "HEAD", "objects", "refs":
+		case "HEAD", "objects", "refs", "commondir": // the last leads git to the others
 			bare++
 		}
+		git := Fold(name) == ".git"
 		switch {
-		case name == ".git" && e.IsDir():
+		case git && e.IsDir():
 			f.repository(at)
-		case name == ".git":
+		case git:
 			f.keep(at)
 			f.gitFile(at)
-		case f.names.Match(at):
+		case f.last.may(name) && f.names.Match(at):
 			f.keep(at)
+		case e.IsDir() && fetched(name) && !f.places.guard.again:
+			f.shared(at)
 		case e.IsDir() && (depth < maxDepth) && !skipped(name):
 			f.folder(at, depth+1)
+		case e.Type().IsRegular() && !f.places.guard.again:
+			files = append(files, name)
 		}
 	}
+	withSeveralNames(dir, files, func(name string, id nodeID, all uint64) {
+		f.files.addNode(filepath.Join(dir, name), id, all, false)
+	})
 	if bare >= 2 { // a bare repository, also if a command has taken a part away
 		f.gitFolder(dir)
 	}
 }
 
-// readDir lists a folder without sorting it.
-func readDir(dir string) ([]os.DirEntry, error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.ReadDir(-1)
-}
-
 // Match says whether a path is one of the names.
 func (n Names) Match(at string) bool {
-	at = strings.ToLower(at)
+	at = Fold(at)
 	dir, name := path.Split(at)
 	twoNames := path.Join(path.Base(dir), name)
 	ends := func(of string) bool { return name == of || strings.Contains(of, "/") && strings.HasSuffix(at, "/"+of) }
@@ -174,8 +162,7 @@ func (n Names) Match(at string) bool {
 		slices.ContainsFunc(n.Patterns, func(pattern string) bool { ok, _ := path.Match(pattern, twoNames); return ok })
 }
 
-// keep notes a place that stays as it is. A link cannot be made read-only, only the file that it
-// leads to; the link is compared afterwards.
+// keep notes a place that stays as it is, and what leads to it or away from it.
 func (f *finder) keep(at string) {
 	info, err := os.Lstat(at)
 	if err != nil {
@@ -184,21 +171,20 @@ func (f *finder) keep(at string) {
 	f.pinParents(at)
 	if info.Mode()&fs.ModeSymlink == 0 {
 		f.places.found[at] = place{info: info}
-		f.places.Keep = append(f.places.Keep, at)
+		f.readOnly(at)
+		f.content(at, info, 0)
 		return
 	}
 	link, _ := os.Readlink(at)
-	f.places.found[at] = place{info, link}
-	// Not a folder that a link leads to: it may be the whole workspace.
-	if real, err := filepath.EvalSymlinks(at); err == nil {
-		if info, err := os.Lstat(real); err == nil && info.Mode().IsRegular() {
-			f.places.Keep = append(f.places.Keep, real)
-		}
-	}
+	f.places.found[at] = place{info: info, link: link}
+	f.target(at)
 }
 
 // pinParents keeps the hidden folders that a protected place is in from being moved away with it.
 func (f *finder) pinParents(at string) {
+	if !f.near() {
+		return
+	}
 	for dir := filepath.Dir(at); strings.HasPrefix(filepath.Base(dir), "."); dir = filepath.Dir(dir) {
 		f.places.Pins = append(f.places.Pins, dir)
 	}
@@ -206,62 +192,77 @@ func (f *finder) pinParents(at string) {
 
 // repository notes what git obeys in the folder .git of a repository.
 func (f *finder) repository(at string) {
-	if f.repositories++; f.repositories > maxRepositories {
-		f.places.Whole = false
+	if !f.countRepository(at) {
 		return
 	}
 	if info, err := os.Lstat(at); err == nil {
 		f.places.found[at] = place{info: info}
 	}
-	f.places.Pins = append(f.places.Pins, at)
+	f.dataFolder(at)
 	f.gitFolder(at)
+	f.configured(at, filepath.Dir(at))
+}
+
+// dataFolder keeps a folder from being moved that git writes to.
+func (f *finder) dataFolder(dir string) {
+	f.pin(dir)
+	f.data[dir] = true
 }
 
 // gitFolder notes what git obeys in a folder with a repository's data.
 func (f *finder) gitFolder(dir string) {
+	defer f.open(dir)()
 	for _, name := range []string{"hooks", "config", "config.worktree", "commondir"} {
 		f.keep(filepath.Join(dir, name))
 	}
-	info := filepath.Join(dir, "info")
-	if st, err := os.Lstat(info); err == nil && st.IsDir() {
-		f.places.Pins = append(f.places.Pins, info)
+	if info := f.folderOf(dir, "info"); info != "" {
+		defer f.open(info)()
 		f.keep(filepath.Join(info, "attributes"))
 	}
-	worktrees := filepath.Join(dir, "worktrees")
-	entries, _ := readDir(worktrees)
-	for _, e := range entries {
-		at := filepath.Join(worktrees, e.Name())
-		f.keep(filepath.Join(at, "config.worktree"))
-		// Git makes this file, and removes it with the worktree. Only another content leads it
-		// elsewhere.
-		if common, err := os.ReadFile(filepath.Join(at, "commondir")); err == nil && string(bytes.TrimSpace(common)) != "../.." {
-			f.keep(filepath.Join(at, "commondir"))
+	f.objects(dir)
+	if worktrees := f.folderOf(dir, "worktrees"); worktrees != "" {
+		defer f.open(worktrees)()
+		for _, e := range f.list(worktrees) {
+			f.worktree(filepath.Join(worktrees, e.Name()))
 		}
 	}
-	f.modules(filepath.Join(dir, "modules"), 0)
+	f.modules(f.folderOf(dir, "modules"), 0)
 }
+
+// worktree notes the same in what a repository keeps of a linked worktree.
+func (f *finder) worktree(dir string) {
+	defer f.open(dir)()
+	f.keep(filepath.Join(dir, "config.worktree"))
+	// Git makes this file, and removes it with the worktree. Only another content leads it
+	// elsewhere.
+	common := filepath.Join(dir, "commondir")
+	if _, err := os.Lstat(common); err == nil && strings.TrimSpace(smallFile(common)) != plainCommonDir {
+		f.keep(common)
+	}
+}
+
+// plainCommonDir is what git writes into the file commondir of a linked worktree.
+const plainCommonDir = "../.."
 
 // modules notes the same for the repositories of submodules, whose names may have slashes.
 func (f *finder) modules(dir string, depth int) {
-	entries, err := readDir(dir)
-	if err != nil || depth > maxDepth {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || depth > maxDepth || !f.countFolder(dir) {
 		return
 	}
-	f.places.Pins = append(f.places.Pins, dir)
+	defer f.open(dir)()
+	entries := f.list(dir)
 	// One of them is enough: a command may have removed the others.
 	if slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		return slices.Contains([]string{"HEAD", "config", "hooks", "objects", "refs"}, e.Name())
 	}) {
-		if f.repositories++; f.repositories > maxRepositories {
-			f.places.Whole = false
-			return
+		if f.countRepository(dir) {
+			f.gitFolder(dir)
 		}
-		f.gitFolder(dir)
 		return
 	}
 	for _, e := range entries {
-		if e.IsDir() {
-			f.modules(filepath.Join(dir, e.Name()), depth+1)
+		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 {
+			f.modules(f.folderOf(dir, e.Name()), depth+1)
 		}
 	}
 }
@@ -269,12 +270,11 @@ func (f *finder) modules(dir string, depth int) {
 // gitFile notes the repository that a file .git leads to: that of a linked worktree or of a
 // submodule. Only a repository that says itself that the folder belongs to it may be written to.
 func (f *finder) gitFile(at string) {
-	text, err := os.ReadFile(at)
-	target, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir:")
-	if err != nil || !ok {
+	target, ok := strings.CutPrefix(strings.TrimSpace(smallFile(at)), "gitdir:")
+	if !ok {
 		return
 	}
-	dir := strings.TrimSpace(target)
+	dir, err := strings.TrimSpace(target), error(nil)
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(filepath.Dir(at), dir)
 	}
@@ -282,8 +282,8 @@ func (f *finder) gitFile(at string) {
 		return
 	}
 	common := dir
-	if back, err := os.ReadFile(filepath.Join(dir, "gitdir")); err == nil && filepath.Base(filepath.Dir(dir)) == "worktrees" {
-		if !same(strings.TrimSpace(string(back)), at) {
+	if back := smallFile(filepath.Join(dir, "gitdir")); back != "" && filepath.Base(filepath.Dir(dir)) == "worktrees" {
+		if !same(strings.TrimSpace(back), at) {
 			return
 		}
 		common = filepath.Dir(filepath.Dir(dir))
@@ -295,11 +295,15 @@ func (f *finder) gitFile(at string) {
 			return
 		}
 	}
-	f.places.Write = append(f.places.Write, common)
-	if filepath.Base(common) == ".git" {
-		f.places.Pins = append(f.places.Pins, common)
-	}
+	f.places.Write, f.writable = append(f.places.Write, common), append(f.writable, common)
+	f.dataFolder(common)
+	f.fix(common)
 	f.gitFolder(common)
+	f.configured(common, filepath.Dir(at))
+	if common != dir { // they say which repository it is, and git does not write to them again
+		f.keep(filepath.Join(dir, "commondir"))
+		f.keep(filepath.Join(dir, "gitdir"))
+	}
 }
 
 func same(a, b string) bool {
@@ -311,11 +315,7 @@ func same(a, b string) bool {
 // leadsBack says whether a repository's configuration names a folder as its work tree, as that of
 // a submodule does.
 func leadsBack(dir, tree string) bool {
-	config, err := os.ReadFile(filepath.Join(dir, "config"))
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(config)) {
+	for line := range strings.Lines(smallFile(filepath.Join(dir, "config"))) {
 		key, value, ok := strings.Cut(line, "=")
 		if !ok || !strings.EqualFold(strings.TrimSpace(key), "worktree") {
 			continue

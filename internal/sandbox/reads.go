@@ -91,7 +91,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// firstLine returns the first line of a small file, empty if there is none.
+// firstLine returns the first line of a small file, or empty.
 func firstLine(path string) string {
 	line, _, _ := strings.Cut(smallFile(path), "\n")
 	return strings.TrimSpace(line)

@@ -24,7 +24,7 @@ type Level string
 const (
 	None      Level = ""          // as the user
 	ReadOnly  Level = "read-only" // nothing but a temporary folder of its own
-	Workspace Level = "workspace" // the folders named, temporary ones, and caches of common tools
+	Workspace Level = "workspace" // the folders named, and caches of common tools
 )
 
 // Policy is what a child may do. The zero Policy bounds nothing.
@@ -34,20 +34,18 @@ type Policy struct {
 	Network bool     `json:"network,omitempty"`
 
 	// Read and Execute are the files and folders that it may read and the programs that it may
-	// start, absolute and with links resolved; nil is everything. What every program needs of
-	// the system can be read as well, and programs of Execute find their loaders. Only Linux
-	// holds them.
+	// start, absolute and with links resolved; nil is everything. The parts of the system that
+	// every program needs can be read as well, and programs of Execute find their loaders. Only
+	// Linux holds them.
 	Read    []string `json:"read,omitempty"`
 	Execute []string `json:"execute,omitempty"`
 
-	Required bool `json:"required,omitempty"` // it does not start where the bounds can not be held
+	Required bool `json:"required,omitempty"` // it does not start where the bounds cannot be held
 
-	// Temp is a folder that the child alone may use; package proc makes it.
-	Temp string `json:"temp,omitempty"`
-
-	// OwnTemp says that at Workspace the system's temporary folder is not for the child: Write
-	// has one, and Env or the caller leads there.
-	OwnTemp bool `json:"-"`
+	// PrivateTemp gives the child a temporary folder that it alone uses, as every child has at
+	// ReadOnly. Package proc makes it, names it in Temp and sets TMPDIR.
+	PrivateTemp bool   `json:"-"`
+	Temp        string `json:"temp,omitempty"`
 
 	// Isolate puts the child into user and mount namespaces of its own, in which everything is
 	// read-only that it may not write to; OwnProcesses into a PID namespace as well. Where that
@@ -62,8 +60,9 @@ type Policy struct {
 
 	// Caches are the private caches that Prepare makes of the user's; Env are the variables that
 	// lead there.
-	Caches *Caches  `json:"-"`
-	Env    []string `json:"-"`
+	Caches  *Caches  `json:"-"`
+	Env     []string `json:"-"`
+	Private []string `json:"private,omitempty"` // folders of these in eca's own, which stay writable
 
 	// Overlays are folders that the child may write to in private layers; only with Isolate.
 	Overlays []Overlay `json:"overlays,omitempty"`
@@ -85,7 +84,7 @@ func (p Policy) Bounds() bool { return p.Level != None }
 type Support struct {
 	Holds   bool   // bounds can be held
 	With    string // what holds them
-	Without string // why they can not be held
+	Without string // why they cannot be held
 }
 
 // Error is why a child did not start although it was to be bound.
@@ -97,8 +96,16 @@ func (e Error) Error() string {
 
 // Guard is where protected places are looked for.
 type Guard struct {
-	Roots []string // absolute
-	Names Names
+	Roots    []string // absolute
+	Names    Names
+	Own      []string // eca's own folders, absolute: read-only wherever they are, and made where a child could make them
+	OwnFiles []string // likewise files, if they exist
+	Home     string   // the user's; may be empty
+
+	write  []string // other folders that the child may write to
+	far    bool     // also look beyond what can be kept, and into folders that are closed to their own user
+	again  bool     // for Places.Since: no search for what only matters before the child starts
+	common []string // git folders that belong to the roots, as found before
 }
 
 // Prepare finds the protected places as they are now, and makes the folders of private caches. A
@@ -108,19 +115,24 @@ func (p *Policy) Prepare() error {
 		return nil
 	}
 	if p.Guard != nil && p.Places.found == nil {
-		p.Places = FindPlaces(*p.Guard)
+		guard := *p.Guard
+		guard.write, guard.far = p.Write, true
+		if err := guard.makeOwn(); err != nil {
+			return err
+		}
+		p.Places = FindPlaces(guard)
 		p.Write = append(p.Write[:len(p.Write):len(p.Write)], p.Places.Write...)
 	}
 	if p.Caches == nil {
 		return nil
 	}
 	layers, env, write, err := p.Caches.prepare(p.Write)
-	p.Caches, p.Overlays, p.Env = nil, layers, env
+	p.Caches, p.Overlays, p.Env, p.Private = nil, layers, env, write
 	p.Write = append(p.Write[:len(p.Write):len(p.Write)], write...)
 	return err
 }
 
-// writable lists the folders that a child may write to, links resolved, as far as they
+// writable lists the folders that a child may write to, links resolved, if they
 // exist.
 func (p Policy) writable() []string {
 	var out []string

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,8 +36,10 @@ func Probe() Support {
 // Gaps names what the bounds do not hold here.
 func Gaps() []string {
 	out := []string{
-		"no limit on memory: commands that use up the machine's are ended first; as root, none on the number of processes",
 		"with the network allowed, commands reach services of this machine as well, those behind Unix sockets included",
+	}
+	if os.Geteuid() == 0 {
+		out = append(out, "as root, no limit on the number of processes")
 	}
 	if abi, err := llsyscall.LandlockGetABIVersion(); err == nil && abi < scopedABI {
 		out = append(out, fmt.Sprintf("the kernel's Landlock has version %d; below %d (Linux 6.12), commands can send signals to your other processes", abi, scopedABI))
@@ -182,7 +185,7 @@ func loaders(programs []string) []string {
 	return out
 }
 
-// loaderOf returns what an ELF file names as its loader; empty if there is none.
+// loaderOf returns what an ELF file names as its loader; may be empty.
 func loaderOf(path string) string {
 	f, err := elf.Open(path)
 	if err != nil {

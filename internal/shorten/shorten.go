@@ -1,8 +1,8 @@
 // Package shorten cuts texts of others (servers, models, files) for a message, a list or a
 // prompt.
 //
-// It guarantees that what it returns is not longer than asked for, but for the mark that
-// something is missing, and that no character is cut in the middle. It does not make a text
+// It guarantees that a result is not longer than the limit, except for the mark of the omission,
+// and that no character is cut in the middle. It does not make a text
 // harmless: see internal/visible.
 package shorten
 

@@ -131,7 +131,7 @@ func (s Writer) Event(id, name string, data []byte) error {
 	return s.write(Append(nil, id, name, data))
 }
 
-// Comment writes a line that clients ignore, so that nobody takes the connection for dead,
+// Comment writes a line that clients ignore, so that no proxy takes the connection for dead,
 // and sends it.
 func (s Writer) Comment(text string) error {
 	return errors.Join(s.write([]byte(": "+text+"\n\n")), s.Flush())

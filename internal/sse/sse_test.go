@@ -67,7 +67,7 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// What is written is read as it was.
+// A written event is read unchanged.
 func TestWriter(t *testing.T) {
 	answer := httptest.NewRecorder()
 	w := NewWriter(answer)

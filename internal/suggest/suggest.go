@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Nearest returns the name that somebody who wrote word probably meant; empty if none is
-// near.
+// Nearest returns the name that somebody who wrote word probably meant: a similar one, else the
+// only one that begins with it. It may be empty.
 func Nearest(word string, names []string) string {
 	best, least := "", 1+min(2, len(word)/3)
 	for _, name := range names {
@@ -17,7 +17,25 @@ func Nearest(word string, names []string) string {
 			best, least = name, d
 		}
 	}
+	if best == "" {
+		return completed(word, names)
+	}
 	return best
+}
+
+// completed returns the only name that begins with a word of some length.
+func completed(word string, names []string) (only string) {
+	const enough = 4
+	for _, name := range names {
+		if len(word) < enough || len(name) <= len(word) || !strings.EqualFold(name[:len(word)], word) {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = name
+	}
+	return only
 }
 
 // DidYouMean returns what to add to a message about an unknown name: "; did you mean X?",

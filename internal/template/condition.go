@@ -80,7 +80,7 @@ func isTrue(v any) bool {
 }
 
 // condition reads what stands behind if: values and comparisons with not, and, or (and
-// binds more tightly), or all or any in front of several values.
+// binds more tightly), or all or any before several values.
 func (p *parser) condition(s string) (condition, error) {
 	w, err := p.words(s)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *parser) term(w []string) (condition, error) {
 		}
 		c = comparison{a, w[1], b}
 	default:
-		return nil, p.errorf("%q is no condition", w)
+		return nil, p.errorf("%q is not a condition", w)
 	}
 	if negated {
 		return negation{c}, nil

@@ -225,7 +225,7 @@ func (p *parser) equality(rest string, equal bool) (condition, error) {
 	a, errA := p.operand(w[0])
 	b, errB := p.operand(w[1])
 	if errA != nil || errB != nil {
-		return nil, p.errorf("%q can not be compared", rest)
+		return nil, p.errorf("%q cannot be compared", rest)
 	}
 	op := "="
 	if !equal {

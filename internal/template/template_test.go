@@ -57,7 +57,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A text that is no template is used as it is, and the error says where and why.
+// A text that is not a template is used as it is, and the error says where and why.
 func TestBroken(t *testing.T) {
 	for source, want := range map[string]string{
 		"a\n{{ x":                       "line 2: {{ without }}",
@@ -71,8 +71,8 @@ func TestBroken(t *testing.T) {
 		"{% script x %}":                `no tag "script"`,
 		"{% %}":                         `no tag ""`,
 		"{% if %}x{% endif %}":          "needs a condition",
-		"{% if a b %}x{% endif %}":      "no condition",
-		"{% if a and %}x{% endif %}":    "no condition",
+		"{% if a b %}x{% endif %}":      "is not a condition",
+		"{% if a and %}x{% endif %}":    "is not a condition",
 		"{% if \"a %}x{% endif %}":      "{% without %}",
 		"{% if a %}x":                   "endif %} is missing",
 		"{% if a %}x{% endfor %}":       "does not belong",
@@ -122,7 +122,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// What parses renders within the bounds; what does not stays as it is. Text without marks
+// A valid template renders within the bounds; other text stays as it is. Text without marks
 // is never changed, and values are never read as templates.
 func FuzzTemplate(f *testing.F) {
 	for _, s := range []string{"", "{{ a }}", `{{ a|default:"x"|upper }}`, "{% if a and not b %}x{% elif c = 1 %}y{% else %}z{% endif %}", "{% for x in l %}{{ x }}{% empty %}e{% endfor %}", "{# c #}{% comment %}{% endcomment %}{% verbatim %}{{{% endverbatim %}"} {

@@ -4,10 +4,11 @@
 //
 // It guarantees that every command of a tree answers like that: unknown commands and
 // flags, missing values, wrong arguments, and the errors that a command itself returns as
-// usage errors. What a command does when it is called correctly is not its business.
+// usage errors. The behaviour of correctly called commands is not its business.
 package usage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,8 +25,19 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// ExitCode is the exit code for a wrong command line.
-const ExitCode = 2
+// Exit codes.
+const (
+	ExitCode    = 2   // a wrong command line
+	Interrupted = 130 // the user left with Ctrl-C
+	Unread      = 141 // whoever read the output is gone, as head is after some lines
+)
+
+// IsUnread says whether a program failed because its output is read no more. Nothing is to be
+// said about that: shells expect such programs to end.
+func IsUnread(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && path.Path == "/dev/stdout" && errors.Is(err, syscall.EPIPE)
+}
 
 // Error is what is wrong with a command line.
 type Error struct {
@@ -54,11 +67,72 @@ func Choice(flag, value string, choices ...string) error {
 }
 
 // Strict makes a tree of commands follow the convention. Commands that only group others
-// report that a command is missing when they are called alone.
+// report that a command is missing when they are called alone. --version prints the root's
+// name and version.
 func Strict(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	strict(root)
+	addVersion(root)
+}
+
+// Execute runs a tree that Strict made follow the convention, and returns the command that was
+// called. Help about a command that does not exist is an error.
+func Execute(ctx context.Context, root *cobra.Command) (*cobra.Command, error) {
+	var wrong error
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd.HasSubCommands() {
+			wrong = known(cmd, cmd.Flags().Args())
+		}
+		if wrong == nil {
+			show(cmd, args)
+		}
+	})
+	root.SetHelpCommand(helpCommand(root))
+	called, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = wrong
+	}
+	return called, err
+}
+
+// helpCommand is cobra's help command, which takes only commands that exist.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			switch {
+			case err != nil:
+				return err
+			case cmd.HasSubCommands():
+				if err := known(cmd, rest); err != nil {
+					return err
+				}
+			case len(rest) > 0:
+				return within(cmd, Errorf("it has no commands, so no %s", quoted(rest)))
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+// addVersion adds --version. Cobra's own would print a template of ours, and a program that can
+// run templates keeps every method of every type: eca is a fifth larger with them.
+func addVersion(root *cobra.Command) {
+	version, run := root.Version, root.RunE
+	root.Version = ""
+	shown := root.Flags().BoolP("version", "v", false, "version for "+root.Name())
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *shown {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), root.Name(), version)
+			return err
+		}
+		return run(cmd, args)
+	}
 }
 
 func strict(cmd *cobra.Command) {
@@ -165,6 +239,11 @@ func known(cmd *cobra.Command, args []string) error {
 		}
 	}
 	hint := suggest.DidYouMean(args[0], names)
+	for _, sub := range cmd.Commands() { // what others call it
+		if slices.Contains(sub.SuggestFor, args[0]) {
+			hint = fmt.Sprintf("; did you mean %s?", sub.Name())
+		}
+	}
 	if hint == "" {
 		hint = "; " + cmd.CommandPath() + " --help lists the commands"
 	}
@@ -193,6 +272,11 @@ func quoted(args []string) string {
 
 // flagError explains a flag that is not known, or whose value is wrong.
 func flagError(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() { // of a command that does not exist no flag is known
+		if wrong := known(cmd, cmd.Flags().Args()); wrong != nil {
+			return wrong
+		}
+	}
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError

@@ -10,7 +10,7 @@ import (
 )
 
 func tree(ran *string) *cobra.Command {
-	root := &cobra.Command{Use: "p", SilenceUsage: true, SilenceErrors: true}
+	root := &cobra.Command{Use: "p", Version: "1.2", SilenceUsage: true, SilenceErrors: true}
 	group := &cobra.Command{Use: "group"}
 	leaf := &cobra.Command{Use: "leaf FILE", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
 		*ran = args[0]
@@ -35,6 +35,16 @@ func TestWrongCommandLines(t *testing.T) {
 		"gruop":                    `p: unknown command "gruop"; did you mean group?`,
 		"zebra":                    `p: unknown command "zebra"; p --help lists the commands`,
 		"group leav":               `p group: unknown command "leav"; did you mean leaf?`,
+		"help gruop":               `p: unknown command "gruop"; did you mean group?`,
+		"help group leav":          `p group: unknown command "leav"; did you mean leaf?`,
+		"help group leaf red":      `p group leaf: it has no commands, so no "red"`,
+		"help group leaf":          ``,
+		"help":                     ``,
+		"gruop --help":             `p: unknown command "gruop"; did you mean group?`,
+		"group leav -h":            `p group: unknown command "leav"; did you mean leaf?`,
+		"group leaf --help":        ``,
+		"gruop --count 2":          `p: unknown command "gruop"; did you mean group?`,
+		"group leav --zork":        `p group: unknown command "leav"; did you mean leaf?`,
 		"group leaf":               `p group leaf: an argument is missing`,
 		"group leaf a b":           `p group leaf: wrong arguments: "a" "b"`,
 		"group leaf --cuont 2 red": `p group leaf: unknown flag --cuont; did you mean --count?`,
@@ -56,9 +66,26 @@ func TestWrongCommandLines(t *testing.T) {
 		root := tree(&ran)
 		root.SetArgs(strings.Fields(line))
 		var out strings.Builder
-		err := root.Execute()
+		root.SetOut(&out)
+		_, err := usage.Execute(t.Context(), root)
+		if want == "" {
+			out.Reset()
+		}
 		if reported := usage.Report(&out, err); reported != (want != "") || !strings.HasPrefix(out.String(), want) || reported && !strings.Contains(out.String(), "\nUsage: p") {
 			t.Errorf("%q: %q (%v), want %q", line, out.String(), err, want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, flag := range []string{"--version", "-v"} {
+		var ran string
+		root := tree(&ran)
+		var out strings.Builder
+		root.SetOut(&out)
+		root.SetArgs([]string{flag})
+		if err := root.Execute(); err != nil || out.String() != "p 1.2\n" {
+			t.Errorf("%s: %q, %v", flag, out.String(), err)
 		}
 	}
 }

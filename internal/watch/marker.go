@@ -18,13 +18,13 @@ type marker struct {
 }
 
 // Sync waits until the hints have all that happened in the watched folders before the call.
-// It returns false where that can not be known, or if ctx ends first.
+// It returns false where that cannot be known, or if ctx ends first.
 func (t *Tree) Sync(ctx context.Context) bool {
 	if !ordered {
 		return false
 	}
 	// One write at a time: the system makes one event of two that nothing separates, and
-	// whose event it is could not be told. The turn ends with the event, in
+	// the owner of the event would be unknown. The turn ends with the event, in
 	// marked.
 	select {
 	case t.turn <- struct{}{}:

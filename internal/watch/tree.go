@@ -13,15 +13,15 @@ import (
 
 // Bounds of what a Tree remembers until it is taken.
 const (
-	maxChanged = 50_000 // paths; more are as good as none
-	maxWritten = 20     // files; more are not somebody's work but a program's
+	maxChanged = 50_000 // paths; beyond that everything is looked at
+	maxWritten = 20     // files; more are the work of a program
 )
 
 // ErrTooMany says that a tree has more folders than are watched.
 var ErrTooMany = errors.New("there are more folders than can be watched")
 
 // TreeLimit is how many folders of a tree this system lets a program watch at a fair
-// price. On systems that need an open file for every file in them, it is none.
+// price. On systems that need an open file for every file in them, it is free.
 func TreeLimit() int {
 	switch runtime.GOOS {
 	case "linux":
@@ -32,7 +32,7 @@ func TreeLimit() int {
 	return 0
 }
 
-// Hints are what may have happened below some folders since the last hints.
+// Hints are possible changes below some folders since the last hints.
 type Hints struct {
 	Changed map[string]bool // paths that came or went, and telling files that were written
 	Touched map[string]bool // folders in which anything happened, to a file's content or time too
@@ -55,7 +55,7 @@ type Tree struct {
 	ended   chan struct{} // closed when no event comes any more
 	turn    chan struct{} // full while the event of a write to the marker is awaited
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	folders map[string]bool
 	hints   Hints
 	many    bool // too many files were written
@@ -68,7 +68,7 @@ type Tree struct {
 func NewTree(limit int, telling ...string) (*Tree, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("files can not be watched: %w", err)
+		return nil, fmt.Errorf("files cannot be watched: %w", err)
 	}
 	changed := make(chan struct{}, 1)
 	t := &Tree{Changed: changed, changed: changed, events: events, limit: limit, telling: telling, folders: map[string]bool{}, ended: make(chan struct{}), turn: make(chan struct{}, 1)}
@@ -83,8 +83,8 @@ func (t *Tree) Close() {
 	t.closeMarker()
 }
 
-// Add watches a folder, an absolute path without links. One that is gone is no error: the
-// folder above it tells.
+// Add watches a folder, an absolute path without links. A missing folder is not an error:
+// the folder above it reports it.
 func (t *Tree) Add(dir string) error {
 	t.mu.Lock()
 	known, full := t.folders[dir], len(t.folders) >= t.limit
@@ -103,7 +103,7 @@ func (t *Tree) Add(dir string) error {
 		if isGone(err) {
 			return nil
 		}
-		return fmt.Errorf("%s can not be watched: %w", dir, explain(err))
+		return fmt.Errorf("%s cannot be watched: %w", dir, explain(err))
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (t *Tree) read() {
 				continue
 			}
 			t.note(ev)
-		case _, ok := <-t.events.Errors: // an overflow, or what amounts to one
+		case _, ok := <-t.events.Errors: // an overflow, or an error with the same effect
 			if !ok {
 				return
 			}
@@ -154,7 +154,7 @@ func (t *Tree) read() {
 	}
 }
 
-// note keeps what an event says.
+// note records an event.
 func (t *Tree) note(ev fsnotify.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

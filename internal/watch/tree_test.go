@@ -84,7 +84,7 @@ func TestTree(t *testing.T) {
 	told(t, tree, "a watched folder that is renamed", func() error { return os.Rename(sub, sub+"2") }, func(h Hints) bool { return h.Lost })
 }
 
-// What is remembered is bounded, and so is what is watched.
+// Memory is bounded, and so are watches.
 func TestTreeBounds(t *testing.T) {
 	root := tempDir(t)
 	tree := newTree(t, 2, root)
@@ -144,7 +144,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// What happened before Sync is among the hints behind it, each time.
+// Changes before Sync are among the hints after it, each time.
 func TestTreeSync(t *testing.T) {
 	if !ordered {
 		t.Skip("NOT TESTED: events of several folders come in no order on this system; run it on Linux")
@@ -167,7 +167,7 @@ func TestTreeSync(t *testing.T) {
 		if err := save(path, fmt.Sprint(round))(); err != nil {
 			t.Fatal(err)
 		}
-		if round == 30 { // one that nobody waits for any more
+		if round == 30 { // one without a waiting caller
 			gone, leave := context.WithCancel(ctx)
 			leave()
 			tree.Sync(gone)
@@ -191,7 +191,7 @@ func TestTreeSync(t *testing.T) {
 	}
 }
 
-// Those who ask at once are all told, and nobody is told too early. However a process ends, it
+// All concurrent callers get an answer, and no answer comes too early. However a process ends, it
 // leaves nothing behind: there is no time at which there is something.
 func TestTreeSyncAtOnce(t *testing.T) {
 	if !ordered {
@@ -202,7 +202,7 @@ func TestTreeSyncAtOnce(t *testing.T) {
 	tree := newTree(t, 10, root)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if !tree.Sync(ctx) { // where files without names can not be made, one has a name for a moment
+	if !tree.Sync(ctx) { // where files without names cannot be made, one has a name for a moment
 		t.Fatal("not in time")
 	}
 	var all sync.WaitGroup

@@ -15,7 +15,7 @@
 // happened before is still on its way (Sync).
 //
 // It guarantees that after Set, and after each value from Changed, a change leads to
-// another value, as long as the system can watch; a folder it can not watch is reported once
+// another value, as long as the system can watch; a folder it cannot watch is reported once
 // and the rest goes on.
 package watch
 
@@ -61,15 +61,15 @@ type Watcher struct {
 	reported  map[string]bool
 }
 
-// New returns a watcher without files; Close must be called. failed hears of what can
-// not be watched, once for each cause. It must not call the watcher.
+// New returns a watcher without files; Close must be called. failed gets the folders
+// that cannot be watched, once for each cause. It must not call the watcher.
 func New(failed func(error)) *Watcher {
 	changed := make(chan struct{}, 1)
 	w := &Watcher{Changed: changed, changed: changed, hints: make(chan struct{}, 1), failed: failed, reported: map[string]bool{}}
 	w.folders.Store(&folders{})
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
-		failed(fmt.Errorf("files can not be watched: %w", err))
+		failed(fmt.Errorf("files cannot be watched: %w", err))
 		return w
 	}
 	w.events, w.add = events, events.Add
@@ -135,7 +135,7 @@ func (w *Watcher) scanLocked() {
 		for dir := range now {
 			// Also where it is watched: it may be another folder of the same name.
 			if err := w.add(dir); err != nil && !isGone(err) {
-				w.report(err.Error(), fmt.Errorf("%s can not be watched: %w", dir, explain(err)))
+				w.report(err.Error(), fmt.Errorf("%s cannot be watched: %w", dir, explain(err)))
 			}
 		}
 		last = now
@@ -156,7 +156,7 @@ func (w *Watcher) report(cause string, err error) {
 	}
 }
 
-// isGone says that there is nothing to watch any more, or nobody who would.
+// isGone says that there is nothing to watch any more, or no caller to notify.
 func isGone(err error) bool {
 	return errors.Is(err, syscall.ENOENT) || errors.Is(err, fsnotify.ErrClosed)
 }

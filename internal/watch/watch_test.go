@@ -157,7 +157,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// What can not be watched is reported once, and the rest is watched.
+// A folder that cannot be watched is reported once, and the rest is watched.
 func TestFailure(t *testing.T) {
 	root := tempDir(t)
 	full, fine := filepath.Join(root, "full"), filepath.Join(root, "fine")

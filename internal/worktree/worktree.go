@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Main returns the root of the repository that the linked worktree at a path belongs to;
@@ -56,7 +56,7 @@ func below(dir, path string) string {
 // firstLine returns the first line of a small regular file, or nothing.
 func firstLine(path string) string {
 	const most = 8 << 10
-	data, err := regular.Read(path, most)
+	data, err := safeio.Read(path, most)
 	if err != nil {
 		return ""
 	}

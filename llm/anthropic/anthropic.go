@@ -44,7 +44,7 @@ var _ llm.Model = (*Messages)(nil)
 // NewMessages returns a client for the Messages endpoint.
 func NewMessages(at llm.Endpoint) *Messages { return &Messages{at} }
 
-// origin marks reasoning with who made it: another provider can not read it back.
+// origin marks reasoning with who made it: another provider cannot read it back.
 func (m *Messages) origin() string { return m.at.Provider + "/" + API }
 
 // Reads implements llm.Reader.
@@ -64,7 +64,7 @@ func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 	})
 }
 
-// headers are the API's own and the request's. What the user configured wins, except
+// headers are the API's own and the request's. The user's configuration wins, except
 // that several betas can be asked for at once.
 func (m *Messages) headers(req llm.Request) map[string]string {
 	// Compressed streams arrive in lumps.

@@ -84,7 +84,7 @@ func (m message) has(kind string) bool {
 }
 
 // encode makes the body of a request. from is who this request goes to, as it marks
-// reasoning; tools has the names of the tools by what the model is told they are.
+// reasoning; tools has the names of the tools by the names that the model gets.
 func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err error) {
 	e := encoder{from: from, thinks: req.Reasoning, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
 	r := request{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
@@ -119,7 +119,7 @@ func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err e
 }
 
 // inputSchema is a tool's schema as the API takes it: an object without alternatives at
-// the top. What the model then gets wrong, the tool refuses.
+// the top. The tool refuses mistakes of the model.
 func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
@@ -241,12 +241,12 @@ func text(s string) []block {
 }
 
 // image makes a block of an image, or says that it is missing if the API does not take
-// it: the model can not say it itself, and the conversation must go on.
+// it: the model cannot say it itself, and the conversation must go on.
 func image(i llm.Image, from llm.Role) block {
 	size := base64.StdEncoding.EncodedLen(len(i.Data))
 	known := slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, i.MediaType)
 	if !known || size == 0 || size > maxImage || from != llm.User {
-		return block{Type: "text", Text: fmt.Sprintf("[An image (%s, %d bytes) stood here. It can not be shown to this model.]", i.MediaType, len(i.Data))}
+		return block{Type: "text", Text: fmt.Sprintf("[An image (%s, %d bytes) stood here. It cannot be shown to this model.]", i.MediaType, len(i.Data))}
 	}
 	return block{Type: "image", Source: &source{"base64", i.MediaType, base64.StdEncoding.EncodeToString(i.Data)}}
 }

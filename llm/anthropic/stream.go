@@ -126,7 +126,7 @@ func (s *stream) read(events *sse.Reader) error {
 		}
 		var ev streamEvent
 		if err := json.Unmarshal(raw.Data, &ev); err != nil && ev.Type == "" {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is no event of this API in its stream", Cause: err}
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is not an event of this API in its stream", Cause: err}
 		}
 		done, err := s.event(&ev)
 		if done || err != nil {
@@ -172,7 +172,7 @@ func (s *stream) count(u usage) {
 	}
 }
 
-// begin opens a block. What is neither text nor thinking nor a call of ours is left out.
+// begin opens a block. Blocks other than text, thinking and calls of ours are left out.
 func (s *stream) begin(ev *streamEvent) error {
 	if err := s.close(ev.Index); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (s *stream) delta(ev *streamEvent) error {
 	return nil
 }
 
-// open finds the block with an index that has not ended; nil if there is none.
+// open finds the block with an index that has not ended; or nil.
 func (s *stream) open(index int) *part {
 	for i := len(s.blocks) - 1; i >= 0; i-- {
 		if p := &s.blocks[i]; p.index == index && !p.ended {

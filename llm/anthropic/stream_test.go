@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -88,6 +89,7 @@ const whole = `r+block_1|r:Zwei Dateien, |r:größer zuerst.|r-block_1=p/anthrop
 
 // However the bytes of an answer arrive, it is the same.
 func TestEveryByteBoundary(t *testing.T) {
+	needs.Long(t)
 	raw, err := os.ReadFile("testdata/answer.sse")
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +120,7 @@ func TestEveryByteBoundary(t *testing.T) {
 // Wherever an answer is cut, it is either whole or premature, and what came before the
 // cut is what the whole answer begins with.
 func TestCutAnywhere(t *testing.T) {
+	needs.Long(t)
 	raw, err := os.ReadFile("testdata/answer.sse")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +190,7 @@ func TestEvents(t *testing.T) {
 		"bad request":      {events(`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`), "!bad_request p failed: no"},
 		"key revoked":      {events(`{"type":"error","error":{"type":"permission_error","message":"no"}}`), "!auth p failed: no"},
 		"error of no kind": {events(`{"type":"error","error":null}`), "!unknown p failed without saying why"},
-		"garbage":          {events("<html>"), "!protocol p sent something that is no event of this API in its stream"},
+		"garbage":          {events("<html>"), "!protocol p sent something that is not an event of this API in its stream"},
 	} {
 		if got := decode(strings.NewReader(c.body)); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
@@ -195,7 +198,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Faults of the server, as the user hears of them.
+// Faults of the server, as the user sees them.
 func TestFaults(t *testing.T) {
 	apiError := func(kind, message string) string {
 		return `{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`
@@ -222,14 +225,14 @@ func TestFaults(t *testing.T) {
 		}, apiError("rate_limit_error", "slow"), "!rate_limited p answered 429 Too Many Requests: slow (try again in 41s)"},
 		"500":                 {500, nil, apiError("api_error", "Internal server error"), "!overloaded p answered 500 Internal Server Error: Internal server error"},
 		"529":                 {529, nil, apiError("overloaded_error", "Overloaded"), "!overloaded p answered 529: Overloaded"},
-		"529 of a gateway":    {529, nil, "<html>busy</html>", "!overloaded p answered 529: <html>busy</html>"},
+		"529 of a gateway":    {529, nil, "<html>busy</html>", "!overloaded p answered 529: a web page (text/html), which is not its API: \"busy\""},
 		"json":                {200, map[string]string{"Content-Type": "application/json"}, apiError("api_error", "no stream"), "!protocol p did not stream but answered with application/json: no stream"},
-		"html":                {200, map[string]string{"Content-Type": "text/html"}, "<h1>Log in</h1>", "!protocol p did not stream but answered with text/html: <h1>Log in</h1>"},
+		"html":                {200, map[string]string{"Content-Type": "text/html"}, "<h1>Log in</h1>", "!protocol p answered with a web page (text/html), which is not its API: \"Log in\""},
 		"mislabelled":         {200, map[string]string{"Content-Type": "text/plain"}, events(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`), "u:0,0,0,0|stop:end"},
 		"whole":               {200, nil, `{"content":[{"text":"a"},{"type":"tool_use","id":"i","name":"f","input":{"x":1}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":1}}`, `t:a|c+i=f|c-i={"x":1}|u:3,1,0,0|stop:tool_calls`},
 		"whole, no reason":    {200, nil, `{"content":[{"text":"a"}]}`, "t:a|u:0,0,0,0|stop:end"},
 		"whole error":         {200, nil, apiError("api_error", "no stream"), "!protocol p did not stream but answered: no stream"},
-		"empty":               {200, nil, "", "!premature_stop p ended the answer before it was complete"},
+		"empty":               {200, nil, "", "!premature_stop p answered 200 OK with nothing: the body is empty"},
 		"cut before anything": {200, nil, events(`{"type":"message_start","message":{"usage":{"input_tokens":1}}}`), "!premature_stop p ended the answer before it was complete"},
 		"cut in a call":       {200, nil, events(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"i","name":"f"}}`), "c+i=f|!premature_stop p ended the answer before it was complete"},
 	} {

@@ -5,7 +5,7 @@
 //   - request.go, messages.go: a request in Converse's terms;
 //   - model.go: what Converse leaves to its callers to know about a model;
 //   - eventstream.go, stream.go: the answer, a stream of binary messages;
-//   - credentials.go, profile.go: who asks, an API key or a signature of AWS.
+//   - credentials.go, profile.go: the credentials, an API key or a signature of AWS.
 //
 // It guarantees: exactly one StopDelta or one error ends a stream; a stream that ends
 // without a reason to stop is an error of kind llm.ErrPrematureStop; when the consumer
@@ -91,7 +91,7 @@ func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.D
 	at := c.at
 	at.URL = operation(at.URL, req.Model)
 	if at.Headers, err = c.headers(ctx, at.URL, body); err != nil {
-		return &llm.Error{Kind: llm.ErrAuth, Message: at.Name() + " can not be asked: " + err.Error(), Cause: err}
+		return &llm.Error{Kind: llm.ErrAuth, Message: at.Name() + " cannot be asked: " + err.Error(), Cause: err}
 	}
 	return at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
 		s := stream{Emitter: llm.Emitter{Yield: yield, Origin: from}, provider: at.Name(), open: map[int]*block{}, ids: map[string]bool{}}

@@ -57,7 +57,7 @@ func (a AWS) authenticate(ctx context.Context, at string, body []byte, now time.
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, nil)
 	if err != nil {
-		return nil, errors.New("the provider's url is none")
+		return nil, errors.New("the provider's url is invalid")
 	}
 	region := regionOf(req.URL)
 	if region == "" {
@@ -67,7 +67,7 @@ func (a AWS) authenticate(ctx context.Context, at string, body []byte, now time.
 		return nil, errors.New("no region is known: set AWS_REGION, or region in the profile, or the provider's url")
 	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hash(body), "bedrock", region, now); err != nil {
-		return nil, fmt.Errorf("the request can not be signed: %w", err)
+		return nil, fmt.Errorf("the request cannot be signed: %w", err)
 	}
 	out := map[string]string{}
 	for name := range req.Header {
@@ -124,7 +124,7 @@ func (a AWS) profileName() string {
 }
 
 // profile reads the profile from both shared files; the credentials file wins. The
-// error says that there is none.
+// error says that it is missing.
 func (a AWS) profile() (profile, error) {
 	name := a.profileName()
 	home := a.Getenv("HOME")

@@ -89,7 +89,7 @@ output = json
 		"empty":                      {env: map[string]string{"AWS_PROFILE": "empty"}, wantFailure: "has no aws_access_key_id"},
 		"unknown profile":            {env: map[string]string{"AWS_PROFILE": "nowhere"}, wantFailure: `a profile that exists ("nowhere" does not)`},
 		"no files":                   {env: map[string]string{"AWS_CONFIG_FILE": "/none", "AWS_SHARED_CREDENTIALS_FILE": "/none"}, wantFailure: "there are no AWS credentials"},
-		"a file that is none":        {env: map[string]string{"AWS_CONFIG_FILE": os.DevNull}, wantFailure: "is no file"},
+		"a file that is none":        {env: map[string]string{"AWS_CONFIG_FILE": os.DevNull}, wantFailure: "not a regular file"},
 	} {
 		a := environment(t, c.env, config, credentials)
 		k, err := a.keys()
@@ -157,7 +157,7 @@ func TestBearer(t *testing.T) {
 		t.Error(auth)
 	}
 	auth, _, err := signed(t, environment(t, nil, "", ""), nil, "m")
-	if e := llm.AsError(err); auth != "" || e.Kind != llm.ErrAuth || !strings.Contains(e.Message, "p can not be asked: there are no AWS credentials") {
+	if e := llm.AsError(err); auth != "" || e.Kind != llm.ErrAuth || !strings.Contains(e.Message, "p cannot be asked: there are no AWS credentials") {
 		t.Errorf("%q, %v", auth, err)
 	}
 	nowhere := environment(t, map[string]string{"AWS_ACCESS_KEY_ID": "AKX", "AWS_SECRET_ACCESS_KEY": "S"}, "", "")

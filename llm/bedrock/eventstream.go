@@ -60,7 +60,7 @@ func (e *eventReader) next() (message, error) {
 	case total > maxMessage || headers > maxHeaders:
 		return message{}, corrupt("a message of %d bytes with %d bytes of headers is too large", total, headers)
 	case total < frame || headers > total-frame:
-		return message{}, corrupt("a message of %d bytes can not have %d bytes of headers", total, headers)
+		return message{}, corrupt("a message of %d bytes cannot have %d bytes of headers", total, headers)
 	}
 	e.buf.Reset()
 	rest := int64(total) - int64(len(prelude))

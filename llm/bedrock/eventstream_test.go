@@ -89,8 +89,8 @@ func TestDamagedMessages(t *testing.T) {
 	for name, c := range map[string]struct{ raw, want string }{
 		"too large":                  {"7fffffff 00000000 9ca38c12", "too large"},
 		"too large headers":          {"00ffffff 00ffffff 00000000", "too large"},
-		"shorter than its own frame": {"0000000f 00000000 00000000", "can not have"},
-		"headers beyond the end":     {"00000011 00000002 00000000", "can not have"},
+		"shorter than its own frame": {"0000000f 00000000 00000000", "cannot have"},
+		"headers beyond the end":     {"00000011 00000002 00000000", "cannot have"},
 	} {
 		raw, err := hex.DecodeString(strings.ReplaceAll(c.raw, " ", ""))
 		if err != nil {
@@ -130,7 +130,7 @@ func TestClaimedLength(t *testing.T) {
 	}
 }
 
-// What we take for a message, AWS's own decoder takes for the same; it takes more, such
+// AWS's own decoder accepts each message that we accept; it takes more, such
 // as a header that is cut.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte("\x0b:event-type\x07\x00\x01x\x01a\x02\x00"), []byte("{}"))

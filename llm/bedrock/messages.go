@@ -156,7 +156,7 @@ func (e *encoder) id(id string) string {
 func imageBlock(img llm.Image) contentBlock {
 	format, isImage := strings.CutPrefix(img.MediaType, "image/")
 	if !isImage || len(img.Data) == 0 || !slices.Contains([]string{"png", "jpeg", "gif", "webp"}, format) {
-		return contentBlock{Text: fmt.Sprintf("(an image of the type %q, which can not be shown to this model, was left out)", img.MediaType)}
+		return contentBlock{Text: fmt.Sprintf("(an image of the type %q, which cannot be shown to this model, was left out)", img.MediaType)}
 	}
 	return contentBlock{Image: &image{Format: format, Source: imageSource{img.Data}}}
 }

@@ -26,8 +26,8 @@ func vendor(id string) string {
 	return v
 }
 
-// version is a generation of Claude's models; the zero value is no Claude or one before
-// the third.
+// version is a generation of Claude's models; the zero value stands for other models,
+// and for those before the third generation.
 type version struct{ major, minor int }
 
 func (v version) atLeast(major, minor int) bool {
@@ -121,7 +121,7 @@ func cachingOf(req llm.Request) caching {
 	return caching{}
 }
 
-// takesOwnResults says whether a model can be told that a tool failed, and takes images
+// takesOwnResults says whether a model can get the information that a tool failed, and takes images
 // inside of results.
 func takesOwnResults(id string) bool {
 	return slices.Contains([]string{"anthropic", "amazon"}, vendor(id))

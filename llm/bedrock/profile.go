@@ -1,10 +1,9 @@
 package bedrock
 
 import (
-	"fmt"
-	"io"
-	"os"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // profile is a section of AWS's shared files: settings by their names, in lower case.
@@ -14,22 +13,8 @@ type profile map[string]string
 const maxShared = 1 << 20
 
 func readShared(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is no file", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxShared+1))
-	if err != nil {
-		return "", err
-	}
-	if len(text) > maxShared {
-		return "", fmt.Errorf("%s is larger than %d bytes", path, maxShared)
-	}
-	return string(text), nil
+	text, err := safeio.Read(path, maxShared)
+	return string(text), err
 }
 
 // read adds the settings of a section; ok says that the text has it. Lines that are no
@@ -68,7 +53,7 @@ func settingValue(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// without says why a profile without keys can not be used, and what can be done.
+// without says why a profile without keys cannot be used, and what can be done.
 func (p profile) without() string {
 	const export = "; let the AWS command line print keys (aws configure export-credentials --format env), or use an API key in AWS_BEARER_TOKEN_BEDROCK"
 	for _, way := range []struct{ setting, says string }{

@@ -55,7 +55,7 @@ func encode(req llm.Request, from string) ([]byte, error) {
 		r.System = append(r.System, contentBlock{Text: req.SystemTail})
 	}
 	cache.mark(r.Messages)
-	// What the payload adds to must be there: null removes, and is not sent.
+	// A field that the payload adds to must exist: null removes, and is not sent.
 	extra := converseExtra(req.Extra)
 	if req.MaxOutput > 0 || extra["inferenceConfig"] != nil {
 		r.Inference = &inferenceConfig{req.MaxOutput}

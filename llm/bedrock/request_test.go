@@ -83,7 +83,7 @@ func TestBody(t *testing.T) {
 			llm.Request{Model: llamaID, Tools: tools, Messages: []llm.Message{
 				said(llm.User, text("see"), png, llm.Image{MediaType: "image/bmp", Data: []byte("x")}), calls("a"), said(llm.User, llm.ToolResult{ID: "a", Images: []llm.Image{png}}),
 			}},
-			`{"messages":[{"role":"user","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"cG5n"}}},{"text":"(an image of the type \"image/bmp\", which can not be shown to this model, was left out)"}]},
+			`{"messages":[{"role":"user","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"cG5n"}}},{"text":"(an image of the type \"image/bmp\", which cannot be shown to this model, was left out)"}]},
 			{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"x":1}}}]},
 			{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"(no output)"}]}},{"text":"Images of the result of a:"},{"image":{"format":"png","source":{"bytes":"cG5n"}}}]}],
 			"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"does it","inputSchema":{"json":{"type":"object"}}}}]}}`,
@@ -158,7 +158,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// What a request has in common with the one before it is sent as the same bytes, but
+// The common part of two successive requests is sent as the same bytes, but
 // for the cache points of messages.
 func TestStablePrefix(t *testing.T) {
 	extra := map[string]any{"top_k": 1, "temperature": 1, "topP": 1, "a": 1, "b": 1}
@@ -225,7 +225,7 @@ func TestOperation(t *testing.T) {
 	}
 }
 
-// What may change from request to request stands behind the cache point.
+// Parts that may change from request to request stand after the cache point.
 func TestSystemTail(t *testing.T) {
 	req := llm.Request{Model: "anthropic.claude-sonnet-4-5-20250929-v1:0", System: "fixed", SystemTail: "moving"}
 	body, err := encode(req, "")

@@ -79,7 +79,7 @@ func (s *stream) read(r *eventReader) error {
 		}
 		var ev streamEvent
 		if err := json.Unmarshal(m.payload, &ev); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent an event that can not be read", Cause: err}
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent an event that cannot be read", Cause: err}
 		}
 		done, err := s.event(m.event, &ev)
 		if done || err != nil {

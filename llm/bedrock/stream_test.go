@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/aws/smithy-go/eventstream"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -112,6 +113,7 @@ const wantTurn = `r+reasoning_1|r:I should |r:look.|r-p/bedrock/anthropic{"reaso
 	`c+tooluse_a=eca__read_file|c:{"path": |c:"/a"}|c-tooluse_a={"path": "/a"}|c+tooluse_b=eca__ask|c-tooluse_b=|u:12,34,9000,1000|stop:tool_calls`
 
 func TestEverySplit(t *testing.T) {
+	needs.Long(t)
 	body := script(t, turn)
 	for n := range body {
 		if got := read(io.MultiReader(bytes.NewReader(body[:n]), bytes.NewReader(body[n:]))); got != wantTurn {
@@ -168,7 +170,7 @@ func TestEvents(t *testing.T) {
 		"unsigned reasoning":  {`contentBlockDelta {"delta":{"reasoningContent":{"text":"x"}}}` + "\n" + stop("end_turn"), "r+reasoning_1|r:x|r-p/bedrock/anthropic|u:1,2,0,0|stop:end"},
 		"new events":          {"somethingNew {}\n" + hello + `contentBlockDelta {"delta":{"citation":{"title":"x"}}}` + "\n" + stop("end_turn"), "t:hello|u:1,2,0,0|stop:end"},
 		"usage before stop":   {hello + usage, "t:hello|!unknown EOF"},
-		"no JSON":             {hello + "contentBlockDelta <html>", "t:hello|!protocol p sent an event that can not be read"},
+		"no JSON":             {hello + "contentBlockDelta <html>", "t:hello|!protocol p sent an event that cannot be read"},
 		"throttled":           {hello + `!throttlingException {"message":"Too many tokens, please wait before trying again."}`, "t:hello|!rate_limited p failed: Too many tokens, please wait before trying again. (throttlingException)"},
 		"model failed":        {hello + `!modelStreamErrorException {"message":"boom","originalStatusCode":500}`, "t:hello|!overloaded p failed: boom (modelStreamErrorException)"},
 		"unavailable":         {`!serviceUnavailableException {"message":"busy"}`, "!overloaded p failed: busy (serviceUnavailableException)"},
@@ -246,9 +248,9 @@ func TestFaults(t *testing.T) {
 		"429 with a delay": {status(429, "slow", `{"message":"wait"}`), "!rate_limited p answered 429 Too Many Requests: wait (try again in 7s)"},
 		"500":              {status(500, "InternalServerException", `{"message":"oops"}`), "!overloaded p answered 500 Internal Server Error: oops"},
 		"529":              {status(529, "", `busy`), "!overloaded p answered 529: busy"},
-		"html":             {sends("text/html", []byte("<h1>Welcome</h1>"), false), "!protocol p did not stream but answered with text/html: <h1>Welcome</h1>"},
+		"html":             {sends("text/html", []byte("<h1>Welcome</h1>"), false), "!protocol p answered with a web page (text/html), which is not its API: \"Welcome\""},
 		"garbage":          {sends(binary, []byte("data: {\"choices\":[]}\n\n"), false), "!protocol p: the event stream is corrupt: the checksum of a message's lengths is wrong"},
-		"nothing":          {sends(binary, nil, false), "!premature_stop p ended the answer before it was complete"},
+		"nothing":          {sends(binary, nil, false), "!premature_stop p answered 200 OK with nothing: the body is empty"},
 		"ended early":      {sends(binary, text, false), "t:a|!premature_stop p ended the answer before it was complete"},
 		"cut":              {sends(binary, text, true), "t:a|!premature_stop p closed the connection in the middle of its answer"},
 		"cut in a message": {sends(binary, text[:len(text)-1], false), "!premature_stop p closed the connection in the middle of its answer"},

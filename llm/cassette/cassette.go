@@ -24,6 +24,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -116,10 +117,14 @@ type Player struct {
 func Parse(data []byte) (*Player, error) {
 	p := &Player{tape: &Cassette{}, failures: map[*Step]int{}}
 	if err := yaml.UnmarshalWithOptions(data, p.tape, yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("read cassette: %s", yaml.FormatError(err, false, true))
+		return nil, fmt.Errorf("read cassette: %s", placed(err))
 	}
-	if p.tape.Version != version {
-		return nil, fmt.Errorf("read cassette: version is %d; this program reads %d", p.tape.Version, version)
+	switch p.tape.Version {
+	case version:
+	case 0:
+		return nil, fmt.Errorf("read cassette: this is not a cassette: its first line must be `cassette: %d`", version)
+	default:
+		return nil, fmt.Errorf("read cassette: it has version %d; this eca reads version %d", p.tape.Version, version)
 	}
 	for i, t := range p.tape.Turns {
 		var re *regexp.Regexp
@@ -144,6 +149,15 @@ func Parse(data []byte) (*Player, error) {
 	return p, nil
 }
 
+// placed is an error of YAML in one line, with its place in words.
+func placed(err error) string {
+	text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
+	if m := regexp.MustCompile(`^\[(\d+):(\d+)\] `).FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("line %s, column %s: %s", m[1], m[2], text[len(m[0]):])
+	}
+	return text
+}
+
 // step finds the step that answers a request.
 func (p *Player) step(req llm.Request) (*Step, vars, error) {
 	v := readRequest(req)
@@ -152,10 +166,13 @@ func (p *Player) step(req llm.Request) (*Step, vars, error) {
 	}
 	turn := p.turn(v)
 	if turn == nil {
-		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf("The cassette has no turn for %q (message %d)", v.user, v.userIndex+1)}
+		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf(
+			"The cassette has no turn for the prompt %q: it has %s, this is prompt %d, and there is no default; add a turn or a default to the file, or record it again",
+			shorten.Text(v.user, maxQuoted), counted(len(p.tape.Turns), "turn"), v.userIndex+1)}
 	}
 	if v.step >= len(turn.Steps) {
-		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf("The cassette's turn for %q has %d steps; step %d was asked for", v.user, len(turn.Steps), v.step+1)}
+		return nil, v, &llm.Error{Kind: llm.ErrBadRequest, Message: fmt.Sprintf(
+			"The cassette's turn for %q has only %s, and tool results ask for another; add a step to the file, or record it again", shorten.Text(v.user, maxQuoted), counted(len(turn.Steps), "step"))}
 	}
 	s := &turn.Steps[v.step]
 	for i := range s.Cases {
@@ -164,6 +181,16 @@ func (p *Player) step(req llm.Request) (*Step, vars, error) {
 		}
 	}
 	return s, v, nil
+}
+
+// maxQuoted is how much of a prompt an error quotes, in runes.
+const maxQuoted = 80
+
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 func (p *Player) turn(v vars) *Turn {

@@ -78,7 +78,7 @@ default:
 		{[]llm.Message{user("hi"), said, results("x"), said, user("second")}, "default"}, // its place belongs to a word
 		{[]llm.Message{user("a"), said, user("b"), said, user("c")}, "third"},
 		{[]llm.Message{user("a"), said, user("b"), said, user("c"), said, user("d")}, "default"},
-		{[]llm.Message{user("hi"), said, results("x")}, `!bad_request The cassette's turn for "hi" has 1 steps; step 2 was asked for`},
+		{[]llm.Message{user("hi"), said, results("x")}, `!bad_request The cassette's turn for "hi" has only 1 step, and tool results ask for another; add a step to the file, or record it again`},
 	} {
 		if got := ask(t, p, llm.Request{System: system, Messages: c.msgs}); got != c.want {
 			t.Errorf("%v:\ngot  %s\nwant %s", c.msgs, got, c.want)
@@ -126,8 +126,8 @@ turns:
 
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"cassette: 2\nturns: []":                         "version is 2",
-		"turns: []":                                      "version is 0",
+		"cassette: 2\nturns: []":                         "it has version 2; this eca reads version 1",
+		"turns: []":                                      "not a cassette: its first line must be `cassette: 1`",
 		"cassette: 1\nturns: [{steps: []}]":              "turn 1 has no steps",
 		"cassette: 1\nturns: [{user: '(', steps: [{}]}]": "turn 1: user",
 		"cassette: 1\nturn: []":                          "turn",

@@ -230,9 +230,9 @@ func (*responsesFormat) end(s *Step) [][]byte {
 		"input_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 	}}
 	kind := "response.completed"
-	if s.stop() == llm.StopLength {
+	if reason := map[llm.StopReason]string{llm.StopLength: "max_output_tokens", llm.StopRefusal: "content_filter"}[s.stop()]; reason != "" {
 		kind = "response.incomplete"
-		resp["incomplete_details"] = object{"reason": "max_output_tokens"}
+		resp["incomplete_details"] = object{"reason": reason}
 	}
 	return [][]byte{frame(kind, object{"type": kind, "response": resp})}
 }
@@ -304,6 +304,8 @@ func (*chatFormat) end(s *Step) [][]byte {
 		reason = "tool_calls"
 	case llm.StopLength:
 		reason = "length"
+	case llm.StopRefusal:
+		reason = "content_filter"
 	}
 	return [][]byte{
 		frame("", object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": reason}}}),

@@ -74,8 +74,8 @@ func (f *googleFormat) events(d llm.Delta) [][]byte {
 	return nil
 }
 
-// arguments are an object in Google's and Ollama's formats; what is none is sent as a
-// string, so that it arrives.
+// arguments are an object in Google's and Ollama's formats; other values are sent as
+// a string, so that it arrives.
 func arguments(text string) any {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)

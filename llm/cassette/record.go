@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/seed-dec29ce4/eca/llm"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 // Recorder writes one cassette per chat from live traffic. A response is recorded
@@ -28,7 +30,7 @@ type Recorder struct {
 	tapes map[string]*Cassette
 }
 
-// NewRecorder records into dir. clean removes secrets from a text; warn hears of
+// NewRecorder records into dir. clean removes secrets from a text; warn reports
 // recordings that could not be written.
 func NewRecorder(dir string, clean func(string) string, warn func(error)) *Recorder {
 	return &Recorder{dir: dir, clean: clean, warn: warn, tapes: map[string]*Cassette{}}
@@ -113,7 +115,7 @@ func (r *Recorder) add(req llm.Request, step Step) error {
 	} else {
 		v := readRequest(req)
 		for len(tape.Turns) <= v.userIndex {
-			// Turns before the recording began can not be replayed; they keep their place.
+			// Turns before the recording began cannot be replayed; they keep their place.
 			tape.Turns = append(tape.Turns, Turn{Steps: []Step{}})
 		}
 		turn := &tape.Turns[v.userIndex]
@@ -143,9 +145,5 @@ func (r *Recorder) write(name string, tape *Cassette) error {
 		return err
 	}
 	file := regexp.MustCompile(`[^A-Za-z0-9_-]+`).ReplaceAllString(name, "_") + ".yaml"
-	tmp := filepath.Join(r.dir, "."+file+".tmp")
-	if err := os.WriteFile(tmp, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(r.dir, file))
+	return safeio.Write(filepath.Join(r.dir, file), data, 0o600)
 }

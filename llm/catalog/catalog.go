@@ -7,11 +7,11 @@
 //
 // It guarantees that looking something up neither fails nor waits for the network or the
 // disk: before Refresh only the snapshot is known, and that is parsed when it is first
-// needed. What comes from outside is bounded, and what of it is not as expected is left
-// out. A catalogue that can not be fetched or does not parse changes nothing.
+// needed. Data from outside are bounded, and unexpected parts are left out.
+// A catalogue that cannot be fetched or does not parse changes nothing.
 //
-// What the user configured and what providers say of their own models is not its
-// business; the daemon puts that first.
+// The user's configuration and the providers' lists of their models are not its
+// business; the daemon prefers those.
 package catalog
 
 import (

@@ -27,7 +27,7 @@ func TestSnapshot(t *testing.T) {
 				t.Errorf("%s/%s: %+v", id, name, f)
 			}
 			if f.Output.Value >= f.Context.Value || f.InputCost.Value > f.OutputCost.Value || f.CacheReadCost.Value > f.InputCost.Value {
-				t.Errorf("%s/%s can not be: %+v", id, name, f)
+				t.Errorf("%s/%s cannot be: %+v", id, name, f)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ type model struct {
 	facts     llm.Facts
 }
 
-// The catalogue's format, as far as it is used: providers by id.
+// The used part of the catalogue's format: providers by id.
 type (
 	rawProvider struct {
 		API    string              `json:"api"`

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/internal/atomicfile"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
 const (
@@ -41,11 +41,11 @@ func (c *Catalog) load() (fresh bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil || !info.Mode().IsRegular() {
-		return false, errors.Join(err, fmt.Errorf("%s can not be read", c.opts.Path))
+	if err != nil {
+		return false, err
 	}
 	if at := info.ModTime(); !at.Equal(c.read) {
-		data, err := readFile(c.opts.Path)
+		data, err := safeio.Read(c.opts.Path, maxBytes)
 		if err != nil {
 			return false, err
 		}
@@ -58,15 +58,6 @@ func (c *Catalog) load() (fresh bool, err error) {
 	}
 	age := c.opts.Now().Sub(c.read)
 	return age >= 0 && age < maxAge, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
 // fetch puts the catalogue of today into the file and into use.
@@ -86,7 +77,7 @@ func (c *Catalog) fetch(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(c.opts.Path), 0o700); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(c.opts.Path, data, 0o600); err != nil { // other processes read it too
+	if err := safeio.Write(c.opts.Path, data, 0o600); err != nil { // other processes read it too
 		return err
 	}
 	if info, err := os.Stat(c.opts.Path); err == nil {

@@ -37,7 +37,7 @@ type variantRule struct {
 // matchTimeout bounds one match of a user's pattern.
 const matchTimeout = 100 * time.Millisecond
 
-// NewVariants prepares the rules of variantsByModel. A pattern that is none is left out;
+// NewVariants prepares the rules of variantsByModel. An invalid pattern is left out;
 // bad says why.
 func NewVariants(own map[string]config.VariantRule) (v *Variants, bad map[string]error) {
 	rules, bad := compile(own)
@@ -68,7 +68,7 @@ func compile(rules map[string]config.VariantRule) (out []variantRule, bad map[st
 // Of returns the variants of a model: those of all rules whose pattern is found in its
 // name, the user's over the built-in ones and otherwise in the order of the patterns,
 // and own, the model's own, over them. An empty payload removes a variant. If the model
-// can not reason, nothing of the payloads asks it to, and variants that do nothing else
+// cannot reason, nothing of the payloads asks it to, and variants that do nothing else
 // are not there.
 func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool) Payloads {
 	out := Payloads{}

@@ -44,7 +44,7 @@ func New(at llm.Endpoint) *Model {
 	return &Model{at}
 }
 
-// origin marks reasoning with who made it: another provider can not read it back.
+// origin marks reasoning with who made it: another provider cannot read it back.
 func (m *Model) origin() string { return m.at.Provider + "/" + API }
 
 // Reads implements llm.Reader.
@@ -85,7 +85,7 @@ func modelPath(model string) string {
 func endpoint(base string, query url.Values, path string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
-		return "", errors.New("the provider's url can not be parsed")
+		return "", errors.New("the provider's url cannot be parsed")
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u = u.JoinPath("v1beta")

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-dec29ce4/eca/internal/txtest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -69,7 +69,7 @@ func TestRequests(t *testing.T) {
 			"generationConfig": map[string]any{"maxOutputTokens": nil, "thinkingConfig": map[string]any{"thinkingLevel": "low"}}, "safetySettings": []any{},
 		}},
 	}
-	txtest.Run(t, "testdata/requests.txtar", *update, func(t *testing.T, c *txtest.Case) {
+	testkit.RunCases(t, "testdata/requests.txtar", *update, func(t *testing.T, c *testkit.Case) {
 		for _, name := range slices.Sorted(maps.Keys(requests)) {
 			body, err := encode(requests[name], own)
 			if err != nil {

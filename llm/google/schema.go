@@ -10,7 +10,7 @@ import (
 
 // parameters turns a tool's JSON Schema into what the API takes: a small dialect of
 // OpenAPI's without references, several types or most keywords; anything else in it
-// refuses the whole request. What is lost only makes the schema wider. It returns nil
+// refuses the whole request. The losses only make the schema wider. It returns nil
 // for a tool without parameters.
 func parameters(raw json.RawMessage) (map[string]any, error) {
 	var root map[string]any
@@ -152,13 +152,13 @@ func (d *dialect) typed(in, out map[string]any) {
 	case "object":
 		d.object(in, out)
 	case "boolean":
-	default: // null, or something that is no type
+	default: // null, or something that is not a type
 		out["type"] = "string"
 	}
 }
 
 // options lists the alternatives of a node: those it names, or its several types. Null
-// among them is no alternative but a property of the node.
+// among them is not an alternative but a property of the node.
 func (d *dialect) options(in, out map[string]any) []map[string]any {
 	var alternatives []any
 	for _, key := range []string{"anyOf", "oneOf"} {

@@ -14,7 +14,7 @@ type signature struct {
 	Value string `json:"signature"`
 }
 
-// What a signature is on.
+// The kinds of parts with a signature.
 const (
 	onThought = "thought" // the reasoning it is kept with
 	onText    = "text"    // the text before it

@@ -82,7 +82,7 @@ func (s *stream) read(events *sse.Reader) error {
 		}
 		var c chunk
 		if err := json.Unmarshal(ev.Data, &c); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is no JSON in its stream", Cause: err}
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is not JSON in its stream", Cause: err}
 		}
 		if len(c.Error) > 0 && !bytes.Equal(c.Error, []byte("null")) {
 			return s.failed(ev.Data)
@@ -176,7 +176,7 @@ func (s *stream) call(p *answerPart) {
 }
 
 // passCalls passes on the calls that were held. Their signatures go before them with the
-// reasoning, in an empty block if there is none: without them the next request fails.
+// reasoning, if needed in an empty block: without them the next request fails.
 func (s *stream) passCalls() error {
 	if len(s.held) == 0 {
 		return nil

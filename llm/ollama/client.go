@@ -9,8 +9,8 @@
 // It guarantees: exactly one StopDelta or one error ends a stream; a stream without its
 // last line is an error of kind llm.ErrPrematureStop; a conversation that is too long is
 // an error, never cut by the server; when the consumer stops, the HTTP request is closed.
-// It never retries. What a model can not do (tools, images, thinking) it is not asked
-// for, since the server refuses such requests as a whole.
+// It never retries. It does not ask a model for tools, images or thinking that it
+// does not support, since the server refuses such requests as a whole.
 package ollama
 
 import (

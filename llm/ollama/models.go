@@ -62,7 +62,7 @@ func show(ctx context.Context, at llm.Endpoint, model string) (traits, error) {
 	t := traits{capabilities: s.Capabilities}
 	for key, v := range s.Info {
 		if strings.HasSuffix(key, ".context_length") {
-			_ = json.Unmarshal(v, &t.context) // what is no number is unknown
+			_ = json.Unmarshal(v, &t.context) // other values mean unknown
 		}
 	}
 	if s.RemoteHost == "" { // else somebody else's memory

@@ -168,7 +168,7 @@ func TestStream(t *testing.T) {
 		"cut while thinking":     {`{"message":{"thinking":"x"}}` + "\n", "r+|r:x|!unknown EOF"},
 		"as events of a proxy":   {": hello\nevent: message\ndata: " + a + "\ndata:" + done + "\ndata: [DONE]\n", "t:a|u:3,2|stop:end"},
 		"only a reason at last":  {"data: " + a + "\ndata: {\"done_reason\":\"stop\"}\n\n", "t:a|stop:end"},
-		"garbage":                {"<html>\n", "!protocol p sent something that is no JSON in its stream"},
+		"garbage":                {"<html>\n", "!protocol p sent something that is not JSON in its stream"},
 		"error":                  {a + `{"error":"an error was encountered while running the model"}` + "\n", "t:a|!overloaded p failed: an error was encountered while running the model"},
 		"error of another shape": {`{"error":{"message":"boom"}}` + "\n", "!overloaded p failed: boom"},
 		"too long":               {`{"error":"request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it"}`, "!context_overflow p failed: request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it"},
@@ -200,8 +200,8 @@ func TestFaults(t *testing.T) {
 		"runner died":      {fail(500, "llama runner process has terminated: signal: killed"), "!overloaded p answered 500"},
 		"busy":             {fail(503, "server busy, please try again.  maximum pending requests exceeded"), "!overloaded p answered 503"},
 		"overloaded":       {fail(529, "busy"), "!overloaded p answered 529"},
-		"not a stream":     {respond("text/html", 200, "<h1>Log in</h1>"), "!protocol p did not stream but answered with text/html: <h1>Log in</h1>"},
-		"garbage":          {respond(ndjson, 200, "???\n"), "!protocol p sent something that is no JSON in its stream"},
+		"not a stream":     {respond("text/html", 200, "<h1>Log in</h1>"), "!protocol p answered with a web page (text/html), which is not its API: \"Log in\""},
+		"garbage":          {respond(ndjson, 200, "???\n"), "!protocol p sent something that is not JSON in its stream"},
 		"huge line":        {respond(ndjson, 200, strings.Repeat("x", 17<<20)), "!protocol p: an event of the stream is larger than 16 MiB"},
 		"cut":              {respond(ndjson, 200, `{"message":{"content":"a"}}`+"\n"), "t:a|stop:unmarked"},
 		"connection cut": {func(w http.ResponseWriter, r *http.Request) {
@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What a model can do is asked once, and again after a failure.
+// The abilities of a model are requested once, and again after a failure.
 func TestTraitsAreAskedOnce(t *testing.T) {
 	broken := false
 	s := newServer(t, `{"capabilities":["completion"],"model_info":{"qwen3.context_length":4096}}`, func(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,7 @@ type (
 		Tools    []tool    `json:"tools,omitempty"`
 		Stream   bool      `json:"stream"`
 		Think    *bool     `json:"think,omitempty"`
-		// What does not fit is an error: the server would drop the oldest messages, and
+		// A conversation that does not fit is an error: the server would drop the oldest messages, and
 		// while it answers the beginning of the prompt.
 		Truncate bool    `json:"truncate"`
 		Shift    bool    `json:"shift"`
@@ -57,8 +57,8 @@ type (
 	}
 )
 
-// encode returns the body of a request to a model with the given traits; origin is whose
-// thinking is sent back.
+// encode returns the body of a request to a model with the given traits; origin is the model
+// whose thinking is sent back.
 func encode(req llm.Request, t traits, origin string) ([]byte, error) {
 	r := request{
 		Model: req.Model, Stream: true,
@@ -122,7 +122,7 @@ func (h *history) assistant(m llm.Message) []message {
 	return []message{out}
 }
 
-// object returns arguments, or none if they are no object: the API takes nothing else.
+// object returns arguments, or an empty object if they are not one: the API takes nothing else.
 func object(args json.RawMessage) json.RawMessage {
 	if args = bytes.TrimSpace(args); len(args) == 0 || args[0] != '{' || !json.Valid(args) {
 		return json.RawMessage("{}")

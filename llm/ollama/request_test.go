@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seed-dec29ce4/eca/internal/txtest"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
@@ -47,7 +47,7 @@ func TestRequests(t *testing.T) {
 		"only of another": {all, llm.Request{Messages: []llm.Message{user(text("Go")), model(llm.Reasoning{Text: "theirs", API: "q/google"}), user(text("Go on"))}}},
 		"extra":           {all, llm.Request{Messages: []llm.Message{user(text("Go"))}, Reasoning: true, Extra: map[string]any{"think": "high", "truncate": nil, "keep_alive": "1h", "options": map[string]any{"num_ctx": 65536, "temperature": 0.2}}}},
 	}
-	txtest.Run(t, "testdata/requests.txtar", *update, func(t *testing.T, c *txtest.Case) {
+	testkit.RunCases(t, "testdata/requests.txtar", *update, func(t *testing.T, c *testkit.Case) {
 		for _, name := range slices.Sorted(maps.Keys(requests)) {
 			body, err := encode(requests[name].req, requests[name].traits, "p/ollama")
 			if err != nil {

@@ -78,15 +78,17 @@ func (u *chatUsage) usage() llm.Usage {
 // chatStream turns chunks into deltas.
 type chatStream struct {
 	llm.Emitter
-	at        llm.Endpoint
-	calls     []chatPending
-	text      thinkText
-	member    string // where it came
-	tagged    bool   // it stood between tags
-	finish    string
-	usage     llm.Usage
-	told      bool          // the usage
-	retention llm.Retention // that was asked for
+	at            llm.Endpoint
+	calls         []chatPending
+	text          thinkText
+	member        string // where it came
+	tagged        bool   // it stood between tags
+	said          bool   // any text that is not reasoning
+	finish        string
+	unmarked      bool // it ended without a finish reason
+	usage         llm.Usage
+	usageReported bool
+	retention     llm.Retention // that was asked for
 }
 
 // chatPending is a call whose arguments are still arriving.
@@ -124,7 +126,7 @@ func (s *chatStream) answer(body io.Reader) error {
 func (s *chatStream) decode(raw []byte) (*chatChunk, error) {
 	var chunk chatChunk
 	if err := json.Unmarshal(raw, &chunk); err != nil {
-		return nil, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent something that is no JSON in its stream", Cause: err}
+		return nil, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent something that is not JSON in its stream", Cause: err}
 	}
 	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
 		return nil, s.failed(raw, chunk.Error)
@@ -158,7 +160,7 @@ func (s *chatStream) read(events *sse.Reader) error {
 			return err
 		}
 		if string(raw.Data) == "[DONE]" {
-			if s.finish == "" {
+			if s.unmarked = s.finish == ""; s.unmarked && !s.complete() {
 				return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.at.Name() + " ended the answer without a finish reason"}
 			}
 			return s.end()
@@ -171,6 +173,17 @@ func (s *chatStream) read(events *sse.Reader) error {
 			return err
 		}
 	}
+}
+
+// complete reports whether an answer that has no finish reason can be used: it has text, and its
+// calls have all their arguments.
+func (s *chatStream) complete() bool {
+	for _, c := range s.calls {
+		if !json.Valid(c.arguments) {
+			return false
+		}
+	}
+	return s.said || len(s.calls) > 0
 }
 
 func (s *chatStream) chunk(c *chatChunk) error {
@@ -265,6 +278,7 @@ func (s *chatStream) say(text string) error {
 		}
 	}
 	if s.text.plain() {
+		s.said = true
 		return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: text})
 	}
 	for _, p := range s.text.write(text) {
@@ -286,6 +300,7 @@ func (s *chatStream) piece(p thinkPiece) error {
 		}
 		return s.endReasoning()
 	case p.text != "":
+		s.said = true
 		return s.Emit(llm.Delta{Kind: llm.TextDelta, Text: p.text})
 	}
 	return nil
@@ -309,10 +324,10 @@ func (s *chatStream) endReasoning() error {
 }
 
 func (s *chatStream) tellUsage() error {
-	if s.told {
+	if s.usageReported {
 		return nil
 	}
-	s.told = true
+	s.usageReported = true
 	return s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
 }
 
@@ -342,6 +357,8 @@ func (s *chatStream) end() error {
 		stop = llm.StopLength
 	case s.finish == "content_filter":
 		stop = llm.StopRefusal
+	case s.unmarked:
+		stop = llm.StopUnmarked
 	}
 	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
 }

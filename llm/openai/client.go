@@ -30,7 +30,7 @@ const (
 	APIChat      = "openai-chat"
 )
 
-// origin marks reasoning with who made it: another provider can not read it back.
+// origin marks reasoning with who made it: another provider cannot read it back.
 func origin(e llm.Endpoint, api string) string { return e.Provider + "/" + api }
 
 // URL returns where to send calls of an api, given a provider's URL as users write it,

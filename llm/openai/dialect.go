@@ -124,7 +124,7 @@ func asksClaude(req llm.Request) bool {
 const retained24h = "24h"
 
 // retention is what OpenAI's models are asked for with a long retention: those that can
-// keep prompts for a day. The small ones can not, with one exception, and would refuse.
+// keep prompts for a day. The small ones cannot, with one exception, and would refuse.
 func retention(req llm.Request) string {
 	name := strings.ToLower(req.Model[strings.LastIndexByte(req.Model, '/')+1:])
 	small := strings.Contains(name, "mini") || strings.Contains(name, "nano")
@@ -137,7 +137,7 @@ func retention(req llm.Request) string {
 	return ""
 }
 
-// mark puts a mark at the end of a message's text; ok is false if there is none.
+// mark puts a mark at the end of a message's text; ok is false without such a text.
 func (m *chatMessage) mark(c *llm.CacheControl) (ok bool) {
 	switch content := m.Content.(type) {
 	case string:

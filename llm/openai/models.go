@@ -45,7 +45,7 @@ type listedModel struct {
 	} `json:"pricing"`
 }
 
-// parseModels reads a list. What servers add to it in other shapes is left out.
+// parseModels reads a list. Additions of servers in other shapes are left out.
 func parseModels(body []byte) (map[string]llm.Facts, error) {
 	var list struct {
 		Data []listedModel `json:"data"`

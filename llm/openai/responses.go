@@ -8,8 +8,6 @@ import (
 	"iter"
 
 	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/seed-dec29ce4/eca/internal/sse"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -42,39 +40,57 @@ func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.D
 	})
 }
 
+// responsesRequest is a request without its conversation and tools. It is put together from the
+// module's optional values, not from its ResponseNewParams: the types of whole requests make every
+// program that links them four megabytes larger.
+type responsesRequest struct {
+	Model                string            `json:"model"`
+	Store                param.Opt[bool]   `json:"store,omitzero"`
+	Instructions         param.Opt[string] `json:"instructions,omitzero"`
+	MaxOutputTokens      param.Opt[int64]  `json:"max_output_tokens,omitzero"`
+	PromptCacheKey       param.Opt[string] `json:"prompt_cache_key,omitzero"`
+	PromptCacheRetention param.Opt[string] `json:"prompt_cache_retention,omitzero"`
+	Reasoning            *reasoningOptions `json:"reasoning,omitempty"`
+	Include              []string          `json:"include,omitempty"`
+	ParallelToolCalls    param.Opt[bool]   `json:"parallel_tool_calls,omitzero"`
+}
+
+// given is an optional value, left out if it is the zero value.
+func given[T comparable](v T) param.Opt[T] {
+	var zero T
+	if v == zero {
+		return param.Opt[T]{}
+	}
+	return param.NewOpt(v)
+}
+
+type reasoningOptions struct {
+	Effort  string `json:"effort"`
+	Summary string `json:"summary"`
+}
+
 // responsesBody encodes a request. Nothing is stored at the provider; reasoning
 // travels encrypted with the history instead.
 func responsesBody(req llm.Request, from string) ([]byte, error) {
-	p := responses.ResponseNewParams{
-		Model: req.Model,
-		Store: param.NewOpt(false),
-	}
 	input, err := responsesInput(req.Messages, from)
 	if err != nil {
 		return nil, err
 	}
 	more := map[string]any{"stream": true, "input": input}
-	if system := req.Instructions(); system != "" {
-		p.Instructions = param.NewOpt(system)
+	r := responsesRequest{
+		Model: req.Model, Store: param.NewOpt(false), Instructions: given(req.Instructions()), MaxOutputTokens: given(max(0, req.MaxOutput)),
+		PromptCacheKey: given(req.CacheKey), PromptCacheRetention: given(retention(req)), ParallelToolCalls: given(len(req.Tools) > 0),
 	}
-	if req.MaxOutput > 0 {
-		p.MaxOutputTokens = param.NewOpt(req.MaxOutput)
-	}
-	if req.CacheKey != "" {
-		p.PromptCacheKey = param.NewOpt(req.CacheKey)
-	}
-	p.PromptCacheRetention = responses.ResponseNewParamsPromptCacheRetention(retention(req))
 	if req.Reasoning {
-		p.Reasoning = shared.ReasoningParam{Effort: shared.ReasoningEffortMedium, Summary: shared.ReasoningSummaryAuto}
-		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+		r.Reasoning = &reasoningOptions{Effort: "medium", Summary: "auto"}
+		r.Include = []string{"reasoning.encrypted_content"}
 	}
 	if len(req.Tools) > 0 {
-		p.ParallelToolCalls = param.NewOpt(true)
 		if more["tools"], err = responsesTools(req.Tools); err != nil {
 			return nil, err
 		}
 	}
-	body, err := json.Marshal(p)
+	body, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +119,7 @@ type responsesStream struct {
 	at    llm.Endpoint
 	calls map[string]string // item id -> call id, of calls that were announced
 	ended map[string]bool   // call ids
+	said  bool              // any text
 }
 
 func (s *responsesStream) read(events *sse.Reader) error {
@@ -112,11 +129,15 @@ func (s *responsesStream) read(events *sse.Reader) error {
 			return err
 		}
 		if string(raw.Data) == "[DONE]" {
-			continue // not part of this format, but some compatible servers send it
+			// Not part of this format, but some compatible servers send it, also in place of the last event.
+			if (s.said || len(s.ended) > 0) && len(s.ended) >= len(s.calls) {
+				return s.stop(llm.StopUnmarked)
+			}
+			continue
 		}
 		var ev responsesEvent
 		if err := json.Unmarshal(raw.Data, &ev); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent something that is no JSON in its stream", Cause: err}
+			return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent something that is not JSON in its stream", Cause: err}
 		}
 		if raw.Name == "error" && ev.Type != "error" { // some servers put the kind of the error there
 			ev.Code, ev.Type = cmp.Or(ev.Code, ev.Type), "error"
@@ -133,6 +154,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	switch ev.Type {
 	case "response.output_text.delta", "response.refusal.delta":
 		if ev.Delta != "" {
+			s.said = true
 			err = s.Emit(llm.Delta{Kind: llm.TextDelta, Text: ev.Delta})
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
@@ -145,10 +167,15 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 		if id, ok := s.calls[ev.ItemID]; ok {
 			err = s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: id, Text: ev.Delta})
 		}
-	case "response.output_item.added":
-		err = s.itemAdded(ev.Item)
-	case "response.output_item.done":
-		err = s.itemDone(ev.Item)
+	case "response.output_item.added", "response.output_item.done":
+		item, err := s.item(ev.Item)
+		switch {
+		case err != nil:
+			return false, err
+		case ev.Type == "response.output_item.added":
+			return false, s.itemAdded(item)
+		}
+		return false, s.itemDone(item, ev.Item)
 	case "response.completed", "response.incomplete":
 		return true, s.finish(ev.Response)
 	case "response.failed":
@@ -160,11 +187,24 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	return false, err
 }
 
-func (s *responsesStream) itemAdded(raw json.RawMessage) error {
-	var item responses.ResponseOutputItemUnion
+// outputItem is an item of an answer; of those that we do not use, the type.
+type outputItem struct {
+	Type             string          `json:"type"`
+	ID               string          `json:"id"`
+	CallID           string          `json:"call_id"`
+	Name             string          `json:"name"`
+	Arguments        json.RawMessage `json:"arguments"` // a string in calls of functions
+	EncryptedContent string          `json:"encrypted_content"`
+}
+
+func (s *responsesStream) item(raw json.RawMessage) (item outputItem, err error) {
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
+		return item, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
 	}
+	return item, nil
+}
+
+func (s *responsesStream) itemAdded(item outputItem) error {
 	switch item.Type {
 	case "function_call":
 		s.calls[item.ID] = item.CallID
@@ -175,20 +215,20 @@ func (s *responsesStream) itemAdded(raw json.RawMessage) error {
 	return nil
 }
 
-func (s *responsesStream) itemDone(raw json.RawMessage) error {
-	var item responses.ResponseOutputItemUnion
-	if err := json.Unmarshal(raw, &item); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
-	}
+func (s *responsesStream) itemDone(item outputItem, raw json.RawMessage) error {
 	switch item.Type {
 	case "function_call":
 		if _, started := s.calls[item.ID]; !started {
-			if err := s.itemAdded(raw); err != nil {
+			if err := s.itemAdded(item); err != nil {
 				return err
 			}
 		}
 		s.ended[item.CallID] = true
-		return s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: item.AsFunctionCall().Arguments})
+		var arguments string
+		if json.Unmarshal(item.Arguments, &arguments) != nil {
+			arguments = string(item.Arguments) // some servers send the object itself
+		}
+		return s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: item.CallID, Text: arguments})
 	case "reasoning":
 		d := llm.Delta{Kind: llm.ReasoningEnd, ID: item.ID, API: s.Origin}
 		if item.EncryptedContent != "" {
@@ -236,23 +276,26 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 		stop = llm.StopRefusal
 	case resp.IncompleteDetails.Reason != "":
 		stop = llm.StopLength
-	case len(s.ended) > 0:
-		stop = llm.StopToolCalls
 	}
-	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
+	return s.stop(stop)
+}
+
+// stop ends the answer. With calls, it goes on after them, unless the provider has cut it.
+func (s *responsesStream) stop(reason llm.StopReason) error {
+	if len(s.ended) > 0 && (reason == llm.StopEnd || reason == llm.StopUnmarked) {
+		reason = llm.StopToolCalls
+	}
+	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: reason})
 }
 
 // endCalls takes calls from the final response that had no event of their own.
 func (s *responsesStream) endCalls(output []json.RawMessage) error {
 	for _, raw := range output {
-		var item struct {
-			Type   string `json:"type"`
-			CallID string `json:"call_id"`
-		}
-		if json.Unmarshal(raw, &item) != nil || item.Type != "function_call" || s.ended[item.CallID] {
+		item, err := s.item(raw)
+		if err != nil || item.Type != "function_call" || s.ended[item.CallID] {
 			continue
 		}
-		if err := s.itemDone(raw); err != nil {
+		if err := s.itemDone(item, raw); err != nil {
 			return err
 		}
 	}

@@ -167,7 +167,7 @@ func responsesTools(specs []llm.ToolSpec) (json.RawMessage, error) {
 	list := make([]functionTool, len(specs))
 	for i, t := range specs {
 		if !isObject(t.Schema) {
-			return nil, fmt.Errorf("schema of tool %s is no JSON object", t.Name)
+			return nil, fmt.Errorf("schema of tool %s is not a JSON object", t.Name)
 		}
 		list[i] = functionTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema}
 	}

@@ -13,16 +13,16 @@ type Think struct {
 	Start, End string
 
 	// Steady cuts text where the suite of eca-recorded expects it: what may be the
-	// beginning of a tag is kept back, and everything may, and usage is told when it
-	// arrives. Otherwise only text that does begin a tag waits.
+	// beginning of a tag is kept back, and everything may, and usage is passed on
+	// when it arrives. Otherwise only text that does begin a tag waits.
 	Steady bool
 }
 
 // DefaultThink has the tags that most open models use.
 func DefaultThink() Think { return Think{Start: "<think>", End: "</think>"} }
 
-// thinkText separates reasoning from text. Reasoning stands in front of all text; a tag
-// further behind is something that the model writes about.
+// thinkText separates reasoning from text. Reasoning precedes all text; a later tag
+// is something that the model writes about.
 type thinkText struct {
 	Think
 	place place
@@ -88,7 +88,7 @@ func (t *thinkText) rest() thinkPiece {
 	return p
 }
 
-// certain returns how much of the kept text can not belong to a tag.
+// certain returns how much of the kept text cannot belong to a tag.
 func (t *thinkText) certain(tag string) int {
 	n := len(t.held)
 	for most := min(n, len(tag)-1); most > 0; most-- {

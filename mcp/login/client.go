@@ -14,18 +14,18 @@ import (
 	"github.com/seed-dec29ce4/eca/auth/oauth"
 )
 
-// usualName is what eca is called where it registers itself.
+// usualName is the name under which eca registers itself.
 const usualName = "ECA (Editor Code Assistant)"
 
-// choice is as which client eca comes, and with which redirect prepared.
+// choice is the client that eca acts as, with the redirect prepared for it.
 type choice struct {
 	registration oauth.Registration
 	landing      *oauth.Browser
 	ours         bool // eca registered it
 }
 
-// choose finds the client: the configured one; the one that eca registered here before; or a
-// new one. old is the login that there was, perhaps elsewhere.
+// choose picks the client: the configured one, the one that eca registered here before, or a new
+// one. old is the previous login, perhaps at another login server.
 func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Authority, scopes []string, old auth.Credential) (choice, error) {
 	if id := a.server.ClientID; id != "" && (!document(id) || at.Documents || at.Register == "") {
 		b, err := a.land(client, a.redirect())
@@ -56,11 +56,11 @@ func (a *Account) choose(ctx context.Context, client *oauth.Client, at oauth.Aut
 	return choice{r, b, true}, nil
 }
 
-// document says whether a client's id is the address of its metadata.
+// document reports whether a client's id is the address of its metadata.
 func document(id string) bool { return strings.HasPrefix(id, "https://") }
 
-// redirect is where browsers are sent to. Where the port is fixed, the user has registered
-// it somewhere: with https, as eca has always done (eca-features 19).
+// redirect is the address that browsers return to. If the port is fixed, the user has registered
+// the address somewhere: with https, as eca has always done (eca-features 19).
 func (a *Account) redirect() string {
 	if a.server.Port > 0 {
 		return fmt.Sprintf("https://localhost:%d/auth/callback", a.server.Port)
@@ -68,7 +68,7 @@ func (a *Account) redirect() string {
 	return "http://localhost:0/auth/callback"
 }
 
-// fits says whether a redirect that is registered is still the one that is configured.
+// fits reports whether a registered redirect still matches the configured one.
 func (a *Account) fits(redirect string) bool {
 	if a.server.Port > 0 {
 		return redirect == a.redirect()
@@ -76,7 +76,7 @@ func (a *Account) fits(redirect string) bool {
 	return strings.HasPrefix(redirect, "http://localhost:")
 }
 
-// land begins to listen for the browser.
+// land starts to listen for the browser.
 func (a *Account) land(client *oauth.Client, redirect string) (*oauth.Browser, error) {
 	b, err := client.Land(redirect)
 	if err != nil {
@@ -89,9 +89,9 @@ func (a *Account) land(client *oauth.Client, redirect string) (*oauth.Browser, e
 	return b, nil
 }
 
-// scopes says what a login asks for: what the server wants, else all that it has, and what
-// the last login had if the server wants more than that. Where the login server knows
-// offline_access, a login is to last.
+// scopes returns the scopes to request: those that the server requires, otherwise all that it
+// lists. If the server requires more than the last login had, the scopes of that login are added.
+// If the login server supports offline_access, it is requested so that the login lasts.
 func scopes(said oauth.Challenge, r oauth.Resource, at oauth.Authority, old auth.Credential) []string {
 	out := slices.Clone(said.Scopes)
 	if len(out) == 0 {
@@ -114,13 +114,13 @@ func scopes(said oauth.Challenge, r oauth.Resource, at oauth.Authority, old auth
 
 const offline = "offline_access"
 
-// unattended says whether a login server gives tokens to clients themselves only: no user
-// and no browser takes part.
+// unattended reports whether a login server gives tokens only to clients: neither a user nor a
+// browser takes part.
 func unattended(at oauth.Authority) bool {
 	return slices.Contains(at.Grants, "client_credentials") && !slices.Contains(at.Grants, "authorization_code")
 }
 
-// checkPKCE says whether a login server is safe to be asked.
+// checkPKCE reports an error if a login server does not support PKCE, which a safe login needs.
 func checkPKCE(at oauth.Authority) error {
 	if slices.Contains(at.PKCE, "S256") {
 		return nil
@@ -128,7 +128,7 @@ func checkPKCE(at oauth.Authority) error {
 	return errors.New("the login server " + at.Issuer + " does not say that it knows PKCE with S256 (code_challenge_methods_supported); without it a login could be stolen, so eca does not begin one")
 }
 
-// name is the server's part of a key.
+// name is the part of a key that names the server.
 func name(key string) string {
 	before, _, _ := strings.Cut(key, "#")
 	return before

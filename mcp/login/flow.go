@@ -13,15 +13,15 @@ import (
 	"github.com/seed-dec29ce4/eca/auth/oauth"
 )
 
-// Login logs in: it finds out where, has open show the user a URL, and returns when the
-// login is stored, or with the reason why not. The user can take as long as ctx lasts.
-// open is not called where no user takes part.
+// Login logs in: it discovers the login server, has open show the user a URL, and returns when the
+// login is stored, or with the reason why it failed. The user has until the end of ctx. Logins
+// without a user do not call open.
 func (a *Account) Login(ctx context.Context, open func(url string)) error { return a.login(ctx, open) }
 
 // errUser says that a login needs a user.
 var errUser = errors.New("the login needs a user")
 
-// login logs in; without open it does so only if no user takes part.
+// login logs in; without open only if no user takes part.
 func (a *Account) login(ctx context.Context, open func(url string)) error {
 	if plain(a.server.URL) {
 		return errors.New("the server is reached over plain HTTP, where everybody on the way could read the token; it needs an https url")
@@ -66,7 +66,7 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 	return a.store(ctx, p, tokens, chosen)
 }
 
-// loginAsClient logs in without a user: the configured client gets tokens of its own.
+// loginAsClient logs in without a user: the configured client gets its own tokens.
 func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oauth.Authority, r oauth.Resource, want []string) error {
 	if a.server.ClientID == "" || a.server.ClientSecret == "" {
 		return fmt.Errorf("the login server %s knows no users, only clients: set mcpServers.%s.clientId and clientSecret", at.Issuer, name(a.server.Key))
@@ -81,7 +81,7 @@ func (a *Account) loginAsClient(ctx context.Context, client *oauth.Client, at oa
 	return a.store(ctx, p, tokens, chosen)
 }
 
-// store keeps a login.
+// store saves a login.
 func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, by choice) error {
 	c := credential(t)
 	c.For = auth.Binding{
@@ -103,13 +103,13 @@ func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, b
 	return nil
 }
 
-// discover finds out who gives tokens for the server, and what the server calls itself. A
-// server without metadata of its own is its own login server (2025-03-26), if need be at the
-// paths that were usual then.
+// discover finds the login server for the server, and the server's name for itself. A server
+// without metadata is its own login server (2025-03-26), if necessary at the paths that were usual
+// in that version.
 func (a *Account) discover(ctx context.Context, client *oauth.Client, said oauth.Challenge) (oauth.Authority, oauth.Resource, error) {
 	resource, err := client.Resource(ctx, a.server.URL, said.Metadata)
 	if err != nil && !errors.Is(err, oauth.ErrNoMetadata) {
-		return oauth.Authority{}, resource, fmt.Errorf("the server's metadata can not be used: %w", err)
+		return oauth.Authority{}, resource, fmt.Errorf("cannot use the server's metadata: %w", err)
 	}
 	resource.ID = cmp.Or(resource.ID, oauth.Canonical(a.server.URL))
 	if len(resource.Issuers) == 0 {
@@ -117,7 +117,7 @@ func (a *Account) discover(ctx context.Context, client *oauth.Client, said oauth
 		return at, resource, err
 	}
 	var errs []error
-	const most = 5 // issuers of one server that are asked
+	const most = 5 // how many issuers of one server are tried
 	for _, issuer := range resource.Issuers[:min(len(resource.Issuers), most)] {
 		at, err := client.Authority(ctx, issuer)
 		if err == nil {
@@ -128,14 +128,14 @@ func (a *Account) discover(ctx context.Context, client *oauth.Client, said oauth
 		}
 		errs = append(errs, err)
 	}
-	return oauth.Authority{}, resource, fmt.Errorf("the login server's metadata can not be used: %w", errors.Join(errs...))
+	return oauth.Authority{}, resource, fmt.Errorf("cannot use the login server's metadata: %w", errors.Join(errs...))
 }
 
-// itself is the server as its own login server.
+// itself returns the server as its own login server.
 func (a *Account) itself(ctx context.Context, client *oauth.Client) (oauth.Authority, error) {
 	u, err := url.Parse(a.server.URL)
 	if err != nil {
-		return oauth.Authority{}, errors.New("the url is none")
+		return oauth.Authority{}, errors.New("invalid url")
 	}
 	root := url.URL{Scheme: u.Scheme, Host: u.Host}
 	at, err := client.Authority(ctx, root.String())

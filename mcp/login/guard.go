@@ -13,10 +13,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
-// lookupTime bounds the question where a server is.
+// lookupTime limits the DNS look-up of the server.
 const lookupTime = 5 * time.Second
 
-// client returns what talks to whom the server, or its metadata, leads us.
+// client returns the OAuth client for the addresses that the server, or its metadata, refers to.
 func (a *Account) client(ctx context.Context) *oauth.Client {
 	return &oauth.Client{
 		HTTP: &http.Client{Transport: &guard{next: a.logins.deps.HTTP().Transport, inside: a.inside(ctx)}},
@@ -24,8 +24,8 @@ func (a *Account) client(ctx context.Context) *oauth.Client {
 	}
 }
 
-// inside says whether the server itself is on this machine or in a private network: then its
-// login server may be, too.
+// inside reports whether the server itself is on this machine or in a private network; its login
+// server may be there as well then.
 func (a *Account) inside(ctx context.Context) bool {
 	u, err := url.Parse(a.server.URL)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *Account) inside(ctx context.Context) bool {
 	return len(list) > 0
 }
 
-// guard lets connections go to the public internet only, unless the server is inside.
+// guard allows connections to the public internet only, unless the server is inside.
 type guard struct {
 	next   http.RoundTripper
 	inside bool

@@ -1,18 +1,18 @@
-// Package login logs in to MCP servers that want it, by OAuth as the Model Context Protocol
-// uses it (its pages on authorization from 2025-03-26 to 2026-07-28, eca-features 19).
+// Package login logs in to MCP servers that require it, by OAuth as the Model Context Protocol uses
+// it (its pages on authorization from 2025-03-26 to 2026-07-28, eca-features 19).
 //
-// It owns what happens between a server's refusal and a token: what the refusal says
-// (Account.Refused), the login itself (flow.go), as which client eca comes (client.go), and
-// whom eca talks to about it (guard.go).
+// It covers everything between a server's refusal and a token: the content of the refusal
+// (Account.Refused), the login itself (flow.go), the choice of the client that eca acts as
+// (client.go), and the addresses that eca may contact for it (guard.go).
 //
-// Guarantees: a browser is opened when the user asks for a login and at no other time.
-// Tokens are kept for one server's address and go nowhere else; they are renewed once,
-// however many ask, also in other processes. Metadata is believed about who published it
-// only; nothing of it leads eca to addresses of this machine or network unless the server is
-// there itself. No login without PKCE, and none over plain HTTP to another machine.
+// Guarantees: a browser opens only when the user starts a login. Tokens are kept for one server's
+// address and go nowhere else. They are renewed once, however many callers request them, even in
+// several processes. Metadata is trusted only about its publisher. It leads eca to addresses of
+// this machine or network only if the server is there itself. There is no login without PKCE, and
+// none over plain HTTP to another machine.
 //
-// It does not send the tokens, does not open browsers, and does not know what is configured
-// or how a server is.
+// It does not send the tokens, does not open browsers, and does not know the configuration or the
+// state of a server.
 package login
 
 import (
@@ -35,39 +35,39 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// Deps is what the room needs from the program around it.
+// Deps are the dependencies of the package.
 type Deps struct {
-	// Store has the logins to MCP servers and nothing else.
+	// Store contains the logins to MCP servers and nothing else.
 	Store func() *auth.Store
 	// HTTP returns a client whose connections are guarded (netclient.Options).
 	HTTP func() *http.Client
 	Now  func() time.Time
 	Log  *slog.Logger
-	// Lookup finds a host's addresses; nil: as the system does.
+	// Lookup finds a host's addresses; nil means the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
-// Server is an MCP server as it is configured, with everything resolved.
+// Server is an MCP server of the configuration, with everything resolved.
 type Server struct {
-	Key string // under which its login is kept (Key)
+	Key string // of its stored login (Key)
 	URL string
 
-	ClientID     string // empty: eca registers itself. An https address is where the client's metadata is
+	ClientID     string // empty: eca registers itself. An https address is the address of the client's metadata
 	ClientSecret string
-	ClientName   string // under which eca registers itself; empty: its usual one
-	Port         int    // of the redirect; 0 is any
+	ClientName   string // under which eca registers itself; empty means its usual one
+	Port         int    // of the redirect; 0 means any
 }
 
 // Logins are the logins to MCP servers. It is safe for concurrent use.
 type Logins struct {
 	deps Deps
 
-	mu   sync.Mutex                 // guards what follows
-	said map[string]oauth.Challenge // what servers said last of what they want, by key
-	poor map[string]string          // the tokens that servers want more permission than, by key
+	mu   sync.Mutex                 // guards the fields below
+	said map[string]oauth.Challenge // the last challenge of each server, by key
+	poor map[string]string          // the tokens with too little permission, by key
 }
 
-// New returns the logins that a store has.
+// New returns the logins of a store.
 func New(d Deps) *Logins {
 	if d.Lookup == nil {
 		d.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -77,7 +77,7 @@ func New(d Deps) *Logins {
 	return &Logins{deps: d, said: map[string]oauth.Challenge{}, poor: map[string]string{}}
 }
 
-// Of returns the login to a server, be there one or not.
+// Of returns the login to a server, whether it exists or not.
 func (l *Logins) Of(s Server) *Account { return &Account{logins: l, server: s} }
 
 // Account is the login to one server.
@@ -86,32 +86,32 @@ type Account struct {
 	server Server
 }
 
-// NeededError says that only the user can help: by logging in, again or with more permission.
+// NeededError says that the user has to log in, again or with more permission.
 type NeededError struct{ Reason string }
 
 func (e *NeededError) Error() string { return e.Reason }
 
-// Needed tells this error from others (mcp.Login).
+// Needed distinguishes this error from others (mcp.Login).
 func (*NeededError) Needed() {}
 
-// bound is the server's address as far as it decides whether a login counts.
+// bound is the part of the server's address that a login is bound to.
 func (a *Account) bound() string { return oauth.Canonical(a.server.URL) }
 
-// stored returns the login that there is, if it is for this server.
+// stored returns the stored login, if it is for this server.
 func (a *Account) stored() (auth.Credential, bool) {
-	all, _ := a.logins.deps.Store().All() // what can not be read is told with the configuration
+	all, _ := a.logins.deps.Store().All() // read errors are reported with the configuration
 	c, ok := all[a.server.Key]
 	return c, ok && c.Type == auth.OAuth && c.For.Provider == a.bound()
 }
 
-// Exists says whether there is a login that has not ended.
+// Exists reports whether there is a login that has not ended.
 func (a *Account) Exists() bool {
 	c, ok := a.stored()
 	return ok && !c.Ended
 }
 
-// Hopeful says whether there is a login that has not ended, and that the server has not
-// refused for its lack of permission: starting the server with it may help.
+// Hopeful reports whether there is a login that has not ended and that the server has not refused
+// for a lack of permission. Starting the server with it may help.
 func (a *Account) Hopeful() bool {
 	c, ok := a.stored()
 	a.logins.mu.Lock()
@@ -119,7 +119,7 @@ func (a *Account) Hopeful() bool {
 	return ok && !c.Ended && c.Access.Reveal() != a.logins.poor[a.server.Key]
 }
 
-// Secrets lists what must not be shown.
+// Secrets lists the secrets that must not be shown.
 func (a *Account) Secrets() []string {
 	c, ok := a.stored()
 	if !ok {
@@ -128,16 +128,16 @@ func (a *Account) Secrets() []string {
 	return c.Secrets()
 }
 
-// Token returns the access token for requests to the server; empty if there is none.
+// Token returns the access token for requests to the server; it is empty without a login.
 func (a *Account) Token(ctx context.Context) (string, error) {
 	token, err := a.token(ctx, "")
 	if errors.Is(err, auth.ErrNone) || errors.Is(err, auth.ErrEnded) {
-		return "", nil // the server says what it wants
+		return "", nil // the server says what it requires
 	}
 	return token, err
 }
 
-// token returns an access token that is good for a while, and not the rejected one.
+// token returns an access token that is valid for a while, other than the rejected one.
 func (a *Account) token(ctx context.Context, rejected string) (string, error) {
 	if _, ok := a.stored(); !ok {
 		return "", auth.ErrNone
@@ -162,7 +162,7 @@ func (a *Account) renew(ctx context.Context, old auth.Credential) (auth.Credenti
 	return credential(t), err
 }
 
-// provider is who gave a login, and to which client.
+// provider returns the login server that gave a login, and the client that it was given to.
 func (a *Account) provider(c auth.Credential) oauth.Provider {
 	secret := c.ClientSecret.Reveal()
 	if secret == "" && c.For.ClientID == a.server.ClientID && c.For.Redirect == "" {
@@ -182,10 +182,10 @@ func credential(t oauth.Tokens) auth.Credential {
 	return c
 }
 
-// Refused hears that the server refused a request with status 401 or 403: the headers
-// WWW-Authenticate that came with it, and the token that was sent. It returns another token
-// to try again with. Empty, without an error, means that the refusal is not about logins. A
-// *NeededError means that the user has to log in.
+// Refused handles the server's refusal of a request with status 401 or 403. It takes the
+// WWW-Authenticate headers of the answer and the token that was sent. It returns another token to
+// try. An empty token without an error means that the refusal is not about logins. A *NeededError
+// means that the user has to log in.
 func (a *Account) Refused(ctx context.Context, status int, headers []string, sent string) (token string, err error) {
 	said := oauth.ParseChallenge(headers)
 	if status == http.StatusForbidden {
@@ -218,8 +218,8 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 	return "", &NeededError{reason}
 }
 
-// wantsMore says which permission a login lacks. One that was asked for already is not
-// lacking: the server would refuse for ever.
+// wantsMore reports which permission a login lacks. A permission that was already requested does
+// not count: the server would refuse forever.
 func (a *Account) wantsMore(said oauth.Challenge) error {
 	if said.Error != "insufficient_scope" || len(said.Scopes) == 0 {
 		return nil
@@ -242,14 +242,14 @@ func (l *Logins) remember(key string, said oauth.Challenge) {
 	l.said[key] = said
 }
 
-// revokeTime bounds how long telling an authorisation server of a logout may take.
+// revokeTime limits how long revoking a token at a logout may take.
 const revokeTime = 10 * time.Second
 
-// Forget forgets the login, for whichever address it was, and reports whether there was one.
-// Who gave it can be told by revoke, which is nil if they do not want to know.
+// Forget deletes the login, for whichever address it was, and reports whether it existed. revoke
+// notifies the login server; it is nil if that server does not support it.
 func (a *Account) Forget(ctx context.Context) (existed bool, revoke func(context.Context), err error) {
 	store := a.logins.deps.Store()
-	all, _ := store.All() // what can not be read can not be taken back
+	all, _ := store.All() // an unreadable login cannot be revoked
 	c := all[a.server.Key]
 	existed, err = store.Delete(ctx, a.server.Key)
 	token, hint := c.Refresh.Reveal(), "refresh_token"
@@ -270,8 +270,8 @@ func (a *Account) Forget(ctx context.Context) (existed bool, revoke func(context
 	}, nil
 }
 
-// Key says under which name a login is kept: the server's, or one for a workspace or for
-// those that share a label (authScope, eca-features 19). folders are the workspace's.
+// Key returns the name under which a login is kept: the server's, or one for a workspace or for
+// servers that share a label (authScope, eca-features 19). folders are the workspace's.
 func Key(server, scope string, folders []string) string {
 	switch scope {
 	case "", "global":
@@ -282,7 +282,7 @@ func Key(server, scope string, folders []string) string {
 	return server + "#scope:" + scope
 }
 
-// plain says whether a URL leads to another machine without TLS.
+// plain reports whether a URL leads to another machine without TLS.
 func plain(address string) bool {
 	u, err := url.Parse(address)
 	return err != nil || u.Scheme != "https" && !localhost.Is(u.Hostname())

@@ -28,7 +28,7 @@ type authority struct {
 	*httptest.Server
 	metadata map[string]any
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	grants  []string
 	clients []string // their redirects
 	life    int
@@ -108,7 +108,7 @@ func browse(t *testing.T, account *Account) error {
 	})
 }
 
-// A login server that can not be used safely, or at all, is refused before a browser opens.
+// A login server that is unsafe or unusable is refused before a browser opens.
 func TestLoginRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		key    string
@@ -141,8 +141,7 @@ func TestLoginRefuses(t *testing.T) {
 	}
 }
 
-// eca comes as the client that it is: the configured one, the one that it registered here
-// before, or a new one.
+// eca acts as the configured client, as the one that it registered here before, or as a new one.
 func TestClients(t *testing.T) {
 	a := newAuthority(t)
 	logins := a.accounts(t)
@@ -152,13 +151,13 @@ func TestClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.metadata["issuer"] = a.URL + "/" // another, by name
+	a.metadata["issuer"] = a.URL + "/" // another issuer, by name
 	s.ClientID, s.ClientSecret = "mine", "secret"
 	if err := browse(t, logins.Of(s)); err != nil {
 		t.Fatal(err)
 	}
 	document := Server{Key: "d", URL: a.URL + "/mcp", ClientID: "https://eca.example/client.json"}
-	if err := browse(t, logins.Of(document)); err != nil { // the server does not know such clients
+	if err := browse(t, logins.Of(document)); err != nil { // the login server does not support such clients
 		t.Fatal(err)
 	}
 	a.metadata["client_id_metadata_document_supported"] = true
@@ -177,7 +176,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// Where no user takes part, the client logs in by itself, and again when its token ends.
+// Without a user, the client logs in automatically, and again when its token expires.
 func TestClientLogsInItself(t *testing.T) {
 	a := newAuthority(t)
 	a.metadata["grant_types_supported"] = []string{"client_credentials"}
@@ -210,7 +209,7 @@ func TestClientLogsInItself(t *testing.T) {
 	}
 }
 
-// A login that the server wants more than is none to start it with; another one is.
+// A login with too little permission does not justify a start of the server; another login does.
 func TestHopeful(t *testing.T) {
 	a := newAuthority(t)
 	account := a.accounts(t).Of(Server{Key: "s", URL: a.URL + "/mcp"})
@@ -234,7 +233,7 @@ func TestHopeful(t *testing.T) {
 	}
 }
 
-// Nothing leads to this machine or a private network, unless the server is there.
+// Metadata cannot lead eca to this machine or a private network, unless the server is there.
 func TestGuard(t *testing.T) {
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))

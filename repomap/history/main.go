@@ -79,7 +79,7 @@ Flags:
 	for _, b := range strings.Split(*budgets, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(b))
 		if err != nil || n <= 0 {
-			return fmt.Errorf("-budgets: %q is no number of tokens", b)
+			return fmt.Errorf("-budgets: %q is not a number of tokens", b)
 		}
 		o.budgets = append(o.budgets, n)
 	}

@@ -67,7 +67,7 @@ func bashSpecial(x *lexer) bool {
 				x.stringTo(i, end)
 				return true
 			}
-			x.vain += end - i
+			x.wastedScans += end - i
 		}
 		return false
 	case '\\': // the next byte is nothing special

@@ -14,7 +14,7 @@ type braces struct {
 	// defines nothing. Without it, the name is the next token.
 	name func(o *outline, at int) int
 	// other reads a definition that no word introduces and returns the token behind it;
-	// 0 if there is none.
+	// or 0.
 	other func(o *outline, at int) int
 	// anyName says that functions in types may have names that are words of the language.
 	anyName bool
@@ -72,7 +72,7 @@ func (b *braces) definition(o *outline, at int) int {
 	}
 	word := b.anyName && w.kind == Function && o.inType() && o.at(name).kind == nameToken && o.isMark(name+1, '(')
 	if name != at && !o.isName(name) && operator == "" && !word {
-		if w.holds && !w.soft && o.isMark(name, '{') && o.at(name).mate > 0 { // without a name: its parts belong to what is around it
+		if w.hasMembers && !w.soft && o.isMark(name, '{') && o.at(name).mate > 0 { // without a name: its parts belong to what is around it
 			o.levels = append(o.levels, level{end: int(o.at(name).mate), parent: o.parent(), col: -1, kind: w.kind})
 			return name + 1
 		}
@@ -91,7 +91,7 @@ func (b *braces) definition(o *outline, at int) int {
 		return b.operates(o, w, kind, at, name, operator)
 	}
 	end := b.end(o, name+1, kind == Property || kind == Constant || kind == Variable)
-	if w.holds && b.head != nil {
+	if w.hasMembers && b.head != nil {
 		if i := b.head(o, end); i > end {
 			end = b.end(o, i, false)
 		}
@@ -105,7 +105,7 @@ func (b *braces) definition(o *outline, at int) int {
 }
 
 // operator returns a name that is made of marks, or ends with some, as `unary_-`; empty
-// if there is none.
+// otherwise.
 func (b *braces) operator(o *outline, name int) string {
 	i := name
 	if o.at(i).kind == nameToken {
@@ -161,14 +161,14 @@ func (b *braces) body(o *outline, w word, def int, kind Kind, from, end int) int
 	}
 	switch {
 	case o.isMark(end, '{') && o.at(end).mate > 0:
-		if !w.holds {
+		if !w.hasMembers {
 			return o.skip(end)
 		}
 		o.levels = append(o.levels, level{end: int(o.at(end).mate), parent: def, col: -1, kind: kind})
 		return end + 1
 	case o.isMark(end, '{'):
 		return end + 1
-	case b.indents && w.holds && o.isMark(end, ':'):
+	case b.indents && w.hasMembers && o.isMark(end, ':'):
 		o.levels = append(o.levels, level{end: len(o.tokens), parent: def, col: col, kind: kind})
 		return end + 1
 	case b.indents && o.isMark(end, '='):

@@ -8,7 +8,7 @@ func c() *Language {
 		exts: []string{".c", ".h"},
 		text: cText(),
 		words: words(cWords(),
-			all(word{role: definer, kind: Struct, holds: true}, "struct union"),
+			all(word{role: definer, kind: Struct, hasMembers: true}, "struct union"),
 			all(word{role: definer, kind: Enum}, "enum"),
 			all(word{role: modifier, kind: Type}, "typedef"),
 		),
@@ -88,7 +88,7 @@ func cSpecial(x *lexer) bool {
 	return true
 }
 
-// macroMark stands in front of the name in `#define name`.
+// macroMark precedes the name in `#define name`.
 const macroMark = '\x01'
 
 // cMacro adds what defines a macro: a mark, its name, and its parameters.

@@ -6,10 +6,10 @@ func cpp() *Language {
 		exts: []string{".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".ipp", ".tpp", ".cu", ".cuh"},
 		text: cText(),
 		words: words(cWords(),
-			all(word{role: definer, kind: Struct, holds: true}, "struct union"),
-			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Struct, hasMembers: true}, "struct union"),
+			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
 			all(word{role: definer, kind: Enum}, "enum"),
-			all(word{role: definer, kind: Module, holds: true}, "namespace"),
+			all(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
 			all(word{role: modifier, kind: Type}, "typedef using"),
 			all(word{role: modifier}, "constexpr consteval constinit explicit friend mutable private protected public template typename virtual"),
 			all(word{role: reserved}, `alignof and and_eq bitand bitor catch co_await co_return co_yield const_cast

@@ -16,12 +16,12 @@ func csharp() *Language {
 			at: "\"$@#", special: csharpSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Class, holds: true}, "class"),
-			all(word{role: definer, kind: Struct, holds: true}, "struct"),
-			all(word{role: definer, kind: Interface, holds: true}, "interface"),
+			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			all(word{role: definer, kind: Struct, hasMembers: true}, "struct"),
+			all(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
 			all(word{role: definer, kind: Enum}, "enum"),
-			all(word{role: definer, kind: Module, holds: true}, "namespace"),
-			all(word{role: definer, kind: Class, holds: true, soft: true}, "record"),
+			all(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
+			all(word{role: definer, kind: Class, hasMembers: true, soft: true}, "record"),
 			all(word{role: modifier, kind: Type}, "using"),
 			all(word{role: modifier}, `abstract const explicit extern implicit internal override private protected public
 				readonly sealed static unsafe virtual volatile`),
@@ -47,7 +47,7 @@ func csharpSpecial(x *lexer) bool {
 		}
 		return false
 	}
-	const most = 8 // dollars in front of a raw string
+	const most = 8 // dollars before a raw string
 	for i < len(src) && i < x.pos+most && (src[i] == '$' || src[i] == '@') {
 		i++
 	}

@@ -1,12 +1,12 @@
 package lang
 
-// declared finds definitions in languages where a name stands in front of its parameters
-// and behind its type: `static int name(int x) {`. It reads one statement after the other,
+// declared finds definitions in languages where a name stands before its parameters
+// and after its type: `static int name(int x) {`. It reads one statement after the other,
 // at the top and in the bodies of types and namespaces.
 type declared struct {
 	prototypes bool // `int name(int x);` counts at the top too
 	properties bool // `int Name { get; }` and `int Name => 1;` count
-	// macros says that a name in capitals in front of parentheses is no function.
+	// macros says that a name in capitals before parentheses is not a function.
 	macros bool
 }
 
@@ -23,7 +23,7 @@ func (d *declared) read(o *outline) {
 	}
 }
 
-// parts are what a statement is judged by; -1 where there is none.
+// parts are what a statement is judged by; -1 if absent.
 type parts struct {
 	from    int // behind attributes
 	typeAt  int // the word of a type: class, struct, ...
@@ -185,7 +185,7 @@ func (d *declared) attribute(o *outline, at int) int {
 // angles returns the token behind `<…>`; what is never closed has 200 tokens at most.
 func angles(o *outline, at int) int {
 	const free = 1 << 12
-	if o.vain > 4*at+free {
+	if o.wastedScans > 4*at+free {
 		return at + 1
 	}
 	depth, i := 0, at
@@ -202,7 +202,7 @@ func angles(o *outline, at int) int {
 		}
 		i = o.skip(i)
 	}
-	o.vain += i - at
+	o.wastedScans += i - at
 	return at + 1
 }
 

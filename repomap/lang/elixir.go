@@ -15,9 +15,9 @@ func elixir() *Language {
 			tail: "?!", at: "~?", special: elixirSpecial,
 		},
 		words: words(
-			all(word{role: definer, kind: Module, holds: true}, "defmodule"),
-			all(word{role: definer, kind: Interface, holds: true}, "defprotocol"),
-			all(word{role: definer, kind: Extension, holds: true}, "defimpl"),
+			all(word{role: definer, kind: Module, hasMembers: true}, "defmodule"),
+			all(word{role: definer, kind: Interface, hasMembers: true}, "defprotocol"),
+			all(word{role: definer, kind: Extension, hasMembers: true}, "defimpl"),
 			all(word{role: definer, kind: Function}, "def defp defdelegate defguard defguardp defn defnp"),
 			all(word{role: definer, kind: Macro}, "defmacro defmacrop"),
 			all(word{role: reserved}, "after and case catch cond do else end fn for if import in not or quote raise receive require rescue try unless unquote use when with true false nil alias"),

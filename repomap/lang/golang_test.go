@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // oracle lists the definitions of a Go file as its parser sees them.
@@ -63,6 +65,7 @@ var everyFile = flag.Bool("all", false, "take all there is: Go's whole library, 
 
 // Go's own library, against Go's own parser.
 func TestGoAgainstParser(t *testing.T) {
+	needs.Long(t)
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Fatalf("the go command does not say where its library is: %v", err)

@@ -13,8 +13,8 @@ func haskell() *Language {
 		},
 		words: words(
 			all(word{role: definer, kind: Type}, "data newtype type"),
-			all(word{role: definer, kind: Class, holds: true}, "class"),
-			all(word{role: definer, kind: Extension, holds: true}, "instance"),
+			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			all(word{role: definer, kind: Extension, hasMembers: true}, "instance"),
 			all(word{role: definer, kind: Module}, "module"),
 			all(word{role: reserved}, "case deriving do else foreign if import in infix infixl infixr let of then where"),
 			all(word{role: reserved, soft: true}, "family qualified hiding as forall String Int Maybe Bool Just Nothing True False return pure"),
@@ -45,7 +45,7 @@ func outlineHaskell(o *outline) {
 		case w.role == definer:
 			haskellType(o, w, i, end)
 			last = ""
-			if w.holds && len(o.levels) > 0 {
+			if w.hasMembers && len(o.levels) > 0 {
 				continue // its methods are next
 			}
 		case o.isName(i) && o.isMark(i+1, ':') && o.isMark(i+2, ':') || o.isMark(i+1, ','), o.isMark(i, '('):

@@ -10,7 +10,7 @@ type hidden struct {
 }
 
 // skipBody goes to the bracket that ends the body that was just begun. Without one, as in
-// code that is being written, the body is read as if it were none: what looks hidden may be
+// code that is being written, the body is read as ordinary code: what looks hidden may be
 // the rest of the file.
 func (x *lexer) skipBody() {
 	h := &x.hidden

@@ -31,7 +31,7 @@ func scriptText() text {
 func scriptWords() map[string]word {
 	return words(
 		all(word{role: definer, kind: Function}, "function"),
-		all(word{role: definer, kind: Class, holds: true}, "class"),
+		all(word{role: definer, kind: Class, hasMembers: true}, "class"),
 		all(word{role: definer, kind: Constant}, "const"),
 		all(word{role: definer, kind: Variable}, "let var"),
 		all(word{role: continuing}, "extends"),
@@ -42,7 +42,7 @@ func scriptWords() map[string]word {
 }
 
 // maxRegexp is how long a regular expression is at most: what looks like the beginning of
-// one is read again if it is none.
+// one is read again otherwise.
 const maxRegexp = 500
 
 // scriptSpecial reads regular expressions, and the first line of scripts.
@@ -77,7 +77,7 @@ func scriptSpecial(x *lexer) bool {
 		x.stringTo(i, end)
 		return true
 	}
-	x.vain += maxRegexp
+	x.wastedScans += maxRegexp
 	return false
 }
 

@@ -16,9 +16,9 @@ func kotlin() *Language {
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "fun"),
-			all(word{role: definer, kind: Class, holds: true}, "class"),
-			all(word{role: definer, kind: Interface, holds: true}, "interface"),
-			all(word{role: definer, kind: Object, holds: true}, "object"),
+			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			all(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
+			all(word{role: definer, kind: Object, hasMembers: true}, "object"),
 			all(word{role: definer, kind: Type}, "typealias"),
 			all(word{role: definer, kind: Property}, "val var"),
 			all(word{role: modifier, soft: true}, `abstract actual annotation companion const crossinline data enum expect

@@ -1,4 +1,4 @@
-// Package lang reads source code as far as a map of a repository needs it: which names a
+// Package lang reads source code for a map of a repository: which names a
 // file defines, with their kinds, lines and signatures, and which names it uses.
 //
 // There is one file per language: a table of what its text is made of (comments, strings,
@@ -111,7 +111,7 @@ type Language struct {
 	tails   [256]bool
 	plain   bool       // names are made of letters, digits and _ only
 	table   []wordSlot // words by hash
-	meaning []word     // by token.word; the first is no word
+	meaning []word     // by token.word; the first is unused
 	seed    uint64
 }
 
@@ -165,7 +165,7 @@ func New() *Languages {
 // All returns the languages in alphabetical order. The slice must not be changed.
 func (ls *Languages) All() []*Language { return ls.all }
 
-// ByName returns the language of a name; nil if there is none.
+// ByName returns the language of a name; or nil.
 func (ls *Languages) ByName(name string) *Language {
 	for _, l := range ls.all {
 		if l.Name == name {

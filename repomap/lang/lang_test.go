@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens")
@@ -152,6 +154,7 @@ func sample(t testing.TB, ls *Languages, l *Language) []byte {
 
 // Pieces of code in any order, as they are while somebody types; and what nests deeply.
 func TestBrokenCode(t *testing.T) {
+	needs.Long(t)
 	ls := New()
 	for _, l := range ls.All() {
 		src := sample(t, ls, l)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is read eight bytes at a time comes out as byte by byte.
+// Reading eight bytes at a time gives the same result as byte by byte.
 func TestReadName(t *testing.T) {
 	l := New().ByName("go")
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in each run

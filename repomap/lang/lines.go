@@ -1,18 +1,18 @@
 package lang
 
 // lines finds definitions that begin their line, in languages whose bodies end with a word
-// or with less indentation. Where something stands is told by how far in it begins.
+// or with less indentation. The indentation shows where something stands.
 type lines struct {
 	// name returns the token of the name of what the word at a token defines; -1 if it
 	// defines nothing. Without it, the name is the next token.
 	name func(o *outline, at int) int
 	// other reads a definition without a word, at the first token of a line, and returns
-	// the token behind it; 0 if there is none.
+	// the token behind it; or 0.
 	other func(o *outline, at int) int
 	// stops says whether a signature ends before a token of its line.
 	stops func(o *outline, i int) bool
 	// opens says whether a token inside a line begins a body whose definitions are local: it
-	// ends with the first line that is no further in than its own.
+	// ends with the first line that is indented no further than its own.
 	opens func(o *outline, i int) bool
 	// methods says that functions in types are methods.
 	methods bool
@@ -82,7 +82,7 @@ func (l *lines) definition(o *outline, w word, from, at int) int {
 	if kind == Method || kind == Macro {
 		level.kind = Function
 	}
-	if w.holds || level.kind == Function && !l.locals {
+	if w.hasMembers || level.kind == Function && !l.locals {
 		o.levels = append(o.levels, level)
 	}
 	return end

@@ -4,7 +4,7 @@ package lang
 // `(defn name`.
 type lisp struct {
 	conditions bool // those behind a keyword count too: `#?(:clj (defn name`
-	// name returns the token of the name behind the word at a token; -1 if there is none.
+	// name returns the token of the name behind the word at a token; or -1.
 	name func(o *outline, at int) int
 	// params says whether a token is the parameters, which end a signature.
 	params func(o *outline, i int) bool

@@ -96,7 +96,7 @@ func luaSpecial(x *lexer) bool {
 	return false
 }
 
-// longBracket returns the length of `[==[…]==]`; 0 if there is none.
+// longBracket returns the length of `[==[…]==]`; or 0.
 func longBracket(b []byte) int {
 	n := 1
 	for n < len(b) && b[n] == '=' && n < 64 {

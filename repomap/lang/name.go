@@ -73,7 +73,7 @@ func (l *Language) alphanumeric(src []byte, at int) int {
 }
 
 // nameBytes says how many of eight bytes, the lowest first, are of a name: letters, digits,
-// _ and what is no ASCII.
+// _ and characters beyond ASCII.
 func nameBytes(w uint64) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	low := w &^ tops

@@ -15,8 +15,8 @@ func ocaml() *Language {
 			all(word{role: definer, kind: Function}, "let external"),
 			all(word{role: definer, kind: Function}, "val"),
 			all(word{role: definer, kind: Type}, "type"),
-			all(word{role: definer, kind: Module, holds: true}, "module"),
-			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Module, hasMembers: true}, "module"),
+			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
 			all(word{role: definer, kind: Method}, "method"),
 			all(word{role: definer, kind: Type}, "exception"),
 			all(word{role: definer, kind: Function}, "and"),
@@ -73,14 +73,14 @@ func outlineOCaml(o *outline) {
 			continue
 		}
 		end := name + 1
-		for end < len(o.tokens) && (!w.holds || !o.is(end, "sig") && !o.is(end, "struct")) && (!o.isMark(end, '=') || o.isMark(end-1, '<') || o.isMark(end-1, '>')) && (!o.tokens[end].first || o.tokens[end].col > t.col) {
+		for end < len(o.tokens) && (!w.hasMembers || !o.is(end, "sig") && !o.is(end, "struct")) && (!o.isMark(end, '=') || o.isMark(end-1, '<') || o.isMark(end-1, '>')) && (!o.tokens[end].first || o.tokens[end].col > t.col) {
 			end = o.skip(end)
 		}
 		if kind == Function && (o.is(i, "let") || o.is(i, "and")) && (end == name+1 || o.isMark(name+1, ':')) && !o.is(end+1, "fun") && !o.is(end+1, "function") {
 			kind = Constant
 		}
 		to := end
-		if w.holds && o.isMark(to-1, ':') { // its signature is next
+		if w.hasMembers && o.isMark(to-1, ':') { // its signature is next
 			to--
 		}
 		if kind == Type { // the beginning of what it is tells
@@ -89,7 +89,7 @@ func outlineOCaml(o *outline) {
 			}
 		}
 		d := o.define(kind, name, i, to)
-		if w.holds {
+		if w.hasMembers {
 			o.levels = append(o.levels, level{parent: d, col: int(t.col), kind: kind})
 		}
 		i = end - 1
@@ -190,11 +190,11 @@ func ocamlSpecial(x *lexer) bool {
 			x.stringTo(i, len(src))
 			return true
 		}
-		x.vain += len(src) - i
+		x.wastedScans += len(src) - i
 		return false
 	}
 	if end == i+1 && stop > 0 && src[end+1] == ']' {
-		x.vain += stop
+		x.wastedScans += stop
 		return false
 	}
 	x.stringTo(i, end+1+stop+len(closing))

@@ -22,7 +22,7 @@ type word struct {
 	role role
 	kind Kind // of a definer
 	// holds says that the body of what it defines has definitions that count.
-	holds bool
+	hasMembers bool
 	// soft words can be names too.
 	soft bool
 	// last says that nothing has to follow on one that continues.
@@ -67,14 +67,14 @@ func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, Uses) {
 
 // outline collects the definitions of one file.
 type outline struct {
-	l      *Language
-	src    []byte
-	tokens []token
-	defs   []found
-	levels []level
-	sig    []byte // all signatures and names, one after the other
-	steps  int    // how often skip was asked, for tests
-	vain   int    // tokens that were looked at for an end that was not there
+	l           *Language
+	src         []byte
+	tokens      []token
+	defs        []found
+	levels      []level
+	sig         []byte // all signatures and names, one after the other
+	steps       int    // how often skip was asked, for tests
+	wastedScans int    // tokens that were looked at for an end that was not there
 }
 
 // found is a definition whose texts are in outline.sig.
@@ -113,7 +113,7 @@ func (o *outline) result() []Definition {
 	return out
 }
 
-// at returns a token; the zero token where there is none.
+// at returns a token; the zero token beyond the end.
 func (o *outline) at(i int) *token {
 	if i < 0 || i >= len(o.tokens) {
 		return &token{mate: -1}
@@ -164,8 +164,8 @@ func (o *outline) skip(i int) int {
 	return i + 1
 }
 
-// indentation returns how far in the line begins that a token stands in. What goes on
-// behind a text of several lines belongs to the line where that began.
+// indentation returns how far in the line begins that a token stands in. Code after
+// a text of several lines belongs to the line where that began.
 func (o *outline) indentation(i int) int {
 	if i >= len(o.tokens) {
 		return 0
@@ -239,7 +239,7 @@ func (o *outline) line(from, to int) string {
 	return text
 }
 
-// sign writes tokens as one line without comments. What is too long is cut. It returns where
+// sign writes tokens as one line without comments. A long text is cut. It returns where
 // the token at name begins in what was written, or the beginning of that.
 func (o *outline) sign(from, to, start, name int) (nameFrom int) {
 	const ellipsis = "…"

@@ -18,11 +18,11 @@ func php() *Language {
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "function"),
-			all(word{role: definer, kind: Class, holds: true}, "class"),
-			all(word{role: definer, kind: Interface, holds: true}, "interface"),
-			all(word{role: definer, kind: Trait, holds: true}, "trait"),
-			all(word{role: definer, kind: Enum, holds: true, soft: true}, "enum"),
-			all(word{role: definer, kind: Module, holds: true}, "namespace"),
+			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			all(word{role: definer, kind: Interface, hasMembers: true}, "interface"),
+			all(word{role: definer, kind: Trait, hasMembers: true}, "trait"),
+			all(word{role: definer, kind: Enum, hasMembers: true, soft: true}, "enum"),
+			all(word{role: definer, kind: Module, hasMembers: true}, "namespace"),
 			all(word{role: definer, kind: Constant}, "const"),
 			all(word{role: modifier}, "abstract final private protected public static"),
 			all(word{role: modifier, soft: true}, "readonly"),
@@ -159,7 +159,7 @@ func hereText(x *lexer, at int, loose bool) bool {
 	word := src[at:end]
 	line := bytes.IndexByte(src[end:], '\n')
 	if line < 0 {
-		x.vain += len(src) - end
+		x.wastedScans += len(src) - end
 		return false
 	}
 	for i := end + line + 1; ; {
@@ -175,7 +175,7 @@ func hereText(x *lexer, at int, loose bool) bool {
 			return true
 		}
 		if stop < 0 {
-			x.vain += len(src) - end
+			x.wastedScans += len(src) - end
 			return false
 		}
 		i += stop + 1

@@ -16,7 +16,7 @@ func python() *Language {
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "def"),
-			all(word{role: definer, kind: Class, holds: true}, "class"),
+			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
 			all(word{role: modifier}, "async"),
 			all(word{role: reserved}, `and as assert await break continue del elif else except finally for from global if
 				import in is lambda nonlocal not or pass raise return try while with yield None True False`),

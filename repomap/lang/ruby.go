@@ -18,8 +18,8 @@ func ruby() *Language {
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "def"),
-			all(word{role: definer, kind: Class, holds: true}, "class"),
-			all(word{role: definer, kind: Module, holds: true}, "module"),
+			all(word{role: definer, kind: Class, hasMembers: true}, "class"),
+			all(word{role: definer, kind: Module, hasMembers: true}, "module"),
 			all(word{role: modifier, soft: true}, "private protected public private_class_method module_function memoize"),
 			all(word{role: reserved}, `alias and begin break case do else elsif end ensure false for if in next nil not or redo
 				rescue retry return self super then true undef unless until when while yield`),
@@ -116,7 +116,7 @@ func rubyOperator(o *outline, at int) int {
 }
 
 // rubySpecial reads regular expressions, %-literals, texts that end with a word, and what
-// is no code.
+// is not code.
 func rubySpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	rest := src[i:]
@@ -171,7 +171,7 @@ func rubySpecial(x *lexer) bool {
 		}
 		end := endOfQuote(src[:min(len(src), i+maxRegexp)], i+1, &quote{close: "/", escape: '\\', hole: "#{"}, 0)
 		if end <= i+1 || src[end-1] != '/' {
-			x.vain += end - i
+			x.wastedScans += end - i
 			return false
 		}
 		x.stringTo(i, end)

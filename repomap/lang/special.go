@@ -108,5 +108,5 @@ func (x *lexer) stringTo(start, end int) {
 // what is looked at for nothing in proportion to what was read.
 func (x *lexer) hopeful() bool {
 	const free = 1 << 16
-	return x.vain <= 4*x.pos+free
+	return x.wastedScans <= 4*x.pos+free
 }

@@ -99,7 +99,7 @@ func sqlSpecial(x *lexer) bool {
 			end++
 		}
 		if end == len(src) || src[end] != closing || end == i+1 {
-			x.vain += end - i
+			x.wastedScans += end - i
 			return false
 		}
 		x.stringTo(i, end+1)

@@ -34,7 +34,7 @@ type quote struct {
 	open, close string
 	escape      byte   // protects the next byte; 0 if nothing does
 	lines       bool   // it may contain line ends; without it, a line end closes it
-	hole        string // begins code in it, as ${; empty if there is none
+	hole        string // begins code in it, as ${; may be empty
 	doubled     bool   // a doubled close stands for itself
 }
 
@@ -152,19 +152,19 @@ func (l *Language) wordOf(h uint64) uint8 {
 
 // lexer turns text into tokens. Its memory is used again.
 type lexer struct {
-	l         *Language
-	src       []byte
-	pos       int
-	line      int
-	lineStart int
-	first     bool // no token stands before pos in its line
-	tokens    []token
-	open      []int32 // unmatched brackets
-	marks     []int   // lengths of open at conditions of a preprocessor
-	lower     []byte
-	vain      int // bytes that were looked at for an end that was not there
-	uses      counter
-	hidden    hidden
+	l           *Language
+	src         []byte
+	pos         int
+	line        int
+	lineStart   int
+	first       bool // no token stands before pos in its line
+	tokens      []token
+	open        []int32 // unmatched brackets
+	marks       []int   // lengths of open at conditions of a preprocessor
+	lower       []byte
+	wastedScans int // bytes that were looked at for an end that was not there
+	uses        counter
+	hidden      hidden
 }
 
 func (x *lexer) reset(l *Language, src []byte) {
@@ -255,7 +255,7 @@ func (x *lexer) name() {
 	x.add(nameToken, start, end).word = word
 }
 
-// used counts a name that is no word of the language.
+// used counts a name that is not a word of the language.
 func (x *lexer) used(h uint64, start, end int) {
 	if end-start >= shortest && !x.hidden.lost {
 		x.uses.add(x.l.mark(h, x.src[start]))

@@ -44,7 +44,7 @@ func (d *declared) alias(o *outline, p parts) int {
 	return end + 1
 }
 
-// tag returns the name behind `struct`; 0 if there is none.
+// tag returns the name behind `struct`; or 0.
 func (d *declared) tag(o *outline, p parts) int {
 	at := p.typeAt + 1
 	for at > 0 && at < p.end {
@@ -63,8 +63,8 @@ func (d *declared) tag(o *outline, p parts) int {
 	return at
 }
 
-// attributes returns the token behind `__attribute__((…))` and the like, in whose parentheses no
-// name is given, or at if there is none.
+// attributes returns the token behind `__attribute__((…))` and similar ones, in whose
+// parentheses no name is given, otherwise at.
 func attributes(o *outline, at int) int {
 	switch {
 	case o.is(at, "__attribute__"), o.is(at, "__declspec"), o.is(at, "alignas"), o.is(at, "_Alignas"),
@@ -91,7 +91,7 @@ func (d *declared) comma(o *outline, at, end int) int {
 }
 
 // declarator returns the name that a declarator gives, and where the declarator begins: at its
-// name or at the parentheses around it. Both are -1 if there is none. bare says that no type
+// name or at the parentheses around it. Both are -1 if not found. bare says that no type
 // stands before it.
 func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 	name = -1

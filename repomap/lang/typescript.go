@@ -6,10 +6,10 @@ func typescript() *Language {
 		exts: []string{".ts", ".mts", ".cts"},
 		text: scriptText(),
 		words: words(scriptWords(),
-			all(word{role: definer, kind: Interface, holds: true, soft: true}, "interface"),
+			all(word{role: definer, kind: Interface, hasMembers: true, soft: true}, "interface"),
 			all(word{role: definer, kind: Enum}, "enum"),
 			all(word{role: definer, kind: Type, soft: true}, "type"),
-			all(word{role: definer, kind: Module, holds: true, soft: true}, "namespace module"),
+			all(word{role: definer, kind: Module, hasMembers: true, soft: true}, "namespace module"),
 			all(word{role: modifier}, "export default"),
 			all(word{role: modifier, soft: true}, `abstract accessor async declare get override private protected public
 				readonly set static`),

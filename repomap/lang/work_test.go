@@ -23,7 +23,7 @@ func repeated(piece string, size int) []byte {
 // at for nothing. Those that were read count too.
 func workOf(s *Scanner, l *Language, src []byte) int {
 	s.Scan(l, src)
-	return len(src) + len(s.lex.tokens) + s.lex.vain + s.out.steps
+	return len(src) + len(s.lex.tokens) + s.lex.wastedScans + s.out.steps
 }
 
 // Whatever is repeated, eight times as much takes eight times the work.
@@ -37,7 +37,7 @@ func TestWorkIsLinear(t *testing.T) {
 	for _, l := range New().All() {
 		for _, piece := range pieces {
 			little, much := workOf(&s, l, repeated(piece, small)), workOf(&s, l, repeated(piece, times*small))
-			// What may be looked at in vain has a fixed part.
+			// The limit of wastedScans reads has a fixed part.
 			if most := 2*times*little + 1<<17; much > most {
 				t.Errorf("%s, %q: %d for %d bytes, %d for %d times as many", l.Name, piece, little, small, much, times)
 			}

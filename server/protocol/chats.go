@@ -1,6 +1,6 @@
 package protocol
 
-// ChatParams of the methods that name only a chat.
+// ChatParams are the parameters of methods that only name a chat.
 type ChatParams struct {
 	ChatID ID `json:"chatId"`
 }
@@ -24,8 +24,8 @@ type RollbackParams struct {
 	Include   List[string] `json:"include"`
 }
 
-// FlagParams of chat/addFlag and chat/removeFlag (4.8). ContentID names the message a
-// flag is put behind, or the flag that is removed.
+// FlagParams of chat/addFlag and chat/removeFlag (4.8). ContentID names the message that a flag is
+// added after, or the flag that is removed.
 type FlagParams struct {
 	ChatID    ID   `json:"chatId"`
 	ContentID ID   `json:"contentId"`
@@ -43,6 +43,7 @@ type ChatUpdateParams struct {
 	ChatID ID   `json:"chatId"`
 	Title  Text `json:"title"`
 	Trust  Flag `json:"trust"`
+	Pinned Flag `json:"pinned"` // an addition of ours: the chat is kept regardless of its age
 }
 
 // ChatListParams (4.8).
@@ -76,14 +77,14 @@ type WindowParams struct {
 	After  Text   `json:"after"`
 }
 
-// Windowed says whether a part of the chat is asked for.
+// Windowed reports whether the client requests a part of the chat.
 func (p WindowParams) Windowed() bool { return p.Limit > 0 || p.Before != "" || p.After != "" }
 
 // LastCompaction is the cursor of the last compaction.
 const LastCompaction = "lastCompaction"
 
-// WindowMeta describes a window (4.8). Counts are messages. A cursor is null when
-// there is nothing more on its side.
+// WindowMeta describes a window (4.8). Counts are messages. A cursor is null if there are no more
+// messages on its side.
 type WindowMeta struct {
 	Total            int     `json:"total"`
 	Returned         int     `json:"returned"`
@@ -108,7 +109,7 @@ type ChatOpenResult struct {
 	Error     *WindowError `json:"error,omitempty"`
 }
 
-// Selection is what a chat uses. Model and Variant may be null (2.1).
+// Selection holds the settings of a chat. Model and Variant may be null (2.1).
 type Selection struct {
 	Model    *string  `json:"model"`
 	Agent    string   `json:"agent"`
@@ -132,7 +133,7 @@ type SelectedAgentParams struct {
 	Behavior Text `json:"behavior"`
 }
 
-// Name returns the chosen agent in whichever spelling it came.
+// Name returns the chosen agent in either spelling.
 func (p SelectedAgentParams) Name() string {
 	if p.Agent != "" {
 		return string(p.Agent)
@@ -168,4 +169,38 @@ type ChatOpened struct {
 // ChatDeleted (5).
 type ChatDeleted struct {
 	ChatID string `json:"chatId"`
+}
+
+// ChatSearchParams of chat/search.
+type ChatSearchParams struct {
+	Query Text   `json:"query"`
+	Limit Number `json:"limit"`
+}
+
+// ChatSearchResult of chat/search. Results and Problems are never null.
+type ChatSearchResult struct {
+	Results    []SearchHit `json:"results"`
+	More       bool        `json:"more"`       // there are more than the limit
+	Incomplete bool        `json:"incomplete"` // some chats are not in the index yet
+	Problems   []string    `json:"problems"`   // the ignored parts of the query, with the reasons
+}
+
+// SearchHit is a message that was found.
+type SearchHit struct {
+	ChatID    string        `json:"chatId"`
+	Title     string        `json:"title,omitempty"`
+	Workspace []string      `json:"workspace"` // folders
+	Role      string        `json:"role"`      // user, assistant, reasoning, tool or summary
+	CreatedAt int64         `json:"createdAt"` // milliseconds since 1970
+	Snippet   []SnippetPart `json:"snippet"`
+	// Before is a cursor for chat/open: with it and a limit, the window ends with the message. It
+	// is missing if the message is the last one of the chat.
+	Before   string `json:"before,omitempty"`
+	Subagent string `json:"subagent,omitempty"` // the id of the subagent's chat that has the message
+}
+
+// SnippetPart is a piece of a message.
+type SnippetPart struct {
+	Text  string `json:"text"`
+	Match bool   `json:"match,omitempty"`
 }

@@ -14,7 +14,7 @@ type ContentReceived struct {
 	ChatID  string  `json:"chatId"`
 	Role    string  `json:"role"`
 	Content Content `json:"content"`
-	// ParentChatID is set for the chats of subagents, and for no others.
+	// ParentChatID is set only for the chats of subagents.
 	ParentChatID string `json:"parentChatId,omitempty"`
 }
 
@@ -35,14 +35,16 @@ type ImageContent struct {
 	Base64    []byte `json:"base64"` // encoded as plain base64
 }
 
-// ProgressContent says what a turn does; State is running or finished. Text is
-// always sent, also empty: the seed requires it. Reason is an addition of ours: how a
-// finished turn ended (done, stopped, rejected, failed).
+// ProgressContent says what a turn does; State is running or finished. Text is sent even if it is
+// empty: the seed requires it. Reason is an addition of ours: how a finished turn ended (done,
+// stopped, rejected, failed).
 type ProgressContent struct {
 	Type   string `json:"type"`
 	State  string `json:"state"`
 	Text   string `json:"text"`
 	Reason string `json:"reason,omitempty"`
+	// Incomplete says why the last answer of a finished turn may not be complete.
+	Incomplete string `json:"incomplete,omitempty"`
 }
 
 // ReasonContent is reasonStarted, reasonText or reasonFinished.
@@ -81,12 +83,14 @@ type ToolRun struct {
 	Permission     Permission      `json:"permission"`
 }
 
-// Permission says what decided about a call. Verdict is allow, ask or deny; with
-// auto-approve a call that should be asked for runs nevertheless.
+// Permission says how a call was approved or rejected. Verdict is allow, ask or deny; with
+// auto-approve, a call with the verdict ask runs without a question. NotRemembered says why the
+// call would ask again although its approval was remembered.
 type Permission struct {
-	Verdict string `json:"verdict"`
-	Rule    string `json:"rule"`
-	Reason  string `json:"reason"`
+	Verdict       string `json:"verdict"`
+	Rule          string `json:"rule"`
+	Reason        string `json:"reason"`
+	NotRemembered string `json:"notRemembered,omitempty"`
 }
 
 // ToolRunning is toolCallRunning.
@@ -139,7 +143,7 @@ type UsageLimit struct {
 	Output  int64 `json:"output"`
 }
 
-// ContextBreakdown says what fills the context.
+// ContextBreakdown lists what fills the context.
 type ContextBreakdown struct {
 	Categories   []ContextCategory `json:"categories"`
 	UsedTokens   int64             `json:"usedTokens"`
@@ -187,6 +191,7 @@ type HookFinished struct {
 	Status     int    `json:"status"`
 	Output     string `json:"output,omitempty"`
 	Error      string `json:"error,omitempty"`
+	Failed     bool   `json:"failed,omitempty"` // the script did not do its work
 	ToolCallID string `json:"toolCallId,omitempty"`
 }
 
@@ -223,8 +228,8 @@ type ShellCommandDetails struct {
 	Type       string         `json:"type"`
 	Commands   []ShellCommand `json:"commands"`
 	Background bool           `json:"background,omitempty"`
-	Effects    []Effect       `json:"effects,omitempty"` // with a question: what its parts would do
-	Sandbox    *Sandbox       `json:"sandbox,omitempty"` // that it runs in without a question
+	Effects    []Effect       `json:"effects,omitempty"` // with a question: what the parts of the line would do
+	Sandbox    *Sandbox       `json:"sandbox,omitempty"` // the sandbox in which it runs without a question
 }
 
 // Effect is what a part of a shell line would do: effect is reads, writes, runs or unknown.
@@ -235,7 +240,7 @@ type Effect struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// Sandbox is how a command is bound: level is read-only or workspace, network none or all.
+// Sandbox is how a command is confined: level is read-only or workspace, network none or all.
 type Sandbox struct {
 	Level   string `json:"level"`
 	Network string `json:"network"`
@@ -249,7 +254,7 @@ type ShellCommand struct {
 	Remembered  bool     `json:"remembered"`
 }
 
-// TaskDetails is a chat's list of tasks; an empty one removes it from view.
+// TaskDetails is a chat's list of tasks; an empty list removes it from view.
 type TaskDetails struct {
 	Type       string `json:"type"`
 	Tasks      []Task `json:"tasks"`
@@ -274,7 +279,7 @@ type Task struct {
 	BlockedBy   []int  `json:"blockedBy,omitempty"`
 }
 
-// TaskList shows the list as it is: the end of a call without a call.
+// TaskList shows the list of tasks without a call. It has the form of the end of a call.
 type TaskList struct {
 	Type    string      `json:"type"` // toolCalled
 	Server  string      `json:"server"`
@@ -282,7 +287,7 @@ type TaskList struct {
 	Details TaskDetails `json:"details"`
 }
 
-// SubagentDetails says where a subagent is shown and how far it is.
+// SubagentDetails names the chat of a subagent and its progress.
 type SubagentDetails struct {
 	Type           string `json:"type"`
 	SubagentChatID string `json:"subagentChatId"`

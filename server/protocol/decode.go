@@ -68,8 +68,8 @@ func (f *Flag) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// List is a list that some clients send as {} when it is empty (2.1). Elements that
-// do not decode are left out: one odd context must not fail a prompt.
+// List is a list that some clients send as {} when it is empty (2.1). Elements that cannot be
+// decoded are left out: one odd context must not fail a prompt.
 type List[T any] []T
 
 // UnmarshalJSON accepts lists; anything else is empty.
@@ -108,7 +108,7 @@ func Decode(params json.RawMessage, v any) error {
 	return nil
 }
 
-// freeForm are keys whose values are the user's, not the protocol's (2.2).
+// freeForm reports whether the values of a key are the user's, not the protocol's (2.2).
 func freeForm(key string) bool {
 	switch key {
 	case "initializationOptions", "env", "headers", "data":
@@ -117,7 +117,7 @@ func freeForm(key string) bool {
 	return false
 }
 
-// maxDepth bounds the nesting of params; no protocol message comes near.
+// maxDepth bounds the nesting of params; protocol messages stay far below it.
 const maxDepth = 64
 
 // normalize rewrites protocol keys to camelCase and drops nulls.

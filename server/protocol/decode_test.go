@@ -16,7 +16,7 @@ func decodePrompt(t testing.TB, in string) ChatPromptParams {
 	return p
 }
 
-// What real clients send (eca-recorded) means the same.
+// Spellings of real clients (eca-recorded) have the same meaning.
 func TestSpellings(t *testing.T) {
 	want := decodePrompt(t, `{"chatId":"1","message":"hi","agent":"plan","trust":true,"contexts":[{"type":"file","path":"/a","linesRange":{"start":1,"end":2}}]}`)
 	for _, in := range []string{
@@ -85,7 +85,7 @@ func TestOneValueOneField(t *testing.T) {
 		for _, v := range []any{nil, "other", 7, false, []any{}, map[string]any{}} {
 			if key == "message" || key == "chatId" {
 				if _, ok := v.(string); !ok {
-					continue // those two are required to be right
+					continue // those two must be valid
 				}
 			}
 			base[key] = v

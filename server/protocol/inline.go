@@ -1,6 +1,6 @@
 package protocol
 
-// Position counts from 1 or 0 as the method says.
+// Position counts from 1 or 0; the method says which.
 type Position struct {
 	Line      Number `json:"line"`
 	Character Number `json:"character"`

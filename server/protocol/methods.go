@@ -2,40 +2,40 @@ package protocol
 
 import "context"
 
-// Server is every method a client may call (sections 3 and 4). A face implements all
-// of them: a method that is added here and not there does not compile. The notes say
-// what Method.Seed says in docs/protocol.md.
+// Server is every method a client may call (sections 3 and 4). A face implements all of them; the
+// compiler checks that. The notes repeat Method.Seed of docs/protocol.md.
 //
-// Handlers run one after the other, in the order in which messages arrive, and must
-// not wait; what may take time is the Later they return.
+// Handlers run one after the other, in the order in which messages arrive, and must not wait. They
+// return an AsyncResult for work that may take time.
 type Server interface {
-	Initialize(context.Context, Request[InitializeParams]) (Later[InitializeResult], error)
+	Initialize(context.Context, Request[InitializeParams]) (AsyncResult[InitializeResult], error)
 	Initialized(context.Context, None) error
-	Shutdown(context.Context, Request[None]) (Later[Null], error)
+	Shutdown(context.Context, Request[None]) (AsyncResult[Null], error)
 	Exit(context.Context, None) error
 	WorkspaceDidChangeWorkspaceFolders(context.Context, FoldersChanged) error
 
-	ChatPrompt(context.Context, Request[ChatPromptParams]) (Later[ChatPromptResult], error)
+	ChatPrompt(context.Context, Request[ChatPromptParams]) (AsyncResult[ChatPromptResult], error)
 	ChatPromptStop(context.Context, ChatParams) error
 	ChatPromptSteer(context.Context, SteerParams) error
 	ChatPromptSteerRemove(context.Context, ChatParams) error
 	ChatToolCallApprove(context.Context, ToolCallParams) error
 	ChatToolCallReject(context.Context, ToolCallParams) error
 
-	ChatQueryContext(context.Context, Request[QueryContextParams]) (Later[QueryContextResult], error)
-	ChatQueryFiles(context.Context, Request[QueryParams]) (Later[QueryFilesResult], error)
-	ChatQueryCommands(context.Context, Request[QueryParams]) (Later[QueryCommandsResult], error)
+	ChatQueryContext(context.Context, Request[QueryContextParams]) (AsyncResult[QueryContextResult], error)
+	ChatQueryFiles(context.Context, Request[QueryParams]) (AsyncResult[QueryFilesResult], error)
+	ChatQueryCommands(context.Context, Request[QueryParams]) (AsyncResult[QueryCommandsResult], error)
 
-	ChatDelete(context.Context, Request[ChatParams]) (Later[Empty], error)
-	ChatClear(context.Context, Request[ChatClearParams]) (Later[Empty], error)
-	ChatRollback(context.Context, Request[RollbackParams]) (Later[Empty], error)
-	ChatAddFlag(context.Context, Request[FlagParams]) (Later[Empty], error)
-	ChatRemoveFlag(context.Context, Request[FlagParams]) (Later[Empty], error)
-	ChatFork(context.Context, Request[ForkParams]) (Later[Empty], error)
-	ChatUpdate(context.Context, Request[ChatUpdateParams]) (Later[Empty], error)
-	ChatList(context.Context, Request[ChatListParams]) (Later[ChatListResult], error)
-	ChatOpen(context.Context, Request[WindowParams]) (Later[ChatOpenResult], error)
-	ChatHistory(context.Context, Request[WindowParams]) (Later[ChatHistoryResult], error)
+	ChatDelete(context.Context, Request[ChatParams]) (AsyncResult[Empty], error)
+	ChatClear(context.Context, Request[ChatClearParams]) (AsyncResult[Empty], error)
+	ChatRollback(context.Context, Request[RollbackParams]) (AsyncResult[Empty], error)
+	ChatAddFlag(context.Context, Request[FlagParams]) (AsyncResult[Empty], error)
+	ChatRemoveFlag(context.Context, Request[FlagParams]) (AsyncResult[Empty], error)
+	ChatFork(context.Context, Request[ForkParams]) (AsyncResult[Empty], error)
+	ChatUpdate(context.Context, Request[ChatUpdateParams]) (AsyncResult[Empty], error)
+	ChatList(context.Context, Request[ChatListParams]) (AsyncResult[ChatListResult], error)
+	ChatOpen(context.Context, Request[WindowParams]) (AsyncResult[ChatOpenResult], error)
+	ChatHistory(context.Context, Request[WindowParams]) (AsyncResult[ChatHistoryResult], error)
+	ChatSearch(context.Context, Request[ChatSearchParams]) (AsyncResult[ChatSearchResult], error)
 
 	ChatSelectedAgentChanged(context.Context, SelectedAgentParams) error
 	ChatSelectedBehaviorChanged(context.Context, SelectedAgentParams) error
@@ -47,41 +47,41 @@ type Server interface {
 	MCPLogoutServer(context.Context, MCPParams) error
 	MCPEnableServer(context.Context, MCPParams) error
 	MCPDisableServer(context.Context, MCPParams) error
-	MCPUpdateServer(context.Context, Request[MCPServerParams]) (Later[MCPUpdateResult], error)
-	MCPAddServer(context.Context, Request[MCPServerParams]) (Later[MCPAddResult], error)
-	MCPRemoveServer(context.Context, Request[MCPParams]) (Later[MCPRemoveResult], error)
+	MCPUpdateServer(context.Context, Request[MCPServerParams]) (AsyncResult[MCPUpdateResult], error)
+	MCPAddServer(context.Context, Request[MCPServerParams]) (AsyncResult[MCPAddResult], error)
+	MCPRemoveServer(context.Context, Request[MCPParams]) (AsyncResult[MCPRemoveResult], error)
 
-	ProvidersList(context.Context, Request[None]) (Later[ProvidersListResult], error)
-	ProvidersLogin(context.Context, Request[LoginParams]) (Later[LoginAction], error)
-	ProvidersLoginInput(context.Context, Request[LoginInputParams]) (Later[LoginAction], error)
-	ProvidersLogout(context.Context, Request[ProviderParams]) (Later[Empty], error)
+	ProvidersList(context.Context, Request[None]) (AsyncResult[ProvidersListResult], error)
+	ProvidersLogin(context.Context, Request[LoginParams]) (AsyncResult[LoginAction], error)
+	ProvidersLoginInput(context.Context, Request[LoginInputParams]) (AsyncResult[LoginAction], error)
+	ProvidersLogout(context.Context, Request[ProviderParams]) (AsyncResult[Empty], error)
 
-	JobsList(context.Context, Request[None]) (Later[JobsListResult], error)
-	JobsKill(context.Context, Request[JobParams]) (Later[JobKillResult], error)
-	JobsReadOutput(context.Context, Request[JobParams]) (Later[JobOutputResult], error)
+	JobsList(context.Context, Request[None]) (AsyncResult[JobsListResult], error)
+	JobsKill(context.Context, Request[JobParams]) (AsyncResult[JobKillResult], error)
+	JobsReadOutput(context.Context, Request[JobParams]) (AsyncResult[JobOutputResult], error)
 
-	CompletionInline(context.Context, Request[CompletionParams]) (Later[CompletionResult], error)
-	RewritePrompt(context.Context, Request[RewriteParams]) (Later[RewriteResult], error)
+	CompletionInline(context.Context, Request[CompletionParams]) (AsyncResult[CompletionResult], error)
+	RewritePrompt(context.Context, Request[RewriteParams]) (AsyncResult[RewriteResult], error)
 }
 
 // Request is a call with its parameters.
 type Request[P any] struct {
 	Params P
-	// Answered is closed once the response is queued for writing, so that a handler
-	// can order notifications after its own answer; nil if there will be none.
+	// Answered is closed once the response is queued for writing, so that a handler can order
+	// notifications after its own answer. It is nil if there will be no response.
 	Answered <-chan struct{}
 }
 
-// Later is the part of a handler that may wait; its result is the response. ctx ends
-// when the client cancels the request or goes away.
-type Later[R any] func(ctx context.Context) (R, error)
+// AsyncResult is the part of a handler that may wait; its result is the response. ctx ends when the
+// client cancels the request or disconnects.
+type AsyncResult[R any] func(ctx context.Context) (R, error)
 
-// Now is a Later that does not wait.
-func Now[R any](r R) Later[R] {
+// Immediate is an AsyncResult that does not wait.
+func Immediate[R any](r R) AsyncResult[R] {
 	return func(context.Context) (R, error) { return r, nil }
 }
 
-// None are the parameters of a method without any.
+// None stands for missing parameters.
 type None struct{}
 
 // Empty is the result {}.
@@ -106,8 +106,8 @@ const (
 type Method struct {
 	Name      string // on the wire
 	Direction Direction
-	Request   bool // answered; else a notification
-	Seed      bool // in the first published protocol too
+	Request   bool // a request; else a notification
+	Seed      bool // also in the first published protocol
 	Section   string
 }
 
@@ -143,6 +143,7 @@ func Methods() []Method {
 		request("chat/list", "4.8", current),
 		request("chat/open", "4.8", current),
 		request("chat/history", "4.8", current),
+		request("chat/search", "extension", current),
 		notification("chat/selectedAgentChanged", "4.9", current),
 		notification("chat/selectedBehaviorChanged", "4.9", both),
 		notification("chat/selectedModelChanged", "4.9", current),

@@ -1,10 +1,10 @@
-// Package protocol has the wire types of the ECA protocol and their JSON rules. It does
-// nothing else: who may call what, and when, is decided in server. Section numbers refer to
-// the ECA wire contract.
+// Package protocol has the wire types of the ECA protocol and their JSON rules. It does nothing
+// else: package server decides who may call which method, and when. Section numbers refer to the
+// ECA wire contract.
 //
-// Outbound types omit what is absent instead of sending null (2.1). Inbound values
-// are read with Decode, which forgives what real clients do: keys in kebab, snake or
-// camel case, null for absent, {} for empty lists, numbers for ids.
+// Outbound types omit absent values instead of sending null (2.1). Inbound values are read with
+// Decode, which accepts the deviations of real clients: keys in kebab, snake or camel case, null
+// for absent, {} for empty lists, numbers for ids.
 package protocol
 
 import (
@@ -26,7 +26,7 @@ type ClientInfo struct {
 	Version Text `json:"version"`
 }
 
-// UnmarshalJSON ignores what is no object.
+// UnmarshalJSON ignores values that are not objects.
 func (c *ClientInfo) UnmarshalJSON(raw []byte) error {
 	type plain ClientInfo
 	_ = json.Unmarshal(raw, (*plain)(c))
@@ -69,8 +69,7 @@ type ChatPromptParams struct {
 	Contexts List[ChatContext] `json:"contexts"`
 }
 
-// ChatContext is one context of a prompt (2.4). Types this version does not serve
-// are ignored.
+// ChatContext is one context of a prompt (2.4). Unsupported types are ignored.
 type ChatContext struct {
 	Type       string      `json:"type"`
 	Path       string      `json:"path"`
@@ -95,7 +94,7 @@ type LinesRange struct {
 // Statuses of a prompt (4.1).
 const (
 	StatusPrompting = "prompting"
-	StatusLogin     = "login" // it was an answer to /login
+	StatusLogin     = "login" // the prompt was an answer to /login
 	StatusError     = "error"
 )
 
@@ -106,10 +105,10 @@ type ChatPromptResult struct {
 	Status string `json:"status"`
 }
 
-// ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). Auto is
-// ours: nobody looked at the call, the client approves everything. GoOn and Unasked are
-// additions of ours: after a rejection the turn goes on and the model is told; the client
-// rejected the call because it had nobody to ask.
+// ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). Auto, GoOn and Unasked
+// are additions of ours. Auto: the client approves everything, and no user saw the call. GoOn:
+// after a rejection, the turn continues and the model gets the rejection. Unasked: the client
+// rejected the call because it had no user to ask.
 type ToolCallParams struct {
 	ChatID     ID     `json:"chatId"`
 	ToolCallID ID     `json:"toolCallId"`
@@ -119,14 +118,13 @@ type ToolCallParams struct {
 	Auto       bool   `json:"auto"`
 }
 
-// ConfigUpdated (5.1). Absent keys mean: unchanged.
+// ConfigUpdated (5.1). Absent keys mean unchanged.
 type ConfigUpdated struct {
 	ChatID string      `json:"chatId,omitempty"`
 	Chat   *ChatConfig `json:"chat,omitempty"`
 }
 
-// ChatConfig is the chat part of config/updated, in the current and in the seed's
-// names.
+// ChatConfig is the chat part of config/updated, with the current names and the seed's.
 type ChatConfig struct {
 	Models          *[]string       `json:"models,omitempty"`
 	Agents          *[]string       `json:"agents,omitempty"`
@@ -135,7 +133,7 @@ type ChatConfig struct {
 	SelectModel     string          `json:"selectModel,omitempty"`
 	SelectAgent     string          `json:"selectAgent,omitempty"`
 	SelectBehavior  string          `json:"selectBehavior,omitempty"`
-	SelectVariant   json.RawMessage `json:"selectVariant,omitempty"` // a string, or null: the one null clients expect
+	SelectVariant   json.RawMessage `json:"selectVariant,omitempty"` // a string, or null: the only null that clients expect
 	SelectTrust     *bool           `json:"selectTrust,omitempty"`
 	DefaultModel    string          `json:"defaultModel,omitempty"`
 	DefaultAgent    string          `json:"defaultAgent,omitempty"`

@@ -50,8 +50,8 @@ type QueryCommandsResult struct {
 	Commands []ChatCommand `json:"commands"`
 }
 
-// ChatCommand is one slash command. Arguments is null for skills without any, as from the
-// reference server.
+// ChatCommand is one slash command. Arguments is null for skills without any, as in the reference
+// server.
 type ChatCommand struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`

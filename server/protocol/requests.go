@@ -5,30 +5,34 @@ import (
 	"strings"
 )
 
-// Capabilities of a client that gate what it may be asked (3.1); absent is false.
+// Capabilities of a client that decide which requests it gets (3.1); absent means false.
 type Capabilities struct {
 	Diagnostics, Definition, References bool // codeAssistant.editor
 	AskQuestion                         bool // codeAssistant.chatCapabilities
+	Remount                             bool // the same; an addition of ours: its page is reopened without any state
+	Search                              bool // the same; an addition of ours: chat/search
 }
 
-// UnmarshalJSON accepts anything. A capability is true unless its value is null, false,
-// 0 or empty; old clients name theirs without codeAssistant around them.
+// UnmarshalJSON accepts anything. A capability is true unless its value is null, false, 0 or empty.
+// Old clients send theirs without codeAssistant around them.
 func (c *Capabilities) UnmarshalJSON(raw []byte) error {
 	all := members(raw)
 	if inner, ok := all["codeAssistant"]; ok {
 		all = members(inner)
 	}
-	editor := members(all["editor"])
+	editor, chat := members(all["editor"]), members(all["chatCapabilities"])
 	*c = Capabilities{
 		Diagnostics: truthy(editor["diagnostics"]),
 		Definition:  truthy(editor["definition"]),
 		References:  truthy(editor["references"]),
-		AskQuestion: truthy(members(all["chatCapabilities"])["askQuestion"]),
+		AskQuestion: truthy(chat["askQuestion"]),
+		Remount:     truthy(chat["remount"]),
+		Search:      truthy(chat["search"]),
 	}
 	return nil
 }
 
-// members returns the members of an object; anything else has none.
+// members returns the members of an object, and nil for anything else.
 func members(raw json.RawMessage) map[string]json.RawMessage {
 	var m map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &m)
@@ -43,13 +47,13 @@ func truthy(raw json.RawMessage) bool {
 	return true
 }
 
-// DiagnosticsParams of editor/getDiagnostics (6). Without a URI all are meant.
+// DiagnosticsParams of editor/getDiagnostics (6). Without a URI, all files are meant.
 type DiagnosticsParams struct {
 	URI string `json:"uri,omitempty"`
 }
 
-// Outcome is what answers of clients have in common: one client answers what it can not
-// do with the result {status: "error", message} (11.1).
+// Outcome has the fields that all answers of clients share. One client answers an unsupported
+// request with the result {status: "error", message} (11.1).
 type Outcome struct {
 	Status  Text `json:"status"` // success, starting, no-server or error; may be absent
 	Message Text `json:"message"`
@@ -118,8 +122,8 @@ type QuestionResult struct {
 // Severity of a diagnostic: error, warning, info or hint; empty if it is none of them.
 type Severity string
 
-// UnmarshalJSON accepts anything: clients also say information and unknown, language
-// servers 1 to 4.
+// UnmarshalJSON accepts anything: clients also send information and unknown, and language servers
+// send 1 to 4.
 func (s *Severity) UnmarshalJSON(raw []byte) error {
 	*s = ""
 	word := strings.ToLower(strings.Trim(string(raw), `"`))
@@ -131,8 +135,8 @@ func (s *Severity) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Word is a text that may come as a number or a boolean, or as the value of an object;
-// anything else is empty.
+// Word is a text that may come as a number, a boolean, or the value of an object. Anything else is
+// empty.
 type Word string
 
 // UnmarshalJSON accepts anything.
@@ -153,7 +157,7 @@ func (w *Word) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Maybe is an optional value; one of another shape counts as absent.
+// Maybe is an optional value; a value of another type counts as absent.
 type Maybe[T any] struct{ Value *T }
 
 // UnmarshalJSON accepts anything.

@@ -30,8 +30,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// An answer of a client is an object with something in it, or it is refused; it never
-// fails on a member.
+// A client's answer is accepted if it is a non-empty object, and refused otherwise. Its members
+// never cause an error.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
 		`{"diagnostics":[{"uri":1,"severity":{},"range":[],"code":{"value":[]}}]}`, `{"locations":[{"range":{"start":7}}],"status":[]}`,

@@ -5,8 +5,8 @@ type MCPParams struct {
 	Name Text `json:"name"`
 }
 
-// MCPServerParams of mcp/addServer and mcp/updateServer (4.10). Exactly one of Command
-// and URL is set in a server that is added; what is absent in an update stays.
+// MCPServerParams of mcp/addServer and mcp/updateServer (4.10). Exactly one of Command and URL is
+// set when a server is added. Fields that are absent in an update keep their values.
 type MCPServerParams struct {
 	Name         Text              `json:"name"`
 	Command      Text              `json:"command"`
@@ -23,8 +23,8 @@ type MCPServerParams struct {
 	WorkspaceURI Text              `json:"workspaceUri"`
 }
 
-// MCPServer is a configured MCP server: the params of its tool/serverUpdated, always
-// whole (5.2), and McpServer of 4.10.
+// MCPServer is a configured MCP server: the params of its tool/serverUpdated, always complete
+// (5.2), and McpServer of 4.10.
 type MCPServer struct {
 	Type     string    `json:"type"` // mcp
 	Name     string    `json:"name"`
@@ -35,14 +35,14 @@ type MCPServer struct {
 	Disabled bool      `json:"disabled"`
 	HasAuth  bool      `json:"hasAuth"`
 
-	Tools        *[]ServerTool     `json:"tools,omitempty"` // of a server that runs, or is on its way back, as what follows
+	Tools        *[]ServerTool     `json:"tools,omitempty"` // like the fields below, of a server that runs or reconnects
 	Prompts      *[]ServerPrompt   `json:"prompts,omitempty"`
 	Resources    *[]ServerResource `json:"resources,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
 	Error        string            `json:"error,omitempty"` // why it failed, or what it needs; an addition of ours
 }
 
-// ServerPrompt is a prompt of an MCP server, by the server's name for it (5.2).
+// ServerPrompt is a prompt of an MCP server, under the server's name for it (5.2).
 type ServerPrompt struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
@@ -91,13 +91,13 @@ type LoginParams struct {
 	Method   Text `json:"method"`
 }
 
-// LoginInputParams (4.11). The keys of Data are those of LoginField, as they are.
+// LoginInputParams (4.11). The keys of Data are those of LoginField.
 type LoginInputParams struct {
 	Provider Text            `json:"provider"`
 	Data     map[string]Text `json:"data"`
 }
 
-// LoginAction says what a client does next (4.11).
+// LoginAction is the client's next step (4.11).
 type LoginAction struct {
 	Action  string        `json:"action"` // choose-method, input, authorize, device-code or done
 	Methods []LoginMethod `json:"methods,omitempty"`
@@ -125,7 +125,7 @@ type ProvidersListResult struct {
 	Providers []ProviderStatus `json:"providers"`
 }
 
-// ProviderStatus (4.11); also the params of providers/updated. It never has a secret.
+// ProviderStatus (4.11); also the params of providers/updated. It never holds a secret.
 type ProviderStatus struct {
 	ID         string          `json:"id"`
 	Label      string          `json:"label,omitempty"`
@@ -136,7 +136,7 @@ type ProviderStatus struct {
 	Settings   map[string]any  `json:"settings,omitempty"`
 }
 
-// ProviderAuth says how a provider is reached.
+// ProviderAuth says how eca authenticates to a provider.
 type ProviderAuth struct {
 	Status    string `json:"status"`           // authenticated, expiring, expired, unauthenticated, local or not-running
 	Type      string `json:"type,omitempty"`   // oauth or api-key

@@ -41,7 +41,7 @@ type args struct {
 	Activity   string `json:"activity,omitempty" jsonschema:"The task in a few words, for the user to see."`
 	Model      string `json:"model,omitempty" jsonschema:"A model to use in place of the agent's own. Only if the user asked for it."`
 	Variant    string `json:"variant,omitempty" jsonschema:"A variant of the model. Only if the user asked for it."`
-	Background bool   `json:"background,omitempty" jsonschema:"Return at once; the result is told later."`
+	Background bool   `json:"background,omitempty" jsonschema:"Return at once; the result follows later."`
 	Resume     string `json:"resume,omitempty" jsonschema:"The id of a subagent's chat that shall go on with this task, in place of a new one."`
 }
 
@@ -61,8 +61,8 @@ func Tools(o Options) []tools.Tool {
 	}
 	return []tools.Tool{tools.Definition[args]{
 		Name: "spawn_agent", Description: describe(o.All), Preparing: "Preparing subagent", Progress: "Waiting subagent",
-		// What changes something are the subagent's calls, which the rules for this agent
-		// bind as well.
+		// Only the subagent's calls change something, and the rules for this agent
+		// bind them as well.
 		ReadOnly: true, PrimaryOnly: true,
 		For: func(agent string) (string, bool) {
 			list := o.For(agent)

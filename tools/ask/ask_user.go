@@ -24,7 +24,7 @@ var askUserDoc string
 // Client shows questions to the user.
 type Client interface {
 	// Ask waits until the user has answered or ctx ends. An error says why the question
-	// can not be asked, in words for the model.
+	// cannot be asked, in words for the model.
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
@@ -39,7 +39,7 @@ type Question struct {
 // Option is one answer to choose.
 type Option struct {
 	Label       string `json:"label" jsonschema:"The answer, in a few words."`
-	Description string `json:"description,omitempty" jsonschema:"What choosing it means."`
+	Description string `json:"description,omitempty" jsonschema:"The consequence of choosing it."`
 }
 
 // Answer is what the user said.
@@ -63,7 +63,7 @@ func Tools(c Client) []tools.Tool {
 		ReadOnly: true, PrimaryOnly: true, Name: "ask_user", Description: askUserDoc, Preparing: "Preparing question", Progress: "Waiting answer",
 		Plan: func(_ context.Context, call tools.Call, a askUserArgs) (tools.Plan, error) {
 			if call.Subagent() {
-				return tools.Plan{}, errors.New("a subagent can not ask the user; put the question into your result")
+				return tools.Plan{}, errors.New("a subagent cannot ask the user; put the question into your result")
 			}
 			if strings.TrimSpace(a.Question) == "" {
 				return tools.Plan{}, errors.New("INVALID_ARGS: the question is empty")
@@ -77,7 +77,7 @@ func Tools(c Client) []tools.Tool {
 			})
 			switch {
 			case err != nil:
-				return tools.Result{}, fmt.Errorf("the user can not be asked: %w", err)
+				return tools.Result{}, fmt.Errorf("the user cannot be asked: %w", err)
 			case answer.Cancelled:
 				return tools.Text("The user closed the question without an answer."), nil
 			}

@@ -2,8 +2,8 @@
 // the code: editor_diagnostics, editor_definition and editor_references (eca-features,
 // section 17).
 //
-// What a client can not answer is no tool: Tools leaves it out. An answer that does not
-// come, or says nothing, is told to the model with the reason and ends with the time
+// Tools leaves out the tools whose requests a client cannot answer. If an answer does
+// not come, or is empty, the model gets the reason; the wait ends with the time
 // limit or with the turn. The package knows no wire format: the face that speaks with
 // the client fills in Client.
 package editor
@@ -19,8 +19,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Client is what can be asked of the user's editor. A nil function means that it can
-// not be asked for that. Errors say why there is no answer, in words for the model.
+// Client is what can be asked of the user's editor. A nil function means that it
+// cannot be asked for that. Errors say why there is no answer, in words for the model.
 type Client struct {
 	// Diagnostics returns those of a file, or of everything the editor knows if path
 	// is empty.
@@ -31,7 +31,7 @@ type Client struct {
 	Files tools.Buffers
 }
 
-// ErrStarting says that the editor can not answer yet: a language server is starting.
+// ErrStarting says that the editor cannot answer yet: a language server is starting.
 // The question is asked again.
 var ErrStarting = errors.New("the language server is still starting")
 

@@ -62,7 +62,7 @@ func readLine(path string, line int) (string, error) {
 }
 
 // column returns the column of an occurrence of word in text, counting UTF-16 code
-// units from 1; 0 if there is none. Whole words come before parts of words, then what
+// units from 1, or 0. Whole words come before parts of words, then what
 // is nearest to hint. offset is where in word the column is taken.
 func column(text, word string, offset, hint int) int {
 	best, bestWhole := 0, false

@@ -130,7 +130,7 @@ func (c *changes) change(ctx context.Context, call tools.Call, path string, comp
 }
 
 // write writes content to path atomically, creating folders as needed. A link is followed,
-// and the mode of an existing file kept. What the user's client has open it replaces itself;
+// and the mode of an existing file kept. The user's client itself replaces files that it has open;
 // if it does not, the disk is written, unless there are changes that the user has not saved.
 // disk is what was there when content was made of it. note is that of announce.
 func (f *changingFile) write(ctx context.Context, call tools.Call, path, content, disk string, unsaved bool) (note string, err error) {

@@ -27,7 +27,7 @@ func runFor(t *testing.T, all *tools.Registry, name string, call tools.Call, arg
 }
 
 // A client that hangs while it saves a file holds up neither other files nor, for long, the
-// same file in another chat. Both edits of one file are in it, and whoever loses is told.
+// same file in another chat. Both edits of one file are in it, and the loser gets an error.
 func TestSavingClientHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()
@@ -98,7 +98,7 @@ func TestEditsOfOneChatWait(t *testing.T) {
 	})
 }
 
-// What the client refuses to save is on the disk, and the model knows what the editor shows;
+// A text that the client refuses to save is on the disk, and the model knows what the editor shows;
 // text that the user has not saved yet does not get there.
 func TestRefusedSave(t *testing.T) {
 	for name, c := range map[string]struct{ disk, editor, want, says string }{

@@ -3,7 +3,7 @@ package fs
 import (
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/place"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -38,9 +38,9 @@ func toLF(s string) string { return strings.ReplaceAll(s, crlf, "\n") }
 func toCRLF(s string) string { return strings.ReplaceAll(toLF(s), "\n", crlf) }
 
 // save has the client replace a file, and says it in other words if the disk shows that the
-// client took it differently. What is not on the disk yet is in the client's hands. false
+// client took it differently. Text that is not on the disk yet belongs to the client. false
 // says that the client did not do it.
-func save(call tools.Call, p place.Place, content string) (ok bool) {
+func save(call tools.Call, p safeio.Place, content string) (ok bool) {
 	before := onDisk(p)
 	say := content
 	if call.Unsaved != nil && strings.Contains(content, crlf) && allCRLF(content) {
@@ -78,8 +78,8 @@ func otherWords(said, content, now string) (next string, ok bool) {
 	return "", false
 }
 
-// onDisk is a file's content; nothing if it can not be read.
-func onDisk(p place.Place) string {
+// onDisk is a file's content; nothing if it cannot be read.
+func onDisk(p safeio.Place) string {
 	data, err := p.Read(maxFile)
 	if err != nil {
 		return ""

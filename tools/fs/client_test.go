@@ -23,7 +23,7 @@ func vim(eol string) func(disk, text string) string {
 	}
 }
 
-// What a client makes of line ends does not reach the disk, nor does an edit that has not
+// A client's conversion of line ends does not reach the disk, nor does an edit that has not
 // been saved.
 func TestEditInClients(t *testing.T) {
 	same := func(disk string) string { return disk }

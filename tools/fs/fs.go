@@ -6,7 +6,7 @@
 // and compute it again when they run: the file may have changed while the user was
 // asked. Calls may run at once, their changes are made one after the other: two edits of
 // one file are both in it. Files are replaced atomically; a failed write leaves the old
-// content. Each change is told to the call's FileLog first.
+// content. The call's FileLog is notified of each change first.
 //
 // What is read and written is what the call's paths led to when it was judged: a path that
 // leads elsewhere by now, or is replaced meanwhile, is an error (place.go). Only regular
@@ -46,7 +46,7 @@ func Tools(o Options) []tools.Tool {
 }
 
 // unseen makes of what is wrong with a call about a path outside of the workspace a plan
-// without details: what is there, the model learns when the user has agreed.
+// without details: the model learns what exists there when the user has agreed.
 func unseen(call tools.Call, plan tools.Plan, err error) (tools.Plan, error) {
 	if workspace.New(call.Roots...).Contains(plan.Paths[0]) {
 		return tools.Plan{}, err
@@ -99,7 +99,7 @@ func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 func announce(ctx context.Context, call tools.Call, tell func(tools.FileLog) error) (note string, err error) {
 	if call.Files != nil {
 		if err := tell(call.Files); err != nil {
-			note = fmt.Sprintf("\n[This change can not be undone: %v]", err)
+			note = fmt.Sprintf("\n[This change cannot be undone: %v]", err)
 		}
 	}
 	return note, ctx.Err()

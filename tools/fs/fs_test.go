@@ -104,7 +104,7 @@ func TestReadFile(t *testing.T) {
 	if got, failed, _ := run(t, root, "read_file", map[string]any{"path": "bin"}); !failed || !strings.Contains(got, "binary") {
 		t.Errorf("binary: %q", got)
 	}
-	// What it is, is in the file; what it is called may be wrong.
+	// The content shows the type; the name may be wrong.
 	picture := put(t, root, "picture.txt", "GIF89a\x01\x00")
 	tool, _ := tools.NewRegistry(Tools(Options{ReadMaxLines: 5})...).Lookup("eca__read_file")
 	res, err := tool.Run(t.Context(), tools.Call{Roots: []string{root}, Arguments: json.RawMessage(`{"path":"picture.txt","line_offset":7}`)}, nil)
@@ -243,7 +243,7 @@ func FuzzReplaceMatch(f *testing.F) {
 			suffix++
 		}
 		changed := text[prefix : len(text)-suffix]
-		// What was cut out has no words that the original does not have.
+		// A cut-out part has only words of the original.
 		words := strings.Join(strings.Fields(original), "")
 		if !strings.Contains(words, strings.Join(strings.Fields(changed), "")) {
 			t.Errorf("edit of %q in %q cut out %q", original, text, changed)
@@ -251,7 +251,7 @@ func FuzzReplaceMatch(f *testing.F) {
 	})
 }
 
-// fileLog is a tools.FileLog that notes what it is told, and what is on the disk then.
+// fileLog is a tools.FileLog that records its notifications, and what is on the disk then.
 type fileLog struct {
 	got []string
 	err error
@@ -285,7 +285,7 @@ func logged(ctx context.Context, t *testing.T, root string, log tools.FileLog, n
 	return strings.Join(res.Outputs, "\n"), err
 }
 
-// The log hears of each change before it is made, and of nothing else.
+// The log is notified of each change before it is made, and of nothing else.
 func TestFileLog(t *testing.T) {
 	root := t.TempDir()
 	log, ctx := &fileLog{}, context.Background()
@@ -330,7 +330,7 @@ func TestFileLog(t *testing.T) {
 	}
 }
 
-// A change that can not be undone is made, and says so.
+// A change that cannot be undone is made, and says so.
 func TestFileLogFails(t *testing.T) {
 	root := t.TempDir()
 	log, ctx := &fileLog{err: errors.New("the disk is full")}, context.Background()
@@ -345,7 +345,7 @@ func TestFileLogFails(t *testing.T) {
 		{"move_file", map[string]any{"source": "a", "destination": "b"}, "Moved " + a + " to " + b},
 	} {
 		got, err := logged(ctx, t, root, log, c.tool, c.args)
-		if want := c.want + "\n[This change can not be undone: the disk is full]"; err != nil || got != want {
+		if want := c.want + "\n[This change cannot be undone: the disk is full]"; err != nil || got != want {
 			t.Errorf("%s: %q, %v", c.tool, got, err)
 		}
 	}

@@ -128,7 +128,7 @@ func matchLines(text, original string, norm func(string) string) []span {
 // matchWords finds original as a sequence of words.
 func matchWords(text, original string) []span {
 	words := strings.Fields(original)
-	// A single short word would match nearly anywhere; a huge pattern is no edit.
+	// A single short word would match nearly anywhere; a huge pattern is not an edit.
 	if len(words) < 2 || len(words) > 2000 {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/seed-dec29ce4/eca/internal/place"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -61,22 +61,22 @@ func moveFile(c *changes) tools.Tool {
 	}.Build()
 }
 
-// noLinks resolves the links on the way to a path; what it names may itself be one.
+// noLinks resolves the links in the directory of a path; the file itself may be a link.
 func noLinks(path string) string {
 	return filepath.Join(workspace.Resolve(filepath.Dir(path)), filepath.Base(path))
 }
 
-// rename moves what is at src, a link itself too; both without links on the way.
+// rename moves a file or a link from src; the directories of both paths have no links.
 func rename(roots []string, src, dst string) error {
-	from, err := place.Open(baseOf(roots, src), src, false)
+	from, err := safeio.OpenPlace(baseOf(roots, src), src, false)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := place.Open(baseOf(roots, dst), dst, true)
+	to, err := safeio.OpenPlace(baseOf(roots, dst), dst, true)
 	if err != nil {
 		return err
 	}
 	defer to.Close()
-	return place.Move(from, to)
+	return safeio.Move(from, to)
 }

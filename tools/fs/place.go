@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/place"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -14,14 +14,14 @@ import (
 // open opens the place of a path, which must be where it was when the call was judged; n
 // is its number in the plan. No folder on the way may be a link by now. Missing folders
 // are made if create is set.
-func open(call tools.Call, n int, path string, create bool) (place.Place, error) {
+func open(call tools.Call, n int, path string, create bool) (safeio.Place, error) {
 	real, err := call.Place(n, path)
 	if err != nil {
-		return place.Place{}, err
+		return safeio.Place{}, err
 	}
-	p, err := place.Open(baseOf(call.Roots, real), real, create)
+	p, err := safeio.OpenPlace(baseOf(call.Roots, real), real, create)
 	if err != nil {
-		return place.Place{}, fmt.Errorf("%s: %w", path, err)
+		return safeio.Place{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
 }

@@ -53,7 +53,7 @@ func writeFile(c *changes) tools.Tool {
 }
 
 // current returns the text a write would replace. A binary or huge file counts as
-// empty text: its diff helps nobody.
+// empty text: its diff is useless.
 func current(call tools.Call, path string) (text string, existed bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -39,7 +39,7 @@ type Rule struct {
 // Access is what a tool is about to do with a file.
 type Access string
 
-// What a file can be used for.
+// The uses of a file.
 const (
 	Read   Access = "read"
 	Modify Access = "modify"

@@ -14,7 +14,7 @@ import (
 
 // forms are the values under which patterns see an argument.
 type forms struct {
-	value string   // as the model wrote it; what is no string, as JSON
+	value string   // as the model wrote it; other values as JSON
 	more  []string // other ways to say it, of which any may deny
 	leads string   // where a path or an address really leads: what an allowing pattern has to match
 }

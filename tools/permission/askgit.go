@@ -108,7 +108,7 @@ type repositoryAnswer struct {
 }
 
 // repository asks git which repository a folder belongs to. seen is all that the answer
-// depends on, as far as it was read.
+// depends on, where it was read.
 func (g *gitAnswers) repository(dir, seen string) repositoryAnswer {
 	key := sha256.Sum256([]byte(dir + "\x00" + seen))
 	g.mu.Lock()

@@ -114,14 +114,14 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 		matched := slices.ContainsFunc(patterns, func(pt pattern) bool {
 			return pt.mentions(cmd.Demands) && (single && pt.re == whole.re || fullMatch(pt.re, cmd.Text) || fullMatch(pt.re, cmd.Source))
 		})
-		// What a wrapper runs is covered by a pattern for the wrapper that names it.
+		// A wrapped command is covered by a pattern for the wrapper that names it.
 		if !matched && len(cmd.Demands) > 0 && whole.mentions(cmd.Demands) {
 			matched = slices.ContainsFunc(program.Commands, func(outer cmdline.Command) bool {
 				return outer.Text != cmd.Text && strings.Contains(outer.Text, cmd.Text) && fullMatch(whole.re, outer.Source)
 			})
 		}
 		if !matched && cmd.Effect == cmdline.Reads && cmd.Git && known {
-			if ok, _ := j.gitReads(cmd, places); ok {
+			if ok, _ := (repositories{j}).gitReads(cmd, places); ok {
 				continue
 			}
 		}
@@ -129,7 +129,7 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 			if len(cmd.Demands) > 0 {
 				return "no pattern for `" + cmd.Text + "` names " + strings.Join(cmd.Demands, ", ")
 			}
-			return "no pattern matches `" + cmd.Text + "` by itself"
+			return "no pattern matches `" + cmd.Text + "` alone"
 		}
 	}
 	return ""
@@ -156,7 +156,7 @@ func (j *judgment) reads(c *tools.Command, printed *tools.Printed) (ok bool, why
 			return false, why
 		}
 		if cmd.Git {
-			if ok, why := j.gitReads(cmd, places); !ok {
+			if ok, why := (repositories{j}).gitReads(cmd, places); !ok {
 				return false, why
 			}
 		}
@@ -180,7 +180,7 @@ func (j *judgment) globsInside(c *tools.Command) (why string) {
 	return ""
 }
 
-// places are the folders in which a command may run, after the cds in front of it.
+// places are the folders in which a command may run, after preceding cds.
 type places struct {
 	dirs  []string
 	links *workspace.Resolver
@@ -218,8 +218,8 @@ func (l *places) enter(c cmdline.Command) bool {
 	return len(l.dirs) <= maxPlaces
 }
 
-// add notes a folder. A shell takes .. away before it follows links, unless it is told to do
-// as the system does: both count.
+// add notes a folder. A shell takes .. away before it follows links, unless an option has it
+// do as the system does: both count.
 func (l *places) add(dir string) {
 	clean := filepath.Clean(dir)
 	if !slices.Contains(l.dirs, clean) {
@@ -243,7 +243,7 @@ func under(dir, name string) string {
 }
 
 // pathsInside says of the first path of a command that leads out of the workspace that it
-// does; "" if there is none.
+// does; or "".
 func (j *judgment) pathsInside(c cmdline.Command, l *places) string {
 	return j.pathsWithin(c, l, j.inside)
 }
@@ -295,8 +295,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// fixed is the folder of a glob in front of its first wildcard. There may be none: it can
-// stand in front of the = of an option whose value the path is.
+// fixed is the folder of a glob before its first wildcard. There may be none: it can
+// precede the = of an option whose value the path is.
 func fixed(glob string) string {
 	if i := strings.IndexAny(glob, "*?"); i >= 0 {
 		glob = glob[:i]

@@ -11,9 +11,9 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
-	"github.com/seed-dec29ce4/eca/internal/filetest"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -61,10 +61,10 @@ func judge(t testing.TB, p *Policy, agent, dir, command string) tools.Verdict {
 // makeFiles writes files below a new folder.
 func makeFiles(t testing.TB, files map[string]string) string {
 	t.Helper()
-	return filetest.Folder(t, files)
+	return testkit.Folder(t, files)
 }
 
-// What a user's patterns allow, and what they let through when they saw the text only.
+// Commands that a user's patterns allow, and those they let through when they saw the text only.
 func TestAllowedCommands(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	const rules = `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": [
@@ -159,6 +159,7 @@ func TestReadOnlyAgents(t *testing.T) {
 
 // A repository's own configuration can make git run programs.
 func TestRepositoryHelpers(t *testing.T) {
+	needs.Long(t)
 	needs.Git(t)
 	const harmless = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = x\n[branch \"a]b\"] remote = origin\n[user]\n\tname = n\n"
 	for extra, want := range map[string]tools.Decision{
@@ -177,7 +178,7 @@ func TestRepositoryHelpers(t *testing.T) {
 			}
 		}
 	}
-	// What shows no contents starts none of the programs for them.
+	// A command that shows no contents starts none of the programs for them.
 	dir := makeFiles(t, map[string]string{".git/config": harmless + "[diff \"p\"]\n\ttextconv = ./x\n[filter \"lfs\"]\n\tclean = ./x\n", "sub/x": ""})
 	for command, want := range map[string]tools.Decision{
 		"git log": tools.Allow, "git log --oneline -5": tools.Allow, "git -C sub log -n 3 -- x": tools.Allow, "git branch -a": tools.Allow, "git rev-parse HEAD": tools.Allow, "git remote -v": tools.Allow,
@@ -257,6 +258,7 @@ func TestPathsAreFollowedByName(t *testing.T) {
 // Which repository git uses, and what its configuration says, git is asked; and a repository, or
 // objects, outside of the workspace are asked for.
 func TestGitIsAsked(t *testing.T) {
+	needs.Long(t)
 	needs.Git(t)
 	outside := makeFiles(t, map[string]string{"repo/.git/HEAD": "ref: refs/heads/main\n", "repo/.git/config": "", "repo/.git/objects/x": "", "repo/.git/refs/x": "", "repo/.git/worktrees/w/HEAD": "ref: refs/heads/w\n", "repo/.git/worktrees/w/commondir": "../..\n", "other/HEAD": "ref: refs/heads/main\n", "other/objects/x": "", "other/refs/x": ""})
 	valid := func(at string, more map[string]string) map[string]string {
@@ -270,20 +272,21 @@ func TestGitIsAsked(t *testing.T) {
 		files map[string]string
 		want  tools.Decision
 	}{
-		"a repository":                        {valid(".git/", nil), tools.Allow},
-		"none":                                {map[string]string{"sub/x": ""}, tools.Allow},
-		"alternates inside":                   {valid(".git/", map[string]string{".git/objects/info/alternates": "../../in/objects\n"}), tools.Allow},
-		"alternates outside":                  {valid(".git/", map[string]string{".git/objects/info/alternates": "# x\n" + outside + "/repo/.git/objects\n"}), tools.Ask},
-		"alternates of alternates":            {valid(".git/", map[string]string{".git/objects/info/alternates": "../../in/objects\n", "in/objects/info/alternates": outside + "/repo/.git/objects\n"}), tools.Ask},
-		"alternates in quotes":                {valid(".git/", map[string]string{".git/objects/info/alternates": "\"../../in/objects\"\n"}), tools.Ask},
-		"a link to a repository outside":      {map[string]string{".git": "gitdir: " + outside + "/other\n", "sub/x": ""}, tools.Ask},
-		"a common folder outside":             {valid(".git/", map[string]string{".git/commondir": outside + "/repo/.git\n"}), tools.Ask},
-		"a link that says nothing":            {map[string]string{".git": "x\n", "sub/x": ""}, tools.Ask},
-		"a work tree outside":                 {valid(".git/", map[string]string{".git/config": "[core]\n\tworktree = /\n"}), tools.Ask},
-		"a repository that somebody put here": {valid("", map[string]string{"config": "[core]\n\tpager = ./x\n"}), tools.Ask},
-		"a key behind a line that goes on":    {valid(".git/", map[string]string{".git/config": "[user]\n\tname = a\\\n[core]\n[diff]\n\texternal = ./x\n"}), tools.Ask},
-		"a line that goes on hides no key":    {valid(".git/", map[string]string{".git/config": "[user]\n\tname = a\\\n[diff]\n"}), tools.Allow},
-		"a configuration that git refuses":    {valid(".git/", map[string]string{".git/config": "[core\n"}), tools.Ask},
+		"a repository":                                {valid(".git/", nil), tools.Allow},
+		"none":                                        {map[string]string{"sub/x": ""}, tools.Allow},
+		"alternates inside":                           {valid(".git/", map[string]string{".git/objects/info/alternates": "../../in/objects\n"}), tools.Allow},
+		"alternates outside":                          {valid(".git/", map[string]string{".git/objects/info/alternates": "# x\n" + outside + "/repo/.git/objects\n"}), tools.Ask},
+		"alternates of alternates":                    {valid(".git/", map[string]string{".git/objects/info/alternates": "../../in/objects\n", "in/objects/info/alternates": outside + "/repo/.git/objects\n"}), tools.Ask},
+		"alternates in quotes":                        {valid(".git/", map[string]string{".git/objects/info/alternates": "\"../../in/objects\"\n"}), tools.Ask},
+		"a link to a repository outside":              {map[string]string{".git": "gitdir: " + outside + "/other\n", "sub/x": ""}, tools.Ask},
+		"a common folder outside":                     {valid(".git/", map[string]string{".git/commondir": outside + "/repo/.git\n"}), tools.Ask},
+		"a link that says nothing":                    {map[string]string{".git": "x\n", "sub/x": ""}, tools.Ask},
+		"a work tree outside":                         {valid(".git/", map[string]string{".git/config": "[core]\n\tworktree = /\n"}), tools.Ask},
+		"a repository that somebody put here":         {valid("", map[string]string{"config": "[core]\n\tpager = ./x\n"}), tools.Ask},
+		"a key behind a line that goes on":            {valid(".git/", map[string]string{".git/config": "[user]\n\tname = a\\\n[core]\n[diff]\n\texternal = ./x\n"}), tools.Ask},
+		"a line that goes on hides no key":            {valid(".git/", map[string]string{".git/config": "[user]\n\tname = a\\\n[diff]\n"}), tools.Allow},
+		"a repository that git does not take for one": {valid(".git/", map[string]string{".git/config": "[diff]\n\texternal = ./x\n", "sub/.git/HEAD": "nonsense\n", "sub/.git/objects/x": "", "sub/.git/refs/x": "", "sub/.git/config": ""}), tools.Ask},
+		"a configuration that git refuses":            {valid(".git/", map[string]string{".git/config": "[core\n"}), tools.Ask},
 	} {
 		dir := makeFiles(t, c.files)
 		p := real(t, `{}`, dir)
@@ -325,7 +328,7 @@ func TestGitIsAsked(t *testing.T) {
 	if v := judge(t, real(t, `{}`, filepath.Join(sub, "sub")), "plan", filepath.Join(sub, "sub"), "git log"); v.Decision != tools.Ask {
 		t.Errorf("a repository around the workspace: %+v", v)
 	}
-	// What changes is seen, though answers are kept.
+	// Changes are seen, though answers are kept.
 	p := real(t, `{}`, sub)
 	for _, c := range []struct {
 		text string

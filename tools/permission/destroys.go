@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// destroys returns what a command ends for good, or "". Folders that are made anew all the
-// time may go: what is in a temporary folder, and what git ignores in the workspace.
+// destroys returns what a command ends for good, or "". Folders that are created again all
+// the time may go: those in a temporary folder, and what git ignores in the workspace.
 func (j *judgment) destroys(roots []string, c *tools.Command) string {
 	if c == nil {
 		return ""
@@ -52,7 +52,7 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 			return false
 		}
 	}
-	temp := j.links.Resolve(os.TempDir())
+	temp, home := j.links.Resolve(os.TempDir()), j.links.Resolve(expandHome("~/"))
 	for _, path := range found {
 		// rm takes a link away, and not what it leads to.
 		if parent, last := filepath.Split(path); cmd.Name == "find" || last == "" || last == ".." {
@@ -69,6 +69,8 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 			}
 		case path == temp || !within(path, temp):
 			return false
+		case within(home, path), within(home, temp) && within(path, home):
+			return false // a home folder that is a temporary one
 		}
 	}
 	return true

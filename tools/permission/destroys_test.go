@@ -11,8 +11,30 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// What nothing brings back is asked for also in auto-approve, and not remembered; what is
-// made anew all the time may go. A rule of the user's that allows it counts.
+// Files below the temporary folder may be deleted without a further question, but not a home
+// folder there, its contents, or a folder that contains it.
+func TestTemporaryHomeIsIrreplaceable(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.go": ""})
+	temp := t.TempDir()
+	home := filepath.Join(temp, "users", "ada")
+	if err := os.MkdirAll(filepath.Join(home, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	p := real(t, `{}`, dir)
+	for path, insists := range map[string]bool{
+		home: true, filepath.Join(home, "x"): true, filepath.Dir(home): true, temp: true, "~/x": true,
+		filepath.Join(temp, "build"): false, filepath.Join(temp, "users", "bob"): false,
+	} {
+		if v := judge(t, p, "code", dir, "rm -rf "+path); v.Insist != insists {
+			t.Errorf("rm -rf %s: %+v", path, v)
+		}
+	}
+}
+
+// Irreversible effects ask also in auto-approve, and are not remembered; files that are
+// created again all the time may go. A rule of the user's that allows it counts.
 func TestIrreversible(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"build/x": ""})
 	dir := makeFiles(t, map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// What differs besides arguments: agents, servers, shells and what is no pattern. Each row
+// The other differences: agents, servers, shells and invalid patterns. Each row
 // is in docs/permissions.md.
 func TestOtherDifferences(t *testing.T) {
 	const (
@@ -73,5 +73,5 @@ func TestOtherDifferences(t *testing.T) {
 
 // otherShell is how commands of a shell that is none of POSIX are judged.
 func otherShell(_ *tools.Spec, p *tools.Plan) {
-	p.Command.Program = cmdline.Program{Unresolved: "it is for a shell whose programs can not be judged here"}
+	p.Command.Program = cmdline.Program{Unresolved: "it is for a shell whose programs cannot be judged here"}
 }

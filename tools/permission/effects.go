@@ -18,7 +18,7 @@ const (
 	maxEffectText  = 200 // bytes of one
 )
 
-// effectsOf lists what each part of a command would do, as far as that is known.
+// effectsOf lists what each part of a command would do, if that is known.
 func effectsOf(c *tools.Command) []event.Effect {
 	if c == nil {
 		return nil
@@ -102,7 +102,7 @@ func clip(text string) string {
 	return text
 }
 
-// explain adds to a verdict on a command what the user is told about it: what its parts would
+// explain adds to a verdict on a command the explanation for the user: what its parts would
 // do if they are asked, and how it is bound if it runs.
 func (p *Policy) explain(call tools.Call, plan tools.Plan, v *tools.Verdict) {
 	if plan.Command == nil {
@@ -124,8 +124,8 @@ func (p *Policy) explain(call tools.Call, plan tools.Plan, v *tools.Verdict) {
 			v.Reason += " (" + words + ")"
 		}
 	case tools.Allow:
-		if p.bounds != nil && plan.Command.Given == nil {
-			call.Grant.Rule = v.Rule
+		if p.bounds != nil && plan.Command.TemplateArguments == nil {
+			call.Authorization.Rule = v.Rule
 			shown.Sandbox = p.bounds(call)
 		}
 	}

@@ -18,7 +18,7 @@ func TestQuestionsSayWhatCommandsDo(t *testing.T) {
 		"npm test > out.txt":              {"unknown:npm test writes:> out.txt=out.txt", "it writes out.txt (`npm test`: what npm does is not known)"},
 		"sudo rm b":                       {"writes:rm b runs:sudo rm b=rm b", "`sudo rm b` runs `rm b`"},
 		"cat a.txt; $x":                   {"reads:cat a.txt unknown:$x", "which command it runs is computed"},
-		"echo 'unclosed":                  {"unknown:", "it is no program that can be parsed"},
+		"echo 'unclosed":                  {"unknown:", "the program cannot be parsed"},
 		"a1; a2; a3; a4; a5":              {"unknown:a1 unknown:a2 unknown:a3 unknown:a4 unknown:a5", "what a1 does is not known (`a2`: what a2 does is not known; `a3`: what a3 does is not known; `a4`: what a4 does is not known; and 1 more)"},
 		"npm " + strings.Repeat("x", 300): {"unknown:npm " + strings.Repeat("x", 196) + "...", "what npm does is not known"},
 	} {
@@ -42,7 +42,7 @@ func TestQuestionsSayWhatCommandsDo(t *testing.T) {
 	if v := judge(t, real(t, `{"toolCall": {"unasked": "off"}}`, dir), "code", dir, "npm test"); v.Reason != "no rule names this call (`npm test`: what npm does is not known)" {
 		t.Errorf("where nothing runs unasked: %q", v.Reason)
 	}
-	p.bounds = func(call tools.Call) *event.Sandbox { return &event.Sandbox{Level: call.Grant.Rule} }
+	p.bounds = func(call tools.Call) *event.Sandbox { return &event.Sandbox{Level: call.Authorization.Rule} }
 	v := judge(t, p, "code", dir, "ls")
 	if v.Details == nil || v.Details.ShellCommand.Sandbox == nil || v.Details.ShellCommand.Sandbox.Level != RuleReads || len(v.Details.ShellCommand.Effects) > 0 {
 		t.Errorf("a command that runs in the sandbox: %+v", v)

@@ -16,7 +16,7 @@ type Files struct {
 	Unknown       []string // commands, as written, whose words do not say which files they use
 }
 
-// Files says which files a command names, as far as eca knows its programs.
+// Files says which files a command names, if eca knows its programs.
 func (p *Policy) Files(c *tools.Command) Files {
 	j := p.judgment()
 	f := Files{Reads: []string{}, Writes: []string{}, Unknown: []string{}}
@@ -100,7 +100,7 @@ func (j *judgment) filesRead(c cmdline.Command, l *places) (names []string) {
 	}
 	if c.Git {
 		for _, dir := range l.dirs {
-			if r, err := j.repository(j.links.Resolve(under(dir, filepath.Clean(c.Dir)))); err == nil && r.dir != "" {
+			if r, err := (repositories{j}).repository(j.links.Resolve(under(dir, filepath.Clean(c.Dir)))); err == nil && r.dir != "" {
 				names = append(names, r.top, r.dir)
 			}
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
-// foreignKey returns the first key of a git configuration that is not known to be harmless to a
+// unsafeKey returns the first key of a git configuration that is not known to be harmless to a
 // command that reads, or "". contents says whether the command looks at the contents of files;
 // tree judges where the work tree is.
-func foreignKey(settings []setting, contents bool, tree func(value string) bool) string {
+func unsafeKey(settings []setting, contents bool, tree func(value string) bool) string {
 	for _, s := range settings {
 		switch {
 		case s.section == "core" && s.key == "worktree" && tree(s.value):
@@ -29,7 +29,7 @@ func harmlessSection(section string) bool {
 	return slices.Contains([]string{
 		"core", "remote", "branch", "submodule", "user", "color", "pull", "push", "init", "lfs", "gc", "rerere", "status", "log", "diff", "fetch",
 		"advice", "extensions", "merge", "rebase", "commit", "tag", "pack", "index", "feature", "maintenance", "github", "gitlab", "column", "format", "help", "i18n", "blame", "grep", "versionsort",
-		// What only others than commands that read look at: they change something, connect, or are
+		// Keys that commands that read ignore: they change something, connect, or are
 		// programs of their own.
 		"alias", "am", "apply", "author", "checkout", "clone", "committer", "credential", "difftool", "gitflow", "gitk", "gitreview", "gui", "http", "hub", "mergetool",
 		"notes", "receive", "repack", "sendemail", "sequence", "stash", "svn", "svn-remote", "transfer", "url", "worktree",

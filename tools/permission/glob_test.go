@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a glob matches is found as the system's own finds it, up to a limit.
+// A glob finds the same files as the system's own, up to a limit.
 func TestExpand(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": "", "b.txt": "", "sub/a.go": "", "sub/deep/a.go": "", "sub/.hidden": "", "other/a.go": "", "[id]/page.ts": "", "i/page.ts": ""})
 	for _, glob := range []string{"*", "*.txt", "?.txt", "*/a.go", "sub/*", "*/*/*", "none/*", "a.txt/*", "sub/../*.txt", "*/deep/?.go", "**"} {

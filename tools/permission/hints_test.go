@@ -7,7 +7,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// What a server hints at makes rules stricter where only the default allows, and a tool
+// A server's hints make rules stricter where only the default allows, and a tool
 // that has changed is always asked about; nothing of it turns a deny around.
 func TestHints(t *testing.T) {
 	const open = `{"toolCall": {"approval": {"byDefault": "allow", "allow": {"named": {}, "db__drop": {}}, "deny": {"evil": {}}}}}`

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"os"
@@ -11,7 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
-	"github.com/seed-dec29ce4/eca/internal/lockedfile"
+	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -31,22 +32,49 @@ type Memory struct {
 func NewMemory(path string) *Memory {
 	m := &Memory{keys: map[string]bool{}}
 	if path != "" {
-		m.kept = &kept{file: lockedfile.New(path, documentVersion)}
+		m.kept = &kept{file: consent.File{
+			Path: path, What: "remembered permissions", Lost: "until then nothing is remembered, afterwards eca asks again about all of it",
+		}}
 	}
 	return m
 }
 
-// keysOf lists what can be remembered of a call, and says whether that is all of it: only
-// then does remembering it allow the call. Commands are remembered by what they run, what
+// Path is the file; may be empty.
+func (m *Memory) Path() string {
+	if m.kept == nil {
+		return ""
+	}
+	return m.kept.file.Path
+}
+
+// Check says why what is kept in the file cannot be used.
+func (m *Memory) Check() error {
+	if m.kept == nil {
+		return nil
+	}
+	_, err := m.kept.read()
+	return err
+}
+
+// keysOf lists what can be remembered of a call, and says why that is not all of it; empty if it
+// is: only then does remembering it allow the call. Commands are remembered by what they run, what
 // asks the web by its host; other tools by name, and outside the workspace by path too.
-func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, all bool) {
+func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, but string) {
+	if !j.keyed {
+		j.keys, j.unkeyed = j.findKeys(spec, plan)
+		j.keyed = true
+	}
+	return j.keys, j.unkeyed
+}
+
+func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, but string) {
 	name := spec.FullName()
 	if plan.Address != "" {
 		u, err := url.Parse(plan.Address)
 		if err != nil || u.Host == "" {
-			return nil, false
+			return nil, cannotBeRemembered("an address without a host")
 		}
-		return []string{name + " " + u.Host}, true
+		return []string{name + " " + u.Host}, ""
 	}
 	if plan.Command == nil {
 		keys = []string{name}
@@ -58,27 +86,32 @@ func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, all 
 		if len(keys) > 1 {
 			keys = keys[1:]
 		}
-		return keys, true
+		return keys, ""
 	}
-	if plan.Command.Outside != "" { // asked about each time
-		return nil, false
+	if plan.Command.Outside != "" {
+		return nil, asksEachTime
 	}
-	if plan.Command.Given != nil { // a line of the user's
-		return []string{name}, !j.namesOutside(cmdline.Command{Args: plan.Command.Given}, j.newPlaces(plan.Command.Dir))
+	if plan.Command.TemplateArguments != nil { // a line of the user's
+		if j.namesOutside(cmdline.Command{Args: plan.Command.TemplateArguments}, j.newPlaces(plan.Command.Dir)) {
+			but = cannotBeRemembered(strings.Join(plan.Command.TemplateArguments, " "))
+		}
+		return []string{name}, but
 	}
 	program := plan.Command.Program
-	if program.Unresolved != "" || program.Computed != "" || len(program.Writes) > 0 || len(program.Commands) == 0 {
-		return nil, false
+	switch {
+	case len(program.Writes) > 0:
+		return nil, cannotBeRemembered("> " + program.Writes[0])
+	case program.Unresolved != "" || program.Computed != "" || len(program.Commands) == 0:
+		return nil, cannotBeRemembered("")
 	}
-	all = true
 	places := j.newPlaces(plan.Command.Dir)
 	known := true // where it runs
 	for _, c := range program.Commands {
 		known = known && j.enter(places, c)
-		// The others of its chain are remembered, as clients say. What a wrapper runs is not,
-		// nor what names files outside of the workspace.
+		// The others of its chain are remembered, as clients say. Commands that a wrapper
+		// runs are not, nor those that name files outside of the workspace.
 		if c.Key == "" || len(c.Demands) > 0 || !known || j.namesOutside(c, places) {
-			all = false
+			but = cmp.Or(but, cannotBeRemembered(c.Source))
 			continue
 		}
 		keys = append(keys, name+" "+c.Key)
@@ -86,7 +119,28 @@ func (j *judgment) keysOf(spec tools.Spec, plan tools.Plan) (keys []string, all 
 	if dir := j.leads(plan.Command.Dir); len(keys) > 0 && !j.contains(dir) { // elsewhere, a word stands for another program
 		keys = append(keys, name+" in "+filepath.ToSlash(dir))
 	}
-	return keys, all
+	return keys, but
+}
+
+// asksEachTime is why a question cannot be answered for later calls.
+const asksEachTime = "eca asks about each call of this kind"
+
+// cannotBeRemembered says that of a command, in one line.
+func cannotBeRemembered(command string) string {
+	return cmp.Or(clip(command), "this command") + " cannot be remembered"
+}
+
+// notRemembered says why a call that asks would ask again although its approval was remembered;
+// empty if it would not.
+func (j *judgment) notRemembered(call tools.Call, spec tools.Spec, plan tools.Plan, rule string) string {
+	if AsksAgain(rule) {
+		return asksEachTime
+	}
+	keys, but := j.keysOf(spec, plan)
+	if but == "" && j.memory.allowsAll(j, call, keys) != tools.Once {
+		return "eca asks although this is remembered"
+	}
+	return but
 }
 
 // namesOutside says whether a word of a command may name something outside of the workspace.
@@ -116,7 +170,7 @@ func workspaceOf(call tools.Call, links *workspace.Resolver) string {
 	return links.Resolve(call.Roots[0])
 }
 
-// remembers returns how far the memory of a key reaches; Once if there is none.
+// remembers returns how far the memory of a key reaches; otherwise Once.
 func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope {
 	m.mu.Lock()
 	session := m.keys[key]
@@ -132,11 +186,16 @@ func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope
 
 // allows says whether all of a call is remembered, and how far.
 func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
-	scope := tools.Once
-	keys, all := j.keysOf(spec, plan)
-	if !all {
+	keys, but := j.keysOf(spec, plan)
+	if but != "" {
 		return tools.Once
 	}
+	return m.allowsAll(j, call, keys)
+}
+
+// allowsAll says how far all of some keys are remembered.
+func (m *Memory) allowsAll(j *judgment, call tools.Call, keys []string) tools.Scope {
+	scope := tools.Once
 	for _, k := range keys {
 		if scope = m.remembers(j, call, k); scope == tools.Once {
 			return tools.Once
@@ -231,8 +290,8 @@ func (m *Memory) Keep(call tools.Call, keys []string) error {
 	return m.kept.add(workspaceOf(call, workspace.NewResolver()), keys)
 }
 
-// annotate marks the remembered commands of a shell line for the user; nil if there are
-// none.
+// annotate marks the remembered commands of a shell line for the user; it may return
+// nil.
 func (m *Memory) annotate(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) *event.Details {
 	if plan.Details == nil || plan.Details.ShellCommand == nil {
 		return nil

@@ -24,7 +24,7 @@ func tabled() []string {
 // groups, with values that look like something else, before and behind operands.
 func optioned() *rapid.Generator[string] {
 	names := tabled()
-	// What a value or an operand may be: a file, one that leads outside, an option, the end of
+	// The kinds of values and operands: a file, one that leads outside, an option, the end of
 	// options, something that runs or is written.
 	words := []string{
 		"a.txt", "b.txt", "sub", "sub/c.go", "data.json", "list", ".", "none", "1", "2", "x", "foo", "HEAD", "HEAD~1", "main", "out", "sub/key", "out/../a.txt", "sub/back/../a.txt", "..", "../..", "/etc/hostname", "--", "-", "-o", "-opwn", "--output=pwn",

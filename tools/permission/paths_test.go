@@ -67,7 +67,7 @@ func TestProtectedPlaces(t *testing.T) {
 	}
 }
 
-// A wildcard in an option that matches no file stays in it, and is no option that is known.
+// A wildcard in an option that matches no file stays in it, and does not become a known option.
 func TestGlobInOption(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	p := real(t, `{}`, dir)
@@ -145,7 +145,7 @@ func TestQuestionsSayWhereLinksLead(t *testing.T) {
 	}
 }
 
-// What is remembered for a workspace or everywhere is known to other processes, and after
+// A choice for a workspace or everywhere is known to other processes, and after
 // a restart, and can be forgotten.
 func TestKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "permissions.json")
@@ -164,7 +164,7 @@ func TestKept(t *testing.T) {
 	remember(one, a, "npm test", tools.ForWorkspace)
 	remember(other, a, "go test", tools.Everywhere)
 	remember(one, a, "cargo test", tools.ForSession)
-	remember(one, a, "make", tools.Everywhere) // can not be remembered
+	remember(one, a, "make", tools.Everywhere) // cannot be remembered
 	again := NewMemory(file)
 	for _, c := range []struct {
 		root, command string
@@ -199,10 +199,20 @@ func TestKept(t *testing.T) {
 	if allows(NewMemory(file), b, "go test") != tools.Once {
 		t.Error("it is not forgotten")
 	}
+	// An MCP server that is removed takes what was remembered of its tools along.
+	if err := again.kept.add("", []string{"calc__add", "calculator__add"}); err != nil {
+		t.Fatal(err)
+	}
+	if existed, err := again.ForgetServer("calc"); !existed || err != nil {
+		t.Errorf("%v %v", existed, err)
+	}
+	if kept, err := again.Kept(); err != nil || len(kept) != 2 || kept[0].Key != "calculator__add" {
+		t.Errorf("%+v %v", kept, err)
+	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 && filepath.Separator == '/' {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	// A file that can not be used allows nothing, and is not overwritten.
+	// A file that cannot be used allows nothing, and is not overwritten.
 	if err := os.WriteFile(file, []byte(`{"version": 9, "global": ["eca__shell_command go test"]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -79,14 +80,14 @@ type Options struct {
 	Getenv    func(string) string    // where commands find programs; nil: anywhere
 	Sandbox   Sandbox
 
-	// Bounds says how a call is bound that the rule of its Grant lets run; nil if it is not.
+	// Bounds says how a call is bound that the rule of its Authorization lets run; nil if it is not.
 	// It may be nil.
 	Bounds func(call tools.Call) *event.Sandbox
 
 	Children *proc.Pool // starts git when it is asked about a repository; nil: without a supervisor
 }
 
-// New returns the policy of a configuration. Patterns that can not be used are
+// New returns the policy of a configuration. Patterns that cannot be used are
 // reported, and err on the safe side: in a deny or ask rule they match everything, in an
 // allow rule nothing.
 func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
@@ -96,7 +97,7 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv), names: newProtectedNames(),
 	}
 	for _, path := range o.Protected {
-		p.protected = append(p.protected, fold(path), fold(workspace.Resolve(path)))
+		p.protected = append(p.protected, sandbox.Fold(path), sandbox.Fold(workspace.Resolve(path)))
 	}
 	var errs []*RuleError
 	p.global = compile("toolCall.approval", cfg.ToolCall.Approval, &errs)
@@ -118,6 +119,11 @@ type judgment struct {
 	*Policy
 	links  *workspace.Resolver
 	judged map[string]string // where paths led when the call was judged, if that was earlier
+
+	// The result of keysOf for the call, once computed.
+	keys    []string
+	unkeyed string
+	keyed   bool
 }
 
 func (p *Policy) judgment() *judgment { return &judgment{Policy: p, links: workspace.NewResolver()} }
@@ -126,16 +132,17 @@ func (p *Policy) judgment() *judgment { return &judgment{Policy: p, links: works
 // nothing else.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	j := p.judgment()
-	gone := j.destroys(call.Roots, plan.Command)
+	irreversibleEffect := j.destroys(call.Roots, plan.Command)
 	printed := p.print(plan.Command)
 	names := nameOf(spec)
-	v := j.decide(call, names, plan, gone, printed)
-	if v.Decision == tools.Ask && !v.Insist && gone != "" {
-		v.Insist, v.Rule, v.Reason = true, RuleIrreversible, gone+" ("+v.Reason+")"
+	v := j.decide(call, names, plan, irreversibleEffect, printed)
+	if v.Decision == tools.Ask && !v.Insist && irreversibleEffect != "" {
+		v.Insist, v.Rule, v.Reason = true, RuleIrreversible, irreversibleEffect+" ("+v.Reason+")"
 	}
 	v = j.holdToText(v, call, names, plan, printed)
 	if v.Decision == tools.Ask {
 		v.Reason += j.destinations(call, plan, v.Reason)
+		v.NotRemembered = j.notRemembered(call, spec, plan, v.Rule)
 	}
 	if v.Decision == tools.Ask && !v.Insist && strings.HasSuffix(v.Rule, ".byDefault") && j.offers(call, names, plan) {
 		v.Offer = true
@@ -237,7 +244,7 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	if spec.Server == tools.Native && plan.Command == nil {
 		return v
 	}
-	// What a server's tool or an unknown program does is not known here: the user decides
+	// The effects of a server's tool or an unknown program are not known here: the user decides
 	// about each call.
 	v.Insist = true
 	if plan.Command == nil {

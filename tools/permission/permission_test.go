@@ -168,7 +168,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// What is remembered of a command is for the workspace: the same command on other files asks.
+// A remembered command is for the workspace: the same command on other files asks.
 func TestRememberedStaysInside(t *testing.T) {
 	outside := makeFiles(t, map[string]string{"x": ""})
 	dir := makeFiles(t, map[string]string{"a": "", "sub/b": ""})
@@ -250,7 +250,7 @@ func TestBadRulesAreReported(t *testing.T) {
 	p, _ = New(cfg.Config, Options{Contains: func(string) bool { return true }, Memory: NewMemory("")})
 	for tool, args := range map[string]string{"eca__shell_command": `{"command":"y"}`, "eca__grep": `{"pattern":"` + strings.Repeat("a", 200) + `"}`} {
 		if v := p.Judge(tools.Call{Arguments: json.RawMessage(args)}, spec(tool), tools.Plan{}); v.Decision != tools.Deny {
-			t.Errorf("a deny rule that can not be judged allows: %+v", v)
+			t.Errorf("a deny rule that cannot be judged allows: %+v", v)
 		}
 	}
 }

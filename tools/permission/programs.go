@@ -16,7 +16,7 @@ import (
 )
 
 // programs finds the files of the programs that commands run unasked: those that PATH finds
-// outside of the workspace, where only the user and the system may put some. What it learned
+// outside of the workspace, where only the user and the system may put some. Its knowledge
 // counts for as long as the folders and files are the same, which it asks each time.
 type programs struct {
 	getenv func(string) string // nil: nothing is looked up
@@ -123,6 +123,17 @@ type folder struct {
 	missing map[string]bool // names that it does not have
 }
 
+// maxLearned bounds what is known of names, as models may try any number of them.
+const maxLearned = 4096
+
+// learn adds to what is known. When that is too much, it begins from nothing.
+func learn[V any](known map[string]V, name string, value V) {
+	if len(known) >= maxLearned {
+		clear(known)
+	}
+	known[name] = value
+}
+
 // settled says that a file was not changed lately: then a later change shows in its time.
 func settled(info os.FileInfo) bool { return time.Since(info.ModTime()) > time.Minute }
 
@@ -134,7 +145,7 @@ func sameFile(a, b os.FileInfo) bool {
 type search struct {
 	*programs
 	path   []string
-	looked []*folder // those of path, as far as they were needed; nil: it cannot be used
+	looked []*folder // those of path, if they were needed; nil: it cannot be used
 	inside func(string) bool
 }
 
@@ -146,7 +157,7 @@ func (s *search) folder(i int) *folder {
 	return s.looked[i]
 }
 
-// lookIn says what a folder is. What was said before counts while it is the same folder, with
+// lookIn says what a folder is. An earlier answer counts while it is the same folder, with
 // the same names in it.
 func (s *search) lookIn(dir string) *folder {
 	if !filepath.IsAbs(dir) {
@@ -195,7 +206,7 @@ func (s *search) find(name string) (file string, p program) {
 		}
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) && settled(f.info) {
 			s.mu.Lock()
-			f.missing[name] = true
+			learn(f.missing, name, true)
 			s.mu.Unlock()
 		}
 	}
@@ -215,7 +226,7 @@ func executable(info os.FileInfo, err error) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&anybody != 0
 }
 
-// look says what a file is. What was said before counts while it is the same file.
+// look says what a file is. An earlier answer counts while it is the same file.
 func (s *search) look(file string, info os.FileInfo) program {
 	s.mu.Lock()
 	p, known := s.known[file]
@@ -228,12 +239,12 @@ func (s *search) look(file string, info os.FileInfo) program {
 	if settled(info) { // else it may be written still
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.known[file] = p
+		learn(s.known, file, p)
 	}
 	return p
 }
 
-// examine says where a program is, and why it is none to be run unasked.
+// examine says where a program is, and why it may not run without a question.
 func examine(file string, info os.FileInfo, inside func(string) bool) (real, interpreter, why string) {
 	real, err := filepath.EvalSymlinks(file)
 	const shared = 0o022

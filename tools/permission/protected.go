@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -17,7 +17,7 @@ import (
 func protectedFolders() []string {
 	return []string{
 		".git", ".hg", ".jj", ".svn", ".eca", ".husky", ".githooks", ".ssh", ".gnupg", ".direnv",
-		".vscode", ".idea", ".zed", ".devcontainer", ".cursor", ".claude", ".gemini", ".codex", ".mvn", ".gradle/init.d", ".local/bin",
+		".vscode", ".idea", ".zed", ".devcontainer", ".cursor", ".windsurf", ".claude", ".gemini", ".codex", ".mvn", ".gradle/init.d", ".local/bin",
 		".config/fish", ".config/git", ".config/nvim", ".config/mise", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/eca",
 		"library/launchagents", "library/launchdaemons", "start menu/programs/startup", "windowspowershell",
 	}
@@ -27,11 +27,11 @@ func protectedFiles() []string {
 	return []string{
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
 		".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", ".tmux.conf", ".envrc",
-		".gitconfig", ".hgrc", ".netrc", ".npmrc", ".pnpmfile.cjs", ".pypirc", ".bazelrc", ".gdbinit", ".rprofile",
+		".gitconfig", ".hgrc", ".netrc", ".npmrc", ".pnpmfile.cjs", ".pypirc", ".bazelrc", ".gdbinit", ".lldbinit", ".rprofile",
 		".vimrc", ".exrc", ".nvim.lua", ".emacs", ".dir-locals.el",
 		"mise.toml", ".mise.toml", ".pre-commit-config.yaml", ".pre-commit-config.yml",
 		"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json",
-		".mcp.json", "agents.md", "claude.md", "gemini.md", "profile.ps1", "microsoft.powershell_profile.ps1", "crontab",
+		".mcp.json", ".cursorrules", ".windsurfrules", "agents.md", "claude.md", "claude.local.md", "gemini.md", "profile.ps1", "microsoft.powershell_profile.ps1", "crontab",
 	}
 }
 
@@ -172,7 +172,7 @@ func (p *Policy) protects(path string) bool {
 	if partOfBareRepository(filepath.ToSlash(path)) {
 		return true
 	}
-	path = fold(path)
+	path = sandbox.Fold(path)
 	return slices.ContainsFunc(p.protected, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") }) || p.names.match(path)
 }
 
@@ -200,33 +200,4 @@ func partOfBareRepository(path string) bool {
 		}
 	}
 	return false
-}
-
-// fold brings a path into the form in which file systems that know no case, drop dots
-// and spaces at the end, or do not see some characters compare names.
-func fold(path string) string {
-	path = strings.ToLower(filepath.ToSlash(filepath.Clean(path)))
-	path = strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) || r == 0 {
-			return -1
-		}
-		return r
-	}, path)
-	names := strings.Split(path, "/")
-	for i, n := range names {
-		if j := strings.IndexByte(n, ':'); j > 1 { // a stream of a file
-			n = n[:j]
-		}
-		if n != "." && n != ".." {
-			n = strings.TrimRight(n, ". ")
-		}
-		switch { // the short names of Windows
-		case strings.HasPrefix(n, "git~"):
-			n = ".git"
-		case strings.HasPrefix(n, "eca~"):
-			n = ".eca"
-		}
-		names[i] = n
-	}
-	return strings.Join(names, "/")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -209,9 +210,10 @@ func (w *world) configure(t *testing.T, config string) {
 	}
 }
 
-// What a repository's configuration may say without a question starts nothing, whichever command
+// Keys that a repository's configuration may set without a question start nothing, whichever command
 // reads.
 func TestHarmlessGitConfiguration(t *testing.T) {
+	needs.Long(t)
 	w, _ := gitWorld(t, harmlessGitConfig())
 	policy := real(t, `{}`, w.dir)
 	readers := gitReaders()
@@ -227,9 +229,10 @@ func TestHarmlessGitConfiguration(t *testing.T) {
 	}
 }
 
-// What would start programs is asked for by the commands that it can do that to: that it does is
-// seen; the others that are allowed start nothing.
+// Keys that start programs make the affected commands ask: the start is observed
+// ; the others that are allowed start nothing.
 func TestDangerousGitConfiguration(t *testing.T) {
+	needs.Long(t)
 	for name, c := range map[string]struct {
 		config string
 		runs   string // a command that starts the trap

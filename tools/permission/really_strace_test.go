@@ -164,7 +164,7 @@ func parseTrace(trace, temp, away string) []seen {
 	if len(out) == 0 {
 		return nil
 	}
-	return out[:len(out)-1] // what follows the last mark is no program
+	return out[:len(out)-1] // the text after the last mark is not a program
 }
 
 // harmlessPlace tells where everybody may write.

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.seed", "1"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock")) // it ends by itself, some time after the last match
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock")) // it ends some time after the last match
 }
 
 // Whatever a built-in agent may run without asking is really run, watched from outside:
@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 // workspace, and executes only programs that the policy listed. `go test -rapid.checks=5000`
 // looks longer.
 func TestAllowedProgramsOnlyRead(t *testing.T) {
+	needs.Long(t)
 	for _, evil := range []bool{false, true} {
 		t.Run(fmt.Sprintf("evil submodules: %v", evil), func(t *testing.T) {
 			runAllowed(t, newWorld(t, evil), generated(), 50)

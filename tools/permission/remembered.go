@@ -2,7 +2,6 @@ package permission
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -11,15 +10,15 @@ import (
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
-	"github.com/seed-dec29ce4/eca/internal/lockedfile"
+	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // kept is the file of what outlives a process. Several daemons share it: changes are made
-// under a lock, and a change of the file counts at the next look. A file that can not be
+// under a lock, and a change of the file counts at the next look. A file that cannot be
 // used remembers nothing.
 type kept struct {
-	file lockedfile.File
+	file consent.File
 
 	mu   sync.Mutex // guards what follows
 	seen fs.FileInfo
@@ -28,22 +27,20 @@ type kept struct {
 
 // document is the format of the file.
 type document struct {
-	Version    int                 `json:"version"`
+	consent.Format
 	Global     []string            `json:"global"`
 	Workspaces map[string][]string `json:"workspaces"` // by folder, links resolved
 }
 
-const documentVersion = 1
-
 // read returns what the file holds now.
 func (k *kept) read() (document, error) {
-	info, err := os.Lstat(k.file.Path())
+	info, err := os.Lstat(k.file.Path)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		k.seen, k.doc = nil, document{}
-		return document{Version: documentVersion}, nil
+		return document{}, nil
 	case err != nil:
 		return document{}, err
 	case k.seen != nil && os.SameFile(info, k.seen) && info.ModTime().Equal(k.seen.ModTime()) && info.Size() == k.seen.Size():
@@ -51,7 +48,7 @@ func (k *kept) read() (document, error) {
 	}
 	var doc document
 	if err := k.file.Read(&doc); err != nil {
-		return document{}, fmt.Errorf("what was remembered can not be used: %w", err)
+		return document{}, err
 	}
 	k.seen, k.doc = info, doc
 	return doc, nil
@@ -107,8 +104,7 @@ func (k *kept) change(fn func(*document)) error {
 		return errors.New("there is no place to remember it")
 	}
 	var doc document
-	err := k.file.Change(&doc, func() {
-		doc.Version = documentVersion
+	return k.file.Change(&doc, func() {
 		if doc.Workspaces == nil {
 			doc.Workspaces = map[string][]string{}
 		}
@@ -117,10 +113,6 @@ func (k *kept) change(fn func(*document)) error {
 		}
 		fn(&doc)
 	})
-	if err != nil {
-		return fmt.Errorf("what is remembered is as it was: %w", err)
-	}
-	return nil
 }
 
 // Remembered is one thing that is remembered beyond a session.
@@ -165,12 +157,23 @@ func (m *Memory) Kept() ([]Remembered, error) {
 
 // Forget drops a key wherever it is kept. It reports whether it was.
 func (m *Memory) Forget(key string) (existed bool, err error) {
+	return m.forget(func(k string) bool { return k == key })
+}
+
+// ForgetServer drops all that is remembered of the tools of an MCP server: another one may get
+// its name.
+func (m *Memory) ForgetServer(name string) (existed bool, err error) {
+	return m.forget(func(k string) bool { return strings.HasPrefix(k, tools.FullName(name, "")) })
+}
+
+// forget drops the keys that match. It reports whether there were any beyond the session.
+func (m *Memory) forget(matches func(key string) bool) (existed bool, err error) {
 	m.mu.Lock()
-	delete(m.keys, key)
+	maps.DeleteFunc(m.keys, func(key string, _ bool) bool { return matches(key) })
 	m.mu.Unlock()
 	drop := func(k string) bool {
-		existed = existed || k == key
-		return k == key
+		existed = existed || matches(k)
+		return matches(k)
 	}
 	err = m.kept.change(func(doc *document) {
 		doc.Global = slices.DeleteFunc(slices.Clone(doc.Global), drop)

@@ -8,8 +8,11 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
-	"github.com/seed-dec29ce4/eca/internal/regular"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
+
+// repositories judges what git would do in the repositories that a command meets.
+type repositories struct{ *judgment }
 
 // gitReads says whether git only reads in the repository where a command runs, and in the
 // workspace. What git reads itself, a repository's own configuration can hand to other programs
@@ -19,7 +22,7 @@ import (
 // command runs (cmdline.HarmlessGit); but .gitmodules can ask for them, so submodules are
 // judged too. One that has its .git in it, in a repository whose .gitmodules is only
 // recorded and not there, is not found.
-func (j *judgment) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
+func (j repositories) gitReads(c cmdline.Command, l *places) (ok bool, why string) {
 	for _, dir := range l.dirs {
 		if c.Dir != "" {
 			dir = under(dir, c.Dir)
@@ -45,7 +48,7 @@ func (j *judgment) enter(l *places, c cmdline.Command) bool {
 		return l.enter(c)
 	}
 	for _, dir := range l.dirs {
-		r, err := j.repository(j.links.Resolve(dir))
+		r, err := repositories{j}.repository(j.links.Resolve(dir))
 		switch {
 		case err != nil:
 			return false
@@ -58,7 +61,7 @@ func (j *judgment) enter(l *places, c cmdline.Command) bool {
 
 // repo is a git repository as it is found by the files.
 type repo struct {
-	dir    string // empty if there is none
+	dir    string // may be empty
 	common string // what it shares with others (a worktree's)
 	top    string // of the work tree
 	config []byte
@@ -68,7 +71,7 @@ type repo struct {
 
 // helpers says why git may run programs in the repository that a folder belongs to, or read
 // outside of the workspace, or ""; contents says whether it looks at the contents of files.
-func (j *judgment) helpers(dir string, contents bool, left *int) (why string) {
+func (j repositories) helpers(dir string, contents bool, left *int) (why string) {
 	dir = j.links.Resolve(dir) // where git, which asks the system, says that it is
 	r, err := j.repository(dir)
 	if err != nil {
@@ -96,11 +99,11 @@ func (j *judgment) helpers(dir string, contents bool, left *int) (why string) {
 		return ""
 	}
 	if err != nil {
-		return "its .gitmodules can not be read"
+		return "its .gitmodules cannot be read"
 	}
 	settings, err := j.git.read(data)
 	if err != nil {
-		return "its .gitmodules can not be read: " + err.Error()
+		return "its .gitmodules cannot be read: " + err.Error()
 	}
 	for _, s := range settings {
 		if s.section != "submodule" || s.key != "path" {
@@ -119,7 +122,7 @@ func (j *judgment) helpers(dir string, contents bool, left *int) (why string) {
 
 // repository returns the repository that a folder belongs to. git is asked whether that is the
 // one that it uses.
-func (j *judgment) repository(dir string) (r repo, err error) {
+func (j repositories) repository(dir string) (r repo, err error) {
 	r = findRepository(dir)
 	if r.dir == "" && r.top != "" {
 		return r, errors.New("which repository git would use is not known")
@@ -129,12 +132,12 @@ func (j *judgment) repository(dir string) (r repo, err error) {
 		for path, to := range map[string]*[]byte{filepath.Join(r.common, "config"): &r.config, filepath.Join(r.dir, "config.worktree"): &r.own} {
 			data, err := readConfig(path)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return r, errors.New("the repository's configuration can not be read")
+				return r, errors.New("the repository's configuration cannot be read")
 			}
 			*to = data
 		}
 		if info, err := os.Stat(filepath.Join(r.dir, "HEAD")); err == nil && !info.Mode().IsRegular() {
-			return r, errors.New("the repository has a HEAD that git can not read")
+			return r, errors.New("the repository has a HEAD that git cannot read")
 		}
 		for _, name := range []string{"HEAD", "objects", "refs"} {
 			if _, err := os.Stat(filepath.Join(r.common, name)); err == nil {
@@ -163,7 +166,7 @@ func (j *judgment) samePlace(a, b string) bool {
 
 // bounded says what of a repository is outside the workspace, though git would read it, or "".
 // A linked work tree, or a submodule, has its repository elsewhere, which names it in turn.
-func (j *judgment) bounded(r repo) (why string) {
+func (j repositories) bounded(r repo) (why string) {
 	switch {
 	case r.silent:
 		return ""
@@ -189,7 +192,7 @@ func (j *judgment) bounded(r repo) (why string) {
 }
 
 // linkedBack says whether a repository elsewhere belongs to the work tree that names it.
-func (j *judgment) linkedBack(r repo) bool {
+func (j repositories) linkedBack(r repo) bool {
 	if data, err := readConfig(filepath.Join(r.dir, "gitdir")); err == nil {
 		return j.samePlace(strings.TrimSpace(string(data)), filepath.Join(r.top, ".git"))
 	}
@@ -210,13 +213,13 @@ const maxAlternates = 5
 
 // alternates says of the first folder from which a repository borrows objects, and which is
 // outside the workspace, that it does; or "".
-func (j *judgment) alternates(objects string, left int) (why string) {
+func (j repositories) alternates(objects string, left int) (why string) {
 	data, err := readConfig(filepath.Join(objects, "info", "alternates"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	if err != nil || left == 0 {
-		return "what objects the repository borrows can not be read"
+		return "what objects the repository borrows cannot be read"
 	}
 	for line := range strings.Lines(string(data)) {
 		if line = strings.TrimRight(line, "\n"); line == "" || line[0] == '#' {
@@ -234,13 +237,13 @@ func (j *judgment) alternates(objects string, left int) (why string) {
 }
 
 // modules judges the submodules that a repository keeps in a folder of its own.
-func (j *judgment) modules(dir string, contents bool, left *int) (why string) {
+func (j repositories) modules(dir string, contents bool, left *int) (why string) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	if err != nil {
-		return "its submodules can not be read"
+		return "its submodules cannot be read"
 	}
 	for _, e := range entries {
 		if *left--; *left < 0 {
@@ -251,7 +254,7 @@ func (j *judgment) modules(dir string, contents bool, left *int) (why string) {
 			for _, name := range []string{"config", "config.worktree"} {
 				data, err := readConfig(filepath.Join(sub, name))
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return "a submodule's configuration can not be read"
+					return "a submodule's configuration cannot be read"
 				}
 				if why := j.configured(data, sub, contents); why != "" {
 					return why
@@ -269,12 +272,12 @@ func (j *judgment) modules(dir string, contents bool, left *int) (why string) {
 }
 
 // configured says what a repository's own configuration sets that may run programs, or "".
-func (j *judgment) configured(config []byte, repo string, contents bool) (why string) {
+func (j repositories) configured(config []byte, repo string, contents bool) (why string) {
 	settings, err := j.git.read(config)
 	if err != nil {
-		return "the repository's configuration can not be read: " + err.Error()
+		return "the repository's configuration cannot be read: " + err.Error()
 	}
-	if key := foreignKey(settings, contents, func(tree string) bool { return j.inside(under(repo, tree)) }); key != "" {
+	if key := unsafeKey(settings, contents, func(tree string) bool { return j.inside(under(repo, tree)) }); key != "" {
 		return "the repository's own configuration sets " + key + ", which may run programs or lead elsewhere"
 	}
 	return ""
@@ -323,5 +326,5 @@ func bare(dir string) bool {
 // readConfig reads a small regular file.
 func readConfig(path string) ([]byte, error) {
 	const most = 256 << 10
-	return regular.Read(path, most)
+	return safeio.Read(path, most)
 }

@@ -85,7 +85,7 @@ func compileSet(name string, set map[string]config.ApprovalRule, restricts bool,
 	return out
 }
 
-// compileNames compiles disabledTools; what is no pattern is taken literally.
+// compileNames compiles disabledTools; an invalid pattern is taken literally.
 func compileNames(names []string) []expression {
 	var out []expression
 	for _, n := range names {

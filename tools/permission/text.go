@@ -20,7 +20,7 @@ const (
 
 // print prints a command from its syntax tree.
 func (p *Policy) print(c *tools.Command) *tools.Printed {
-	if c == nil || c.Foreign {
+	if c == nil || c.OtherShell {
 		return &tools.Printed{Why: "it is for another shell"}
 	}
 	form := cmdline.Form{Dir: c.Dir, Glob: globNames}
@@ -31,11 +31,11 @@ func (p *Policy) print(c *tools.Command) *tools.Printed {
 	return &tools.Printed{Text: text, Program: judged, Why: why}
 }
 
-// holdToText makes sure that what runs is what was judged. What the user did not approve by
-// hand runs as it is printed; what cannot be printed asks, also with auto-approve. Rules of
+// holdToText makes sure that what runs is what was judged. A command that the user did not approve
+// by hand runs as it is printed; one that cannot be printed asks, also with auto-approve. Rules of
 // the user that allow everything go on to do so: there the text was not what decided.
 func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan tools.Plan, printed *tools.Printed) tools.Verdict {
-	if plan.Command == nil || plan.Command.Foreign || plan.Command.Given != nil { // a line of the user's own runs as it is
+	if plan.Command == nil || plan.Command.OtherShell || plan.Command.TemplateArguments != nil { // a line of the user's own runs as it is
 		return v
 	}
 	v.Printed = printed
@@ -59,8 +59,8 @@ func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan
 	}
 	if why := j.programs.resolve(printed, j.inside); why != "" {
 		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, why
-	} else if plan.Command.Wrapped != "" {
-		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, "commands go through "+plan.Command.Wrapped+" (toolCall.shellCommand), and what that does is not known"
+	} else if plan.Command.ShellWrapper != "" {
+		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, "commands go through "+plan.Command.ShellWrapper+" (toolCall.shellCommand), and what that does is not known"
 	}
 	return v
 }

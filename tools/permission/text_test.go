@@ -41,8 +41,8 @@ func TestTwoReadingsAsk(t *testing.T) {
 	}
 }
 
-// What eca cannot print asks, also in a chat with auto-approve; what the user allows without
-// looking at it runs as before.
+// A command that eca cannot print asks, also in a chat with auto-approve; a command that the user
+// allows without looking at it runs as before.
 func TestTextWithoutForm(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	const text = "echo ${HOME/a/b}"
@@ -90,7 +90,12 @@ func TestProgramsOfOthersAsk(t *testing.T) {
 	if err := os.Chmod(shared, 0o777); err != nil { //nolint:gosec // that is what is tried
 		t.Fatal(err)
 	}
-	path := strings.Join([]string{"bin", filepath.Join(dir, "node_modules/.bin"), shared, shims, "/usr/bin", "/bin"}, ":")
+	links, linked := t.TempDir(), filepath.Join(dir, "bin/tail")                                                                         // a program of the workspace, by a link elsewhere
+	if err := errors.Join(os.Chmod(links, 0o755), os.WriteFile(linked, []byte("\x7fELF"), 0o700), os.Chmod(linked, 0o755)); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	needs.Symlink(t, linked, filepath.Join(links, "tail"))
+	path := strings.Join([]string{"bin", filepath.Join(dir, "node_modules/.bin"), shared, shims, links, "/usr/bin", "/bin"}, ":")
 	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
 	p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Children: children(t), Getenv: func(name string) string {
 		return map[string]string{"PATH": path}[name]
@@ -107,9 +112,12 @@ func TestProgramsOfOthersAsk(t *testing.T) {
 	if v := judge(t, p, "plan", dir, "sort a.txt"); v.Decision != tools.Ask || v.Rule != "program" {
 		t.Errorf("a script that starts others: %+v", v)
 	}
+	if v := judge(t, p, "plan", dir, "tail a.txt"); v.Decision != tools.Ask || !strings.Contains(v.Reason, "is in the workspace") {
+		t.Errorf("a link to a program of the workspace: %+v", v)
+	}
 }
 
-// What was learned about the folders of PATH counts for as long as they are the same: a program
+// Knowledge about the folders of PATH counts for as long as they are the same: a program
 // that comes later is found, and a folder that others may write to by then is left out.
 func TestFoldersOfPathAreAskedAgain(t *testing.T) {
 	needs.POSIX(t)

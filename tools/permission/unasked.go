@@ -40,6 +40,9 @@ type Sandbox struct {
 	// loopback of its own, undo, a workspace without anything that is not trusted. Nil: it
 	// cannot be held.
 	NoWorkspace func() (why string)
+	// Unsearched says whether there may be protected places that a command made, since the search
+	// for them is due. Nil: never.
+	Unsearched func() bool
 	// Writable are the folders that commands may write to at that level besides the workspace.
 	Writable []string
 	// Hosts says that they reach some hosts, which the user listed.
@@ -51,10 +54,13 @@ type Sandbox struct {
 // toolCall.unasked has nothing to say.
 func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.Plan, printed *tools.Printed, gone string) (v tools.Verdict, ok bool) {
 	value := j.unaskedOf(call)
-	// What byDefault allows keeps the level of the user's own configuration, and agents that
+	// Calls that byDefault allows keep the level of the user's own configuration, and agents that
 	// change nothing have a row of their own.
 	if spec.Server != tools.Native || j.readOnly[call.Agent] || r.byDefault != tools.Ask || value == config.UnaskedOff {
 		return tools.Verdict{}, false
+	}
+	if j.sandbox.Unsearched != nil && j.sandbox.Unsearched() {
+		return tools.Verdict{Reason: "an earlier command may have left files in the workspace that programs obey or run, such as git hooks, and eca has not found or moved all of them"}, false
 	}
 	command := plan.Command
 	if command == nil {
@@ -93,8 +99,8 @@ func (p *Policy) WithUnasked(value string) *Policy {
 	return &other
 }
 
-// unaskedOf returns the value of toolCall.unasked for a call. What the user chose for the
-// workspace makes reads to workspace.
+// unaskedOf returns the value of toolCall.unasked for a call. The user's choice for the
+// workspace turns reads into workspace.
 func (j *judgment) unaskedOf(call tools.Call) string {
 	value, known := j.unasked[call.Agent]
 	if !known {
@@ -132,7 +138,7 @@ func (p *Policy) noWorkspace() string {
 // needsQuestion says why a command cannot run unasked at the workspace level; empty if it can.
 func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why string) {
 	switch {
-	case c.Given != nil:
+	case c.TemplateArguments != nil:
 		return "it is a tool of your own, which may need more than the sandbox gives"
 	case len(c.Program.Commands) == 0:
 		return cmp.Or(c.Program.Unresolved, "it runs nothing")

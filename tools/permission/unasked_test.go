@@ -125,8 +125,8 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 	}
 }
 
-// What the sandbox of the workspace holds is no reason to ask: names that xargs reads, temporary
-// folders, the chat's own loopback.
+// Effects that stay in the sandbox of the workspace are not a reason to ask: names that xargs
+// reads, temporary folders, the chat's own loopback.
 func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	temp := makeFiles(t, map[string]string{"sub/x": ""})
@@ -139,7 +139,7 @@ func TestWhatTheSandboxHoldsDoesNotAsk(t *testing.T) {
 		"npm test > /dev/null 2>&1": "", "make -o /dev/null": "",
 		"curl localhost:3000": "", "curl -s http://127.0.0.1:8080/health": "", "curl -d '{}' http://u:p@localhost/x?y": "", "wget -qO- http://[::1]:80/": "", "curl http://localhost:$PORT/": "",
 		"curl x.example": "curl needs the network", "curl http://localhost@x.example/": "curl needs the network", "curl localhost https://x.example": "curl needs the network", "curl http://localhost.x.example/": "curl needs the network", "curl $URL": "curl needs the network", "curl": "curl needs the network",
-		"docker ps": "docker needs the network", "make > /x/y": "it writes outside of the workspace: /x/y", "cp a.txt /x/y": "it names a file outside of the workspace: /x/y", "echo 'x": "it is no program that can be parsed",
+		"docker ps": "docker needs the network", "make > /x/y": "it writes outside of the workspace: /x/y", "cp a.txt /x/y": "it names a file outside of the workspace: /x/y", "echo 'x": "the program cannot be parsed",
 	} {
 		command, reason = strings.ReplaceAll(command, "TEMP", temp), strings.ReplaceAll(reason, "TEMP", temp)
 		v := judge(t, p, "code", dir, command)
@@ -245,7 +245,7 @@ func TestCustomToolIsJudgedAsItsLine(t *testing.T) {
 	call := tools.Call{Agent: "code", Arguments: json.RawMessage(`{}`), Roots: []string{dir}}
 	line := func(text string, given ...string) tools.Plan {
 		plan := planOf(`{"command":"`+text+`"}`, dir)
-		plan.Command.Given = append([]string{}, given...)
+		plan.Command.TemplateArguments = append([]string{}, given...)
 		return plan
 	}
 	if err := p.Remember(call, spec("eca__remembered"), line("deploy 'x'", "x"), tools.ForSession); err != nil {

@@ -55,7 +55,7 @@ func newScanner(p *linesearch.Pattern, mode string, most int) *scanner {
 	return &scanner{search: p.Searcher(), mode: mode, most: most, buf: make([]byte, block)}
 }
 
-// file adds the results of a file. Files that can not be read are skipped: they may be
+// file adds the results of a file. Files that cannot be read are skipped: they may be
 // gone, or not ours; so are large and binary ones. follow says that it may be a link. The
 // error is that of a ctx that ended.
 func (s *scanner) file(ctx context.Context, found *results, path string, follow bool) error {
@@ -76,7 +76,7 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 			return nil
 		}
 		total += int64(n)
-		// What is added meanwhile is not waited for. Some files have no size.
+		// The search does not wait for files added meanwhile. Some files have no size.
 		end := n == 0 || total == size
 		rest := in.block(s.buf[:have], end)
 		switch {
@@ -107,7 +107,7 @@ type scan struct {
 	done  bool // nothing more is of interest
 }
 
-// block searches what is in the buffer, as far as lines are whole, and returns the rest.
+// block searches the whole lines in the buffer, and returns the rest.
 func (s *scan) block(text []byte, end bool) (rest []byte) {
 	if s.skip { // the rest of a line whose beginning was searched
 		i := bytes.IndexByte(text, '\n')

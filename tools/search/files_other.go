@@ -7,7 +7,7 @@ import "os"
 // file is an open file.
 type file struct{ *os.File }
 
-// openFile opens a regular file and returns its size; ok is false if it can not be opened,
+// openFile opens a regular file and returns its size; ok is false if it cannot be opened,
 // or is something else.
 func openFile(path string, follow bool) (f file, size int64, ok bool) {
 	stat := os.Lstat

@@ -11,7 +11,7 @@ import (
 // waiting that os prepares for is a third of the time that a small file takes.
 type file int
 
-// openFile opens a regular file and returns its size; ok is false if it can not be opened,
+// openFile opens a regular file and returns its size; ok is false if it cannot be opened,
 // or is something else.
 func openFile(path string, follow bool) (f file, size int64, ok bool) {
 	flags := syscall.O_RDONLY | syscall.O_CLOEXEC | syscall.O_NONBLOCK // a pipe would hold us up

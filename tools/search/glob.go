@@ -66,7 +66,7 @@ func glob() tools.Tool {
 	}.Build()
 }
 
-// validGlob refuses what is no glob, and what would take too long. name is the argument's.
+// validGlob refuses invalid globs, and those that would take too long. name is the argument's.
 func validGlob(name, pattern string) error {
 	switch {
 	case len(pattern) > maxPattern:

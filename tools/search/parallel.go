@@ -23,12 +23,12 @@ type batch struct {
 
 const (
 	batchFiles = 32
-	ahead      = 16 // batches that may be searched before those in front of them
+	ahead      = 16 // batches that may be searched before earlier ones
 )
 
 // tree searches the files below a folder, several at once, and returns the first results in
-// the order of the tree. more says that there are others than a.MaxResults. What belongs to
-// the tree but is a link is searched if it stays within.
+// the order of the tree. more says that there are others than a.MaxResults. A link in the
+// tree is searched if it stays within.
 func tree(ctx context.Context, dir string, within *workspace.Workspace, p *linesearch.Pattern, a grepArgs) (found string, more bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -136,7 +136,7 @@ func (s *scanner) batch(ctx context.Context, b *batch, within *workspace.Workspa
 	b.found.text = make([]byte, 0, s.usual) // batches are much alike
 	defer func() { s.usual = len(b.found.text) }()
 	for _, f := range b.files {
-		// A link may lead to what nobody asked for.
+		// A link may lead outside of the search.
 		if !f.Regular && !within.Contains(f.Path) {
 			continue
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,6 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // In many files, some of several blocks: the same lines with the same numbers in the same
 // order as by looking at them one after another.
 func TestGrepTree(t *testing.T) {
+	needs.Long(t)
 	root := t.TempDir()
 	random := rand.New(rand.NewPCG(3, 4))
 	words := []string{"needle", "Needle", "hay", "stack", "x", "\n", "\n", "\r\n", "  ", "ne", "edle", "\u00e9"}

@@ -38,7 +38,7 @@ const (
 	maxJobs   = 10       // that run at the same time
 	maxEnded  = 20       // that are still listed
 	maxJobLog = 16 << 20 // bytes of a job's output file
-	newsLines = 20       // of the output, when a chat is told that its job has ended
+	newsLines = 20       // of the output, when a chat gets the end of its job
 )
 
 // job is one of Jobs. Its tools.Job is guarded by theirs; what stands above never changes.
@@ -127,6 +127,9 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, after
 	j.changedLocked()
 	go func() {
 		exit := b.process.Wait()
+		if exit.MemoryCause() != "" {
+			_, _ = io.WriteString(spec.Stdout, outOfMemory(exit)+"\n")
+		}
 		if note := afterwards(); note != "" {
 			_, _ = io.WriteString(spec.Stdout, note+"\n")
 		}
@@ -306,7 +309,7 @@ func (j *Jobs) Dir() string { return j.dir }
 const logName = "job-%d-%d.log"
 
 // clearLogs removes output files that daemons left behind which were killed: those that
-// nobody has written to for long, of processes that are gone. The folder may be shared with
+// no process has written to for long, of processes that are gone. The folder may be shared with
 // machines and containers that number their processes otherwise.
 func clearLogs(dir string, now time.Time) {
 	const long = 7 * 24 * time.Hour

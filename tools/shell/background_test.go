@@ -45,7 +45,7 @@ func TestEndedJobs(t *testing.T) {
 	}
 }
 
-// What killed daemons left behind goes in time, and nothing else.
+// Files of killed daemons are removed in time, and nothing else.
 func TestClearLogs(t *testing.T) {
 	dir := t.TempDir()
 	const nobody = 1 << 30

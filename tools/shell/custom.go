@@ -60,11 +60,11 @@ func CustomTool(o Options, c Custom) (tools.Tool, error) {
 	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(raw, &schema); err != nil {
-		return nil, fmt.Errorf("its schema is none: %w", err)
+		return nil, fmt.Errorf("its schema is invalid: %w", err)
 	}
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
-		return nil, fmt.Errorf("its schema is none: %w", err)
+		return nil, fmt.Errorf("its schema is invalid: %w", err)
 	}
 	command, err := cmdline.ParseTemplate(c.Command)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *customTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error
 	}
 	return tools.Plan{
 		Summary: "Running tool " + t.spec.Name, Paths: []string{dir},
-		Command: &tools.Command{Text: line, Dir: dir, Program: t.options.parse(line), Given: t.command.Values(args)},
+		Command: &tools.Command{Text: line, Dir: dir, Program: t.options.parse(line), TemplateArguments: t.command.Values(args)},
 	}, nil
 }
 

@@ -59,7 +59,7 @@ func TestCustomTool(t *testing.T) {
 	}
 }
 
-// A list is several words, what is not given none, what is no text JSON.
+// A list is several words, an absent one is left out, other values are JSON.
 func TestCustomToolArguments(t *testing.T) {
 	posix(t)
 	tool, err := CustomTool(Options{}, Custom{Name: "mine", Command: `printf '<%s>' - {{list}} {{n}} {{opt}} "{{list}}"`, Schema: map[string]any{
@@ -149,7 +149,7 @@ func TestCustomToolIsJudgedAsACommand(t *testing.T) {
 	}
 }
 
-// What can not be served safely is refused when it is configured.
+// A tool that cannot be served safely is refused when it is configured.
 func TestCustomToolRefused(t *testing.T) {
 	posix(t)
 	schema := map[string]any{"properties": map[string]any{"x": map[string]any{"type": "string"}}}

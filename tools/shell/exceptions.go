@@ -131,6 +131,7 @@ type execution struct {
 type attempt struct {
 	result  tools.Result
 	left    bool // it left processes behind
+	limited bool // it was killed at the sandbox's limit on memory
 	spec    proc.Spec
 	refused []string // addresses
 	private []string // likewise, of this machine or its network
@@ -143,34 +144,60 @@ type attempt struct {
 func (o Options) execute(ctx context.Context, call tools.Call, e execution, out tools.Sink) (tools.Result, error) {
 	programs := sandboxPrograms(e.program, e.dir)
 	known := o.remembered(call, programs)
-	first, err := o.runOnce(ctx, call, e, known.allowed, out)
+	resumed := notes(o.HeldBack.Resume(call.Roots)...)
+	spec, err := prepared(call, e)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	search, err := o.HeldBack.Begin(spec.Sandbox.Places)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	first, err := o.runOnce(ctx, call, spec, e.timeout, known.allowed, out)
 	last := first
 	if err == nil {
 		last, err = o.again(ctx, call, e, programs, known, first, out)
 	}
-	note := o.afterwards(ctx, call, first.spec.Sandbox.Places)
+	note := o.afterwards(ctx, call, search)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	if last.left && e.outside {
 		last.result.Outputs = append(last.result.Outputs, leftNote)
 	}
-	if note != "" {
-		last.result.Outputs = append(last.result.Outputs, note)
+	if last.limited && e.outside && o.leaves(call) {
+		last.result.Outputs = append(last.result.Outputs, limitedNote)
+	}
+	for _, text := range []string{note, resumed} {
+		if text != "" {
+			last.result.Outputs = append(last.result.Outputs, text)
+		}
 	}
 	return last.result, nil
 }
 
+// leaves says whether a command that the user approves by hand runs outside of the sandbox.
+func (o Options) leaves(call tools.Call) bool {
+	call.Authorization.Approved = true
+	return o.Sandbox != nil && !o.Sandbox(call).Bounds()
+}
+
+const limitedNote = `[The limit on memory is that of the sandbox; call again with outside: "<why>" to ask the user.]`
+
 const leftNote = `[The command left processes running, which were ended with it. To keep a server or watcher running, start it with the argument background.]`
 
+// prepared returns how a command is run, with its sandbox.
+func prepared(call tools.Call, e execution) (proc.Spec, error) {
+	spec, err := e.prepare(call)
+	if err == nil {
+		err = spec.Sandbox.Prepare()
+	}
+	return spec, err
+}
+
 // runOnce runs a command, which may also do what is allowed.
-func (o Options) runOnce(ctx context.Context, call tools.Call, e execution, allowed []access, out tools.Sink) (r attempt, err error) {
-	if r.spec, err = e.prepare(call); err != nil {
-		return r, err
-	}
-	if err := r.spec.Sandbox.Prepare(); err != nil {
-		return r, err
-	}
+func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, timeout time.Duration, allowed []access, out tools.Sink) (r attempt, err error) {
+	r.spec = spec
 	var addresses []string
 	for _, a := range allowed {
 		switch {
@@ -190,10 +217,10 @@ func (o Options) runOnce(ctx context.Context, call tools.Call, e execution, allo
 	}
 	var exit proc.Exit
 	var stderr string
-	if r.result, exit, stderr, err = toEnd(ctx, children, r.spec, e.timeout, out); err != nil {
+	if r.result, exit, stderr, err = toEnd(ctx, children, r.spec, timeout, out); err != nil {
 		return r, err
 	}
-	r.left = exit.Left
+	r.left, r.limited = exit.Left, exit.OutOfMemory && exit.MemoryLimit > 0
 	if connection != nil {
 		r.refused, r.private = connection.Refused()
 	}
@@ -224,7 +251,7 @@ func (r attempt) wants() (list []access, ok bool) {
 }
 
 // place returns the file or folder that could be made writable so that a run can write where it
-// was refused that; empty if there is none: not all of the home folder, nor what is above it or
+// was refused that; or empty: not all of the home folder, nor what is above it or
 // the workspace, nor a place that is protected.
 func (r attempt) place() string {
 	p := r.spec.Sandbox
@@ -242,6 +269,9 @@ func (r attempt) place() string {
 			return ""
 		}
 		at = filepath.Dir(at)
+	}
+	if slices.ContainsFunc(p.Guard.Own, func(dir string) bool { return sandbox.Follow(at).Within(sandbox.Follow(dir).Real) }) {
+		return ""
 	}
 	home, _ := os.UserHomeDir()
 	for _, dir := range append(slices.Clone(p.Write), home) {
@@ -312,8 +342,8 @@ func (o Options) again(ctx context.Context, call tools.Call, e execution, progra
 		return note(first, what+": the user never allows that; do without it"), nil
 	}
 	approved := call
-	approved.Grant.Approved = true
-	leaves := first.result.Failed && o.Sandbox != nil && !o.Sandbox(approved).Bounds()
+	approved.Authorization.Approved = true
+	leaves := first.result.Failed && o.leaves(call)
 	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || !within && !leaves {
 		return note(first, what+hint), nil
 	}
@@ -336,10 +366,18 @@ func (o Options) again(ctx context.Context, call tools.Call, e execution, progra
 		return first, errors.New("the command was stopped")
 	}
 	if !within {
-		second, err := o.runOnce(ctx, approved, e, nil, out)
+		spec, err := prepared(approved, e)
+		if err != nil {
+			return first, err
+		}
+		second, err := o.runOnce(ctx, approved, spec, e.timeout, nil, out)
 		return note(second, firstRun+what+"; the user let it run again outside of the sandbox"), err
 	}
-	second, err := o.runOnce(ctx, call, e, append(known.allowed, wanted...), out)
+	spec, err := prepared(call, e)
+	if err != nil {
+		return first, err
+	}
+	second, err := o.runOnce(ctx, call, spec, e.timeout, append(known.allowed, wanted...), out)
 	if err != nil {
 		return second, err
 	}

@@ -61,7 +61,7 @@ func (o Options) git() tools.Tool {
 			}
 			return o.execute(ctx, call, execution{o.parse(a.Command), dir, gitTimeout, func(call tools.Call) (proc.Spec, error) {
 				spec, err := o.prepare(call, a.Command, dir)
-				// Nobody is there to answer: what would ask has to fail, or go on, at once.
+				// There is no user to answer: a program that would ask has to fail, or go on, at once.
 				spec.Env = append(spec.Env, "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GH_PROMPT_DISABLED=1", "GH_PAGER=cat")
 				return spec, err
 			}, false}, out)
@@ -69,8 +69,8 @@ func (o Options) git() tools.Tool {
 	}.Build()
 }
 
-// onlyGit refuses lines that do more than call git and gh: who allows this tool allows
-// those. What git itself runs is the policy's business.
+// onlyGit refuses lines that do more than call git and gh, because a rule that allows this tool
+// is meant for them. The policy judges programs that git itself runs.
 func onlyGit(p cmdline.Program) error {
 	switch {
 	case p.Unresolved != "":
@@ -97,8 +97,8 @@ func onlyGit(p cmdline.Program) error {
 	return nil
 }
 
-// besideGit may stand in a line of git: where to go, and what shortens output or makes
-// messages. None of them writes or runs anything.
+// besideGit are the other programs that a line may call: to change the directory, to shorten
+// output, and to write messages. None of them writes or runs anything.
 func besideGit() []string {
 	return []string{"cd", "cat", "head", "tail", "wc", "grep", "cut", "echo", "printf", "true"}
 }

@@ -118,6 +118,6 @@ func TestGitStartsNothing(t *testing.T) {
 		t.Fatal("git add failed")
 	}
 	if _, err := os.Stat(mark); err != nil {
-		t.Error("the monitor can not run at all")
+		t.Error("the monitor cannot run at all")
 	}
 }

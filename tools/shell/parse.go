@@ -9,10 +9,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
-// parse takes a command apart, as far as the shell that will run it reads it as we do.
+// parse takes a command apart, where the shell that will run it reads it as we do.
 func (o Options) parse(command string) cmdline.Program {
 	if !o.posix() {
-		return cmdline.Program{Unresolved: "it is for a shell whose programs can not be judged here"}
+		return cmdline.Program{Unresolved: "it is for a shell whose programs cannot be judged here"}
 	}
 	return cmdline.Parse(command)
 }
@@ -30,7 +30,7 @@ func name(path string) string {
 }
 
 // describe lists the commands of a program for clients; nil if they, with all their
-// words, are not all that it does: then it can not be remembered either.
+// words, are not all that it does: then it cannot be remembered either.
 func describe(p cmdline.Program) []event.Command {
 	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 {
 		return nil

@@ -20,9 +20,9 @@ import (
 
 // command describes a command for the policy.
 func (o Options) command(text, dir string, program cmdline.Program) *tools.Command {
-	c := &tools.Command{Text: text, Dir: dir, Program: program, Foreign: !o.posix()}
-	if !c.Foreign && !o.plain() {
-		c.Wrapped = o.Path
+	c := &tools.Command{Text: text, Dir: dir, Program: program, OtherShell: !o.posix()}
+	if !c.OtherShell && !o.plain() {
+		c.ShellWrapper = o.Path
 	}
 	return c
 }
@@ -37,7 +37,7 @@ func (o Options) plain() bool {
 // printed from what was judged.
 func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	printed := call.Printed
-	if call.Grant.Approved || printed == nil || printed.Text == "" {
+	if call.Authorization.Approved || printed == nil || printed.Text == "" {
 		return o.bound(call, o.line(text, dir)), nil
 	}
 	spec := o.bound(call, o.line(printed.Text, dir))
@@ -132,8 +132,8 @@ func existingBash() (string, error) {
 	return originalBash, nil
 }
 
-// copyProgram copies a program into a folder. What is there from another process stays if it
-// is the same.
+// copyProgram copies a program into a folder. A copy by another process stays if it is the
+// same.
 func copyProgram(from, dir string) (string, error) {
 	real, err := filepath.EvalSymlinks(from)
 	if err != nil {

@@ -36,14 +36,14 @@ func outputs(t *testing.T, o Options, spec proc.Spec) string {
 	return out.String()
 }
 
-// What runs unasked says the same as the text that the model wrote, line numbers included;
-// what the user approved by hand runs as it was written.
+// A command that runs without a question prints the same as the text that the model wrote, line
+// numbers included; one that the user approved by hand runs as it was written.
 func TestPrintedCommandSaysTheSame(t *testing.T) {
 	needs.Program(t, "bash", "bash")
 	dir := t.TempDir()
 	o := Options{Bash: NewBash(t.TempDir())}
 	const text = "ls nothere; nosuch\n\n# comment\necho \"a b\" \\\n  c\n\nnosuch2 x; cat <<E\nbody $HOME\nE\necho $0"
-	written, err := o.prepare(tools.Call{Grant: tools.Grant{Approved: true}, Printed: printedAs(t, text, dir)}, text, dir)
+	written, err := o.prepare(tools.Call{Authorization: tools.Authorization{Approved: true}, Printed: printedAs(t, text, dir)}, text, dir)
 	if err != nil || written.Args[len(written.Args)-1] != text {
 		t.Fatalf("what was approved by hand does not run as written: %q %v", written.Args, err)
 	}

@@ -1,10 +1,10 @@
 // Package shell holds the native tools shell_command, git, and bg_job with the background
 // jobs it is about, and makes the tools that users configure (eca-features, section 17).
 //
-// A command runs in bash (else sh; PowerShell on Windows; or as configured), in its own
-// process group. When it ends, times out or is stopped, nothing of its group is left. Output is captured up to a
-// limit: the end of it, or the beginning of a background command's. What a timed-out
-// command had printed is kept.
+// A command runs in bash (else sh; PowerShell on Windows; or as configured), in its own process
+// group. When it ends, times out or is stopped, nothing of its group is left. Output is captured up
+// to a limit: the end of it, or the beginning of a background command's. The output of a timed-out
+// command is kept.
 //
 // The package takes commands apart for the policy and to describe them (parse.go);
 // whether one may run is the policy's business.
@@ -25,6 +25,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/heldback"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 	"github.com/seed-dec29ce4/eca/tools"
@@ -58,12 +59,12 @@ type Options struct {
 	Bash *Bash
 
 	// Network puts what a call runs into the network namespace of its chat, where it may also
-	// connect to some addresses; nil, or if it returns nil, there is none.
+	// connect to some addresses; without it, or if it returns nil, no proxy is used.
 	Network func(call tools.Call, spec *proc.Spec, addresses []string) *Connection
-	// HeldBack is the folder for protected places that a bound command has made.
-	HeldBack string
-	// Ask asks the user and returns the label of the answer, empty if there is none. If it is
-	// nil, the user is not asked.
+	// HeldBack moves away protected places that a bound command has made; nil leaves them.
+	HeldBack *heldback.Store
+	// Ask asks the user and returns the label of the answer, empty without an answer. If it
+	// is nil, the user is not asked.
 	Ask func(ctx context.Context, call tools.Call, question string, choices []Choice) string
 	// Memory keeps what the user answered about the sandbox; nil keeps nothing.
 	Memory Memory
@@ -156,7 +157,12 @@ func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs,
 	if err != nil {
 		return tools.Result{}, err
 	}
+	resumed := notes(o.HeldBack.Resume(call.Roots)...)
 	if err := spec.Sandbox.Prepare(); err != nil {
+		return tools.Result{}, err
+	}
+	search, err := o.HeldBack.Begin(spec.Sandbox.Places)
+	if err != nil {
 		return tools.Result{}, err
 	}
 	connection := &Connection{Children: o.Children, Refused: func() (unlisted, private []string) { return nil, nil }, Close: func() {}}
@@ -168,14 +174,17 @@ func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs,
 		Command: strings.Join(strings.Fields(a.Command), " "), ChatID: call.ChatID, CallID: call.ID,
 	}, spec, func() string {
 		defer connection.Close()
-		_, note := o.holdBack(spec.Sandbox.Places, call.ID)
+		note := notes(search.Finish())
 		if unlisted, private := connection.Refused(); len(unlisted)+len(private) > 0 {
 			note = strings.TrimPrefix(note+"\n[sandbox: connection to "+strings.Join(append(unlisted, private...), ", ")+" refused (toolCall.sandboxHosts)]", "\n")
 		}
 		return note
 	})
 	if err != nil {
+		search.Cancel() // unless it has started
 		connection.Close()
+	} else if resumed != "" {
+		res.Outputs = append(res.Outputs, resumed)
 	}
 	return res, err
 }
@@ -213,6 +222,8 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 	switch {
 	case ctx.Err() != nil:
 		return tools.Result{}, exit, "", errors.New("the command was stopped")
+	case exit.MemoryCause() != "":
+		res.Outputs = append(res.Outputs, outOfMemory(exit))
 	case exit.Killed:
 		res.Outputs = append(res.Outputs, killedAfter(timeout))
 	default:
@@ -225,6 +236,11 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 		res.Outputs = append(res.Outputs, "Stdout:\n"+s)
 	}
 	return res, exit, stderr.String(), nil
+}
+
+// outOfMemory says that a command was killed for memory.
+func outOfMemory(exit proc.Exit) string {
+	return "The command ended early: " + exit.MemoryCause() + ". Run fewer jobs at a time (make -j1, go test -p 1), or less at once."
 }
 
 func killedAfter(timeout time.Duration) string {

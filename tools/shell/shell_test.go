@@ -414,7 +414,7 @@ func TestParse(t *testing.T) {
 		"sudo rm x":                     "rm[x]= sudo[rm x]=",
 		"./script.sh":                   "./script.sh[]=",
 		"find . -delete":                "find[. -delete]=",
-		// What can not be told from the words alone is not listed.
+		// Facts that the words alone do not show are not listed.
 		"echo $(date)": "date[]=date echo[$(date)]=", "echo $HOME": "!", "a > file": "!", "wc <<< x": "wc[]=wc", "(ls)": "ls[]=ls", "(a)": "a[]=", "a &": "!",
 		"X=1 a": "a[]=", "if ls; then pwd; fi": "ls[]=ls pwd[]=pwd", "a <(b)": "!", "f() { a; }": "!", "! ls": "ls[]=ls", "echo 'unclosed": "!", "": "!",
 		"echo {a,b}": "!", "cat ~/x": "!", "cat < x": "cat[]=cat", "cat <<X\nX": "cat[]=cat", "echo $'\\x41'": "!", "a; b & c": "!",

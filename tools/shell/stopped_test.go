@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// What the sandbox stopped is named, as programs report it.
+// Effects that the sandbox stopped are named, as programs report it.
 func TestStoppedIsNamed(t *testing.T) {
 	posix(t)
 	dir := t.TempDir() // where eca may write, and the command may not

@@ -4,7 +4,7 @@ package shell
 
 import "golang.org/x/sys/unix"
 
-// nonBlocking keeps a pipe from holding an open up.
+// nonBlocking prevents that opening a pipe waits for its other end.
 const nonBlocking = unix.O_NONBLOCK
 
 // writableDir says whether files can be made in a directory.

@@ -27,8 +27,8 @@ const maxTasks = 200
 
 // fields is a task as the model writes it; nil is not given.
 type fields struct {
-	Subject     *string `json:"subject,omitempty" jsonschema:"What is to be done, in one line."`
-	Description *string `json:"description,omitempty" jsonschema:"What has to be known to do it, and when it is done."`
+	Subject     *string `json:"subject,omitempty" jsonschema:"The task, in one line."`
+	Description *string `json:"description,omitempty" jsonschema:"Everything needed to do it, and when it is done."`
 	Priority    *string `json:"priority,omitempty" jsonschema:"high, medium (default) or low."`
 	BlockedBy   *[]int  `json:"blocked_by,omitempty" jsonschema:"Ids of tasks that have to be done before."`
 }

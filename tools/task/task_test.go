@@ -10,7 +10,7 @@ import (
 )
 
 // play runs calls one after the other, each with the list of the one before, and returns
-// what the model is told by the last one.
+// the text that the model gets from the last one.
 func play(t *testing.T, calls ...string) (string, tools.Result) {
 	t.Helper()
 	tool := Tools()[0]
@@ -32,7 +32,7 @@ const plan = `{"op":"plan","tasks":[{"subject":"a","priority":"high"},{"subject"
 func TestOperations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		calls []string
-		want  string // the end of what the model is told
+		want  string // the end of the text that the model gets
 	}{
 		"read nothing":        {[]string{`{"op":"read"}`}, "There are no tasks."},
 		"plan":                {[]string{plan}, "0 of 3 tasks done.\n1. [pending] a (high)\n2. [pending] b (medium), blocked by 1\n3. [pending] c (medium), blocked by 1, 2\n"},

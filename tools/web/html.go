@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// The parser and the converter take time that grows with the square of some pages, and can
-// not be stopped: these bounds keep a hostile page to a few seconds.
+// The parser and the converter take time that grows with the square of some pages, and
+// cannot be stopped: these bounds keep a hostile page to a few seconds.
 const (
 	maxHTML    = 1 << 20 // bytes looked at
 	maxTags    = 100_000 // looked at
@@ -60,15 +60,15 @@ func markdown(page, address string) (out string, err error) {
 	}
 	out, err = c.ConvertString(page, converter.WithDomain(address))
 	if err != nil {
-		return "", fmt.Errorf("the page can not be read: %w", err)
+		return "", fmt.Errorf("the page cannot be read: %w", err)
 	}
 	return strings.TrimSpace(out), nil
 }
 
-// contain turns a panic over a page that nobody thought of into an error.
+// contain turns a panic over an unforeseen page into an error.
 func contain(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("the page can not be read: %v", p)
+		*err = fmt.Errorf("the page cannot be read: %v", p)
 	}
 }
 
@@ -77,7 +77,7 @@ func plain(page string) (out string, err error) {
 	defer contain(&err)
 	doc, err := html.Parse(strings.NewReader(page))
 	if err != nil {
-		return "", fmt.Errorf("the page can not be read: %w", err)
+		return "", fmt.Errorf("the page cannot be read: %w", err)
 	}
 	var b strings.Builder
 	write(&b, doc, false)

@@ -57,7 +57,7 @@ func Tools(pages *fetch.Getter) []tools.Tool {
 				limit = min(a.MaxBytes, fetch.MaxBytes)
 			}
 			get := pages.Get
-			if !call.Grant.Approved && !call.Grant.Auto { // a rule was for this address, not for where it leads
+			if !call.Authorization.Approved && !call.Authorization.Auto { // a rule was for this address, not for where it leads
 				get = pages.GetFromHost
 			}
 			page, err := get(ctx, a.URL, limit)
@@ -69,7 +69,7 @@ func Tools(pages *fetch.Getter) []tools.Tool {
 	}.Build()}
 }
 
-// render makes text of a page. What the server said about it comes first.
+// render makes text of a page. The server's statements about it come first.
 func render(p *fetch.Page, format string) tools.Result {
 	head := fmt.Sprintf("%s: %d %s, %s", p.URL, p.Status, http.StatusText(p.Status), shownType(p.Type))
 	if p.Cut {
@@ -89,7 +89,7 @@ func render(p *fetch.Page, format string) tools.Result {
 	return res
 }
 
-// Markdown returns a page as Markdown. One that was not had, or is no text, is an error that
+// Markdown returns a page as Markdown. A page that was not fetched, or is not text, is an error that
 // completes a sentence.
 func Markdown(p *fetch.Page) (string, error) {
 	if p.Status < 200 || p.Status > 299 {

@@ -29,7 +29,7 @@ local function read(path)
   end
 end
 
--- What a user's Neovim has that a test needs to see or to answer: notices, choices, inputs, what is opened.
+-- The parts of a user's Neovim that a test needs to see or to answer: notices, choices, inputs, what is opened.
 local stubs = [[
   local plugin, options = ...
   vim.opt.rtp:prepend(plugin)
@@ -95,7 +95,7 @@ function Editor:lua(code, ...) return vim.rpcrequest(self.channel, "nvim_exec_lu
 -- The next choices (patterns) and inputs of the user.
 function Editor:choose(...) self:lua("_G.choices = { ... }", ...) end
 
--- What the current chat shows.
+-- The text of the current chat.
 function Editor:chat()
   return self:lua([[
     local chat = require("eca.ui").current() or require("eca.ui").latest
@@ -113,7 +113,7 @@ function Editor:bar()
   ]])
 end
 
--- Title and lines of the float; empty if there is none.
+-- Title and lines of the float; may be empty.
 function Editor:float()
   return self:lua([[
     for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do

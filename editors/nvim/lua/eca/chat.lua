@@ -300,7 +300,7 @@ server.on("config/updated", function(params)
   M.on_change(M.chats[params.chatId])
 end)
 
--- What the daemon has to tell before there is anything else, in a chat that is empty.
+-- Notices of the daemon in a chat that is still empty.
 function M.welcome(chat)
   if #chat.prompts == 0 and not chat.welcomed and server.session.welcome then
     chat.welcomed = true

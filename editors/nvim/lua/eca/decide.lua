@@ -1,6 +1,6 @@
--- What waits for the user: tool calls to approve and questions to answer.
+-- Everything that waits for the user: tool calls to approve and questions to answer.
 --
--- The first of them is shown in a float over its chat. The float never takes the focus by itself, and gives it back
+-- The first of them is shown in a float over its chat. The float never takes the focus unasked, and gives it back
 -- after each decision: a key that was meant for something else cannot approve anything.
 local M = {}
 local api = vim.api

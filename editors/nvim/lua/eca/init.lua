@@ -40,7 +40,7 @@ function M.command_complete(lead, line)
   return require("eca.commands").complete(lead, line)
 end
 
--- What eca does, in a few words, for a status line; empty as long as it was not used.
+-- The current activity of eca, in a few words, for a status line; empty as long as it was not used.
 function M.statusline()
   if not loaded then return "" end
   local ui, text = require("eca.ui"), require("eca.text")

@@ -31,7 +31,7 @@ local function show(buf, row, col, suggestion)
   shown = { buf = buf, row = row, col = col, text = suggestion }
 end
 
--- Asks for a completion at the cursor and shows it as ghost text. `quiet`: says nothing if there is none.
+-- Asks for a completion at the cursor and shows it as ghost text. `quiet`: says nothing without a result.
 function M.complete(quiet)
   M.clear()
   local buf = api.nvim_get_current_buf()

@@ -71,7 +71,7 @@ function M.start(opts)
     stdio = { stdin, stdout, stderr },
     hide = true,
   }, function(code, signal)
-    -- What was printed before the end may still be on its way.
+    -- Output from before the end may still be on its way.
     vim.defer_fn(function()
       self:ended(code, signal)
       for _, pipe in ipairs({ stdin, stdout, stderr }) do
@@ -200,7 +200,7 @@ function M:request(method, params, callback, timeout)
   end, timeout)
 end
 
--- Waits for an answer where the editor cannot do anything else (omnifunc). Returns nil if there is none in time.
+-- Waits for an answer where the editor cannot do anything else (omnifunc). Returns nil if it takes too long.
 function M:request_sync(method, params, timeout)
   self.ids = self.ids + 1
   local id, answer = self.ids, nil

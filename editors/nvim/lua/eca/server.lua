@@ -58,7 +58,7 @@ end
 
 local function program() return table.concat(config.options.cmd, " ") end
 
--- What the daemon said last on its error output, in one line.
+-- The daemon's last words on its error output, in one line.
 local function last_words()
   local lines = vim.split(table.concat(stderr), "\n", { trimempty = true })
   return #lines > 0 and ("\nIts last message: " .. text.line(lines[#lines], 300)) or ""

@@ -1,4 +1,4 @@
--- What others wrote, made safe and fit to be shown: models, tools and files decide about these texts.
+-- Texts of others, made safe and fit to be shown: models, tools and files decide about these texts.
 local M = {}
 
 local names = {}
@@ -38,9 +38,9 @@ function M.status(text, width) return (M.line(text, width):gsub("%%", "%%%%")) e
 
 function M.lines(text) return vim.split((M.clean(text):gsub("\n+$", "")), "\n", { plain = true }) end
 
-M.in_chat = function() end -- (message, level): shows a notice in the chat of this tab; false if there is none
+M.in_chat = function() end -- (message, level): shows a notice in the chat of this tab; false without a chat
 
--- Tells the user. What does not fit into one line goes to the chat, since Neovim would wait for a key to be pressed,
+-- Tells the user. A text of more than one line goes to the chat, since Neovim would wait for a key to be pressed,
 -- and take for it what the user is typing.
 function M.notify(message, level)
   message, level = M.clean(message), level or vim.log.levels.INFO

@@ -197,7 +197,7 @@ end
 
 local function tokens(n) return n >= 10000 and ("%dk"):format(n / 1000) or tostring(n) end
 
--- What a chat is doing: for the bar of its window, and for status lines.
+-- The activity of a chat: for the bar of its window, and for status lines.
 function M.status(chat)
   local root = chats.root(chat)
   local waits = #vim.tbl_filter(function(item) return chats.root(item.chat) == root end, decide.items)

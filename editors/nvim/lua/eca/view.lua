@@ -1,7 +1,7 @@
 -- The buffer of a chat. Text is only ever added at its end (or, for earlier messages, as one piece at its top), so
 -- that its length does not matter; what is folded away is not in the buffer, and is made when it is unfolded.
 --
--- Headers of tool calls, prompts and notices of the daemon are told apart from what a model says by extended marks,
+-- Headers of tool calls, prompts and notices of the daemon are distinguished from a model's text by extended marks,
 -- which no text can forge.
 local M = {}
 M.__index = M

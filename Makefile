@@ -1,0 +1,57 @@
+# What contributors run, each by its name; .ci/run calls the same targets. Where there is no make,
+# the commands stand here.
+
+export CGO_ENABLED ?= 0
+DEV := go tool -modfile=internal/devtools/go.mod
+
+.PHONY: help check format vet lint prose test full race bench update docs
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+check: format vet lint prose ## all that needs no test run, and the rules of the repository
+	go test ./internal/layers
+
+format: ## name files that are not formatted (gofumpt -l -w . mends them)
+	@unformatted=$$($(DEV) gofumpt -l .) && if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
+
+vet:
+	go vet ./...
+
+lint:
+	$(DEV) golangci-lint run --allow-parallel-runners ./...
+
+# aproval is an example of a misspelt key, in docs/permissions.md.
+prose: ## the rules of CONTRIBUTING.md for texts, and spelling
+	go test ./internal/prose
+	$(DEV) misspell -error -i aproval $$(git ls-files '*.md' '*.go' '*.ts' '*.tsx' '*.lua' Makefile .ci/run | grep -v -e testdata/ -e dist/)
+
+test: ## the tests of the fast loop: under a minute with a warm build cache
+	go test -short ./...
+
+full: ## all tests, also matrices, conformance suites and real clients
+	go test -timeout 30m ./...
+
+# Tests of whole programs start hundreds of processes, which the detector makes several times slower:
+# of these the short ones.
+race: export CGO_ENABLED = 1
+race: export GORACE = atexit_sleep_ms=0
+race: PROGRAMS := ./cmd/... ./ecp/runtime
+race: ## tests with the race detector, of whole programs the short ones; needs a C compiler
+	go test -race -timeout 30m $$(go list ./... | grep -vxF "$$(go list $(PROGRAMS))")
+	go test -race -short -timeout 30m $(PROGRAMS)
+
+bench: ## what docs/performance.md is written from
+	go test -run '^$$' -bench . -benchtime 20x ./cmd/eca
+
+update: docs ## rewrite the goldens, and what docs does; read the diff
+	go test ./server -run 'TestScenarios|TestResume' -update
+	go test ./llm/anthropic ./llm/google ./llm/ollama -update
+	go test ./chat/importer -update
+	go test ./repomap/lang -update
+	go test ./tools/permission -run TestQuestionsOfTheFixture -update
+
+docs: ## rewrite the schema and the parts of docs that are made by programs
+	go test ./config -update
+	go test ./cmd/eca -run TestCommandsDoc -update
+	go test ./server -run 'TestProtocolDoc|TestToolsDoc|TestFaults' -update

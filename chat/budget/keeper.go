@@ -1,0 +1,221 @@
+// Package budget counts what requests to models use, and knows what may be spent.
+//
+// A Keeper wraps models: every request that goes through one of them is counted, whoever makes it
+// (turns, subagents, titles, compaction, rewrites, completions, questions of MCP servers). The sums
+// of chats and days are in a file that all daemons of the user share, spending.db.
+//
+// It guarantees that recording never waits for the file, and that a request that is not part of a
+// turn is refused once a limit is reached. A turn asks Check before each of its requests, so that a
+// limit is exceeded by at most the requests that run. If the file cannot be used, what this process
+// has spent still counts.
+//
+// It does not stop requests, ask the user, or know the content of chats.
+//
+// Entry point: New.
+package budget
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// Options of a Keeper. All fields are required.
+type Options struct {
+	Dir    string               // eca's state folder
+	Config func() config.Budget // the limits as configured now
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Keeper implements chat.Budget.
+type Keeper struct {
+	opts   Options
+	ledger *ledger
+
+	mu     sync.Mutex       // guards the fields below
+	turns  map[string]*turn // that run, by chat
+	warned map[string]bool  // what users were notified of, by limit
+}
+
+var _ chat.Budget = (*Keeper)(nil)
+
+// turn is what a running turn has spent.
+type turn struct {
+	id       string
+	limits   config.Budget
+	spent    config.Amount
+	mark     time.Time // up to which its time is counted
+	pauses   int       // for which its time does not count
+	extended map[string]float64
+	unpriced []string  // models that it used
+	own      ownLimits // of its chat; nil until they are read
+}
+
+// New returns a keeper. Close must be called.
+func New(o Options) *Keeper {
+	return &Keeper{opts: o, ledger: newLedger(o.Dir, o.Now, o.Log), turns: map[string]*turn{}, warned: map[string]bool{}}
+}
+
+// Move sets the folder of a keeper that has not been used yet.
+func (k *Keeper) Move(dir string) { k.ledger.move(dir) }
+
+// Close writes what is not in the file yet.
+func (k *Keeper) Close() { k.ledger.close() }
+
+// Forget removes a chat and its limits.
+func (k *Keeper) Forget(ctx context.Context, chatID string) {
+	if err := k.ledger.forget(ctx, chatID); err != nil {
+		k.opts.Log.Warn("the spending of a deleted chat could not be removed", "chat", chatID, "err", err)
+	}
+}
+
+// Begin implements chat.Budget.
+func (k *Keeper) Begin(chatID, turnID string, limits config.Budget) (end func()) {
+	t := &turn{id: turnID, limits: limits, mark: k.opts.Now(), extended: map[string]float64{}}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.turns[chatID] = t
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.tick(chatID, t)
+		if k.turns[chatID] == t {
+			delete(k.turns, chatID)
+		}
+	}
+}
+
+// tick counts the time of a turn up to now. The caller holds mu.
+func (k *Keeper) tick(chatID string, t *turn) {
+	now := k.opts.Now()
+	passed := now.Sub(t.mark)
+	t.mark = now
+	if t.pauses > 0 || passed <= 0 {
+		return
+	}
+	t.spent.Time += passed
+	if passed = passed.Round(time.Millisecond); passed > 0 {
+		k.ledger.add(chatID, "", usage{Amount: config.Amount{Time: passed}})
+	}
+}
+
+// Pause implements chat.Budget.
+func (k *Keeper) Pause(chatID string) (resume func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.turns[chatID]
+	if t == nil {
+		return func() {}
+	}
+	k.tick(chatID, t)
+	t.pauses++
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.tick(chatID, t)
+		t.pauses--
+	}
+}
+
+// charge records what a request has used. A subagent's request is its parent's.
+func (k *Keeper) charge(o llm.Origin, model string, u usage) {
+	chatID := payer(o)
+	k.mu.Lock()
+	if t := k.turns[chatID]; t != nil && (o.Parent != "" || o.Turn == "" || o.Turn == t.id) {
+		t.spent = t.spent.Plus(u.Amount)
+		if u.Priced == 0 && !slices.Contains(t.unpriced, model) {
+			t.unpriced = append(t.unpriced, model)
+		}
+	}
+	k.mu.Unlock()
+	k.ledger.add(chatID, model, u)
+}
+
+// payer returns the chat that pays for a request; empty if no chat does.
+func payer(o llm.Origin) string {
+	if o.Parent != "" {
+		return o.Parent
+	}
+	return o.Chat
+}
+
+// Check implements chat.Budget.
+func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState) {
+	limits, unreadable := k.standing(ctx, chatID)
+	if len(limits) == 0 || ctx.Err() != nil {
+		return out
+	}
+	warn := func(key, format string, args ...any) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if !k.warned[key] {
+			k.warned[key] = true
+			out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...))
+		}
+	}
+	if unreadable != nil && slices.ContainsFunc(limits, func(l Limit) bool { return l.Scope != scopeTurn }) {
+		warn("file", "The spending of other eca processes cannot be read, so the budgets of the chat and the day count only this one: %v.", unreadable)
+	}
+	for _, l := range limits {
+		if l.kind == kindCost {
+			for _, model := range k.unpriced(chatID) {
+				warn("price "+chatID+" "+model, "The price of %s is not known, so budgets in money do not count it: set `cost` of the model in the configuration, or a budget in tokens.", model)
+			}
+		}
+		switch share := l.Spent/l.Limit + rounding; {
+		case share >= 1 && out.Reached == "":
+			out.Reached, out.Remedy = fmt.Sprintf("The budget of %s is spent: %s.", l.of(), l.Text()), l.remedy()
+		case share >= 1:
+		case share >= warnAt:
+			warn(l.key, "%d%% of the budget of %s is spent: %s.", int(share*100), l.of(), l.Text())
+		}
+	}
+	return out
+}
+
+// rounding makes 4 of 5 cents 80 %, in spite of binary fractions.
+const rounding = 1e-9
+
+// warnAt is the share of a limit from which on the user is notified.
+const warnAt = 0.8
+
+func (k *Keeper) unpriced(chatID string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t := k.turns[chatID]; t != nil {
+		return slices.Clone(t.unpriced)
+	}
+	return nil
+}
+
+// Extend implements chat.Budget.
+func (k *Keeper) Extend(ctx context.Context, chatID string) {
+	limits, _ := k.standing(ctx, chatID)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.turns[chatID]
+	if t == nil {
+		return
+	}
+	for _, l := range limits {
+		if l.Spent/l.Limit+rounding >= 1 {
+			t.extended[l.Scope+l.kind] = l.Spent + l.configured
+		}
+	}
+}
+
+// admit refuses a request that is not part of a turn if a limit is reached.
+func (k *Keeper) admit(ctx context.Context, o llm.Origin) error {
+	if state := k.Check(ctx, payer(o)); state.Reached != "" {
+		return fmt.Errorf("%w: %s %s", chat.ErrBudget, state.Reached, state.Remedy)
+	}
+	return nil
+}

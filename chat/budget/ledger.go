@@ -1,0 +1,378 @@
+package budget
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the "sqlite" driver
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// File is the name of the file in eca's state folder.
+const File = "spending.db"
+
+// kept is how long the spending of a minute, and of a chat without changes, is kept.
+const kept = 62 * 24 * time.Hour
+
+// usage is what requests have used.
+type usage struct {
+	config.Amount
+	Requests, Priced int
+}
+
+func (u usage) plus(v usage) usage {
+	return usage{u.Plus(v.Amount), u.Requests + v.Requests, u.Priced + v.Priced}
+}
+
+// slot is a minute of a model; an empty model has the time of turns.
+type slot struct {
+	minute int64 // since 1970
+	model  string
+}
+
+// batch is what was used and is not in the file yet.
+type batch struct {
+	slots map[slot]usage
+	chats map[string]config.Amount
+}
+
+func newBatch() batch { return batch{map[slot]usage{}, map[string]config.Amount{}} }
+
+func (b batch) empty() bool { return len(b.slots) == 0 && len(b.chats) == 0 }
+
+func (b batch) merge(more batch) {
+	for at, u := range more.slots {
+		b.slots[at] = b.slots[at].plus(u)
+	}
+	for chat, a := range more.chats {
+		b.chats[chat] = b.chats[chat].Plus(a)
+	}
+}
+
+// ledger is the file with the spending of all daemons of the user. Callers that record never wait
+// for the file. Amounts that cannot be written stay in memory and count in this process.
+type ledger struct {
+	log *slog.Logger
+	now func() time.Time
+
+	writing chan struct{} // holds a token while the file is opened, written or read
+	work    sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	dir     string
+	pending batch
+	queued  bool // a goroutine will write what is pending
+	closing bool // no more goroutines are started
+
+	// Owned by the holder of the token.
+	db     *sql.DB
+	failed error // of the last write
+	closed bool
+}
+
+func newLedger(dir string, now func() time.Time, log *slog.Logger) *ledger {
+	return &ledger{dir: dir, now: now, log: log, writing: make(chan struct{}, 1), pending: newBatch()}
+}
+
+// add records what was used, and has it written soon.
+func (l *ledger) add(chat, model string, u usage) {
+	b := newBatch()
+	b.slots[slot{l.now().Unix() / 60, model}] = u
+	if chat != "" {
+		b.chats[chat] = u.Amount
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending.merge(b)
+	if !l.queued && !l.closing {
+		l.queued = true
+		l.work.Go(func() { _ = l.use(context.Background(), func(*sql.DB) error { return nil }) })
+	}
+}
+
+const schema = `
+CREATE TABLE IF NOT EXISTS spent (
+  minute   INTEGER NOT NULL, -- since 1970
+  model    TEXT NOT NULL,    -- empty: the time of turns
+  requests INTEGER NOT NULL,
+  priced   INTEGER NOT NULL, -- requests of which the price is known
+  tokens   INTEGER NOT NULL,
+  cost     REAL NOT NULL,    -- in dollars
+  millis   INTEGER NOT NULL,
+  PRIMARY KEY (minute, model)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS chats (
+  chat    TEXT PRIMARY KEY,
+  changed INTEGER NOT NULL,  -- minutes since 1970
+  budget  TEXT NOT NULL,     -- JSON; empty: as configured
+  tokens  INTEGER NOT NULL,
+  cost    REAL NOT NULL,
+  millis  INTEGER NOT NULL
+) WITHOUT ROWID;
+`
+
+// open opens the file. The caller holds the token.
+func (l *ledger) open(ctx context.Context) error {
+	if l.closed {
+		return errors.New("the record of spending is closed")
+	}
+	if l.db != nil {
+		return nil
+	}
+	path := l.path()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if !strings.HasPrefix(uri.Path, "/") {
+		uri.Path = "/" + uri.Path // a drive letter
+	}
+	// Without WAL several processes can create the file at the same time.
+	db, err := sql.Open("sqlite", uri.String()+"?_pragma=busy_timeout(2000)&_pragma=synchronous(NORMAL)&_pragma=cache_size(-500)&_txlock=immediate")
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	tx, err := db.BeginTx(ctx, nil)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, schema)
+		for _, old := range []string{"DELETE FROM spent WHERE minute < ?", "DELETE FROM chats WHERE changed < ?"} {
+			if err == nil {
+				_, err = tx.ExecContext(ctx, old, l.now().Add(-kept).Unix()/60)
+			}
+		}
+		err = errors.Join(err, finish(tx, err))
+	}
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	_ = os.Chmod(path, 0o600)
+	l.db = db
+	return nil
+}
+
+func (l *ledger) path() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return filepath.Join(l.dir, File)
+}
+
+// finish commits a transaction, or rolls it back after an error.
+func finish(tx *sql.Tx, err error) error {
+	if err != nil {
+		return tx.Rollback()
+	}
+	return tx.Commit()
+}
+
+// acquire waits for the file.
+func (l *ledger) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case l.writing <- struct{}{}:
+		return func() { <-l.writing }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// use writes what is pending and then reads. The error is nil only if the file has everything that
+// was recorded.
+func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
+	release, err := l.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	l.mu.Lock()
+	todo := l.pending
+	l.pending, l.queued = newBatch(), false
+	l.mu.Unlock()
+	err = l.write(ctx, todo)
+	if err != nil {
+		l.mu.Lock()
+		l.pending.merge(todo)
+		l.mu.Unlock()
+		if l.failed == nil && ctx.Err() == nil {
+			l.log.Warn("what was spent could not be written; other daemons of the user do not count it", "file", File, "err", err)
+		}
+	}
+	if ctx.Err() == nil {
+		l.failed = err
+	}
+	if err != nil {
+		return err
+	}
+	return read(l.db)
+}
+
+// write writes a batch. The caller holds the token.
+func (l *ledger) write(ctx context.Context, todo batch) error {
+	if err := l.open(ctx); err != nil || todo.empty() {
+		return err
+	}
+	tx, err := l.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for at, u := range todo.slots {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT INTO spent (minute, model, requests, priced, tokens, cost, millis) VALUES (?, ?, ?, ?, ?, ?, ?)
+				ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, priced = priced + excluded.priced,
+				tokens = tokens + excluded.tokens, cost = cost + excluded.cost, millis = millis + excluded.millis`,
+				at.minute, at.model, u.Requests, u.Priced, u.Tokens, u.Cost, u.Time.Milliseconds())
+		}
+	}
+	for chat, a := range todo.chats {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT INTO chats (chat, changed, budget, tokens, cost, millis) VALUES (?, ?, '', ?, ?, ?)
+				ON CONFLICT DO UPDATE SET changed = excluded.changed, tokens = tokens + excluded.tokens, cost = cost + excluded.cost, millis = millis + excluded.millis`,
+				chat, l.now().Unix()/60, a.Tokens, a.Cost, a.Time.Milliseconds())
+		}
+	}
+	return errors.Join(err, finish(tx, err))
+}
+
+// since returns what every model has used from a time on. With an error it is what this process
+// knows.
+func (l *ledger) since(ctx context.Context, from time.Time) (map[string]usage, error) {
+	out := map[string]usage{}
+	err := l.use(ctx, func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, "SELECT model, sum(requests), sum(priced), sum(tokens), sum(cost), sum(millis) FROM spent WHERE minute >= ? GROUP BY model", from.Unix()/60)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var model string
+			var u usage
+			var millis int64
+			if err := rows.Scan(&model, &u.Requests, &u.Priced, &u.Tokens, &u.Cost, &millis); err != nil {
+				return err
+			}
+			u.Time = time.Duration(millis) * time.Millisecond
+			out[model] = u
+		}
+		return rows.Err()
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at, u := range l.pending.slots {
+		if at.minute >= from.Unix()/60 {
+			out[at.model] = out[at.model].plus(u)
+		}
+	}
+	return out, err
+}
+
+// ownLimits are the limits that /budget set for a chat, by scope. A scope that is missing has those
+// of the configuration.
+type ownLimits map[string][]string
+
+// chat returns what a chat has spent.
+func (l *ledger) chat(ctx context.Context, id string) (a config.Amount, err error) {
+	err = l.use(ctx, func(db *sql.DB) error {
+		var millis int64
+		err := db.QueryRowContext(ctx, "SELECT tokens, cost, millis FROM chats WHERE chat = ?", id).Scan(&a.Tokens, &a.Cost, &millis)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		a.Time = time.Duration(millis) * time.Millisecond
+		return err
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return a.Plus(l.pending.chats[id]), err
+}
+
+// limits returns a chat's own limits. It writes nothing: most chats have none, and a request waits
+// for it.
+func (l *ledger) limits(ctx context.Context, id string) (own ownLimits, err error) {
+	release, err := l.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if l.db == nil {
+		if _, err := os.Stat(l.path()); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	if err := l.open(ctx); err != nil {
+		return nil, err
+	}
+	var text string
+	err = l.db.QueryRowContext(ctx, "SELECT budget FROM chats WHERE chat = ?", id).Scan(&text)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && text == "":
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(text), &own); err != nil {
+		return nil, fmt.Errorf("the chat's own budget: %w", err)
+	}
+	return own, nil
+}
+
+// setLimits keeps a chat's own limits.
+func (l *ledger) setLimits(ctx context.Context, id string, own ownLimits) error {
+	text, err := json.Marshal(own)
+	if err != nil {
+		return err
+	}
+	return l.use(ctx, func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, `INSERT INTO chats (chat, changed, budget, tokens, cost, millis) VALUES (?, ?, ?, 0, 0, 0)
+			ON CONFLICT DO UPDATE SET changed = excluded.changed, budget = excluded.budget`, id, l.now().Unix()/60, string(text))
+		return err
+	})
+}
+
+// forget removes a chat; what it has spent stays in the sums of days.
+func (l *ledger) forget(ctx context.Context, id string) error {
+	return l.use(ctx, func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "DELETE FROM chats WHERE chat = ?", id)
+		return err
+	})
+}
+
+// move sets the folder of a ledger that has not been used yet.
+func (l *ledger) move(dir string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dir = dir
+}
+
+// close writes what is pending and closes the file.
+func (l *ledger) close() {
+	l.mu.Lock()
+	l.closing = true
+	l.mu.Unlock()
+	l.work.Wait()
+	l.mu.Lock()
+	unwritten := !l.pending.empty()
+	l.mu.Unlock()
+	if unwritten {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_ = l.use(ctx, func(*sql.DB) error { return nil }) // it was reported
+		cancel()
+	}
+	l.writing <- struct{}{}
+	defer func() { <-l.writing }()
+	l.closed = true
+	if l.db != nil {
+		_ = l.db.Close()
+		l.db = nil
+	}
+}

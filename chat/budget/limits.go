@@ -1,0 +1,183 @@
+package budget
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// The scopes and kinds of limits.
+const (
+	scopeTurn = "turn"
+	scopeChat = "chat"
+	scopeDay  = "day"
+
+	kindCost   = "cost"
+	kindTokens = "tokens"
+	kindTime   = "time"
+)
+
+// Limit is a limit with what is spent of it: dollars, tokens or seconds.
+type Limit struct {
+	Scope        string // turn, chat or day
+	Limit, Spent float64
+	Own          bool // set by /budget for this chat
+
+	kind       string
+	key        string  // names it among all limits
+	configured float64 // Limit before it was extended
+}
+
+// of names what the limit is for.
+func (l Limit) of() string {
+	switch l.Scope {
+	case scopeDay:
+		return "the day"
+	case scopeChat:
+		return "this chat"
+	}
+	return "this turn"
+}
+
+// remedy is what the user can do once the limit is reached.
+func (l Limit) remedy() string {
+	out := fmt.Sprintf("`/budget %s` with a higher limit, or `off`, changes it for this chat.", l.Scope)
+	if l.Scope == scopeTurn {
+		out = "The next prompt begins with the whole budget again. " + out
+	}
+	return out
+}
+
+// Text says how much of the limit is spent.
+func (l Limit) Text() string { return format(l.kind, l.Spent) + " of " + format(l.kind, l.Limit) }
+
+// format formats an amount of a kind.
+func format(kind string, n float64) string {
+	switch kind {
+	case kindTokens:
+		return fmt.Sprintf("%.0f tokens", n)
+	case kindTime:
+		return time.Duration(n * float64(time.Second)).Round(time.Second).String()
+	}
+	return Dollars(n)
+}
+
+// Dollars formats an amount of money.
+func Dollars(n float64) string {
+	if n >= 1 || n == 0 {
+		return fmt.Sprintf("$%.2f", n)
+	}
+	return fmt.Sprintf("$%.4f", n)
+}
+
+// standing returns the limits that apply to a chat and the turn that runs in it, with what is spent
+// of them. With an error it is what this process knows. An empty chat has the limits of the day.
+// The amounts of scopes without a limit are not read.
+func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
+	own, err := k.own(ctx, chatID)
+	limits, running, spent, extended := k.ofTurn(chatID)
+	var out []Limit
+	for _, scope := range []string{scopeTurn, scopeChat, scopeDay} {
+		texts, isOwn := own[scope]
+		if !isOwn {
+			texts = *limits.Of(scope)
+		}
+		limit, wrong := config.ParseBudget(texts)
+		if wrong != nil || limit == (config.Amount{}) || scope == scopeChat && chatID == "" {
+			continue
+		}
+		id := cmp.Or(map[string]string{scopeTurn: running, scopeChat: chatID}[scope], k.today().Format(time.DateOnly))
+		var readErr error
+		switch scope {
+		case scopeChat:
+			spent[scope], readErr = k.ledger.chat(ctx, chatID)
+		case scopeDay:
+			var today map[string]usage
+			today, readErr = k.ledger.since(ctx, k.today())
+			spent[scope] = total(today).Amount
+		}
+		err = errors.Join(err, readErr)
+		for _, kind := range []string{kindCost, kindTokens, kindTime} {
+			if n := part(kind, limit); n > 0 {
+				l := Limit{Scope: scope, Limit: n, Spent: part(kind, spent[scope]), Own: isOwn, kind: kind, configured: n}
+				l.Limit = max(n, extended[scope+kind])
+				l.key = fmt.Sprint(scope, kind, id, l.Limit)
+				out = append(out, l)
+			}
+		}
+	}
+	return out, err
+}
+
+// own returns the limits that /budget set for a chat. They are read once in a turn.
+func (k *Keeper) own(ctx context.Context, chatID string) (ownLimits, error) {
+	if chatID == "" {
+		return nil, nil
+	}
+	k.mu.Lock()
+	t := k.turns[chatID]
+	if t != nil && t.own != nil {
+		defer k.mu.Unlock()
+		return t.own, nil
+	}
+	k.mu.Unlock()
+	own, err := k.ledger.limits(ctx, chatID)
+	if own == nil {
+		own = ownLimits{}
+	}
+	if t == nil || err != nil {
+		return own, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t.own == nil { // else they were changed meanwhile
+		t.own = own
+	}
+	return t.own, nil
+}
+
+// ofTurn returns the limits for a chat, and what its running turn has spent; running is the turn's
+// id, or empty.
+func (k *Keeper) ofTurn(chatID string) (limits config.Budget, running string, spent map[string]config.Amount, extended map[string]float64) {
+	spent, extended = map[string]config.Amount{}, map[string]float64{}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.turns[chatID]
+	if t == nil {
+		return k.opts.Config(), "", spent, extended
+	}
+	k.tick(chatID, t)
+	spent[scopeTurn] = t.spent
+	for key, n := range t.extended {
+		extended[key] = n
+	}
+	return t.limits, t.id, spent, extended
+}
+
+// part returns an amount of a kind.
+func part(kind string, a config.Amount) float64 {
+	switch kind {
+	case kindCost:
+		return a.Cost
+	case kindTokens:
+		return float64(a.Tokens)
+	}
+	return a.Time.Seconds()
+}
+
+func total(by map[string]usage) (sum usage) {
+	for _, u := range by {
+		sum = sum.plus(u)
+	}
+	return sum
+}
+
+// today is when the day began, as the user's clock shows it.
+func (k *Keeper) today() time.Time {
+	y, m, d := k.opts.Now().Local().Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, time.Local)
+}

@@ -1,0 +1,87 @@
+package budget
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// Used is what the requests to a model have used.
+type Used struct {
+	Model            string
+	Requests, Priced int // Priced: those of which the price is known
+	config.Amount
+}
+
+// Report is what all chats of the user have spent, by model, the most expensive first.
+type Report struct {
+	LastHour, Today, Month []Used
+}
+
+// Report returns what was spent lately. With an error it is what this process knows.
+func (k *Keeper) Report(ctx context.Context) (out Report, err error) {
+	today := k.today()
+	month := time.Date(today.Year(), today.Month(), 1, 0, 0, 0, 0, time.Local)
+	since := func(from time.Time) []Used {
+		by, sinceErr := k.ledger.since(ctx, from)
+		err = errors.Join(err, sinceErr)
+		return byCost(by)
+	}
+	return Report{LastHour: since(k.opts.Now().Add(-time.Hour)), Today: since(today), Month: since(month)}, err
+}
+
+func byCost(by map[string]usage) (out []Used) {
+	for _, model := range slices.Sorted(maps.Keys(by)) {
+		if u := by[model]; model != "" {
+			out = append(out, Used{model, u.Requests, u.Priced, u.Amount})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Used) int { return cmp.Compare(b.Cost, a.Cost) })
+	return out
+}
+
+// Sum adds up a list.
+func Sum(list []Used) (sum Used) {
+	for _, u := range list {
+		sum.Requests, sum.Priced, sum.Amount = sum.Requests+u.Requests, sum.Priced+u.Priced, sum.Plus(u.Amount)
+	}
+	return sum
+}
+
+// Limits returns the limits that apply to a chat, with what is spent of them.
+func (k *Keeper) Limits(ctx context.Context, chatID string) ([]Limit, error) {
+	return k.standing(ctx, chatID)
+}
+
+// SetLimits replaces the configured limits of a turn, a chat or a day for one chat; an empty list
+// removes them.
+func (k *Keeper) SetLimits(ctx context.Context, chatID, scope string, limits []string) error {
+	known, err := k.ledger.limits(ctx, chatID)
+	if err != nil {
+		return err
+	}
+	own := ownLimits{}
+	maps.Copy(own, known)
+	own[scope] = limits
+	return k.setOwn(ctx, chatID, own)
+}
+
+// ResetLimits has the configured limits apply to a chat again.
+func (k *Keeper) ResetLimits(ctx context.Context, chatID string) error {
+	return k.setOwn(ctx, chatID, ownLimits{})
+}
+
+func (k *Keeper) setOwn(ctx context.Context, chatID string, own ownLimits) error {
+	err := k.ledger.setLimits(ctx, chatID, own)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t := k.turns[chatID]; t != nil && err == nil {
+		t.own = own
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/budget"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+)
+
+// Spending knows what chats spend and may spend.
+type Spending interface {
+	Report(ctx context.Context) (budget.Report, error)
+	Limits(ctx context.Context, chatID string) ([]budget.Limit, error)
+	SetLimits(ctx context.Context, chatID, scope string, limits []string) error
+	ResetLimits(ctx context.Context, chatID string) error
+}
+
+// budget shows the limits of the chat, or changes them.
+func (c *Commands) budget(ctx context.Context, in input) (string, error) {
+	if len(in.args) == 0 {
+		return c.showBudget(ctx, in.session.ID()), nil
+	}
+	scope, rest := in.args[0], strings.TrimSpace(strings.Join(in.args[1:], " "))
+	scopes := []string{"turn", "chat", "day"}
+	switch {
+	case scope == "reset" && rest == "":
+		if err := c.deps.Spending.ResetLimits(ctx, in.session.ID()); err != nil {
+			return "", fmt.Errorf("the budget could not be changed: %w", err)
+		}
+		return c.showBudget(ctx, in.session.ID()), nil
+	case !slices.Contains(scopes, scope):
+		return "", fmt.Errorf("/budget %s: it must be turn, chat, day or reset%s", scope, suggest.DidYouMean(scope, append(scopes, "reset")))
+	case rest == "":
+		return "", fmt.Errorf("/budget %s needs limits, separated by commas, or off: %s", scope, config.BudgetForm)
+	}
+	limits := []string{}
+	if rest != "off" {
+		for text := range strings.SplitSeq(rest, ",") {
+			limits = append(limits, strings.TrimSpace(text))
+		}
+	}
+	if _, err := config.ParseBudget(limits); err != nil {
+		return "", fmt.Errorf("/budget %s: %w", scope, err)
+	}
+	if err := c.deps.Spending.SetLimits(ctx, in.session.ID(), scope, limits); err != nil {
+		return "", fmt.Errorf("the budget could not be changed: %w", err)
+	}
+	return c.showBudget(ctx, in.session.ID()), nil
+}
+
+// showBudget lists the limits that apply to a chat.
+func (c *Commands) showBudget(ctx context.Context, chatID string) string {
+	limits, err := c.deps.Spending.Limits(ctx, chatID)
+	var b strings.Builder
+	if len(limits) == 0 {
+		b.WriteString("This chat has no budget: `/budget chat $5` sets one, `budget` in the configuration one for all chats.\n")
+	} else {
+		b.WriteString("| budget of | spent | from |\n|---|---|---|\n")
+	}
+	for _, l := range limits {
+		from := "configuration"
+		if l.Own {
+			from = "/budget"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.Scope, l.Text(), from)
+	}
+	b.WriteString(uncounted(err))
+	return b.String()
+}
+
+// uncounted says that the spending of other processes is not known.
+func uncounted(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("\nOnly this process is counted, because the record of spending cannot be read: %s\n", escape(err.Error()))
+}
+
+// periods shows what all chats have spent lately.
+func (c *Commands) periods(ctx context.Context) string {
+	r, err := c.deps.Spending.Report(ctx)
+	var b strings.Builder
+	if len(r.Month) > 0 {
+		b.WriteString("\nAll your chats on this machine:\n\n| period | model | requests | tokens | cost |\n|---|---|---|---|---|\n")
+		for _, p := range []struct {
+			name string
+			list []budget.Used
+		}{{"today", r.Today}, {"this month", r.Month}} {
+			writeUsed(&b, p.name, "all", budget.Sum(p.list))
+			for _, u := range p.list {
+				writeUsed(&b, p.name, u.Model, u)
+			}
+		}
+		fmt.Fprintf(&b, "\nThe rate is **%s per hour**: what the last 60 minutes cost.\n", budget.Dollars(budget.Sum(r.LastHour).Cost))
+	}
+	return b.String() + uncounted(err)
+}
+
+func writeUsed(b *strings.Builder, period, model string, u budget.Used) {
+	cost := budget.Dollars(u.Cost)
+	if u.Priced == 0 && u.Requests > 0 {
+		cost = "unknown"
+	}
+	fmt.Fprintf(b, "| %s | %s | %d | %s | %s |\n", period, model, u.Requests, thousands(u.Tokens), cost)
+}

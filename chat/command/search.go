@@ -1,0 +1,70 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/search"
+)
+
+// search finds messages in all chats of the machine.
+func (c *Commands) search(ctx context.Context, in input) (string, error) {
+	found, err := c.deps.Search(ctx, in.rest, search.DefaultLimit, false)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, p := range found.Problems {
+		fmt.Fprintf(&b, "Note: %s.\n\n", escape(p))
+	}
+	if len(found.Hits) == 0 {
+		b.WriteString("Nothing was found.")
+	}
+	for _, h := range found.Hits {
+		title := h.Title
+		if title == "" {
+			title = "Untitled"
+		}
+		fmt.Fprintf(&b, "- **%s**, %s, %s, `%s`", escape(title), h.At.Format("2006-01-02 15:04"), h.Role, h.Chat)
+		if len(h.Workspace) > 0 {
+			fmt.Fprintf(&b, ", %s", escape(strings.Join(h.Workspace, ", ")))
+		}
+		b.WriteString("\n  ")
+		for _, p := range h.Snippet {
+			text := escape(oneSpace(p.Text))
+			if p.Match {
+				text = "**" + text + "**"
+			}
+			b.WriteString(text)
+		}
+		b.WriteString("\n")
+	}
+	if found.More {
+		b.WriteString("\nThere are older messages. More words, `role:`, `workspace:`, `since:` or `until:` narrow the search.\n")
+	}
+	if found.Incomplete {
+		b.WriteString("\nNot all chats are in the index yet; search again later.\n")
+	}
+	return b.String(), nil
+}
+
+// oneSpace replaces each run of white space by a space.
+func oneSpace(text string) string {
+	joined := strings.Join(strings.Fields(text), " ")
+	if joined == "" {
+		return " "
+	}
+	if strings.TrimLeft(text, " \t\n") != text {
+		joined = " " + joined
+	}
+	if strings.TrimRight(text, " \t\n") != text {
+		joined += " "
+	}
+	return joined
+}
+
+// escape keeps a text of others from being read as Markdown.
+func escape(text string) string {
+	return strings.NewReplacer("\\", `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "<", `\<`, "#", `\#`, "|", `\|`).Replace(text)
+}

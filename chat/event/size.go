@@ -1,0 +1,34 @@
+package event
+
+import "reflect"
+
+// partOverhead is what an element of a list takes besides its data, in bytes.
+const partOverhead = 128
+
+// Size estimates the memory that a value takes, in bytes: the texts and the data that it
+// holds, and something for each element of its lists.
+func Size(v any) int { return size(reflect.ValueOf(v)) }
+
+func size(v reflect.Value) int {
+	n := 0
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return v.Len()
+		}
+		for i := range v.Len() {
+			n += partOverhead + size(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += size(v.Field(i))
+		}
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return size(v.Elem())
+		}
+	}
+	return n
+}

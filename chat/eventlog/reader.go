@@ -1,0 +1,257 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/bug"
+)
+
+// Reader is a cursor into a log. Not safe for concurrent use.
+type Reader struct {
+	log  *Log
+	seq  event.Seq // next entry
+	off  int       // bytes of it already seen
+	page []event.Event
+}
+
+// Read returns a reader that starts at a number.
+func (l *Log) Read(from event.Seq) *Reader { return &Reader{log: l, seq: max(from, 1)} }
+
+// Next returns the next event and waits for it; ok is false when the log is closed or ctx ended.
+// Deltas of one entry may come in several pieces with the same number.
+func (r *Reader) Next(ctx context.Context) (e event.Event, ok bool, err error) {
+	return r.next(ctx, true)
+}
+
+// Try returns the next event if there is one.
+func (r *Reader) Try(ctx context.Context) (e event.Event, ok bool, err error) {
+	return r.next(ctx, false)
+}
+
+// Position returns the number of the next event. While an event is growing, it is that
+// event's.
+func (r *Reader) Position() event.Seq { return r.seq }
+
+// Events yields events from a number on, then waits for more until ctx or the log ends.
+func (l *Log) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		r := l.Read(from)
+		for {
+			e, ok, err := r.Next(ctx)
+			if err != nil {
+				yield(event.Event{}, err)
+				return
+			}
+			if !ok || !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// next returns the next event; ok is false when the log is closed or ctx ended, and if
+// it is nil when it must not wait.
+func (r *Reader) next(ctx context.Context, mayWait bool) (e event.Event, ok bool, err error) {
+	for {
+		if len(r.page) > 0 {
+			e := r.page[0]
+			more := r.take(&e, false)
+			if r.seq > e.Seq {
+				r.page = r.page[1:]
+			}
+			if more {
+				return e, true, nil
+			}
+			continue
+		}
+		e, ok, stored, record, wait := r.fromTail()
+		if ok {
+			return e, true, nil
+		}
+		if record {
+			r.log.record()
+			continue
+		}
+		if stored > 0 {
+			if err := patiently(ctx, func() error { return r.load(ctx, stored) }); err != nil {
+				if ctx.Err() != nil {
+					return event.Event{}, false, nil //nolint:nilerr // the reader gave up, nothing failed
+				}
+				return event.Event{}, false, err
+			}
+			continue
+		}
+		if wait == nil || !mayWait {
+			return event.Event{}, false, nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return event.Event{}, false, nil
+		}
+	}
+}
+
+// fromTail returns the next event if it is in memory and may be shown; else the number
+// before which the store has it; else whether it has to be recorded first; else a channel
+// that closes when there is more (nil if there will be none).
+func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, record bool, wait chan struct{}) {
+	l := r.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.replacing {
+		return event.Event{}, false, 0, false, l.changed
+	}
+	if r.seq < l.first {
+		return event.Event{}, false, l.first, false, nil
+	}
+	for i := int(r.seq - l.first); i < len(l.tail); i++ {
+		en := l.tail[i]
+		if en.Seq != r.seq {
+			bug.Reportf("log tail has a gap: want %d, have %d", r.seq, en.Seq)
+		}
+		grows := en.open
+		text := en.text
+		if en.Seq >= l.shown {
+			if structural(en.Body) {
+				break // it is being stored
+			}
+			text = en.delta()
+			if r.off >= en.recorded && en.recorded < len(text) {
+				return event.Event{}, false, 0, true, nil
+			}
+			grows = grows || en.recorded < len(text)
+			text = text[:en.recorded]
+		}
+		e = en.Event
+		if grows {
+			e.Body = withText(en.Body, string(text[r.off:cutRune(text, r.off, r.off+maxPiece)]))
+		}
+		if r.take(&e, grows) {
+			return e, true, 0, false, nil
+		}
+		if grows {
+			break
+		}
+	}
+	if l.closed {
+		return event.Event{}, false, 0, false, nil
+	}
+	return event.Event{}, false, 0, false, l.changed
+}
+
+// take moves the cursor over e, cutting a delta to the next piece. It reports
+// whether something is left to yield. The text of an open entry is already the piece.
+func (r *Reader) take(e *event.Event, open bool) bool {
+	text, isDelta := deltaText(e.Body)
+	if !isDelta {
+		r.seq, r.off = e.Seq+1, 0
+		return true
+	}
+	if open {
+		r.off += len(text)
+		return text != ""
+	}
+	start := min(r.off, len(text))
+	end := cutRune([]byte(text), start, start+maxPiece)
+	e.Body = withText(e.Body, text[start:end])
+	if end == len(text) {
+		r.seq, r.off = e.Seq+1, 0
+	} else {
+		r.off = end
+	}
+	return start < end
+}
+
+// Reads of the store fail now and then (another process holds it, a disk hiccups), and
+// readers are what clients wait for. So reads are repeated, with pauses that double.
+const (
+	firstReadPause = 10 * time.Millisecond
+	lastReadPause  = 640 * time.Millisecond
+)
+
+// patiently repeats a read until it works, ctx ends, or the pauses got too long.
+func patiently(ctx context.Context, read func() error) error {
+	for pause := firstReadPause; ; pause *= 2 {
+		err := read()
+		if err == nil || pause > lastReadPause || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// Each calls fn with the stored events of a chat from a number on.
+func Each(ctx context.Context, store Store, id string, from event.Seq, fn func(event.Event)) error {
+	const page = 512
+	for {
+		var events []event.Event
+		err := patiently(ctx, func() (err error) {
+			events, err = store.Events(ctx, id, from, page)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("the chat cannot be read: %w", err)
+		}
+		for _, e := range events {
+			fn(e)
+			from = e.Seq + 1
+		}
+		if len(events) < page {
+			return nil
+		}
+	}
+}
+
+// load fills the page from the store with events before number end.
+func (r *Reader) load(ctx context.Context, end event.Seq) error {
+	page, err := r.log.store.Events(ctx, r.log.Meta().ID, r.seq, pageSize)
+	if err != nil {
+		return err
+	}
+	for i, e := range page {
+		if e.Seq >= end {
+			page = page[:i]
+			break
+		}
+	}
+	if len(page) == 0 {
+		r.seq, r.off = end, 0
+	} else if page[0].Seq != r.seq {
+		r.seq, r.off = page[0].Seq, 0
+	}
+	r.page = page
+	return nil
+}
+
+// cutRune moves end back to a rune boundary, so that a piece is valid text.
+func cutRune(text []byte, start, end int) int {
+	if end >= len(text) {
+		return len(text)
+	}
+	for i := end; i > start; i-- {
+		if text[i]&0xC0 != 0x80 {
+			return i
+		}
+	}
+	return end
+}
+
+// deltaText returns the text of a delta; ok is false for other events.
+func deltaText(b event.Body) (text string, ok bool) {
+	d, ok := b.(event.Delta)
+	if !ok {
+		return "", false
+	}
+	return d.Piece(), true
+}
+
+func withText(delta event.Body, text string) event.Body { return delta.(event.Delta).With(text) }

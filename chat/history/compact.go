@@ -1,0 +1,124 @@
+package history
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// Full says whether a conversation takes its share, in percent, of the model's limit. What
+// a summary did not make shorter, or no model could summarize, has to grow first: the
+// instructions alone may be that long, and a summary for each request would not help.
+func (h *History) Full(limit, share int64) bool {
+	const growth = 10 // percent of the limit
+	if limit == 0 || share <= 0 || h.used*100 < limit*share {
+		return false
+	}
+	return h.usedAfterCompaction == 0 || (h.used-h.usedAfterCompaction)*100 >= limit*growth
+}
+
+// usage takes what a request of the conversation and its answer took.
+func (h *History) usage(b event.UsageReported) {
+	h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
+	if h.justCompacted {
+		h.usedAfterCompaction, h.justCompacted = h.used, false
+	}
+}
+
+// NotCompacted says that the conversation could not be summarized: it has to grow before that
+// is tried again.
+func (h *History) NotCompacted() { h.usedAfterCompaction = h.used }
+
+// compact puts a summary in place of all but the prompt that is not answered yet.
+func (h *History) compact(c event.Compacted) {
+	h.flush()
+	h.used, h.justCompacted = 0, true
+	clear(h.rules)
+	clear(h.instructed)
+	if c.Summary == "" { // imported: a message with the summary follows
+		h.done = nil
+		clear(h.imagesWithheld)
+		return
+	}
+	pending := len(h.done)
+	for pending > 0 && isPrompt(h.done[pending-1]) {
+		pending--
+	}
+	text := "This conversation was compacted. This is a summary of it:\n\n" + strings.TrimSpace(c.Summary)
+	if c.Auto && pending == len(h.done) {
+		text += "\n\nGo on with what the user asked for last, from where it stands."
+	}
+	summary := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: text}}}
+	for model, n := range h.imagesWithheld {
+		h.imagesWithheld[model] = max(0, n-pending) + 1
+	}
+	h.done = append([]llm.Message{summary}, h.done[pending:]...)
+}
+
+// isPrompt says whether a message is the user's own, not a tool's result.
+func isPrompt(m llm.Message) bool {
+	return m.Role == llm.User && !slices.ContainsFunc(m.Parts, func(p llm.Part) bool {
+		_, result := p.(llm.ToolResult)
+		return result
+	})
+}
+
+// prunedText stands for a result that was left out.
+const prunedText = "(This result was left out because the conversation became too long. Run the tool again if you need it.)"
+
+// prune leaves out results.
+func (h *History) prune(callIDs []string) {
+	h.flush()
+	for _, id := range callIDs {
+		delete(h.rules, id)
+		delete(h.instructed, id)
+	}
+	out := make([]llm.Message, len(h.done))
+	for i, m := range h.done {
+		out[i] = llm.Message{Role: m.Role, Parts: slices.Clone(m.Parts)}
+		for j, p := range m.Parts {
+			if r, ok := p.(llm.ToolResult); ok && slices.Contains(callIDs, r.ID) {
+				r.Text, r.Images = prunedText, nil
+				out[i].Parts[j] = r
+			}
+		}
+	}
+	h.done, h.used = out, 0
+}
+
+// OldResults returns the calls whose results are beyond the newest keep tokens and worth
+// leaving out.
+func (h *History) OldResults(keep int64) []string {
+	h.flush()
+	var out []string
+	var seen int64
+	for _, m := range slices.Backward(h.done) {
+		for _, p := range slices.Backward(m.Parts) {
+			r, ok := p.(llm.ToolResult)
+			if !ok {
+				continue
+			}
+			seen += Tokens(ResultBytes(r))
+			if seen > keep && ResultBytes(r) > 2*len(prunedText) {
+				out = append(out, r.ID)
+			}
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// ImageBytes is the text that an image counts as: its price depends on pixels, not on the
+// size of its file.
+const ImageBytes = 4 * 1500
+
+// ResultBytes is the text that a result counts as.
+func ResultBytes(r llm.ToolResult) int { return len(r.Text) + ImageBytes*len(r.Images) }
+
+// BytesPerToken is the usual guess.
+const BytesPerToken = 4
+
+// Tokens guesses the tokens of a text of so many bytes.
+func Tokens(bytes int) int64 { return int64(bytes+BytesPerToken-1) / BytesPerToken }

@@ -1,0 +1,154 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// user adds what the user said, unless it was for eca only.
+func (h *History) user(m event.UserMessage) {
+	h.flush()
+	h.promptStart, h.counted = len(h.done), !m.Steer && !m.Command
+	if m.Command && m.Prompt == "" {
+		return
+	}
+	if h.counted {
+		h.prompts++
+	}
+	h.done = append(h.done, userMessage(m))
+}
+
+func userMessage(m event.UserMessage) llm.Message {
+	text := m.Text
+	if m.Prompt != "" {
+		text = m.Prompt
+	}
+	msg := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: text}}}
+	for _, b := range m.Context {
+		msg.Parts = append(msg.Parts, llm.Text{Text: contextText(b)})
+		if len(b.Data) > 0 {
+			msg.Parts = append(msg.Parts, llm.Image{MediaType: b.MediaType, Data: b.Data})
+		}
+	}
+	return msg
+}
+
+// contextText frames a block so that the model can tell it from what the user said.
+func contextText(b event.Block) string {
+	label, _ := json.Marshal(b.Label)
+	return fmt.Sprintf("<context label=%s>\n%s\n</context>", label, strings.TrimRight(b.Text, "\n"))
+}
+
+// replies makes the messages of what was said in place of a prompt. The first and the last
+// one are the user's, as providers want it; the last one has the prompt's context.
+func replies(said []event.Said, prompt string, context []llm.Part) []llm.Message {
+	if said[0].Role == event.SaidByModel {
+		said = append([]event.Said{{Role: event.SaidByUser, Text: prompt}}, said...)
+	}
+	if said[len(said)-1].Role == event.SaidByModel {
+		said = append(said[:len(said):len(said)], event.Said{Role: event.SaidByUser, Text: "Go on."})
+	}
+	var out []llm.Message
+	for _, s := range said {
+		m := llm.Message{Role: llm.User}
+		if s.Role == event.SaidByModel {
+			m.Role = llm.Assistant
+		}
+		m.Parts = append(m.Parts, llm.Text{Text: s.Text})
+		if m.Role == llm.User {
+			for _, i := range s.Images {
+				m.Parts = append(m.Parts, llm.Image(i))
+			}
+		}
+		out = append(out, m)
+	}
+	last := &out[len(out)-1]
+	last.Parts = append(last.Parts, context...)
+	return out
+}
+
+// LastText returns what the model said last.
+func (h *History) LastText() string {
+	messages := h.Messages()
+	if len(messages) == 0 || messages[len(messages)-1].Role != llm.Assistant {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range messages[len(messages)-1].Parts {
+		if text, ok := p.(llm.Text); ok {
+			b.WriteString(text.Text)
+		}
+	}
+	return b.String()
+}
+
+// amend changes the last prompt.
+func (h *History) amend(a event.PromptAmended) {
+	last := len(h.done) - 1
+	if last < h.promptStart || len(h.done[last].Parts) == 0 { // the prompt was for eca only
+		return
+	}
+	parts := slices.Clone(h.done[last].Parts)
+	words, ok := parts[0].(llm.Text)
+	if !ok {
+		return
+	}
+	if len(a.Said) > 0 {
+		h.done = append(h.done[:last:last], replies(a.Said, words.Text, parts[1:])...)
+		return
+	}
+	if a.Prompt != nil {
+		words.Text = *a.Prompt
+	}
+	if more := FromHooks(a.Context); more != "" {
+		words.Text += "\n\n" + more
+	}
+	parts[0] = words
+	h.done = append(h.done[:last:last], llm.Message{Role: h.done[last].Role, Parts: parts})
+}
+
+// forget takes back the last prompt.
+func (h *History) forget() {
+	h.done = h.done[:h.promptStart:h.promptStart]
+	if h.counted {
+		h.prompts, h.counted = h.prompts-1, false
+	}
+}
+
+// modelChange follows which models answer, as the events tell it.
+type modelChange struct {
+	now, before string // full ids; of turns that ask a model
+	command     bool   // the last message was for eca only
+}
+
+func (c *modelChange) add(b event.Body) {
+	switch b := b.(type) {
+	case event.UserMessage:
+		c.command = b.Command && b.Prompt == ""
+	case event.TurnStarted:
+		if !c.command {
+			c.now, c.before = b.Model, c.now
+		}
+	default:
+	}
+}
+
+// pendingDialog follows whether the next prompt answers a dialog, as the events tell it.
+type pendingDialog struct{ open bool }
+
+func (p *pendingDialog) add(b event.Body) {
+	switch b := b.(type) {
+	case event.UserMessage:
+		if !b.Steer {
+			p.open = b.Dialog
+		}
+	case event.TurnFinished:
+		p.open = b.Dialog || p.open && b.Reason == event.FinishedInterrupted
+	default:
+	}
+}

@@ -1,0 +1,144 @@
+package chat_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// listener is all that an engine needs besides its store: a model that keeps its last
+// request, and answers nothing.
+type listener struct{ heard atomic.Pointer[string] }
+
+// Stream implements llm.Model.
+func (l *listener) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		var heard []string
+		for _, m := range req.Messages {
+			for _, p := range m.Parts {
+				if text, ok := p.(llm.Text); ok && m.Role == llm.User {
+					heard = append(heard, strings.TrimLeft(text.Text, "."))
+				}
+			}
+		}
+		all := strings.Join(heard, " ")
+		l.heard.Store(&all)
+		if yield(llm.Delta{Kind: llm.TextDelta, Text: "Yes."}, nil) {
+			yield(llm.Delta{Kind: llm.StopDelta, Stop: llm.StopEnd}, nil)
+		}
+	}
+}
+
+// Resolve implements chat.Models.
+func (l *listener) Resolve(string, string) (chat.Model, error) {
+	return chat.Model{ID: "p/m", Name: "m", Client: l}, nil
+}
+
+// Find implements chat.Commands.
+func (*listener) Find(string) (chat.Command, bool) { return chat.Command{}, false }
+
+// newEngine returns an engine whose models are m.
+func newEngine(t *testing.T, m interface {
+	chat.Models
+	chat.Commands
+},
+) *chat.Engine {
+	t.Helper()
+	dir := t.TempDir()
+	events := store.New(dir)
+	t.Cleanup(func() { _ = events.Close() })
+	cfg := config.Load(config.Inputs{Getenv: func(string) string { return "" }, ConfigHome: dir}).Config
+	cfg.Chat.Title, cfg.Prompts.Chat, cfg.Prompts.Environment = false, "Listen.", ""
+	for name, agent := range cfg.Agents {
+		agent.SystemPrompt, agent.Prompts.Chat = "", ""
+		cfg.Agents[name] = agent
+	}
+	registry := tools.NewRegistry()
+	var ids atomic.Int64
+	e := chat.New(chat.Deps{
+		Store: events, Models: m, ModelIDs: func() []string { return nil }, Contexts: contexts.Local{}, Commands: m,
+		Current: func() chat.Snapshot {
+			return chat.Snapshot{Config: cfg, Models: m, Tools: func() *tools.Registry { return registry }}
+		},
+		Now: time.Now, NewID: func() string { return fmt.Sprint(ids.Add(1)) }, Log: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(e.Close)
+	return e
+}
+
+// Of chats that rest, only so much of what was said stays in memory, that of those used
+// last; the others go on as if nothing had been let go.
+func TestHistoriesAreLetGo(t *testing.T) {
+	l := &listener{}
+	e := newEngine(t, l)
+	const long = 10_000
+	e.SetMaxCached(4 * long)
+	holds := func(id string) bool {
+		t.Helper()
+		s, _, err := e.Open(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for { // until the session has put its turn away
+			rests, err := s.HoldsHistory().Wait(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rests[0] {
+				return rests[1]
+			}
+		}
+	}
+	say := func(id, text string, size int) {
+		t.Helper()
+		s, _, err := e.Open(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		acc, err := s.Submit(chat.Prompt{Text: strings.Repeat(".", size) + text}).Wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-acc.Done
+		if !holds(id) {
+			t.Errorf("what was said in %s last is not in memory", id)
+		}
+	}
+	say("a", "one", long)
+	say("b", "two", long)
+	say("a", "three", long)
+	if !holds("b") {
+		t.Error("there is room for both, and b was let go")
+	}
+	say("b", "four", long)
+	if holds("a") {
+		t.Error("there is room for b only, and a is in memory")
+	}
+	say("a", "five", 0)
+	if got := *l.heard.Load(); got != "one three five" {
+		t.Errorf("the model heard %q", got)
+	}
+	if holds("b") {
+		t.Error("there is room for a only, and b is in memory")
+	}
+	say("c", "six", 5*long) // too much in any case; it was used last
+	say("b", "seven", 0)
+	if got := *l.heard.Load(); got != "two four seven" {
+		t.Errorf("the model heard %q", got)
+	}
+	if holds("a") || holds("c") {
+		t.Error("there is room for b only")
+	}
+}

@@ -1,0 +1,329 @@
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+)
+
+// errTooLarge is returned for input beyond the limits.
+var errTooLarge = errors.New("more data than is accepted")
+
+// decodeTransit reads one value, which must be all there is in r. It returns for any input:
+// size bounds it, and all strings together once codes are expanded; depth bounds nested arrays
+// and maps.
+func decodeTransit(r io.Reader, size int64, depth int) (any, error) {
+	in := &boundedReader{r: r, left: size}
+	d := &transitDecoder{json: json.NewDecoder(in), left: size, depth: depth}
+	d.json.UseNumber()
+	v, err := d.value(false)
+	if err == nil {
+		if _, end := d.json.Token(); !errors.Is(end, io.EOF) {
+			err = errors.New("there is something behind the value")
+		}
+	}
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, fmt.Errorf("transit: at byte %d: %w", d.json.InputOffset(), err)
+	}
+	return v, nil
+}
+
+// boundedReader fails where io.LimitReader would pretend that the input has ended.
+type boundedReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+// The cache of the compact encoding: a string that is worth it gets a code when it
+// is read first, and stands as that code from then on.
+const (
+	cacheBase     = '0'
+	cacheDigits   = 44
+	cacheSize     = cacheDigits * cacheDigits // then it starts over
+	cacheMinUnits = 4                         // in UTF-16, whatever the encoding of the file
+)
+
+type transitDecoder struct {
+	json  *json.Decoder
+	cache []string
+	left  int64 // bytes of strings that may still come
+	depth int   // levels that may still be entered
+}
+
+// tag is the decoded form of "~#name", mapMark that of "^ ". They mean something only
+// in front.
+type (
+	tag     string
+	mapMark struct{}
+)
+
+// value reads a value that is not in front. asKey says that it is a key of a map.
+func (d *transitDecoder) value(asKey bool) (any, error) {
+	v, err := d.front(asKey)
+	if err != nil {
+		return nil, err
+	}
+	switch v.(type) {
+	case tag, mapMark:
+		return nil, errors.New("a tag without a value")
+	}
+	return v, nil
+}
+
+func (d *transitDecoder) front(asKey bool) (any, error) {
+	t, err := d.json.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := t.(type) {
+	case string:
+		return d.text(t, asKey)
+	case json.Delim:
+		if d.depth == 0 {
+			return nil, fmt.Errorf("%w: too deep", errTooLarge)
+		}
+		d.depth--
+		defer func() { d.depth++ }()
+		if t == '{' {
+			return d.object()
+		}
+		return d.array()
+	}
+	return t, nil // nil, a boolean or a number
+}
+
+// array reads what follows "[": a list, a map or a tagged value.
+func (d *transitDecoder) array() (any, error) {
+	if !d.json.More() {
+		return []any{}, d.end()
+	}
+	first, err := d.front(false)
+	if err != nil {
+		return nil, err
+	}
+	switch first := first.(type) {
+	case mapMark:
+		m := transitMap{}
+		for d.json.More() {
+			f, err := d.field()
+			if err != nil {
+				return nil, err
+			}
+			m = append(m, f)
+		}
+		return m, d.end()
+	case tag:
+		return d.tagged(first)
+	}
+	list := []any{first}
+	for d.json.More() {
+		v, err := d.value(false)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, d.end()
+}
+
+// object reads what follows "{": the verbose form of a map or a tagged value.
+func (d *transitDecoder) object() (any, error) {
+	m := transitMap{}
+	for d.json.More() {
+		k, err := d.front(true)
+		if err != nil {
+			return nil, err
+		}
+		if t, ok := k.(tag); ok && len(m) == 0 {
+			return d.tagged(t)
+		}
+		var f transitField
+		if f.Key, err = key(k); err != nil {
+			return nil, err
+		}
+		if f.Value, err = d.value(false); err != nil {
+			return nil, err
+		}
+		m = append(m, f)
+	}
+	return m, d.end()
+}
+
+func (d *transitDecoder) field() (f transitField, err error) {
+	k, err := d.value(true)
+	if err != nil {
+		return f, err
+	}
+	if !d.json.More() {
+		return f, errors.New("a map has a key without a value")
+	}
+	if f.Key, err = key(k); err != nil {
+		return f, err
+	}
+	f.Value, err = d.value(false)
+	return f, err
+}
+
+// key returns a key as text. Keys that are no scalars have no use in records, and as
+// text they would grow with every level.
+func key(k any) (string, error) {
+	switch k := k.(type) {
+	case string:
+		return k, nil
+	case transitMap, []any, transitTagged, tag, mapMark:
+		return "", errors.New("a map has a key that is not a scalar")
+	}
+	b, err := appendScalar(nil, k)
+	return string(b), err
+}
+
+// tagged reads the value of a tag and the end of what they stand in.
+func (d *transitDecoder) tagged(t tag) (any, error) {
+	v, err := d.value(false)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.end(); err != nil {
+		return nil, fmt.Errorf("the tag %q has more than one value", string(t))
+	}
+	list, isList := v.([]any)
+	switch {
+	case t == "'":
+		return v, nil
+	case isList && (t == "list" || t == "set" || t == "array"):
+		return list, nil
+	case isList && t == "cmap" && len(list)%2 == 0:
+		m := transitMap{}
+		for i := 0; i < len(list); i += 2 {
+			k, err := key(list[i])
+			if err != nil {
+				return nil, err
+			}
+			m = append(m, transitField{Key: k, Value: list[i+1]})
+		}
+		return m, nil
+	}
+	return transitTagged{Tag: string(t), Value: v}, nil
+}
+
+// end reads the end of an array or object.
+func (d *transitDecoder) end() error {
+	t, err := d.json.Token()
+	if err != nil {
+		return err
+	}
+	if t != json.Delim(']') && t != json.Delim('}') {
+		return fmt.Errorf("%v where an end belongs", t)
+	}
+	return nil
+}
+
+// text resolves cache codes and decodes what a string stands for.
+func (d *transitDecoder) text(s string, asKey bool) (any, error) {
+	if s == "^ " {
+		return mapMark{}, nil
+	}
+	if strings.HasPrefix(s, "^") {
+		i, ok := cacheIndex(s)
+		if !ok || i >= len(d.cache) {
+			return nil, fmt.Errorf("the code %q stands for nothing", s)
+		}
+		s = d.cache[i]
+	} else if cacheable(s, asKey) {
+		if len(d.cache) == cacheSize {
+			d.cache = d.cache[:0]
+		}
+		d.cache = append(d.cache, s)
+	}
+	if d.left -= int64(len(s)); d.left < 0 {
+		return nil, errTooLarge
+	}
+	return scalar(s)
+}
+
+func cacheIndex(code string) (int, bool) {
+	n := 0
+	for _, c := range []byte(code[1:]) {
+		if c < cacheBase || c >= cacheBase+cacheDigits {
+			return 0, false
+		}
+		n = n*cacheDigits + int(c-cacheBase)
+	}
+	return n, len(code) == 2 || len(code) == 3
+}
+
+func cacheable(s string, asKey bool) bool {
+	if !asKey && !strings.HasPrefix(s, "~:") && !strings.HasPrefix(s, "~$") && !strings.HasPrefix(s, "~#") {
+		return false
+	}
+	units := 0
+	for _, r := range s {
+		units += utf16.RuneLen(r)
+		if units >= cacheMinUnits {
+			return true
+		}
+	}
+	return false
+}
+
+// scalar decodes a string that may carry a type.
+func scalar(s string) (any, error) {
+	if len(s) < 2 || s[0] != '~' {
+		return s, nil
+	}
+	rest := s[2:]
+	switch s[1] {
+	case '~', '^', '`':
+		return s[1:], nil
+	case ':', '$', 'u', 'r', 'c', 'b', 'z':
+		return rest, nil
+	case '#':
+		return tag(rest), nil
+	case '_':
+		return nil, nil
+	case '?':
+		return rest == "t", nil
+	case 'i', 'n', 'd', 'f':
+		if _, err := strconv.ParseFloat(rest, 64); (err != nil && !errors.Is(err, strconv.ErrRange)) || !json.Valid([]byte(rest)) {
+			return nil, fmt.Errorf("%q is not a number", s)
+		}
+		return json.Number(rest), nil
+	case 'm':
+		ms, err := strconv.ParseInt(rest, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a time", s)
+		}
+		return date(s, time.UnixMilli(ms))
+	case 't':
+		t, err := time.Parse(time.RFC3339Nano, rest)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a time", s)
+		}
+		return date(s, t)
+	}
+	return s, nil
+}
+
+// date returns a time that can be written as JSON.
+func date(s string, t time.Time) (any, error) {
+	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
+		return nil, fmt.Errorf("%q is not a time", s)
+	}
+	return t, nil
+}

@@ -1,0 +1,75 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// A chat may go on with any other model. The history is sent to it, without the parts that only the
+// models before it can read or see. The user sees that once: when the model changes (eca-features
+// 7).
+
+// noteSwitch says what the model of this turn is not sent of what the one before it was.
+func (t *turn) noteSwitch() {
+	if before := read(t.rec, (*history.History).PreviousModel); before == "" || before == t.model.ID {
+		return
+	}
+	if lost := t.model.withheld(read(t.rec, (*history.History).Messages)); lost != "" {
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("This chat goes on with %s. It %s. It gets the rest of the conversation as it is.\n\n", t.model.ID, lost)})
+	}
+}
+
+// withheld completes a sentence about the model with what it is not sent of a history;
+// empty if that is nothing.
+func (m Model) withheld(messages []llm.Message) string {
+	reasoning, images := false, 0
+	for _, msg := range messages {
+		for _, p := range msg.Parts {
+			switch p := p.(type) {
+			case llm.Reasoning:
+				reasoning = reasoning || m.Reads != nil && p.API != "" && !m.Reads(p.API)
+			case llm.Image:
+				images++
+			case llm.ToolResult:
+				images += len(p.Images)
+			}
+		}
+	}
+	var out []string
+	if reasoning {
+		out = append(out, "is not sent the reasoning of the models before it, which only they can read")
+	}
+	if m.NoImages && images > 0 {
+		out = append(out, fmt.Sprintf("cannot see %s", countImages(images)))
+	}
+	return strings.Join(out, ", and ")
+}
+
+func countImages(n int) string {
+	if n == 1 {
+		return "the image in it"
+	}
+	return fmt.Sprintf("the %d images in it", n)
+}
+
+// chooseModel picks the model: the prompt's, the chat's last, the agent's, the default.
+func (t *turn) chooseModel() (Model, error) {
+	last := t.s.log.Meta().Model
+	name := t.prompt.Model
+	if name == "" {
+		name = last
+	}
+	if name == "" {
+		name = t.Config.Agents[t.agent].DefaultModel
+	}
+	model, err := t.Models.Resolve(name, last)
+	if err != nil && t.prompt.Model == "" && name != "" {
+		// The chat's last model is gone; a default is better than nothing.
+		model, err = t.Models.Resolve("", "")
+	}
+	return model, err
+}

@@ -1,0 +1,233 @@
+package search
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// Bounds of results.
+const (
+	DefaultLimit = 20
+	MaxLimit     = 200
+)
+
+// Hit is a message that was found.
+type Hit struct {
+	Chat      string
+	Title     string
+	Workspace []string // its folders
+	Role      Role
+	At        time.Time
+	Snippet   []Part
+	// Before is the first message after the hit, as a cursor for windows of the chat; empty if the
+	// hit is the last message. A window before the cursor ends with the hit.
+	Before string
+	// Subagent is the id of the subagent's chat that has the message. The hit then points to the
+	// call in its parent's chat.
+	Subagent string
+}
+
+// Part is a piece of a snippet.
+type Part struct {
+	Text  string
+	Match bool // it matches the query
+}
+
+// Result of a search.
+type Result struct {
+	Hits       []Hit
+	More       bool // there are more than the limit
+	Incomplete bool // some chats are not in the index yet
+	Problems   []string
+}
+
+// Marks around the matches in a snippet. Indexed texts do not contain them, because plain removes
+// control characters.
+const (
+	markOn  = "\x02"
+	markOff = "\x03"
+)
+
+// Search updates the index and returns the newest messages that match a query. It waits for the
+// update no longer than patience (0: until it is done). here are the caller's folders.
+func (x *Index) Search(ctx context.Context, q Query, here []string, limit int, patience time.Duration) (Result, error) {
+	out := Result{Problems: q.Problems}
+	if q.Empty() {
+		return out, nil
+	}
+	incomplete, err := x.freshen(ctx, patience)
+	if err != nil {
+		return out, err
+	}
+	out.Incomplete = incomplete
+	db, source, err := x.open(ctx)
+	if err != nil {
+		return out, err
+	}
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	limit = min(limit, MaxLimit)
+	found, err := x.find(ctx, db, q, here, limit+1)
+	if err != nil {
+		return out, err
+	}
+	if len(found) > limit {
+		out.More, found = true, found[:limit]
+	}
+	for _, f := range found {
+		h, ok, err := f.locate(ctx, db, source)
+		if err != nil {
+			return out, err
+		}
+		if ok {
+			out.Hits = append(out.Hits, h)
+		}
+	}
+	return out, nil
+}
+
+// freshen is Update with a time limit.
+func (x *Index) freshen(ctx context.Context, patience time.Duration) (incomplete bool, err error) {
+	within := ctx
+	if patience > 0 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	err = x.Update(within)
+	if within.Err() != nil && ctx.Err() == nil {
+		return true, nil
+	}
+	return false, err
+}
+
+// found is a message in the index.
+type found struct {
+	chat    string
+	seq     event.Seq
+	role    Role
+	at      time.Time
+	snippet string
+}
+
+// find returns the matching messages, the newest first.
+func (x *Index) find(ctx context.Context, db *sql.DB, q Query, here []string, limit int) ([]found, error) {
+	where, args := []string{"words MATCH ?"}, []any{q.match()}
+	if len(q.Roles) > 0 {
+		for _, r := range q.Roles {
+			args = append(args, slices.Index(roles(), r))
+		}
+		where = append(where, "m.role IN (?"+strings.Repeat(", ?", len(q.Roles)-1)+")")
+	}
+	var any []string
+	for _, w := range q.Workspaces {
+		folders := []string{w}
+		if w == Here {
+			folders = here
+		}
+		for _, f := range folders {
+			any, args = append(any, "instr(c.workspace, ?)"), append(args, "\n"+x.opts.Workspace([]string{f})+"\n")
+		}
+	}
+	if any != nil {
+		where = append(where, "("+strings.Join(any, " OR ")+")")
+	}
+	if !q.Since.IsZero() {
+		where, args = append(where, "words.rowid >= ? AND m.at >= ?"), append(args, idAt(q.Since), q.Since.UnixMilli())
+	}
+	if !q.Until.IsZero() {
+		where, args = append(where, "m.at < ?"), append(args, q.Until.UnixMilli())
+	}
+	rows, err := db.QueryContext(ctx, `SELECT m.chat, m.seq, m.role, m.at, snippet(words, 0, '`+markOn+`', '`+markOff+`', '…', 24)
+		FROM words CROSS JOIN messages m ON m.id = words.rowid CROSS JOIN chats c ON c.id = m.chat
+		WHERE `+strings.Join(where, " AND ")+" ORDER BY words.rowid DESC LIMIT ?", append(args, limit)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []found
+	for rows.Next() {
+		var f found
+		var role int
+		var at int64
+		if err := rows.Scan(&f.chat, &f.seq, &role, &at, &f.snippet); err != nil {
+			return nil, err
+		}
+		f.role, f.at = roles()[role], time.UnixMilli(at).UTC()
+		out = append(out, f)
+	}
+	return out, rows.Err()
+}
+
+// locate returns where a client finds a message. A message of a subagent is found at the call in
+// its parent's chat. ok is false if it does not exist any more.
+func (f found) locate(ctx context.Context, db *sql.DB, source Source) (h Hit, ok bool, err error) {
+	h = Hit{Chat: f.chat, Role: f.role, At: f.at, Snippet: parts(f.snippet)}
+	seq := f.seq
+	for chat.IsSubagent(h.Chat) {
+		if h.Subagent == "" {
+			h.Subagent = h.Chat
+		}
+		err := db.QueryRowContext(ctx, "SELECT chat, seq FROM children WHERE id = ?", h.Chat).Scan(&h.Chat, &seq)
+		if errors.Is(err, sql.ErrNoRows) {
+			return h, false, nil
+		}
+		if err != nil {
+			return h, false, err
+		}
+	}
+	meta, _, there, err := source.Meta(ctx, h.Chat)
+	if err != nil || !there {
+		return h, false, err
+	}
+	h.Title, h.Workspace = meta.Title, meta.Roots
+	next, more, err := source.MessageAfter(ctx, h.Chat, seq)
+	if more {
+		h.Before = next.String()
+	}
+	return h, true, err
+}
+
+// maxPiece bounds a part of a snippet, in bytes: text without white space is a single word.
+const maxPiece = 400
+
+// parts splits a snippet into its parts.
+func parts(snippet string) []Part {
+	var out []Part
+	add := func(text string, match bool) {
+		if len(text) > maxPiece {
+			text = cutText(text, maxPiece) + "…"
+		}
+		if text != "" {
+			out = append(out, Part{text, match})
+		}
+	}
+	for rest := snippet; rest != ""; {
+		before, after, marked := strings.Cut(rest, markOn)
+		add(before, false)
+		if !marked {
+			break
+		}
+		match, behind, _ := strings.Cut(after, markOff)
+		add(match, true)
+		rest = behind
+	}
+	return out
+}
+
+// Text returns the snippet as one text.
+func (h Hit) Text() string {
+	var b strings.Builder
+	for _, p := range h.Snippet {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,134 @@
+package search
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+)
+
+// Bounds of the text of one message that is indexed, in bytes.
+const (
+	maxMessage = 64 << 10
+	maxPart    = 16 << 10 // of a call's arguments and of each of its outputs
+)
+
+// message is an indexed message.
+type message struct {
+	chat string
+	seq  event.Seq // the event of its position: for a call its result, else its first event
+	role Role
+	at   time.Time
+	text string
+}
+
+// child is a call that has a subagent.
+type child struct {
+	id   string // of the subagent's chat
+	chat string
+	seq  event.Seq // the call's result
+}
+
+// reader makes messages from a chat's events.
+type reader struct {
+	chat  string
+	fold  *transcript.Fold
+	items map[event.Seq]transcript.Change // of the unfinished turn
+
+	messages []message
+	children []child
+	size     int // bytes of the texts
+}
+
+func newReader(chat string) *reader {
+	return &reader{chat: chat, fold: transcript.New(), items: map[event.Seq]transcript.Change{}}
+}
+
+// add adds an event.
+func (r *reader) add(e event.Event) {
+	c, ok := r.fold.Add(e)
+	if !ok {
+		return
+	}
+	switch item := c.Item.(type) {
+	case transcript.Prompt, transcript.Answer, transcript.Reasoning, transcript.Call, transcript.Compaction:
+		r.items[c.ID] = c
+	case transcript.Turn:
+		if item.End != nil {
+			r.finish()
+		}
+	default: // it has no speaker
+	}
+}
+
+// finish makes messages from the items so far.
+func (r *reader) finish() {
+	for _, c := range r.items {
+		role, text := content(c.Item)
+		at := c.ID
+		if call, ok := c.Item.(transcript.Call); ok {
+			at = c.Revision // clients show a past call at its result
+			if call.Subagent() != nil {
+				r.children = append(r.children, child{call.Subagent().ChatID, r.chat, at})
+			}
+		}
+		text = cutText(plain(text), maxMessage)
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		r.messages = append(r.messages, message{r.chat, at, role, c.Time, text})
+		r.size += len(text)
+	}
+	clear(r.items)
+}
+
+// content returns the role and the text of an item. eca's commands and their answers are not part
+// of the conversation: otherwise a search would find itself.
+func content(i transcript.Item) (Role, string) {
+	switch i := i.(type) {
+	case transcript.Prompt:
+		if i.Command && i.Prompt == "" {
+			return User, ""
+		}
+		return User, i.Text
+	case transcript.Answer:
+		return Assistant, i.Text
+	case transcript.Reasoning:
+		return Reasoning, i.Text
+	case transcript.Compaction:
+		return Summary, i.Summary
+	case transcript.Call:
+		parts := []string{i.Name, i.Judgment.Summary}
+		var args any
+		if json.Unmarshal(i.Arguments(), &args) == nil {
+			parts = append(parts, cutText(strings.Join(texts(args, nil), "\n"), maxPart))
+		}
+		for _, out := range i.Result.Outputs {
+			parts = append(parts, cutText(out, maxPart))
+		}
+		return Tool, strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n")
+	default:
+		return "", ""
+	}
+}
+
+// texts appends the texts in a JSON value.
+func texts(v any, out []string) []string {
+	switch v := v.(type) {
+	case string:
+		return append(out, v)
+	case []any:
+		for _, e := range v {
+			out = texts(e, out)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			out = texts(v[name], out)
+		}
+	}
+	return out
+}

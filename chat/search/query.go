@@ -1,0 +1,227 @@
+package search
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Role is the speaker of a message.
+type Role string
+
+// Roles.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+	Reasoning Role = "reasoning"
+	Tool      Role = "tool"    // a tool call: its name, arguments and result
+	Summary   Role = "summary" // of a conversation that was compacted
+)
+
+// roles lists all roles. The index stores a role as its position in this list.
+func roles() []Role { return []Role{User, Assistant, Reasoning, Tool, Summary} }
+
+// Here stands for the caller's own folders in the filter workspace:.
+const Here = "here"
+
+// Bounds of a query. Text beyond them is ignored.
+const (
+	maxQuery = 16 << 10 // bytes
+	maxTerms = 32
+)
+
+// Query selects the messages that have all terms and pass all filters.
+type Query struct {
+	terms      []term
+	Ignored    int       // terms beyond the limit
+	Roles      []Role    // any of them; none: all
+	Workspaces []string  // folders as the user wrote them, any of them may match; may include Here
+	Since      time.Time // zero: no limit
+	Until      time.Time // exclusive
+	Problems   []string  // ignored filters, with the reasons
+}
+
+// Empty reports whether there are no terms to search for.
+func (q Query) Empty() bool { return len(q.terms) == 0 }
+
+// term is a word or phrase.
+type term struct {
+	text   string
+	prefix bool // the last word may continue
+}
+
+// Parse reads a user's query: words, "quoted phrases", words that end with an asterisk as prefixes,
+// and the filters role:, workspace:, since: and until:. Any text is a query; no other syntax has a
+// meaning.
+func Parse(text string, now time.Time) Query {
+	var q Query
+	if len(text) > maxQuery {
+		text = text[:maxQuery]
+		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d KB of the query count", maxQuery>>10))
+	}
+	for rest := plain(text); ; {
+		var w string
+		var quoted bool
+		if w, quoted, rest = cut(rest); w == "" && rest == "" {
+			break
+		}
+		if !quoted {
+			name, value, found := strings.Cut(w, ":")
+			if found && slices.Contains([]string{"role", "workspace", "since", "until"}, name) {
+				if value == "" && strings.HasPrefix(rest, `"`) {
+					value, _, rest = cut(rest)
+				}
+				q.filter(name, value, now)
+				continue
+			}
+		}
+		t := term{text: w}
+		if quoted && strings.HasPrefix(rest, "*") {
+			rest, t.prefix = strings.TrimLeft(rest, "*"), true
+		}
+		if trimmed := strings.TrimRight(w, "*"); !quoted && trimmed != w {
+			t = term{trimmed, true}
+		}
+		if t.text = indexed(t.text); t.text == "" {
+			continue
+		}
+		if len(q.terms) == maxTerms {
+			q.Ignored++
+			continue
+		}
+		q.terms = append(q.terms, t)
+	}
+	if q.Ignored > 0 {
+		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d words count", maxTerms))
+	}
+	return q
+}
+
+// cut takes the first word or phrase of a text. An unclosed quote extends to the end.
+func cut(text string) (word string, quoted bool, rest string) {
+	text = strings.TrimLeftFunc(text, unicode.IsSpace)
+	if after, ok := strings.CutPrefix(text, `"`); ok {
+		word, rest, _ = strings.Cut(after, `"`)
+		return word, true, rest
+	}
+	if i := strings.IndexFunc(text, func(r rune) bool { return r == '"' || unicode.IsSpace(r) }); i >= 0 {
+		return text[:i], false, text[i:]
+	}
+	return text, false, ""
+}
+
+// indexed returns the words of a text that the index can contain, with spaces between them. The
+// index splits texts at all other characters.
+func indexed(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co)
+	}), " ")
+}
+
+// filter adds a filter, or the reason why it is ignored.
+func (q *Query) filter(name, value string, now time.Time) {
+	switch name {
+	case "role":
+		role := Role(strings.ToLower(value))
+		if !slices.Contains(roles(), role) {
+			q.Problems = append(q.Problems, fmt.Sprintf("role:%s is unknown; roles are user, assistant, reasoning, tool and summary", shorten(value)))
+			return
+		}
+		q.Roles = append(q.Roles, role)
+	case "workspace":
+		if value == "" {
+			q.Problems = append(q.Problems, "workspace: needs a folder, or "+Here)
+			return
+		}
+		q.Workspaces = append(q.Workspaces, value)
+	case "since", "until":
+		at, err := ParseDate(value, now)
+		if err != nil {
+			q.Problems = append(q.Problems, name+": "+err.Error())
+			return
+		}
+		if name == "since" {
+			q.Since = at
+		} else {
+			q.Until = at
+		}
+	}
+}
+
+// shorten bounds the user's text in messages.
+func shorten(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = cutText(s, most) + "…"
+	}
+	return s
+}
+
+// match is the query in the syntax of the index. Each term is a quoted string, in which only quotes
+// have a meaning, and plain has removed those.
+func (q Query) match() string {
+	parts := make([]string, len(q.terms))
+	for i, t := range q.terms {
+		parts[i] = `"` + t.text + `"`
+		if t.prefix {
+			parts[i] += " *"
+		}
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// plain replaces everything that is not text: invalid UTF-8, and control characters except white
+// space.
+func plain(text string) string {
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, " ")
+	}
+	if strings.IndexFunc(text, isControl) < 0 {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if isControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+
+// cutText cuts a text to a number of bytes, between characters.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}
+
+// ParseDate reads a date: a time before now (30m, 2h, 1d), a day (2025-01-01, from midnight UTC) or
+// an instant (2025-01-01T14:30:00Z).
+func ParseDate(s string, now time.Time) (time.Time, error) {
+	if m := regexp.MustCompile(`^(\d+)([mhd])$`).FindStringSubmatch(s); m != nil {
+		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[m[2]]
+		n, err := strconv.ParseInt(m[1], 10, 64)
+		if err == nil && n <= int64(1<<63-1)/int64(unit) {
+			return now.Add(-time.Duration(n) * unit), nil
+		}
+		return time.Time{}, fmt.Errorf("%s is too long ago", shorten(s))
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t, err = time.Parse(time.DateOnly, s)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("invalid date %q: use a time ago (30m, 2h, 1d), a day (2025-01-01) or an instant (2025-01-01T14:30:00Z)", shorten(s))
+	}
+	return t, nil
+}

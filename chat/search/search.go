@@ -1,0 +1,192 @@
+// Package search finds messages in all chats of the machine.
+//
+// An Index is a file beside the chat store, search.db, with the words of all messages (SQLite's
+// FTS5). Update compares it with the store and indexes new messages. Search does that first, for a
+// bounded time, and then answers from the index, newest messages first. The store never waits for
+// the index and does not know it: any process that uses the store, of any version, may append to
+// chats, and the next Update in any process finds the new messages.
+//
+// Guarantees: every text is a query, and no query is an error. Messages that were removed from the
+// store are not found once Update has run, and their text is then in neither the file nor its log.
+// The file may be deleted at any time; the next Update builds it again.
+//
+// It does not rank results. It does not index eca's own messages (notices, answers of commands),
+// files or images.
+package search
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the "sqlite" driver
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// File is the name of the index in the store's directory.
+const File = "search.db"
+
+// Source is the store of chats. The index has its own connection to it, so that turns do not wait
+// for its reads.
+type Source interface {
+	// State changes whenever a chat was added, removed or appended to.
+	State(ctx context.Context) (string, error)
+	// Updated returns the time of each chat's last change.
+	Updated(ctx context.Context) (map[string]time.Time, error)
+	Meta(ctx context.Context, id string) (meta chat.Meta, last event.Seq, found bool, err error)
+	Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error)
+	// MessageAfter returns the first message that begins after an event.
+	MessageAfter(ctx context.Context, id string, seq event.Seq) (at chat.Cursor, ok bool, err error)
+	Close() error
+}
+
+// Options of an index. All fields are required.
+type Options struct {
+	// Open returns the directory of the store and a connection to it. It is called at first use.
+	Open func() (dir string, s Source)
+	// Workspace names a set of folders, one per line.
+	Workspace func(roots []string) string
+	Now       func() time.Time
+}
+
+// Index is the index of one store. It opens its file at first use.
+type Index struct {
+	opts     Options
+	updating chan struct{} // holds a token while the index is updated
+
+	mu     sync.Mutex // guards the fields below
+	db     *sql.DB    // nil until it is needed
+	source Source
+	path   string
+	closed bool
+}
+
+// New returns an index.
+func New(o Options) *Index { return &Index{opts: o, updating: make(chan struct{}, 1)} }
+
+// Close closes the file.
+func (x *Index) Close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	if x.db == nil {
+		return nil
+	}
+	db, source := x.db, x.source
+	x.db = nil
+	return errors.Join(db.Close(), source.Close())
+}
+
+// schemaVersion is stored in PRAGMA user_version. A file of an older version is rebuilt.
+const schemaVersion = 1
+
+const schema = `
+CREATE TABLE state (state TEXT NOT NULL);   -- of the store, when all of it was in the index
+CREATE TABLE chats (
+  id        TEXT PRIMARY KEY,
+  created   INTEGER NOT NULL,               -- milliseconds since 1970, like all times here
+  updated   INTEGER NOT NULL,               -- 0 if there is more to index
+  next      INTEGER NOT NULL,               -- what comes before this event does not change
+  workspace TEXT NOT NULL                   -- its folders, one per line
+) WITHOUT ROWID;
+CREATE TABLE messages (
+  id   INTEGER PRIMARY KEY,                 -- grows with the time
+  chat TEXT NOT NULL,
+  seq  INTEGER NOT NULL,                    -- an event of it
+  role INTEGER NOT NULL,
+  at   INTEGER NOT NULL
+);
+CREATE INDEX messages_chat ON messages(chat, seq);
+CREATE TABLE children (                     -- chats of subagents
+  id   TEXT PRIMARY KEY,
+  chat TEXT NOT NULL,                       -- whose call has the subagent
+  seq  INTEGER NOT NULL                     -- the call's result
+) WITHOUT ROWID;
+CREATE INDEX children_chat ON children(chat, seq);
+CREATE VIRTUAL TABLE words USING fts5(body, tokenize = 'unicode61 remove_diacritics 2', prefix = '3');
+INSERT INTO words(words, rank) VALUES ('secure-delete', 1);
+`
+
+// ErrNewer is the error for an index that a newer eca made.
+var ErrNewer = errors.New("the search index was made by a newer version of eca; end this one and start the newer one")
+
+func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return nil, nil, errors.New("the search index is closed")
+	}
+	if x.db != nil {
+		return x.db, x.source, nil
+	}
+	dir, source := x.opts.Open()
+	x.path = filepath.Join(dir, File)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open search index: %w", err), source.Close())
+	}
+	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(x.path)}
+	if !strings.HasPrefix(uri.Path, "/") {
+		uri.Path = "/" + uri.Path // a drive letter
+	}
+	db, err := sql.Open("sqlite", uri.String()+
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(ON)&_pragma=journal_size_limit(0)&_pragma=cache_size(-2000)&_txlock=immediate")
+	if err == nil {
+		db.SetMaxOpenConns(2) // one for writing, one for searching
+		db.SetMaxIdleConns(2)
+		if err = prepare(ctx, db); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open search index %s: %w", x.path, err), source.Close())
+	}
+	_ = os.Chmod(x.path, 0o600)
+	x.db, x.source = db, source
+	return db, source, nil
+}
+
+// prepare makes the tables if the file does not have them.
+func prepare(ctx context.Context, db *sql.DB) error {
+	version := func(q interface {
+		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	},
+	) (v int, err error) {
+		err = q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
+		return v, err
+	}
+	if v, err := version(db); err != nil || v == schemaVersion {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	switch v, err := version(tx); { // another process may have made them
+	case err != nil || v == schemaVersion:
+		return err
+	case v > schemaVersion:
+		return ErrNewer
+	}
+	for _, table := range []string{"words", "children", "messages", "chats", "state"} {
+		if _, err := tx.ExecContext(ctx, "DROP TABLE IF EXISTS "+table); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, schema); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,16 @@
+package chat
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Sessions lists the chats that are open in this process, by their ids.
+func (e *Engine) Sessions() []*Session {
+	e.mu.Lock()
+	open := slices.Collect(maps.Values(e.sessions))
+	e.mu.Unlock()
+	slices.SortFunc(open, func(a, b *Session) int { return cmp.Compare(a.id, b.id) })
+	return open
+}

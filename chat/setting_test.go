@@ -1,0 +1,39 @@
+package chat
+
+import (
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
+)
+
+func TestNewID(t *testing.T) {
+	of := func(work *assignment, n *names) *setting {
+		e := &Engine{deps: Deps{NewID: func() string { return "new" }}}
+		return &setting{s: &Session{eng: e}, rec: &turnRecord{history: history.New()}, names: n, assignment: work}
+	}
+	family := &names{owners: map[string]*turnRecord{}}
+	parent := of(nil, family)
+	parent.rec.history.Add(event.ReasoningStarted{ID: "earlier"})
+	one, two := of(&assignment{parentTurn: parent}, family), of(&assignment{parentTurn: parent}, family)
+	for i, c := range []struct {
+		of   *setting
+		from string
+		want string
+	}{
+		{parent, "a", "a"},
+		{parent, "a", "a"}, // nothing came of it
+		{one, "a", "a-2"},  // the parent may still use it
+		{two, "a", "a-3"},
+		{one, "earlier", "earlier-2"},
+		{one, "", "new"},
+	} {
+		if got := c.of.newID(c.from); got != c.want {
+			t.Errorf("%d: %q became %q, want %q", i, c.from, got, c.want)
+		}
+	}
+	one.rec.history.Add(event.ToolProposed{Tool: event.Tool{CallID: "a-2"}})
+	if got := one.newID("a-2"); got != "a-2-2" {
+		t.Errorf("a name of this chat became %q", got)
+	}
+}

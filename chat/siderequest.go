@@ -1,0 +1,63 @@
+package chat
+
+import (
+	"context"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// SideAnswer is a model's answer to a request beside the conversation.
+type SideAnswer struct {
+	Text  string
+	Model string // full id
+	Stop  llm.StopReason
+}
+
+// SideRequest has a model answer a request that somebody else makes while a turn of a chat runs;
+// the chat pays. The request gets the model's name and headers, and no more tokens than it
+// has.
+func (e *Engine) SideRequest(ctx context.Context, chatID, model string, req llm.Request) (SideAnswer, error) {
+	s, ok := e.Lookup(chatID)
+	if !ok {
+		return SideAnswer{}, ErrNoChat
+	}
+	m, err := e.deps.Models.Resolve(model, model)
+	if err != nil {
+		return SideAnswer{}, err
+	}
+	req.Model, req.Headers, req.Extra, req.Context = m.Name, m.Headers, m.Extra, m.Limit.Context
+	if m.Limit.Output > 0 {
+		req.MaxOutput = min(req.MaxOutput, m.Limit.Output)
+	}
+	meta := s.log.Meta()
+	req.Origin = llm.Origin{Chat: s.id, Parent: meta.Parent, Agent: meta.Agent}
+	req.CacheKey = s.id + "/" + string(req.Purpose)
+	text, usage, stop, err := collect(ctx, m.Client, req)
+	if err != nil {
+		return SideAnswer{}, err
+	}
+	s.log.Append("", s.cost.sideUsage(m, req.Purpose, usage))
+	return SideAnswer{Text: text, Model: m.ID, Stop: stop}, nil
+}
+
+// collect streams an answer into one text.
+func collect(ctx context.Context, client llm.Model, req llm.Request) (string, llm.Usage, llm.StopReason, error) {
+	var text strings.Builder
+	var usage llm.Usage
+	var stop llm.StopReason
+	for d, err := range client.Stream(ctx, req) {
+		if err != nil {
+			return "", usage, stop, err
+		}
+		switch d.Kind {
+		case llm.TextDelta:
+			text.WriteString(d.Text)
+		case llm.UsageDelta:
+			usage = d.Usage
+		case llm.StopDelta:
+			stop = d.Stop
+		}
+	}
+	return text.String(), usage, stop, context.Cause(ctx)
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Pin implements chat.Store.
+func (s *Store) Pin(ctx context.Context, id string, on bool) error {
+	return s.write(ctx, "pin chat "+id, func(tx *transaction) error {
+		change := "DELETE FROM pins WHERE chat = ?"
+		if on {
+			change = "INSERT OR IGNORE INTO pins (chat) SELECT id FROM chats WHERE id = ?"
+		}
+		_, err := tx.Exec(change, id)
+		return err
+	})
+}
+
+// Pinned says whether a chat is pinned.
+func (s *Store) Pinned(ctx context.Context, id string) (bool, error) {
+	db, err := s.open()
+	if err != nil {
+		return false, err
+	}
+	return exists(ctx, db, "SELECT 1 FROM pins WHERE chat = ?", id)
+}
+
+// Expired returns the chats that were changed last before a time, those of their subagents
+// too, and that are not pinned.
+func (s *Store) Expired(ctx context.Context, before time.Time) ([]string, error) {
+	db, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT id FROM chats c WHERE parent = '' AND updated_at < ?1 AND id NOT IN (SELECT chat FROM pins)
+		AND NOT EXISTS (SELECT 1 FROM chats s WHERE s.parent = c.id AND s.parent <> '' AND s.updated_at >= ?1) ORDER BY updated_at`, millis(before))
+	if err != nil {
+		return nil, fmt.Errorf("list old chats: %w", s.explain(err))
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("list old chats: %w", s.explain(err))
+		}
+		out = append(out, id)
+	}
+	return out, s.explain(rows.Err())
+}
+
+// Shrink empties the log, so that what was deleted is not in it any more. While another
+// process reads, it stays; a later Shrink empties it.
+func (s *Store) Shrink(ctx context.Context) error {
+	db, err := s.open()
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	return s.explain(err)
+}
+
+// Kept is how much the store keeps.
+type Kept struct{ Chats, Pinned int }
+
+// Kept counts the chats, those of subagents aside.
+func (s *Store) Kept(ctx context.Context) (k Kept, err error) {
+	db, err := s.open()
+	if err != nil {
+		return k, err
+	}
+	err = db.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM chats WHERE parent = ''), (SELECT count(*) FROM pins)").Scan(&k.Chats, &k.Pinned)
+	return k, s.explain(err)
+}

@@ -1,0 +1,78 @@
+package chat
+
+import (
+	"context"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Information about the chats of subagents, for the engine and faces.
+
+// IsSubagent says whether an id is that of a subagent's chat. Clients cannot make such ids.
+func IsSubagent(id string) bool { return strings.HasPrefix(id, tools.SubagentPrefix) }
+
+// openChild returns the session of a subagent's chat.
+func (e *Engine) openChild(ctx context.Context, id, parent, title string) (*Session, error) {
+	s, isNew, err := e.Open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		s.log.SetMeta(func(m *Meta) {
+			// Without auto-approve of its own: the parent's counts, as it is at each moment.
+			m.Parent, m.Title, m.Named, m.Trust = parent, title, true, false
+		})
+	}
+	return s, nil
+}
+
+// closeChildren ends the subagents of a chat that is being removed.
+func (e *Engine) closeChildren(parent string) {
+	e.mu.Lock()
+	var open []*Session
+	for id, s := range e.sessions {
+		if s.Meta().Parent == parent {
+			open = append(open, s)
+			delete(e.sessions, id)
+		}
+	}
+	e.mu.Unlock()
+	for _, s := range open {
+		s.close()
+	}
+}
+
+// Parent returns the chat that a subagent's chat works for; ok is false for all other
+// chats.
+func (e *Engine) Parent(ctx context.Context, id string) (parent string, ok bool) {
+	if s, open := e.Lookup(id); open {
+		parent = s.Meta().Parent
+	} else if meta, _, found, err := e.deps.Store.Meta(ctx, id); found && err == nil {
+		parent = meta.Parent
+	}
+	return parent, parent != ""
+}
+
+// Child calls fn with what the log of a subagent's chat has of one call, in order, up to its last
+// stored event; events that are shown at the moment are stored first. ended says that the call's
+// part is whole.
+func (s *Session) Child(ctx context.Context, chatID, callID string, fn func(event.Event)) (ended bool, err error) {
+	if !IsSubagent(chatID) { // from a file: what it names is not to be shown here
+		return false, nil
+	}
+	if open, ok := s.eng.Lookup(chatID); ok {
+		open.log.Flush()
+	}
+	err = eventlog.Each(ctx, s.eng.deps.Store, chatID, 1, func(e event.Event) {
+		if e.Turn != callID {
+			return
+		}
+		_, over := e.Body.(event.TurnFinished)
+		ended = ended || over
+		fn(e)
+	})
+	return ended, err
+}

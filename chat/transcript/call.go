@@ -1,0 +1,86 @@
+package transcript
+
+import (
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// unknownTool is what a call is about that was not announced.
+const unknownTool = "unknown"
+
+// openCall is a call that may change.
+type openCall struct {
+	open[Call]
+	written strings.Builder
+}
+
+// call folds an event of a tool call.
+func (f *Fold) call(e event.Event) (event.Seq, Item) {
+	var c *openCall
+	switch b := e.Body.(type) {
+	case event.ToolProposed:
+		c = f.known(b.CallID, e.Seq)
+		*c = openCall{open: open[Call]{e.Seq, Call{Tool: b.Tool, Stage: Announced, Summary: b.Summary}}}
+	case event.ToolArgsDelta:
+		c = f.known(b.CallID, e.Seq)
+		c.written.WriteString(b.Text)
+		c.value.Stage, c.value.Written = max(c.value.Stage, Announced), c.written.String()
+		now := c.value
+		now.Piece = b.Text
+		return c.id, now
+	case event.ToolJudged:
+		c = f.known(b.CallID, e.Seq)
+		if b.Name != "" {
+			c.value.Tool = b.Tool
+		}
+		c.value.Stage, c.value.Judgment, c.value.Details = Judged, b, b.Details
+	case event.ToolStarted:
+		c = f.known(b.CallID, e.Seq)
+		c.value.Stage, c.value.Started = Running, true
+	case event.ToolUpdated:
+		c = f.known(b.CallID, e.Seq)
+		c.value.Stage, c.value.Details, c.value.Updated = max(c.value.Stage, Running), b.Details, b.Details
+	case event.ToolFinished:
+		c = f.known(b.CallID, e.Seq)
+		c.value.Stage, c.value.Result = Finished, b
+	case event.ToolRejected:
+		c = f.known(b.CallID, e.Seq)
+		c.value.Stage, c.value.Rejection = Rejected, b
+	default:
+		return 0, nil
+	}
+	return c.id, c.value
+}
+
+// known returns a call. One that was never announced is about an unknown tool.
+func (f *Fold) known(id string, seq event.Seq) *openCall {
+	c := f.calls[id]
+	if c == nil {
+		c = &openCall{open: open[Call]{seq, Call{Tool: event.Tool{CallID: id, Server: unknownTool, Origin: unknownTool}}}}
+		f.calls[id] = c
+		f.order = append(f.order, id)
+	}
+	return c
+}
+
+// Call returns a call of the turns that go on; ok is false for one that was not announced.
+func (f *Fold) Call(id string) (c Call, ok bool) {
+	known := f.calls[id]
+	if known == nil {
+		return Call{}, false
+	}
+	return known.value, true
+}
+
+// Calls returns the calls of the turns that go on, in the order in which they began.
+func (f *Fold) Calls() []Call {
+	var out []Call
+	for _, id := range f.order {
+		out = append(out, f.calls[id].value)
+	}
+	return out
+}
+
+// Adopt takes over a call that began before the first event of the fold, at the given one.
+func (f *Fold) Adopt(c Call, began event.Seq) { f.known(c.CallID, began).value = c }

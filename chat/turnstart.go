@@ -1,0 +1,201 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/history"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/contexts"
+)
+
+// opening is what a prompt turned out to be.
+type opening struct {
+	message   event.UserMessage
+	isCommand bool
+	command   Command // if it is one, or an answer to one
+	answers   bool    // it is the answer to what a command asked
+}
+
+// asksModel says whether a model is going to be asked.
+func (o opening) asksModel() bool { return !o.isCommand || o.command.Prompt != "" }
+
+// start shows the prompt and begins to answer it. It does not wait for a model.
+func (t *turn) start() Accepted {
+	model, err := t.chooseModel()
+	if t.missingAgent != "" && t.parent != "" {
+		err = fmt.Errorf("the agent %q is not configured any more", t.missingAgent)
+	}
+	t.model = model
+	meta := t.settle(err == nil)
+	o := t.open()
+	if o.asksModel() {
+		t.budget.begin()
+	}
+	t.announce(o, meta)
+	if err == nil && o.asksModel() {
+		t.noteSwitch()
+	}
+	acc := Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
+	switch {
+	case o.isCommand && o.command.Dialog != nil: // no hooks: what is said is for eca alone
+		acc.Dialog = o.answers
+		go t.run(func() error { return t.command(o.command) })
+	case !o.asksModel() && (err == nil || o.command.Run != nil):
+		go t.run(func() error {
+			if err := t.hooks.runPreRequestHooks(t.prompt.Text, false); err != nil {
+				return err
+			}
+			return t.command(o.command)
+		})
+	case err != nil:
+		t.finish(fmt.Errorf("Error: %w", err)) //nolint:staticcheck // shown as it is
+		t.cancel(nil)
+		t.budget.end()
+		close(t.done)
+		return Accepted{TurnID: t.id, Done: t.done, Failed: true}
+	case t.Config.Env == config.EnvTest:
+		go t.run(func() error {
+			if err := t.prepare(o.command, !o.isCommand); err != nil {
+				return err
+			}
+			t.title(t.textForTitle())
+			t.rec.enter(progressWaiting)
+			return t.converse()
+		})
+	case t.hooks.runBeforeRequest() || o.command.Expand != nil: // these may take long, and the caller does not wait for them
+		go t.run(func() error {
+			if err := t.prepare(o.command, !o.isCommand); err != nil {
+				return err
+			}
+			t.rec.enter(progressWaiting)
+			t.titleLater()
+			return t.converse()
+		})
+	default:
+		t.s.begun = true
+		t.rec.emit(event.Progress{Text: progressWaiting})
+		t.titleLater()
+		go t.run(t.converse)
+	}
+	return acc
+}
+
+// settle makes what the prompt asks for the chat's own: agent, variant, auto-approve, and
+// the model if there is one.
+func (t *turn) settle(hasModel bool) (meta Meta) {
+	variant := t.prompt.Variant
+	if variant == "" {
+		variant = t.Config.Agents[t.agent].Variant
+	}
+	t.s.log.SetMeta(func(m *Meta) {
+		m.Agent, m.Variant = t.agent, variant
+		if hasModel {
+			m.Model = t.model.ID
+		}
+		if t.prompt.Trust != nil {
+			m.Trust = *t.prompt.Trust
+		}
+		meta = *m
+	})
+	return meta
+}
+
+// open finds out what the prompt is: words for the model, a command, or an answer to one.
+func (t *turn) open() opening {
+	o := opening{message: event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}}
+	if t.parent == "" { // text of a model is never a command
+		o.command, o.isCommand = t.s.eng.deps.Commands.Find(o.message.Text)
+	}
+	t.recallDialog(o.isCommand || t.parent != "")
+	if o.answers = t.s.openDialog != nil; o.answers {
+		o.command, o.isCommand = Command{Dialog: t.s.openDialog, Text: o.message.Text}, true
+		if t.s.openDialog.Secret() {
+			o.message.Text, t.prompt.Text = Masked, Masked
+		}
+	}
+	if o.command.Expand != nil {
+		o.command.Prompt = o.message.Text // until it is there
+	}
+	if o.isCommand {
+		o.message.Command, o.message.Prompt = true, o.command.Prompt
+		o.message.Dialog = o.command.Dialog != nil
+	}
+	return o
+}
+
+// announce resolves what the prompt points at, and says that the turn has begun.
+func (t *turn) announce(o opening, meta Meta) {
+	if len(t.prompt.Contexts) > 0 {
+		t.rec.emit(event.Progress{Text: progressContexts})
+	}
+	query := contexts.Query{Roots: t.Roots, Message: o.message.Text, Refs: t.prompt.Contexts}
+	if o.asksModel() {
+		query.ChatID = t.s.id
+	}
+	blocks, problems := t.gather(query)
+	for _, b := range blocks {
+		o.message.Context = append(o.message.Context, event.Block(b))
+	}
+	if len(problems) > 0 {
+		o.message.Context = append(o.message.Context, event.Block{
+			Label: "left out", Text: "The user points at what you cannot see: " + strings.Join(problems, "; ") + ".",
+		})
+	}
+	rights := int(t.Config.Rights(t.agent))
+	t.rec.emit(o.message, event.TurnStarted{Model: meta.Model, Agent: t.agent, Variant: meta.Variant, Trust: meta.Trust, Rights: &rights})
+	if t.missingAgent != "" && t.parent == "" {
+		t.noteSubstitute(meta.Trust)
+	}
+	if !o.isCommand && read(t.rec, (*history.History).Tasks).Done() {
+		t.rec.emit(event.TasksCleared{})
+	}
+	if len(problems) > 0 {
+		t.rec.emit(event.Notice{Text: "Left out of the context: " + strings.Join(problems, "; ") + "\n\n"})
+	}
+	if o.asksModel() && t.model.NoImages {
+		t.noteUnseenImages(o.message.Context)
+	}
+}
+
+// noteUnseenImages says that the model is not sent the images of the prompt; see images.visible.
+func (t *turn) noteUnseenImages(context []event.Block) {
+	n := 0
+	for _, b := range context {
+		if len(b.Data) > 0 {
+			n++
+		}
+	}
+	if n > 0 {
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to take images, so it is not sent those of this prompt (%d). If it takes them, set imageInput of the model in the configuration.\n\n", t.model.ID, n)})
+	}
+}
+
+// gather resolves what the prompt points at. It can be stopped; what it would have waited
+// for is then no problem to tell.
+func (t *turn) gather(q contexts.Query) ([]contexts.Block, []string) {
+	if text := contexts.Waiting(q.Refs); text != "" {
+		t.rec.emit(event.Progress{Text: text})
+	}
+	blocks, problems := t.s.eng.deps.Contexts.Resolve(t.ctx, q)
+	if t.ctx.Err() != nil {
+		problems = nil
+	}
+	return blocks, problems
+}
+
+// noteSubstitute says that another agent answers than the one asked for, and with which rights.
+func (t *turn) noteSubstitute(trust bool) {
+	before := read(t.rec, func(h *history.History) *config.Rights {
+		if known, ok := h.Rights(t.missingAgent); ok {
+			return &known
+		}
+		return nil
+	})
+	text := t.Config.Substitution(t.missingAgent, t.agent, before)
+	if trust {
+		text += " Auto-approve is on in this chat."
+	}
+	t.rec.emit(event.Notice{Text: text + "\n\n"})
+}

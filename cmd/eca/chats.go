@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/importer"
+	"github.com/seed-dec29ce4/eca/chat/search"
+	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
+	"github.com/seed-dec29ce4/eca/internal/usage"
+)
+
+const searchHelp = `Finds messages in all chats of this machine, the newest first.
+
+A message is found if it has all words of the QUERY, in any order and case. In quotes,
+words must stand together ("no such file"); an asterisk at the end of a word finds all
+that begin with it (migrat*). Filters: role:user (assistant, reasoning, tool, summary),
+workspace:DIR (workspace:here for this directory), since:DATE and until:DATE. A DATE is a
+time ago (30m, 2h, 1d), a day (2025-01-01) or an instant (2025-01-01T14:30:00Z).
+
+With --json, one document: {results, more}.`
+
+func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{Use: "chats", Short: "List, search, show, export, pin and delete stored chats"}
+	cmd.AddCommand(
+		listChatsCommand(stdout, stderr),
+		searchChatsCommand(sf, stdout, stderr),
+		showChatCommand(stdout),
+		&cobra.Command{
+			Use: "export CHAT [FILE]", Short: "Write a chat as JSON, without known secrets; /import reads it", Args: cobra.RangeArgs(1, 2),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return exportChat(cmd.Context(), d, args, stdout) })
+			},
+		},
+		&cobra.Command{
+			Use: "pin CHAT...", Short: "Keep chats however old they are (chatRetentionDays)", Args: cobra.MinimumNArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error { return pinChats(cmd.Context(), args, true) },
+		},
+		&cobra.Command{
+			Use: "unpin CHAT...", Short: "Let chatRetentionDays count for chats again", Args: cobra.MinimumNArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error { return pinChats(cmd.Context(), args, false) },
+		},
+		&cobra.Command{
+			Use: "delete CHAT...", Short: "Delete chats, with what was recorded of them", Args: cobra.MinimumNArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return deleteChats(cmd.Context(), d, args, stdout) })
+			},
+		},
+	)
+	return cmd
+}
+
+// errNoChats says that nothing has been stored yet.
+var errNoChats = errors.New("there are no chats yet")
+
+// withStore calls fn with the chat store. A missing store is an error.
+func withStore(fn func(*store.Store) error) error {
+	if err := checkState(os.Getenv); err != nil {
+		return err
+	}
+	dir := settings.StateDir(os.Getenv)
+	if _, err := os.Stat(filepath.Join(dir, store.File)); errors.Is(err, os.ErrNotExist) {
+		return errNoChats
+	}
+	s := store.New(dir)
+	defer s.Close()
+	return fn(s)
+}
+
+func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
+	var workspaces []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List chats, the last updated first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := withStore(func(s *store.Store) error {
+				roots := make([]string, len(workspaces))
+				for i, w := range workspaces {
+					var err error
+					if roots[i], err = filepath.Abs(w); err != nil {
+						return err
+					}
+				}
+				list, err := s.Chats(cmd.Context(), roots)
+				if err != nil {
+					return err
+				}
+				if len(list) == 0 && len(workspaces) > 0 {
+					fmt.Fprintf(stderr, "eca: there are no chats of %s\n", strings.Join(roots, ", "))
+				} else if len(list) == 0 {
+					fmt.Fprintln(stderr, "eca:", errNoChats)
+				}
+				return printChats(list, asJSON, stdout)
+			})
+			if errors.Is(err, errNoChats) {
+				fmt.Fprintln(stderr, "eca:", err)
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&workspaces, "workspace", nil, "only chats of this folder; repeat it for each of several folders of a workspace")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each chat")
+	return cmd
+}
+
+func printChats(list []store.Chat, asJSON bool, stdout io.Writer) error {
+	if asJSON {
+		enc := json.NewEncoder(stdout)
+		enc.SetEscapeHTML(false)
+		for _, c := range list {
+			if err := enc.Encode(importer.Summary(c.Meta, c.Prompts)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	for _, c := range list {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(c.ID), c.Updated.Local().Format("2006-01-02 15:04"), printable(strings.Join(c.Roots, ", ")), printable(c.Title))
+	}
+	return t.Flush()
+}
+
+func searchChatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "search QUERY...", Short: "Find messages in all chats", Long: searchHelp, Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > search.MaxLimit {
+				return usage.Errorf("--limit must be between 1 and %d, not %d", search.MaxLimit, limit)
+			}
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error {
+				waiting := noticeLater(stderr, "Indexing chats")
+				found, err := d.Search(cmd.Context(), strings.Join(args, " "), limit, true)
+				waiting.Stop()
+				if err != nil {
+					return err
+				}
+				if len(found.Problems) > 0 { // results without a filter would be others than wanted
+					return errors.New(strings.Join(found.Problems, "; "))
+				}
+				if asJSON {
+					return printHitsJSON(found, stdout)
+				}
+				return printHits(found, stdout, stderr)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", search.DefaultLimit, fmt.Sprintf("how many messages to show; %d at most", search.MaxLimit))
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func printHits(found search.Result, stdout, stderr io.Writer) error {
+	for _, h := range found.Hits {
+		text := strings.Join(strings.Fields(h.Text()), " ")
+		_, err := fmt.Fprintf(stdout, "%s  %s  %s  %s  %s\n    %s\n", printable(h.Chat), h.At.Local().Format("2006-01-02 15:04"), h.Role,
+			printable(strings.Join(h.Workspace, ", ")), printable(h.Title), printable(text))
+		if err != nil {
+			return err
+		}
+	}
+	if found.More {
+		fmt.Fprintln(stderr, "eca: there are older messages; narrow the search, or raise --limit")
+	}
+	if len(found.Hits) == 0 {
+		fmt.Fprintln(stderr, "eca: nothing was found")
+	}
+	return nil
+}
+
+func printHitsJSON(found search.Result, stdout io.Writer) error {
+	type hit struct {
+		Chat      string   `json:"chatId"`
+		Title     string   `json:"title"`
+		Workspace []string `json:"workspace"`
+		Role      string   `json:"role"`
+		At        int64    `json:"createdAt"`
+		Text      string   `json:"text"`
+		Before    string   `json:"before,omitempty"`
+		Subagent  string   `json:"subagent,omitempty"`
+	}
+	out := struct {
+		Results []hit `json:"results"`
+		More    bool  `json:"more"`
+	}{[]hit{}, found.More}
+	for _, h := range found.Hits {
+		out.Results = append(out.Results, hit{h.Chat, h.Title, h.Workspace, string(h.Role), h.At.UnixMilli(), h.Text(), h.Before, h.Subagent})
+	}
+	enc := json.NewEncoder(stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+func showChatCommand(stdout io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use: "show CHAT", Short: "Print what was said in a chat; `eca read-chat` prints it for scripts", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withStore(func(s *store.Store) error { return showChat(cmd.Context(), s, args[0], stdout) })
+		},
+	}
+}
+
+func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) error {
+	_, _, found, err := s.Meta(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("chat not found: %s; `eca chats list` lists them", id)
+	}
+	fold, merged := transcript.New(), transcript.Merger{}
+	var failed error
+	show := func(list []transcript.Change) {
+		for _, c := range list {
+			who, text := said(c.Item)
+			if text = strings.TrimSpace(text); text != "" && failed == nil {
+				_, failed = fmt.Fprintf(stdout, "%s, %s:\n%s\n\n", who, c.Time.Local().Format("2006-01-02 15:04"), printable(text))
+			}
+		}
+	}
+	err = walk(ctx, s, id, func(e event.Event) bool {
+		if c, ok := fold.Add(e); ok {
+			show(merged.Add(c))
+		}
+		return failed == nil
+	})
+	show(merged.Flush())
+	return errors.Join(err, failed)
+}
+
+// said returns the text of an item and its speaker.
+func said(i transcript.Item) (who, text string) {
+	switch i := i.(type) {
+	case transcript.Prompt:
+		return "user", i.Text
+	case transcript.Answer:
+		return "assistant", i.Piece
+	case transcript.Notice:
+		return "eca", i.Text
+	case transcript.Compaction:
+		return "summary", i.Summary
+	case transcript.Call:
+		if i.Stage == transcript.Finished {
+			return "tool " + i.Name, i.Judgment.Summary + "\n" + strings.Join(i.Result.Outputs, "\n")
+		}
+	default:
+	}
+	return "", ""
+}
+
+func exportChat(ctx context.Context, d *daemon.Daemon, args []string, stdout io.Writer) error {
+	if len(args) == 1 {
+		return d.ExportChat(ctx, args[0], stdout)
+	}
+	f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(d.ExportChat(ctx, args[0], f), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(args[1]))
+	}
+	return nil
+}
+
+func pinChats(ctx context.Context, ids []string, on bool) error {
+	return withStore(func(s *store.Store) error {
+		var failed error
+		for _, id := range ids {
+			_, _, found, err := s.Meta(ctx, id)
+			if err == nil && !found {
+				err = errors.New("chat not found; `eca chats list` lists them")
+			}
+			if err == nil {
+				err = s.Pin(ctx, id, on)
+			}
+			if err != nil {
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", id, err))
+			}
+		}
+		return failed
+	})
+}
+
+func deleteChats(ctx context.Context, d *daemon.Daemon, ids []string, stdout io.Writer) error {
+	var failed error
+	for _, id := range ids {
+		known, err := d.Engine().Known(ctx, id)
+		if err == nil && !known {
+			err = errors.New("chat not found; `eca chats list` lists them")
+		}
+		if err == nil {
+			err = d.Engine().Delete(id)()
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", id, err))
+			continue
+		}
+		fmt.Fprintln(stdout, "deleted", printable(id))
+	}
+	return failed
+}

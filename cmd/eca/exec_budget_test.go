@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// working is a cassette of which each answer but the fourth calls a tool, and costs $0.04 of the
+// model priced.
+func working(p *provider) (config string) {
+	return `ECA_CONFIG={"chat":{"title":false},"defaultModel":"mock/priced","providers":{"mock":{"api":"openai-responses","key":"k","fetchModels":false,"url":"` + p.URL + `",` +
+		`"models":{"priced":{"limit":{"context":100000,"output":1000},"cost":{"input":100,"output":200}},"unpriced":{"limit":{"context":100000,"output":1000}}}}}}`
+}
+
+func workingTape() string {
+	out := "cassette: 1\nturns:\n  - steps:\n"
+	for i := range 3 {
+		out += fmt.Sprintf("      - {calls: [{id: c%d, tool: eca__glob, arguments: {pattern: \"%d*\"}}], usage: {input: 200, output: 100}}\n", i, i)
+	}
+	return out + "      - {text: Done., usage: {input: 200, output: 100}}\n  - steps: [{text: More., usage: {input: 200, output: 100}}]\n"
+}
+
+func (p *provider) requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.bodies)
+}
+
+// A turn of exec ends at its limit, between two requests, with its own exit code and its reason.
+func TestExecEndsAtItsLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		args     []string
+		requests int
+		code     int
+		said     string
+	}{
+		"cost":          {[]string{"--max-cost", "0.05"}, 2, exitBudget, "The budget of this turn is spent: $0.0800 of $0.0500."},
+		"dollars":       {[]string{"--max-cost", "$0.05"}, 2, exitBudget, "$0.0800 of $0.0500."},
+		"tokens":        {[]string{"--max-tokens", "300"}, 1, exitBudget, "300 tokens of 300 tokens."},
+		"time":          {[]string{"--max-time", "1ms"}, 1, exitBudget, "The budget of this turn is spent"},
+		"the first one": {[]string{"--max-cost", "5", "--max-tokens", "700"}, 3, exitBudget, "900 tokens of 700 tokens."},
+		"enough":        {[]string{"--max-cost", "5", "--max-tokens", "100000", "--max-time", "1h"}, 4, 0, "Done."},
+		"at last":       {[]string{"--max-cost", "0.15"}, 4, 0, "The budget of this turn is spent: $0.1600 of $0.1500."},
+		"nearly":        {[]string{"--max-cost", "0.19"}, 4, 0, "84% of the budget of this turn is spent: $0.1600 of $0.1900."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProvider(t, workingTape())
+			here := newPlace(t, working(p))
+			out, errOut, code := runProgram(t, here, "", append([]string{"exec", "work", "--approve", "all"}, c.args...)...)
+			if name == "time" && p.requests() == 0 { // the machine was slow before the first request
+				c.requests = 0
+			}
+			if code != c.code || p.requests() != c.requests || !strings.Contains(out+errOut, c.said) {
+				t.Errorf("exit %d, %d requests\n%s%s", code, p.requests(), out, errOut)
+			}
+		})
+	}
+}
+
+func TestExecJSONTellsOfTheLimit(t *testing.T) {
+	p := newProvider(t, workingTape())
+	here := newPlace(t, working(p))
+	out, errOut, code := runProgram(t, here, "", "exec", "work", "--json", "--max-cost", "0.01")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var result struct {
+		Type, ExitReason, Error, ChatID string
+		ExitCode                        int
+		Cost                            float64
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &result); err != nil || code != exitBudget ||
+		result.ExitReason != "budget" || result.ExitCode != exitBudget || result.Cost != 0.04 || !strings.Contains(result.Error, "$0.0400 of $0.0100") {
+		t.Fatalf("exit %d, %v, %+v\n%s", code, err, result, errOut)
+	}
+	if out, errOut, code := runProgram(t, here, "", "exec", "go on", "--chat", result.ChatID, "--max-cost", "1"); code != 0 || out != "More.\n" {
+		t.Errorf("the chat goes on: exit %d, %s%s", code, out, errOut)
+	}
+}
+
+// The configured budget ends a turn of exec, too, without a question. The day counts what earlier runs
+// have spent.
+func TestExecHasTheConfiguredBudget(t *testing.T) {
+	p := newProvider(t, workingTape())
+	here := newPlace(t, strings.Replace(working(p), `{"chat"`, `{"budget":{"day":"$0.10","turn":["$7","5 EUR"]},"chat"`, 1))
+	_, errOut, code := runProgram(t, here, "", "exec", "work")
+	if code != exitBudget || p.requests() != 3 || !strings.Contains(errOut, "The budget of the day is spent: $0.1200 of $0.1000.") {
+		t.Errorf("exit %d, %d requests: %s", code, p.requests(), errOut)
+	}
+	if n := strings.Count(errOut, `"5 EUR" has an unknown unit or currency, eur`); n != 1 {
+		t.Errorf("the wrong limit was reported %d times: %s", n, errOut)
+	}
+	if _, errOut, code = runProgram(t, here, "", "exec", "again"); code != exitBudget || p.requests() != 3 {
+		t.Errorf("exit %d, %d requests: %s", code, p.requests(), errOut)
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "--ephemeral", "again"); code != exitBudget || p.requests() != 3 {
+		t.Errorf("without a trace: exit %d, %d requests: %s", code, p.requests(), errOut)
+	}
+}
+
+// Invalid limits are wrong usage. A limit in money is refused for a model without a price. No request
+// is made.
+func TestExecRefusesLimitsThatAreNone(t *testing.T) {
+	p := newProvider(t, workingTape())
+	here := newPlace(t, working(p))
+	for line, want := range map[string]string{
+		"--max-cost 0": "not more than 0", "--max-cost=-1": "not more than 0", "--max-cost 5EUR": "unknown unit or currency, eur", "--max-cost much": "not a limit", "--max-cost=": "is empty",
+		"--max-cost 5m": "not an amount of money", "--max-tokens 0": "must be more than 0", "--max-tokens=-5": "must be more than 0", "--max-tokens many": "whole number",
+		"--max-time 0s": "must be more than 0", "--max-time=-1m": "must be more than 0", "--max-time long": "a duration",
+	} {
+		_, errOut, code := runProgram(t, here, "", append([]string{"exec", "work"}, strings.Fields(line)...)...)
+		if flag, _, _ := strings.Cut(strings.Fields(line)[0], "="); code != 2 || !strings.Contains(errOut, want) || !strings.Contains(errOut, flag) {
+			t.Errorf("%s: exit %d, %s", line, code, errOut)
+		}
+	}
+	_, errOut, code := runProgram(t, here, "", "exec", "work", "-m", "mock/unpriced", "--max-cost", "1")
+	if code != exitFailed || !strings.Contains(errOut, "the price of mock/unpriced is not known") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	if p.requests() != 0 {
+		t.Errorf("%d requests", p.requests())
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+// turnEnd is how a turn ended.
+type turnEnd struct {
+	reason      string
+	incomplete  event.Incomplete // the answer, if reason is "done"
+	model       string
+	interrupted bool
+	refused     bool
+}
+
+// code is the exit code of the turn.
+func (e turnEnd) code() int {
+	switch {
+	case e.interrupted:
+		return exitInterrupted
+	case e.reason == "failed", e.reason == "blocked", e.reason == "loop":
+		return exitFailed
+	case e.incomplete == event.IncompleteLength, e.incomplete == event.IncompleteRefusal, e.incomplete == event.IncompleteEmpty:
+		return exitFailed
+	case e.reason == "budget":
+		return exitBudget
+	case e.refused:
+		return exitRefused
+	}
+	return 0
+}
+
+// exitReason is the reason for the last line of --json.
+func (e turnEnd) exitReason() string { return cmp.Or(string(e.incomplete), e.reason) }
+
+// titlePatience is how long a run waits for the title of its chat, which its end would cancel.
+const titlePatience = 3 * time.Second
+
+// awaitTitle waits for a title that the model was asked for. Ctrl-C ends the wait.
+func (c *execClient) awaitTitle(ctx context.Context, chatID string) {
+	ctx, cancel := context.WithTimeout(ctx, titlePatience)
+	defer cancel()
+	c.daemon.Engine().AwaitTitle(ctx, chatID)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// A hook that was to judge a call and does not do its work is named with the cause, and eca says that
+// the call was not stopped.
+func TestExecNamesHooksThatFail(t *testing.T) {
+	needs.POSIX(t)
+	for name, c := range map[string]struct{ hook, want string }{
+		"exit code":      {`"actions": [{"type": "shell", "shell": "echo boom >&2; exit 3"}]`, "boom"},
+		"silent":         {`"actions": [{"type": "shell", "shell": "python3 nothing-here.py 2>/dev/null >&2; exit 9"}]`, "exit code 9"},
+		"time limit":     {`"actions": [{"type": "shell", "shell": "sleep 60", "timeout": 100}]`, "did not end within 100ms"},
+		"missing file":   {`"actions": [{"type": "shell", "file": "gone.sh"}]`, "gone.sh cannot be read"},
+		"no program":     {`"actions": [{"type": "shell", "shell": "no-such-program-of-eca"}]`, "no-such-program-of-eca"},
+		"wrong approval": {`"actions": [{"type": "shell", "shell": "echo '{\"approval\": \"dney\"}'"}]`, "must be allow, ask or deny"},
+		"invalid JSON":   {`"actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\",}'"}]`, "invalid JSON"},
+		"not visible":    {`"visible": false, "actions": [{"type": "shell", "shell": "exit 4"}]`, "exit code 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t, calling(writeCall))
+			here := newPlace(t, p.env()...)
+			here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"guard": {"type": "preToolCall", `+c.hook+`}}}`)
+			_, stderr, code := runProgram(t, here, "", "exec", "--approve", "all", "go")
+			if code != 0 || !strings.Contains(stderr, "hook guard failed: ") || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "the call was not stopped, because a hook that fails does not block") {
+				t.Errorf("exit code %d, want %q: %s", code, c.want, stderr)
+			}
+		})
+	}
+}
+
+// A hook whose test says no, or that rejects the call, has not failed.
+func TestExecDoesNotNameHooksThatWork(t *testing.T) {
+	needs.POSIX(t)
+	for script, code := range map[string]int{"grep -q no-such-text && exit 2": 0, "exit 0": 0, "echo '{}'": 0, "echo no >&2; exit 2": exitRefused} {
+		p := newProvider(t, calling(writeCall))
+		here := newPlace(t, p.env()...)
+		quoted, _ := json.Marshal(script)
+		here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"guard": {"type": "preToolCall", "actions": [{"type": "shell", "shell": `+string(quoted)+`}]}}}`)
+		if _, stderr, got := runProgram(t, here, "", "exec", "--approve", "all", "go"); got != code || strings.Contains(stderr, "hook guard failed") {
+			t.Errorf("%s: exit code %d: %s", script, got, stderr)
+		}
+	}
+}
+
+// While a hook runs, eca waits for that hook, and not for the model.
+func TestWaitingForAHook(t *testing.T) {
+	begin := time.Now()
+	var w modelWait
+	w.heed(execContent{Type: "progress", State: "running", Text: "Generating"}, begin)
+	w.heed(execContent{Type: "hookActionStarted", ID: "1", Name: "guard"}, begin)
+	if silent, _ := w.due(begin.Add(time.Minute)); silent != 0 {
+		t.Errorf("the model is blamed for %s", silent)
+	}
+	w.heed(execContent{Type: "hookActionFinished", ID: "1"}, begin.Add(time.Minute))
+	if silent, _ := w.due(begin.Add(time.Minute + silentAfter)); silent != silentAfter {
+		t.Errorf("after the hook: %s", silent)
+	}
+}
+
+// A short run waits for the title that the model was asked for.
+func TestExecKeepsTheTitle(t *testing.T) {
+	answer := make(chan struct{}) // the answer has been sent
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		switch {
+		case err != nil:
+		case !strings.Contains(string(body), "The conversation:"):
+			streamed("fine")(w, r)
+			if r.Method != http.MethodGet {
+				close(answer)
+			}
+		default:
+			<-answer
+			time.Sleep(300 * time.Millisecond) // a title that takes longer than the answer
+			streamed("Greetings")(w, r)
+		}
+	}))
+	defer provider.Close()
+	here := newPlace(t, "OPENAI_API_KEY=sk-test-0123456789abcdef", "OPENAI_API_URL="+provider.URL)
+	if _, stderr, code := runProgram(t, here, "", "exec", "hi"); code != 0 {
+		t.Fatal(stderr)
+	}
+	if list, stderr, _ := runProgram(t, here, "", "chats", "list"); !strings.Contains(list, "Greetings") {
+		t.Errorf("%q %s", list, stderr)
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// An answer that is cut, filtered or empty makes a run fail. The user gets the reason, and so does a
+// program that reads --json. This holds in every wire format.
+func TestExecFailsWithAnIncompleteAnswer(t *testing.T) {
+	type format struct{ api, path string }
+	for _, f := range []format{{"openai-chat", "/v1"}, {"openai-responses", ""}, {"anthropic", ""}, {"google", ""}, {"ollama", ""}} {
+		for _, c := range []struct{ step, reason, want string }{
+			{"text: half an answ, stop: length", "length", "output limit"},
+			{"text: I would, stop: refusal", "refusal", "filtered the answer"},
+			{"stop: length", "length", "output limit"},
+			{"stop: end", "empty", "answer is empty"},
+			{`text: "\n", stop: end`, "empty", "answer is empty"},
+			{"reasoning: hm, stop: end", "empty", "answer is empty"},
+		} {
+			if f.api == "ollama" && c.reason == "refusal" {
+				continue // it has no such reason
+			}
+			t.Run(f.api+" "+c.step, func(t *testing.T) {
+				t.Parallel()
+				p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {"+c.step+"}\n")
+				here := newPlace(t, fmt.Sprintf(`ECA_CONFIG={"defaultModel": "mine/m", "chat": {"title": false}, "providers": {"mine": {"api": %q, "url": "%s%s", "key": "k", "fetchModels": false, "models": {"m": {}}}}}`, f.api, p.URL, f.path))
+				stdout, stderr, code := runProgram(t, here, "", "exec", "hi")
+				if code != exitFailed || strings.Count(stderr, c.want) != 1 {
+					t.Errorf("exit code %d, want %q: %s%s", code, c.want, stdout, stderr)
+				}
+				stdout, _, code = runProgram(t, here, "", "exec", "--json", "hi")
+				lines := strings.Split(strings.TrimSpace(stdout), "\n")
+				var result struct {
+					ExitReason, Error string
+					ExitCode          int
+				}
+				if err := json.Unmarshal([]byte(lines[len(lines)-1]), &result); err != nil {
+					t.Fatal(err)
+				}
+				if code != exitFailed || result.ExitCode != code || result.ExitReason != c.reason || !strings.Contains(result.Error, c.want) {
+					t.Errorf("exit code %d: %s", code, lines[len(lines)-1])
+				}
+			})
+		}
+	}
+}
+
+// A server that ends its stream with [DONE] and no finish reason has ended its answer: the model is
+// not asked to go on.
+func TestExecTakesAnAnswerThatOnlyDoneEnds(t *testing.T) {
+	w := wrongInput{
+		bare: true, args: []string{"exec", "--json", "hi"}, answer: answered("data: {\"choices\":[{\"delta\":{\"content\":\"fine\"}}]}\n\ndata: [DONE]\n\n"),
+		config: `{"defaultModel": "mine/m", "chat": {"title": false}, "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "k", "fetchModels": false, "models": {"m": {}}}}}`,
+	}
+	stdout, _, code, _ := w.run(t)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if last := lines[len(lines)-1]; code != 0 || !strings.Contains(last, `"text":"fine"`) || !strings.Contains(last, `"exitReason":"unmarked"`) || !strings.Contains(stdout, "something may be missing") {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+}
+
+// answered answers with a stream.
+func answered(stream string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"data":[{"id":"gpt-5.2"},{"id":"gpt-5.2-mini"}]}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, stream)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// For every kind of refusal, the run ends with exit code 3, reports it in the same form, and lists
+// the call with the reason.
+func TestExecRefusalsAreAlike(t *testing.T) {
+	needs.POSIX(t)
+	const shell = `{tool: eca__shell_command, arguments: {command: "touch made"}}`
+	all := []string{"--approve", "all"}
+	for name, c := range map[string]struct {
+		call, config string
+		args         []string
+		reason       string
+	}{
+		"a rule for all calls":           {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {}}}}}`, all, "denied: the tool is disabled for agent code"},
+		"a rule for some calls":          {shell, `{"toolCall": {"approval": {"deny": {"eca__shell_command": {"argsMatchers": {"command": ["touch.*"]}}}}}}`, all, "denied by toolCall.approval.deny.eca__shell_command"},
+		"byDefault":                      {writeCall, `{"toolCall": {"approval": {"byDefault": "deny"}}}`, all, "denied: the tool is disabled for agent code"},
+		"disabledTools":                  {shell, `{"disabledTools": ["eca__shell_command"]}`, all, "denied: the tool is disabled for agent code"},
+		"a read-only agent":              {writeCall, `{}`, append([]string{"--agent", "plan"}, all...), "denied: the tool is disabled for agent plan"},
+		"a command of a read-only agent": {shell, `{}`, []string{"--agent", "plan"}, "denied: the agent plan is read-only"},
+		"nobody to ask":                  {shell, `{}`, nil, "not approved: there is no terminal to ask on"},
+		"none":                           {shell, `{}`, []string{"--approve", "none"}, "not approved: this run approves no calls (--approve none)"},
+		"a hook":                         {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, all, "denied by a hook"},
+	} {
+		p := newProvider(t, calling(c.call))
+		tool := strings.TrimPrefix(strings.Split(c.call, ",")[0], "{tool: ")
+		run := func(more ...string) (stdout, stderr string) {
+			t.Helper()
+			here := newPlace(t, p.env()...)
+			here.env = append(here.env, "ECA_CONFIG="+c.config)
+			stdout, stderr, code := runProgram(t, here, "", slices.Concat([]string{"exec", "go"}, c.args, more)...)
+			if code != exitRefused {
+				t.Errorf("%s: exit code %d\n%s", name, code, stderr)
+			}
+			return stdout, stderr
+		}
+		_, said := run()
+		first, _, _ := strings.Cut(said, "\n")
+		if !strings.HasPrefix(first, "· refused: ") || !strings.HasSuffix(first, ": "+c.reason) || strings.Contains(said, "failed:") {
+			t.Errorf("%s: it says: %s", name, said)
+		}
+		stdout, _ := run("--json")
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		var result struct {
+			ExitCode int
+			Refused  []refusal
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &result); err != nil {
+			t.Fatal(err)
+		}
+		if want := []refusal{{tool, c.reason}}; result.ExitCode != exitRefused || !slices.Equal(result.Refused, want) {
+			t.Errorf("%s: %s", name, lines[len(lines)-1])
+		}
+	}
+}

@@ -1,2 +1,0 @@
-// Stands for packages of the extension that are not needed here.
-module.exports = {};

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/ecp/cluster"
+	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/usage"
+)
+
+const watchHelp = `Follows a run of a cluster to its end, and writes its reports. With the key of a controller it
+also hands out the run's work, unless another ecp watch does: if that one is lost, this one goes
+on. It may end and begin again at any time, anywhere.
+
+Exit codes are those of ecp run; 130 if it was interrupted: the run goes on with the next one.`
+
+// followFlags are the flags of ecp watch.
+type followFlags struct {
+	clusterFlags
+	run    runFlags
+	noLead bool
+}
+
+func followCommand(s streams) *cobra.Command {
+	f := followFlags{run: runFlags{jobs: 1, repeat: 1, votes: 1}}
+	cmd := &cobra.Command{
+		Use: "watch RUN", Short: "Hand out the work of a cluster's run, follow it, and write its reports", Long: watchHelp, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.run.check(cmd); err != nil {
+				return usage.New(err)
+			}
+			return f.follow(cmd.Context(), args[0], s)
+		},
+	}
+	f.register(cmd)
+	f.run.reportFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&f.noLead, "no-lead", false, "hand out no work; the key of a viewer is enough")
+	return cmd
+}
+
+func (f *followFlags) follow(ctx context.Context, run string, s streams) error {
+	role := cluster.RoleController
+	if f.noLead {
+		role = cluster.RoleViewer
+	}
+	c, err := f.dial(ctx, role, s)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if f.run.artifacts != "" {
+		if err := os.MkdirAll(f.run.artifacts, 0o755); err != nil {
+			return fmt.Errorf("--artifacts: %w", err)
+		}
+	}
+	p := newProgress(s.err, f.run.verbose && !f.run.noVerbose, "a worker")
+	r, err := takeRun(ctx, c, run, cluster.FollowOptions{Lead: !f.noLead, Artifacts: f.run.artifacts}, p.event)
+	p.end()
+	if r == nil {
+		return err
+	}
+	if err := errors.Join(f.run.finish(r, s), err); err != nil {
+		return err
+	}
+	return f.run.verdict(ctx, r)
+}
+
+// takeRun makes a report of a run's results.
+func takeRun(ctx context.Context, c *cluster.Cluster, run string, o cluster.FollowOptions, show func(runtime.Event)) (*report.Report, error) {
+	d, err := c.Doc(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "ecp-watch-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	m, err := c.Fetch(ctx, d, dir)
+	if err != nil {
+		return nil, err
+	}
+	options := runtime.Options{Version: version, Path: os.Getenv("PATH"), Getenv: os.Getenv, Now: time.Now, NewID: uuid.NewString, Watch: show}
+	if err := d.Settings.Apply(&options); err != nil {
+		return nil, err
+	}
+	if limit := options.Budget.Time; limit > 0 { // it began when the run was created, not now
+		options.Budget.Time = max(time.Until(d.Created.Add(limit)), time.Millisecond)
+	}
+	plan, err := runtime.NewPlan(m, options)
+	if err != nil {
+		return nil, err
+	}
+	follower := c.Follow(d, plan, o)
+	options.Scheduler = follower
+	r, err := runtime.Run(ctx, plan, options)
+	if err = errors.Join(err, follower.Err()); err != nil {
+		return nil, err
+	}
+	r.RunID, r.Manifest, r.Target, r.StartedAt = d.Run, d.Manifest, d.Target, d.Created.Truncate(time.Millisecond)
+	return r, nil
+}

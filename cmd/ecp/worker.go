@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/ecp/cluster"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/usage"
+)
+
+const workerHelp = `Makes attempts of a cluster's runs, until Ctrl-C: then it begins no more, and those that run
+have --grace seconds.
+
+It starts what manifests say, but only of runs that a key of --trust has signed (ecp cluster
+keys prints that of the controller), and only in environments of --env: local (in the sandbox),
+docker, podman; host means none: agents can do what this user can. Keys of models come from
+this worker's own variables.
+
+Exit codes: 0; 1 the cluster cannot be reached; 2 wrong usage.`
+
+// workerFlags are the flags of ecp worker.
+type workerFlags struct {
+	clusterFlags
+	jobs         int
+	grace        float64
+	kinds, trust []string
+	lanes        []string
+	name         string
+}
+
+func workerCommand(s streams) *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use: "worker", Short: "Make attempts of a cluster's runs", Long: workerHelp, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return f.work(cmd.Context(), s)
+		},
+	}
+	f.register(cmd)
+	host, _ := os.Hostname()
+	flags := cmd.Flags()
+	flags.IntVarP(&f.jobs, "jobs", "j", 1, "attempts at the same time")
+	flags.StringSliceVar(&f.kinds, "env", []string{runtime.KindLocal}, "environments that it offers: local, docker, podman, host")
+	flags.StringArrayVar(&f.trust, "trust", nil, "public key whose runs it makes; any for all, also unsigned ones (repeatable)")
+	flags.StringSliceVar(&f.lanes, "lanes", nil, "only attempts of these lanes (default: all of its environments)")
+	flags.Float64Var(&f.grace, "grace", 60, "seconds that attempts may go on when it is to end")
+	flags.StringVar(&f.name, "name", host, "what results call it")
+	return cmd
+}
+
+func (f *workerFlags) check() error {
+	for _, kind := range f.kinds {
+		if err := usage.Choice("--env", kind, runtime.KindLocal, runtime.KindDocker, runtime.KindPodman, cluster.KindHost); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(f.trust) == 0:
+		return usage.Errorf("--trust is missing: the public key of who submits runs (ecp cluster keys prints it), or any")
+	case f.jobs < 1:
+		return usage.Errorf("--jobs must be 1 or more")
+	case f.grace < 0:
+		return usage.Errorf("--grace must not be negative")
+	}
+	return nil
+}
+
+func (f *workerFlags) work(ctx context.Context, s streams) error {
+	c, err := f.dial(ctx, cluster.RoleWorker, s)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	dir, err := os.MkdirTemp("", "ecp-worker-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	network := netclient.New(os.Getenv)
+	defer network.Close()
+	fmt.Fprintf(s.out, "ecp: worker %s, %d attempts at a time\n", printable(f.name), f.jobs)
+	return c.Work(ctx, cluster.WorkerOptions{
+		Name: f.name + " " + rand.Text()[:8], Jobs: f.jobs, Kinds: f.kinds, Trust: f.trust, Lanes: f.lanes, Dir: dir, Grace: time.Duration(f.grace * float64(time.Second)),
+		Prepare: func(settings cluster.Settings) (runtime.Options, func(), error) {
+			run := runFlags{judge: settings.JudgeModel, votes: max(settings.JudgeVotes, 1)}
+			say := func(text string) { fmt.Fprintln(s.err, "ecp:", printable(text)) }
+			judge := run.newJudge(say)
+			o := runtime.Options{
+				Version: version, Tools: run.graders(judge), Judge: run.judgeIdentity(), Warn: say, Path: os.Getenv("PATH"), Getenv: os.Getenv, Now: time.Now, NewID: uuid.NewString,
+				Client: network.Client(netclient.Options{HTTP1: true, Connect: settings.Timeout}),
+			}
+			o.Supervisor, err = os.Executable()
+			return o, func() { judge.Close() }, err
+		},
+	})
+}

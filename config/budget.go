@@ -1,0 +1,214 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Budget is the budget section: the limits of a turn, a chat and a day. All limits of a list apply.
+type Budget struct {
+	Turn Strings `json:"turn,omitempty" trust:"stricter" doc:"The limit of one turn with its subagents: $2, 200k tokens, 30 minutes, or a list of them." each:"A limit."`
+	Chat Strings `json:"chat,omitempty" trust:"stricter" doc:"The limit of one chat." each:"A limit."`
+	Day  Strings `json:"day,omitempty" trust:"stricter" doc:"Your limit for a day, in all chats of all daemons." each:"A limit."`
+}
+
+// budgetScopes are the keys of Budget.
+func budgetScopes() []string { return []string{"turn", "chat", "day"} }
+
+// Of returns the limits of turn, chat or day, or nil.
+func (b *Budget) Of(scope string) *Strings {
+	switch scope {
+	case "turn":
+		return &b.Turn
+	case "chat":
+		return &b.Chat
+	case "day":
+		return &b.Day
+	}
+	return nil
+}
+
+// Amount is an amount of money in dollars, of tokens, and of time. In a limit, 0 means unlimited.
+type Amount struct {
+	Cost   float64
+	Tokens int64
+	Time   time.Duration
+}
+
+// Plus returns the sum of two amounts.
+func (a Amount) Plus(b Amount) Amount {
+	return Amount{a.Cost + b.Cost, a.Tokens + b.Tokens, a.Time + b.Time}
+}
+
+// BudgetForm is how limits are written, for messages.
+const BudgetForm = "write money as $2.50, tokens as 200k tokens, time as 30 minutes"
+
+// maxLimit keeps limits far from the ends of the number types.
+const maxLimit = 1e12
+
+// ParseBudget returns the smallest limit of each kind in a list.
+func ParseBudget(limits []string) (Amount, error) {
+	var out Amount
+	for _, text := range limits {
+		a, err := parseLimit(text)
+		if err != nil {
+			return Amount{}, err
+		}
+		out.Cost = stricterOf(out.Cost, a.Cost)
+		out.Tokens = stricterOf(out.Tokens, a.Tokens)
+		out.Time = stricterOf(out.Time, a.Time)
+	}
+	return out, nil
+}
+
+// stricterOf returns the smaller of two limits; 0 means unlimited.
+func stricterOf[T float64 | int64 | time.Duration](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// parseLimit reads one limit.
+func parseLimit(text string) (Amount, error) {
+	number, unit, dollars := splitLimit(text)
+	n, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
+	fail := func(why string) (Amount, error) {
+		return Amount{}, fmt.Errorf("%q %s; %s", text, why, BudgetForm)
+	}
+	if thousands, long := strings.CutPrefix(unit, "k"); long && (thousands == "" || thousands[0] == ' ' || thousands == "tokens") {
+		n, unit = n*1e3, strings.TrimSpace(thousands)
+		unit = orTokens(unit)
+	} else if millions, long := strings.CutPrefix(unit, "M"); long && (millions == "" || millions[0] == ' ' || millions == "tokens") {
+		n, unit = n*1e6, orTokens(strings.TrimSpace(millions))
+	}
+	switch {
+	case number == "" || err != nil || math.IsNaN(n) || math.IsInf(n, 0):
+		return fail("is not a limit")
+	case n <= 0:
+		return fail("is not more than 0")
+	case n > maxLimit:
+		return fail("is too large")
+	}
+	unit = strings.ToLower(unit)
+	switch {
+	case dollars && unit == "", !dollars && slices.Contains([]string{"$", "usd", "dollar", "dollars"}, unit):
+		return Amount{Cost: n}, nil
+	case dollars:
+		return fail("has two units")
+	case unit == "token" || unit == "tokens":
+		return Amount{Tokens: max(1, int64(n))}, nil
+	case unit == "":
+		return fail("has no unit")
+	}
+	seconds := map[string]float64{
+		"s": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600,
+	}[unit]
+	switch {
+	case seconds == 0:
+		return fail(fmt.Sprintf("has an unknown unit or currency, %s", unit))
+	case n*seconds > math.MaxInt32:
+		return fail("is too large")
+	}
+	return Amount{Time: max(1, time.Duration(n*seconds*float64(time.Second)))}, nil
+}
+
+// orTokens is the unit behind k and M, which only tokens have.
+func orTokens(unit string) string {
+	if unit == "" {
+		return "tokens"
+	}
+	return unit
+}
+
+// splitLimit separates the number of a limit from its unit. dollars means that it begins with $.
+func splitLimit(text string) (number, unit string, dollars bool) {
+	text = strings.TrimSpace(text)
+	sign := ""
+	if rest, negative := strings.CutPrefix(text, "-"); negative {
+		sign, text = "-", rest
+	}
+	text, dollars = strings.CutPrefix(text, "$")
+	end := strings.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune("0123456789._-+", r) })
+	if end < 0 {
+		end = len(text)
+	}
+	if text == "" {
+		return "", "", dollars
+	}
+	return sign + text[:end], strings.TrimSpace(text[end:]), dollars
+}
+
+// checkBudget removes limits that cannot be read, and reports them.
+func (b *builder) checkBudget() {
+	for _, scope := range budgetScopes() {
+		limits, at := b.Budget.Of(scope), []string{"budget", scope}
+		*limits = slices.DeleteFunc(*limits, func(text string) bool {
+			_, err := parseLimit(text)
+			if err != nil {
+				b.problemAt(at, "%s: %v; it is ignored", KeyPath(at), err)
+			}
+			return err != nil
+		})
+	}
+}
+
+// withholdBudget removes the budget from a workspace's file, whether it is trusted or not: its
+// limits are added to the user's. It ignores the case of keys, as decoding does.
+func (b *builder) withholdBudget(l *layer) {
+	eachFold(l.content, "budget", func(key string, section any) {
+		if !isObject(section) { // null would remove the user's
+			delete(l.content, key)
+			b.problem(l.origin([]string{key}), "budget: a workspace's file can only add limits; it is ignored")
+			return
+		}
+		for _, scope := range budgetScopes() {
+			eachFold(section, scope, func(key string, v any) {
+				delete(section.(map[string]any), key)
+				t := tightening{l, []string{"budget", scope}, v}
+				if !tightens(t.path, v) {
+					b.problem(l.origin([]string{"budget", key}), "%s: a workspace's file can only set valid limits, %s; it is ignored", KeyPath(t.path), BudgetForm)
+					return
+				}
+				b.stricter = append(b.stricter, t)
+			})
+		}
+	})
+}
+
+// tightensBudget reports whether a value is a list of limits.
+func tightensBudget(v any) bool {
+	limits := texts(v)
+	_, err := ParseBudget(limits)
+	list, isList := v.([]any)
+	return err == nil && len(limits) > 0 && (!isList || len(limits) == len(list))
+}
+
+// commandLineBudget replaces the user's limits of a turn by those of the command line, for the kinds
+// that it limits. A workspace's limits are added later.
+func (b *builder) commandLineBudget() {
+	mine, err := ParseBudget(b.in.TurnBudget)
+	if len(b.in.TurnBudget) == 0 || err != nil { // the command refuses invalid limits
+		return
+	}
+	in := b.objectAt([]string{"budget"})
+	if in == nil { // it has a wrong type and is dropped with a message
+		b.merged["budget"] = map[string]any{}
+		in = b.objectAt([]string{"budget"})
+	}
+	var limits []string
+	eachFold(in, "turn", func(key string, v any) {
+		limits = append(limits, texts(v)...)
+		delete(in, key)
+	})
+	limits = slices.DeleteFunc(limits, func(text string) bool {
+		a, err := parseLimit(text)
+		return err == nil && (a.Cost > 0 && mine.Cost > 0 || a.Tokens > 0 && mine.Tokens > 0 || a.Time > 0 && mine.Time > 0)
+	})
+	in["turn"] = anyList(append(limits, b.in.TurnBudget...))
+	b.origins[join([]string{"budget", "turn"})] = Origin{Source: "the command line"}
+}

@@ -1,0 +1,262 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/bug"
+)
+
+// key is one key of the configuration, as its field declares it: by its type and its tags.
+//
+//	doc      what it is for; required
+//	each     the same for its elements; after a | for theirs
+//	default  its default value, unless it is a list or an object
+//	enum     the words that it, or its elements, accept
+//	strict   other words are dropped when the configuration is loaded
+//	wrong    the word that replaces a value that the key does not accept
+//	types    the JSON types of an any
+//	min, max the range of its numbers
+//	trust    its effect in a file that is not trusted, see trustEffect
+//	pending  it is accepted, but without effect
+//	rest     the field has the values of an object whose names users choose
+//
+// Loading, checking and showing keys use this type, and so do the JSON Schema and the reference in
+// docs/configuration.md.
+type key struct {
+	typ   reflect.Type // without pointers
+	index []int        // of the field in its struct
+	tag   reflect.StructTag
+	docs  []string // of elements: from the tag of their field
+	types []string // in JSON; any if empty
+
+	expanded bool // guards the fields below: most keys are never expanded
+	members  map[string]*key
+	element  *key
+
+	deprecated bool
+}
+
+// newKeys returns the root of all keys.
+func newKeys() *key { return newKey(reflect.TypeFor[Config](), "", nil) }
+
+// newKey describes a value of a type in a field with a tag, or its elements.
+func newKey(typ reflect.Type, tag reflect.StructTag, docs []string) *key {
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	k := &key{typ: typ, tag: tag, docs: docs, types: jsonTypes(typ)}
+	if words := tag.Get("types"); words != "" {
+		k.types = strings.Fields(words)
+	}
+	return k
+}
+
+// fields returns the keys of an object whose names eca defines.
+func (k *key) fields() map[string]*key {
+	k.expand()
+	return k.members
+}
+
+// elem returns the key of the elements of a list, or of an object whose names users choose;
+// otherwise nil.
+func (k *key) elem() *key {
+	k.expand()
+	return k.element
+}
+
+func (k *key) expand() {
+	if k.expanded {
+		return
+	}
+	k.expanded = true
+	docs := k.docs[min(1, len(k.docs)):]
+	if each := k.tag.Get("each"); each != "" {
+		docs = strings.Split(each, "|")
+	}
+	switch k.typ.Kind() {
+	case reflect.Slice:
+		k.element = newKey(k.typ.Elem(), reflect.StructTag(fmt.Sprintf("enum:%q", k.tag.Get("enum"))), docs)
+	case reflect.Map:
+		k.element = newKey(k.typ.Elem(), "", docs)
+	case reflect.Struct:
+		k.members = map[string]*key{}
+		for _, f := range reflect.VisibleFields(k.typ) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Tag.Get("rest") != "" {
+				k.element = newKey(f.Type.Elem(), "", []string{f.Tag.Get("doc")})
+			} else if name != "" && name != "-" {
+				field := newKey(f.Type, f.Tag, nil)
+				field.index = f.Index
+				k.members[name] = field
+			}
+		}
+	}
+}
+
+// jsonTypes returns the JSON types of a Go type, except null.
+func jsonTypes(typ reflect.Type) []string {
+	switch typ {
+	case reflect.TypeFor[Strings]():
+		return []string{"string", "array"}
+	case reflect.TypeFor[SandboxNetwork]():
+		return []string{"boolean", "object"}
+	case reflect.TypeFor[HTTPClient](): // was a string in earlier versions
+		return []string{"object", "string"}
+	}
+	switch typ.Kind() {
+	case reflect.Interface:
+		return nil
+	case reflect.String:
+		return []string{"string"}
+	case reflect.Bool:
+		return []string{"boolean"}
+	case reflect.Int, reflect.Int64:
+		return []string{"integer"}
+	case reflect.Float64:
+		return []string{"number"}
+	case reflect.Slice:
+		return []string{"array"}
+	case reflect.Map, reflect.Struct:
+		return []string{"object"}
+	}
+	bug.Reportf("configuration has a field of kind %s", typ.Kind())
+	return nil
+}
+
+// doc returns what the key is for.
+func (k *key) doc() string {
+	if len(k.docs) > 0 {
+		return k.docs[0]
+	}
+	return k.tag.Get("doc")
+}
+
+// enum returns the words that the key accepts; nil means any.
+func (k *key) enum() []string {
+	if k.typ.Kind() == reflect.Slice {
+		return nil // they belong to the elements
+	}
+	return strings.Fields(k.tag.Get("enum"))
+}
+
+// limit returns min or max; nil without one.
+func (k *key) limit(name string) *float64 {
+	n, err := strconv.ParseFloat(k.tag.Get(name), 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// insteadOf returns the replacement for a value that the key does not accept; ok is false if the
+// value of the layers below applies.
+func (k *key) insteadOf() (v any, ok bool) {
+	word := k.tag.Get("wrong")
+	return word, word != ""
+}
+
+// instead describes insteadOf in words.
+func (k *key) instead() string {
+	if word, ok := k.insteadOf(); ok {
+		return fmt.Sprintf("it counts as %s", word)
+	}
+	return "it is ignored"
+}
+
+// outside describes the range of the key if a number is not in it; empty if the number is valid.
+func (k *key) outside(n float64) string {
+	least, most := k.limit("min"), k.limit("max")
+	switch {
+	case least != nil && most != nil && (n < *least || n > *most):
+		return fmt.Sprintf("between %v and %v", *least, *most)
+	case least != nil && n < *least:
+		return fmt.Sprintf("at least %v", *least)
+	}
+	return ""
+}
+
+// named returns the key of a field, ignoring case as decoding does; nil if there is no such key.
+func (k *key) named(name string) *key {
+	if field := k.fields()[name]; field != nil {
+		return field
+	}
+	for known, field := range k.fields() {
+		if strings.EqualFold(known, name) {
+			return field
+		}
+	}
+	return k.elem()
+}
+
+// open reports whether the key accepts any content.
+func (k *key) open() bool { return k.fields() == nil && k.elem() == nil }
+
+// at follows a path in the notation of the schema: * is a name that users choose, [] an element of
+// a list.
+func (k *key) at(path []string) *key {
+	for _, name := range path {
+		if field := k.fields()[name]; field != nil {
+			k = field
+		} else if k = k.elem(); k == nil {
+			return nil
+		}
+	}
+	return k
+}
+
+// each calls fn for all keys below a key, fields by name before elements.
+func (k *key) each(path []string, fn func(path []string, k *key)) {
+	visit := func(name string, sub *key) {
+		at := append(slices.Clone(path), name)
+		fn(at, sub)
+		sub.each(at, fn)
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.fields())) {
+		visit(name, k.fields()[name])
+	}
+	if k.elem() != nil {
+		visit(k.elementName(), k.elem())
+	}
+}
+
+func (k *key) elementName() string {
+	if k.typ.Kind() == reflect.Slice {
+		return "[]"
+	}
+	return "*"
+}
+
+// defaults adds the default values of keys to an object, unless it has a value already.
+func (k *key) defaults(into map[string]any) {
+	for name, field := range k.fields() {
+		_, said := into[name]
+		text, hasDefault := field.tag.Lookup("default")
+		switch {
+		case hasDefault && !said:
+			var value any = text
+			if field.typ.Kind() != reflect.String && json.Unmarshal([]byte(text), &value) != nil {
+				bug.Reportf("%s is not a default of %s", text, name)
+			}
+			into[name] = value
+		case field.typ.Kind() == reflect.Struct:
+			sub, _ := into[name].(map[string]any)
+			if sub == nil {
+				sub = map[string]any{}
+			}
+			if field.defaults(sub); len(sub) > 0 {
+				into[name] = sub
+			}
+		}
+	}
+}
+
+// takes reports whether a decoded value has a type that the key accepts.
+func (k *key) takes(v any) bool {
+	return len(k.types) == 0 || slices.ContainsFunc(k.types, func(typ string) bool { return isType(v, typ) })
+}

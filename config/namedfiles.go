@@ -1,0 +1,178 @@
+package config
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
+)
+
+// maxNamed is how many other files a unit's sum may cover.
+const maxNamed = 64
+
+// namedFiles lists the files of a folder that values run or include: trust in a hook covers its
+// script in the current form. Files that commands only work on are left out, because they change.
+func namedFiles(root, dir string, in any) []string {
+	n := named{root: root, dir: dir}
+	n.value(in)
+	slices.Sort(n.files)
+	return n.files
+}
+
+type named struct {
+	root, dir string
+	files     []string
+}
+
+func (n *named) value(v any) {
+	switch v := v.(type) {
+	case string:
+		n.text(v)
+	case map[string]any:
+		n.object(v)
+	case []any:
+		n.list(v)
+	}
+}
+
+// list examines a list. In a list of words without a program, the first file is the script.
+func (n *named) list(list []any) {
+	if words := texts(list); len(words) == len(list) {
+		if i := slices.IndexFunc(words, n.file); i >= 0 {
+			n.executables(words[i+1:])
+			return
+		}
+	}
+	for _, e := range list {
+		n.value(e)
+	}
+}
+
+// object examines the values of an object. A program and its arguments belong together.
+func (n *named) object(m map[string]any) {
+	args, isList := m["args"].([]any)
+	command, _ := m["command"].(string)
+	path, _ := m["path"].(string)
+	isList = isList && command+path != ""
+	for _, key := range sortedKeys(m) {
+		env, isObject := m[key].(map[string]any)
+		program, isText := m[key].(string)
+		switch {
+		case key == "env" && isObject:
+			n.environment(env)
+		case isList && isText && (key == "command" || key == "path"):
+			words := []string{program}
+			if !n.file(program) {
+				words = strings.Fields(program)
+			}
+			n.command(append(words, texts(args)...))
+			n.included(program)
+			for _, arg := range texts(args) {
+				n.included(arg)
+			}
+		case key == "args" && isList, key == "headers":
+		default:
+			n.value(m[key])
+		}
+	}
+}
+
+// text examines a path or a command line.
+func (n *named) text(text string) {
+	if n.file(text) {
+		return
+	}
+	n.included(text)
+	text = strings.NewReplacer("${cmd:", ";", `"$CLAUDE_PROJECT_DIR"/`, "", "$CLAUDE_PROJECT_DIR/", "", "${CLAUDE_PROJECT_DIR}/", "").Replace(text)
+	n.line(text)
+}
+
+// included adds the files whose content becomes part of the text: by ${file:...}, or as the output
+// of ${cmd:cat ...}.
+func (n *named) included(text string) {
+	if !strings.Contains(text, "${") {
+		return
+	}
+	parts, _ := parseDynamic(text)
+	for _, p := range parts {
+		if !p.expr || len(p.parts) != 1 || p.parts[0].expr {
+			continue
+		}
+		words := strings.Fields(p.parts[0].text)
+		switch {
+		case p.text == "file":
+			n.file(p.parts[0].text)
+		case p.text == "cmd" && len(words) > 1 && words[0] == "cat":
+			for _, word := range words[1:] {
+				n.file(strings.Trim(word, `"'`))
+			}
+		}
+	}
+}
+
+// file adds a file of the folder, and reports whether it exists.
+func (n *named) file(path string) bool {
+	at, ok := n.find(path)
+	if ok {
+		n.add(at)
+	}
+	return ok
+}
+
+func (n *named) add(at string) {
+	if !slices.Contains(n.files, at) && len(n.files) < maxNamed {
+		n.files = append(n.files, at)
+	}
+}
+
+// find returns the path of a file in the folder.
+func (n *named) find(path string) (string, bool) {
+	if path == "" || len(path) > 4096 {
+		return "", false
+	}
+	for _, base := range []string{n.root, n.dir} {
+		at := path
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(base, at)
+		}
+		at = filepath.Clean(at)
+		rel, err := filepath.Rel(n.root, at)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() {
+			return at, true
+		}
+	}
+	return "", false
+}
+
+// maxProgram limits the size of files in sums, in bytes.
+const maxProgram = 1 << 30
+
+// fileSum returns a file's hash. A link that leads out of the folder refers to a file of the user,
+// whose content does not belong to the folder.
+func fileSum(root, path string) (string, error) {
+	f, err := safeio.Open(root, path)
+	if errors.Is(err, safeio.ErrNotRegular) {
+		return "", safeio.ErrNotRegular
+	}
+	if err != nil {
+		target, _ := os.Readlink(path)
+		return "a link to " + target, nil //nolint:nilerr // the folder cannot change the link's target
+	}
+	defer f.Close()
+	h := sha256.New()
+	if n, err := io.Copy(h, io.LimitReader(f, maxProgram+1)); err != nil || n > maxProgram {
+		return "", cmp.Or(err, fmt.Errorf("%s has more than %d bytes", path, maxProgram))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

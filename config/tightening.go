@@ -1,0 +1,339 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// tightening is a value of an untrusted file that is combined with the user's values. It may add to
+// the calls that are denied or ask, but remove nothing.
+type tightening struct {
+	l     *layer
+	path  []string
+	value any
+}
+
+// tightens reports whether a value can make the configuration stricter.
+func tightens(path []string, v any) bool {
+	if path[0] == "budget" {
+		return tightensBudget(v)
+	}
+	switch path[len(path)-1] {
+	case "readOnly":
+		return v == true
+	case "unasked":
+		word, _ := v.(string)
+		return slices.Contains(unaskedValues(), word)
+	case "maxSteps":
+		n, ok := v.(float64)
+		return ok && n > 0
+	case "ask", "deny":
+		m, ok := v.(map[string]any)
+		for _, rule := range m {
+			ok = ok && isObject(rule)
+		}
+		return ok
+	}
+	if _, ok := v.(string); ok {
+		return path[len(path)-1] == "spawnableBy" || path[len(path)-1] == "inherit"
+	}
+	list, ok := v.([]any)
+	ok = ok && path[len(path)-1] != "inherit"
+	for _, e := range list {
+		_, isText := e.(string)
+		ok = ok && isText
+	}
+	return ok
+}
+
+// withholdUnasked removes toolCall.unasked, also that of agents, from a workspace's file, whether
+// it is trusted or not: it can only make the user's own value stricter. It ignores the case of
+// keys, as decoding does. Nor can the file remove an agent (null), which would lose the user's value.
+func (b *builder) withholdUnasked(l *layer) {
+	withhold := func(object any, path []string) {
+		eachFold(object, "toolCall", func(_ string, calls any) {
+			eachFold(calls, "unasked", func(key string, v any) {
+				delete(calls.(map[string]any), key)
+				t := tightening{l, append(path[:len(path):len(path)], "toolCall", "unasked"), v}
+				if !tightens(t.path, v) {
+					b.problem(l.origin(t.path), "%s must be one of %s; it is ignored", KeyPath(t.path), strings.Join(unaskedValues(), ", "))
+					return
+				}
+				b.stricter = append(b.stricter, t)
+			})
+		})
+	}
+	withhold(l.content, nil)
+	eachFold(l.content, "agent", func(key string, agents any) {
+		named, ok := agents.(map[string]any)
+		if !ok {
+			delete(l.content, key)
+			b.problem(l.origin([]string{key}), "agent: a workspace's file cannot remove agents; it is ignored")
+		}
+		for _, name := range sortedKeys(named) {
+			path := []string{"agent", name}
+			if !isObject(named[name]) {
+				delete(named, name)
+				b.problem(l.origin(path), "%s: a workspace's file cannot remove agents; it is ignored", KeyPath(path))
+				continue
+			}
+			withhold(named[name], path)
+		}
+	})
+}
+
+// unasked replaces the user's values of toolCall.unasked with the one from the command line.
+func (b *builder) unasked() {
+	if b.in.Unasked == "" {
+		return
+	}
+	eachFold(b.merged, "agent", func(_ string, agents any) {
+		named, _ := agents.(map[string]any)
+		for _, agent := range named {
+			eachFold(agent, "toolCall", func(_ string, calls any) {
+				eachFold(calls, "unasked", func(key string, _ any) { delete(calls.(map[string]any), key) })
+			})
+		}
+	})
+	path := []string{"toolCall", "unasked"}
+	if in := b.objectAt(path[:1]); in != nil {
+		eachFold(in, path[1], func(key string, _ any) { delete(in, key) })
+		in[path[1]] = b.in.Unasked
+		b.origins[join(path)] = Origin{Source: "the command line"}
+	}
+}
+
+// eachFold calls fn for the members of an object that have a name, ignoring case.
+func eachFold(object any, name string, fn func(key string, value any)) {
+	m, _ := object.(map[string]any)
+	for _, key := range sortedKeys(m) {
+		if strings.EqualFold(key, name) {
+			fn(key, m[key])
+		}
+	}
+}
+
+// tightener applies values that may only make the configuration stricter.
+type tightener struct{ *builder }
+
+// tighten applies the tightenings of untrusted files above all layers. The general rules come
+// first, because agents without their own rules start from them.
+func (b tightener) tighten() {
+	agents := map[string][]tightening{}
+	for _, t := range b.stricter {
+		if t.path[0] == "agent" {
+			agents[t.path[1]] = append(agents[t.path[1]], t)
+			continue
+		}
+		b.applyStricter(t)
+	}
+	done := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		b.tightenAgent(name, agents, done)
+	}
+}
+
+// tightenAgent makes an agent stricter, after the agent that it inherits from.
+func (b tightener) tightenAgent(name string, agents map[string][]tightening, done map[string]bool) {
+	if done[name] {
+		return
+	}
+	done[name] = true
+	for _, t := range agents[name] {
+		if parent, ok := t.value.(string); ok && t.path[2] == "inherit" {
+			b.tightenAgent(parent, agents, done)
+			b.inheritStrictly(t, parent)
+			continue
+		}
+		b.applyStricter(t)
+	}
+}
+
+// inheritStrictly completes an agent from another one, but only with values that need no trust: it
+// does not inherit what that agent allows.
+func (b tightener) inheritStrictly(t tightening, parent string) {
+	agents, _ := b.merged["agent"].(map[string]any)
+	from, known := agents[parent].(map[string]any)
+	if !known || parent == t.path[1] {
+		b.problem(t.l.origin(t.path), "%s: there is no other agent %s; it is ignored", KeyPath(t.path), parent)
+		return
+	}
+	s := splitter{l: t.l, keys: b.keys, parts: map[string]any{}}
+	at := []string{"agent", t.path[1]}
+	harmless := s.object(clone(from), at)
+	if agent := b.objectAt(at); agent != nil {
+		b.under(agent, harmless, at, []string{"agent", parent})
+	}
+	for _, more := range s.stricter {
+		if more.path[2] != "inherit" {
+			b.applyStricter(more)
+		}
+	}
+}
+
+// applyStricter applies one tightening.
+func (b tightener) applyStricter(t tightening) {
+	last := len(t.path) - 1
+	if t.path[0] == "agent" && (t.path[last] == "ask" || t.path[last] == "deny") {
+		b.ownApproval(t)
+	}
+	in := b.objectAt(t.path[:last])
+	if in == nil {
+		return // it has a wrong type and is dropped with a message
+	}
+	before := in[t.path[last]]
+	if general, ok := b.merged["toolCall"].(map[string]any); ok && before == nil && t.path[last] == "unasked" {
+		before = general["unasked"] // which applies to an agent without its own value
+	}
+	if after := t.with(before); !equalJSON(before, after) {
+		in[t.path[last]] = after
+		b.noteTightened(t)
+	}
+}
+
+// with combines a value with a tightening.
+func (t tightening) with(before any) any {
+	if t.path[0] == "budget" { // the smallest limit of each kind counts
+		return anyList(append(slices.Clone(texts(before)), texts(t.value)...))
+	}
+	switch t.path[len(t.path)-1] {
+	case "readOnly":
+		return true
+	case "unasked":
+		word, _ := before.(string)
+		mine, _ := t.value.(string)
+		return unaskedValues()[min(slices.Index(unaskedValues(), mine), max(0, slices.Index(unaskedValues(), word)))]
+	case "maxSteps":
+		if n, ok := before.(float64); ok {
+			mine, _ := t.value.(float64)
+			return min(n, mine)
+		}
+	case "ask", "deny":
+		return union(before, t.value)
+	case "spawnableBy":
+		if have := texts(before); len(have) > 0 {
+			both := slices.DeleteFunc(slices.Clone(have), func(name string) bool { return !slices.Contains(texts(t.value), name) })
+			if len(both) == 0 {
+				return before // an empty list would allow all agents
+			}
+			return anyList(both)
+		}
+	case "disabledTools":
+		out := texts(before)
+		for _, name := range texts(t.value) {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+		return anyList(out)
+	}
+	return clone(t.value)
+}
+
+func anyList(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, s := range texts {
+		out[i] = s
+	}
+	return out
+}
+
+// union returns rules that match everything that either of two sets of rules matches.
+func union(before, more any) any {
+	base, _ := before.(map[string]any)
+	out := map[string]any{}
+	maps.Copy(out, base)
+	added, _ := more.(map[string]any)
+	for name, rule := range added {
+		have, exists := out[name]
+		if !exists {
+			out[name] = clone(rule)
+			continue
+		}
+		mine, hasMine := matchers(have)
+		theirs, hasTheirs := matchers(rule)
+		if !hasMine || !hasTheirs {
+			out[name] = map[string]any{} // all calls
+			continue
+		}
+		all := map[string]any{}
+		for _, m := range []map[string]any{mine, theirs} {
+			for arg, patterns := range m {
+				list := texts(all[arg])
+				for _, p := range texts(patterns) {
+					if !slices.Contains(list, p) {
+						list = append(list, p)
+					}
+				}
+				all[arg] = anyList(list)
+			}
+		}
+		out[name] = map[string]any{"argsMatchers": all}
+	}
+	return out
+}
+
+func matchers(rule any) (map[string]any, bool) {
+	m, _ := rule.(map[string]any)
+	args, ok := m["argsMatchers"].(map[string]any)
+	return args, ok
+}
+
+// ownApproval copies the general rules to an agent without its own rules, because an agent's own
+// rules replace the general ones completely.
+func (b tightener) ownApproval(t tightening) {
+	agent := b.objectAt(t.path[:2])
+	calls, _ := agent["toolCall"].(map[string]any)
+	if agent == nil || calls["approval"] != nil {
+		return
+	}
+	general, _ := b.merged["toolCall"].(map[string]any)
+	if approval, ok := general["approval"].(map[string]any); ok {
+		if calls == nil {
+			calls = map[string]any{}
+			agent["toolCall"] = calls
+		}
+		calls["approval"] = clone(approval)
+	}
+}
+
+// objectAt returns the object at a path and creates it if it is missing. It returns nil if the path
+// has another kind of value.
+func (b *builder) objectAt(path []string) map[string]any {
+	m := b.merged
+	for _, key := range path {
+		sub, ok := m[key].(map[string]any)
+		if m[key] != nil && !ok {
+			return nil
+		}
+		if !ok {
+			sub = map[string]any{}
+			m[key] = sub
+		}
+		m = sub
+	}
+	return m
+}
+
+// noteTightened records the origin of a tightening.
+func (b tightener) noteTightened(t tightening) {
+	set := func(path []string) {
+		o := t.l.origin(path)
+		b.origins[join(path)] = o
+	}
+	for n := 1; n <= len(t.path); n++ {
+		if _, known := b.origins[join(t.path[:n])]; !known {
+			set(t.path[:n])
+		}
+	}
+	rules, ok := t.value.(map[string]any)
+	if !ok {
+		set(t.path)
+	}
+	for name := range rules {
+		set(append(slices.Clone(t.path), name))
+	}
+}

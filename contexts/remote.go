@@ -1,0 +1,190 @@
+package contexts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Limits of what has to be fetched.
+const (
+	maxFar   = 10        // things in one prompt
+	maxPage  = 128 << 10 // bytes of a page; the rest of it is cut
+	patience = 10 * time.Second
+)
+
+// Waiting says, in a few words for the user, what of a prompt's contexts has to come from
+// servers and how long that is waited for; empty if nothing has.
+func Waiting(refs []Ref) string {
+	var names []string
+	for _, ref := range refs {
+		name := ""
+		switch ref.Type {
+		case "web":
+			if u, err := url.Parse(strings.TrimSpace(ref.URL)); err == nil && strings.HasPrefix(u.Scheme, "http") {
+				name = u.Host
+			}
+		case "mcpResource":
+			name = ref.Server
+		}
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("Fetching from %.100s (at most %s)", names[0], patience)
+	}
+	return fmt.Sprintf("Fetching from %.100s and %d more (at most %s)", names[0], len(names)-1, patience)
+}
+
+// Page is a page of the web.
+type Page struct {
+	URL      string // where it was in the end
+	Markdown string
+	Cut      bool // there was more
+}
+
+// Fetcher reads pages of the web.
+type Fetcher interface {
+	// Fetch returns a page. It decides what may be asked for; an error completes a sentence
+	// that begins with the address.
+	Fetch(ctx context.Context, url string) (Page, error)
+}
+
+// Resources reads what MCP servers have.
+type Resources interface {
+	// ReadResource returns the contents of a resource: texts, and images of the types that
+	// a Block takes. An error completes a sentence that begins with its address.
+	ReadResource(ctx context.Context, server, uri string) ([]Block, error)
+}
+
+// remoteKey names what has to be fetched.
+type remoteKey struct{ kind, server, url string }
+
+// remoteBlocks is what came of it.
+type remoteBlocks struct {
+	blocks []Block
+	err    error
+}
+
+func keyOf(ref Ref) remoteKey { return remoteKey{ref.Type, ref.Server, strings.TrimSpace(ref.URL)} }
+
+// fetch gets all that has to be fetched, at the same time, each thing once.
+func (l Local) fetch(ctx context.Context, refs []Ref) map[remoteKey]*remoteBlocks {
+	out := map[remoteKey]*remoteBlocks{}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("did not come within %s", patience))
+	defer cancel()
+	var running sync.WaitGroup
+	for _, ref := range refs {
+		if ref.Type != "web" && ref.Type != "mcpResource" {
+			continue
+		}
+		key := keyOf(ref)
+		if _, known := out[key]; known {
+			continue
+		}
+		if len(out) == maxFar {
+			break
+		}
+		far := &remoteBlocks{}
+		out[key] = far
+		running.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					far.err = fmt.Errorf("could not be read: %v", p)
+				}
+			}()
+			if key.kind == "web" {
+				far.blocks, far.err = l.page(ctx, key.url)
+			} else {
+				far.blocks, far.err = l.resource(ctx, key)
+			}
+			if far.err != nil && ctx.Err() != nil {
+				far.err = context.Cause(ctx)
+			}
+		})
+	}
+	running.Wait()
+	return out
+}
+
+// page reads a page of the web.
+func (l Local) page(ctx context.Context, address string) ([]Block, error) {
+	u, err := url.Parse(address)
+	switch {
+	case l.Web == nil:
+		return nil, errors.New("is a web page: those cannot be fetched here")
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("is not the address of a web page")
+	}
+	p, err := l.Web.Fetch(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.ToValidUTF8(p.Markdown, "\uFFFD")
+	if len(text) > maxPage {
+		text, p.Cut = cutText(text, maxPage), true
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return nil, errors.New("has no text")
+	case p.Cut:
+		text += "\n[The rest of this page is left out.]"
+	}
+	label := address
+	if p.URL != "" && p.URL != address {
+		label += " (" + p.URL + ")"
+	}
+	return []Block{{Label: label, Text: text}}, nil
+}
+
+// resource reads a resource of an MCP server.
+func (l Local) resource(ctx context.Context, key remoteKey) ([]Block, error) {
+	switch {
+	case l.Resources == nil:
+		return nil, errors.New("is a resource of an MCP server: those cannot be read here")
+	case key.server == "" || key.url == "":
+		return nil, errors.New("is a resource without an address or a server")
+	}
+	blocks, err := l.Resources.ReadResource(ctx, key.server, key.url)
+	if err == nil && len(blocks) == 0 {
+		err = errors.New("is empty")
+	}
+	for i := range blocks {
+		blocks[i].Text = strings.ToValidUTF8(blocks[i].Text, "\uFFFD")
+		if blocks[i].Label == "" {
+			blocks[i].Label = key.url
+		}
+	}
+	return blocks, err
+}
+
+// fetched adds what was fetched.
+func (r *resolver) fetched(ref Ref) error {
+	key := keyOf(ref)
+	name := fmt.Sprintf("%.200s", key.url)
+	if key.kind == "mcpResource" {
+		name += fmt.Sprintf(" of MCP server %.100s", key.server)
+	}
+	far, ok := r.far[key]
+	switch {
+	case !ok:
+		return fmt.Errorf("%s is left out: one prompt may have %d pages and resources", name, maxFar)
+	case far.err != nil:
+		return fmt.Errorf("%s %w", name, far.err)
+	}
+	for i, b := range far.blocks {
+		if err := r.put(fmt.Sprintf("%s %s %s %d", key.kind, key.server, key.url, i), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package bounds
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/permission"
+)
+
+// author is the authority that lets something run.
+type author int
+
+const (
+	byBuiltInRule     author = iota
+	byReadsRule              // the built-in rule for commands that only read
+	byWorkspaceRule          // the built-in rule for commands that stay in the workspace
+	byUserConfig             // the user's own configuration, what the user let eca remember, or auto-approve
+	byWorkspaceConfig        // a workspace's file that the user trusts
+	byHand                   // the user saw it and approved
+)
+
+// callAuthor returns the authority that lets a call run.
+func callAuthor(cfg *config.Loaded, call tools.Call) author {
+	switch {
+	case call.Authorization.Approved:
+		return byHand
+	case call.Authorization.Auto, strings.HasPrefix(call.Authorization.Rule, "remembered"): // no user saw this call
+		return byUserConfig
+	}
+	return ruleAuthor(cfg, call.Roots, call.Authorization.Rule)
+}
+
+// customAuthor returns the authority that lets a custom tool run: the user who approved the call,
+// otherwise the author of the tool.
+func (b *Bounds) customAuthor(cfg *config.Loaded, name string, call tools.Call) author {
+	by := callAuthor(cfg, call)
+	if by != byHand && by != byWorkspaceConfig && by != byReadsRule {
+		origin, _ := cfg.Origin("customTools", name)
+		by = sourceAuthor(call.Roots, origin.Source)
+	}
+	return by
+}
+
+// ruleAuthor returns the author of a permission rule. A rule that is not in the configuration is
+// built in.
+func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
+	switch rule {
+	case permission.RuleReads:
+		return byReadsRule
+	case tools.RuleWorkspace:
+		return byWorkspaceRule
+	}
+	path := RulePath(rule)
+	origin, ok := cfg.Origin(path...)
+	if !ok || path == nil || origin.IsDefault() {
+		return byBuiltInRule
+	}
+	return sourceAuthor(roots, origin.Source)
+}
+
+// RulePath returns the path of a rule in the configuration, from its name: the list that it
+// belongs to, and its selector. Names of agents and tools may have dots.
+func RulePath(rule string) []string {
+	const approval = "toolCall.approval."
+	var path []string
+	before, rest, ok := strings.Cut(rule, approval)
+	if !ok {
+		return nil
+	}
+	if name, isAgent := strings.CutPrefix(before, "agent."); isAgent {
+		path = append(path, "agent", strings.TrimSuffix(name, "."))
+	}
+	path = append(path, "toolCall", "approval")
+	kind, selector, _ := strings.Cut(rest, ".")
+	if path = append(path, kind); selector != "" {
+		path = append(path, selector)
+	}
+	return path
+}
+
+// sourceAuthor returns the author of a configuration source: the workspace for a file in it.
+func sourceAuthor(roots []string, source string) author {
+	for _, root := range roots {
+		if rel, err := filepath.Rel(root, source); err == nil && filepath.IsAbs(source) && filepath.IsLocal(rel) {
+			return byWorkspaceConfig
+		}
+	}
+	return byUserConfig
+}

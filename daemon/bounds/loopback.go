@@ -1,0 +1,214 @@
+package bounds
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/egress"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/shell"
+)
+
+// maxLoopbacks bounds the chats that have a network namespace. That of the chat that used it
+// least recently is closed: what runs in it keeps its loopback, but not the proxy.
+const maxLoopbacks = 16
+
+// loopbacks are the network namespaces of chats.
+type loopbacks struct {
+	mu     sync.Mutex  // guards what follows
+	chats  []*loopback // the one that was used last at the end
+	closed bool
+}
+
+// loopback is the network namespace of a chat, with the proxy that leads out of it.
+type loopback struct {
+	chatID string
+	ports  []int
+
+	start   sync.Once // guards what follows
+	failed  error     // why it is not open
+	network *proc.Network
+	pool    *proc.Pool
+	proxy   *egress.Proxy
+	serving sync.WaitGroup
+}
+
+// close ends a loopback. Children that run go on.
+func (l *loopback) close() {
+	l.start.Do(func() { l.failed = errors.New("eca is shutting down") })
+	if l.failed != nil {
+		return
+	}
+	l.pool.Close()
+	l.network.Close()
+	l.serving.Wait()
+	l.proxy.Close()
+}
+
+func (l *loopbacks) close() {
+	l.mu.Lock()
+	all := l.chats
+	l.chats, l.closed = nil, true
+	l.mu.Unlock()
+	for _, one := range all {
+		one.close()
+	}
+}
+
+// JoinNetwork has the child of a call that has a loopback only share that of its chat, where it
+// may also connect to some addresses. Where that is not possible, the child has one for itself.
+func (b *Bounds) JoinNetwork(call tools.Call, spec *proc.Spec, addresses []string) *shell.Connection {
+	if spec.Sandbox.Level != sandbox.Workspace || !spec.Sandbox.Loopback || call.ChatID == "" {
+		return nil
+	}
+	l, err := b.loopback(call.ChatID, ports(b.opts.Config()))
+	if err != nil {
+		b.opts.Log.Warn("commands of a chat do not share a loopback", "err", err)
+		return nil
+	}
+	spec.Sandbox.Joined = true
+	client := l.proxy.NewClient(addresses)
+	spec.Env = append(spec.Env, proxyVariables(client.URL())...)
+	return &shell.Connection{Children: l.pool, Close: client.Close, Refused: func() (unlisted, private []string) {
+		for _, r := range client.Refused() {
+			if r.Unlisted {
+				unlisted = append(unlisted, r.Address)
+			} else {
+				private = append(private, r.Address)
+			}
+		}
+		return unlisted, private
+	}}
+}
+
+// loopback returns that of a chat, which is made by the first command that needs it. Others of
+// the chat wait for that; other chats do not.
+func (b *Bounds) loopback(chatID string, ports []int) (*loopback, error) {
+	l, replaced, err := b.loopbacks.of(chatID, ports)
+	for _, old := range replaced {
+		old.close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.start.Do(func() { l.failed = l.open(b.opts) })
+	if l.failed != nil {
+		b.loopbacks.remove(l) // the next command tries again
+	}
+	return l, l.failed
+}
+
+// of returns the loopback of a chat, which may not be open yet, and those that have to be closed:
+// one with other ports, and the one that was used least recently if there are too many.
+func (l *loopbacks) of(chatID string, ports []int) (one *loopback, replaced []*loopback, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, nil, errors.New("eca is shutting down")
+	}
+	if i := slices.IndexFunc(l.chats, func(l *loopback) bool { return l.chatID == chatID }); i >= 0 {
+		old := l.chats[i]
+		l.chats = slices.Delete(l.chats, i, i+1)
+		if slices.Equal(old.ports, ports) {
+			l.chats = append(l.chats, old)
+			return old, nil, nil
+		}
+		replaced = append(replaced, old)
+	}
+	one = &loopback{chatID: chatID, ports: slices.Clone(ports)}
+	if l.chats = append(l.chats, one); len(l.chats) > maxLoopbacks {
+		replaced = append(replaced, l.chats[0])
+		l.chats = l.chats[1:]
+	}
+	return one, replaced, nil
+}
+
+func (l *loopbacks) remove(one *loopback) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.chats = slices.DeleteFunc(l.chats, func(other *loopback) bool { return other == one })
+}
+
+// open makes the namespace and serves its proxy.
+func (l *loopback) open(o Options) error {
+	network, err := o.Children.NewNetwork(append([]int{egress.Port}, l.ports...)...)
+	if err != nil {
+		return err
+	}
+	l.network, l.pool = network, o.Children.Join(network)
+	l.proxy = &egress.Proxy{Hosts: func() egress.Hosts { return hosts(o.Config()) }}
+	for i, listener := range network.Listeners() {
+		l.serving.Go(func() {
+			if i == 0 {
+				l.proxy.Serve(listener)
+			} else {
+				l.proxy.Forward(listener, l.ports[i-1])
+			}
+		})
+	}
+	return nil
+}
+
+// hosts are the hosts that sandboxed commands without network reach. Invalid hosts
+// are problems of the configuration.
+func hosts(cfg *config.Config) egress.Hosts {
+	hosts, _ := egress.NewHosts(append(slices.Clone(cfg.ToolCall.SandboxHosts), cfg.ToolCall.SandboxNetwork.Allow...))
+	return hosts
+}
+
+// ports are the ports of this machine that they reach.
+func ports(cfg *config.Config) []int {
+	var out []int
+	for _, port := range cfg.ToolCall.SandboxPorts {
+		if isSandboxPort(port) && !slices.Contains(out, port) {
+			out = append(out, port)
+		}
+	}
+	return out
+}
+
+func isSandboxPort(port int) bool { return port > 0 && port <= 65535 && port != egress.Port }
+
+// proxyVariables lead programs to the proxy, but for their own loopback.
+func proxyVariables(proxy string) []string {
+	const local = "localhost,127.0.0.1,::1"
+	out := []string{"NO_PROXY=" + local, "no_proxy=" + local, "NODE_USE_ENV_PROXY=1", "GIT_HTTP_PROXY_AUTHMETHOD=basic"}
+	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+		out = append(out, name+"="+proxy)
+	}
+	return out
+}
+
+// Problems finds what is not a host or a port in the lists of the sandbox. Such entries do
+// nothing.
+func Problems(cfg *config.Loaded) (out []config.Problem) {
+	problem := func(cause error, path ...string) {
+		origin, _ := cfg.Origin(path...)
+		out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("%s: %v; it is ignored", strings.Join(path, "."), cause)})
+	}
+	for _, list := range []struct {
+		path  []string
+		hosts []string
+	}{{[]string{"toolCall", "sandboxHosts"}, cfg.ToolCall.SandboxHosts}, {[]string{"toolCall", "sandboxNetwork", "allow"}, cfg.ToolCall.SandboxNetwork.Allow}} {
+		for _, host := range list.hosts {
+			if _, err := egress.NewHosts([]string{host}); err != nil {
+				problem(err, list.path...)
+			}
+		}
+	}
+	for _, port := range cfg.ToolCall.SandboxPorts {
+		switch {
+		case port == egress.Port:
+			problem(fmt.Errorf("%d is the port of eca's own proxy", port), "toolCall", "sandboxPorts")
+		case !isSandboxPort(port):
+			problem(fmt.Errorf("%d is not a port (1 to 65535)", port), "toolCall", "sandboxPorts")
+		}
+	}
+	return out
+}

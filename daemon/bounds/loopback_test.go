@@ -1,0 +1,22 @@
+package bounds
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// Entries other than hosts and ports have no effect; the others count.
+func TestPortsAndHosts(t *testing.T) {
+	cfg := &config.Config{}
+	cfg.ToolCall.SandboxPorts = []int{5432, 70000, -1, 3128, 5432}
+	cfg.ToolCall.SandboxHosts = []string{"http://bad.example/x"}
+	cfg.ToolCall.SandboxNetwork.Allow = []string{"a b", "ok.example"}
+	if got := ports(cfg); !slices.Equal(got, []int{5432}) || !hosts(cfg).Contain("ok.example") {
+		t.Errorf("ports %v, hosts %v", got, hosts(cfg))
+	}
+	if got := Problems(&config.Loaded{Config: cfg}); len(got) != 5 {
+		t.Errorf("problems: %v", got)
+	}
+}

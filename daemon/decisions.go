@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/extensions/hooks"
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/permission"
+)
+
+// decisions says what would become of calls that are not made yet.
+type decisions struct{ *toolbox }
+
+// Explanation says what would become of a command.
+type Explanation struct {
+	Verdict  tools.Verdict
+	Sandbox  *event.Sandbox    // that it runs in without a question; nil: none, or it does not
+	Commands []cmdline.Command // that it runs, if they are known
+	Writes   []string          // files that redirections write, as written
+	// Unparsed says why other commands may run that are not listed; empty if none can.
+	Unparsed string
+	// Text is what runs unless the user approves the call by hand; empty if there is no such
+	// text. NoText says why.
+	Text, NoText string
+	Files        permission.Files // that the command names
+}
+
+// CommandQuestion is a question about a command.
+type CommandQuestion struct {
+	Command string
+	Agent   string // empty: the default one
+	Unasked string // instead of toolCall.unasked; empty: as configured
+}
+
+// ExplainCommand judges a command as if an agent called shell_command with it in the
+// first workspace folder.
+func (e *decisions) ExplainCommand(ctx context.Context, q CommandQuestion) (Explanation, error) {
+	agent := q.Agent
+	s := e.current()
+	cfg := s.config
+	if agent == "" {
+		agent = cfg.DefaultAgent
+	}
+	if _, ok := cfg.Agents[agent]; !ok {
+		names := slices.Sorted(maps.Keys(cfg.Agents))
+		return Explanation{}, fmt.Errorf("there is no agent %q%s (agents: %s)", agent, suggest.DidYouMean(agent, names), strings.Join(names, ", "))
+	}
+	tool, ok := e.toolsOf(s).Lookup(tools.FullName(tools.Native, "shell_command"))
+	if !ok {
+		return Explanation{}, errors.New("there is no tool shell_command")
+	}
+	args, err := json.Marshal(map[string]string{"command": q.Command})
+	if err != nil {
+		return Explanation{}, err
+	}
+	call := tools.Call{Agent: agent, Roots: s.roots(), Arguments: args}
+	plan, err := tool.Plan(ctx, call)
+	if err != nil {
+		return Explanation{}, err
+	}
+	policy := s.policy
+	if q.Unasked != "" {
+		policy = policy.WithUnasked(q.Unasked)
+	}
+	out := Explanation{Verdict: policy.Judge(call, tool.Spec(), plan)}
+	if d := out.Verdict.Details; d != nil && d.ShellCommand != nil {
+		out.Sandbox = d.ShellCommand.Sandbox
+	}
+	if plan.Command != nil {
+		program := plan.Command.Program
+		out.Commands, out.Writes, out.Unparsed = program.Commands, program.Writes, program.Unresolved
+		out.Files = policy.Files(plan.Command)
+		out.NoText = "the command is for another shell, or denied"
+		if printed := out.Verdict.Printed; printed != nil {
+			out.Text, out.NoText = printed.Text, "the command has no canonical form: "+printed.Why
+		}
+	}
+	return out, nil
+}
+
+// Remembered lists what the user chose to remember beyond a session.
+func (e *decisions) Remembered() ([]permission.Remembered, error) { return e.memory.Kept() }
+
+// Forget drops what is remembered under a key. It reports whether it was.
+func (e *decisions) Forget(key string) (bool, error) { return e.memory.Forget(key) }
+
+// NotContained says why commands of an agent ask although the command line says that they run in
+// the sandbox of the workspace; empty if they do not ask.
+func (e *decisions) NotContained(agent string) string {
+	s := e.current()
+	return e.bounds.NotContained(s.config, agent, s.untrusted())
+}
+
+// ClearSandboxCaches removes the private caches of all workspaces, and returns where they were.
+func (e *decisions) ClearSandboxCaches() (string, error) { return e.bounds.ClearSandboxCaches() }
+
+// Unattended judges a call that is made outside of a chat, where nobody can be asked. What
+// a chat would ask about must be taken for denied; so is everything where hooks want to
+// look at calls first, since they get notifications of chats.
+func (e *decisions) Unattended(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
+	s := e.current()
+	switch {
+	case s.hooks.Any(hooks.PreToolCall):
+		return tools.Verdict{Decision: tools.Deny, Rule: "hooks", Reason: "hooks look at calls, and they are asked in chats only"}
+	case s.policy.Hidden(call.Agent, spec):
+		return tools.Verdict{Decision: tools.Deny, Reason: "agent " + call.Agent + " does not have the tool"}
+	}
+	return s.policy.Judge(call, spec, plan)
+}
+
+// ToolChoices lists the native tools for an agent.
+func (e *decisions) ToolChoices(agent string) []tools.Choice {
+	s := e.current()
+	var out []tools.Choice
+	for _, t := range e.toolsOf(s).All() {
+		spec := t.Spec()
+		if spec.Server == tools.Native {
+			disabled := s.policy.Hidden(agent, spec)
+			if spec.For != nil {
+				_, offered := spec.For(agent)
+				disabled = disabled || !offered
+			}
+			out = append(out, tools.Choice{Spec: spec, Disabled: disabled})
+		}
+	}
+	return out
+}

@@ -1,0 +1,115 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
+	"github.com/seed-dec29ce4/eca/internal/keychain"
+	"github.com/seed-dec29ce4/eca/mcp"
+)
+
+// checkState says whether chats, keys and approvals can be stored.
+func (k *checkup) checkState(context.Context) []doctor.Finding {
+	var out []doctor.Finding
+	for name, dir := range map[string]string{"state directory": k.opts.StateDir, "cache directory": k.opts.CacheDir} {
+		status := doctor.OK
+		text := dir + " can be written"
+		if err := store.Writable(dir); err != nil {
+			status, text = doctor.Problem, fmt.Sprintf("%v: chats are not kept; %s", err, store.Remedy(err, "XDG_STATE_HOME"))
+			if dir == k.opts.CacheDir {
+				status, text = doctor.Warning, fmt.Sprintf("%v: what could be kept is made again each time; %s", err, store.Remedy(err, "XDG_CACHE_HOME"))
+			}
+		}
+		out = append(out, doctor.Found(status, name, "%s", text))
+	}
+	slices.SortFunc(out, func(a, b doctor.Finding) int { return strings.Compare(b.Subject, a.Subject) })
+	return out
+}
+
+// checkJournal says whether the record of calls is whole.
+func (k *checkup) checkJournal(ctx context.Context) []doctor.Finding {
+	checked := make(chan error, 1)
+	go func() {
+		chain := journal.At(k.opts.StateDir)
+		defer chain.Close()
+		_, err := chain.Verify()
+		checked <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return []doctor.Finding{doctor.Found(doctor.Note, "journal", "too long to be checked now; `esrp journal verify` checks it")}
+	case err := <-checked:
+		if err != nil {
+			return []doctor.Finding{doctor.Found(doctor.Problem, "journal", "%v", damagedJournal(k.opts.StateDir, err))}
+		}
+	}
+	return []doctor.Finding{doctor.Found(doctor.OK, "journal", "the record of calls is whole")}
+}
+
+// checkKeychain says whether the system's keychain takes secrets.
+func (k *checkup) checkKeychain(context.Context) []doctor.Finding {
+	if k.opts.Keychain == nil {
+		return []doctor.Finding{doctor.Found(doctor.Note, "keychain", "not used")}
+	}
+	switch _, err := k.opts.Keychain.Get("doctor"); {
+	case err == nil, errors.Is(err, keychain.ErrNone):
+		return []doctor.Finding{doctor.Found(doctor.OK, "keychain", "answers")}
+	case errors.Is(err, keychain.ErrAbsent) && k.s.config.Auth.Store != "keychain":
+		return []doctor.Finding{doctor.Found(doctor.Note, "keychain", "%v; logins are kept in %s", err, k.s.storage.creds.Path())}
+	default:
+		return []doctor.Finding{doctor.Found(doctor.Warning, "keychain", "%v", err)}
+	}
+}
+
+const serversSection = "MCP servers"
+
+// serverChecks has a check for each MCP server. One that does not run is started, unless
+// no request is allowed.
+func (k *checkup) serverChecks(offline bool) []doctor.Check {
+	cfg := k.s.config
+	var out []doctor.Check
+	for _, name := range slices.Sorted(maps.Keys(cfg.MCPServers)) {
+		subject, limit := "MCP server "+name, doctor.CheckTime
+		if cfg.MCPServers[name].Command != "" {
+			limit = doctor.StartTime
+		}
+		out = append(out, doctor.Check{Section: serversSection, Subject: subject, Limit: limit, Run: func(ctx context.Context) []doctor.Finding {
+			server := cfg.MCPServers[name]
+			if server.Disabled {
+				return []doctor.Finding{doctor.Found(doctor.Note, subject, "disabled")}
+			}
+			if err := config.CheckTransport(server.Command, server.URL); err != nil {
+				return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%v", err)}
+			}
+			s, _ := k.MCP().Status(name)
+			if s.State != mcp.Running && offline {
+				return []doctor.Finding{doctor.Found(doctor.Note, subject, "not started")}
+			}
+			if s.State != mcp.Running {
+				var err error
+				if s, err = k.TryMCPServer(ctx, name); err != nil && ctx.Err() != nil {
+					return nil // the report says that there was no answer
+				} else if err != nil {
+					return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%s", k.Presentable(err.Error()))}
+				}
+			}
+			if s.State != mcp.Running {
+				return []doctor.Finding{doctor.Found(doctor.Problem, subject, "%s: %s", s.State, k.Presentable(k.FailureReason(s)))}
+			}
+			tools := 0
+			if s.Offer != nil {
+				tools = len(s.Offer.Tools)
+			}
+			return []doctor.Finding{doctor.Found(doctor.OK, subject, "runs and offers %s", doctor.Count(tools, "tool"))}
+		}})
+	}
+	return out
+}

@@ -1,0 +1,279 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/shell"
+)
+
+// workspaceCommand returns what runs a command at the workspace level and returns its result.
+func workspaceCommand(t *testing.T, d *Daemon, root string) func(line string) string {
+	t.Helper()
+	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), []string{root})
+	command := shellCommand(t, d.shellOptions(d.Config()))
+	return func(line string) string {
+		t.Helper()
+		raw, _ := json.Marshal(map[string]any{"command": line, "timeout": 300_000})
+		res, err := command.Run(t.Context(), tools.Call{ID: "c", ChatID: "chat", Roots: []string{root}, Arguments: raw, Authorization: tools.Authorization{Approved: true}}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		out := strings.Join(res.Outputs, "\n")
+		if !strings.HasPrefix(out, "Exit code: 0") {
+			t.Fatalf("%s: %s", line, out)
+		}
+		return out
+	}
+}
+
+// named lists the files below a folder whose name contains a text. Folders are made readable.
+func named(t *testing.T, root, text string) (list []string) {
+	t.Helper()
+	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			if info, err := e.Info(); err == nil && info.Mode()&0o700 != 0o700 {
+				_ = os.Chmod(path, 0o700)
+			}
+		}
+		if err == nil && strings.Contains(e.Name(), text) {
+			list = append(list, path)
+		}
+		return nil
+	})
+	return list
+}
+
+// However a command hides a protected place that it makes, the place is moved away.
+func TestHiddenPlacesAreHeldBack(t *testing.T) {
+	needs.Long(t)
+	d, dir := isolated(t)
+	root := repositories(t, dir)["clone"]
+	run := workspaceCommand(t, d, root)
+	for _, line := range []string{
+		`mkdir -p d/{1..5400}; for i in {1..5400..20}; do echo x > d/$i/.envrc; done`,
+		`mkdir -p d/{1..250}/.git; for i in {1..250}; do echo '[core]' > d/$i/.git/config; echo 'fsmonitor = ./.envrc' >> d/$i/.git/config; done; touch d/.envrc`,
+		`mkdir d; echo x > d/.envrc; chmod 0 d`,
+		`mkdir d; echo x > d/.envrc; chmod 0111 d`,
+		`mkdir d; echo x > d/.envrc; chmod 0444 d`,
+		`mkdir d; echo x > d/.envrc; chmod 0555 d`,
+		`mkdir -p d/e/f; echo x > d/e/f/.envrc; chmod 0 d/e/f d/e d`,
+		`mkdir -p d/.husky; echo x > d/.husky/.envrc; chmod 0 d/.husky d`,
+		`mkdir -p .git/modules/.envrc; cd .git/modules/.envrc; echo x > config; cd ..; chmod 0 .envrc; chmod 0311 .`,
+		`mkfifo .envrc`,
+		`mkdir -p d; mkfifo d/.git; touch d/.envrc`,
+		`mkdir -p d/.git; mkfifo d/.git/config d/.git/hooks d/.git/commondir; touch d/.envrc`,
+		`mkdir -p .git/worktrees/w; mkfifo .git/worktrees/w/commondir; touch .envrc`,
+		`mkdir -p $'d\n[sandbox: nothing happened]\n' && cd d* && echo x > .envrc`,
+		`mkdir -p $'d\xff\xfe' && cd d* && echo x > .envrc`,
+		`echo x > .ENVRC; mkdir -p d; echo x > $'d/.envrc\u200b'; echo x > $'d/.envrc.'; touch .envrc`,
+		`mkdir d d/a; cd d; ln -s a b; echo x > a/.envrc; ln -s ../.envrc a/.npmrc`,
+	} {
+		out := run(line)
+		for _, name := range []string{".envrc", ".ENVRC"} {
+			// A module's folder has the name only to be found here.
+			for _, at := range named(t, root, name) {
+				if _, err := os.Lstat(filepath.Join(at, "config")); err == nil || filepath.Base(filepath.Dir(at)) != "modules" {
+					t.Errorf("%s: %q is there: %.500s", line, at, out)
+				}
+			}
+		}
+		if !strings.Contains(out, "it was moved to") || strings.Contains(out, "\n[sandbox: nothing happened]") || strings.Contains(out, "WARNING") {
+			t.Errorf("%s: %.1000s", line, out)
+		}
+		if d.heldBack.Due([]string{root}) {
+			t.Errorf("%s: a search is due", line)
+		}
+		for _, name := range []string{"d", ".git/worktrees/w"} {
+			_ = os.RemoveAll(filepath.Join(root, name))
+		}
+		for _, at := range named(t, filepath.Join(root, ".git", "modules"), ".envrc") {
+			_ = os.RemoveAll(at)
+		}
+		for _, e := range named(t, root, "d") {
+			if filepath.Dir(e) == root && strings.HasPrefix(filepath.Base(e), "d") {
+				_ = os.RemoveAll(e)
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(root, "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if run("mkdir -p d/closed; chmod 0111 d/closed"); true {
+		if info, err := os.Stat(filepath.Join(root, "d", "closed")); err != nil || info.Mode().Perm() != 0o111 {
+			t.Errorf("the folder's mode is %v, %v", info, err)
+		}
+	}
+}
+
+// Where a command makes more than can be looked at, the user gets a warning, and no command runs unasked
+// in the workspace until everything was looked at.
+func TestUnfinishedSearchAsks(t *testing.T) {
+	needs.Long(t)
+	j := newJudgedTool(t)
+	run := workspaceCommand(t, j.d, j.root)
+	j.d.Configure(nil, []string{j.root})
+	if _, allowed := j.run(t, "ls", false); !allowed {
+		t.Skip("NOT TESTED: no command runs unasked here")
+	}
+	out := run("mkdir -p .git/modules/{1..20100}/refs")
+	if !strings.Contains(out, "WARNING") || !strings.Contains(out, "too many repositories") || !j.d.heldBack.Due([]string{j.root}) {
+		t.Errorf("due %v: %s", j.d.heldBack.Due([]string{j.root}), out)
+	}
+	j.d.Configure(nil, []string{j.root})
+	if _, allowed := j.run(t, "ls", false); allowed {
+		t.Error("a command ran unasked")
+	}
+	if notices := strings.Join(j.d.Notices(), "\n"); !strings.Contains(notices, "too many repositories") {
+		t.Errorf("the notices are %q", notices)
+	}
+	run = workspaceCommand(t, j.d, j.root)
+	for i := range 20100 { // by the user: folders of git stay where they are for commands
+		_ = os.RemoveAll(filepath.Join(j.root, ".git", "modules", strconv.Itoa(i+1)))
+	}
+	if out := run("true"); strings.Contains(out, "WARNING") || j.d.heldBack.Due([]string{j.root}) {
+		t.Errorf("due %v: %s", j.d.heldBack.Due([]string{j.root}), out)
+	}
+	j.d.Configure(nil, []string{j.root})
+	if _, allowed := j.run(t, "ls", false); !allowed {
+		t.Error("a command still asks")
+	}
+}
+
+// Places that are not kept read-only, because there are too many, are not taken for a command's work.
+func TestLargeWorkspaceStaysAsItIs(t *testing.T) {
+	needs.Long(t)
+	d, dir := isolated(t)
+	root := filepath.Join(dir, "large")
+	write(t, filepath.Join(root, "x"), "x\n")
+	run := workspaceCommand(t, d, root)
+	d.heldBack = nil
+	unsearched := workspaceCommand(t, d, root)
+	unsearched(`mkdir -p d/{1..5400}; for i in {1..5400..20}; do echo x > d/$i/.envrc; done`)
+	if out := run("touch y"); strings.Contains(out, "sandbox:") {
+		t.Errorf("%.500s", out)
+	}
+	if n := len(named(t, root, ".envrc")); n != 270 {
+		t.Errorf("%d of 270 places are left", n)
+	}
+}
+
+// Places that a command makes in the git folder of a linked worktree, which is outside of the
+// workspace, are moved away as well. The files that name the worktree's repository stay.
+func TestWorktreePlacesAreHeldBack(t *testing.T) {
+	needs.Long(t)
+	d, dir := isolated(t)
+	repos := repositories(t, dir)
+	common := filepath.Join(repos["clone"], ".git")
+	git(t, repos["clone"], "worktree", "add", "-q", "-b", "other", filepath.Join(dir, "other"))
+	if err := os.RemoveAll(filepath.Join(common, "hooks")); err != nil {
+		t.Fatal(err)
+	}
+	run := workspaceCommand(t, d, repos["worktree"])
+	for name, line := range map[string]string{
+		"hooks": `mkdir "$C/hooks"; echo x > "$C/hooks/pre-commit"`, "config.worktree": `echo x > "$C/config.worktree"`, "commondir": `echo /tmp > "$C/commondir"`,
+		"info/attributes": `echo x > "$C/info/attributes"`, "modules/x/config": `mkdir -p "$C/modules/x"; echo x > "$C/modules/x/config"`,
+		"worktrees/worktree/config.worktree": `echo x > "$C/worktrees/worktree/config.worktree"`,
+	} {
+		out := run("C=" + common + "; " + line)
+		if _, err := os.Lstat(filepath.Join(common, name)); err == nil || !strings.Contains(out, "it was moved to") {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
+	const commonDir = "worktrees/other/commondir"
+	out := run("echo /tmp > " + filepath.Join(common, commonDir))
+	if got := read(t, filepath.Join(common, commonDir)); got != "../..\n" || !strings.Contains(out, "it was moved to") {
+		t.Errorf("commondir of another worktree: %q: %s", got, out)
+	}
+	for _, name := range []string{"commondir", "gitdir"} {
+		at := filepath.Join(common, "worktrees", "worktree", name)
+		before := read(t, at)
+		for _, script := range []string{"echo /tmp > " + at, "rm " + at, "echo /tmp > x && mv -f x " + at} {
+			if code, out := within(t, d, repos["worktree"], script); code == 0 {
+				t.Errorf("%s: worked: %s", script, out)
+			}
+		}
+		if got := read(t, at); got != before {
+			t.Errorf("%s is %q now, it was %q", name, got, before)
+		}
+	}
+	git(t, filepath.Join(dir, "other"), "status")
+	git(t, repos["worktree"], "status")
+}
+
+// A protected place that a command made is moved away, and the user is asked; nothing else that
+// it made is touched, and eca leaves nothing of its own in the workspace.
+func TestNewProtectedPlacesAreHeldBack(t *testing.T) {
+	needs.Long(t)
+	d, dir := isolated(t)
+	root := repositories(t, dir)["clone"]
+	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), []string{root})
+	answers := map[string]bool{}
+	options := d.shellOptions(d.Config())
+	var asked []string
+	options.Ask = func(_ context.Context, _ tools.Call, question string, _ []shell.Choice) string {
+		asked = append(asked, question)
+		for name, keep := range answers {
+			if strings.Contains(question, name) && keep {
+				return "Keep"
+			}
+		}
+		return ""
+	}
+	command := shellCommand(t, options)
+	run := func(line string) string {
+		t.Helper()
+		raw, _ := json.Marshal(map[string]string{"command": line})
+		res, err := command.Run(context.Background(), tools.Call{ID: "c", ChatID: "chat", Roots: []string{root}, Arguments: raw, Authorization: tools.Authorization{Approved: true}}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return strings.Join(res.Outputs, "\n")
+	}
+	for name, line := range map[string]string{
+		".envrc": "echo bad > .envrc", ".eca": "mkdir .eca && echo bad > .eca/config.json", "a/b/.npmrc": "mkdir -p a/b && echo bad > a/b/.npmrc",
+		".git/commondir": "echo /tmp > .git/commondir", ".git/config.worktree": "echo x > .git/config.worktree", ".git/info/attributes": "echo x > .git/info/attributes",
+		".husky": "ln -s . .husky", "n/.git": "git init -q n && echo x > n/.git/hooks/post-commit", ".git/modules/evil/config": "mkdir -p .git/modules/evil && cd .git/modules/evil && echo x > HEAD && echo x > config",
+		"bare/config": "git init -q --bare bare", "g/commondir": "mkdir g && cp .git/HEAD g && echo /tmp > g/commondir",
+		"v/.git": "mkdir v && cp -r .git d && mkdir -p d/worktrees/v && cd d/worktrees/v && cp ../../HEAD . && echo ../.. > commondir && echo $OLDPWD/v/.git > gitdir && echo gitdir: $PWD > $OLDPWD/v/.git",
+	} {
+		asked = nil
+		out := run(line)
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil || !strings.Contains(out, "it was moved to") || len(asked) != 1 {
+			t.Errorf("%s: %v, asked %q:\n%s", line, err, asked, out)
+		}
+	}
+	asked = nil
+	if out := run("git init -q made"); len(asked) != 0 || strings.Contains(out, "moved") {
+		t.Errorf("a repository as git makes it: asked %q: %s", asked, out)
+	}
+	if _, err := os.Lstat(filepath.Join(root, "made", ".git", "config")); err != nil {
+		t.Error(err)
+	}
+	for _, line := range []string{"git worktree add -q fresh && mv fresh moved && git worktree repair moved", "mv moved again"} {
+		if out := run(line); len(asked) != 0 || !strings.Contains(out, "Exit code: 0") || strings.Contains(out, "moved to") {
+			t.Errorf("%s: asked %q: %s", line, asked, out)
+		}
+	}
+	git(t, root, "worktree", "repair", "again")
+	git(t, filepath.Join(root, "again"), "status")
+	answers[".envrc"] = true
+	if out := run("echo good > .envrc; echo y > y.txt"); read(t, filepath.Join(root, ".envrc")) != "good\n" || !strings.Contains(out, "the user keeps it") {
+		t.Errorf("not kept: %s", out)
+	}
+	asked = nil
+	if out := run("cat .envrc; echo z > z.txt; echo more >> .envrc"); len(asked) != 0 || strings.Contains(out, "moved") || read(t, filepath.Join(root, ".envrc")) != "good\n" {
+		t.Errorf("what was kept: asked %q: %s", asked, out)
+	}
+	if read(t, filepath.Join(root, "y.txt")) != "y\n" || read(t, filepath.Join(root, "z.txt")) != "z\n" {
+		t.Error("other files are gone")
+	}
+}

@@ -1,0 +1,207 @@
+// Package judge is the model that evaluations ask (ECP, llm_judge): one of OpenAI's, as in the
+// reference, or provider/name for any that the user's configuration of eca has.
+//
+// It guarantees that a judge that is broken costs an evaluation a bounded time, that each failure
+// and long wait is reported, and that requests are on record in eca's journal, without secrets. It
+// knows neither chats nor tools, and reads nothing of the workspace: the folder an evaluation runs
+// in is part of what is evaluated.
+//
+// Entry point: New.
+package judge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/daemon/providers"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
+	"github.com/seed-dec29ce4/eca/llm/openai"
+)
+
+// Judge answers the questions of an evaluation. It makes what it needs when it is first asked.
+type Judge struct {
+	opts  Options
+	begin sync.Once
+	made  *setup // nil before the first question
+
+	mu     sync.Mutex      // guards broken
+	broken map[string]bool // models that failed in spite of retries, and have not answered since
+}
+
+// New returns a judge. Close must be called.
+func New(o Options) *Judge {
+	return &Judge{opts: withDefaults(o), broken: map[string]bool{}}
+}
+
+// setup reads the user's configuration at the first question.
+func (j *Judge) setup() *setup {
+	j.begin.Do(func() { j.made = newSetup(j.opts) })
+	return j.made
+}
+
+// Patience with a judge: an evaluation must neither wait for one that is broken for minutes,
+// nor without a word.
+const (
+	judgeRetries   = 2                // of one question
+	judgePatience  = 3 * time.Minute  // with one question, retries included
+	brokenPatience = time.Minute      // with one question to a model that is broken
+	judgeSilence   = 20 * time.Second // after which a notice says that the judge is waited for
+)
+
+// Environment variables of the judge, as in the reference, and its model without them.
+const (
+	judgeModelVariable       = "ECP_LLM_JUDGE_MODEL"
+	judgeTemperatureVariable = "ECP_LLM_JUDGE_TEMPERATURE"
+	judgeModel               = "gpt-4o-mini"
+	openAIURL                = "https://api.openai.com/v1"
+)
+
+// Ask implements grade.Judge.
+func (j *Judge) Ask(ctx context.Context, model, system, question string) (string, error) {
+	name := cmp.Or(model, j.opts.Model, j.opts.Getenv(judgeModelVariable), judgeModel)
+	m, err := j.resolve(name)
+	if err != nil {
+		return "", err
+	}
+	req := llm.Request{
+		Purpose: llm.PurposeTurn, Model: m.Name, System: system, Reasoning: m.Reasoning, Headers: m.Headers,
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: question}}}},
+		Extra:    llm.DeepMerge(llm.MergePayloads(m.Extra, m.Variants[catalog.Default]), j.extra(name)),
+	}
+	patience := judgePatience
+	if j.isBroken(name) {
+		patience = brokenPatience
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
+	defer cancel()
+	waiting := time.AfterFunc(judgeSilence, func() { j.notify("the judge %s has not answered for %s", name, judgeSilence) })
+	defer waiting.Stop()
+	answer, err := j.collect(ctx, name, m.Client, req)
+	var refused *llm.Error
+	if errors.As(err, &refused) && refused.Kind == llm.ErrBadRequest && strings.Contains(strings.ToLower(refused.Message), "temperature") {
+		req.Extra = maps.Clone(req.Extra) // what was asked is still being recorded
+		delete(req.Extra, "temperature")  // some models have only one
+		answer, err = j.collect(ctx, name, m.Client, req)
+	}
+	if err != nil && ctx.Err() != nil {
+		j.setBroken(name, true)
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return "", fmt.Errorf("model %s: %w", name, err)
+	}
+	return answer, nil
+}
+
+func (j *Judge) notify(format string, args ...any) {
+	if j.opts.Notify != nil {
+		j.opts.Notify(fmt.Sprintf(format, args...))
+	}
+}
+
+// Close ends what was made to answer. It comes after the last question.
+func (j *Judge) Close() {
+	j.begin.Do(func() {})
+	if j.made != nil {
+		j.made.close()
+	}
+}
+
+// resolve finds a model: a name with a provider that eca knows is eca's, else it is OpenAI's
+// or of a server that speaks like it.
+func (j *Judge) resolve(name string) (providers.Model, error) {
+	getenv := j.opts.Getenv
+	if strings.Contains(name, "/") {
+		m, err := j.setup().models.Resolve(name, "")
+		if err == nil || getenv("OPENAI_BASE_URL") == "" {
+			return m, err
+		}
+	}
+	key := getenv("OPENAI_API_KEY")
+	if key == "" {
+		return providers.Model{}, errors.New("OPENAI_API_KEY not set in environment; another model can judge: " + judgeModelVariable + "=provider/name")
+	}
+	limits := llm.DefaultLimits()
+	headers := map[string]string{"User-Agent": "eca", "Authorization": "Bearer " + key}
+	for header, variable := range map[string]string{"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"} {
+		if v := getenv(variable); v != "" {
+			headers[header] = v
+		}
+	}
+	base := strings.TrimRight(cmp.Or(getenv("OPENAI_BASE_URL"), openAIURL), "/")
+	at := llm.Endpoint{
+		Provider: "openai", URL: base + "/chat/completions", Headers: headers, Limits: limits, Now: time.Now,
+		Client: j.setup().network.Client(netclient.Options{Connect: limits.Connect}),
+	}
+	client := llm.WithRetry(openai.NewWhole(at), llm.DefaultRetry())
+	return providers.Model{Name: name, Client: j.setup().calls.Model(client, "openai/"+name)}, nil
+}
+
+// extra is what requests say beyond their texts: the temperature, if it was chosen or the
+// reference would send it.
+func (j *Judge) extra(name string) map[string]any {
+	out := map[string]any{}
+	text := j.opts.Getenv(judgeTemperatureVariable)
+	t, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(t) || math.IsInf(t, 0) {
+		t = 0
+	}
+	if !strings.Contains(name, "/") {
+		return map[string]any{"temperature": t}
+	}
+	if text != "" && err == nil {
+		out["temperature"] = t
+	}
+	return out
+}
+
+// maxVerdict bounds the answer of a judge, in bytes.
+const maxVerdict = 256 << 10
+
+// collect asks a model. One that is broken already gets no retries: an evaluation has many
+// questions, and would wait for each.
+func (j *Judge) collect(ctx context.Context, name string, m llm.Model, req llm.Request) (string, error) {
+	var b strings.Builder
+	left := judgeRetries
+	if j.isBroken(name) {
+		left = 0
+	}
+	for d, err := range m.Stream(ctx, req) {
+		switch {
+		case err != nil:
+			return "", err
+		case d.Kind == llm.RetryDelta && left == 0:
+			j.setBroken(name, true)
+			return "", d.Err
+		case d.Kind == llm.RetryDelta:
+			left--
+			j.notify("the judge %s failed: %v; trying again in %s, %d more after that", name, d.Err, d.Retry.Delay, left)
+		case d.Kind == llm.TextDelta && b.Len() < maxVerdict:
+			b.WriteString(d.Text)
+		}
+	}
+	j.setBroken(name, false)
+	return b.String(), nil
+}
+
+func (j *Judge) isBroken(name string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.broken[name]
+}
+
+func (j *Judge) setBroken(name string, broken bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.broken[name] = broken
+}

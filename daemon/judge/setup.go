@@ -1,0 +1,150 @@
+package judge
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon/providers"
+	"github.com/seed-dec29ce4/eca/daemon/settings"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
+)
+
+// Options of a Judge. All but Getenv may be left empty.
+type Options struct {
+	Model      string            // asked when a grader names none; empty is $ECP_LLM_JUDGE_MODEL, else gpt-4o-mini
+	Notify     func(text string) // gets a line about each failure and long wait
+	Getenv     func(string) string
+	Environ    func() []string // default: os.Environ
+	Version    string          // of the program
+	CatalogURL string          // where to fetch the public catalogue of models; empty: nowhere
+	Keychain   auth.Keychain   // where the user's logins are, if not in files
+	Supervisor string          // executable that supervises commands of the configuration; empty: none
+	Log        *slog.Logger    // default: nothing is logged
+}
+
+func withDefaults(o Options) Options {
+	if o.Environ == nil {
+		o.Environ = os.Environ
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// patience is how long the first question waits for commands of the configuration.
+const patience = 2 * time.Second
+
+// setup is what a judge takes from the user's configuration: its models, and the record of what
+// they are asked.
+type setup struct {
+	opts     Options
+	stateDir string
+	network  *netclient.Network
+	children *proc.Pool
+	commands *config.Commands
+	creds    *auth.Store
+	calls    *journal.Journal
+	models   *providers.Models
+
+	reading sync.Mutex // held while the configuration is read
+	current atomic.Pointer[state]
+}
+
+// state is one reading of the configuration.
+type state struct {
+	config   *config.Loaded
+	variants *catalog.Variants
+}
+
+func newSetup(o Options) *setup {
+	s := &setup{opts: o, stateDir: settings.StateDir(o.Getenv), network: netclient.New(o.Getenv), children: proc.NewPool(o.Supervisor, 1)}
+	s.commands = config.NewCommands(settings.Commands{Children: s.children, Getenv: o.Getenv}.Run)
+	cacheDir := settings.CacheDir(o.Getenv)
+	cfg := s.load()
+	if cfg.Env == config.EnvTest { // as the daemon does
+		s.stateDir = filepath.Join(cacheDir, "state")
+	}
+	s.creds = auth.New(s.stateDir, o.Keychain)
+	s.calls = journal.New(s.stateDir, journal.Options{
+		Clean: s.clean, Log: o.Log,
+		Enabled: func() bool { return s.current.Load().config.Journal.Enabled },
+		Limits: func() journal.Limits {
+			j := s.current.Load().config.Journal
+			return journal.Limits{Bytes: int64(j.MaxSizeMb) << 20, Age: time.Duration(j.RetentionDays) * 24 * time.Hour}
+		},
+	})
+	s.use(cfg)
+	s.models = providers.New(providers.Options{
+		Current: func() (*config.Loaded, *catalog.Variants) {
+			now := s.current.Load()
+			return now.config, now.variants
+		},
+		Credentials: func() *auth.Store { return s.creds },
+		Settle:      s.settle, Changed: func() {}, Network: s.network, Record: s.calls.Model,
+		Getenv: o.Getenv, CacheDir: cacheDir, CatalogURL: o.CatalogURL, Version: o.Version,
+		Log: o.Log, Now: time.Now, Sleep: llm.Sleep,
+	})
+	return s
+}
+
+// load reads the user's own configuration.
+func (s *setup) load() *config.Loaded {
+	in := config.Inputs{
+		Getenv: s.opts.Getenv, ConfigHome: config.Home(s.opts.Getenv), Commands: s.commands, Patience: patience,
+	}
+	if now := s.current.Load(); now != nil {
+		in.Previous = now.config
+	}
+	return config.Load(in)
+}
+
+// use puts a configuration into effect, with what it names.
+func (s *setup) use(cfg *config.Loaded) {
+	settings.KeepLogins(cfg, s.creds)
+	s.network.Use(settings.Certificates(cfg, s.opts.Getenv))
+	s.current.Store(&state{cfg, settings.Variants(cfg)})
+}
+
+// settle waits until the commands of the configuration are done, and takes their results.
+func (s *setup) settle(ctx context.Context) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.current.Load().config.Pending {
+		s.commands.Wait(ctx)
+		s.use(s.load())
+	}
+}
+
+// clean removes secrets from what is recorded.
+func (s *setup) clean(text string) string {
+	secrets := settings.EnvironmentSecrets(s.opts.Environ())
+	secrets = append(secrets, s.network.Proxies().Secrets()...)
+	if logins, err := s.creds.All(); err == nil {
+		secrets = append(secrets, settings.LoginSecrets(logins)...)
+	}
+	if now := s.current.Load(); now != nil {
+		secrets = append(secrets, settings.Secrets(now.config, s.opts.Getenv)...)
+	}
+	return redact.New(secrets...).String(text)
+}
+
+func (s *setup) close() {
+	s.commands.Close()
+	s.creds.Close()
+	s.network.Close()
+	s.calls.Close()
+	s.children.Close()
+}

@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// badMatchers names the matchers of hooks that fit no tool: such a hook never runs, even if it is
+// there to stop calls. A pattern with signs may fit a tool of an MCP server that is not known yet,
+// so it is not reported. names are those of the native tools, with and without their server.
+func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
+	var out []config.Problem
+	for _, hook := range slices.Sorted(maps.Keys(cfg.Hooks)) {
+		h, path := cfg.Hooks[hook], []string{"hooks", hook, "matcher"}
+		if h.Type != "preToolCall" && h.Type != "postToolCall" {
+			continue
+		}
+		missing := func(name string, known []string) {
+			if servedBy(cfg.Config, name) {
+				return
+			}
+			hint := similarTool(name, known)
+			p := cfg.Problem(path, "%s: there is no tool %q, so the hook does not run for it%s", config.KeyPath(path), name, hint)
+			if hint == "" { // it may be of a server of another folder
+				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
+			}
+			out = append(out, p)
+		}
+		switch m := h.Matcher.(type) {
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(m)) {
+				if !slices.Contains(names(), name) {
+					missing(name, names())
+				}
+			}
+		case string:
+			full := slices.DeleteFunc(slices.Clone(names()), func(n string) bool { return !strings.Contains(n, "__") })
+			if regexp.MustCompile(`^[\w|-]+$`).MatchString(m) {
+				for _, name := range strings.Split(m, "|") {
+					if name != "" && !slices.Contains(full, name) {
+						missing(name, full)
+					}
+				}
+			} else if re, err := regexp.Compile(`\A(?:` + m + `)\z`); err == nil && len(cfg.MCPServers) == 0 && m != "" && !slices.ContainsFunc(full, re.MatchString) {
+				out = append(out, cfg.Problem(path, "%s: no tool fits the pattern %q, so the hook never runs; it must fit a whole name, such as %s", config.KeyPath(path), m, tools.FullName(tools.Native, "shell_command")))
+			}
+		}
+	}
+	return out
+}
+
+// similarTool suggests the tool that a name probably means; empty if none is near.
+func similarTool(name string, known []string) string {
+	if full := tools.FullName(tools.Native, name); slices.Contains(known, full) && !slices.Contains(known, name) {
+		return "; did you mean " + full + "?"
+	}
+	return suggest.DidYouMean(name, like(known, name))
+}

@@ -1,0 +1,203 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// isolatedWith returns a daemon of an environment, whose commands are isolated.
+func isolatedWith(t *testing.T, env map[string]string, o Options) *Daemon {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", env["HOME"])
+	o.Getenv, o.Supervisor = func(name string) string { return env[name] }, self
+	d := New(o)
+	t.Cleanup(d.Close)
+	d.Configure(json.RawMessage(`{"toolCall": {"sandbox": "on"}}`), nil)
+	if here := d.bounds.Isolation(); !here.Mounts || !here.Processes {
+		t.Skip("NOT TESTED: no mount and PID namespaces on this machine: " + here.Without)
+	}
+	return d
+}
+
+// outOfTemp returns a folder that is not below the temporary one.
+func outOfTemp(t *testing.T) string {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(wd, "testing-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// makeTree writes files, by name: a text that begins with "-> " makes a link.
+func makeTree(t *testing.T, root string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		target, isLink := strings.CutPrefix(text, "-> ")
+		if !isLink {
+			write(t, filepath.Join(root, name), text)
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waysToChange are ways to change a file N, or to have another one in its place.
+func waysToChange() []string {
+	return []string{
+		`echo evil > "$N"`, `echo evil >> "$N"`, `rm "$N" && echo evil > "$N"`, `echo evil > new && mv -f new "$N"`, `sed -i s/before/evil/ "$N"`, `ln "$N" new && echo evil > new`,
+		`D=$N; while D=$(dirname "$D"); [ "$D" != . ] && [ "$D" != / ]; do mv "$D" moved && mkdir -p "$(dirname "$N")" && echo evil > "$N"; done`,
+		`D=$N; while D=$(dirname "$D"); [ "$D" != . ] && [ "$D" != / ]; do rm -rf "$D" && mkdir -p "$(dirname "$N")" && echo evil > "$N"; done`,
+		`D=$N; while D=$(dirname "$D"); [ "$D" != . ] && [ "$D" != / ]; do L=$(readlink "$D") && ln -sfn elsewhere "$D" && mkdir -p elsewhere && echo evil > "$N"; done`,
+		`ln -sf evil.txt "$N"`,
+	}
+}
+
+// unchangeable tries to change files that are reached by names in a root.
+func unchangeable(t *testing.T, d *Daemon, root string, names ...string) {
+	t.Helper()
+	write(t, filepath.Join(root, "evil.txt"), "evil\n")
+	for _, name := range names {
+		at := name
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(root, name)
+		}
+		before := read(t, at)
+		for _, script := range waysToChange() {
+			_, out := within(t, d, root, "N='"+name+"'; "+script)
+			if after := read(t, at); after != before {
+				t.Fatalf("%s: %s: now %q: %s", name, script, after, out)
+			}
+		}
+	}
+	if code, out := within(t, d, root, "mkdir -p some/folder && echo x > some/folder/file && mv some other && rm -r other"); code != 0 {
+		t.Errorf("other files: exit %d: %s", code, out)
+	}
+}
+
+// eca's own folders are read-only for commands although they are in the workspace, whether they
+// exist or not, and so is what programs obey in a home folder that is deep in it.
+func TestOwnFoldersInTheWorkspace(t *testing.T) {
+	needs.Long(t)
+	dir := outOfTemp(t)
+	root := filepath.Join(dir, "ws")
+	home := filepath.Join(root, "a", "b", "c", "d", "u")
+	makeTree(t, home, map[string]string{
+		".bashrc": "before\n", ".ssh/authorized_keys": "before\n", ".config/autostart/x.desktop": "before\n", ".gitconfig": "before\n", "notes.txt": "before\n",
+		".local/state/eca/permissions.json": "{}\n",
+	})
+	d := isolatedWith(t, map[string]string{"HOME": home}, Options{})
+	names := []string{".config/eca/config.json", ".local/state/eca/permissions.json", ".cache/eca/shell/bash", ".bashrc", ".ssh/authorized_keys", ".config/autostart/x.desktop", ".gitconfig"}
+	for i, name := range names {
+		names[i] = filepath.Join("a/b/c/d/u", name)
+	}
+	unchangeable(t, d, root, names...)
+	if code, out := within(t, d, root, "cd a/b/c/d/u && echo after > notes.txt && mkdir -p .config/other && echo x > .config/other/x && echo x > \"$npm_config_cache/x\""); code != 0 {
+		t.Errorf("other files of the home folder: exit %d: %s", code, out)
+	}
+	for _, root := range []string{home, filepath.Join(home, ".config"), filepath.Join(home, ".config", "eca"), filepath.Join(home, ".local", "state", "eca", "below")} {
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{filepath.Join(home, ".config/eca/config.json"), filepath.Join(home, ".local/state/eca/permissions.json"), filepath.Join(home, ".local/state/eca/below/x")} {
+			before := read(t, file)
+			if _, out := within(t, d, root, "echo evil > '"+file+"'"); read(t, file) != before {
+				t.Errorf("in %s: %s is changed: %s", root, file, out)
+			}
+		}
+	}
+}
+
+// The same for folders that variables or flags name, and that links lead to.
+func TestOwnFoldersElsewhere(t *testing.T) {
+	needs.Long(t)
+	dir := outOfTemp(t)
+	root := filepath.Join(dir, "ws")
+	makeTree(t, dir, map[string]string{
+		"ws/xdg/config/eca/config.json": "{}\n", "ws/xdg/state/eca/x": "before\n", "ws/mine.json": "{}\n", "ws/dots/cache/shell/bash": "before\n", "ws/dots/real/notes": "before\n",
+		"ws/xdg/cache": "-> ../dots/hop", "ws/dots/hop": "-> cache-parent", "ws/dots/cache-parent/eca": "-> ../cache", "ws/person": "-> dots/real",
+	})
+	d := isolatedWith(t, map[string]string{
+		"HOME": filepath.Join(root, "person"), "XDG_CONFIG_HOME": filepath.Join(root, "xdg", "config"), "XDG_STATE_HOME": filepath.Join(root, "xdg", "state"), "XDG_CACHE_HOME": filepath.Join(root, "xdg", "cache"),
+	}, Options{ConfigFile: filepath.Join(root, "mine.json")})
+	unchangeable(t, d, root, "xdg/config/eca/config.json", "xdg/state/eca/x", "xdg/state/eca/permissions.json", "xdg/cache/eca/shell/bash", "dots/cache/shell/bash", "mine.json")
+	for _, script := range []string{"rm person", "ln -sfn /tmp person", "mv person x", "mv dots/real x", "rm xdg/cache", "ln -sfn x dots/hop", "ln -sfn ../x dots/cache-parent/eca"} {
+		if code, out := within(t, d, root, script); code == 0 {
+			t.Errorf("%s: worked: %s", script, out)
+		}
+	}
+}
+
+// A workspace of dotfiles holds what the home folder has links to.
+func TestDotfilesInTheWorkspace(t *testing.T) {
+	needs.Long(t)
+	dir := outOfTemp(t)
+	root, home := filepath.Join(dir, "dotfiles"), filepath.Join(dir, "home")
+	makeTree(t, root, map[string]string{"eca/config.json": "{}\n", "bash/rc": "before\n", "conf/fish/config.fish": "before\n", "readme": "before\n"})
+	makeTree(t, home, map[string]string{".config": "-> " + filepath.Join(root, "conf"), ".bashrc": "-> ../dotfiles/bash/rc"})
+	makeTree(t, root, map[string]string{"conf/eca/config.json": "-> ../../eca/config.json"})
+	d := isolatedWith(t, map[string]string{"HOME": home}, Options{})
+	unchangeable(t, d, root, "eca/config.json", "bash/rc", "conf/fish/config.fish", "conf/eca/config.json")
+	if code, out := within(t, d, root, "echo after > readme && echo x > bash/other"); code != 0 {
+		t.Errorf("other files: exit %d: %s", code, out)
+	}
+}
+
+// The temporary folder is not shared where a link in it leads to the home folder, and what is in it
+// of eca is read-only.
+func TestTemporaryFolderWithWaysToEca(t *testing.T) {
+	needs.Long(t)
+	dir := outOfTemp(t)
+	temp, root := os.TempDir(), filepath.Join(dir, "ws")
+	makeTree(t, dir, map[string]string{"home/.config/eca/config.json": "{}\n", "ws/x": "x\n"})
+	link, config := filepath.Join(temp, "home"), filepath.Join(temp, "flags", "eca.json")
+	write(t, config, "{}\n")
+	if err := os.Symlink(filepath.Join(dir, "home"), link); err != nil {
+		t.Fatal(err)
+	}
+	linked := isolatedWith(t, map[string]string{"HOME": link}, Options{})
+	if code, out := within(t, linked, root, "rm '"+link+"' || echo x > '"+temp+"/x'"); code == 0 {
+		t.Errorf("the link can be replaced: %s", out)
+	}
+	d := isolatedWith(t, map[string]string{"HOME": filepath.Join(dir, "home")}, Options{ConfigFile: config, Ephemeral: true})
+	if !strings.HasPrefix(d.discarded, temp+"/") {
+		t.Fatalf("what is not kept is in %q", d.discarded)
+	}
+	write(t, filepath.Join(d.discarded, "undo", "point"), "before\n")
+	unchangeable(t, d, root, config, filepath.Join(d.discarded, "undo", "point"), filepath.Join(d.discarded, "undo", "new"))
+	if code, out := within(t, d, root, "echo x > '"+temp+"/x'"); code != 0 {
+		t.Errorf("the temporary folder: exit %d: %s", code, out)
+	}
+	without := d.bounds.Isolation()
+	without.Mounts = false
+	d.bounds.Isolation = func() sandbox.Isolation { return without }
+	if code, out := run(t, d, d.bounds.Custom(d.Config(), "", tools.Call{Roots: []string{root}}), root, "echo evil > '"+d.discarded+"/undo/point'"); code == 0 {
+		t.Errorf("without mount namespaces: %s", out)
+	}
+	if got := fmt.Sprint(read(t, config), read(t, filepath.Join(d.discarded, "undo", "point"))); got != "{}\nbefore\n" {
+		t.Errorf("now %q", got)
+	}
+}

@@ -1,0 +1,173 @@
+package providers
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/anthropic"
+	"github.com/seed-dec29ce4/eca/llm/bedrock"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+	"github.com/seed-dec29ce4/eca/llm/google"
+	"github.com/seed-dec29ce4/eca/llm/ollama"
+	"github.com/seed-dec29ce4/eca/llm/openai"
+)
+
+// providerClient is a provider's client with what it was made for: that changes with the
+// configuration, and when somebody logs in or out in this process or in another.
+type providerClient struct {
+	llm.Model
+	raw      llm.Model // without retries and recording
+	provider config.Provider
+	limits   llm.Limits
+}
+
+// client returns the provider's client, with retries and recording.
+func (v *view) client(name string, p provider) (*providerClient, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	limits := v.limits(p.Provider)
+	if c, ok := v.clients[name]; ok && c.limits == limits && reflect.DeepEqual(c.provider, p.Provider) {
+		return c, nil
+	}
+	raw, err := v.newClient(name, p.Provider)
+	if err != nil {
+		return nil, err
+	}
+	model := raw
+	if name == copilot {
+		model = copilotModel{raw}
+	}
+	retried := &remedied{llm.WithRetry(model, v.retryPolicy(p.Provider)), func(e *llm.Error) string { return v.view().remedy(name, e) }}
+	c := &providerClient{v.recorded(retried), raw, p.Provider, limits}
+	v.clients[name] = c
+	return c, nil
+}
+
+// reads says whose earlier reasoning a model can be sent; nil if it is sent none of it, or
+// nobody knows.
+func (c *providerClient) reads(model config.Model, name string) func(api string) bool {
+	r, ok := c.raw.(llm.Reader)
+	if !ok || model.History == llm.HistoryOff || model.History == llm.HistoryTurn {
+		return nil
+	}
+	return func(api string) bool { return r.Reads(name, api) }
+}
+
+func (m *Models) recorded(c llm.Model) llm.Model {
+	if m.recorder == nil {
+		return c
+	}
+	return m.recorder.Wrap(c)
+}
+
+func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
+	switch p.API {
+	case openai.APIResponses, "openai": // the second is an older name of the first
+		responses := v.endpoint(name, p)
+		chat := responses
+		responses.URL = openai.URL(p.URL, p.Path, openai.APIResponses)
+		chat.URL = openai.URL(p.URL, "", openai.APIChat)
+		if p.Path != "" || strings.HasPrefix(p.URL, "https://api.openai.com") {
+			return openai.NewResponses(responses), nil
+		}
+		return openai.WithFallback(openai.NewResponses(responses), openai.NewChat(chat, v.chatOptions(name, p))), nil
+	case openai.APIChat:
+		e := v.endpoint(name, p)
+		e.URL = openai.URL(p.URL, p.Path, openai.APIChat)
+		return openai.NewChat(e, v.chatOptions(name, p)), nil
+	case anthropic.API:
+		e := v.endpoint(name, p)
+		e.URL = anthropic.URL(p.URL, p.Path)
+		return anthropic.NewMessages(e), nil
+	case bedrock.API:
+		return bedrock.New(v.endpoint(name, p), v.aws()), nil
+	case google.API:
+		return google.New(v.endpoint(name, p)), nil
+	case ollama.API:
+		return ollama.New(v.endpoint(name, p), p.Path), nil
+	case apiCassette:
+		data, err := os.ReadFile(p.URL)
+		if err != nil {
+			if from := v.urlSource(name, p); from != "" {
+				err = fmt.Errorf("%w (named by %s)", err, from)
+			}
+			return nil, fmt.Errorf("provider %s: the cassette cannot be read: %w", v.cfg.Spelled(name), err)
+		}
+		player, err := cassette.Parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("provider %s: %s: %w", v.cfg.Spelled(name), p.URL, err)
+		}
+		return player, nil
+	}
+	return nil, fmt.Errorf("provider %s: api %q is not known; this version speaks %s", v.cfg.Spelled(name), p.API, apis)
+}
+
+// apis names the wire formats for users.
+const apis = "openai-responses, openai-chat, anthropic, google, ollama, bedrock and cassette"
+
+// chatOptions says how a provider's models mark reasoning.
+func (v *view) chatOptions(name string, p config.Provider) openai.ChatOptions {
+	t := openai.DefaultThink()
+	if name == googleProvider || strings.Contains(p.URL, "generativelanguage.googleapis.com") {
+		t.Start, t.End = "<thought>", "</thought>"
+	}
+	t.Start, t.End = cmp.Or(p.ThinkStart, t.Start), cmp.Or(p.ThinkEnd, t.End)
+	t.Steady = v.cfg.Env == config.EnvTest
+	return openai.ChatOptions{Think: t}
+}
+
+// endpoint is a provider's endpoint, with its key where its API wants it; the URL is the
+// provider's own.
+func (v *view) endpoint(name string, p config.Provider) llm.Endpoint {
+	limits := v.limits(p)
+	headers := map[string]string{"User-Agent": "eca", "X-Llm-Application-Name": "eca"}
+	switch {
+	case p.Key == "":
+	case p.API == anthropic.API:
+		headers[anthropic.KeyHeader] = p.Key
+	case p.API == google.API:
+		headers[google.KeyHeader] = p.Key
+	default:
+		headers["Authorization"] = "Bearer " + p.Key
+	}
+	for k, v := range p.ExtraHeaders {
+		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
+	}
+	e := llm.Endpoint{Provider: name, Label: v.cfg.Spelled(name), URL: p.URL, Headers: headers, Client: v.http(p, limits.Connect), Limits: limits, Now: v.opts.Now}
+	if p.Key == "" && p.Auth.ClientID != "" {
+		e.Bearer = logins{v}.bearer(name, p)
+	}
+	if name == copilot {
+		headers["Editor-Version"] = cmp.Or(headers["Editor-Version"], v.copilotVersion())
+	}
+	return e
+}
+
+// aws is where AWS's own tools keep credentials.
+func (m *Models) aws() bedrock.AWS { return bedrock.AWS{Getenv: m.opts.Getenv} }
+
+// limits merges the time limits of a provider over the global ones.
+func (v *view) limits(p config.Provider) llm.Limits {
+	l := llm.DefaultLimits()
+	for _, t := range []config.TimeLimits{v.cfg.TimeLimits, p.TimeLimits} {
+		for dst, src := range map[*time.Duration]*float64{
+			&l.Connect: t.ConnectTimeoutSeconds, &l.FirstByte: t.FirstByteTimeoutSeconds,
+			&l.Idle: t.StreamIdleTimeoutSeconds, &l.Total: t.RequestTimeoutSeconds,
+		} {
+			if src != nil {
+				*dst = time.Duration(*src * float64(time.Second))
+			}
+		}
+	}
+	if total := v.opts.RetryTotal; total > 0 && v.cfg.FirstByteTimeoutSeconds == nil && p.FirstByteTimeoutSeconds == nil {
+		l.FirstByte = min(l.FirstByte, total)
+	}
+	return l
+}

@@ -1,0 +1,190 @@
+package providers
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/bedrock"
+	"github.com/seed-dec29ce4/eca/llm/openai"
+)
+
+// provider is a configured provider as it is reached: with the key that is used.
+type provider struct {
+	config.Provider
+	auth auth.Status
+}
+
+// providers returns the configured providers by name.
+//
+// Of several keys the configuration's own wins: it was written down for this place.
+// Then comes the user's login, before variables and netrc files: who gives eca a key
+// wants it to be used, and those may be there for other programs (eca-features 5.2).
+func (m *Models) providers(loaded *config.Loaded, entered map[string]auth.Credential) map[string]provider {
+	out := make(map[string]provider, len(loaded.Providers))
+	for name, cfg := range loaded.Providers {
+		if name == googleProvider {
+			if origin, ok := loaded.Origin("providers", name, "api"); ok && origin.IsDefault() && !googleNative(cfg.URL) {
+				cfg.API = openai.APIChat
+				cfg.Path = cmp.Or(cfg.Path, "/chat/completions")
+			}
+		}
+		p := provider{Provider: cfg}
+		if cfg.FetchModels == nil {
+			p.FetchModels = loaded.FetchModels
+		}
+		origin, _ := loaded.Origin("providers", name, "key")
+		variable, fromEnv := origin.Variable()
+		c, loggedIn := entered[name]
+		switch {
+		case cfg.Key != "" && !origin.Shared():
+			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromConfig}
+		case loggedIn && c.Type == auth.OAuth:
+			// One that has ended is not replaced by a key that happens to be there: what is
+			// asked then may cost.
+			p.Key, p.auth = "", m.oauthStatus(cfg, c)
+			needs := p.auth.State == auth.Expired
+			p.RequiresAuth = &needs
+		case loggedIn:
+			p.Key = c.Key.Reveal()
+			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromLogin}
+		case fromEnv:
+			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromEnvironment, Variable: variable}
+		case cfg.Key != "": // of a netrc file, which keyRc names
+			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromConfig}
+		case m.signs(cfg):
+			// AWS's own tools need no key of ours. It is not shown as a variable: which
+			// of several places it comes from can change with every request.
+			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromEnvironment}
+			p.RequiresAuth = new(bool)
+		case needsKey(cfg):
+			p.auth = auth.Status{State: auth.Unauthenticated}
+		default:
+			p.auth = auth.Status{State: auth.Local}
+		}
+		if cfg.URL == "" {
+			p.URL = c.URL
+		}
+		if p.URL == "" && cfg.API == bedrock.API && p.auth.State == auth.Authenticated {
+			if region := m.aws().Region(); region != "" {
+				p.URL = bedrock.URL(region)
+			}
+		}
+		if len(cfg.Models) == 0 && len(c.Models) > 0 {
+			p.Models = map[string]config.Model{}
+			for _, name := range c.Models {
+				p.Models[name] = config.Model{}
+			}
+		}
+		out[name] = p
+	}
+	return out
+}
+
+// googleProvider is configured for Google's own API. The reference server knows it by the
+// compatible one only, so that a URL from there, or of a proxy, means that.
+const googleProvider = "google"
+
+// googleNative says whether a URL is that of Google's own API: it ends with the version.
+func googleNative(at string) bool {
+	u, err := url.Parse(strings.TrimRight(at, "/"))
+	if err != nil {
+		return true
+	}
+	last := path.Base(u.Path)
+	return strings.HasPrefix(last, "v1") || u.Path == "" && strings.HasSuffix(u.Hostname(), ".googleapis.com")
+}
+
+// signs says whether a provider is asked with credentials of AWS. People have them for
+// other purposes, so that they count only where models of Bedrock are configured.
+func (m *Models) signs(p config.Provider) bool {
+	return p.API == bedrock.API && len(p.Models) > 0 && m.aws().Check() == nil
+}
+
+// describe lists the configured providers, and those somebody has logged in to, by name.
+func (v *view) describe() []llm.Provider {
+	var out []llm.Provider
+	for name, p := range v.all {
+		if p.auth.State == auth.Local && usable(p.Provider) && !v.offered(name, p) {
+			p.auth.State = auth.NotRunning
+		}
+		d := llm.Provider{
+			ID: name, Spelled: v.cfg.Spelled(name), Label: label(name), Configured: true, Auth: p.auth, Methods: methods(name, p.Provider),
+			API: p.API, URL: bareURL(p.Provider), FetchModels: p.FetchModels,
+			Headers: slices.Sorted(maps.Keys(p.ExtraHeaders)),
+		}
+		if f := v.fetched[name]; f.failed != "" && sameModels(f.from, p.Provider) {
+			d.Unlisted, d.Refused = f.failed, f.refused
+		}
+		d.Asking = v.asking[name] > 0
+		switch {
+		case !usable(p.Provider):
+			d.Missing = v.missing(name, p)
+		case !v.offered(name, p):
+			d.Missing = "its server to run"
+		default:
+			for _, model := range v.list(name, p) {
+				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model)})
+			}
+			if len(d.Models) == 0 && !listsModels(p.Provider) {
+				d.Missing = "models in the configuration"
+			}
+		}
+		out = append(out, d)
+	}
+	for name, c := range v.entered {
+		if _, configured := v.all[name]; !configured {
+			out = append(out, llm.Provider{
+				ID: name, Spelled: name, Label: label(name), Auth: unconfigured(c),
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b llm.Provider) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// hostOf returns the host and port of a url; may be empty.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// label is what people call a provider, where that is not its name.
+func label(name string) string {
+	return map[string]string{
+		"anthropic": "Anthropic", copilot: "GitHub Copilot", "azure": "Azure", "bedrock": "AWS Bedrock", "deepseek": "DeepSeek", "google": "Google", "litellm": "LiteLLM", "lmstudio": "LM Studio",
+		"mistral": "Mistral", "moonshot": "Moonshot", "ollama": "Ollama", "openai": "OpenAI", "openrouter": "OpenRouter", "z-ai": "Z-AI",
+	}[name]
+}
+
+// bareURL is a provider's URL without what may be secret in it.
+func bareURL(p config.Provider) string {
+	if p.API == apiCassette {
+		return p.URL
+	}
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// unconfigured is the status of a login for a provider that the configuration does not
+// name any more.
+func unconfigured(c auth.Credential) auth.Status {
+	st := auth.Status{State: auth.Authenticated, Type: c.Type, Source: auth.FromLogin, Mode: c.Method, Expires: c.Expires}
+	if c.Ended {
+		st.State = auth.Expired
+	}
+	return st
+}

@@ -1,0 +1,36 @@
+package providers
+
+import (
+	"errors"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// Model is a model that can be used, with what is known of it. It is chat.Model for programs
+// that have no chats, and converts to it.
+type Model struct {
+	ID        string // provider/model
+	Name      string // the provider's name for it
+	Client    llm.Model
+	Reasoning bool
+	NoImages  bool                      // it does not take images
+	NoTools   bool                      // it cannot call tools
+	Headers   map[string]string         // extraHeaders
+	Extra     map[string]any            // extraPayload; null removes from the request
+	Variants  map[string]map[string]any // by name
+	Limit     config.Limit
+	Cost      config.Cost
+	Reads     func(api string) bool // see chat.Model
+	Retry     llm.RetryPolicy       // see chat.Model
+}
+
+// Resolver finds models by their names.
+type Resolver interface {
+	// Resolve finds a model by its full id, or by a bare name below the provider of
+	// current. An empty name means the default model.
+	Resolve(name, current string) (Model, error)
+}
+
+// ErrNoModel is returned by Resolve when no model can be used at all.
+var ErrNoModel = errors.New("No available model found. Configure at least one provider model.") //nolint:staticcheck,revive // the wording clients show (eca-protocol 4.1)

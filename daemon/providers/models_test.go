@@ -1,0 +1,137 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
+)
+
+// newModels returns the models of a configuration.
+func newModels(t *testing.T, options string) *Models {
+	t.Helper()
+	dir := t.TempDir()
+	getenv := func(string) string { return "" }
+	cfg := config.Load(config.Inputs{InitOptions: []byte(options), Getenv: getenv, ConfigHome: dir})
+	if len(cfg.Problems) > 0 {
+		t.Fatal(cfg.Problems)
+	}
+	creds, network := auth.New(dir, nil), netclient.New(getenv)
+	t.Cleanup(creds.Close)
+	t.Cleanup(network.Close)
+	return New(Options{
+		Current:     func() (*config.Loaded, *catalog.Variants) { return cfg, nil },
+		Credentials: func() *auth.Store { return creds },
+		Settle:      func(context.Context) {}, Changed: func() {}, Network: network,
+		Record: func(m llm.Model, _ string) llm.Model { return m },
+		Getenv: getenv, CacheDir: dir, Log: slog.New(slog.DiscardHandler), Now: time.Now, Sleep: llm.Sleep,
+	})
+}
+
+// A recording loses the keys of users who logged in while it was.
+func TestCleanKnowsLogins(t *testing.T) {
+	m := newModels(t, `{"providers": {"keyless": {"api": "openai-chat", "url": "https://keyless.example", "models": {"m": {}}}}}`)
+	l := NewLogins(m, func() bool { return true }, func() {})
+	t.Cleanup(l.EndProviderLogins)
+	const key = "an_unusual_key"
+	if _, err := l.LoginInput(t.Context(), "keyless", map[string]string{"api-key": key}); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.clean("say " + key); got != "say [REDACTED]" {
+		t.Errorf("recorded: %s", got)
+	}
+}
+
+func TestLimitsAndRetry(t *testing.T) {
+	m := newModels(t, `{"streamIdleTimeoutSeconds": 7, "connectTimeoutSeconds": 0, "providers": {"a": {"api": "openai-chat", "streamIdleTimeoutSeconds": 0.5,
+		"retry": {"maxRetries": 1, "baseDelayMs": 5, "backoffMultiplier": 3, "maxDelayMs": 9, "prematureStopMaxRetries": 0, "maxAutoContinues": 7}, "rateLimitMaxWaitSeconds": 4}}}`)
+	p := m.view().cfg.Providers["a"]
+	want := llm.Limits{Connect: 0, FirstByte: 300 * time.Second, Idle: 500 * time.Millisecond, Total: 3600 * time.Second}
+	if got := m.view().limits(p); got != want {
+		t.Errorf("limits %+v", got)
+	}
+	// Without a list, all of them are assumed.
+	usual := newModels(t, `{"providers": {"a": {"api": "openai-chat"}}}`).view()
+	want = llm.Limits{Connect: 15 * time.Second, FirstByte: 300 * time.Second, Idle: 120 * time.Second, Total: 3600 * time.Second}
+	if got := usual.limits(usual.cfg.Providers["a"]); got != want || llm.DefaultLimits() != want {
+		t.Errorf("limits without a word %+v, %+v", got, llm.DefaultLimits())
+	}
+	r := m.view().retryPolicy(p)
+	if r.MaxRetries != 1 || r.MaxPremature != 0 || r.MaxContinues != 7 || r.BaseDelay != 5*time.Millisecond || r.Multiplier != 3 || r.MaxDelay != 9*time.Millisecond || r.MaxWait != 4*time.Second {
+		t.Errorf("retry %+v", r)
+	}
+}
+
+// A key that could not be checked is stored; the user sees that, and why in a sentence.
+func TestUnchecked(t *testing.T) {
+	const again = " `eca doctor` checks it again."
+	for want, err := range map[string]error{
+		"The key is stored without a check: fake did not answer within 10s." + again:         context.DeadlineExceeded,
+		`The key is stored without a check: fake: host "far.example" was not found.` + again: &llm.Error{Kind: llm.ErrUnreachable, Message: `fake: host "far.example" was not found`},
+	} {
+		if got := unchecked("fake", "https://far.example", err); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A request that was begun for one server gets no token of another, whether the token is
+// good as it is or has to be renewed, though nobody looked at the login before.
+func TestTokensAreBound(t *testing.T) {
+	m := newModels(t, `{"providers": {"acme": {"api": "openai-chat", "url": "https://acme.example/v1", "auth": {"clientId": "c", "tokenUrl": "http://127.0.0.1:1/token"}, "models": {"m": {}}}}}`)
+	p := m.view().cfg.Providers["acme"]
+	for name, expires := range map[string]time.Time{"good": time.Now().Add(time.Hour), "to be renewed": time.Now().Add(-time.Hour)} {
+		for what, change := range map[string]func(*config.Provider, *auth.Binding){
+			"the same":       func(*config.Provider, *auth.Binding) {},
+			"another server": func(p *config.Provider, _ *auth.Binding) { p.URL = "https://acme.example.evil.example/v1" },
+			"without TLS":    func(p *config.Provider, _ *auth.Binding) { p.URL = "http://acme.example/v1" },
+			"another client": func(_ *config.Provider, b *auth.Binding) { b.ClientID = "d" },
+		} {
+			asked, b := p, auth.Binding{TokenURL: "http://127.0.0.1:1/token", ClientID: "c", Provider: "https://acme.example"}
+			change(&asked, &b)
+			c := auth.Credential{Type: auth.OAuth, Access: auth.NewSecret("access"), Refresh: auth.NewSecret("refresh"), Expires: expires, For: b}
+			if err := m.opts.Credentials().Set(t.Context(), "acme", c); err != nil {
+				t.Fatal(err)
+			}
+			got, err := logins{m.view()}.token(t.Context(), "acme", asked, "")
+			switch {
+			case what == "the same" && name == "good":
+				if got != "access" || err != nil {
+					t.Errorf("%s, %s: %q, %v", name, what, got, err)
+				}
+			case what == "the same":
+				if err == nil || errors.Is(err, errElsewhere) { // it is not renewed here
+					t.Errorf("%s, %s: %q, %v", name, what, got, err)
+				}
+			case got != "" || !errors.Is(err, errElsewhere):
+				t.Errorf("%s, %s: %q, %v", name, what, got, err)
+			}
+		}
+	}
+}
+
+// A model that nobody knows is asked to reason where that does no harm.
+func TestLikelyReasons(t *testing.T) {
+	for api, want := range map[string]string{
+		"openai-chat": "new claude-opus-9", "openai-responses": "new claude-opus-9", "anthropic": "new claude-opus-9",
+		"bedrock": "claude-opus-9", "google": "", "ollama": "",
+	} {
+		var got []string
+		for _, model := range []string{"new", "gpt-4x", "claude-3-haiku", "claude-opus-9"} {
+			if likelyReasons(api, model) {
+				got = append(got, model)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v", api, got)
+		}
+	}
+}

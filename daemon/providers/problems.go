@@ -1,0 +1,91 @@
+package providers
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+	"github.com/seed-dec29ce4/eca/llm/bedrock"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
+)
+
+// Problems says which providers and models that the user configured cannot work, if that is
+// certain without a request. A missing key is not among them: a login brings it.
+func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, entered map[string]auth.Credential) []config.Problem {
+	v := &view{Models: m, cfg: cfg, rules: rules, entered: entered, all: m.providers(cfg, entered)}
+	var out []config.Problem
+	for _, name := range slices.Sorted(maps.Keys(v.all)) {
+		path := []string{"providers", name}
+		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() {
+			continue
+		}
+		if why := v.unusable(name, v.all[name]); why != "" {
+			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(cfg.SpelledPath(path...)), why))
+		}
+	}
+	cfg.EachModel(func(path []string, model string) {
+		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() || model == "" {
+			return
+		}
+		if why := v.impossible(model); why != "" {
+			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(path), why))
+		}
+	})
+	return out
+}
+
+// unusable says what a provider lacks that only the configuration can bring; empty if nothing.
+func (v *view) unusable(name string, p provider) string {
+	unset := len(v.cfg.Unset("providers", name, "url")) > 0 // which is said already
+	switch {
+	case p.API == "", p.URL == "" && !unset && p.API != bedrock.API && name != copilot:
+		return "it needs " + v.missing(name, p)
+	case p.Key != "" && !headerSafe(p.Key):
+		return badKey
+	case usable(p.Provider) && !listsModels(p.Provider) && !catalogued(p) && len(v.list(name, p)) == 0:
+		return v.noModels(name)
+	}
+	return ""
+}
+
+// badKey is what is wrong with a key that no request can carry. The key itself is not shown.
+const badKey = "its key cannot be sent: it has a space, a line break or another character that is not visible ASCII; enter it again"
+
+// noModels says how a provider gets models that is not asked for its own.
+func (v *view) noModels(name string) string {
+	return "it has no models: name them in " + v.keyPath(name, "models")
+}
+
+// impossible says why a model cannot exist; empty if it can, or if that is said already.
+func (v *view) impossible(model string) string {
+	name, _, full := strings.Cut(model, "/")
+	if !full || name == demoProvider {
+		return ""
+	}
+	p, known := v.all[name]
+	if !known || !usable(p.Provider) || listsModels(p.Provider) {
+		return ""
+	}
+	if list := v.list(name, p); len(list) == 0 || slices.Contains(list, strings.TrimPrefix(model, name+"/")) {
+		return ""
+	}
+	return v.unlisted(model)
+}
+
+// maxNamed is up to which number the models of a provider are named in an error.
+const maxNamed = 5
+
+// unlisted says that a provider does not have a model.
+func (v *view) unlisted(id string) string {
+	provider, model, _ := strings.Cut(id, "/")
+	hint := suggest.DidYouMean(v.cfg.SpelledModel(id), v.spelledIDs())
+	if list := v.list(provider, v.all[provider]); hint == "" && len(list) <= maxNamed {
+		hint = "; it has " + strings.Join(list, ", ")
+	} else if hint == "" {
+		hint = "; `eca models` lists what it has"
+	}
+	return "provider " + v.cfg.Spelled(provider) + " has no " + model + hint
+}

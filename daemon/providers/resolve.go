@@ -1,0 +1,299 @@
+package providers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
+	"github.com/seed-dec29ce4/eca/internal/suggest"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/llm/bedrock"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+	"github.com/seed-dec29ce4/eca/llm/catalog"
+	"github.com/seed-dec29ce4/eca/llm/ollama"
+)
+
+// offered says whether a provider's models can be chosen. A server that users start
+// themselves must have answered.
+func (v *view) offered(name string, p provider) bool {
+	if p.API != ollama.API || !listsModels(p.Provider) {
+		return complete(p.Provider)
+	}
+	_, answered := v.fetchedOf(name, p)
+	return answered
+}
+
+// hasSelectableModels says whether there is a provider to choose models of. A running Ollama is
+// not a choice of the user, and another local server may be only a preset: without models they
+// are of no use.
+func (v *view) hasSelectableModels(name string, p provider) bool {
+	return v.offered(name, p) && (listsModels(p.Provider) && p.API != ollama.API || len(v.list(name, p)) > 0)
+}
+
+// needsKey says whether a provider must be given a key: as configured, else unless it
+// is on this machine.
+func needsKey(p config.Provider) bool {
+	if p.RequiresAuth != nil {
+		return *p.RequiresAuth
+	}
+	return p.API != apiCassette && p.API != ollama.API && !localhost.IsURL(p.URL)
+}
+
+// apiCassette is a provider that plays a file: its url is the file's path.
+const apiCassette = "cassette"
+
+// ids lists the models of usable providers, sorted; where nothing is configured, the demo
+// model.
+func (v *view) ids() []string {
+	var ids []string
+	any := false
+	for name, p := range v.all {
+		if !v.hasSelectableModels(name, p) {
+			continue
+		}
+		any = true
+		for _, model := range v.list(name, p) {
+			ids = append(ids, name+"/"+model)
+		}
+	}
+	if !any && !v.configured() {
+		return []string{DemoModel}
+	}
+	if v.wantsDemo() {
+		ids = append(ids, DemoModel)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// wantsDemo says that the user made the demo model the default.
+func (v *view) wantsDemo() bool {
+	_, known := v.all[demoProvider]
+	return v.cfg.DefaultModel == DemoModel && !known
+}
+
+// defaultID picks the default model (eca-features 6.4).
+func (v *view) defaultID() string {
+	ids := v.ids()
+	// The user's choice counts even if no list names the model.
+	if v.wantsDemo() {
+		return DemoModel
+	}
+	if provider, _, ok := strings.Cut(v.cfg.DefaultModel, "/"); ok && complete(v.all[provider].Provider) {
+		return v.cfg.DefaultModel
+	}
+	for _, preferred := range []string{"anthropic/claude-sonnet-4-6", "openai/gpt-5.2", "github-copilot/gpt-5.5", "ollama/"} {
+		i, found := slices.BinarySearch(ids, preferred)
+		if found || i < len(ids) && strings.HasSuffix(preferred, "/") && strings.HasPrefix(ids[i], preferred) {
+			return ids[i]
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
+
+// variants lists the variants of a model that a user can choose, sorted.
+func (v *view) variants(id string) []string {
+	name, model, _ := strings.Cut(id, "/")
+	p, ok := v.all[name]
+	if !ok {
+		return []string{}
+	}
+	return v.variantsOf(name, p, model, v.facts(name, p, model).Reasoning.Value).Names()
+}
+
+// unlistedError says that no provider lists a model that was named without its provider.
+type unlistedError struct{ name, hint string }
+
+func (e *unlistedError) Error() string {
+	return fmt.Sprintf("the model %s is not known: no provider lists it%s", e.name, e.hint)
+}
+
+// spelledIDs lists the models of usable providers as the user's files spell them.
+func (v *view) spelledIDs() []string {
+	ids := v.ids()
+	for i, id := range ids {
+		ids[i] = v.cfg.SpelledModel(id)
+	}
+	return ids
+}
+
+// listed says whether the list of a model's provider has it, and whether that is all that
+// the provider has.
+func (v *view) listed(id string) (known, certain bool) {
+	name, model, _ := strings.Cut(id, "/")
+	p, ok := v.all[name]
+	if !ok {
+		return true, true // the demo's
+	}
+	list := v.list(name, p)
+	return slices.Contains(list, model), v.listsCertainly(name, p)
+}
+
+// listsCertainly says whether the list of a provider's models is all that it has: it told
+// them, or is not asked.
+func (v *view) listsCertainly(name string, p provider) bool {
+	_, told := v.fetchedOf(name, p)
+	return told || !listsModels(p.Provider) && len(v.list(name, p)) > 0
+}
+
+// resolve is Resolve with what is known.
+func (v *view) resolve(name, current string) (Model, error) {
+	if name == "" {
+		if name = v.defaultID(); name == "" {
+			return Model{}, v.errNoModel()
+		}
+	}
+	given := name
+	name, current = v.cfg.ModelNamed(name), v.cfg.ModelNamed(current)
+	provider, model, full := strings.Cut(name, "/")
+	p, known := v.all[provider]
+	switch {
+	case full && provider == demoProvider && !known && (name != current || !v.configured() || v.wantsDemo()): // asked for by name, or all there is
+		return v.demo()
+	case full && provider == demoProvider && !known:
+		return Model{}, fmt.Errorf("the demo model answers only while nothing is configured; %w", v.insteadOfDemo())
+	case full && known:
+	default:
+		of, err := v.providerListing(name, current)
+		var unlisted *unlistedError
+		if errors.As(err, &unlisted) && full {
+			err = fmt.Errorf("the model %s cannot be used: there is no provider %s%s", given, provider, v.cfg.SimilarProvider(provider))
+		}
+		if err != nil {
+			return Model{}, err
+		}
+		provider, model, p = of, name, v.all[of]
+	}
+	if !usable(p.Provider) {
+		return Model{}, fmt.Errorf("the model %s cannot be used: provider %s needs %s", given, v.cfg.Spelled(provider), v.missing(provider, p))
+	}
+	client, err := v.client(provider, p)
+	if err != nil {
+		return Model{}, err
+	}
+	mc, f := p.Models[model], v.facts(provider, p, model)
+	out := Model{
+		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
+		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: v.variantsOf(provider, p, model, f.Reasoning.Value),
+		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
+		Retry: v.retryPolicy(p.Provider),
+	}
+	out.Client = v.opts.Record(out.Client, out.ID)
+	out.Reads = client.reads(mc, out.Name)
+	if !out.Reasoning {
+		out.Extra = catalog.WithoutReasoning(out.Extra)
+	}
+	return out, nil
+}
+
+// providerListing returns the provider that is meant by a model's name alone: the current
+// model's, unless that is known for certain not to have it, else the default model's if it
+// lists it, else the only one that lists it.
+func (v *view) providerListing(name, current string) (string, error) {
+	var listing []string
+	ids := v.ids()
+	for _, id := range ids {
+		if of, model, _ := strings.Cut(id, "/"); model == name {
+			listing = append(listing, of)
+		}
+	}
+	ofCurrent, _, _ := strings.Cut(current, "/")
+	ofDefault, _, _ := strings.Cut(v.defaultID(), "/")
+	if p, ok := v.all[ofCurrent]; ok && usable(p.Provider) && (slices.Contains(listing, ofCurrent) || !v.listsCertainly(ofCurrent, p)) {
+		return ofCurrent, nil
+	}
+	if slices.Contains(listing, ofDefault) {
+		return ofDefault, nil
+	}
+	switch len(listing) {
+	case 0:
+		var names []string
+		for _, id := range ids {
+			_, model, _ := strings.Cut(id, "/")
+			names = append(names, model)
+		}
+		hint := suggest.DidYouMean(name, names)
+		if hint == "" {
+			hint = "; name it as provider/model (`eca models` lists them)"
+		}
+		return "", &unlistedError{name, hint}
+	case 1:
+		return listing[0], nil
+	}
+	var full []string
+	for _, of := range listing {
+		full = append(full, v.cfg.Spelled(of)+"/"+name)
+	}
+	return "", fmt.Errorf("several providers have a model %s; name it as provider/model: %s", name, strings.Join(full, ", "))
+}
+
+func (v *view) missing(name string, p provider) string {
+	switch {
+	case p.API == "":
+		text := "an api (one of " + apis + "): set " + v.keyPath(name, "api")
+		if near := v.cfg.PresetLike(name); near != "" {
+			text += "; or did you mean the provider " + near + "?"
+		}
+		return text
+	case p.URL != "" && p.API != apiCassette && !config.IsWebURL(p.URL):
+		return fmt.Sprintf("a url that begins with http:// or https:// (%s is %q)", v.keyPath(name, "url"), p.URL)
+	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from the credentials
+	case p.URL == "" && p.API == bedrock.API:
+		return "a region: set AWS_REGION, or " + v.keyPath(name, "url") + " to the region's runtime endpoint"
+	case p.URL == "" && len(v.cfg.Unset("providers", name, "url")) > 0:
+		return "a url: " + v.unsetText(name)
+	case p.URL == "" && p.API == apiCassette:
+		return "a url: set " + v.keyPath(name, "url") + " to the path of a cassette"
+	case p.URL == "" && name != copilot: // a login tells it
+		_, variables := v.cfg.Variables(name)
+		return "a url: set " + v.keyPath(name, "url") + " or the environment variable " + variables[0]
+	}
+	if p.Key != "" && !headerSafe(p.Key) {
+		return "another key: " + badKey
+	}
+	if p.auth.State == auth.Expired {
+		return "a new login: the last one has expired, or was for another server (/login " + v.cfg.Spelled(name) + ", or eca login " + v.cfg.Spelled(name) + ")"
+	}
+	if len(v.cfg.Unset("providers", name, "key")) > 0 {
+		return "a key: " + v.unsetText(name)
+	}
+	if wrong := v.cfg.MistakesBelow("providers", name, "key"); len(wrong) > 0 {
+		return "a key: " + wrong[0].String()
+	}
+	if name == copilot {
+		return "a login. " + notOffered(copilot, "")
+	}
+	variables, _ := v.cfg.Variables(name)
+	text := "a key: log in to it, or set " + v.keyPath(name, "key") + " or the environment variable " + variables[0]
+	if p.API == bedrock.API {
+		text += "; or AWS's own credentials, and models in the configuration"
+		if err := v.aws().Check(); err != nil {
+			text += ": " + err.Error()
+		}
+	}
+	if _, err := v.opts.Credentials().All(); err != nil {
+		text += "; " + err.Error()
+	}
+	return text
+}
+
+// DemoModel is the id of the demo model.
+const DemoModel = demoProvider + "/offline"
+
+const demoProvider = "demo"
+
+func (v *view) demo() (Model, error) {
+	player, err := cassette.Demo()
+	if err != nil {
+		return Model{}, err
+	}
+	return Model{ID: DemoModel, Name: "offline", Client: v.opts.Record(v.recorded(player), DemoModel)}, nil
+}

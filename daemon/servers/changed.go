@@ -1,0 +1,100 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/consent"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+)
+
+// maxListed bounds what a question or a notice lists.
+const maxListed = 20
+
+// changedServers says of each server what waits for the user's word.
+func (sv *Servers) changedServers() map[string]string {
+	out := map[string]string{}
+	sv.agreements.mu.Lock()
+	for name, h := range sv.agreements.heldLaunches {
+		out[name] = "It is to be started in another way: " + h.difference + "."
+	}
+	sv.agreements.mu.Unlock()
+	for _, status := range sv.manager.Statuses() {
+		if status.Offer == nil {
+			continue
+		}
+		var lines []string
+		for _, t := range status.Offer.Tools {
+			before, changed := t.Changed()
+			if !changed {
+				continue
+			}
+			line := "- `" + t.Spec().Name + "`: other parameters"
+			if now := t.Described().Description; now != before.Description {
+				line = fmt.Sprintf("- `%s` said: %s\n  and says now: %s", t.Spec().Name, oneParagraph(before.Description), oneParagraph(now))
+			}
+			lines = append(lines, line)
+		}
+		if more := len(lines) - maxListed; more > 0 {
+			lines = append(lines[:maxListed], fmt.Sprintf("- and %d more", more))
+		}
+		if len(lines) > 0 {
+			out[status.Name] = "Its tools say something else about themselves:\n" + strings.Join(lines, "\n")
+		}
+	}
+	return out
+}
+
+// oneParagraph is a text of a server in a list, not too long.
+func oneParagraph(text string) string {
+	const limit = 600
+	return "“" + shorten.Bytes(strings.Join(strings.Fields(text), " "), limit) + "”"
+}
+
+// agreeLabel is the answer that agrees.
+const agreeLabel = "Allow it"
+
+// AskChanged asks the user, in a chat, about servers that are not what they were. Each
+// change is asked about once; the chat goes on meanwhile with what was agreed to.
+func (sv *Servers) AskChanged(ctx context.Context, chatID string, questions ask.Client) {
+	changes := sv.changedServers()
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		mark := consent.Sum(name, changes[name])
+		if sv.agreements.wasAsked(mark) {
+			continue
+		}
+		answer, err := questions.Ask(ctx, ask.Question{
+			ChatID: chatID, Text: fmt.Sprintf("The MCP server `%s` is not what it was when you agreed to it. %s", name, changes[name]),
+			Options: []ask.Option{
+				{Label: agreeLabel, Description: "It is used as it is now"},
+				{Label: "Not now", Description: "Each call of what changed is asked about; another start has to be allowed first"},
+			},
+		})
+		switch {
+		case err != nil:
+			if ctx.Err() == nil {
+				sv.opts.Log.Warn("the user could not be asked about an MCP server", "server", name, "err", err)
+			}
+			return
+		case !answer.Cancelled && answer.Text == agreeLabel && sv.changedServers()[name] == changes[name]:
+			sv.AllowMCPServer(name)
+		}
+	}
+}
+
+// ChangedServers tells users who cannot be asked which servers are not what they were.
+func (sv *Servers) ChangedServers() []string {
+	if sv.opts.Questions() != nil {
+		return nil
+	}
+	var out []string
+	changes := sv.changedServers()
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		out = append(out, fmt.Sprintf("The MCP server %s is not what it was when you agreed to it. %s\nCalls of what changed are asked about. `eca mcp allow %s` in a terminal agrees to all of it.", name, changes[name], name))
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// The configured MCP servers are edited here, in the users' own files: each value where
+// it comes from, and a new server where the client wants it. An edit is in effect when
+// the function returns.
+
+// AddMCPServer adds a server to the global configuration, or to that of a workspace
+// folder: the given one, else the first.
+func (sv *Servers) AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) error {
+	if err := checkMCPName(name); err != nil {
+		return err
+	}
+	if err := config.CheckTransport(s.Command, s.URL); err != nil {
+		return err
+	}
+	if _, exists := sv.opts.Config().MCPServers[name]; exists {
+		return fmt.Errorf("there is an MCP server %s already", name)
+	}
+	file, err := sv.fileFor(inWorkspace, root)
+	if err != nil {
+		return err
+	}
+	return sv.agreements.whileRenewing(name, func() error { return sv.opts.Edits.Edit(file, config.Set(s, "mcpServers", name)) })
+}
+
+// fileFor returns the file for what is new in the configuration.
+func (sv *Servers) fileFor(inWorkspace bool, root string) (string, error) {
+	cfg, roots := sv.opts.Config(), sv.roots()
+	switch {
+	case !inWorkspace:
+		return cfg.Owner(), nil
+	case sv.opts.ConfigFile != "":
+		return "", fmt.Errorf("with --config-file, workspaces' files are not read; %s is", sv.opts.ConfigFile)
+	case root == "" && len(roots) > 0:
+		root = roots[0]
+	case root == "" || !slices.Contains(roots, filepath.Clean(root)):
+		return "", fmt.Errorf("%q is not a workspace folder", root)
+	}
+	return filepath.Join(root, ".eca", "config.json"), nil
+}
+
+// UpdateMCPServer changes how a server is reached. Empty fields of s change nothing; args, if
+// not nil, replaces the arguments. A server that is given a url loses its command and
+// arguments, and the other way round.
+func (sv *Servers) UpdateMCPServer(name string, s config.MCPServer, args *[]string) error {
+	if _, exists := sv.opts.Config().MCPServers[name]; !exists {
+		return unknownMCPServer(name)
+	}
+	if s.Command != "" || s.URL != "" {
+		if err := config.CheckTransport(s.Command, s.URL); err != nil {
+			return err
+		}
+	}
+	return sv.agreements.whileRenewing(name, func() error { return sv.updateMCPServer(name, s, args) })
+}
+
+func (sv *Servers) updateMCPServer(name string, s config.MCPServer, args *[]string) error {
+	var drop []string
+	switch {
+	case s.URL != "":
+		drop, args, s.Env = []string{"command", "args", "env"}, nil, nil
+	case s.Command != "":
+		drop, s.Headers = []string{"url", "headers", "clientId", "clientSecret", "oauthPort", "authScope"}, nil
+	}
+	changes := map[string][]config.Change{} // by file, so that the usual one changes in one step
+	for _, c := range []struct {
+		key   string
+		given bool
+		value any
+	}{
+		{"url", s.URL != "", s.URL},
+		{"command", s.Command != "", s.Command},
+		{"args", args != nil, args},
+		{"env", s.Env != nil, s.Env},
+		{"headers", s.Headers != nil, s.Headers},
+	} {
+		if c.given {
+			file := sv.mcpOwner(name, c.key)
+			changes[file] = append(changes[file], config.Set(c.value, "mcpServers", name, c.key))
+		}
+	}
+	for _, key := range drop {
+		file := sv.mcpOwner(name, key)
+		changes[file] = append(changes[file], config.Delete("mcpServers", name, key))
+	}
+	for _, file := range slices.Sorted(maps.Keys(changes)) {
+		if err := sv.opts.Edits.Edit(file, changes[file]...); err != nil {
+			return err
+		}
+	}
+	for _, key := range drop { // from lower layers
+		if err := sv.opts.Edits.Drop("mcpServers", name, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EnableMCPServer enables or disables a server.
+func (sv *Servers) EnableMCPServer(name string, enabled bool) error {
+	s, exists := sv.opts.Config().MCPServers[name]
+	if !exists || s.Disabled == !enabled {
+		return nil
+	}
+	return sv.opts.Edits.Edit(sv.mcpOwner(name, "disabled"), config.Set(!enabled, "mcpServers", name, "disabled"))
+}
+
+// RemoveMCPServer removes a server from all files.
+func (sv *Servers) RemoveMCPServer(name string) error {
+	s, exists := sv.opts.Config().MCPServers[name]
+	if !exists {
+		return unknownMCPServer(name)
+	}
+	key := sv.agreements.key(name)
+	if err := sv.opts.Edits.Drop("mcpServers", name); err != nil {
+		return err
+	}
+	sv.agreements.forget(name, key)
+	if _, exists := sv.opts.Config().MCPServers[name]; exists {
+		origin, _ := sv.opts.Config().Origin("mcpServers", name)
+		return fmt.Errorf("the MCP server %s comes from %s, where it cannot be removed", name, origin)
+	}
+	if err := sv.opts.ForgetTools(name); err != nil {
+		return fmt.Errorf("the MCP server %s is removed, but what you allowed of its tools is not: %w", name, err)
+	}
+	sv.logins.Cancel(name)
+	if _, err := sv.forgetLogin(name, s); err != nil {
+		return fmt.Errorf("the MCP server %s is removed, but its login is not: %w", name, err)
+	}
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	delete(sv.launched, name)
+	return nil
+}
+
+// mcpOwner returns the file for a value of a server: the one it comes from, else the one
+// the server comes from.
+func (sv *Servers) mcpOwner(name, key string) string {
+	cfg := sv.opts.Config()
+	if _, ok := cfg.Origin("mcpServers", name, key); ok {
+		return cfg.Owner("mcpServers", name, key)
+	}
+	return cfg.Owner("mcpServers", name)
+}
+
+// maxMCPName bounds names of servers: they are part of the tools' names.
+const maxMCPName = 128
+
+func checkMCPName(name string) error {
+	bad := func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
+	switch {
+	case name == "":
+		return errors.New("the MCP server has no name")
+	case len(name) > maxMCPName || strings.ContainsFunc(name, bad):
+		return fmt.Errorf("the name of an MCP server must be at most %d characters without spaces", maxMCPName)
+	case strings.EqualFold(name, "eca"):
+		return errors.New("eca is the name of the native tools; name the MCP server otherwise")
+	}
+	return nil
+}
+
+func unknownMCPServer(name string) error { return fmt.Errorf("there is no MCP server %.128q", name) }

@@ -1,0 +1,160 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+	pending "github.com/seed-dec29ce4/eca/daemon/login"
+	"github.com/seed-dec29ce4/eca/mcp"
+	"github.com/seed-dec29ce4/eca/mcp/login"
+)
+
+// account is the login to a server whose strings are resolved; nil if it can have none: it
+// is not a remote one, or the user gives it a token.
+func (sv *Servers) account(name string, s config.MCPServer) *login.Account {
+	if s.URL == "" {
+		return nil
+	}
+	for header := range s.Headers {
+		if strings.EqualFold(header, "Authorization") {
+			return nil
+		}
+	}
+	return sv.accounts.Of(accountServer(name, s, sv.roots()))
+}
+
+func accountServer(name string, s config.MCPServer, folders []string) login.Server {
+	return login.Server{
+		Key: login.Key(name, s.AuthScope, folders), URL: s.URL,
+		ClientID: s.ClientID, ClientSecret: s.ClientSecret, ClientName: s.ClientName, Port: s.OAuthPort,
+	}
+}
+
+// launchedAccount is the login to a server as of its last start; ok says whether there was
+// one.
+func (sv *Servers) launchedAccount(name string) (a *login.Account, ok bool) {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	a, ok = sv.launched[name]
+	return a, ok
+}
+
+func (sv *Servers) setLaunched(name string, a *login.Account) {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	sv.launched[name] = a
+}
+
+// MCPLogin says whether there is a login to a configured server.
+func (sv *Servers) MCPLogin(name string) bool {
+	a, ok := sv.launchedAccount(name)
+	if !ok {
+		a = sv.account(name, sv.opts.Config().MCPServers[name]) // as it is written
+	}
+	return a != nil && a.Exists()
+}
+
+// ConnectMCPServer starts a server, and logs in to it, in the user's browser, if it wants
+// that. It does not wait: tell is called with what the user should know, of kind info,
+// warning or error. Unknown names are ignored.
+func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
+	if _, ok := sv.opts.Config().MCPServers[name]; !ok {
+		return
+	}
+	before := sv.logins.Find(name)
+	sv.logins.Begin(name, pending.BrowserTime, nil, func(ctx context.Context) (string, error) {
+		if before != nil {
+			<-before.Done() // its port is free then
+		}
+		err := sv.connectServer(ctx, name, tell)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			tell("error", fmt.Sprintf("Login to the MCP server %s: %v", name, err))
+		case errors.Is(context.Cause(ctx), pending.ErrLate):
+			tell("warning", fmt.Sprintf("Login to the MCP server %s: %v", name, pending.ErrLate))
+		}
+		return "", err
+	})
+}
+
+// connectServer does the work of ConnectMCPServer.
+func (sv *Servers) connectServer(ctx context.Context, name string, tell func(kind, text string)) error {
+	status, _ := sv.manager.Status(name)
+	if status.State != mcp.NeedsLogin {
+		_ = sv.manager.Connect(ctx, name) // its status says why not
+		status, _ = sv.manager.Status(name)
+	}
+	if status.State != mcp.NeedsLogin {
+		return nil
+	}
+	account, _ := sv.launchedAccount(name)
+	if account == nil {
+		return errors.New("it does not take the token in its headers (Authorization); without that, eca could log in")
+	}
+	err := account.Login(ctx, func(url string) {
+		text := fmt.Sprintf("Log in to the MCP server %s in your browser. If it does not open, go to %s", name, url)
+		if err := sv.opts.OpenURL(ctx, url); err != nil {
+			sv.opts.Log.Info("no browser could be opened", "err", err)
+			text = fmt.Sprintf("To log in to the MCP server %s, open %s", name, url)
+		}
+		tell("info", text)
+	})
+	if err != nil {
+		return err
+	}
+	tell("info", fmt.Sprintf("You are logged in to the MCP server %s.", name))
+	sv.manager.Start(name)
+	return nil
+}
+
+// LogoutMCPServer forgets the login to a server, and starts the server again if it ran.
+// It waits for the former alone. Unknown names are ignored.
+func (sv *Servers) LogoutMCPServer(name string) error {
+	c, ok := sv.opts.Config().MCPServers[name]
+	if !ok {
+		return nil
+	}
+	sv.logins.Cancel(name)
+	existed, err := sv.forgetLogin(name, c)
+	if err != nil {
+		return fmt.Errorf("log out of the MCP server %s: %w", name, err)
+	}
+	switch status, _ := sv.manager.Status(name); status.State {
+	case mcp.Starting, mcp.Running, mcp.NeedsLogin, mcp.Failed:
+		if existed {
+			sv.manager.Restart(name)
+		}
+	case mcp.Disabled, mcp.Stopped, mcp.Stopping:
+	}
+	return nil
+}
+
+// forgetLogin forgets a login, and has it taken back in the background.
+func (sv *Servers) forgetLogin(name string, s config.MCPServer) (existed bool, err error) {
+	a, _ := sv.launchedAccount(name)
+	if a == nil {
+		a = sv.accounts.Of(accountServer(name, s, sv.roots()))
+	}
+	existed, revoke, err := a.Forget(sv.logins.Context())
+	if revoke != nil {
+		sv.logins.Go(revoke)
+	}
+	return existed, err
+}
+
+// retryLogins starts the servers again that waited for a login which somebody has done
+// meanwhile: another process. One with the login that the server wants more than waits on:
+// the notice that it was stored may come late.
+func (sv *Servers) retryLogins() {
+	for _, status := range sv.manager.Statuses() {
+		if status.State != mcp.NeedsLogin || sv.logins.Find(status.Name) != nil {
+			continue
+		}
+		if a, _ := sv.launchedAccount(status.Name); a != nil && a.Hopeful() {
+			sv.manager.Start(status.Name)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+// Package servers assembles MCP: it gives package mcp the configured servers, resolves what is
+// written of one when it is started, asks the user about one that is not what it was, logs
+// in to those that want it, edits the configuration of servers, and hands what they offer
+// besides tools to those who use it.
+//
+// It guarantees that no server of the user's own files is started in another way than the
+// user agreed to, and that a tool that says something else of itself is not used before the
+// user agreed to that. The protocol and the children are package mcp's.
+//
+// The entry points are New and Servers.ApplyServers.
+package servers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/auth"
+	"github.com/seed-dec29ce4/eca/config"
+	pending "github.com/seed-dec29ce4/eca/daemon/login"
+	"github.com/seed-dec29ce4/eca/internal/consent"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/redact"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/mcp"
+	"github.com/seed-dec29ce4/eca/mcp/login"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+	"github.com/seed-dec29ce4/eca/tools/permission"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Options are what Servers needs. None may be nil but Log's destination.
+type Options struct {
+	Config      func() *config.Loaded
+	Workspace   func() *workspace.Workspace
+	Policy      func() *permission.Policy
+	Questions   func() ask.Client // nil: the client shows none
+	Credentials func() *auth.Store
+	Edits       Edits
+	ForgetTools func(server string) error      // what is remembered of calls of a server's tools
+	ConfigFile  string                         // --config-file
+	Agreed      *consent.ServerStore           // what the user agreed to
+	Environ     func(context.Context) []string // what commands get beyond our own environment
+	Clean       func(string) string            // removes credentials from what the model reads
+	Presentable func(string) string            // the same from what users read of their servers
+	Sample      func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error)
+	Changed     func()
+	OpenURL     func(ctx context.Context, url string) error
+	Network     *netclient.Network
+	Children    *proc.Pool
+	Getenv      func(string) string
+	Version     string
+	Log         *slog.Logger
+	Now         func() time.Time
+}
+
+// Edits changes files of the configuration; what is changed is in effect when it returns.
+type Edits interface {
+	// Edit changes a file.
+	Edit(file string, changes ...config.Change) error
+	// Drop removes what is at a path of keys from every file that has it.
+	Drop(path ...string) error
+}
+
+// Servers are the configured MCP servers.
+type Servers struct {
+	opts       Options
+	manager    *mcp.Manager
+	agreements *agreements
+	logins     *pending.Attempts // that wait for the user
+	accounts   *login.Logins     // those that there are
+
+	mu       sync.Mutex                // guards launched
+	launched map[string]*login.Account // by the server's name, as of its last start
+}
+
+// New returns servers of which none runs. EndServerLogins and CloseMCPServers must be called.
+func New(o Options) *Servers {
+	sv := &Servers{opts: o, logins: pending.New(), launched: map[string]*login.Account{}}
+	sv.agreements = newAgreements(o)
+	sv.accounts = login.New(login.Deps{
+		Store: o.Credentials, Now: o.Now, Log: o.Log,
+		HTTP: func() *http.Client {
+			return o.Network.Client(netclient.Options{Connect: connectTime, Guarded: true})
+		},
+	})
+	env := sync.OnceValue(func() []string { return o.Environ(context.Background()) }) // it has a time limit
+	sv.manager = mcp.New(mcp.Deps{
+		Resolve: func(ctx context.Context, name string, s config.MCPServer) (mcp.Launch, error) {
+			if err := sv.agreements.checkLaunch(name, s); err != nil {
+				return mcp.Launch{}, err
+			}
+			l, err := sv.launch(ctx, name, s)
+			if err == nil && l.URL == "" {
+				l.Env = append(slices.Clone(env()), l.Env...)
+			}
+			return l, err
+		},
+		Roots:  sv.roots,
+		Agreed: sv.agreements.changedTools, Agree: sv.agreements.agreeToTool,
+		Spoken: sv.agreements.spokenVersion, Spoke: sv.agreements.keepSpokenVersion,
+		Asker: func() mcp.Asker {
+			if c := o.Questions(); c != nil {
+				return asker{c}
+			}
+			return nil
+		},
+		OpenURL: o.OpenURL,
+		Sample:  o.Sample,
+		HTTP:    func() *http.Client { return o.Network.Client(netclient.Options{Connect: connectTime}) },
+		Changed: o.Changed, Children: o.Children, Version: o.Version, Log: o.Log, Now: o.Now,
+	})
+	return sv
+}
+
+// ApplyServers has the servers be as they are configured now, and starts those again that waited for
+// a login that somebody has done meanwhile.
+func (sv *Servers) ApplyServers(cfg *config.Loaded) {
+	sv.manager.Apply(settings(cfg.Config), cfg.MCPServers)
+	sv.retryLogins()
+}
+
+// EndServerLogins ends the logins that wait for the user.
+func (sv *Servers) EndServerLogins() { sv.logins.Close() }
+
+// MCP returns what runs the servers.
+func (sv *Servers) MCP() *mcp.Manager { return sv.manager }
+
+func (sv *Servers) roots() []string { return sv.opts.Workspace().Roots() }
+
+// connectTime is how long a connection to a remote server may take to stand.
+const connectTime = 10 * time.Second
+
+func settings(cfg *config.Config) mcp.Settings {
+	return mcp.Settings{
+		Start:     time.Duration(cfg.MCPTimeoutSeconds * float64(time.Second)),
+		KeepAlive: time.Duration(cfg.MCPKeepAliveSeconds * float64(time.Second)),
+	}
+}
+
+// launch resolves what is written of a server, now that it is started.
+func (sv *Servers) launch(ctx context.Context, name string, s config.MCPServer) (mcp.Launch, error) {
+	if err := config.CheckTransport(s.Command, s.URL); err != nil {
+		return mcp.Launch{}, err
+	}
+	cfg, secrets := sv.opts.Config(), []string{}
+	var failed error
+	resolve := func(text string, variables bool, path ...string) string {
+		path = append([]string{"mcpServers", name}, path...)
+		place := config.Place{}
+		if origin, ok := cfg.Origin(path[:3]...); ok && filepath.IsAbs(origin.Source) {
+			place.Dir = filepath.Dir(origin.Source)
+		}
+		out, _, err := cfg.Expand(ctx, text, place)
+		err = cmp.Or(config.CheckExpressions(path, text), err)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("%s: %w", config.KeyPath(path), err)
+		}
+		if variables {
+			out = sv.withVariables(out)
+		}
+		if out != text {
+			secrets = append(secrets, out)
+		}
+		return out
+	}
+	l := mcp.Launch{URL: resolve(s.URL, true, "url"), Headers: map[string]string{}}
+	for key, value := range s.Headers {
+		l.Headers[key] = resolve(value, true, "headers", key)
+		secrets = append(secrets, l.Headers[key])
+		if words := strings.Fields(l.Headers[key]); len(words) > 1 {
+			secrets = append(secrets, words[len(words)-1]) // Bearer ...
+		}
+	}
+	if s.Command != "" {
+		l.Command = config.UserPath(resolve(s.Command, true, "command"), config.Origin{})
+		for _, arg := range s.Args {
+			l.Args = append(l.Args, resolve(arg, true, "args"))
+		}
+		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
+			value := resolve(s.Env[key], false, "env", key)
+			l.Env = append(l.Env, key+"="+value)
+			if redact.SecretName(key) {
+				secrets = append(secrets, value)
+			}
+		}
+		l.Dir, _ = os.UserHomeDir()
+		if roots := sv.roots(); len(roots) > 0 {
+			l.Dir = roots[0]
+		}
+	}
+	resolved := s
+	resolved.URL = l.URL
+	for value, key := range map[*string]string{&resolved.ClientID: "clientId", &resolved.ClientSecret: "clientSecret", &resolved.AuthScope: "authScope"} {
+		*value = resolve(*value, true, key)
+	}
+	secrets = append(secrets, resolved.ClientSecret)
+	account := sv.account(name, resolved)
+	if account != nil {
+		l.Login = account
+	}
+	sv.setLaunched(name, account)
+	known := redact.Credentials(secrets...)
+	l.Clean = func(text string) string { return sv.opts.Clean(known.String(text)) }
+	if failed == nil && l.URL != "" {
+		failed = config.CheckTransport("", l.URL)
+	}
+	return l, failed
+}
+
+// withVariables resolves $NAME and ${NAME}, which servers may have beside the dynamic
+// strings (eca-features 19). Strings without a value stay as they are written.
+func (sv *Servers) withVariables(text string) string {
+	if !strings.Contains(text, "$") {
+		return text
+	}
+	return regexp.MustCompile(`\$(\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)`).ReplaceAllStringFunc(text, func(found string) string {
+		if value := sv.opts.Getenv(strings.Trim(found, "${}")); value != "" {
+			return value
+		}
+		return found
+	})
+}
+
+// StartMCPServers has the MCP servers started, if that was not done yet, and waits until
+// each runs or does not, or ctx ends.
+func (sv *Servers) StartMCPServers(ctx context.Context) {
+	sv.manager.Begin()
+	sv.manager.Settled(ctx)
+}
+
+// StartMCPServer starts a server, whatever its configuration says.
+//
+// It is the user's word for a server whose start waits for that.
+func (sv *Servers) StartMCPServer(name string) {
+	sv.agreements.agreeToHeld(name)
+	sv.manager.Start(name)
+}
+
+// TryMCPServer starts a server, also a disabled one, and waits for what comes of that: it
+// runs, with all that it has listed, or the status says why not.
+func (sv *Servers) TryMCPServer(ctx context.Context, name string) (mcp.Status, error) {
+	return sv.manager.Try(ctx, name)
+}
+
+// FailureReason is why a server failed, with its host and the place of its configuration.
+func (sv *Servers) FailureReason(s mcp.Status) string {
+	cfg := sv.opts.Config()
+	var where []string
+	if address, err := url.Parse(cfg.MCPServers[s.Name].URL); err == nil && address.Host != "" {
+		where = append(where, address.Scheme+"://"+address.Host) // the rest may contain a secret
+	}
+	if origin, ok := cfg.Origin("mcpServers", s.Name); ok {
+		where = append(where, "configured in "+origin.String())
+	}
+	if len(where) == 0 {
+		return s.Reason
+	}
+	return fmt.Sprintf("%s (%s)", s.Reason, strings.Join(where, ", "))
+}
+
+// StopMCPServer stops a server.
+func (sv *Servers) StopMCPServer(name string) { sv.manager.Stop(name) }
+
+// CloseMCPServers stops all servers for good.
+func (sv *Servers) CloseMCPServers() { sv.manager.Close() }
+
+// MCPStatus says how a server is, and which of its tools an agent may use.
+func (sv *Servers) MCPStatus(name, agent string) (status mcp.Status, offered []tools.Choice) {
+	status, ok := sv.manager.Status(name)
+	if !ok {
+		return mcp.Status{Name: name, State: mcp.Stopped}, nil // it is just being configured
+	}
+	if status.Offer == nil {
+		return status, nil
+	}
+	policy, offered := sv.opts.Policy(), []tools.Choice{}
+	for _, t := range status.Offer.Tools {
+		shown, says := t.Spec(), t.Described()
+		if _, changed := t.Changed(); changed { // the user sees what the model does not yet
+			shown.Description, shown.Schema = "(changed, not agreed to) "+says.Description, says.Schema
+		}
+		offered = append(offered, tools.Choice{Spec: shown, Disabled: policy.Hidden(agent, t.Spec())})
+	}
+	return status, offered
+}

@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-dec29ce4/eca/chat/budget"
+	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon/bounds"
+	"github.com/seed-dec29ce4/eca/daemon/changes"
+	"github.com/seed-dec29ce4/eca/esrp/journal"
+	"github.com/seed-dec29ce4/eca/extensions/plugins"
+	"github.com/seed-dec29ce4/eca/internal/consent"
+	"github.com/seed-dec29ce4/eca/internal/heldback"
+	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+	"github.com/seed-dec29ce4/eca/tools/permission"
+	"github.com/seed-dec29ce4/eca/tools/shell"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// services are what the daemon has for life, whatever is configured, and what there is to say
+// of the snapshot that counts now.
+type services struct {
+	opts     Options
+	children *proc.Pool         // starts all children, but those that outlive us
+	network  *netclient.Network // of all that speaks HTTP
+	store    *store.Store
+	calls    *journal.Journal
+	indexer  *indexer
+	spending *budget.Keeper
+	memory   *permission.Memory
+	jobs     *shell.Jobs
+	bash     *shell.Bash     // runs what nobody approved by hand
+	heldBack *heldback.Store // protected places that commands made
+	bounds   *bounds.Bounds
+	outputs  *tools.Outputs // of tools, that are too long to be shown
+	finder   workspace.Finder
+	maps     mapper
+	record   *consent.FolderStore // which workspaces' files the user trusts
+	agreed   *consent.ServerStore // what MCP servers were when the user agreed to them
+	absent   *absences            // of files of the configuration
+	plugins  *plugins.Store
+	changes  *changes.Bus
+
+	discarded string // the folder of what is not kept; empty: all is kept
+
+	snapshot  atomic.Pointer[Snapshot]
+	scrubbers atomic.Pointer[scrubbers] // of the last text
+}
+
+func newServices(o Options) *services {
+	s := &services{
+		opts:     o,
+		children: proc.NewPool(o.Supervisor, 1),
+		network:  netclient.New(o.Getenv),
+		store:    store.New(o.StateDir),
+		memory:   permission.NewMemory(filepath.Join(o.StateDir, "permissions.json")),
+		jobs:     shell.NewJobs(filepath.Join(o.CacheDir, "jobs"), o.Now),
+		bash:     shell.NewBash(filepath.Join(o.CacheDir, "shell")),
+		heldBack: heldback.New(o.StateDir),
+		outputs:  tools.NewOutputs(filepath.Join(o.CacheDir, "toolCallOutputs"), o.Now),
+		record:   consent.NewFolders(o.StateDir, o.Now),
+		agreed:   consent.NewServers(o.StateDir, o.Now),
+		absent:   newAbsences(o.Now),
+		changes:  changes.New(),
+
+		discarded: makeDiscarded(o),
+	}
+	s.bounds = bounds.New(bounds.Options{
+		Config: func() *config.Config { return s.Config().Config }, Children: s.children,
+		Getenv: o.Getenv, Environ: o.Environ, IsCredential: func(text string) bool { return s.Presentable(text) != text },
+		StateDir: o.StateDir, CacheDir: o.CacheDir, Readable: []string{s.outputs.Dir(), s.jobs.Dir()}, Log: o.Log,
+		Own: o.ownFolders(s.discarded), OwnFiles: o.ownFiles(), Discarded: s.discarded,
+	})
+	s.plugins = plugins.New(plugins.Options{
+		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.gone,
+	})
+	s.maps = s.newMapper()
+	s.snapshot.Store(&Snapshot{inputs: inputs{workspace: workspace.New(), storage: newStorage(o.StateDir, o.Keychain, o.Now)}})
+	s.calls = s.newJournal()
+	s.indexer = newIndexer(s.store, o)
+	s.spending = budget.New(budget.Options{
+		Dir: o.StateDir, Now: o.Now, Log: o.Log,
+		Config: func() config.Budget {
+			if cfg := s.Config(); cfg != nil {
+				return cfg.Budget
+			}
+			return config.Budget{}
+		},
+	})
+	return s
+}
+
+// current returns the snapshot that counts now.
+func (s *services) current() *Snapshot { return s.snapshot.Load() }
+
+// Config returns the current configuration.
+func (s *services) Config() *config.Loaded { return s.current().config }
+
+// questions is what shows questions to the user; nil if the client shows none.
+func (s *services) questions() ask.Client { return s.current().client.questions }
+
+// Units lists what needs trust in the workspace folders, trusted or not. Without
+// Extensions it is about the configuration alone.
+func (s *services) Units() []config.Unit { return s.current().units() }
+
+// Untrusted lists what does nothing because it is not trusted.
+func (s *services) Untrusted() []config.Unit { return s.current().untrusted() }
+
+// Roots returns the workspace folders.
+func (s *services) Roots() []string { return s.current().roots() }

@@ -1,0 +1,199 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/mcp"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/agent"
+	"github.com/seed-dec29ce4/eca/tools/ask"
+	"github.com/seed-dec29ce4/eca/tools/editor"
+	"github.com/seed-dec29ce4/eca/tools/fs"
+	toolmap "github.com/seed-dec29ce4/eca/tools/repomap"
+	"github.com/seed-dec29ce4/eca/tools/search"
+	"github.com/seed-dec29ce4/eca/tools/shell"
+	"github.com/seed-dec29ce4/eca/tools/task"
+	"github.com/seed-dec29ce4/eca/tools/web"
+)
+
+// toolbox makes the tools of a snapshot.
+type toolbox struct {
+	*services
+	servers func() *mcp.Manager
+}
+
+// toolsOf returns the tools of a snapshot: ours, and what the MCP servers that it knows have
+// now, which comes and goes while it is in use.
+func (b *toolbox) toolsOf(s *Snapshot) *tools.Registry {
+	native, version := s.native(), b.servers().Version()
+	if last := s.tools.Load(); last != nil && last.version == version {
+		return last.all
+	}
+	// A server of another configuration may have no rules in this one.
+	served := slices.DeleteFunc(b.servers().Tools(), func(t tools.Tool) bool { return !s.hasServer(t.Spec().Server) })
+	all := native
+	if len(served) > 0 {
+		all = tools.NewRegistry(append(b.bounded(served, s.config.Config), native.All()...)...) // no other tool replaces ours
+	}
+	if s.guard != nil {
+		var list []tools.Tool
+		for _, t := range all.All() {
+			if t, offered := s.guard(t); offered {
+				list = append(list, t)
+			}
+		}
+		all = tools.NewRegistry(list...)
+	}
+	s.tools.Store(&toolset{version, all})
+	return all
+}
+
+func (s *Snapshot) hasServer(name string) bool {
+	_, ok := s.config.MCPServers[name]
+	return ok
+}
+
+// builtIn returns the tools that eca has itself.
+func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
+	cfg, asked := s.config, s.client
+	var list []tools.Tool
+	for _, t := range fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines}) {
+		list = append(list, tools.WithBuffers(t, asked.editor.Files))
+	}
+	list = append(list, search.Tools()...)
+	list = append(list, toolmap.Tools(b.maps)...)
+	commands := b.shellOptions(cfg)
+	commands.Ask = askAboutCommand(asked.aboutCommands)
+	list = append(list, shell.Tools(commands)...)
+	list = append(list, web.Tools(b.pages(cfg.Config))...)
+	list = append(list, editor.Tools(editor.Options{
+		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
+		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
+	})...)
+	list = append(list, ask.Tools(asked.questions)...)
+	list = append(list, task.Tools()...)
+	list = append(list, agent.Tools(subagentOptions(cfg.Config))...)
+	return b.guided(list, s)
+}
+
+// bare is a snapshot for tools of which only the descriptions matter.
+func bare(cfg *config.Loaded, c client) *Snapshot {
+	return &Snapshot{inputs: inputs{config: cfg, client: c}}
+}
+
+func (b *toolbox) nativeTools(s *Snapshot) *tools.Registry {
+	list := b.builtIn(s)
+	custom, _ := b.customTools(s.config, list) // what is wrong with them was said when they were loaded
+	list = append(list, custom...)
+	return tools.NewRegistry(b.bounded(list, s.config.Config)...)
+}
+
+// bounded has what tools return cleaned of secrets, cut to what the configuration says, and
+// recorded like that.
+func (b *toolbox) bounded(list []tools.Tool, cfg *config.Config) []tools.Tool {
+	limits := tools.Limits{
+		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Whole: b.outputs,
+	}
+	for i, t := range list {
+		list[i] = b.calls.Tool(tools.Limit(tools.Redact(tools.WithNews(t, b.jobs.News), b.cleanOutput), limits))
+	}
+	return list
+}
+
+// shellOptions says how commands are run.
+func (b *toolbox) shellOptions(cfg *config.Loaded) shell.Options {
+	return shell.Options{
+		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
+		SummaryMax: cfg.ToolCall.ShellCommand.SummaryMaxLength,
+		Executable: b.opts.Executable, Children: b.children, Jobs: b.jobs, Getenv: b.opts.Getenv, Bash: b.bash,
+		Network: b.bounds.JoinNetwork, Memory: b.memory,
+		HeldBack: b.heldBack,
+		Sandbox:  func(call tools.Call) sandbox.Policy { return b.bounds.Call(cfg, call) },
+		Environ:  func(call tools.Call) []string { return b.bounds.CallEnvironment(cfg, call) },
+	}
+}
+
+// customTools makes the tools that the user configured. native are the others: a tool that
+// took the name of one would take its permissions too. Problems are by name.
+func (b *toolbox) customTools(cfg *config.Loaded, native []tools.Tool) (list []tools.Tool, problems map[string]error) {
+	// Tools that are not always there.
+	taken := []string{"ask_user", "editor_definition", "editor_diagnostics", "editor_references", "skill", "fetch_rule", "compact_chat"}
+	for _, t := range native {
+		taken = append(taken, t.Spec().Name)
+	}
+	problems = map[string]error{}
+	for _, name := range slices.Sorted(maps.Keys(cfg.CustomTools)) {
+		c := cfg.CustomTools[name]
+		options := b.shellOptions(cfg)
+		options.Sandbox = func(call tools.Call) sandbox.Policy { return b.bounds.Custom(cfg, name, call) }
+		options.Environ = func(call tools.Call) []string { return b.bounds.CustomEnvironment(cfg, name, call) }
+		tool, err := shell.CustomTool(options, shell.Custom{Name: name, Description: c.Description, Command: c.Command, Schema: c.Schema})
+		if slices.Contains(taken, name) {
+			err = fmt.Errorf("a tool of eca has this name")
+		}
+		if err != nil {
+			problems[name] = err
+			continue
+		}
+		list = append(list, tool)
+	}
+	return list, problems
+}
+
+// badCustomTools names the custom tools that cannot be used.
+func (b *toolbox) badCustomTools(cfg *config.Loaded) []config.Problem {
+	if len(cfg.CustomTools) == 0 {
+		return nil
+	}
+	_, problems := b.customTools(cfg, b.builtIn(bare(cfg, client{})))
+	var out []config.Problem
+	for _, name := range slices.Sorted(maps.Keys(problems)) {
+		origin, _ := cfg.Origin("customTools", name)
+		out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("customTools.%s is left out: %v", name, problems[name])})
+	}
+	return out
+}
+
+// askAboutCommand asks the user about what a command did, or was not let do; nil without a client
+// that shows questions.
+func askAboutCommand(c ask.Client) func(context.Context, tools.Call, string, []shell.Choice) string {
+	if c == nil {
+		return nil
+	}
+	return func(ctx context.Context, call tools.Call, question string, choices []shell.Choice) string {
+		q := ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question}
+		for _, one := range choices {
+			q.Options = append(q.Options, ask.Option{Label: one.Label, Description: one.Description})
+		}
+		answer, err := c.Ask(ctx, q)
+		if err != nil || answer.Cancelled {
+			return ""
+		}
+		return answer.Text
+	}
+}
+
+// subagentOptions says which agents others can start.
+func subagentOptions(cfg *config.Config) agent.Options {
+	describe := func(names []string) []agent.Agent {
+		var out []agent.Agent
+		for _, name := range names {
+			out = append(out, agent.Agent{Name: name, Description: cfg.Agents[name].Description})
+		}
+		return out
+	}
+	var all []string
+	for name, a := range cfg.Agents {
+		if a.Subagent() {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return agent.Options{All: describe(all), For: func(by string) []agent.Agent { return describe(cfg.Spawnable(by)) }}
+}

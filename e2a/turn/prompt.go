@@ -1,0 +1,67 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/contexts"
+)
+
+// prompt is the content of a prompt: text, and the contexts that it refers to.
+type prompt struct {
+	text    string
+	refs    []contexts.Ref
+	leftOut []string // attachments that no model could use, with the reasons
+}
+
+// notice describes for the user what was left out; it is empty if nothing was.
+func (p prompt) notice() string {
+	if len(p.leftOut) == 0 {
+		return ""
+	}
+	return "Left out of the prompt: " + strings.Join(p.leftOut, "; ") + "\n\n"
+}
+
+// seeContext is the text of a prompt that contains only attachments.
+const seeContext = "(see attached context)"
+
+// readPrompt reads the content blocks of a request (e2a.md 5.8). Unusable attachments are listed
+// for the model in the prompt and for the user in leftOut.
+func readPrompt(ctx context.Context, r Request) (prompt, error) {
+	var p prompt
+	var texts []string
+	for i, b := range r.Blocks {
+		read, err := readBlock(ctx, b)
+		if err != nil {
+			read.leftOut = fmt.Sprintf("prompt[%d]: %v", i, err)
+		}
+		if read.text != "" {
+			texts = append(texts, read.text)
+		}
+		if read.ref.Type != "" {
+			p.refs = append(p.refs, read.ref)
+		}
+		if read.leftOut != "" {
+			p.leftOut = append(p.leftOut, read.leftOut)
+		}
+	}
+	if p.text = strings.TrimSpace(strings.Join(texts, "\n")); p.text == "" {
+		p.text = strings.TrimSpace(r.Text)
+	}
+	switch {
+	case p.text != "":
+	case len(p.refs) > 0:
+		p.text = seeContext
+	case len(p.leftOut) > 0:
+		return p, Errorf(BadParams, "the prompt has nothing that can be used: %s", strings.Join(p.leftOut, "; "))
+	default:
+		return p, Errorf(BadParams, "the prompt says nothing: params.prompt, content_blocks, text, content and query are empty")
+	}
+	if len(p.leftOut) > 0 {
+		p.refs = append(p.refs, contexts.Ref{
+			Type: "text", Label: "attachments", Text: "The user attached what you cannot see: " + strings.Join(p.leftOut, "; ") + ".",
+		})
+	}
+	return p, nil
+}

@@ -1,0 +1,249 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+)
+
+// Session is the description of a session.
+type Session struct {
+	chat.Meta
+	Running bool
+}
+
+func infoOf(s *chat.Session) Session {
+	info := Session{s.Meta(), s.Running()}
+	info.ID = s.ID()
+	return info
+}
+
+func checkID(id string) error {
+	if id == "" {
+		return Errorf(BadParams, "session_id is missing")
+	}
+	if !chat.ValidID(id) {
+		return Errorf(BadParams, "session_id %q is not a valid session id", id)
+	}
+	return nil
+}
+
+// existing returns a session if it exists.
+func (s *Service) existing(ctx context.Context, id string) (*chat.Session, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	session, ok, err := s.host.Engine().Existing(ctx, id)
+	if err == nil && !ok {
+		err = Errorf(NotFound, "there is no session %q", id)
+	}
+	return session, err
+}
+
+// Create opens a session, or a new one without an id.
+func (s *Service) Create(ctx context.Context, id string) (Session, error) {
+	if err := checkID(id); id != "" && err != nil {
+		return Session{}, err
+	}
+	session, _, err := s.host.Engine().Open(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	return infoOf(session), nil
+}
+
+// Load opens an existing session.
+func (s *Service) Load(ctx context.Context, id string) (Session, error) {
+	session, err := s.existing(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	return infoOf(session), nil
+}
+
+// List lists sessions, the last changed ones first; limit 0 means all.
+func (s *Service) List(ctx context.Context, limit int) ([]chat.Summary, error) {
+	return s.host.Engine().List(ctx, chat.ByUpdated, limit)
+}
+
+// Delete deletes a session permanently.
+func (s *Service) Delete(ctx context.Context, id string) error {
+	if _, err := s.existing(ctx, id); err != nil {
+		return err
+	}
+	return s.host.Engine().Delete(id)()
+}
+
+// History shows the events of a session so far in the form in which they were shown live, including
+// the user's prompts.
+func (s *Service) History(ctx context.Context, id string, v Viewer) (Session, error) {
+	session, err := s.existing(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	fold := transcript.New()
+	for r, last := session.Read(1), session.Next(); ; {
+		e, ok, err := r.Try(ctx)
+		if err != nil {
+			return Session{}, err
+		}
+		if !ok || e.Seq >= last {
+			return infoOf(session), nil
+		}
+		if c, shown := fold.Add(e); shown {
+			if err := v.Show(c); err != nil {
+				return Session{}, err
+			}
+		}
+	}
+}
+
+// Cancel stops the turn of a session; running is false if no turn was running.
+func (s *Service) Cancel(id string) (running bool, err error) {
+	if id == "" {
+		return false, Errorf(BadParams, "session_id is missing")
+	}
+	session, ok := s.host.Engine().Lookup(id)
+	if ok {
+		running = session.Running()
+		session.Cancel()
+	}
+	return running, nil
+}
+
+// Decide decides about a call that asks.
+func (s *Service) Decide(id, callID string, d chat.Decision) error {
+	session, ok := s.host.Engine().Lookup(id)
+	if !ok {
+		return Errorf(NotFound, "no session %q is open", id)
+	}
+	session.Decide(callID, d)
+	return nil
+}
+
+// Answer answers a question of the model. An empty text declines it.
+func (s *Service) Answer(questionID, text string) error {
+	if !s.waiting.answer(questionID, text) {
+		return Errorf(NotFound, "no question %q is waiting for an answer", questionID)
+	}
+	return nil
+}
+
+// Settings are the settings for a session's prompts. Empty and nil fields are not changed.
+type Settings struct {
+	Model, Agent string
+	Variant      *string
+	Trust        *bool // calls that would ask are allowed
+}
+
+// Choices are the current settings of a session, including defaults, and the possible values.
+type Choices struct {
+	Agent    string
+	Agents   []Agent
+	Model    string
+	Models   []string
+	Trust    bool
+	Variant  string
+	Variants []string // of the model
+}
+
+// Agent is an agent that can be chosen.
+type Agent struct {
+	Description string `json:"description"`
+	ID          string `json:"id"`
+}
+
+// Choices returns the choices of a session, or of the next new one without an id.
+func (s *Service) Choices(ctx context.Context, id string) (Session, Choices, error) {
+	var info Session
+	if id != "" {
+		var err error
+		if info, err = s.Load(ctx, id); err != nil {
+			return Session{}, Choices{}, err
+		}
+	}
+	s.host.Extensions() // which may define agents
+	cfg, models := s.host.Config(), s.host.ModelChoice()
+	name := cfg.AgentOrDefault(info.Agent)
+	model := cmp.Or(info.Model, cfg.Agents[name].DefaultModel, models.Default)
+	c := Choices{
+		Agent: name, Agents: []Agent{}, Model: model, Models: append([]string{}, models.IDs...), Trust: info.Trust,
+		Variant: cmp.Or(info.Variant, cfg.Agents[name].Variant), Variants: []string{},
+	}
+	for _, n := range s.agents() {
+		c.Agents = append(c.Agents, Agent{ID: n, Description: cfg.Agents[n].Description})
+	}
+	if variants, ok := s.host.Variants(model); ok {
+		c.Variants = append(c.Variants, variants...)
+	}
+	return info, c, nil
+}
+
+// Set changes the settings for the next prompts of a session.
+func (s *Service) Set(ctx context.Context, id string, to Settings) (Session, error) {
+	session, err := s.existing(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	change, err := s.change(ctx, to)
+	if err != nil {
+		return Session{}, err
+	}
+	if _, err := session.Change(change).Wait(ctx); err != nil {
+		return Session{}, err
+	}
+	return infoOf(session), nil
+}
+
+// change checks settings and returns a function that applies them.
+func (s *Service) change(ctx context.Context, to Settings) (func(*chat.Meta), error) {
+	if to.Model != "" {
+		id, err := s.host.CheckModel(ctx, to.Model)
+		if err != nil {
+			return nil, Errorf(BadParams, "params.model: %v", err)
+		}
+		to.Model = id
+	}
+	if to.Agent != "" {
+		s.host.Extensions() // which may define it
+		if found, ok := s.host.Config().Agents[to.Agent]; !ok || !found.Primary() {
+			return nil, Errorf(BadParams, "params.agent: there is no agent %q; there are %s", to.Agent, strings.Join(s.agents(), ", "))
+		}
+	}
+	return func(m *chat.Meta) {
+		m.Model, m.Agent = cmp.Or(to.Model, m.Model), cmp.Or(to.Agent, m.Agent)
+		if to.Variant != nil {
+			m.Variant = *to.Variant
+		}
+		if to.Trust != nil {
+			m.Trust = *to.Trust
+		}
+	}, nil
+}
+
+// agents lists the agents that can be chosen, sorted.
+func (s *Service) agents() []string {
+	var names []string
+	for name, agent := range s.host.Config().Agents {
+		if agent.Primary() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// SyncModels requests the models of the providers.
+func (s *Service) SyncModels(ctx context.Context) {
+	ctx, cancel := s.Bind(ctx)
+	defer cancel()
+	s.host.SyncModels(ctx)
+}
+
+// Commands lists the slash commands that a prompt may begin with.
+func (s *Service) Commands() []command.Offer { return s.host.Commands() }

@@ -1,0 +1,271 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+	"github.com/seed-dec29ce4/eca/e2a"
+)
+
+// Request is a prompt with the settings for its answer.
+type Request struct {
+	Session string // id; empty means a new one
+	Blocks  []e2a.Block
+	Text    string // the prompt if no block contains text
+	Settings
+}
+
+// Viewer shows the items of a chat.
+type Viewer interface {
+	// Show shows the current state of an item. The user's prompts are shown only for the history.
+	Show(c transcript.Change) error
+	// Ask shows a question of a running turn.
+	Ask(q Question) error
+}
+
+// Turn is a turn that was started. Follow must be called.
+type Turn struct {
+	Session string // id
+
+	s         *Service
+	session   *chat.Session
+	id        string
+	from      event.Seq
+	notice    string // about the left-out parts of the prompt
+	questions chan Question
+	ctx       context.Context
+	cancel    context.CancelFunc
+}
+
+// Outcome is the outcome of a turn.
+type Outcome struct {
+	Reason  StopReason
+	Content string // the text of the answer
+	Usage   Usage
+}
+
+// StopReason is why a turn stopped. The values are ACP's, and three of eca's.
+type StopReason string
+
+// The reasons why a turn stopped.
+const (
+	EndTurn   StopReason = "end_turn"
+	Cancelled StopReason = "cancelled"
+	Rejected  StopReason = "rejected" // the user refused a call
+	Loop      StopReason = "loop"     // the model repeated itself
+	Budget    StopReason = "budget"   // a limit of the user's budget is reached
+)
+
+// Usage is the usage of all requests of a turn, in the form of E2A.
+type Usage struct {
+	CacheReadTokens  int64    `json:"cache_read_tokens"`
+	CacheWriteTokens int64    `json:"cache_write_tokens"`
+	Cost             *float64 `json:"cost_usd"` // nil when a price is unknown
+	InputTokens      int64    `json:"input_tokens"`
+	OutputTokens     int64    `json:"output_tokens"`
+}
+
+// Start submits a prompt. It returns when the session has accepted it: later prompts are answered
+// after it. If ctx ends, the turn is stopped.
+func (s *Service) Start(ctx context.Context, r Request) (*Turn, error) {
+	said, err := readPrompt(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkID(r.Session); r.Session != "" && err != nil {
+		return nil, err
+	}
+	var meta chat.Meta
+	change, err := s.change(ctx, r.Settings)
+	if err != nil {
+		return nil, err
+	}
+	change(&meta)
+	s.ready()
+	session, _, err := s.host.Engine().Open(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	t := &Turn{
+		Session: session.ID(), s: s, session: session, id: s.newID(), from: session.Next(), notice: said.notice(), questions: make(chan Question),
+	}
+	t.ctx, t.cancel = s.Bind(ctx)
+	s.waiting.add(t)
+	accepted, err := session.Submit(chat.Prompt{
+		TurnID: t.id, Text: said.text, Contexts: said.refs, Model: meta.Model, Agent: meta.Agent, Variant: meta.Variant, Trust: r.Trust,
+	}).Wait(t.ctx)
+	if err != nil {
+		if t.ctx.Err() != nil { // it may still be accepted, and no caller would follow it
+			session.Cancel()
+		}
+		t.end()
+		return nil, err
+	}
+	t.id = accepted.TurnID
+	return t, nil
+}
+
+func (t *Turn) end() {
+	t.cancel()
+	t.s.waiting.remove(t)
+}
+
+// Follow shows the turn until its end. If the viewer fails, the turn is stopped.
+func (t *Turn) Follow(v Viewer) (Outcome, error) {
+	f := &follower{Turn: t, viewer: v, fold: transcript.New(), early: map[string][]Question{}}
+	f.outcome.Usage.Cost = new(float64)
+	events, failed := make(chan event.Event), make(chan error, 1)
+	read := make(chan struct{})
+	go func() { // ends with t.ctx
+		defer close(read)
+		f.read(events, failed)
+	}()
+	err := f.follow(events, failed)
+	var ended *Error
+	if err != nil && !errors.As(err, &ended) {
+		t.session.Cancel()
+	}
+	t.end()
+	<-read
+	return f.outcome, err
+}
+
+// errClosed ends a turn whose chat was closed while the turn was running.
+var errClosed = Errorf(Disconnected, "the session was closed")
+
+// follower shows a turn to a viewer.
+type follower struct {
+	*Turn
+	viewer  Viewer
+	fold    *transcript.Fold
+	early   map[string][]Question // of calls that have not been shown as running, by call
+	content strings.Builder
+	outcome Outcome
+}
+
+// read sends the events of the turn to the channel.
+func (f *follower) read(events chan<- event.Event, failed chan<- error) {
+	for e, err := range f.session.Events(f.ctx, f.from) {
+		if err != nil {
+			failed <- err
+			return
+		}
+		if e.Turn != f.id {
+			continue
+		}
+		select {
+		case events <- e:
+		case <-f.ctx.Done():
+			return
+		}
+	}
+	if f.ctx.Err() == nil { // otherwise the follower has left, and the turn is stopped
+		failed <- errClosed
+	}
+}
+
+// follow shows events and questions until the turn has ended.
+func (f *follower) follow(events <-chan event.Event, failed <-chan error) error {
+	if f.notice != "" {
+		if err := f.viewer.Show(transcript.Change{Turn: f.id, Item: transcript.Notice{Text: f.notice}}); err != nil {
+			return err
+		}
+	}
+	for {
+		select {
+		case e := <-events:
+			c, ok := f.fold.Add(e)
+			if !ok {
+				continue
+			}
+			if err := f.show(c); err != nil {
+				return err
+			}
+			if t, ok := c.Item.(transcript.Turn); ok && t.End != nil {
+				return f.finish(*t.End)
+			}
+		case q := <-f.questions:
+			if err := f.ask(q); err != nil {
+				return err
+			}
+		case err := <-failed:
+			return err
+		case <-f.ctx.Done():
+			return f.ctx.Err()
+		}
+	}
+}
+
+// show shows an item and updates the outcome.
+func (f *follower) show(c transcript.Change) error {
+	switch item := c.Item.(type) {
+	case transcript.Prompt:
+		return nil // the caller knows its own prompt
+	case transcript.Answer:
+		f.content.WriteString(item.Piece)
+	case transcript.Usage:
+		f.outcome.Usage.add(item.UsageReported)
+	case transcript.Call:
+		if item.Stage == transcript.Judged && item.Judgment.Manual {
+			f.s.waiting.addCall(f.Turn, item.CallID)
+		}
+		if err := f.viewer.Show(c); err != nil || !item.Started {
+			return err
+		}
+		early := f.early[item.CallID]
+		delete(f.early, item.CallID)
+		for _, q := range early {
+			if err := f.viewer.Ask(q); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+	}
+	return f.viewer.Show(c)
+}
+
+// ask shows a question. A question of a call is shown after the call has started, and so after
+// everything that the model said before it.
+func (f *follower) ask(q Question) error {
+	if c, _ := f.fold.Call(q.CallID); q.CallID != "" && !c.Started {
+		f.early[q.CallID] = append(f.early[q.CallID], q)
+		return nil
+	}
+	return f.viewer.Ask(q)
+}
+
+// finish completes the outcome. A turn that the user stopped has not failed.
+func (f *follower) finish(end event.TurnFinished) error {
+	f.outcome.Content, f.outcome.Reason = f.content.String(), EndTurn
+	switch end.Reason {
+	case event.FinishedFailed:
+		return Errorf(Failed, "%s", strings.TrimPrefix(end.Err, "Error: "))
+	case event.FinishedStopped, event.FinishedSuperseded, event.FinishedInterrupted:
+		f.outcome.Reason = Cancelled
+	case event.FinishedRejected:
+		f.outcome.Reason = Rejected
+	case event.FinishedLoop:
+		f.outcome.Reason = Loop
+	case event.FinishedBudget:
+		f.outcome.Reason = Budget
+	}
+	return nil
+}
+
+func (u *Usage) add(b event.UsageReported) {
+	u.InputTokens += b.InputTokens
+	u.OutputTokens += b.OutputTokens
+	u.CacheReadTokens += b.CacheReadTokens
+	u.CacheWriteTokens += b.CacheWriteTokens
+	switch {
+	case b.Cost == nil:
+		u.Cost = nil
+	case u.Cost != nil:
+		*u.Cost += *b.Cost
+	}
+}

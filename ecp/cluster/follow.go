@@ -1,0 +1,386 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+)
+
+// Bounds of waiting attempts: minWindow and maxWindow bound the attempts of a lane that are handed
+// out. maxParked bounds how many more are read to find attempts of other lanes.
+const (
+	minWindow = 64
+	maxWindow = 5000
+	maxParked = 4096
+)
+
+// FollowOptions configure what a Follower does besides taking results.
+type FollowOptions struct {
+	Lead      bool   // hand out work if no other process does; needs the rights of a controller
+	Snapshot  bool   // take the results so far, and end
+	Artifacts string // folder for diffs; empty for none
+}
+
+// Follower takes the results of a run, and hands out its work while it leads. It is the Scheduler
+// of a runtime.Run with the plan that it was made for.
+type Follower struct {
+	c    *Cluster
+	doc  *Stored
+	plan *runtime.Plan
+	o    FollowOptions
+
+	mu  sync.Mutex // guards err
+	err error
+}
+
+// Follow returns a Follower of a run.
+func (c *Cluster) Follow(d *Stored, p *runtime.Plan, o FollowOptions) *Follower {
+	return &Follower{c: c, doc: d, plan: p, o: o}
+}
+
+// Err returns why the last Schedule could not continue, or nil.
+func (f *Follower) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *Follower) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+// entry is an attempt that has no result yet.
+type entry struct {
+	job     runtime.Job
+	lane    string
+	offered bool // handed out by this process
+}
+
+// session is the state of one Schedule. Its fields belong to the goroutine of loop.
+type session struct {
+	*Follower
+	next func() (runtime.Job, bool)
+	done func(runtime.Job, *report.Attempt)
+
+	open     map[attemptKey]*entry         // handed out, or would be if this process led
+	parked   []*entry                      // of lanes whose windows are full
+	early    map[attemptKey]report.Attempt // results of attempts that were not requested yet
+	perLane  map[string]int
+	limits   map[string]int // windows
+	ready    map[string]bool
+	ended    bool // the plan has no more attempts
+	leading  bool
+	state    State
+	seen     uint64 // sequence of the last result
+	progress Progress
+}
+
+// arrival is a result that was read.
+type arrival struct {
+	seq     uint64
+	key     attemptKey
+	attempt report.Attempt
+}
+
+// Schedule implements runtime.Scheduler. It returns when all attempts have results, the run was
+// stopped, or ctx ends. In the last case, the run continues without this process, unless its budget
+// is used up.
+func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], done func(runtime.Job, *report.Attempt)) {
+	next, stop := iter.Pull(jobs)
+	defer stop()
+	s := &session{
+		Follower: f, next: next, done: done, open: map[attemptKey]*entry{}, early: map[attemptKey]report.Attempt{},
+		perLane: map[string]int{}, limits: map[string]int{}, ready: map[string]bool{},
+	}
+	// The work after the end of ctx needs a context that has not ended.
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel()
+	results, states, leads := make(chan arrival, 256), make(chan State, 16), make(chan struct{})
+	if err := f.c.watchStates(inner, stateKey(f.doc.Run), func(_ string, st State) {
+		select {
+		case states <- st:
+		case <-inner.Done():
+		}
+	}); err != nil {
+		f.fail(err)
+	}
+	helpers.Go(func() { f.collect(inner, results) })
+	finished := make(chan bool, 1)
+	if f.o.Lead && !f.o.Snapshot {
+		helpers.Go(func() { f.lead(inner, leads, finished) })
+	}
+	if f.Err() == nil {
+		s.loop(ctx, inner, results, states, leads)
+	}
+	finished <- s.complete()
+	for _, e := range s.open {
+		done(e.job, nil)
+	}
+	for _, e := range s.parked {
+		done(e.job, nil)
+	}
+}
+
+// complete reports whether every attempt of the plan has a result.
+func (s *session) complete() bool { return s.ended && len(s.open) == 0 && len(s.parked) == 0 }
+
+// loop handles events until the run is over for this process.
+func (s *session) loop(ctx, inner context.Context, results <-chan arrival, states <-chan State, leads <-chan struct{}) {
+	start, err := s.lastResult(inner)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	tick := time.NewTicker(max(s.c.lease/6, 50*time.Millisecond))
+	defer tick.Stop()
+	over := ctx.Done()
+	var stopping time.Time
+	for ticks := 1; ; {
+		if s.seen >= start { // all results of earlier leaders are known
+			if s.o.Snapshot {
+				s.takeRest()
+				return
+			}
+			s.take(inner)
+			if s.complete() {
+				s.finish(inner)
+				return
+			}
+		}
+		select {
+		case r := <-results:
+			s.arrive(r)
+		case s.state = <-states:
+			s.offerAll(inner)
+		case <-leads:
+			s.leading = true
+			s.offerAll(inner)
+		case <-over:
+			if over = nil; !runtime.OverBudget(ctx) {
+				return
+			}
+			if s.leading {
+				s.warn(s.c.setState(inner, s.doc.Run, State{StateStopping, context.Cause(ctx).Error()}))
+			}
+		case <-tick.C:
+			if ticks++; ticks%6 == 0 { // attempts that wait or run are refused; lost ones are accepted
+				s.offerAll(inner)
+			}
+			s.report(inner)
+		}
+		if stopping.IsZero() && (s.state.over() || over == nil) {
+			stopping = time.Now()
+		}
+		if !stopping.IsZero() && s.drained(inner, stopping) {
+			s.finish(inner)
+			s.takeRest()
+			return
+		}
+	}
+}
+
+// warn logs an error after which the operation will be tried again.
+func (s *session) warn(err error) {
+	if err != nil {
+		s.c.log.Warn("cluster", "run", s.doc.Run, "err", err)
+	}
+}
+
+// lastResult is the sequence number of the last result so far.
+func (f *Follower) lastResult(ctx context.Context) (uint64, error) {
+	stream, err := f.c.js.Stream(ctx, resultStreams+f.doc.Run)
+	if err != nil {
+		return 0, fmt.Errorf("read the results of the run %s: %w", f.doc.Run, err)
+	}
+	return stream.CachedInfo().State.LastSeq, nil
+}
+
+// drained reports whether a stopped run will get no more results: no attempt of it waits or runs,
+// and all results have arrived. It does not wait for lost workers.
+func (s *session) drained(ctx context.Context, since time.Time) bool {
+	idle := s.state.State == StateFinished || time.Since(since) > 2*s.c.lease
+	if !idle {
+		// Before the results: a worker publishes its result before it removes the work.
+		var err error
+		if idle, err = s.idle(ctx); err != nil {
+			s.warn(err)
+		}
+	}
+	last, err := s.lastResult(ctx)
+	if err != nil {
+		s.warn(err)
+		return time.Since(since) > 3*s.c.lease
+	}
+	return idle && s.seen >= last
+}
+
+// idle reports whether no attempt of the run waits or runs.
+func (s *session) idle(ctx context.Context) (bool, error) {
+	work, err := s.c.js.Stream(ctx, workStream)
+	if err != nil {
+		return false, err
+	}
+	info, err := work.Info(ctx, jetstream.WithSubjectFilter(runWork(s.doc.Run)))
+	if err != nil {
+		return false, err
+	}
+	return len(info.State.Subjects) == 0, nil
+}
+
+// finish ends the run, and removes its waiting work.
+func (s *session) finish(ctx context.Context) {
+	s.report(ctx)
+	if !s.leading {
+		return
+	}
+	s.warn(s.c.setState(ctx, s.doc.Run, State{State: StateFinished, Reason: s.state.Reason}))
+	work, err := s.c.js.Stream(ctx, workStream)
+	if err == nil {
+		err = work.Purge(ctx, jetstream.WithPurgeSubject(runWork(s.doc.Run)))
+	}
+	s.warn(err)
+}
+
+// report publishes the progress of the run.
+func (s *session) report(ctx context.Context) {
+	if !s.leading {
+		return
+	}
+	s.progress.Planned = s.plan.Total
+	raw, err := json.Marshal(s.progress)
+	if err == nil {
+		var kv jetstream.KeyValue
+		if kv, err = s.c.runs(ctx); err == nil {
+			_, err = kv.Put(ctx, statKey(s.doc.Run), raw)
+		}
+	}
+	s.warn(err)
+}
+
+// arrive handles a result.
+func (s *session) arrive(r arrival) {
+	s.seen = max(s.seen, r.seq)
+	s.progress.Done++
+	switch r.attempt.Status {
+	case report.Passed:
+		s.progress.Passed++
+	case report.Failed:
+		s.progress.Failed++
+	default:
+		s.progress.Errors++
+	}
+	e, ok := s.open[r.key]
+	if !ok {
+		s.early[r.key] = r.attempt
+		return
+	}
+	delete(s.open, r.key)
+	s.perLane[e.lane]--
+	s.done(e.job, &r.attempt)
+}
+
+// take takes attempts of the plan while there is room for them.
+func (s *session) take(ctx context.Context) {
+	if s.state.over() {
+		return
+	}
+	waiting := s.parked
+	s.parked = nil
+	for _, e := range waiting {
+		s.place(ctx, e)
+	}
+	for !s.ended && len(s.parked) < maxParked {
+		j, ok := s.next()
+		if !ok {
+			s.ended = true
+			return
+		}
+		lane, l := s.doc.laneOf(s.plan, j.Case())
+		if s.limits[lane] == 0 {
+			s.limits[lane] = min(max(2*l.Limit, minWindow), maxWindow)
+		}
+		s.place(ctx, &entry{job: j, lane: lane})
+	}
+}
+
+// takeRest settles the attempts that have a result, in a run that has stopped.
+func (s *session) takeRest() {
+	for !s.ended && len(s.early) > 0 {
+		j, ok := s.next()
+		if !ok {
+			s.ended = true
+			return
+		}
+		if a, ok := s.early[keyOf(j)]; ok {
+			delete(s.early, keyOf(j))
+			s.done(j, &a)
+		}
+	}
+}
+
+func keyOf(j runtime.Job) attemptKey {
+	c := j.Case()
+	return attemptKey{Variant: c.VariantKey, Case: c.ID, Attempt: j.Number()}
+}
+
+// place settles an attempt that has a result already, hands it out, or parks it.
+func (s *session) place(ctx context.Context, e *entry) {
+	key := keyOf(e.job)
+	if a, ok := s.early[key]; ok {
+		delete(s.early, key)
+		s.done(e.job, &a)
+		return
+	}
+	if s.perLane[e.lane] >= s.limits[e.lane] {
+		s.parked = append(s.parked, e)
+		return
+	}
+	s.perLane[e.lane]++
+	s.open[key] = e
+	s.offer(ctx, key, e)
+}
+
+// offer hands out an attempt if this process leads. An attempt that is handed out already is
+// refused.
+func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
+	if !s.leading || s.state.State != StateRunning {
+		return
+	}
+	if !s.ready[e.lane] {
+		_, l := s.doc.laneOf(s.plan, e.job.Case())
+		if err := s.c.openLane(ctx, e.lane, l, s.doc.Limits[l.Model] > 0); err != nil {
+			s.warn(err)
+			return
+		}
+		s.ready[e.lane] = true
+	}
+	c := e.job.Case()
+	raw, err := json.Marshal(work{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Place, Name: c.Scenario.Name})
+	if err == nil {
+		// Its result shows whether it arrived; until then it is offered again.
+		_, err = s.c.js.PublishAsync(workSubject(s.doc.Run, e.lane, key), raw, jetstream.WithStallWait(s.c.lease))
+	}
+	s.warn(err)
+	e.offered = err == nil
+}
+
+// offerAll hands out attempts that an earlier leader may have missed, or that were lost since.
+func (s *session) offerAll(ctx context.Context) {
+	for key, e := range s.open {
+		s.offer(ctx, key, e)
+	}
+}

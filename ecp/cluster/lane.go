@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+)
+
+// Lane is the scope of a limit: a model, in one kind of environment.
+type Lane struct {
+	Model string `json:"model"`
+	Kind  string `json:"kind"`
+	Limit int    `json:"limit"` // concurrent attempts, over all workers and runs
+}
+
+// defaultLimit is how many attempts of a lane are in flight if no limit is set.
+const defaultLimit = 1000
+
+// laneOf returns the lane of a case's attempts. An agent behind a URL has one conversation at a
+// time.
+func (d *Doc) laneOf(p *runtime.Plan, c runtime.Case) (name string, l Lane) {
+	l = Lane{Model: p.Model(c), Kind: Kind(c.Scenario.Setup), Limit: defaultLimit}
+	if runtime.IsURL(c.Target()) {
+		l.Model, l.Limit = c.Target(), 1
+	}
+	if n := d.Limits[l.Model]; n > 0 && (l.Limit != 1 || n < l.Limit) {
+		l.Limit = n
+	}
+	return laneToken(l.Model, l.Kind), l
+}
+
+// openLane makes the consumer of a lane. The latest run that sets a limit decides the lane's limit.
+func (c *Cluster) openLane(ctx context.Context, name string, l Lane, limited bool) error {
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.checkLane(ctx, name, l, limited); err != nil {
+		return err
+	}
+	if entry, err := kv.Get(ctx, laneKey(name)); err == nil && !limited {
+		var known Lane
+		if err := json.Unmarshal(entry.Value(), &known); err != nil {
+			return err
+		}
+		l.Limit = known.Limit
+	}
+	return c.SetLimit(ctx, name, l)
+}
+
+// checkLane refuses a limit that another lane of the same model would exceed.
+func (c *Cluster) checkLane(ctx context.Context, name string, l Lane, limited bool) error {
+	lanes, err := c.Lanes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, other := range lanes {
+		if other.Name != name && other.Model == l.Model && (limited || other.Limit != defaultLimit) {
+			return fmt.Errorf("the limit of %q cannot be held: it is used in %s and in %s, with lanes of their own (%s, %s)", l.Model, l.Kind, other.Kind, name, other.Name)
+		}
+	}
+	return nil
+}
+
+// SetLimit sets how many attempts of a lane may be in flight. It takes effect at once.
+func (c *Cluster) SetLimit(ctx context.Context, name string, l Lane) error {
+	if !validToken(name) || l.Limit < 1 || l.Limit > 10_000 {
+		return fmt.Errorf("lane %q, limit %d: a limit is 1 to 10000", name, l.Limit)
+	}
+	if _, err := c.js.CreateOrUpdateConsumer(ctx, workStream, jetstream.ConsumerConfig{
+		Durable: "lane-" + name, FilterSubject: laneWork(name), AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.lease, MaxAckPending: l.Limit, MaxDeliver: -1,
+	}); err != nil {
+		return fmt.Errorf("open the lane %s: %w", name, err)
+	}
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	_, err = kv.Put(ctx, laneKey(name), raw)
+	return err
+}
+
+// NamedLane is a lane with its name.
+type NamedLane struct {
+	Name string
+	Lane
+}
+
+// Lanes returns all lanes, sorted by name.
+func (c *Cluster) Lanes(ctx context.Context) ([]NamedLane, error) {
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := kv.ListKeysFiltered(ctx, laneKey("*"))
+	if err != nil {
+		return nil, err
+	}
+	var out []NamedLane
+	for key := range keys.Keys() {
+		entry, err := kv.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		l, err := parseLane(entry.Value())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, NamedLane{strings.TrimPrefix(key, laneKey("")), l})
+	}
+	slices.SortFunc(out, func(a, b NamedLane) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Lane returns a lane by its name.
+func (c *Cluster) Lane(ctx context.Context, name string) (l Lane, err error) {
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return l, err
+	}
+	entry, err := kv.Get(ctx, laneKey(name))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return l, fmt.Errorf("there is no lane %s: ecp cluster runs lists those that are there", name)
+	}
+	if err != nil {
+		return l, err
+	}
+	return l, json.Unmarshal(entry.Value(), &l)
+}
+
+func parseLane(raw []byte) (l Lane, err error) { return l, json.Unmarshal(raw, &l) }

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+)
+
+// work is an attempt to make: a place in the plan of a run. It contains no command.
+type work struct {
+	V     int           `json:"v"`
+	Run   string        `json:"run"`
+	Key   attemptKey    `json:"key"`
+	Place runtime.Place `json:"place"`
+	Name  string        `json:"name"` // of the scenario, for human readers
+}
+
+// Headers of results.
+const (
+	headerStatus = "Ecp-Status"
+	headerCost   = "Ecp-Cost"
+	headerWriter = "Ecp-Writer" // identifies the try that wrote the result
+)
+
+// result is the result of an attempt.
+type result struct {
+	V          int             `json:"v"`
+	Worker     string          `json:"worker"`
+	Deliveries uint64          `json:"deliveries"`
+	Attempt    *report.Attempt `json:"attempt,omitempty"`
+	Blob       string          `json:"blob,omitempty"` // has the attempt if it is long
+	Diff       string          `json:"diff,omitempty"` // blob with the agent's changes
+}
+
+// maxInline bounds the attempts that are part of their result message, in bytes.
+const maxInline = 128 << 10
+
+// message makes the message of a result.
+func (r result) message(subject, writer string, a *report.Attempt) (*nats.Msg, error) {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	msg := nats.NewMsg(subject)
+	msg.Data = raw
+	msg.Header.Set(headerStatus, a.Status)
+	msg.Header.Set(headerWriter, writer)
+	cost := 0.0
+	for _, st := range a.Steps {
+		if st.CostUSD != nil {
+			cost += max(*st.CostUSD, 0)
+		}
+	}
+	msg.Header.Set(headerCost, strconv.FormatFloat(cost, 'g', -1, 64))
+	return msg, nil
+}
+
+// attempt reads the attempt of a result. If it cannot be read, that is an error of the attempt.
+func (c *Cluster) attempt(ctx context.Context, raw []byte) (report.Attempt, string) {
+	var r result
+	err := json.Unmarshal(raw, &r)
+	if err == nil && r.Attempt == nil && r.Blob != "" {
+		var whole []byte
+		if whole, err = c.readBlob(ctx, r.Blob); err == nil {
+			err = json.Unmarshal(whole, &r.Attempt)
+		}
+	}
+	if err == nil && r.Attempt == nil {
+		err = fmt.Errorf("a result of version %d without an attempt", r.V)
+	}
+	if err != nil {
+		return broken("storage", "the result cannot be read: "+err.Error()), ""
+	}
+	return *r.Attempt, r.Diff
+}
+
+// broken is an attempt that failed before its first step.
+func broken(kind, message string) report.Attempt {
+	return report.Attempt{
+		Status: report.Error, ExitReason: report.ReasonError, Steps: []report.Step{},
+		Errors: []report.Problem{{Kind: kind, Message: message}},
+	}
+}

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"encoding/base32"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Streams and buckets. Each run has its own stream of results, so that removing the run removes
+// them.
+const (
+	workStream     = "ECP_WORK" // a message for each attempt that was handed out and has not ended
+	planStream     = "ECP_PLAN" // a message for each run that has not ended; its holder leads
+	resultStreams  = "ECPR_"    // followed by the id of the run
+	runsBucket     = "ecp-runs"
+	fixturesBucket = "ecp-fixtures"
+	blobsBucket    = "ecp-blobs"
+)
+
+// Subjects.
+const (
+	workSubjects   = "ecp.work.>"
+	planSubjects   = "ecp.plan.*"
+	resultSubjects = "ecp.res.>"
+)
+
+// attemptKey names an attempt of a run.
+type attemptKey struct {
+	Variant string `json:"variant"`
+	Case    string `json:"case"`
+	Attempt int    `json:"attempt"`
+}
+
+func (k attemptKey) String() string {
+	return k.Variant + "." + k.Case + "." + strconv.Itoa(k.Attempt)
+}
+
+// parseKey reads the end of a subject.
+func parseKey(subject string) (attemptKey, error) {
+	parts := strings.Split(subject, ".")
+	if len(parts) < 3 {
+		return attemptKey{}, fmt.Errorf("%q names no attempt", subject)
+	}
+	last := parts[len(parts)-3:]
+	n, err := strconv.Atoi(last[2])
+	if err != nil {
+		return attemptKey{}, fmt.Errorf("%q names no attempt: %w", subject, err)
+	}
+	return attemptKey{last[0], last[1], n}, nil
+}
+
+// workSubject is the subject of an attempt. A subject has at most one message, so an attempt that
+// waits or runs cannot be handed out again.
+func workSubject(run, lane string, k attemptKey) string {
+	return "ecp.work." + run + "." + lane + "." + k.String()
+}
+
+func runWork(run string) string { return "ecp.work." + run + ".>" }
+
+func laneWork(lane string) string { return "ecp.work.*." + lane + ".>" }
+
+func planSubject(run string) string { return "ecp.plan." + run }
+
+func resultSubject(run string, k attemptKey) string { return "ecp.res." + run + "." + k.String() }
+
+// Keys of the bucket of runs.
+func docKey(run string) string   { return run + ".doc" }
+func stateKey(run string) string { return run + ".state" }
+func statKey(run string) string  { return run + ".stat" }
+func laneKey(lane string) string { return "lane." + lane }
+
+// newRunID makes an id of letters and digits that sorts by time.
+func newRunID() (string, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", err
+	}
+	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(id[:])), nil
+}
+
+// validToken reports whether a text can be a part of subjects and names.
+func validToken(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// laneToken makes a part of a subject from the name of a model and a kind of environment.
+func laneToken(model, kind string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(model) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('_')
+		}
+	}
+	name := b.String()
+	if len(name) > 32 || name != strings.ToLower(model) { // different names that give the same token are different lanes
+		name = name[:min(len(name), 24)] + "_" + digest([]byte(model))[:8]
+	}
+	if name == "" {
+		name = "any"
+	}
+	return name + "-" + kind
+}

@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The server refuses everything that a role may not do: each line is tried.
+func TestRoles(t *testing.T) {
+	r := newRig(t, 1)
+	c := r.dial(RoleController)
+	d := r.submit(c, r.manifest(1, ":", ""), Submission{})
+	key := attemptKey{"v", "c", 1}
+	r.must(c.openLane(t.Context(), "any-host", Lane{Kind: KindHost, Limit: 1}, false))
+	for _, role := range []string{RoleWorker, RoleViewer} {
+		attacker := r.dial(role)
+		for what, attack := range map[string]func(ctx context.Context) error{
+			"hand out work": func(ctx context.Context) error {
+				_, err := attacker.js.Publish(ctx, workSubject(d.Run, "any-host", key), nil)
+				return err
+			},
+			"lead": func(ctx context.Context) error {
+				_, err := attacker.js.Publish(ctx, planSubject("x"), nil)
+				return err
+			},
+			"take the lead": func(ctx context.Context) error {
+				return attacker.request(ctx, "$JS.API.CONSUMER.MSG.NEXT."+planStream+".plan-"+d.Run)
+			},
+			"write a document": func(ctx context.Context) error {
+				kv, err := attacker.runs(ctx)
+				if err == nil {
+					_, err = kv.Put(ctx, docKey(d.Run), []byte("{}"))
+				}
+				return err
+			},
+			"write a fixture": func(ctx context.Context) error {
+				return attacker.request(ctx, "$O."+fixturesBucket+".M.eA==")
+			},
+			"remove results": func(ctx context.Context) error { return attacker.js.DeleteStream(ctx, resultStreams+d.Run) },
+			"remove work":    func(ctx context.Context) error { return attacker.js.DeleteStream(ctx, workStream) },
+			"purge work": func(ctx context.Context) error {
+				return attacker.request(ctx, "$JS.API.STREAM.PURGE."+workStream)
+			},
+			"make a stream": func(ctx context.Context) error {
+				_, err := attacker.js.CreateStream(ctx, jetstream.StreamConfig{Name: "mine", Subjects: []string{"mine"}})
+				return err
+			},
+			"raise a limit": func(ctx context.Context) error {
+				return attacker.SetLimit(ctx, "any-host", Lane{Kind: KindHost, Limit: 100})
+			},
+			"a consumer of its own": func(ctx context.Context) error {
+				_, err := attacker.js.CreateConsumer(ctx, workStream, jetstream.ConsumerConfig{Durable: "mine", FilterSubject: laneWork("other"), AckPolicy: jetstream.AckExplicitPolicy})
+				return err
+			},
+			"read answers to others": func(ctx context.Context) error {
+				return attacker.listen(ctx, inboxPrefix(RoleController)+".>")
+			},
+		} {
+			t.Run(role+" "+what, func(t *testing.T) { refused(t, attacker, attack) })
+		}
+	}
+	t.Run("a viewer publishes no result and takes no work", func(t *testing.T) {
+		viewer := r.dial(RoleViewer)
+		refused(t, viewer, func(ctx context.Context) error {
+			_, err := viewer.js.Publish(ctx, resultSubject(d.Run, key), nil)
+			return err
+		})
+		refused(t, viewer, func(ctx context.Context) error {
+			return viewer.request(ctx, "$JS.API.CONSUMER.MSG.NEXT."+workStream+".lane-any-host")
+		})
+	})
+	t.Run("a stranger does not get in", func(t *testing.T) {
+		if _, err := Dial(t.Context(), Options{URL: r.url(), Seed: r.seeds["stranger"], Role: RoleController, Log: c.log}); !errors.Is(err, nats.ErrAuthorization) {
+			t.Error(err)
+		}
+	})
+	// Afterwards, the run is unchanged.
+	r.work(r.spec("a"))
+	r.expect(c, d, r.follow(t.Context(), c, d, FollowOptions{Lead: true}), 1)
+}
+
+// refused checks that the server refuses an attack.
+func refused(t *testing.T, attacker *Cluster, attack func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	violations := make(chan error, 1)
+	attacker.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			select {
+			case violations <- err:
+			default:
+			}
+			cancel()
+		}
+	})
+	err := attack(ctx)
+	select {
+	case <-violations:
+	default:
+		t.Errorf("it is allowed: %v", err)
+	}
+}
+
+// request fails unless it gets an answer.
+func (c *Cluster) request(ctx context.Context, subject string) error {
+	_, err := c.nc.RequestWithContext(ctx, subject, nil)
+	return err
+}
+
+// listen waits for a message on a subject.
+func (c *Cluster) listen(ctx context.Context, subject string) error {
+	sub, err := c.nc.SubscribeSync(subject)
+	if err == nil {
+		_, err = sub.NextMsgWithContext(ctx)
+	}
+	return err
+}

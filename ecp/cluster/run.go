@@ -1,0 +1,315 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+)
+
+// docVersion is the version of documents and messages.
+const docVersion = 1
+
+// TrustAnyone as a key makes a worker run unsigned manifests.
+const TrustAnyone = "any"
+
+// Doc describes a run. It never changes.
+type Doc struct {
+	V        int            `json:"v"`
+	Run      string         `json:"run"`
+	Name     string         `json:"name"`
+	Created  time.Time      `json:"created"`
+	Program  string         `json:"program"`  // version of ecp
+	Bundle   string         `json:"bundle"`   // digest of the manifest and the files that it refers to
+	Manifest string         `json:"manifest"` // its name in the bundle
+	Target   string         `json:"target"`
+	Limits   map[string]int `json:"limits,omitempty"` // concurrent attempts, by model
+	Replicas int            `json:"replicas"`
+	Settings Settings       `json:"settings"`
+}
+
+// Settings are the options of a run that decide what its attempts do.
+type Settings struct {
+	Timeout      time.Duration     `json:"timeout,omitempty"`
+	StartTimeout time.Duration     `json:"start_timeout,omitempty"`
+	Repeat       int64             `json:"repeat,omitempty"`
+	Filter       string            `json:"filter,omitempty"` // of scenarios' names
+	Config       map[string]any    `json:"config,omitempty"`
+	Variants     []runtime.Variant `json:"variants,omitempty"`
+	JudgeModel   string            `json:"judge_model,omitempty"`
+	JudgeVotes   int64             `json:"judge_votes,omitempty"`
+	Budget       runtime.Budget    `json:"budget"`
+}
+
+// Apply copies settings into options.
+func (s Settings) Apply(o *runtime.Options) error {
+	o.Timeout, o.StartTimeout, o.Repeat, o.Config, o.Variants, o.Budget = s.Timeout, s.StartTimeout, s.Repeat, s.Config, s.Variants, s.Budget
+	if s.Filter == "" {
+		return nil
+	}
+	name, err := regexp.Compile(s.Filter)
+	if err != nil {
+		return fmt.Errorf("filter: %w", err)
+	}
+	o.Filter = func(c runtime.Case) bool { return name.MatchString(c.Scenario.Name) }
+	return nil
+}
+
+// signed is a document with the key and the signature of its author.
+type signed struct {
+	Doc       string `json:"doc"`
+	Key       string `json:"key,omitempty"`       // public nkey
+	Signature string `json:"signature,omitempty"` // of doc
+}
+
+// Stored is a stored document with the key that signed it.
+type Stored struct {
+	Doc
+	SignedBy string // public nkey; empty if unsigned
+}
+
+func (c *Cluster) sign(d Doc) ([]byte, error) {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	s := signed{Doc: string(raw)}
+	if c.key != nil {
+		sum, err := c.key.Sign(raw)
+		if err != nil {
+			return nil, err
+		}
+		if s.Key, err = c.key.PublicKey(); err != nil {
+			return nil, err
+		}
+		s.Signature = base64.StdEncoding.EncodeToString(sum)
+	}
+	return json.Marshal(s)
+}
+
+// readDoc reads a document and returns who signed it. An invalid signature is an error.
+func readDoc(raw []byte) (*Stored, error) {
+	var s signed
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, fmt.Errorf("invalid document of a run: %w", err)
+	}
+	if s.Key != "" {
+		key, err := nkeys.FromPublicKey(s.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the document's key: %w", err)
+		}
+		signature, err := base64.StdEncoding.DecodeString(s.Signature)
+		if err != nil {
+			return nil, fmt.Errorf("the document's signature: %w", err)
+		}
+		if err := key.Verify([]byte(s.Doc), signature); err != nil {
+			return nil, fmt.Errorf("the document's signature: %w", err)
+		}
+	}
+	out := &Stored{SignedBy: s.Key}
+	if err := json.Unmarshal([]byte(s.Doc), &out.Doc); err != nil {
+		return nil, fmt.Errorf("invalid document of a run: %w", err)
+	}
+	if out.V > docVersion {
+		return nil, fmt.Errorf("the run was submitted by ecp %s, whose documents have version %d; this one reads up to %d: update it", out.Program, out.V, docVersion)
+	}
+	return out, nil
+}
+
+// Doc returns the document of a run.
+func (c *Cluster) Doc(ctx context.Context, run string) (*Stored, error) {
+	if !validToken(run) {
+		return nil, fmt.Errorf("%q is not the id of a run", run)
+	}
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := kv.Get(ctx, docKey(run))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, fmt.Errorf("there is no run %s: ecp cluster runs lists them", run)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the document of the run %s: %w", run, err)
+	}
+	return readDoc(entry.Value())
+}
+
+// Submission is the input of Submit.
+type Submission struct {
+	Manifest *runtime.Manifest // its target is the target of the run
+	Include  []string          // further files and folders beside the manifest
+	Settings Settings
+	Limits   map[string]int
+	Replicas int // copies of everything; 0 is three if there are three servers
+	Program  string
+	Now      func() time.Time
+}
+
+// Submit uploads what a run needs and makes the run. It begins when a process leads it.
+func (c *Cluster) Submit(ctx context.Context, s Submission) (*Stored, error) {
+	if err := checkLimits(s); err != nil {
+		return nil, err
+	}
+	files, err := bundleFiles(s.Manifest, s.Include)
+	if err != nil {
+		return nil, err
+	}
+	replicas, err := c.setup(ctx, s.Replicas)
+	if err != nil {
+		return nil, err
+	}
+	id, err := newRunID()
+	if err != nil {
+		return nil, err
+	}
+	d := Doc{
+		V: docVersion, Run: id, Name: s.Manifest.Name, Created: s.Now().UTC(), Program: s.Program, Manifest: filepath.Base(s.Manifest.Path), Target: s.Manifest.Target,
+		Limits: s.Limits, Replicas: replicas, Settings: s.Settings,
+	}
+	if d.Bundle, err = c.upload(ctx, filepath.Dir(s.Manifest.Path), files); err != nil {
+		return nil, err
+	}
+	raw, err := c.sign(d)
+	if err != nil {
+		return nil, err
+	}
+	for begin := time.Now(); ; pause(ctx, time.Second) {
+		if err = c.create(ctx, d, raw); err == nil {
+			return readDoc(raw)
+		}
+		if ctx.Err() != nil || time.Since(begin) > submitTime || !tooFewServers(err) && !errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("make the run %s: %w", id, err)
+		}
+		c.log.Info("cluster: make the run; trying again", "run", id, "err", err) // a server is just coming back
+	}
+}
+
+// submitTime bounds how long making a run may take while servers come and go.
+const submitTime = time.Minute
+
+// checkLimits refuses limits that cannot be enforced. A lane is a model in one kind of environment,
+// so a limit of a model in two kinds would allow twice as many attempts.
+func checkLimits(s Submission) error {
+	var kinds []string
+	for _, sc := range s.Manifest.Scenarios {
+		if kind := Kind(sc.Setup); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(s.Limits) > 0 && len(kinds) > 1 {
+		return fmt.Errorf("a limit cannot be held over several kinds of environments (%s): submit their scenarios as runs of their own", strings.Join(kinds, ", "))
+	}
+	return nil
+}
+
+// upload packs files into an archive and stores it under its digest.
+func (c *Cluster) upload(ctx context.Context, dir string, files []string) (string, error) {
+	f, err := os.CreateTemp("", "ecp-bundle-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	name, err := pack(dir, files, f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("pack the manifest's files: %w", err)
+	}
+	return name, c.putFile(ctx, fixturesBucket, f.Name(), name)
+}
+
+// create makes the parts of a run. The message that starts the run comes last.
+func (c *Cluster) create(ctx context.Context, d Doc, doc []byte) error {
+	if _, err := c.js.CreateStream(ctx, resultsOf(d.Run, d.Replicas)); err != nil {
+		return err
+	}
+	kv, err := c.runs(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := kv.Create(ctx, docKey(d.Run), doc); err != nil && !errors.Is(err, jetstream.ErrKeyExists) { // from an earlier try
+		return err
+	}
+	if err := c.setState(ctx, d.Run, State{State: StateRunning}); err != nil {
+		return err
+	}
+	if _, err := c.js.CreateOrUpdateConsumer(ctx, planStream, jetstream.ConsumerConfig{
+		Durable: "plan-" + d.Run, FilterSubject: planSubject(d.Run), AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.lease, MaxAckPending: 1, MaxDeliver: -1,
+	}); err != nil {
+		return err
+	}
+	_, err = c.js.Publish(ctx, planSubject(d.Run), []byte("{}"))
+	if taken(err) {
+		return nil // from an earlier try whose answer was lost
+	}
+	return err
+}
+
+// Fetch writes the files of a run into an empty folder and returns its manifest as submitted.
+func (c *Cluster) Fetch(ctx context.Context, d *Stored, dir string) (*runtime.Manifest, error) {
+	f, err := os.CreateTemp("", "ecp-bundle-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}()
+	err = c.get(ctx, fixturesBucket, d.Bundle, maxBundleBytes, func() (io.Writer, error) {
+		_, err := f.Seek(0, io.SeekStart)
+		return f, errors.Join(err, f.Truncate(0))
+	})
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = unpack(f, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsLocal(d.Manifest) {
+		return nil, fmt.Errorf("%q is not the name of a manifest", d.Manifest)
+	}
+	m, _, err := runtime.Load(filepath.Join(dir, d.Manifest))
+	if err != nil {
+		return nil, err
+	}
+	m.Target = d.Target
+	return m, nil
+}
+
+// Kind is the kind of environment that a scenario needs; KindHost is the worker's own.
+func Kind(s runtime.Setup) string {
+	if s.Environment == nil {
+		return KindHost
+	}
+	return s.Environment.Kind
+}
+
+// KindHost is the kind of scenarios without an environment: their agents run in the worker's own
+// environment.
+const KindHost = "host"
+
+// readBlob reads a blob of results.
+func (c *Cluster) readBlob(ctx context.Context, name string) ([]byte, error) {
+	var out bytes.Buffer
+	err := c.get(ctx, blobsBucket, name, maxBlob, func() (io.Writer, error) {
+		out.Reset()
+		return &out, nil
+	})
+	return out.Bytes(), err
+}

@@ -1,0 +1,307 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/seed-dec29ce4/eca/ecp/runtime"
+)
+
+// WorkerOptions configure the work that a worker takes.
+type WorkerOptions struct {
+	Name  string
+	Jobs  int           // concurrent attempts
+	Kinds []string      // of environments that it offers; KindHost runs agents in the worker's own environment
+	Trust []string      // public keys whose manifests it runs; TrustAnyone accepts all
+	Lanes []string      // the lanes it works on; empty means all of its kinds
+	Dir   string        // for the files of runs
+	Grace time.Duration // how long attempts may continue when the worker is asked to end
+	// Prepare makes the options of a run. The function that it returns is called when the run is
+	// over.
+	Prepare func(Settings) (runtime.Options, func(), error) `json:"-"`
+}
+
+// maxDeliveries is how often an attempt is tried if its worker is lost each time.
+const maxDeliveries = 10
+
+// worker makes attempts.
+type worker struct {
+	c     *Cluster
+	o     WorkerOptions
+	slots chan struct{}
+	hard  context.Context // ends when attempts have no time left
+
+	mu     sync.Mutex // guards the fields below
+	states map[string]State
+	runs   map[string]*workerRun
+	lanes  map[string]bool
+}
+
+// Work makes attempts until ctx ends. Running attempts may then continue for Grace.
+func (c *Cluster) Work(ctx context.Context, o WorkerOptions) error {
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	w := &worker{c: c, o: o, slots: make(chan struct{}, max(o.Jobs, 1)), hard: hard, states: map[string]State{}, runs: map[string]*workerRun{}, lanes: map[string]bool{}}
+	for range cap(w.slots) {
+		w.slots <- struct{}{}
+	}
+	w.waitForRuns(ctx)
+	watching, stop := context.WithCancel(hard)
+	defer stop()
+	if err := c.watchStates(watching, "*.state", w.setState); err != nil {
+		return err
+	}
+	var lanes sync.WaitGroup
+	err := c.watch(ctx, laneKey("*"), func(key string, value []byte) {
+		if name, ok := w.wanted(key, value); ok {
+			lanes.Go(func() { w.work(ctx, name) })
+		}
+	})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	late := time.AfterFunc(o.Grace, cancel)
+	defer late.Stop()
+	lanes.Wait()
+	for range cap(w.slots) { // wait until all attempts have ended
+		<-w.slots
+	}
+	w.closeAll()
+	return nil
+}
+
+// waitForRuns waits until a controller has made the streams and buckets, or ctx ends.
+func (w *worker) waitForRuns(ctx context.Context) {
+	for said := false; ; said = true {
+		_, err := w.c.js.KeyValue(ctx, runsBucket)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !errors.Is(err, jetstream.ErrBucketNotFound) {
+			w.c.log.Warn("cluster: open the bucket of runs", "err", err)
+		} else if !said {
+			w.c.log.Info("cluster: there are no runs yet; waiting for the first")
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+// wanted reports whether a lane is for this worker, once for each lane.
+func (w *worker) wanted(key string, value []byte) (name string, ok bool) {
+	l, err := parseLane(value)
+	name = strings.TrimPrefix(key, laneKey(""))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil || w.lanes[name] || !slices.Contains(w.o.Kinds, l.Kind) || len(w.o.Lanes) > 0 && !slices.Contains(w.o.Lanes, name) {
+		return name, false
+	}
+	w.lanes[name] = true
+	return name, true
+}
+
+// minIdle and maxIdle bound the pause before a lane without work is tried again. The pause grows
+// while there is no work.
+const (
+	minIdle = 20 * time.Millisecond
+	maxIdle = 500 * time.Millisecond
+)
+
+// work takes a lane's attempts, one for each free slot.
+func (w *worker) work(ctx context.Context, lane string) {
+	idle := minIdle
+	var consumer jetstream.Consumer // of the lane, once it is known
+	for ctx.Err() == nil {
+		if consumer == nil {
+			consumer, _ = w.c.js.Consumer(ctx, workStream, "lane-"+lane) // else the lane is not open yet, or its server is gone
+		}
+		select {
+		case <-w.slots:
+		case <-ctx.Done():
+			return
+		}
+		found, err := w.fetch(ctx, consumer)
+		if found {
+			idle = minIdle
+			continue
+		}
+		if err != nil {
+			consumer = nil
+		}
+		w.slots <- struct{}{}
+		pause(ctx, idle)
+		idle = min(2*idle, maxIdle)
+	}
+}
+
+// fetchTime is how long a slot waits for an attempt of one lane before it tries others. (A request
+// that does not wait at all gets no answer while the lane's limit is reached.)
+const fetchTime = 50 * time.Millisecond
+
+// fetch begins an attempt, if there is one. The attempt frees the slot when it ends.
+func (w *worker) fetch(ctx context.Context, consumer jetstream.Consumer) (found bool, err error) {
+	if consumer == nil {
+		return false, nil
+	}
+	batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(fetchTime))
+	if err != nil {
+		return false, err
+	}
+	for msg := range batch.Messages() {
+		go func() {
+			defer func() { w.slots <- struct{}{} }()
+			w.handle(ctx, msg, consumer.CachedInfo().Config.AckWait)
+		}()
+		return true, nil
+	}
+	return false, batch.Error()
+}
+
+// setState handles a change of a run's state. If the run is cancelled, its running attempts are
+// stopped. If it is over, it is forgotten once none of its attempts runs.
+func (w *worker) setState(run string, s State) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.states[run] = s
+	r := w.runs[run]
+	if r == nil {
+		return
+	}
+	if s.State == StateCancelled || s.State == StateFinished {
+		r.cancel()
+	}
+	if s.over() && r.users == 0 {
+		delete(w.runs, run)
+		go r.close()
+	}
+}
+
+func (w *worker) stateOf(run string) State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.states[run]
+}
+
+// workerRun is a run whose attempts this worker makes.
+type workerRun struct {
+	ctx    context.Context // ends when the run is cancelled
+	cancel context.CancelFunc
+	users  int // running attempts; guarded by worker.mu
+
+	load    func() error
+	doc     *Stored
+	plan    *runtime.Plan
+	session *runtime.Session
+	results jetstream.Stream
+	dir     string
+	release func()
+	invalid error // the manifest cannot be run, on any machine
+}
+
+// enter returns a run. The first attempt of a run loads it. leave must be called afterwards.
+func (w *worker) enter(run string) *workerRun {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.runs[run]
+	if r == nil {
+		ctx, cancel := context.WithCancel(w.hard)
+		r = &workerRun{ctx: ctx, cancel: cancel, release: func() {}}
+		r.load = sync.OnceValue(func() error { return w.load(r, run) })
+		w.runs[run] = r
+	}
+	r.users++
+	return r
+}
+
+// leave releases a run. A run that could not be loaded is tried again with the next attempt.
+func (w *worker) leave(run string, r *workerRun, failed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.users--
+	if (failed || w.states[run].over()) && w.runs[run] == r {
+		delete(w.runs, run)
+	} else if w.runs[run] == r {
+		return
+	}
+	if r.users == 0 {
+		r.cancel()
+		go r.close()
+	}
+}
+
+func (w *worker) closeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for run, r := range w.runs {
+		delete(w.runs, run)
+		r.cancel()
+		r.close()
+	}
+}
+
+func (r *workerRun) close() {
+	if r.session != nil {
+		r.session.Close()
+	}
+	r.release()
+	if r.dir != "" {
+		_ = os.RemoveAll(r.dir)
+	}
+}
+
+// errTrust is the error because of which a worker leaves a run to others.
+var errTrust = errors.New("no key that this worker trusts has signed it")
+
+// load fetches the files of a run. After an error, another worker may succeed, or this one later.
+func (w *worker) load(r *workerRun, run string) (err error) {
+	if r.doc, err = w.c.Doc(r.ctx, run); err != nil {
+		return err
+	}
+	if !slices.Contains(w.o.Trust, TrustAnyone) && !slices.Contains(w.o.Trust, r.doc.SignedBy) {
+		return fmt.Errorf("run %s, signed by %q: %w", run, r.doc.SignedBy, errTrust)
+	}
+	if r.doc.Run != run { // the document was replaced by that of another run
+		return fmt.Errorf("the document of run %s is of run %s", run, r.doc.Run)
+	}
+	if r.results, err = w.c.js.Stream(r.ctx, resultStreams+run); err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp(w.o.Dir, "ecp-run-"); err != nil {
+		return err
+	}
+	files := filepath.Join(r.dir, "files")
+	if err := os.Mkdir(files, 0o700); err != nil {
+		return err
+	}
+	m, err := w.c.Fetch(r.ctx, r.doc, files)
+	var problems runtime.Problems
+	if errors.As(err, &problems) {
+		r.invalid = err
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	options, release, err := w.o.Prepare(r.doc.Settings)
+	if err != nil {
+		return err
+	}
+	r.release = release
+	options.Artifacts = filepath.Join(r.dir, "diffs")
+	if err := errors.Join(os.Mkdir(options.Artifacts, 0o700), r.doc.Settings.Apply(&options)); err != nil {
+		return err
+	}
+	if r.plan, r.invalid = runtime.NewPlan(m, options); r.invalid == nil {
+		r.session = runtime.NewSession(r.plan, options)
+	}
+	return nil
+}

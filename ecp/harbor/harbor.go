@@ -1,0 +1,308 @@
+// Package harbor reads tasks in Harbor's format (a folder with task.toml, instruction.md,
+// environment/ and tests/), and turns them into scenarios of a manifest.
+//
+// Guarantees: settings that a manifest cannot express are refused with file, key and reason, and
+// nothing that affects the result is left out silently. Other settings that are left out are noted.
+// It reads tasks and writes text; it runs nothing.
+package harbor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Task is one task, reduced to what a manifest can express.
+type Task struct {
+	Dir         string // as given
+	ID          string
+	Instruction string
+	Image       string // empty if there is a Dockerfile
+	Dockerfile  string // relative to Dir
+	Workdir     string
+	CPUs        float64
+	MemoryMB    int64
+	Network     bool
+	AgentS      float64 // seconds
+	TestsS      float64
+	Notes       []string
+}
+
+// Default times, in seconds. Harbor sets no bound for an agent without a limit.
+const (
+	defaultAgent = 3600
+	defaultTests = 600
+)
+
+// Tasks reads a task's folder, or a folder of tasks. The error lists all problems.
+func Tasks(dir string) (tasks []Task, err error) {
+	dirs := []string{dir}
+	if _, err := os.Stat(filepath.Join(dir, "task.toml")); errors.Is(err, os.ErrNotExist) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		dirs = nil
+		for _, e := range entries {
+			for _, name := range []string{"task.toml", "task.yaml"} {
+				if _, err := os.Stat(filepath.Join(dir, e.Name(), name)); err == nil {
+					dirs = append(dirs, filepath.Join(dir, e.Name()))
+					break
+				}
+			}
+		}
+		if len(dirs) == 0 {
+			return nil, fmt.Errorf("%s has no task.toml, and no folder with one", dir)
+		}
+	}
+	var problems []error
+	seen := map[string]string{}
+	for _, d := range dirs {
+		t, err := read(d)
+		if err == nil && seen[t.ID] != "" {
+			err = fmt.Errorf("%s and %s are both called %q", seen[t.ID], d, t.ID)
+		}
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		seen[t.ID] = d
+		tasks = append(tasks, t)
+	}
+	return tasks, errors.Join(problems...)
+}
+
+// file is task.toml. Fields of type any are only checked to refuse or to note them.
+type file struct {
+	Schema  string `toml:"schema_version"`
+	Version string `toml:"version"`
+	Task    struct {
+		Name                                    string
+		Version, Description, Keywords, Authors any
+	}
+	Metadata map[string]any
+	Source   any
+	Agent    struct {
+		Timeout *float64 `toml:"timeout_sec"`
+		User    any
+		Network string `toml:"network_mode"`
+		Hosts   any    `toml:"allowed_hosts"`
+	}
+	Verifier struct {
+		Timeout     *float64 `toml:"timeout_sec"`
+		User        any
+		Network     string         `toml:"network_mode"`
+		Hosts       any            `toml:"allowed_hosts"`
+		Env         map[string]any `toml:"env"`
+		Mode        string         `toml:"environment_mode"`
+		Environment any
+		Collect     any
+	}
+	Environment struct {
+		Image       string   `toml:"docker_image"`
+		Build       any      `toml:"build_timeout_sec"`
+		CPUs        *float64 `toml:"cpus"`
+		MemoryMB    *int64   `toml:"memory_mb"`
+		Memory      string
+		StorageMB   any `toml:"storage_mb"`
+		Storage     any
+		GPUs        int64 `toml:"gpus"`
+		TPU         any   `toml:"tpu"`
+		OS          string
+		Workdir     string
+		Network     string `toml:"network_mode"`
+		Hosts       any    `toml:"allowed_hosts"`
+		Internet    *bool  `toml:"allow_internet"`
+		Healthcheck any
+		MCP         []any          `toml:"mcp_servers"`
+		Skills      string         `toml:"skills_dir"`
+		Env         map[string]any `toml:"env"`
+	}
+	Solution  any
+	Artifacts []any
+	Steps     []any
+	Strategy  any `toml:"multi_step_reward_strategy"`
+}
+
+// read reads one task.
+func read(dir string) (t Task, err error) {
+	path := filepath.Join(dir, "task.toml")
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return t, fmt.Errorf("%s: it has a task.yaml: this is the older form of Terminal-Bench, which is not read; convert it with Harbor's own command first", dir)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return t, err
+	}
+	f, problems := parse(string(data))
+	t = f.task()
+	t.Dir = dir
+	if t.ID == "" {
+		t.ID = filepath.Base(dir)
+	}
+	problems = append(problems, t.files(dir)...)
+	for i, p := range problems {
+		problems[i] = fmt.Errorf("%s: %w", path, p)
+	}
+	return t, errors.Join(problems...)
+}
+
+// parse reads task.toml and returns the settings that a manifest cannot express.
+func parse(text string) (f file, problems []error) {
+	meta, err := toml.Decode(text, &f)
+	if err != nil {
+		return f, []error{err}
+	}
+	for _, key := range meta.Undecoded() {
+		if slices.Contains([]string{"metadata", "source", "solution"}, key[0]) || len(key) > 2 && key[0] == "task" && key[1] == "authors" {
+			continue // keys below these affect nothing
+		}
+		problems = append(problems, fmt.Errorf("%s: this key is not known", key))
+	}
+	return f, append(problems, f.refused()...)
+}
+
+// refused lists settings that a manifest cannot express or enforce.
+func (f *file) refused() (out []error) {
+	no := func(refuse bool, key, why string) {
+		if refuse {
+			out = append(out, fmt.Errorf("%s: %s", key, why))
+		}
+	}
+	version := f.Schema
+	if version == "" {
+		version = f.Version
+	}
+	no(!slices.Contains([]string{"1.0", "1.1", "1.2", "1.3", "1.4"}, version), "schema_version", fmt.Sprintf("%q is not one of 1.0 to 1.4", version))
+	for key, mode := range map[string]string{"agent": f.Agent.Network, "verifier": f.Verifier.Network, "environment": f.Environment.Network} {
+		no(!slices.Contains([]string{"", "public", "no-network"}, mode), key+".network_mode", fmt.Sprintf("%q cannot be held; no-network and public can", mode))
+	}
+	no(f.Agent.Hosts != nil, "agent.allowed_hosts", "access cannot be limited to single hosts")
+	no(f.Verifier.Hosts != nil, "verifier.allowed_hosts", "access cannot be limited to single hosts")
+	no(f.Environment.Hosts != nil, "environment.allowed_hosts", "access cannot be limited to single hosts")
+	no(f.network(f.Agent.Network) != f.network(f.Verifier.Network), "verifier.network_mode", "agent and tests share a container, and so its network")
+	const user = "programs run as the image's own user"
+	no(f.Agent.User != nil, "agent.user", user)
+	no(f.Verifier.User != nil, "verifier.user", user)
+	const values = "a manifest has no values of variables; put them into the image or into tests/test.sh"
+	no(len(f.Verifier.Env) > 0, "verifier.env", values)
+	no(len(f.Environment.Env) > 0, "environment.env", values)
+	no(f.Verifier.Mode != "" && f.Verifier.Mode != "shared" || f.Verifier.Environment != nil, "verifier.environment_mode", "tests run in the agent's container (shared)")
+	no(f.Verifier.Collect != nil, "verifier.collect", "nothing runs between the agent and the tests")
+	no(f.Environment.GPUs > 0, "environment.gpus", "containers get no GPU")
+	no(f.Environment.TPU != nil, "environment.tpu", "containers get no TPU")
+	no(f.Environment.OS != "" && f.Environment.OS != "linux", "environment.os", fmt.Sprintf("%q is not linux", f.Environment.OS))
+	no(f.Environment.Workdir != "" && !strings.HasPrefix(f.Environment.Workdir, "/"), "environment.workdir", "it is not an absolute path")
+	no(f.Environment.Healthcheck != nil, "environment.healthcheck", "nothing waits for services")
+	no(len(f.Environment.MCP) > 0, "environment.mcp_servers", "agents bring their own MCP servers along")
+	no(f.Environment.Skills != "", "environment.skills_dir", "agents bring their own skills along")
+	no(len(f.Steps) > 0 || f.Strategy != nil, "steps", "a task with several instructions cannot be imported")
+	if _, err := f.memory(); err != nil {
+		out = append(out, err)
+	}
+	for key, v := range map[string]*float64{"agent.timeout_sec": f.Agent.Timeout, "verifier.timeout_sec": f.Verifier.Timeout, "environment.cpus": f.Environment.CPUs} {
+		no(v != nil && !(*v > 0 && *v <= 1e7), key, "it is not a number above 0")
+	}
+	slices.SortFunc(out, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return out
+}
+
+// network reports whether programs have network access; own is their own mode, which may be empty.
+func (f *file) network(own string) bool {
+	if own == "" {
+		own = f.Environment.Network
+	}
+	if own == "" && f.Environment.Internet != nil {
+		return *f.Environment.Internet
+	}
+	return own != "no-network"
+}
+
+// memory is the limit in MiB; older tasks write values such as 2G.
+func (f *file) memory() (int64, error) {
+	if f.Environment.MemoryMB != nil {
+		if *f.Environment.MemoryMB <= 0 {
+			return 0, errors.New("environment.memory_mb: it is not a number above 0")
+		}
+		return *f.Environment.MemoryMB, nil
+	}
+	text := f.Environment.Memory
+	if text == "" {
+		return 0, nil
+	}
+	var n int64
+	var unit string
+	if _, err := fmt.Sscanf(text, "%d%s", &n, &unit); err != nil || n <= 0 || n > 1<<20 {
+		return 0, fmt.Errorf("environment.memory: %.20q is not like 2G or 512M", text)
+	}
+	switch strings.ToUpper(unit) {
+	case "G", "GB", "GI", "GIB":
+		return n << 10, nil
+	case "M", "MB", "MI", "MIB":
+		return n, nil
+	}
+	return 0, fmt.Errorf("environment.memory: %.20q is not like 2G or 512M", text)
+}
+
+// task copies the settings that a manifest can express.
+func (f *file) task() Task {
+	t := Task{ID: f.Task.Name, Image: f.Environment.Image, Workdir: f.Environment.Workdir, Network: f.network(f.Agent.Network), AgentS: defaultAgent, TestsS: defaultTests}
+	t.MemoryMB, _ = f.memory() // refused has checked it
+	if f.Environment.CPUs != nil {
+		t.CPUs = *f.Environment.CPUs
+	}
+	if f.Verifier.Timeout != nil {
+		t.TestsS = *f.Verifier.Timeout
+	}
+	if f.Agent.Timeout != nil {
+		t.AgentS = *f.Agent.Timeout
+	} else {
+		t.Notes = append(t.Notes, fmt.Sprintf("agent.timeout_sec is not there; the agent has %d seconds", defaultAgent))
+	}
+	if f.Environment.StorageMB != nil || f.Environment.Storage != nil {
+		t.Notes = append(t.Notes, "environment.storage is not bounded")
+	}
+	if len(f.Artifacts) > 0 {
+		t.Notes = append(t.Notes, "artifacts are not kept")
+	}
+	return t
+}
+
+// files checks the files beside task.toml.
+func (t *Task) files(dir string) (out []error) {
+	there := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name)))
+		return err == nil
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "instruction.md"))
+	if t.Instruction = string(data); err != nil {
+		out = append(out, err)
+	} else if strings.TrimSpace(t.Instruction) == "" {
+		out = append(out, errors.New("instruction.md is empty"))
+	}
+	if !there("tests/test.sh") {
+		out = append(out, errors.New("tests/test.sh is missing"))
+	}
+	for _, name := range []string{"environment/docker-compose.yaml", "environment/docker-compose.yml"} {
+		if there(name) {
+			out = append(out, fmt.Errorf("%s: a task of several containers cannot be imported", name))
+		}
+	}
+	if there("trajectory.json") {
+		out = append(out, errors.New("trajectory.json: agents begin without a prior conversation"))
+	}
+	if there(".harborignore") {
+		out = append(out, errors.New(".harborignore: all of tests/ is used; remove what it names"))
+	}
+	if t.Image == "" {
+		if t.Dockerfile = "environment/Dockerfile"; !there(t.Dockerfile) {
+			out = append(out, errors.New("environment/Dockerfile is missing, and there is no environment.docker_image"))
+		}
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package harbor
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Options are the settings of a manifest that tasks do not have.
+type Options struct {
+	Name   string // of the manifest
+	Target string // command line of the agent, in the container
+	Engine string // docker or podman
+	Read   []string
+	Env    []string // names of the variables that the agent gets
+}
+
+// Manifest is the text of a manifest in dir. It refers to the tasks in their own folders.
+func Manifest(tasks []Task, dir string, o Options) ([]byte, error) {
+	var scenarios []yaml.MapSlice
+	for _, t := range tasks {
+		s, err := t.scenario(dir, o)
+		if err != nil {
+			return nil, err
+		}
+		scenarios = append(scenarios, s)
+	}
+	text, err := yaml.MarshalWithOptions(yaml.MapSlice{
+		{Key: "manifest_version", Value: "v1"}, {Key: "name", Value: o.Name}, {Key: "target", Value: o.Target}, {Key: "scenarios", Value: scenarios},
+	}, yaml.IndentSequence(true))
+	if err != nil {
+		return nil, fmt.Errorf("write the manifest: %w", err)
+	}
+	return text, nil
+}
+
+// scenario is a task in the form of a manifest.
+func (t *Task) scenario(dir string, o Options) (yaml.MapSlice, error) {
+	refer := func(name string) (string, error) {
+		from, err := filepath.Abs(filepath.Join(t.Dir, filepath.FromSlash(name)))
+		if err != nil {
+			return "", err
+		}
+		base, err := filepath.Abs(dir)
+		if err != nil {
+			return "", err
+		}
+		if rel, err := filepath.Rel(base, from); err == nil {
+			from = rel
+		}
+		return filepath.ToSlash(from), nil
+	}
+	tests, err := refer("tests")
+	if err != nil {
+		return nil, err
+	}
+	env := yaml.MapSlice{{Key: "kind", Value: o.Engine}, {Key: "in_image", Value: true}}
+	if t.Image != "" {
+		env = append(env, yaml.MapItem{Key: "image", Value: t.Image})
+	} else {
+		file, err := refer(t.Dockerfile)
+		if err != nil {
+			return nil, err
+		}
+		env = append(env, yaml.MapItem{Key: "dockerfile", Value: file})
+	}
+	add := func(there bool, key string, value any) {
+		if there {
+			env = append(env, yaml.MapItem{Key: key, Value: value})
+		}
+	}
+	add(t.Workdir != "", "workdir", t.Workdir)
+	add(t.CPUs > 0, "cpus", t.CPUs)
+	add(t.MemoryMB > 0, "memory_mb", t.MemoryMB)
+	agent := yaml.MapSlice{{Key: "network", Value: t.Network}}
+	if len(o.Read) > 0 {
+		agent = append(agent, yaml.MapItem{Key: "read", Value: o.Read})
+	}
+	if len(o.Env) > 0 {
+		agent = append(agent, yaml.MapItem{Key: "env", Value: o.Env})
+	}
+	add(true, "agent", agent)
+	add(true, "graders", yaml.MapSlice{{Key: "network", Value: t.Network}})
+	return yaml.MapSlice{{Key: "name", Value: t.ID}, {Key: "steps", Value: []yaml.MapSlice{{
+		{Key: "input", Value: t.Instruction},
+		{Key: "constraints", Value: yaml.MapSlice{
+			{Key: "timeout_s", Value: t.AgentS},
+			{Key: "scenario", Value: yaml.MapSlice{{Key: "id", Value: t.ID}, {Key: "tests", Value: tests}, {Key: "environment", Value: env}}},
+			{Key: "checks", Value: []yaml.MapSlice{{{Key: "type", Value: "reward"}, {Key: "run", Value: "chmod +x /tests/test.sh && /tests/test.sh"}, {Key: "timeout_s", Value: t.TestsS}}}},
+		}},
+	}}}}, nil
+}

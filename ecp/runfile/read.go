@@ -1,0 +1,259 @@
+package runfile
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// File is an open run file.
+type File struct {
+	db       *sql.DB
+	head     *report.Report
+	variants []variant
+	failures []report.Failure
+}
+
+// ErrNotRun is the error of Open for a file of another kind.
+var ErrNotRun = errors.New("not a run file")
+
+// ErrNoResult is the error of Result for an unknown id.
+var ErrNoResult = errors.New("the run has no such result")
+
+// Open opens a run file for reading.
+func Open(path string) (*File, error) {
+	if _, err := os.Stat(path); err != nil { // SQLite's own error does not name the file
+		return nil, fmt.Errorf("open the run file: %w", err)
+	}
+	db, err := open(path, "ro")
+	if err != nil {
+		return nil, fmt.Errorf("open the run file %s: %w", path, err)
+	}
+	f := &File{db: db}
+	if err := f.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the run file %s: %w", path, err), db.Close())
+	}
+	return f, nil
+}
+
+func (f *File) load() error {
+	var kind, made int
+	if err := f.db.QueryRow("PRAGMA application_id").Scan(&kind); err != nil || kind != application {
+		return errors.Join(ErrNotRun, err)
+	}
+	if err := f.db.QueryRow("PRAGMA user_version").Scan(&made); err != nil {
+		return err
+	}
+	if made != version {
+		return fmt.Errorf("it has version %d, and this ecp reads version %d: make it again, or use the ecp that made it", made, version)
+	}
+	var doc, variants, failures string
+	if err := f.db.QueryRow("SELECT doc, variants, failures FROM run").Scan(&doc, &variants, &failures); err != nil {
+		return err
+	}
+	return errors.Join(json.Unmarshal([]byte(doc), &f.head), json.Unmarshal([]byte(variants), &f.variants), json.Unmarshal([]byte(failures), &f.failures))
+}
+
+// ID is the id of the result at a position of the report, from 0.
+func ID(place int) int { return place + 1 }
+
+// Close closes the file.
+func (f *File) Close() error { return f.db.Close() }
+
+// Report is the run without its scenarios.
+func (f *File) Report() *report.Report { return f.head }
+
+// Failures counts the failures by kind.
+func (f *File) Failures() []report.Failure { return f.failures }
+
+// Variants returns the names of the variants. A run without a matrix has one variant with an empty
+// name.
+func (f *File) Variants() []string {
+	out := make([]string, len(f.variants))
+	for i, v := range f.variants {
+		out[i] = v.Name
+	}
+	return out
+}
+
+// orders are the sort keys of a grid; each has an index.
+var orders = map[string]string{"": "t.id", report.SortName: "t.name", report.SortRate: "t.rate", report.SortCost: "-t.cost", report.SortTime: "-t.ms"}
+
+// Grid returns at most limit rows after the cursor of an earlier call. The address of a cell is the
+// id of its result. next is empty if there are no more rows.
+func (f *File) Grid(ctx context.Context, q report.Query, after string, limit int) (g *report.Grid, next string, err error) {
+	order, ok := orders[q.Sort]
+	if !ok {
+		order = orders[""]
+	}
+	where, args := conditions(q)
+	g = &report.Grid{Columns: f.Variants()}
+	if err := f.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM task t WHERE "+where, args...).Scan(&g.Total); err != nil {
+		return nil, "", err
+	}
+	if value, id, ok := cursor(after); ok {
+		where += " AND (" + order + ", t.id) > (?, ?)"
+		args = append(args, value, id)
+	}
+	rows, err := f.db.QueryContext(ctx, fmt.Sprintf("SELECT t.id, t.name, t.rate, t.cost, t.ms, %s FROM task t WHERE %s ORDER BY %[1]s, t.id LIMIT ?", order, where), append(args, limit)...)
+	if err != nil {
+		return nil, "", err
+	}
+	defer rows.Close()
+	places, ids := map[int64]int{}, []any{}
+	var last any
+	for rows.Next() {
+		var id int64
+		row := report.GridRow{Cells: make([]report.Cell, len(g.Columns))}
+		if err := rows.Scan(&id, &row.Name, &row.Rate, &row.Cost, &row.MS, &last); err != nil {
+			return nil, "", err
+		}
+		places[id] = len(g.Rows)
+		ids = append(ids, id)
+		g.Rows = append(g.Rows, row)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(ids) == 0 {
+		return g, "", err
+	}
+	if len(ids) == limit {
+		raw, err := json.Marshal([]any{last, ids[len(ids)-1]})
+		if err != nil {
+			return nil, "", err
+		}
+		next = string(raw)
+	}
+	return g, next, f.cells(ctx, g, places, ids)
+}
+
+// cursor reads a value that Grid returned as next.
+func cursor(text string) (value any, id float64, ok bool) {
+	var parts []any
+	if json.Unmarshal([]byte(text), &parts) != nil || len(parts) != 2 {
+		return nil, 0, false
+	}
+	switch parts[0].(type) {
+	case string, float64:
+	default:
+		return nil, 0, false
+	}
+	id, ok = parts[1].(float64)
+	return parts[0], id, ok
+}
+
+// conditions are the SQL conditions for rows; t is the task.
+func conditions(q report.Query) (where string, args []any) {
+	where = "1"
+	if q.Text != "" {
+		pattern := "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(q.Text) + "%"
+		where += ` AND (t.name LIKE ? ESCAPE '\' OR EXISTS (SELECT 1 FROM result r WHERE r.task = t.id AND r.why LIKE ? ESCAPE '\'))`
+		args = append(args, pattern, pattern)
+	}
+	some := ""
+	switch q.Status {
+	case report.Passed, report.Failed, report.Error:
+		some = " AND r.status = ?"
+		args = append(args, q.Status)
+	case report.StatusFlaky:
+		some = " AND r.passed > 0 AND r.passed < r.n"
+	}
+	if q.Kind != "" {
+		some += " AND r.kind = ?"
+		args = append(args, q.Kind)
+	}
+	if some != "" {
+		where += " AND EXISTS (SELECT 1 FROM result r WHERE r.task = t.id" + some + ")"
+	}
+	return where, args
+}
+
+// cells fills in the cells of the rows of a page.
+func (f *File) cells(ctx context.Context, g *report.Grid, places map[int64]int, ids []any) error {
+	rows, err := f.db.QueryContext(ctx, "SELECT id, task, variant, status, kind, why, n, passed, cost, ms, ci95 FROM result WHERE task IN (?"+strings.Repeat(",?", len(ids)-1)+")", ids...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, task int64
+		var column int
+		var ci string
+		c := report.Cell{Ran: true}
+		if err := rows.Scan(&id, &task, &column, &c.Status, &c.Kind, &c.Why, &c.N, &c.Passed, &c.Cost, &c.MS, &ci); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(ci), &c.CI95); err != nil {
+			return err
+		}
+		c.Href = strconv.FormatInt(id, 10)
+		g.Rows[places[task]].Cells[column] = c
+	}
+	return rows.Err()
+}
+
+// Result returns a result with at most limit attempts starting at from, and the ids of the previous
+// and next results that did not pass, or 0.
+func (f *File) Result(ctx context.Context, id int64, from, limit int) (d *report.Detail, prev, next int64, err error) {
+	var doc, status, kind, why string
+	d = &report.Detail{Scenario: &report.Scenario{}, Anchor: "result"}
+	err = f.db.QueryRowContext(ctx, "SELECT doc, status, kind, why, (SELECT COUNT(*) FROM attempt WHERE result = id) FROM result WHERE id = ?", id).Scan(&doc, &status, &kind, &why, &d.Total)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, 0, 0, ErrNoResult
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(doc), d.Scenario)
+	}
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	d.Reason = why
+	rows, err := f.db.QueryContext(ctx, "SELECT n, doc FROM attempt WHERE result = ? AND n >= ? ORDER BY n LIMIT ?", id, from, limit)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a report.NumberedAttempt
+		if err := rows.Scan(&a.Number, &doc); err != nil {
+			return nil, 0, 0, err
+		}
+		if err := json.Unmarshal([]byte(doc), &a.Attempt); err != nil {
+			return nil, 0, 0, err
+		}
+		d.Shown = append(d.Shown, a)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, 0, 0, err
+	}
+	err = f.db.QueryRowContext(ctx, "SELECT COALESCE((SELECT id FROM result WHERE status <> 'passed' AND id < ? ORDER BY id DESC LIMIT 1), 0), COALESCE((SELECT id FROM result WHERE status <> 'passed' AND id > ? ORDER BY id LIMIT 1), 0)", id, id).Scan(&prev, &next)
+	return d, prev, next, err
+}
+
+// Side returns the input of a comparison for a variant. Places are ids of results.
+func (f *File) Side(ctx context.Context, column int) (side report.Compared, err error) {
+	v := f.variants[column]
+	side = report.Compared{Name: v.Name, Run: f.head.RunID, Key: v.Key}
+	rows, err := f.db.QueryContext(ctx, "SELECT r.id, t.name, status, n, passed, errors, case_key, aliases, grp, unjudged FROM result r JOIN task t ON t.id = r.task WHERE variant = ? ORDER BY r.id", column)
+	if err != nil {
+		return side, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s report.Sample
+		var aliases string
+		if err := rows.Scan(&s.Place, &s.Name, &s.Status, &s.N, &s.Passed, &s.Errors, &s.Case, &aliases, &s.Group, &s.Unjudged); err != nil {
+			return side, err
+		}
+		if err := json.Unmarshal([]byte(aliases), &s.Aliases); err != nil {
+			return side, err
+		}
+		side.Samples = append(side.Samples, s)
+	}
+	return side, rows.Err()
+}

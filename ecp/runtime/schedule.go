@@ -1,0 +1,156 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+)
+
+// Job is an attempt that a run needs.
+type Job struct {
+	*pending
+	attempt int // from 0
+}
+
+// Case is the case to attempt.
+func (j Job) Case() Case { return j.c }
+
+// Number is the number of the attempt, from 1.
+func (j Job) Number() int { return j.attempt + 1 }
+
+// Scheduler runs the attempts of a run: in this process, or in others.
+type Scheduler interface {
+	// Schedule runs the attempts that jobs yields, and calls done once for each of them, from any
+	// goroutine. It takes jobs only as fast as attempts finish, and returns when all are done. The
+	// result of an attempt that was not made, because ctx ended, is nil.
+	Schedule(ctx context.Context, jobs iter.Seq[Job], done func(Job, *report.Attempt))
+}
+
+// Session makes single attempts of a plan's cases, which its caller chooses.
+type Session struct{ r *run }
+
+// NewSession prepares to make attempts of a plan.
+func NewSession(p *Plan, o Options) *Session { return &Session{newRun(p, o)} }
+
+// Make makes an attempt of a case; number counts from 1. It never fails: errors are part of the
+// result. An attempt that was stopped because ctx ended is incomplete.
+func (s *Session) Make(ctx context.Context, c Case, number int) report.Attempt {
+	c.attempt = number
+	return s.r.make(ctx, c)
+}
+
+// Close ends the processes that wait for further attempts.
+func (s *Session) Close() { s.r.pool.Close() }
+
+// inProcess makes attempts in this process, several at a time.
+type inProcess struct{ r *run }
+
+// Schedule implements Scheduler.
+func (s inProcess) Schedule(ctx context.Context, jobs iter.Seq[Job], done func(Job, *report.Attempt)) {
+	queue := make(chan Job)
+	var workers sync.WaitGroup
+	for range max(s.r.opts.Jobs, 1) {
+		workers.Go(func() {
+			for j := range queue {
+				if ctx.Err() != nil && s.r.stopOf(j.c.target) == nil {
+					done(j, nil)
+					continue
+				}
+				if j.attempt == 0 {
+					s.r.show(Event{Running: j.c.Scenario.Name})
+				}
+				c := j.c
+				c.attempt = j.Number()
+				a := s.r.make(ctx, c)
+				done(j, &a)
+			}
+		})
+	}
+	for j := range jobs {
+		queue <- j
+	}
+	close(queue)
+	workers.Wait()
+}
+
+// make makes an attempt, with a free server of the target.
+func (r *run) make(ctx context.Context, c Case) report.Attempt {
+	if stop := r.stopOf(c.target); stop != nil {
+		return r.notRun(ctx, c, stop, "not run: "+stop.Error())
+	}
+	if s := r.serverSlots[c.target]; s != nil {
+		return r.tryServers(ctx, s, c)
+	}
+	return r.try(ctx, c)
+}
+
+// jobs yields the attempts to make, and reuses those of an earlier run.
+func (r *run) jobs(ctx context.Context, p *Plan) iter.Seq[Job] {
+	return func(yield func(Job) bool) {
+		before := r.earlier()
+		place := 0
+		for c := range p.Cases() {
+			if ctx.Err() != nil && place >= maxNotRun {
+				break
+			}
+			open := &pending{place: place, c: c, attempts: make([]report.Attempt, c.Repeat)}
+			place++
+			var todo []int // attempts to make, from 0
+			for n := range int(c.Repeat) {
+				a, ok := before.of(ctx, c, n+1)
+				if !ok {
+					a, ok = before.cached(ctx, c, n+1)
+				}
+				if ok {
+					open.attempts[n] = a
+					open.reused++
+				} else {
+					todo = append(todo, n)
+				}
+			}
+			if open.left = len(todo); open.left == 0 {
+				r.finish(open.place, open.result(), true)
+			}
+			for _, n := range todo {
+				if !yield(Job{open, n}) {
+					return
+				}
+			}
+		}
+		if before.changed > 0 {
+			r.warn(fmt.Sprintf("%d attempts of the earlier run are made again: the agent is not what it was, or does not start any more", before.changed))
+		}
+	}
+}
+
+// settle takes the result of an attempt, or nil if it was not made. The last attempt completes its
+// case. A used-up budget gives a result; a stopped run does not.
+func (r *run) settle(ctx context.Context, j Job, a *report.Attempt) {
+	stopped := false
+	switch {
+	case a != nil:
+		r.spend(*a)
+		stopped = ctx.Err() != nil && wasStopped(*a) && cause(ctx) != kindBudget
+	case cause(ctx) == kindBudget:
+		over := r.notRun(ctx, j.c, &CallError{Kind: kindBudget}, "not run: "+context.Cause(ctx).Error())
+		a = &over
+	default:
+		a, stopped = &report.Attempt{}, true
+	}
+	if a.Status != "" && !stopped {
+		r.keep(j.c, j.Number(), *a)
+	}
+	if a.Status != "" {
+		r.record(j.c, j.Number(), *a)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.attempts[j.attempt] = *a
+	j.skipped = j.skipped || stopped
+	if j.left--; j.left == 0 && !j.skipped {
+		r.finish(j.place, j.result(), false)
+	}
+}

@@ -1,0 +1,231 @@
+// Between the daemon and the page: hands messages on, answers what concerns the editor, and
+// keeps what must not be lost while no page is there.
+import * as vscode from "vscode";
+import { answerEditor, isEditorRequest } from "./editor";
+import type { Message } from "./frames";
+import { Status } from "./status";
+import { diskFolders, type Supervisor } from "./supervisor";
+import { line, reason } from "./text";
+
+/** The session's view of a page. */
+export interface Page {
+  /** Hands it a batch of messages; resolves when it has been delivered. */
+  post(batch: Message[]): Thenable<boolean>;
+  readonly visible: boolean;
+}
+
+/** The handler of the page's requests to the host. */
+export interface HostHandlers {
+  open(path: string, diff: string | undefined): Promise<void>;
+}
+
+/** More batches than the page has frames would only keep it from the user's keys. */
+const frame = 16;
+/** A batch that is not delivered within this time does not hold up the next one. */
+const deliveryLimit = 2_000;
+
+export class Session implements vscode.Disposable {
+  readonly status: Status;
+  private page: Page | undefined;
+  private attached = false;
+  private generation = 0; // of the page: answers to an earlier one are dropped
+  private outbox: Message[] = [];
+  private delivering = false;
+  private questions: Message[] = []; // that have no answer
+  private held: Message[] = []; // for a page that has not attached yet
+  private readonly subscriptions: vscode.Disposable[];
+
+  constructor(
+    private readonly supervisor: Supervisor,
+    private readonly log: vscode.LogOutputChannel,
+    private readonly handlers: HostHandlers,
+    private readonly version: string,
+  ) {
+    this.status = new Status(supervisor, () => void this.offer());
+    supervisor.onMessage = (message) => this.fromDaemon(message);
+    this.subscriptions = [this.status, supervisor.onState((state) => {
+      if (state.kind !== "running") this.questions = [];
+      this.announce();
+    })];
+  }
+
+  setPage(page: Page | undefined): void {
+    this.page = page;
+    this.attached = this.delivering = false;
+    this.generation++;
+    this.outbox = [];
+  }
+
+  /** Tells the page whether the daemon is there. */
+  private announce(): void {
+    const { kind, problem } = this.supervisor.state;
+    if (kind !== "running") this.attached = false;
+    this.post({ jsonrpc: "2.0", method: "host/state", params: { open: kind === "running", ...(problem ? { problem } : {}) } });
+  }
+
+  // From the daemon.
+
+  private fromDaemon(message: Message): void {
+    const { id, method } = message;
+    if (method === undefined) return this.toPageAnswer(message);
+    this.status.fromDaemon(message);
+    if (id === undefined) {
+      if (method === "$/showMessage") return void this.showMessage(message.params);
+      if (method === "rewrite/contentReceived") return this.rewrites.fire(message.params);
+      if (method === "$/cancelRequest") this.questions = this.questions.filter((one) => one.id !== (message.params as { id?: unknown } | null)?.id);
+      if (this.attached) this.post(message);
+    } else if (isEditorRequest(method)) {
+      void this.answerEditor(id, method, message.params);
+    } else if (method === "chat/askQuestion") {
+      this.questions.push(message);
+      if (this.attached) this.post(message);
+      void this.offer();
+    } else {
+      this.supervisor.daemon?.send({ jsonrpc: "2.0", id, error: { code: -32601, message: `VS Code does not know ${line(method, 80)}` } });
+    }
+  }
+
+  private readonly rewrites = new vscode.EventEmitter<unknown>();
+  readonly onRewrite = this.rewrites.event;
+
+  private async answerEditor(id: string | number, method: string, params: unknown): Promise<void> {
+    const { daemon } = this.supervisor;
+    try {
+      daemon?.send({ jsonrpc: "2.0", id, result: await answerEditor(method, params) });
+    } catch (error) {
+      this.log.warn(`${method}: ${reason(error)}`);
+      daemon?.send({ jsonrpc: "2.0", id, error: { code: -32603, message: reason(error) } });
+    }
+  }
+
+  private async showMessage(params: unknown): Promise<void> {
+    const { type, message } = (params ?? {}) as { type?: string; message?: string };
+    const text = line(message, 600);
+    const log = "Show Log";
+    const show = type === "error" ? vscode.window.showErrorMessage : type === "warning" ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
+    const buttons = type === "error" || type === "warning" ? [log] : [];
+    if ((await show(`eca: ${text}`, ...buttons)) === log) this.log.show();
+  }
+
+  /** Says that something waits for the user, where the page cannot be seen. */
+  private async offer(): Promise<void> {
+    if (this.page?.visible) return;
+    const show = "Show";
+    const words = this.status.waiting[0];
+    const question = (this.questions.at(-1)?.params as { question?: string } | undefined)?.question;
+    const text = words ? `eca waits for your approval: ${line(words, 200)}` : `eca asks: ${line(question, 200)}`;
+    if ((await vscode.window.showInformationMessage(text, show)) === show) await vscode.commands.executeCommand("eca.open");
+  }
+
+  private toPageAnswer(message: Message): void {
+    const [generation, id] = String(message.id).split("/");
+    if (generation !== `page${String(this.generation)}` || id === undefined) return;
+    this.post({ ...message, id: Number(id) });
+  }
+
+  // To the page.
+
+  private post(message: Message): void {
+    this.outbox.push(message);
+    if (!this.delivering) void this.deliver();
+  }
+
+  /** Delivers batch by batch: while one is on its way, the next one grows. */
+  private async deliver(): Promise<void> {
+    const { page, generation } = this;
+    if (!page) {
+      this.outbox = [];
+      return;
+    }
+    this.delivering = true;
+    while (this.outbox.length > 0 && generation === this.generation) {
+      const batch = this.outbox;
+      this.outbox = [];
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise((resolve) => (timer = setTimeout(resolve, deliveryLimit)));
+      await Promise.all([Promise.race([page.post(batch), late]), new Promise((resolve) => setTimeout(resolve, frame))]);
+      clearTimeout(timer);
+    }
+    if (generation === this.generation) this.delivering = false;
+  }
+
+  /** Calls the page. */
+  call(method: string, params: object = {}): void {
+    if (this.attached) this.post({ jsonrpc: "2.0", method, params });
+  }
+
+  /** Calls the page, now or when there is one. */
+  callLater(method: string, params: object = {}): void {
+    if (this.attached) this.call(method, params);
+    else this.held.push({ jsonrpc: "2.0", method, params });
+  }
+
+  // From the page.
+
+  fromPage(message: Message): void {
+    const { daemon } = this.supervisor;
+    const { id, method } = message;
+    switch (method) {
+      case "host/ready":
+        this.attached = false;
+        this.generation++;
+        this.delivering = false;
+        this.outbox = [];
+        this.announce();
+        if (this.supervisor.state.kind === "stopped") void this.supervisor.start().catch(() => undefined); // the state says why
+        return;
+      case "host/attach":
+        return id === undefined ? undefined : this.attach(id);
+      case "host/open": {
+        const { path, diff } = (message.params ?? {}) as { path?: unknown; diff?: unknown };
+        if (typeof path === "string") void this.handlers.open(path, typeof diff === "string" ? diff : undefined);
+        return;
+      }
+    }
+    if (method === undefined) {
+      if (!this.questions.some((one) => one.id === id)) return;
+      this.questions = this.questions.filter((one) => one.id !== id);
+      this.status.fromPage(message);
+      daemon?.send(message);
+      return;
+    }
+    this.status.fromPage(message);
+    const params = withCursor(message.params);
+    if (id === undefined) daemon?.notify(method, params);
+    else daemon?.send({ ...message, params, id: `page${String(this.generation)}/${String(id)}` });
+  }
+
+  /** From here on the page follows: it gets an answer, what waits for one of its own, what was meant for it. */
+  private attach(id: string | number): void {
+    const folders = diskFolders().map((one) => one.uri.fsPath);
+    this.attached = true;
+    this.post({ jsonrpc: "2.0", id, result: { host: "vscode", version: this.version, folders, initialize: this.supervisor.welcome } });
+    for (const one of [...this.questions, ...this.held]) this.post(one);
+    this.held = [];
+  }
+
+  dispose(): void {
+    for (const one of this.subscriptions) one.dispose();
+    this.rewrites.dispose();
+  }
+}
+
+/** Fills in where the cursor is: the page offers it as a context, and cannot see it. */
+function withCursor(params: unknown): unknown {
+  const { contexts } = (params ?? {}) as { contexts?: { type?: string; path?: string }[] };
+  if (!Array.isArray(contexts) || !contexts.some((one) => one.type === "cursor")) return params;
+  const editor = lastEditor();
+  const filled = contexts.flatMap((one) => {
+    if (one.type !== "cursor") return [one];
+    if (!editor) return [];
+    const { start, end } = editor.selection;
+    const at = (position: vscode.Position): object => ({ line: position.line + 1, character: position.character + 1 });
+    return [{ type: "cursor", path: editor.document.uri.fsPath, position: { start: at(start), end: at(end) } }];
+  });
+  return { ...(params as object), contexts: filled };
+}
+
+/** The editor that the user was in last: a view that has the focus leaves it active. */
+function lastEditor(): vscode.TextEditor | undefined {
+  return [vscode.window.activeTextEditor, ...vscode.window.visibleTextEditors].find((one) => one?.document.uri.scheme === "file");
+}

@@ -1,0 +1,386 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+)
+
+// pageDelay is how long the session waits for a page that does not read. Meanwhile the server
+// merges what it has to say. Then the page is dropped; it connects again and reads the chat.
+const pageDelay = 20 * time.Second
+
+// maxFrame bounds a message of the server, which is part of this program, in bytes.
+const maxFrame = 1 << 30
+
+// pingPeriod and writeTime find pages whose machine is asleep or gone.
+const pingPeriod, writeTime = 30 * time.Second, 20 * time.Second
+
+// errEnded is what pages see of a session that ends.
+var errEnded = errors.New("eca web has ended")
+
+// session is one run of the server and the pages attached to it.
+type session struct {
+	folder, version string
+	log             *slog.Logger
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when the server has ended
+	work   sync.WaitGroup
+
+	writing sync.Mutex // held while a message is written to the server
+	server  io.Writer
+	codec   jsonrpc.Codec // of both directions; the server's messages are read by one goroutine
+
+	mu        sync.Mutex // guards what follows
+	welcome   json.RawMessage
+	ready     chan struct{} // closed when welcome is there
+	pages     map[*page]struct{}
+	lastPage  int
+	questions []jsonrpc.Message // that no page has answered
+}
+
+func isAnswer(m jsonrpc.Message) bool { return m.Method == "" && m.ID != nil }
+
+// page is one attached page.
+type page struct {
+	name     string // prefix of its requests' ids
+	attached bool   // it gets what the server says; guarded by the session's mu
+	out      chan []byte
+	gone     <-chan struct{} // closed when its connection ends
+	drop     func()          // ends its connection
+}
+
+// initializeID is the id of the session's own request.
+const initializeID = `"initialize"`
+
+// startSession starts the server and introduces the session to it.
+func startSession(ctx context.Context, o Options) *session {
+	ctx, cancel := context.WithCancel(ctx)
+	fromPages, toServer := io.Pipe()
+	fromServer, toPages := io.Pipe()
+	s := &session{
+		folder: o.Folder, version: o.Version, log: o.Log, ctx: ctx, cancel: cancel, server: toServer, codec: jsonrpc.ContentLength(fromServer, maxFrame),
+		ended: make(chan struct{}), ready: make(chan struct{}), pages: map[*page]struct{}{},
+	}
+	s.work.Go(func() {
+		defer close(s.ended)
+		if err := o.Serve(ctx, fromPages, toPages); err != nil && ctx.Err() == nil {
+			o.Log.Error("the server ended", "err", err)
+		}
+		cancel()
+		_ = fromPages.CloseWithError(errEnded)
+		_ = toPages.CloseWithError(errEnded)
+	})
+	s.work.Go(func() { s.deliver(fromServer) })
+	s.work.Go(func() { s.introduce(o) })
+	return s
+}
+
+// introduce initializes the server.
+func (s *session) introduce(o Options) {
+	params, _ := json.Marshal(map[string]any{ // strings and maps of them
+		"processId":  os.Getpid(),
+		"clientInfo": map[string]string{"name": "eca-web", "version": o.Version},
+		"capabilities": map[string]any{"codeAssistant": map[string]any{
+			"chat":             true,
+			"chatCapabilities": map[string]bool{"askQuestion": true, "remount": true},
+		}},
+		"workspaceFolders": []map[string]string{{"name": filepath.Base(o.Folder), "uri": fileURI(o.Folder)}},
+	})
+	s.send(jsonrpc.Message{ID: json.RawMessage(initializeID), Method: "initialize", Params: params})
+}
+
+func fileURI(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") { // C:/x
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+func (s *session) close() {
+	s.cancel()
+	s.work.Wait()
+}
+
+// send writes a message to the server.
+func (s *session) send(m jsonrpc.Message) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if _, err := s.server.Write(s.codec.Frame(m.Encode())); err != nil && s.ctx.Err() == nil {
+		s.log.Debug("a message was not sent", "err", err)
+	}
+}
+
+// deliver hands what the server says to the pages, in order, until it ends.
+func (s *session) deliver(r io.Closer) {
+	defer r.Close()
+	for {
+		body, err := s.codec.Next()
+		if err != nil {
+			if s.ctx.Err() == nil {
+				s.log.Error("the server is not understood", "err", err)
+				s.cancel()
+			}
+			return
+		}
+		var m jsonrpc.Message
+		if err := json.Unmarshal(body, &m); err != nil {
+			s.log.Error("the server is not understood", "err", err)
+			continue
+		}
+		s.dispatch(m, body)
+	}
+}
+
+// dispatch hands a message of the server to whom it concerns.
+func (s *session) dispatch(m jsonrpc.Message, body []byte) {
+	switch {
+	case isAnswer(m) && string(m.ID) == initializeID:
+		s.mu.Lock()
+		s.welcome = m.Result
+		s.mu.Unlock()
+		close(s.ready)
+		s.work.Go(func() { s.send(jsonrpc.Message{Method: "initialized", Params: json.RawMessage("{}")}) })
+		return
+	case isAnswer(m):
+		s.answer(m)
+		return
+	}
+	s.mu.Lock()
+	switch {
+	case m.IsCall():
+		s.questions = append(s.questions, m)
+	case m.Method == "$/cancelRequest":
+		s.forget(cancelled(m.Params))
+	}
+	to := s.attachedPages()
+	s.mu.Unlock()
+	for _, p := range to {
+		s.give(p, body)
+	}
+}
+
+// answer hands an answer to the page that asked.
+func (s *session) answer(m jsonrpc.Message) {
+	var id string
+	if json.Unmarshal(m.ID, &id) != nil {
+		return
+	}
+	name, own, ok := strings.Cut(id, "/")
+	if !ok {
+		return
+	}
+	m.ID = json.RawMessage(own)
+	s.mu.Lock()
+	var to *page
+	for p := range s.pages {
+		if p.name == name {
+			to = p
+		}
+	}
+	s.mu.Unlock()
+	if to != nil {
+		s.give(to, m.Encode())
+	}
+}
+
+// attachedPages lists the pages that follow; mu is held.
+func (s *session) attachedPages() []*page {
+	var out []*page
+	for p := range s.pages {
+		if p.attached {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// give queues a message for a page; one that does not read is dropped.
+func (s *session) give(p *page, body []byte) {
+	select {
+	case p.out <- body:
+		return
+	default:
+	}
+	late := time.NewTimer(pageDelay)
+	defer late.Stop()
+	select {
+	case p.out <- body:
+	case <-p.gone:
+	case <-s.ctx.Done():
+	case <-late.C:
+		s.log.Warn("a page does not read and is disconnected")
+		s.mu.Lock()
+		p.attached = false
+		s.mu.Unlock()
+		p.drop()
+	}
+}
+
+// forget removes a question that has an answer, or needs none any more; mu is held.
+func (s *session) forget(id json.RawMessage) (known bool) {
+	before := len(s.questions)
+	s.questions = slices.DeleteFunc(s.questions, func(q jsonrpc.Message) bool { return string(q.ID) == string(id) })
+	return len(s.questions) < before
+}
+
+func cancelled(params json.RawMessage) json.RawMessage {
+	var p struct {
+		ID json.RawMessage `json:"id"`
+	}
+	_ = json.Unmarshal(params, &p)
+	return p.ID
+}
+
+// converse serves a connected page until either ends.
+func (s *session) converse(ctx context.Context, conn *websocket.Conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	const queued = 256
+	p := &page{out: make(chan []byte, queued), gone: ctx.Done(), drop: cancel}
+	s.mu.Lock()
+	s.lastPage++
+	p.name = strconv.Itoa(s.lastPage)
+	s.pages[p] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.pages, p)
+		s.mu.Unlock()
+	}()
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		defer cancel()
+		s.write(ctx, conn, p)
+	})
+	defer writer.Wait()
+	defer cancel()
+	for {
+		kind, body, err := conn.Read(ctx)
+		if err != nil {
+			return
+		}
+		var m jsonrpc.Message
+		if kind != websocket.MessageText || json.Unmarshal(body, &m) != nil {
+			_ = conn.Close(websocket.StatusUnsupportedData, "not a JSON-RPC message")
+			return
+		}
+		s.take(ctx, p, m)
+	}
+}
+
+// write sends what is queued for a page, and asks from time to time whether it is there.
+func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
+	ping := time.NewTicker(pingPeriod)
+	defer ping.Stop()
+	within := func(do func(ctx context.Context) error) bool {
+		limited, cancel := context.WithTimeout(ctx, writeTime)
+		defer cancel()
+		return do(limited) == nil
+	}
+	for alive := true; alive; {
+		select {
+		case body := <-p.out:
+			alive = within(func(ctx context.Context) error { return conn.Write(ctx, websocket.MessageText, body) })
+		case <-ping.C:
+			alive = within(conn.Ping)
+		case <-s.ctx.Done():
+			_ = conn.Close(websocket.StatusGoingAway, errEnded.Error())
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take handles a message of a page.
+func (s *session) take(ctx context.Context, p *page, m jsonrpc.Message) {
+	switch {
+	case m.Method == "host/attach":
+		s.attach(ctx, p, m.ID)
+	case slices.Contains([]string{"initialize", "initialized", "shutdown", "exit"}, m.Method):
+		s.log.Warn("a page may not call this", "method", m.Method) // the session does, for all pages
+	case m.IsCall():
+		m.ID, _ = json.Marshal(p.name + "/" + string(m.ID)) // of strings
+		s.send(m)
+	case isAnswer(m):
+		s.settle(p, m)
+	case m.Method == "$/cancelRequest":
+		id, _ := json.Marshal(p.name + "/" + string(cancelled(m.Params)))
+		m.Params, _ = json.Marshal(map[string]json.RawMessage{"id": id})
+		s.send(m)
+	case m.Method != "":
+		s.send(m)
+	}
+}
+
+// attach lets a page follow, from here on: it is answered, then asked what waits for an
+// answer, then gets what happens.
+func (s *session) attach(ctx context.Context, p *page, id json.RawMessage) {
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return
+	}
+	s.mu.Lock()
+	result, err := json.Marshal(map[string]any{
+		"host": "browser", "version": s.version, "folders": []string{s.folder}, "initialize": s.welcome,
+	})
+	list := []jsonrpc.Message{{ID: id, Result: result}}
+	list = append(list, s.questions...)
+	p.attached = true
+	s.mu.Unlock()
+	if err != nil {
+		s.log.Error("a page was not attached", "err", err)
+		return
+	}
+	for _, m := range list {
+		s.give(p, m.Encode())
+	}
+}
+
+// settle hands a page's answer to the server, unless another page was faster, and takes the
+// question back everywhere else.
+func (s *session) settle(from *page, m jsonrpc.Message) {
+	s.mu.Lock()
+	known := s.forget(m.ID)
+	to := s.attachedPages()
+	s.mu.Unlock()
+	if !known {
+		return
+	}
+	s.send(m)
+	params, _ := json.Marshal(map[string]json.RawMessage{"id": m.ID}) // it was parsed
+	body := jsonrpc.Message{Method: "$/cancelRequest", Params: params}.Encode()
+	for _, p := range to {
+		if p != from {
+			s.give(p, body)
+		}
+	}
+}
+
+// same compares secrets in constant time.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}

@@ -1,0 +1,16 @@
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { Client } from "./client.ts";
+import { openPort } from "./ports.ts";
+import { ClientContext } from "./use.ts";
+
+const client = new Client(openPort());
+const root = document.getElementById("app");
+if (root) {
+  render(
+    <ClientContext.Provider value={client}>
+      <App />
+    </ClientContext.Provider>,
+    root,
+  );
+}

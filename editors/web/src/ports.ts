@@ -1,0 +1,148 @@
+// The two ports: WebSocket to `eca web`, and messages to the extension of VS Code.
+import type { Message, Port, Problem, Saved } from "./rpc.ts";
+
+const key = "eca";
+
+interface VsCodeApi {
+  postMessage(message: unknown): void;
+  getState(): unknown;
+  setState(state: unknown): void;
+}
+
+declare global {
+  function acquireVsCodeApi(): VsCodeApi;
+}
+
+abstract class BasePort implements Port {
+  onMessage: Port["onMessage"] = () => undefined;
+  onState: Port["onState"] = () => undefined;
+  abstract send(message: Message): void;
+  abstract retry(): void;
+  abstract load(): Saved;
+  abstract save(state: Saved): void;
+}
+
+/** The port of VS Code's view. The extension sends batches of messages, and host/state when the daemon comes and goes. */
+class ViewPort extends BasePort {
+  private readonly api = acquireVsCodeApi();
+
+  constructor() {
+    super();
+    window.addEventListener("message", (event: MessageEvent<Message[]>) => {
+      for (const one of event.data) this.received(one);
+    });
+    queueMicrotask(() => this.retry());
+  }
+
+  private received(message: Message): void {
+    if (message.method === "host/state") {
+      const { open, problem } = message.params as { open: boolean; problem?: Problem };
+      this.onState(open, problem);
+    } else {
+      this.onMessage(message);
+    }
+  }
+
+  send(message: Message): void {
+    this.api.postMessage(message);
+  }
+
+  retry(): void {
+    this.api.postMessage({ jsonrpc: "2.0", method: "host/ready" });
+  }
+
+  load(): Saved {
+    return (this.api.getState() ?? {}) as Saved;
+  }
+
+  save(state: Saved): void {
+    this.api.setState(state);
+  }
+}
+
+/** The port of a browser. Its session is kept for this origin, so that a reload needs no link. */
+class SocketPort extends BasePort {
+  private socket: WebSocket | undefined;
+  private tries = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor() {
+    super();
+    window.addEventListener("online", () => this.retry());
+    queueMicrotask(() => void this.start());
+  }
+
+  private async start(): Promise<void> {
+    const token = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (token) {
+      history.replaceState(null, "", location.pathname); // a used token is of no use in the history
+      try {
+        const response = await fetch("session", { method: "POST", body: JSON.stringify({ token }) });
+        if (response.ok) localStorage.setItem(key, ((await response.json()) as { session: string }).session);
+        else if (!localStorage.getItem(key)) return this.refused("This link was used already, or is of an earlier eca web.");
+      } catch {
+        // The socket says what is wrong.
+      }
+    }
+    if (localStorage.getItem(key)) this.connect();
+    else this.refused("This page needs a link from eca web.");
+  }
+
+  private refused(text: string): void {
+    localStorage.removeItem(key);
+    this.onState(false, { text, remedy: "Open the newest link that eca web has printed in its terminal, or start eca web again.", final: true });
+  }
+
+  private connect(): void {
+    clearTimeout(this.timer);
+    const socket = new WebSocket(new URL("socket", location.href.replace(/^http/, "ws").replace(/#.*/, "")), ["eca", `session.${localStorage.getItem(key) ?? ""}`]);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.tries = 0;
+      this.onState(true);
+    };
+    socket.onmessage = (event: MessageEvent<string>) => this.onMessage(JSON.parse(event.data) as Message);
+    socket.onclose = () => {
+      if (this.socket === socket) void this.closed();
+    };
+  }
+
+  private async closed(): Promise<void> {
+    this.socket = undefined;
+    const wait = Math.min(15_000, 500 * 2 ** this.tries++);
+    this.onState(false, {
+      text: "The connection to eca was lost. Trying again…",
+      remedy: "If it does not come back, start eca web again in the project's folder and open the link that it prints.",
+    });
+    // A browser does not say why a WebSocket was refused. If the server is there, it was the session.
+    if (this.tries > 1) {
+      const there = await fetch("icon.svg", { cache: "no-store" }).then((r) => r.ok, () => false);
+      if (there) return this.refused("This page belongs to an earlier eca web.");
+    }
+    this.timer = setTimeout(() => this.connect(), wait);
+  }
+
+  send(message: Message): void {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  retry(): void {
+    if (!this.socket && localStorage.getItem(key)) this.connect();
+  }
+
+  load(): Saved {
+    try {
+      return JSON.parse(sessionStorage.getItem(key) ?? "{}") as Saved;
+    } catch {
+      return {};
+    }
+  }
+
+  save(state: Saved): void {
+    sessionStorage.setItem(key, JSON.stringify(state));
+  }
+}
+
+export function openPort(): Port {
+  return typeof acquireVsCodeApi === "function" ? new ViewPort() : new SocketPort();
+}

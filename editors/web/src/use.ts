@@ -1,0 +1,19 @@
+import { createContext } from "preact";
+import { useContext, useEffect, useReducer } from "preact/hooks";
+import type { Client } from "./client.ts";
+
+export const ClientContext = createContext<Client | undefined>(undefined);
+
+export function useClient(): Client {
+  const client = useContext(ClientContext);
+  if (!client) throw new Error("there is no client above this component");
+  return client;
+}
+
+/** The client, and another rendering with each change of what it knows. */
+export function useChanges(): Client {
+  const client = useClient();
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => client.subscribe(() => again(undefined as never)), [client]);
+  return client;
+}

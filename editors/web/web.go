@@ -1,0 +1,165 @@
+// Package web serves the chat page to a browser on this machine: its built files, and one
+// WebSocket per page that carries the ECA protocol, one JSON-RPC message per text message.
+//
+// Between the pages and the server stands a session, which outlives them: a page that is
+// reloaded, or a second one, attaches to the same chats. The session starts the server and
+// ends it, so pages send host/attach instead of initialize.
+//
+// It guarantees that nothing but the page's own files is served without a session, that a
+// session is given only for a link's token, once, and that the page can load and connect to
+// nothing else (Content-Security-Policy). Where a request comes from was decided before, by
+// httpguard. It does not know what the messages mean, apart from who is to answer them.
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/coder/websocket"
+
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
+)
+
+// dist is what build.mjs makes of src; CI compares the two.
+//
+//go:embed dist
+var dist embed.FS
+
+// policy lets the page load its own files, show images of tool results, and connect to where
+// it came from. Model output is never parsed as HTML, which trusted types enforce.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// subprotocol is the one that the page and the server speak. The page sends its session as a
+// second one, because a browser lets it set no header.
+const subprotocol = "eca"
+
+// maxMessage is how large a message of a page may be: a prompt with images.
+const maxMessage = 64 << 20
+
+// Options configure a Handler.
+type Options struct {
+	// Serve speaks the ECA protocol over a pair of pipes until ctx ends.
+	Serve   func(ctx context.Context, r io.Reader, w io.Writer) error
+	Folder  string // that the server works in
+	Version string // of the program
+	Log     *slog.Logger
+	// NewLink is called after each token that was used, with the token for the next page.
+	NewLink func(token string)
+}
+
+// Handler serves pages.
+type Handler struct {
+	mux     *http.ServeMux
+	session *session
+	log     *slog.Logger
+	newLink func(token string)
+
+	mu     sync.Mutex // guards what follows
+	token  string     // for the next page
+	secret string     // of pages that were let in
+}
+
+// New starts the server and returns its handler, and the token for the first page.
+func New(ctx context.Context, o Options) (*Handler, string) {
+	files, err := fs.Sub(dist, "dist")
+	if err != nil {
+		panic(err) // the name of an embedded folder
+	}
+	h := &Handler{mux: http.NewServeMux(), log: o.Log, newLink: o.NewLink, token: rand.Text(), secret: rand.Text()}
+	h.session = startSession(ctx, o)
+	h.mux.Handle("GET /", http.FileServerFS(files))
+	h.mux.HandleFunc("POST /session", h.exchange)
+	h.mux.HandleFunc("GET /socket", h.socket)
+	return h, h.token
+}
+
+// Close disconnects the pages, ends the server and waits for it.
+func (h *Handler) Close() { h.session.close() }
+
+// Ended is closed when the server has ended.
+func (h *Handler) Ended() <-chan struct{} { return h.session.ended }
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	h.mux.ServeHTTP(w, r)
+}
+
+// exchange gives a session for a token, which is then used up.
+func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) {
+	const tokenSize = 1 << 10
+	body, err := httpguard.ReadBody(w, r, tokenSize)
+	if err != nil {
+		http.Error(w, "the token is too long or incomplete", http.StatusBadRequest)
+		return
+	}
+	var given struct {
+		Token string `json:"token"`
+	}
+	if err := json.Unmarshal(body, &given); err != nil {
+		http.Error(w, "not a JSON object with a token", http.StatusBadRequest)
+		return
+	}
+	h.mu.Lock()
+	ok := same(given.Token, h.token)
+	if ok {
+		h.token = rand.Text()
+	}
+	next, secret := h.token, h.secret
+	h.mu.Unlock()
+	if !ok {
+		http.Error(w, "this link was used already, or is of another run", http.StatusForbidden)
+		return
+	}
+	if h.newLink != nil {
+		h.newLink(next)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{"session": secret})
+}
+
+// socket connects a page that has a session.
+func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
+	if !h.letIn(r) {
+		http.Error(w, "the session is missing or wrong", http.StatusUnauthorized)
+		return
+	}
+	// The guard has checked the origin, by a list that Accept does not know.
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{subprotocol}})
+	if err != nil {
+		h.log.Debug("no WebSocket", "err", err) // Accept has answered
+		return
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(maxMessage)
+	h.session.converse(r.Context(), conn)
+}
+
+// letIn says whether a request for a socket carries the session.
+func (h *Handler) letIn(r *http.Request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, list := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for name := range strings.SplitSeq(list, ",") {
+			if secret, ok := strings.CutPrefix(strings.TrimSpace(name), "session."); ok && same(secret, h.secret) {
+				return true
+			}
+		}
+	}
+	return false
+}

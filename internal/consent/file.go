@@ -1,0 +1,151 @@
+// Package consent keeps what the user agreed to: which files of which workspace folders
+// (trust.json), how MCP servers are started and what their tools say (mcp-agreed.json), and
+// the File that other records of this kind are kept in.
+//
+// A record is one JSON file for the user alone, which several processes read and change. It
+// guarantees: a change sees what all others wrote and is made alone among all processes;
+// readers see the old content or the new one; a file that cannot be read, or is of another
+// version, is an error and never overwritten, so that nothing counts as agreed to that was
+// not recorded. Values of environment variables are kept as sums only. The lock is a file
+// beside the record, which stays. Other packages decide what needs consent, and what
+// follows from a difference.
+package consent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/filelock"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
+)
+
+const (
+	// version is the only one that is understood.
+	version = 1
+	// maxSize bounds a file, in bytes: what is larger was not written by us.
+	maxSize = 16 << 20
+	// patience is how long a change waits for those of other processes, which take a
+	// millisecond each, on a busy disk some hundred.
+	patience = 30 * time.Second
+	// retry is how long it waits before it tries the lock again.
+	retry = 5 * time.Millisecond
+)
+
+// File is a record. It need not exist; its folder is created with the first change.
+type File struct {
+	Path string
+	What string // it records, for errors
+	Lost string // what happens when the user moves it away, for errors
+}
+
+// DamagedError is a record that cannot be used as it is.
+type DamagedError struct {
+	File  File
+	cause error
+	newer bool // another version wrote it
+}
+
+func (e *DamagedError) Error() string { return e.File.Path + ": " + e.Reason() }
+
+func (e *DamagedError) Unwrap() error { return e.cause }
+
+// Reason says what is wrong and what to do, without the path.
+func (e *DamagedError) Reason() string {
+	if e.newer {
+		return fmt.Sprintf("the record of %s cannot be used: %v; use the newer eca, or set XDG_STATE_HOME to another folder", e.File.What, e.cause)
+	}
+	return fmt.Sprintf("the record of %s cannot be read: %v; repair the file, or move it away: %s", e.File.What, e.cause, e.File.Lost)
+}
+
+// Record is the content of a File: a pointer to a struct that embeds Format.
+type Record interface{ format() *Format }
+
+// Format is the version of a record.
+type Format struct {
+	Version int `json:"version"`
+}
+
+func (f *Format) format() *Format { return f }
+
+// Read decodes the record as it is now, which stays as it is if there is no file. After an
+// error, which is a *DamagedError, it is not to be used.
+func (f File) Read(into Record) error {
+	data, err := safeio.Read(f.Path, maxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &DamagedError{File: f, cause: safeio.Cause(err)}
+	}
+	var format Format
+	if err := json.Unmarshal(data, &format); err != nil {
+		return &DamagedError{File: f, cause: placed(data, err)}
+	}
+	if format.Version != version {
+		return &DamagedError{File: f, cause: fmt.Errorf("it has version %d, not %d", format.Version, version), newer: format.Version > version}
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return &DamagedError{File: f, cause: placed(data, err)}
+	}
+	return nil
+}
+
+// placed says where in a text the JSON is invalid.
+func placed(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	before := data[:max(0, min(int(syntax.Offset)-1, len(data)))]
+	return fmt.Errorf("line %d, column %d: %w", 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n'), err)
+}
+
+// Change reads the record, calls change, which changes it, and writes it, alone among all
+// processes. It fails if others do not let it for half a minute.
+func (f File) Change(record Record, change func()) error {
+	if err := f.change(record, change); err != nil {
+		if errors.As(err, new(*DamagedError)) {
+			return err
+		}
+		return fmt.Errorf("the record of %s is as it was: %w", f.What, err)
+	}
+	return nil
+}
+
+func (f File) change(record Record, change func()) error {
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+		return safeio.Unwritable(f.Path, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	release, err := filelock.Acquire(ctx, f.Path+".lock", retry)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := f.Read(record); err != nil {
+		return err
+	}
+	change()
+	record.format().Version = version
+	data, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Path, err)
+	}
+	return safeio.Unwritable(f.Path, safeio.Write(f.Path, append(data, '\n'), 0o600))
+}
+
+// put sets an entry of a map that may not be made yet.
+func put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
+	if *m == nil {
+		*m = M{}
+	}
+	(*m)[key] = value
+}

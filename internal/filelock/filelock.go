@@ -1,0 +1,33 @@
+// Package filelock takes locks that exclude other processes.
+//
+// The system releases a lock when its process ends, however it ends. An error says whether another
+// process has the lock or the file cannot be written, and what helps. The package does not exclude
+// goroutines of the same process from what the caller guards with a mutex of its own.
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
+)
+
+// ErrTaken says that another process kept a lock for the whole time.
+var ErrTaken = errors.New("locked by another process")
+
+// Acquire waits until this process has the lock file, and tries again after each pause.
+func Acquire(ctx context.Context, path string, pause time.Duration) (release func(), err error) {
+	lock := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := lock.TryLockContext(ctx, pause)
+	switch {
+	case ok:
+		return func() { _ = lock.Close() }, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s is %w; try again when that has finished, or end it: %w", path, ErrTaken, context.Cause(ctx))
+	}
+	return nil, safeio.Unwritable(path, err)
+}

@@ -1,0 +1,228 @@
+// Package heldback looks for the protected places that a command made in a workspace, and moves
+// them out of it.
+//
+// A search is recorded before the command starts, and the record goes when everything was looked at
+// and moved. So the search is made up for if eca is killed while the command runs, by whichever
+// daemon comes next, and until then Due holds back what would run unasked in that workspace. The
+// record of a command that runs is locked by its daemon, and no other touches it.
+//
+// It guarantees that nothing is overwritten, that no link leads a move elsewhere, and that what is
+// moved is what was found. It does not undo what a command did to places that existed: these are
+// read-only for it (package sandbox).
+//
+// The entry points are New, Store.Begin and Store.Resume.
+package heldback
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// Store keeps what was moved, and the records of searches that are due.
+type Store struct {
+	moved, due string
+
+	mu sync.Mutex // a record is locked for a moment to see whether its daemon lives
+}
+
+// New returns the store in eca's state folder, where folders are made when they are needed.
+func New(stateDir string) *Store {
+	return &Store{moved: filepath.Join(stateDir, "held-back"), due: filepath.Join(stateDir, "due-searches")}
+}
+
+const (
+	recordSuffix = ".json"
+	ownerSuffix  = ".owner"
+	maxRecord    = 256 << 20
+)
+
+// Search is a search that is due. Finish must be called. A nil Search does nothing.
+type Search struct {
+	store  *Store
+	places sandbox.Places
+	begun  time.Time
+	path   string // of the record, without its suffix
+	owner  *flock.Flock
+	ended  atomic.Bool // finished or cancelled
+}
+
+// Begin records that places are looked for again when a command has ended. Without places, as
+// those of a command without bounds, and without a store, there is nothing to do.
+func (s *Store) Begin(p sandbox.Places) (*Search, error) {
+	if s == nil || p.Roots() == nil {
+		return nil, nil //nolint:nilnil // documented
+	}
+	data, err := p.Record()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(s.due, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(s.due, rand.Text())
+	owner := flock.New(path+ownerSuffix, flock.SetPermissions(0o600))
+	if err := owner.Lock(); err != nil {
+		return nil, err
+	}
+	c := &Search{store: s, places: p, path: path, owner: owner}
+	info, err := fs.FileInfo(nil), safeio.Write(path+recordSuffix, data, 0o600)
+	if err == nil {
+		info, err = os.Stat(path + recordSuffix)
+	}
+	if err != nil {
+		c.close(true)
+		return nil, fmt.Errorf("the search for protected places after the command cannot be recorded: %w", err)
+	}
+	c.begun = info.ModTime()
+	return c, nil
+}
+
+// Finish looks for what a command made, and moves it away. If all was found and moved, the search
+// is not due any more.
+func (c *Search) Finish() Outcome {
+	if c == nil || c.ended.Swap(true) {
+		return Outcome{}
+	}
+	changes := c.places.Since(c.begun)
+	out := Outcome{Missed: changes.Missed}
+	for _, change := range changes.New {
+		if freshRepository(change.Path) || freshWorktree(c.places, change.Path) {
+			continue
+		}
+		item, err := c.store.moveAway(c.places, change)
+		switch {
+		case err == nil:
+			out.Moved = append(out.Moved, item)
+		case !errors.Is(err, fs.ErrNotExist): // else another search was first
+			out.Failed = append(out.Failed, Failure{change.Path, err})
+		}
+	}
+	c.close(out.Whole())
+	return out
+}
+
+// Cancel is instead of Finish for a command that did not start; after Finish it does nothing.
+func (c *Search) Cancel() {
+	if c != nil && !c.ended.Swap(true) {
+		c.close(true)
+	}
+}
+
+func (c *Search) close(done bool) {
+	if done {
+		_ = os.Remove(c.path + recordSuffix)
+	}
+	_ = os.Remove(c.path + ownerSuffix)
+	_ = c.owner.Close()
+}
+
+// Resume makes up for the searches that are due in some workspace folders.
+func (s *Store) Resume(roots []string) []Outcome {
+	var out []Outcome
+	for _, c := range s.ownerless(roots) {
+		if c.places.Roots() == nil {
+			out = append(out, Outcome{Damaged: c.begun})
+			c.close(true)
+			continue
+		}
+		found := c.Finish()
+		found.Resumed = true
+		out = append(out, found)
+	}
+	return out
+}
+
+// Due says whether a search is due in some workspace folders, whose command has ended.
+func (s *Store) Due(roots []string) bool {
+	if s == nil {
+		return false
+	}
+	list := s.ownerless(roots)
+	for _, c := range list {
+		c.close(false)
+	}
+	return len(list) > 0
+}
+
+// ownerless returns the searches for some workspace folders that no daemon is about to do, and
+// locks them. Those whose record cannot be read are for all folders.
+func (s *Store) ownerless(roots []string) (list []*Search) {
+	if s == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(s.due)
+	if err != nil || len(entries) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), recordSuffix)
+		if !ok {
+			continue
+		}
+		c := &Search{store: s, path: filepath.Join(s.due, name)}
+		c.owner = flock.New(c.path+ownerSuffix, flock.SetPermissions(0o600))
+		if locked, err := c.owner.TryLock(); !locked || err != nil {
+			continue
+		}
+		if !c.read() || c.places.Roots() != nil && !overlap(c.places.Roots(), roots) {
+			c.close(false)
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// read reads the record; false if it was removed. Of one that is damaged there are no
+// places.
+func (c *Search) read() bool {
+	info, err := os.Lstat(c.path + recordSuffix)
+	if err != nil {
+		return false
+	}
+	c.begun = info.ModTime()
+	if data, err := safeio.Read(c.path+recordSuffix, maxRecord); err == nil {
+		c.places, _ = sandbox.RecordedPlaces(data)
+	}
+	return true
+}
+
+// overlap says whether a folder of one list is, or is in, one of the other.
+func overlap(a, b []string) bool {
+	for _, x := range a {
+		for _, y := range b {
+			x, y := real(x), real(y)
+			if within(x, y) || within(y, x) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func real(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}

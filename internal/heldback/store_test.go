@@ -1,0 +1,182 @@
+package heldback
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+)
+
+// interrupted is a workspace in which a command made .envrc when its daemon was killed.
+func interrupted(t *testing.T) (s *Store, state, root string) {
+	t.Helper()
+	state, root = t.TempDir(), t.TempDir()
+	write(t, filepath.Join(root, ".npmrc"), "mine\n")
+	write(t, filepath.Join(root, "\xff", ".npmrc"), "mine\n")
+	s = New(state)
+	search := begin(t, s, root)
+	write(t, filepath.Join(root, ".envrc"), "bad\n")
+	if err := search.owner.Close(); err != nil { // as the system does with a killed process
+		t.Fatal(err)
+	}
+	return s, state, root
+}
+
+func begin(t *testing.T, s *Store, root string) *Search {
+	t.Helper()
+	p := sandbox.Policy{Level: sandbox.Workspace, Guard: &sandbox.Guard{Roots: []string{root}, Names: sandbox.Names{Files: []string{".envrc", ".npmrc"}}}}
+	if err := p.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	search, err := s.Begin(p.Places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return search
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// The next daemon makes up for the search of one that was killed, and touches nothing else.
+func TestKilledSearchIsMadeUpFor(t *testing.T) {
+	_, state, root := interrupted(t)
+	next := New(state)
+	if !next.Due([]string{root}) || !next.Due([]string{filepath.Join(root, "sub")}) || next.Due([]string{t.TempDir()}) {
+		t.Error("it is due in other folders")
+	}
+	if out := next.Resume([]string{t.TempDir()}); len(out) > 0 {
+		t.Errorf("in another workspace: %+v", out)
+	}
+	out := next.Resume([]string{root})
+	if len(out) != 1 || len(out[0].Moved) != 1 || !strings.Contains(strings.Join(out[0].Lines(), "\n"), "an earlier command made "+filepath.Join(root, ".envrc")) {
+		t.Fatalf("%+v", out)
+	}
+	if exists(filepath.Join(root, ".envrc")) || !exists(filepath.Join(root, ".npmrc")) || !exists(filepath.Join(root, "\xff", ".npmrc")) {
+		t.Error("other places were moved")
+	}
+	if next.Due([]string{root}) || len(next.Resume([]string{root})) > 0 {
+		t.Error("it is still due")
+	}
+	if left, _ := os.ReadDir(next.due); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// A record whose daemon lives is left alone.
+func TestLivingSearchIsLeftAlone(t *testing.T) {
+	state, root := t.TempDir(), t.TempDir()
+	search := begin(t, New(state), root)
+	write(t, filepath.Join(root, ".envrc"), "bad\n")
+	other := New(state)
+	if out := other.Resume([]string{root}); len(out) > 0 || other.Due([]string{root}) || !exists(filepath.Join(root, ".envrc")) {
+		t.Errorf("%+v", out)
+	}
+	if out := search.Finish(); len(out.Moved) != 1 || exists(filepath.Join(root, ".envrc")) {
+		t.Errorf("%+v", out)
+	}
+}
+
+// A damaged record is said once; one whose workspace is gone goes with it.
+func TestDamagedRecords(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "cut": `{"roots":["L3g`, "without a workspace": "{}", "another": "[1]"} {
+		s, _, root := interrupted(t)
+		records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
+		write(t, records[0], text)
+		if !s.Due([]string{root}) {
+			t.Errorf("%s: it is not due", name)
+		}
+		out := s.Resume([]string{root})
+		if len(out) != 1 || !strings.Contains(strings.Join(out[0].Lines(), "\n"), "the record of it is damaged") || s.Due([]string{root}) {
+			t.Errorf("%s: %+v", name, out)
+		}
+	}
+	s, _, root := interrupted(t)
+	if err := os.RemoveAll(root); err != nil {
+		t.Fatal(err)
+	}
+	if out := s.Resume([]string{root}); len(out) != 1 || !out[0].Whole() || len(out[0].Moved) > 0 || s.Due([]string{root}) {
+		t.Errorf("a workspace that is gone: %+v", out)
+	}
+}
+
+// A link or another file that takes the place of what was found is not moved, nor followed.
+func TestMoveFollowsNoLink(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	s := New(t.TempDir())
+	write(t, filepath.Join(root, "mine", ".envrc"), "mine\n")
+	write(t, filepath.Join(outside, ".envrc"), "mine\n")
+	p := begin(t, s, root).places
+	write(t, filepath.Join(root, "a", ".envrc"), "bad\n")
+	found := p.Since(begin(t, s, root).begun).New
+	if len(found) != 1 {
+		t.Fatalf("%+v", found)
+	}
+	for _, target := range []string{"mine", outside} {
+		if err := os.RemoveAll(filepath.Join(root, "a")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(root, "a")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.moveAway(p, found[0]); err == nil {
+			t.Errorf("moved through a link to %s", target)
+		}
+	}
+	if err := os.Remove(filepath.Join(root, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(root, "mine"), filepath.Join(root, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.moveAway(p, found[0]); err == nil || !exists(filepath.Join(root, "a", ".envrc")) || !exists(filepath.Join(outside, ".envrc")) {
+		t.Errorf("another file was moved: %v", err)
+	}
+}
+
+// To another file system places are copied, whatever they are, and large ones are refused.
+func TestPlacesAreCopied(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(from, ".husky", "a", "b"), "text\n")
+	if err := os.Symlink("a", filepath.Join(from, ".husky", "link")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(from, "large"), "")
+	if err := os.Truncate(filepath.Join(from, "large"), 2<<30); err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.OpenRoot(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	target, err := os.OpenRoot(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	left := int64(maxCopied)
+	if err := copyTo(source, ".husky", target, ".husky", &left); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(to, ".husky", "link", "b")); err != nil || string(text) != "text\n" || left >= maxCopied {
+		t.Errorf("%q %v, %d left", text, err, left)
+	}
+	if err := copyTo(source, "large", target, "large", &left); err == nil {
+		t.Error("a large file was copied")
+	}
+}

@@ -1,0 +1,253 @@
+// Package lineproc runs child processes that communicate in lines: MCP servers and ECP agents.
+//
+// It guarantees: a child that does not read only blocks the callers that wait for it; a line of any
+// length takes no more memory than its limit; the conversation ends once, with the reason, even if
+// another process has the child's output open; after Close, neither the child nor any process that
+// it started is left. It does not interpret lines.
+package lineproc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/lines"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+)
+
+// exitTime is the maximum time between the end of the child's output and the end of the child, even
+// on a busy machine. Without waiting for both, the reason of the end is unknown.
+const exitTime = 3 * time.Second
+
+// ErrClosed is the reason for the end of a conversation after Close.
+var ErrClosed = errors.New("the program was ended")
+
+// Options configure the conversation with a child.
+type Options struct {
+	Limit   int           // bytes of a line
+	TooLong error         // ends the conversation if the child writes a longer one
+	Grace   time.Duration // how long the child may take to end after its input ends
+	// Line handles a line that is not blank, without surrounding blanks; the line is valid until
+	// Line returns. The last line may be cut. Line must not wait after ended is closed. An error
+	// ends the conversation.
+	Line func(ended <-chan struct{}, line []byte, cut bool) error
+	// Farewell describes how the child ended. exit is nil if only its output has ended.
+	Farewell func(exit *proc.Exit) error
+}
+
+// Process is a child.
+type Process struct {
+	o      Options
+	child  proc.Child
+	in     *os.File // for writing to the child
+	out    *os.File
+	frames chan []byte
+	eof    chan struct{} // closed at the end of the child's output
+	ended  chan struct{}
+	cause  error // set before ended is closed
+	once   sync.Once
+	closed sync.Once
+	work   sync.WaitGroup
+}
+
+// Start starts a child; it adds the input and the output to spec.
+func Start(pool *proc.Pool, spec proc.Spec, o Options) (*Process, error) {
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		_ = in.Close()
+		return nil, err
+	}
+	defer stdout.Close()
+	spec.Stdin, spec.Stdout = stdin, stdout
+	p := &Process{o: o, in: in, out: out, frames: make(chan []byte), eof: make(chan struct{}), ended: make(chan struct{})}
+	if p.child, err = pool.Start(spec); err != nil {
+		_, _ = in.Close(), out.Close()
+		return nil, err
+	}
+	p.work.Go(p.write)
+	p.work.Go(func() { p.End(p.read()) })
+	p.work.Go(func() {
+		<-p.child.Done()
+		if !Within(p.ended, exitTime) {
+			p.End(p.farewell()) // another process has its stdout open
+		}
+	})
+	return p, nil
+}
+
+// Child is the process itself.
+func (p *Process) Child() proc.Child { return p.child }
+
+// Input is the pipe to the child.
+func (p *Process) Input() *os.File { return p.in }
+
+// Frames takes the data for the child, including line ends.
+func (p *Process) Frames() chan<- []byte { return p.frames }
+
+// Ended is closed when the conversation is over.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Cause is why the conversation is over, or nil if it is not.
+func (p *Process) Cause() error {
+	select {
+	case <-p.ended:
+		return p.cause
+	default:
+		return nil
+	}
+}
+
+// OwnEnd is why the child ended the conversation, or nil if it did not. If its output has ended,
+// OwnEnd waits until the reason is known.
+func (p *Process) OwnEnd() error {
+	select {
+	case <-p.eof:
+		<-p.ended // the reader waits no longer than exitTime for the reason
+	default:
+	}
+	return p.Cause()
+}
+
+// End ends the conversation, but not the child; only the first reason counts.
+func (p *Process) End(reason error) {
+	p.once.Do(func() {
+		p.cause = reason
+		close(p.ended)
+	})
+}
+
+// Close ends the conversation and the child. It closes the child's input, then asks the child to
+// end, then kills it with all processes that it started. With now, it skips the first wait.
+func (p *Process) Close(now bool) {
+	p.End(ErrClosed)
+	p.closed.Do(func() {
+		_ = p.in.Close()
+		if now || !Within(p.child.Done(), p.o.Grace) {
+			p.child.Kill()
+		}
+		_ = p.out.Close() // another process may still have it open
+	})
+	p.work.Wait()
+}
+
+// write is the only goroutine that writes to the child, so that a child that does not read blocks
+// no others.
+func (p *Process) write() {
+	for {
+		select {
+		case frame := <-p.frames:
+			if _, err := p.in.Write(frame); err != nil {
+				// The reader knows the reason better: the child's last output is still to be read.
+				if !Within(p.eof, exitTime) {
+					p.End(fmt.Errorf("it does not take its input any more: %w", err))
+				}
+				return
+			}
+		case <-p.ended:
+			return
+		}
+	}
+}
+
+// read passes on lines until the end, and returns its reason.
+func (p *Process) read() error {
+	err := Read(p.ended, p.out, p.o)
+	close(p.eof)
+	if err != nil {
+		return err
+	}
+	return p.farewell()
+}
+
+// Read passes on the lines of a stream until its end, which is not an error.
+func Read(ended <-chan struct{}, r io.Reader, o Options) error {
+	in := lines.NewReader(r, o.Limit, o.TooLong)
+	for {
+		line, err := in.Next()
+		if errors.Is(err, o.TooLong) {
+			return err
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			if err := o.Line(ended, text, err != nil); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the end of its output, for any reason
+		}
+	}
+}
+
+func (p *Process) farewell() error {
+	if !Within(p.child.Done(), exitTime) {
+		return p.o.Farewell(nil)
+	}
+	exit := p.child.Wait()
+	return p.o.Farewell(&exit)
+}
+
+// Describe describes how a child ended, as passed to Farewell.
+func Describe(exit *proc.Exit) string {
+	switch {
+	case exit == nil:
+		return "closed its output"
+	case exit.Code < 0:
+		return "was killed"
+	}
+	return fmt.Sprintf("ended with exit code %d", exit.Code)
+}
+
+// Within waits for something to end, at most for d.
+func Within(end <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-end:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// tailSize bounds the contents of a Tail, in bytes.
+const tailSize = 16 << 10
+
+// Tail accepts all writes and keeps the end, for messages. The zero value is usable.
+type Tail struct {
+	mu   sync.Mutex // guards data
+	data []byte
+}
+
+// Write implements io.Writer. It never fails, so that the child continues.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p[max(0, len(p)-tailSize):]...)
+	if over := len(t.data) - tailSize; over > 0 {
+		t.data = append(t.data[:0], t.data[over:]...)
+	}
+	return len(p), nil
+}
+
+// String returns the contents, starting at the beginning of a line.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := string(t.data)
+	if len(t.data) == tailSize {
+		if _, rest, ok := strings.Cut(text, "\n"); ok {
+			text = rest
+		}
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+}

@@ -1,9 +1,0 @@
-//go:build !unix
-
-package place
-
-import "os"
-
-// rename moves by the names that the folders had: the system holds a folder that is open, so
-// that it is not replaced meanwhile.
-func rename(from, to Place) error { return os.Rename(from.path, to.path) }

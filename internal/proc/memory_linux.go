@@ -1,0 +1,296 @@
+package proc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounded children have a limit on memory, where the system lets eca make control groups (cgroup
+// v2) for them. Each supervisor makes one, in which its second stages begin; it stays outside
+// itself. A group gets no process of another command: a supervisor has one child at a time.
+
+// groupName is the name of a supervisor's group, by its process id.
+const groupName = "eca-%d"
+
+// share is how much of some memory one command may use.
+func share(bytes int64) int64 { return bytes / 4 * 3 }
+
+// memoryGroups is where groups can be made, and the limits that they get.
+type memoryGroups struct {
+	dir         string
+	limit, swap int64 // bytes
+}
+
+// findMemoryGroups finds the control group in which eca can make others. The error says why there
+// is missing.
+func findMemoryGroups() (memoryGroups, error) {
+	var root string
+	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		var st unix.Statfs_t
+		if unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC {
+			root = dir
+		}
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if root == "" || err != nil {
+		return memoryGroups{}, errors.New("cgroup v2 is not mounted on /sys/fs/cgroup")
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return memoryGroups{}, fmt.Errorf("the size of the memory: %w", err)
+	}
+	unit := int64(info.Unit)
+	return searchMemoryGroups(root, string(own), int64(info.Totalram)*unit, int64(info.Totalswap)*unit, func(path string) error { return unix.Access(path, unix.W_OK) })
+}
+
+// searchMemoryGroups finds, from the own group upwards, the nearest one whose groups can have
+// limits on memory and in which writable says that eca can make some. own is what
+// /proc/self/cgroup says.
+func searchMemoryGroups(root, own string, memory, swap int64, writable func(path string) error) (memoryGroups, error) {
+	path, ok := "", false
+	for line := range strings.Lines(own) {
+		if path, ok = strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			break
+		}
+	}
+	switch {
+	case !ok:
+		return memoryGroups{}, errors.New("eca is in no control group of cgroup v2")
+	case path == "/.." || strings.HasPrefix(path, "/../"):
+		return memoryGroups{}, errors.New("eca's control group is not one of those mounted on " + root)
+	case !lists(filepath.Join(root, "cgroup.controllers"), "memory"):
+		return memoryGroups{}, errors.New("cgroup v2 has no controller for memory here; cgroup v1 may have it")
+	}
+	found, refused := "", error(nil)
+	for dir := filepath.Join(root, path); ; dir = filepath.Dir(dir) {
+		if found == "" && lists(filepath.Join(dir, "cgroup.subtree_control"), "memory") {
+			// A process that moves another between groups must be able to write to that above both.
+			if err := cmp.Or(writable(dir), writable(filepath.Join(dir, "cgroup.procs"))); err == nil {
+				found = dir
+			} else if refused == nil {
+				refused = fmt.Errorf("eca cannot make control groups in %s: %w; \"systemd-run --user --scope eca ...\" may start eca where it can", dir, err)
+			}
+		}
+		if limit, err := readNumber(filepath.Join(dir, "memory.max")); err == nil && found != "" {
+			memory = min(memory, limit)
+		}
+		if dir == root {
+			break
+		}
+	}
+	switch {
+	case found != "":
+		return memoryGroups{found, share(memory), share(swap)}, nil
+	case refused != nil:
+		return memoryGroups{}, refused
+	}
+	return memoryGroups{}, fmt.Errorf("no control group above eca's (%s) has the controller for memory switched on for others", path)
+}
+
+// lists says whether a file lists a word.
+func lists(path, word string) bool {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	for _, one := range strings.Fields(string(data)) {
+		if one == word {
+			return true
+		}
+	}
+	return false
+}
+
+// readNumber reads a file with one number; "max" is an error.
+func readNumber(path string) (int64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+}
+
+// memoryGroup is a control group with a limit on memory.
+type memoryGroup struct {
+	dir    string
+	folder *os.File
+	seen   memoryEvents
+}
+
+// memoryEvents counts what became of a group's processes.
+type memoryEvents struct {
+	limit int64 // how often the group's limit was reached and nothing could be freed
+	kills int64 // processes that were killed for memory, whatever limit was reached
+}
+
+// open makes a supervisor's group. close must be called.
+func (g memoryGroups) open(supervisor int) (*memoryGroup, error) {
+	dir := filepath.Join(g.dir, fmt.Sprintf(groupName, supervisor))
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	m := &memoryGroup{dir: dir}
+	for _, set := range []struct{ file, value string }{
+		{"memory.max", strconv.FormatInt(g.limit, 10)},
+		{"memory.swap.max", strconv.FormatInt(g.swap, 10)}, // missing where swap is not counted
+		{"memory.oom.group", "1"},                          // a command that lost one of its processes would go on with half of its work
+	} {
+		if err := m.write(set.file, set.value); err != nil && (set.file == "memory.max" || !errors.Is(err, fs.ErrNotExist)) {
+			m.close()
+			return nil, err
+		}
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		m.close()
+		return nil, err
+	}
+	m.folder, m.seen = folder, m.events()
+	return m, nil
+}
+
+// write writes to a file of the group, which the kernel made: another one is not created.
+func (m *memoryGroup) write(file, value string) error {
+	f, err := os.OpenFile(filepath.Join(m.dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(value)
+	return err
+}
+
+func (m *memoryGroup) events() (e memoryEvents) {
+	data, err := os.ReadFile(filepath.Join(m.dir, "memory.events"))
+	if err != nil {
+		return e
+	}
+	return memoryEvents{limit: countOf(string(data), "oom"), kills: countOf(string(data), "oom_kill")}
+}
+
+// ended says whether a child that has ended was killed for memory, and which limit it had reached:
+// 0 is that of the whole machine, or of a group above.
+func (m *memoryGroup) ended() (killed bool, limit int64) {
+	before := m.seen
+	m.seen = m.events()
+	killed = m.seen.kills > before.kills
+	if killed && m.seen.limit > before.limit {
+		limit, _ = readNumber(filepath.Join(m.dir, "memory.max"))
+	}
+	return killed, limit
+}
+
+// memoryKills counts the processes that the kernel has killed for memory since the machine
+// started; 0 if that is not known.
+func memoryKills() int64 {
+	data, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	return countOf(string(data), "oom_kill")
+}
+
+// countOf returns the number behind a name in a list with a name and a number in each line.
+func countOf(list, name string) int64 {
+	for line := range strings.Lines(list) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// killedForMemory says whether a child without a group of its own was probably killed for memory:
+// it, or what a shell ran last, was killed, and the kernel killed some process for memory since
+// the child began.
+func killedForMemory(code int, before, after int64) bool {
+	const killedInShell = 128 + int(unix.SIGKILL)
+	return (code < 0 || code == killedInShell) && after > before
+}
+
+// empty says whether there are no processes in the group.
+func (m *memoryGroup) empty() bool {
+	procs, err := os.ReadFile(filepath.Join(m.dir, "cgroup.procs"))
+	return err == nil && len(procs) == 0
+}
+
+// close ends what is in the group, and removes it. After cgroup.kill, the kernel (6.12 at least)
+// also kills each process that is to begin in the group, so that it cannot be used any more.
+func (m *memoryGroup) close() {
+	if m == nil {
+		return
+	}
+	if m.folder != nil {
+		_ = m.folder.Close()
+	}
+	_ = m.write("cgroup.kill", "1") // missing before Linux 5.14
+	for range 50 {                  // what is killed takes a moment
+		if err := unix.Rmdir(m.dir); !errors.Is(err, unix.EBUSY) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// closeMemoryGroup closes the group of a supervisor that was killed.
+func closeMemoryGroup(supervisor int) {
+	if g, err := findMemoryGroups(); err == nil {
+		(&memoryGroup{dir: filepath.Join(g.dir, fmt.Sprintf(groupName, supervisor))}).close()
+	}
+}
+
+// sweepMemoryGroups removes groups of supervisors that were killed along with their eca.
+func sweepMemoryGroups() {
+	g, err := findMemoryGroups()
+	if err != nil {
+		return
+	}
+	entries, _ := os.ReadDir(g.dir)
+	for _, e := range entries {
+		var supervisor int
+		if _, err := fmt.Sscanf(e.Name(), groupName, &supervisor); err == nil && !Alive(supervisor) {
+			_ = unix.Rmdir(filepath.Join(g.dir, e.Name())) // not one with processes
+		}
+	}
+}
+
+// MemoryLimit returns how much memory a bounded child may use, in bytes. The error says why there
+// is no limit.
+func (p *Pool) MemoryLimit() (int64, error) {
+	if why := unbound(p != nil && p.supervisor != ""); why != "" {
+		return 0, errors.New(why)
+	}
+	groups, err := findMemoryGroups()
+	if err != nil {
+		return 0, err
+	}
+	m, err := groups.open(os.Getpid()) // no supervisor has this id
+	if err != nil {
+		return 0, err
+	}
+	defer m.close()
+	child, err := os.StartProcess(p.supervisor, []string{"eca", nothingArg}, &os.ProcAttr{Sys: m.attributes(&unix.SysProcAttr{})})
+	if err != nil {
+		return 0, fmt.Errorf("start a process in a control group of %s: %w", groups.dir, err)
+	}
+	_, err = child.Wait()
+	return groups.limit, err
+}
+
+// attributes has a process that is about to be started begin in the group.
+func (m *memoryGroup) attributes(attr *unix.SysProcAttr) *unix.SysProcAttr {
+	if m != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, int(m.folder.Fd())
+	}
+	return attr
+}

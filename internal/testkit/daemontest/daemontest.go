@@ -1,0 +1,120 @@
+// Package daemontest puts together what tests of the faces behind E2A stand on: a workspace, a
+// scripted model behind real HTTP, and real daemons for both. It is for tests only.
+//
+// It guarantees: what is made is gone when the test ends, in the right order; nothing of the
+// user's own configuration counts.
+package daemontest
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/llm/cassette"
+)
+
+// Object is JSON.
+type Object = map[string]any
+
+// Main runs the tests of a package, and fails if they leave goroutines.
+func Main(m *testing.M) {
+	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
+
+// World is what a test has around the face that it tests.
+type World struct {
+	t     testing.TB
+	dir   string
+	Root  string            // the workspace, links resolved
+	Env   map[string]string // of daemons that begin
+	Heard chan struct{}     // has one for each request to the model, up to 100
+
+	mu       sync.Mutex // guards requests
+	requests []string
+}
+
+// New makes a workspace and a model that plays a cassette, without its first line. The
+// models m and n of the provider mock are it. change may be nil; it changes the
+// configuration before it counts.
+func New(t testing.TB, model string, change func(config Object)) *World {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &World{t: t, dir: dir, Root: filepath.Join(dir, "workspace"), Heard: make(chan struct{}, 100)}
+	if err := os.Mkdir(w.Root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	player, err := cassette.Parse([]byte("cassette: 1\n" + model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := httptest.NewServer(player.Handler(func(_ string, body []byte) {
+		w.mu.Lock()
+		w.requests = append(w.requests, string(body))
+		w.mu.Unlock()
+		select {
+		case w.Heard <- struct{}{}:
+		default:
+		}
+	}))
+	t.Cleanup(provider.Close)
+	config := Object{
+		"defaultModel": "mock/m", "chat": Object{"title": false},
+		"providers": Object{"mock": Object{
+			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
+			"retry": Object{"baseDelayMs": 1, "maxRetries": 1},
+			"models": Object{
+				"m": Object{"variants": Object{"low": Object{"effort": 1}, "high": Object{"effort": 2}}, "limit": Object{"context": 1000, "output": 100}},
+				"n": Object{},
+			},
+		}},
+	}
+	if change != nil {
+		change(config)
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Env = map[string]string{
+		"ECA_CONFIG": string(text), "OLLAMA_API_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": filepath.Join(dir, "config"), "PATH": os.Getenv("PATH"),
+	}
+	return w
+}
+
+// Requests are the bodies that the model was sent.
+func (w *World) Requests() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.requests)
+}
+
+// State is where daemons keep chats.
+func (w *World) State() string { return filepath.Join(w.dir, "state") }
+
+// Daemon starts a daemon, which its caller closes.
+func (w *World) Daemon() *daemon.Daemon {
+	return daemon.New(daemon.Options{
+		Getenv: func(k string) string { return w.Env[k] }, StateDir: w.State(), CacheDir: filepath.Join(w.dir, "cache"),
+	})
+}
+
+// Write writes a file of the workspace and returns its path.
+func (w *World) Write(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.Root, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,76 @@
+package testkit
+
+import (
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Stalled has a client send text to a server of HTTP and then nothing more. It returns what
+// the client gets and after what time it is let go. The time is that of testing/synctest:
+// none really passes, and a server that waits for ever fails the test. Of server, only the
+// handler and the limits count.
+func Stalled(t *testing.T, server *http.Server, text string) (answer string, after time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		client, conn := net.Pipe()
+		l := &oneConn{conn: conn, closed: make(chan struct{})}
+		s := &http.Server{
+			Handler: server.Handler, ReadHeaderTimeout: server.ReadHeaderTimeout, IdleTimeout: server.IdleTimeout,
+			ErrorLog: log.New(io.Discard, "", 0),
+		}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		start := time.Now()
+		if _, err := io.WriteString(client, text); err != nil {
+			t.Errorf("the client cannot speak: %v", err)
+		}
+		got, err := io.ReadAll(client)
+		if err != nil {
+			t.Errorf("the client cannot listen: %v", err)
+		}
+		answer, after = string(got), time.Since(start)
+		_ = s.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	return answer, after
+}
+
+// oneConn is a listener that has one connection.
+type oneConn struct {
+	conn   net.Conn
+	once   sync.Once
+	mu     sync.Mutex // guards taken
+	taken  bool
+	closed chan struct{}
+}
+
+// Accept implements net.Listener.
+func (l *oneConn) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	first := !l.taken
+	l.taken = true
+	l.mu.Unlock()
+	if first {
+		return l.conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener.
+func (l *oneConn) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }

@@ -1,0 +1,38 @@
+package permission
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// However many names are tried, what is known of them stays bounded, and programs are found.
+func TestNamesThatAreTriedAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "there"), []byte("\x7fELF"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour) // what changed lately is not learned
+	if err := os.Chtimes(dir, old, old); err != nil {
+		t.Fatal(err)
+	}
+	s := newPrograms(os.Getenv)
+	in := func() *search {
+		return &search{programs: s, path: []string{dir}, inside: func(string) bool { return false }}
+	}
+	most := 0
+	for i := range 3 * maxLearned {
+		if file, _ := in().find("name" + strconv.Itoa(i)); file != "" {
+			t.Fatal(file)
+		}
+		most = max(most, len(s.folders[dir].missing))
+	}
+	if most == 0 || most > maxLearned {
+		t.Errorf("%d names are known at a time", most)
+	}
+	if file, p := in().find("there"); file != filepath.Join(dir, "there") || p.why != "" {
+		t.Errorf("%q %+v", file, p)
+	}
+}
