@@ -17,6 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 )
@@ -25,7 +26,7 @@ import (
 // temporary one.
 func isolated(t *testing.T) (*Daemon, string) {
 	t.Helper()
-	dir := outOfTemp(t)
+	dir := testkit.OutOfTemp(t)
 	home := filepath.Join(dir, "home")
 	if err := os.Mkdir(home, 0o755); err != nil {
 		t.Fatal(err)

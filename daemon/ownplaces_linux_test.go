@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -29,22 +30,6 @@ func isolatedWith(t *testing.T, env map[string]string, o Options) *Daemon {
 		t.Skip("NOT TESTED: no mount and PID namespaces on this machine: " + here.Without)
 	}
 	return d
-}
-
-// outOfTemp returns a folder that is not below the temporary one.
-func outOfTemp(t *testing.T) string {
-	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir())
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp(wd, "testing-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }
 
 // makeTree writes files, by name: a text that begins with "-> " makes a link.
@@ -102,7 +87,7 @@ func unchangeable(t *testing.T, d *Daemon, root string, names ...string) {
 // exist or not, and so is what programs obey in a home folder that is deep in it.
 func TestOwnFoldersInTheWorkspace(t *testing.T) {
 	needs.Long(t)
-	dir := outOfTemp(t)
+	dir := testkit.OutOfTemp(t)
 	root := filepath.Join(dir, "ws")
 	home := filepath.Join(root, "a", "b", "c", "d", "u")
 	makeTree(t, home, map[string]string{
@@ -134,7 +119,7 @@ func TestOwnFoldersInTheWorkspace(t *testing.T) {
 // The same for folders that variables or flags name, and that links lead to.
 func TestOwnFoldersElsewhere(t *testing.T) {
 	needs.Long(t)
-	dir := outOfTemp(t)
+	dir := testkit.OutOfTemp(t)
 	root := filepath.Join(dir, "ws")
 	makeTree(t, dir, map[string]string{
 		"ws/xdg/config/eca/config.json": "{}\n", "ws/xdg/state/eca/x": "before\n", "ws/mine.json": "{}\n", "ws/dots/cache/shell/bash": "before\n", "ws/dots/real/notes": "before\n",
@@ -154,7 +139,7 @@ func TestOwnFoldersElsewhere(t *testing.T) {
 // A workspace of dotfiles holds what the home folder has links to.
 func TestDotfilesInTheWorkspace(t *testing.T) {
 	needs.Long(t)
-	dir := outOfTemp(t)
+	dir := testkit.OutOfTemp(t)
 	root, home := filepath.Join(dir, "dotfiles"), filepath.Join(dir, "home")
 	makeTree(t, root, map[string]string{"eca/config.json": "{}\n", "bash/rc": "before\n", "conf/fish/config.fish": "before\n", "readme": "before\n"})
 	makeTree(t, home, map[string]string{".config": "-> " + filepath.Join(root, "conf"), ".bashrc": "-> ../dotfiles/bash/rc"})
@@ -170,7 +155,7 @@ func TestDotfilesInTheWorkspace(t *testing.T) {
 // of eca is read-only.
 func TestTemporaryFolderWithWaysToEca(t *testing.T) {
 	needs.Long(t)
-	dir := outOfTemp(t)
+	dir := testkit.OutOfTemp(t)
 	temp, root := os.TempDir(), filepath.Join(dir, "ws")
 	makeTree(t, dir, map[string]string{"home/.config/eca/config.json": "{}\n", "ws/x": "x\n"})
 	link, config := filepath.Join(temp, "home"), filepath.Join(temp, "flags", "eca.json")

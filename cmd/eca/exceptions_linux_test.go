@@ -17,6 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // askedUser is an editor whose user answers questions about stopped commands.
@@ -84,15 +85,7 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 	registry.Listener = listener
 	registry.Start()
 	defer registry.Close()
-	wd, err := os.Getwd() // not below the temporary folder, which is writable
-	if err != nil {
-		t.Fatal(err)
-	}
-	home, err := os.MkdirTemp(wd, "testing-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	home := testkit.OutOfTemp(t)
 	kept := filepath.Join(home, ".tool")
 	if err := os.Mkdir(kept, 0o755); err != nil {
 		t.Fatal(err)
@@ -196,16 +189,8 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 // a terminal, it reports what was stopped and how to allow it.
 func TestExecAsksAboutWhatTheSandboxStopped(t *testing.T) {
 	needIsolation(t)
-	wd, err := os.Getwd() // not below the temporary folder, which is writable
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, approve := range []string{"workspace", "all"} {
-		home, err := os.MkdirTemp(wd, "testing-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(home) })
+		home := testkit.OutOfTemp(t)
 		if err := os.Mkdir(filepath.Join(home, ".tool"), 0o755); err != nil {
 			t.Fatal(err)
 		}

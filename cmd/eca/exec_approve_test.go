@@ -168,9 +168,9 @@ func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo x > `+wd+`/testing-left"}}`))
+	p = newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo x > `+wd+`/.testing-left"}}`))
 	_, errOut, _ := runProgram(t, newPlace(t, append(p.env(), "TMPDIR="+t.TempDir())...), "", "exec", "--approve", "all", "go")
-	for _, want := range []string{"sandbox: use of " + wd + "/testing-left refused", `"toolCall": {"sandbox": "off"}`} {
+	for _, want := range []string{"sandbox: use of " + wd + "/.testing-left refused", `"toolCall": {"sandbox": "off"}`} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("%q is not said:\n%s", want, errOut)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // Commands that run without the user's approval only write where they are allowed to, in the
@@ -18,15 +19,7 @@ func TestSandboxedProgram(t *testing.T) {
 	if s := sandbox.Probe(); !s.Holds {
 		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
 	}
-	wd, err := os.Getwd() // not below TMPDIR, which is writable
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := os.MkdirTemp(wd, "testing-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(out) })
+	out := testkit.OutOfTemp(t)
 	outside := filepath.Join(out, "outside.txt")
 	p := newProvider(t, fmt.Sprintf(`
 cassette: 1

@@ -98,6 +98,41 @@ func Dial(ctx context.Context, o Options) (*Cluster, error) {
 // Close ends the connection.
 func (c *Cluster) Close() { c.nc.Close() }
 
+// outageTime bounds how long an operation is tried again while servers come and go.
+const outageTime = time.Minute
+
+// throughOutages runs an operation until it succeeds, for up to outageTime: while servers restart or
+// choose a leader, they answer late, not at all, or that they are not ready. what names the
+// operation in the log.
+func (c *Cluster) throughOutages(ctx context.Context, what string, op func() error) error {
+	for begin := time.Now(); ; pause(ctx, time.Second) {
+		err := op()
+		if err == nil || ctx.Err() != nil || time.Since(begin) > outageTime || !isOutage(err) {
+			return err
+		}
+		c.log.Info("cluster: trying again", "what", what, "err", err)
+	}
+}
+
+// isOutage reports whether an error is one of servers that restart or choose a leader.
+func isOutage(err error) bool {
+	for _, one := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, jetstream.ErrNoStreamResponse} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	code := errorCode(err)
+	return code == noSuitableServers || code == notAvailable
+}
+
+// Codes of JetStream's API that the library does not name.
+const (
+	noSuitableServers jetstream.ErrorCode = 10005 // for as many replicas as requested
+	notAvailable      jetstream.ErrorCode = 10008 // no leader is chosen yet
+	notClustered      jetstream.ErrorCode = 10074 // a server without others cannot have replicas
+	storeFailed       jetstream.ErrorCode = 10077 // of several errors; the text says which
+)
+
 // runs opens the bucket of runs.
 func (c *Cluster) runs(ctx context.Context) (jetstream.KeyValue, error) {
 	kv, err := c.js.KeyValue(ctx, runsBucket)
@@ -138,8 +173,8 @@ func (c *Cluster) setup(ctx context.Context, replicas int) (used int, err error)
 
 // tooFewServers reports whether a stream cannot have as many replicas as requested.
 func tooFewServers(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == 10074 || api.ErrorCode == 10005)
+	code := errorCode(err)
+	return code == noSuitableServers || code == notClustered
 }
 
 func (c *Cluster) setupWith(ctx context.Context, replicas int) error {
@@ -197,6 +232,10 @@ func errorCode(err error) jetstream.ErrorCode {
 	if errors.As(err, &api) {
 		return api.ErrorCode
 	}
+	var older *nats.APIError // of the interface that watchers and object stores still use
+	if errors.As(err, &older) {
+		return jetstream.ErrorCode(older.ErrorCode)
+	}
 	return 0
 }
 
@@ -210,6 +249,3 @@ func taken(err error) bool {
 	}
 	return false
 }
-
-// storeFailed is the code of several errors; the text says which.
-const storeFailed jetstream.ErrorCode = 10077

@@ -140,7 +140,11 @@ func (s *session) complete() bool { return s.ended && len(s.open) == 0 && len(s.
 
 // loop handles events until the run is over for this process.
 func (s *session) loop(ctx, inner context.Context, results <-chan arrival, states <-chan State, leads <-chan struct{}) {
-	start, err := s.lastResult(inner)
+	var start uint64
+	err := s.c.throughOutages(inner, "read the results of the run "+s.doc.Run, func() (err error) {
+		start, err = s.lastResult(inner)
+		return err
+	})
 	if err != nil {
 		s.fail(err)
 		return

@@ -184,3 +184,29 @@ func TestNoQuorum(t *testing.T) {
 	<-gone
 	r.expect(c, d, out, 40)
 }
+
+// A process that begins to follow a run while servers are down waits for them, for longer than a
+// request to them may take.
+func TestFollowWhileServersAreDown(t *testing.T) {
+	needs.Long(t)
+	r := newRig(t, 3)
+	c := r.dial(RoleController)
+	d := r.submit(c, r.manifest(4, "true", ""), Submission{})
+	r.work(r.spec("a"))
+	for _, n := range r.servers[1:] {
+		n.stop()
+	}
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		time.Sleep(7 * time.Second) // requests fail after 5
+		for _, n := range r.servers[1:] {
+			if err := n.start(); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	out := r.follow(t.Context(), c, d, FollowOptions{Lead: true})
+	<-back
+	r.expect(c, d, out, 4)
+}

@@ -169,7 +169,11 @@ func (c *Cluster) Submit(ctx context.Context, s Submission) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	replicas, err := c.setup(ctx, s.Replicas)
+	var replicas int
+	err = c.throughOutages(ctx, "make the streams", func() (err error) {
+		replicas, err = c.setup(ctx, s.Replicas)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -188,19 +192,11 @@ func (c *Cluster) Submit(ctx context.Context, s Submission) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	for begin := time.Now(); ; pause(ctx, time.Second) {
-		if err = c.create(ctx, d, raw); err == nil {
-			return readDoc(raw)
-		}
-		if ctx.Err() != nil || time.Since(begin) > submitTime || !tooFewServers(err) && !errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("make the run %s: %w", id, err)
-		}
-		c.log.Info("cluster: make the run; trying again", "run", id, "err", err) // a server is just coming back
+	if err := c.throughOutages(ctx, "make the run "+id, func() error { return c.create(ctx, d, raw) }); err != nil {
+		return nil, fmt.Errorf("make the run %s: %w", id, err)
 	}
+	return readDoc(raw)
 }
-
-// submitTime bounds how long making a run may take while servers come and go.
-const submitTime = time.Minute
 
 // checkLimits refuses limits that cannot be enforced. A lane is a model in one kind of environment,
 // so a limit of a model in two kinds would allow twice as many attempts.
@@ -228,7 +224,7 @@ func (c *Cluster) upload(ctx context.Context, dir string, files []string) (strin
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", fmt.Errorf("pack the manifest's files: %w", err)
 	}
-	return name, c.putFile(ctx, fixturesBucket, f.Name(), name)
+	return name, c.throughOutages(ctx, "upload the manifest's files", func() error { return c.putFile(ctx, fixturesBucket, f.Name(), name) })
 }
 
 // create makes the parts of a run. The message that starts the run comes last.
@@ -268,9 +264,11 @@ func (c *Cluster) Fetch(ctx context.Context, d *Stored, dir string) (*runtime.Ma
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}()
-	err = c.get(ctx, fixturesBucket, d.Bundle, maxBundleBytes, func() (io.Writer, error) {
-		_, err := f.Seek(0, io.SeekStart)
-		return f, errors.Join(err, f.Truncate(0))
+	err = c.throughOutages(ctx, "download the manifest's files", func() error {
+		return c.get(ctx, fixturesBucket, d.Bundle, maxBundleBytes, func() (io.Writer, error) {
+			_, err := f.Seek(0, io.SeekStart)
+			return f, errors.Join(err, f.Truncate(0))
+		})
 	})
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)

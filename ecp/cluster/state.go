@@ -168,13 +168,17 @@ func (c *Cluster) watchStates(ctx context.Context, pattern string, changed func(
 // watch calls changed for keys of the bucket of runs, from one goroutine, until ctx ends. It
 // returns when the current values are known.
 func (c *Cluster) watch(ctx context.Context, pattern string, changed func(key string, value []byte)) error {
-	kv, err := c.runs(ctx)
-	if err != nil {
+	var w jetstream.KeyWatcher
+	err := c.throughOutages(ctx, "watch the bucket of runs", func() error {
+		kv, err := c.runs(ctx)
+		if err != nil {
+			return err
+		}
+		w, err = kv.Watch(ctx, pattern)
 		return err
-	}
-	w, err := kv.Watch(ctx, pattern)
+	})
 	if err != nil {
-		return fmt.Errorf("watch the states of runs: %w", err)
+		return fmt.Errorf("watch the bucket of runs: %w", err)
 	}
 	for entry := range w.Updates() {
 		if entry == nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // source is a file of ours.
@@ -28,7 +30,7 @@ func (s source) at(n ast.Node) token.Position { return s.places.Position(n.Pos()
 var parsed = sync.OnceValues(func() (list []source, err error) {
 	root := filepath.Join("..", "..")
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && (d.Name() == "testdata" || isModule(path)) {
+		if err == nil && d.IsDir() && (d.Name() == "testdata" || isModule(path) || strings.HasPrefix(d.Name(), testkit.OutOfTempPrefix)) {
 			return filepath.SkipDir
 		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {

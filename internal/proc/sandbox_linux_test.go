@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 // bounded runs a script within a policy and returns what it printed.
@@ -39,16 +40,7 @@ func needSandbox(t *testing.T) {
 // these tests run, those are elsewhere.
 func outside(t *testing.T) string {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir())
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp(wd, "testing-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := testkit.OutOfTemp(t)
 	for _, sub := range []string{"ws/.git/hooks", "ws/.eca", "other"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
 
 const top = "../.."
@@ -17,7 +19,7 @@ const top = "../.."
 // skipped are directories with texts that are not ours: recordings, samples, builds, packages.
 func skipped(path string) bool {
 	base := filepath.Base(path)
-	return slices.Contains([]string{"testdata", "node_modules", "dist", ".git", "pictures", "third_party"}, base) || path == "internal/prose"
+	return slices.Contains([]string{"testdata", "node_modules", "dist", ".git", "pictures", "third_party"}, base) || path == "internal/prose" || strings.HasPrefix(base, testkit.OutOfTempPrefix)
 }
 
 func TestProse(t *testing.T) {

@@ -26,6 +26,28 @@ func Folder(t testing.TB, files map[string]string) (root string) {
 	return root
 }
 
+// OutOfTempPrefix begins the names of the folders of OutOfTemp. Its dot keeps Go's commands out of
+// them; tests that walk the tree skip them too, as they change while those tests run.
+const OutOfTempPrefix = ".testing-"
+
+// OutOfTemp returns a new folder that is not below the temporary folder, to which the sandbox lets
+// commands write: it is beside the tests, and the temporary folder is another one until the test
+// ends.
+func OutOfTemp(t *testing.T) string {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(wd, OutOfTempPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // WriteFiles writes files below a folder, with the folders in between.
 func WriteFiles(t testing.TB, root string, files map[string]string) {
 	t.Helper()
