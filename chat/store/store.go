@@ -33,6 +33,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/filelock"
 )
 
 // File is the name of the file in the store's directory.
@@ -383,8 +384,7 @@ func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, false, s.explain(err)
 	}
-	l := flock.New(filepath.Join(dir, fileKey(id)+".lock"))
-	ok, err = l.TryLock()
+	unlock, ok, err := filelock.Try(filepath.Join(dir, fileKey(id)+".lock"))
 	if err != nil || !ok {
 		return nil, false, s.explain(err)
 	}
@@ -394,7 +394,7 @@ func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 	return func() {
 		s.locked.Delete(id)
 		u.remove()
-		_ = l.Close()
+		unlock()
 	}, true, nil
 }
 

@@ -13,8 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofrs/flock"
-
+	"github.com/seed-dec29ce4/eca/internal/filelock"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
@@ -42,9 +41,9 @@ type recordHook struct {
 // records stores tasks on disk, a file each, for the next server of the same folder. Nil stores
 // none.
 type records struct {
-	dir  string
-	lock *flock.Flock
-	log  *slog.Logger
+	dir    string
+	unlock func()
+	log    *slog.Logger
 }
 
 // errTaken means that another server uses the folder of records.
@@ -55,21 +54,19 @@ func openRecords(dir string, log *slog.Logger) (*records, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	r := &records{dir: dir, lock: flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600)), log: log}
-	held, err := r.lock.TryLock()
-	if err == nil && !held {
-		err = errTaken
-	}
+	unlock, ok, err := filelock.Try(filepath.Join(dir, "lock"))
 	if err != nil {
-		_ = r.lock.Close()
 		return nil, err
 	}
-	return r, nil
+	if !ok {
+		return nil, errTaken
+	}
+	return &records{dir, unlock, log}, nil
 }
 
 func (r *records) close() {
 	if r != nil {
-		_ = r.lock.Close()
+		r.unlock()
 	}
 }
 

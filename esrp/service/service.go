@@ -28,12 +28,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
+	"github.com/seed-dec29ce4/eca/internal/filelock"
 )
 
 // Options of a service.
@@ -70,7 +70,7 @@ type Service struct {
 	log     *slog.Logger
 	id      string // the same after a restart
 	db      *sql.DB
-	lock    *flock.Flock
+	unlock  func()         // nil before the folder is locked
 	nats    *server.Server // nil with a cluster
 	nc      *nats.Conn
 	queue   *queue
@@ -115,10 +115,11 @@ func Open(ctx context.Context, o Options) (s *Service, err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	s.lock = flock.New(filepath.Join(o.Dir, "serve.lock"))
-	if ok, err := s.lock.TryLock(); err != nil {
+	var alone bool
+	if s.unlock, alone, err = filelock.Try(filepath.Join(o.Dir, "serve.lock")); err != nil {
 		return nil, err
-	} else if !ok {
+	}
+	if !alone {
 		return nil, fmt.Errorf("another service uses %s", o.Dir)
 	}
 	if s.db, err = openDB(o.Dir); err != nil {
@@ -209,7 +210,7 @@ func (s *Service) Close() {
 			s.log.Warn("the record of jobs could not be closed", "err", err)
 		}
 	}
-	if s.lock != nil {
-		_ = s.lock.Close()
+	if s.unlock != nil {
+		s.unlock()
 	}
 }

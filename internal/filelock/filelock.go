@@ -19,6 +19,15 @@ import (
 // ErrTaken says that another process kept a lock for the whole time.
 var ErrTaken = errors.New("locked by another process")
 
+// Try takes the lock file if no other process has it; ok is false if one has.
+func Try(path string) (release func(), ok bool, err error) {
+	lock := flock.New(path, flock.SetPermissions(0o600))
+	if ok, err = lock.TryLock(); !ok {
+		return nil, false, safeio.Unwritable(path, err)
+	}
+	return func() { _ = lock.Close() }, true, nil
+}
+
 // Acquire waits until this process has the lock file, and tries again after each pause.
 func Acquire(ctx context.Context, path string, pause time.Duration) (release func(), err error) {
 	lock := flock.New(path, flock.SetPermissions(0o600))

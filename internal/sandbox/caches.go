@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/seed-dec29ce4/eca/internal/filelock"
 )
 
 // cache is a folder in which build tools keep what they fetched or built.
@@ -164,20 +164,21 @@ func (o *Overlay) claim() (free func(), err error) {
 				return nil, err
 			}
 		}
-		lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
-		if ok, err := lock.TryLock(); err != nil {
+		unlock, ok, err := filelock.Try(filepath.Join(dir, "lock"))
+		if err != nil {
 			return nil, err
-		} else if !ok {
+		}
+		if !ok {
 			continue
 		}
 		if o.Work, err = os.MkdirTemp(works, ""); err != nil {
-			_ = lock.Close()
+			unlock()
 			return nil, err
 		}
 		work := o.Work
 		return func() {
 			_ = os.RemoveAll(work)
-			_ = lock.Close()
+			unlock()
 		}, nil
 	}
 	return nil, fmt.Errorf("%d commands use those of %s", maxLayers, o.Dir)
