@@ -27,7 +27,7 @@ words quoted.
 
 --json prints one document: {verdict, rule, reason, level, network, commands:
 [{command, effect, reason}], writes, unparsed, text}. If the command would run in the sandbox,
-level is read-only or workspace, and network is none or all. An effect is reads, changes or
+level is read-only or workspace, and network all or none. An effect is reads, changes or
 unknown. writes lists the files of redirections. unparsed is the reason why the command could not
 be parsed completely.
 
