@@ -118,7 +118,7 @@ func (r *release) describe(ctx context.Context) error {
 		}
 	}
 	if err != nil || r.commit == "" {
-		return errors.Join(errors.New("the program does not know its commit; build in a clone with git"), err)
+		return errors.Join(errors.New("the program does not know its commit; build in a clone (go does not read worktrees of git)"), err)
 	}
 	if dirty && !strings.HasSuffix(r.version, "-dev") {
 		return fmt.Errorf("the working tree has changes that are not in v%s; commit or stash them", r.version)
