@@ -60,7 +60,7 @@ func (r *release) compile(ctx context.Context, dir, goos, goarch string, program
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.root
 	// The settings that change what is compiled, whatever the machine has set.
-	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, bytes.TrimSpace(out))
 	}
@@ -73,7 +73,7 @@ func (r *release) build(ctx context.Context, t target) (*build, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	programs := []string{"eca", "ecp", "esrp"}
 	if err := r.compile(ctx, dir, t.os, t.arch, programs...); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (r *release) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := r.compile(ctx, dir, runtime.GOOS, runtime.GOARCH, "eca"); err != nil {
 		return err
 	}
