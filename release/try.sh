@@ -36,12 +36,11 @@ if command -v dpkg-deb >/dev/null; then
 else
   echo "NOT TESTED: .deb needs dpkg-deb"
 fi
-if command -v rpm >/dev/null && command -v rpm2cpio >/dev/null && command -v cpio >/dev/null; then
-  rpm -qp --nosignature ./*.rpm
-  mkdir "$work/rpm" && (cd "$work/rpm" && rpm2cpio "$work"/first-dist/*.rpm | cpio --quiet -id)
+if command -v rpm >/dev/null; then
+  rpm --install --nosignature --nodeps --root "$work/rpm" ./*.rpm 2>/dev/null
   demo "$work/rpm/usr/bin/eca"
 else
-  echo "NOT TESTED: .rpm needs rpm and cpio"
+  echo "NOT TESTED: .rpm needs rpm"
 fi
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check --no-index ./*.whl
