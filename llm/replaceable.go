@@ -1,0 +1,36 @@
+package llm
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Replaceable says whether another model may answer a request that failed so: this one, or its
+// provider, cannot be used at the moment. What is wrong with the request itself, or with the key,
+// stays an error.
+func (e *Error) Replaceable() bool {
+	return e.Retryable() || e.Kind == ErrUnreachable || e.exhausted() || e.unknownModel()
+}
+
+// exhausted says that an account has no quota or credit left.
+func (e *Error) exhausted() bool {
+	return e.Status == http.StatusPaymentRequired || e.says("quota", "billing", "credit balance", "insufficient credit", "insufficient balance", "insufficient funds")
+}
+
+// unknownModel says that the provider does not have the model, or not for this account.
+func (e *Error) unknownModel() bool {
+	switch {
+	case e.Page || e.Kind != ErrBadRequest && e.Kind != ErrAuth && e.Kind != ErrUnknown:
+		return false
+	case e.Status == http.StatusNotFound || e.says("model_not_found"):
+		return true
+	}
+	return e.says("model") && e.says("not found", "not exist", "unknown model", "no such model", "invalid model", "deprecated", "decommissioned", "not have access")
+}
+
+// says searches what the provider answered.
+func (e *Error) says(signs ...string) bool {
+	text := strings.ToLower(e.Message + "\n" + e.Body)
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) })
+}
