@@ -308,7 +308,6 @@ func (c *checker) references(l *Loaded) {
 			say(path, "%s: there is no provider %q%s", KeyPath(path), name, l.SimilarProvider(name))
 		}
 	})
-	l.checkFallbacks(say)
 }
 
 // unset reports environment variables that providers need and that are not set.

@@ -25,9 +25,9 @@ func (c *Config) Fallbacks(agent, model string) []string {
 	return c.FallbackModels
 }
 
-// eachFallbackList calls fn with each list of fallbacks, and the model that it is for, if the list
+// EachFallbackList calls fn with each list of fallbacks, and the model that it is for, if the list
 // says so.
-func (c *Config) eachFallbackList(fn func(path []string, of string, list []string)) {
+func (c *Config) EachFallbackList(fn func(path []string, of string, list []string)) {
 	fn([]string{"fallbackModels"}, "", c.FallbackModels)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		fn([]string{"agent", name, "fallbackModels"}, "", c.Agents[name].FallbackModels)
@@ -38,21 +38,4 @@ func (c *Config) eachFallbackList(fn func(path []string, of string, list []strin
 			fn([]string{"providers", provider, "models", name, "fallbackModels"}, provider+"/"+name, models[name].FallbackModels)
 		}
 	}
-}
-
-// checkFallbacks reports fallbacks that cannot help: turns skip them.
-func (l *Loaded) checkFallbacks(say func(path []string, format string, args ...any)) {
-	l.eachFallbackList(func(path []string, of string, list []string) {
-		for i, model := range list {
-			key := KeyPath(l.SpelledPath(path...))
-			switch {
-			case strings.TrimSpace(model) == "":
-				say(path, "%s: entry %d is empty and is ignored; name a model as provider/model, or remove the entry", key, i+1)
-			case model == of:
-				say(path, "%s: %s names itself, which is ignored; name another model, or remove the entry", key, l.SpelledModel(model))
-			case slices.Contains(list[:i], model):
-				say(path, "%s: %s is named twice; the second entry is ignored, remove it", key, l.SpelledModel(model))
-			}
-		}
-	})
 }

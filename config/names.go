@@ -135,11 +135,6 @@ func (c *Config) EachModel(fn func(path []string, model string)) {
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		fn([]string{"agent", name, "defaultModel"}, c.Agents[name].DefaultModel)
 	}
-	c.eachFallbackList(func(path []string, _ string, list []string) {
-		for _, model := range list {
-			fn(path, model)
-		}
-	})
 }
 
 // nameProviders replaces providers' names in models with the names in effect.
@@ -147,7 +142,7 @@ func (c *Config) nameProviders() {
 	for _, model := range []*string{&c.DefaultModel, &c.Compact.Model, &c.Completion.Model, &c.Rewrite.Model, &c.Models.Title, &c.Models.Subagent} {
 		*model = c.ModelNamed(*model)
 	}
-	c.eachFallbackList(func(_ []string, _ string, list []string) {
+	c.EachFallbackList(func(_ []string, _ string, list []string) {
 		for i, model := range list {
 			list[i] = c.ModelNamed(strings.TrimSpace(model))
 		}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,8 +30,8 @@ func (e *Error) unknownModel() bool {
 	return e.says("model") && e.says("not found", "not exist", "unknown model", "no such model", "invalid model", "deprecated", "decommissioned", "not have access")
 }
 
-// says searches what the provider answered.
+// says searches what the provider answered; Message also has eca's own advice.
 func (e *Error) says(signs ...string) bool {
-	text := strings.ToLower(e.Message + "\n" + e.Body)
+	text := strings.ToLower(cmp.Or(e.Body, e.Message))
 	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) })
 }
