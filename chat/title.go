@@ -23,7 +23,9 @@ const (
 func (t *turn) titleLater() {
 	s, text, over := t.s, t.textForTitle(), make(chan struct{})
 	model := t.model // a fallback may take over meanwhile
-	t.vars()
+	if text != "" {
+		t.vars() // they depend on the model as well
+	}
 	s.titled.Store(&over)
 	s.background.Go(func() {
 		defer close(over)

@@ -24,8 +24,8 @@ func TestConfigCheckReportsFallbackModels(t *testing.T) {
 		`ECA_CONFIG:2:3: error: fallbackModels: provider my_own has no nope`,
 		`ECA_CONFIG:3:3: error: fallbackModels: there is no provider "nobody"`,
 		`ECA_CONFIG:4:3: error: fallbackModels: entry 3 is empty; correct or remove this entry, which is ignored`,
-		`ECA_CONFIG:6:32: error: providers.my_own.models.self.fallbackModels: my_own/self is its own fallback`,
-		`ECA_CONFIG:7:45: error: providers.my_own.models.twice.fallbackModels: my_own/m is named twice`,
+		`ECA_CONFIG:6:33: error: providers.my_own.models.self.fallbackModels: my_own/self is its own fallback`,
+		`ECA_CONFIG:7:46: error: providers.my_own.models.twice.fallbackModels: my_own/m is named twice`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
