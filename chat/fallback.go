@@ -53,7 +53,7 @@ func (f *fallbacks) patience() time.Duration {
 }
 
 // fallBack makes the next fallback model that of the turn, and says so in the chat. It returns false
-// if another model would not help, or if there is none.
+// if another model would not help, or if no model is left.
 func (t *turn) fallBack(err error) bool {
 	var e *llm.Error
 	if t.ctx.Err() != nil || !errors.As(err, &e) || !e.Replaceable() {

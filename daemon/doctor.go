@@ -99,7 +99,7 @@ func (k *checkup) checkConfiguration(context.Context) []doctor.Finding {
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, doctor.Found(doctor.Note, "files", "none; the defaults count"))
+		out = append(out, doctor.Found(doctor.Note, "files", "none; eca uses the defaults"))
 	}
 	return out
 }
@@ -108,11 +108,11 @@ func (k *checkup) checkCatalogue(offline bool) func(context.Context) []doctor.Fi
 	return func(ctx context.Context) []doctor.Finding {
 		switch err := k.UpdateCatalog(ctx, !offline); {
 		case err != nil && ctx.Err() == nil:
-			return []doctor.Finding{doctor.Found(doctor.Warning, "catalogue", "models.dev: %v; what is cached or built in counts", err)}
+			return []doctor.Finding{doctor.Found(doctor.Warning, "catalogue", "models.dev: %v; eca uses the cached or built-in catalogue", err)}
 		case offline:
-			return []doctor.Finding{doctor.Found(doctor.Note, "catalogue", "models.dev was not asked")}
+			return []doctor.Finding{doctor.Found(doctor.Note, "catalogue", "models.dev was not asked, because of --offline")}
 		}
-		return []doctor.Finding{doctor.Found(doctor.OK, "catalogue", "models.dev is up to date, or not needed")}
+		return []doctor.Finding{doctor.Found(doctor.OK, "catalogue", "the prices and limits of models.dev are up to date, or no provider needs them")}
 	}
 }
 
@@ -142,7 +142,7 @@ const soon = 14 * 24 * time.Hour
 
 func (k *checkup) checkCertificates(context.Context) []doctor.Finding {
 	id := k.s.identity
-	out := []doctor.Finding{doctor.Found(doctor.Note, "authorities", "the system's")}
+	out := []doctor.Finding{doctor.Found(doctor.Note, "certificate authorities", "those of the system")}
 	for _, p := range id.Check() { // what reading them found is among the configuration's problems
 		out = append(out, doctor.Found(doctor.Problem, p.Source.Name, "%s: %s", p.Source.Path, p.Cause))
 	}
@@ -185,7 +185,7 @@ func (k *checkup) checkStore(ctx context.Context) []doctor.Finding {
 	if err != nil {
 		return []doctor.Finding{doctor.Found(doctor.Problem, "chats", "%s", strings.TrimSuffix(err.Error(), store.SeeDoctor))}
 	}
-	return []doctor.Finding{doctor.Found(doctor.OK, "chats", "%s can be read; %d of these workspace folders", k.store.Path(), len(list))}
+	return []doctor.Finding{doctor.Found(doctor.OK, "chats", "%s can be read; chats of these workspace folders: %d", k.store.Path(), len(list))}
 }
 
 func (k *checkup) checkCredentials(context.Context) []doctor.Finding {

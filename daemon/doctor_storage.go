@@ -34,7 +34,7 @@ func (k *checkup) checkState(context.Context) []doctor.Finding {
 	return out
 }
 
-// checkJournal says whether the record of calls is whole.
+// checkJournal reports whether the record of calls is complete.
 func (k *checkup) checkJournal(ctx context.Context) []doctor.Finding {
 	checked := make(chan error, 1)
 	go func() {
@@ -51,7 +51,7 @@ func (k *checkup) checkJournal(ctx context.Context) []doctor.Finding {
 			return []doctor.Finding{doctor.Found(doctor.Problem, "journal", "%v", damagedJournal(k.opts.StateDir, err))}
 		}
 	}
-	return []doctor.Finding{doctor.Found(doctor.OK, "journal", "the record of calls is whole")}
+	return []doctor.Finding{doctor.Found(doctor.OK, "journal", "the record of calls is complete")}
 }
 
 // checkKeychain says whether the system's keychain takes secrets.

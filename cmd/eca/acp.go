@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-const acpHelp = `Speaks the Agent Client Protocol on stdin and stdout: for editors that start their
-agents that way, as Zed, JetBrains and Neovim's plugins do. See docs/acp.md for their
-settings. No workspace is trusted; calls that ask are shown in the editor.`
+const acpHelp = `Speaks the Agent Client Protocol on stdin and stdout, for editors that start agents this way: Zed,
+JetBrains IDEs, and plugins for Neovim. docs/acp.md has their settings. The editor asks about tool
+calls that need approval. No workspace is trusted.`
 
 func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{

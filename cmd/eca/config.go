@@ -14,25 +14,24 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-const configHelp = `Shows, checks and describes the configuration as it is in effect in this directory.
-Commands in it (${cmd:...}) are not run for that.`
+const configHelp = `Shows, checks and describes the configuration that applies to this directory. Commands in it
+(${cmd:...}) are not run.`
 
-const checkHelp = `Looks through the configuration of this directory: files that do not parse, unknown
-keys, values of a wrong type or out of range, names that mean nothing, dynamic strings
-that cannot be resolved.
+const checkHelp = `Checks the configuration of this directory for files that do not parse, unknown keys, values of the
+wrong type or out of range, names without a meaning, and dynamic strings that cannot be resolved.
 
-A line says where (file:line:column), how bad it is, and what is wrong:
-  error    it does not do what it says
-  warning  it has no effect, or probably not the one that was meant
-  note     it works, but there is a newer name
+Each line has a place (file:line:column), a severity and the problem:
+  error    the setting does not work
+  warning  the setting has no effect, or probably not the intended one
+  note     the setting works, but has a newer name
 
 Exit codes: 0 nothing but notes; 1 something else was found, or eca failed.`
 
-const showHelp = `Prints the effective configuration as JSON, or what is set at KEY: a path of keys with
-dots, as in providers.openai.url; a key with dots is quoted. Secrets, and what came from
-commands, files and the environment, are not shown.
+const showHelp = `Prints the effective configuration as JSON, or the value at KEY: keys joined with dots, as in
+providers.openai.url; quote a key that contains dots. Secrets, and values from commands, files and
+the environment, are not shown.
 
---origin prints a line for each value, with the place it comes from.`
+--origin prints one line for each value, with its source.`
 
 func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 )
 
-const doctorHelp = `Checks the configuration of this directory: configuration files, the default model, each
-provider with the source of its key, proxies and certificates, the chat store, the shell.
-It shows no secrets. It asks the configured providers for their lists of models, all at
-the same time and for a few seconds at most. This costs nothing, and each key goes only to
-its own provider. --offline sends no requests.
+const doctorHelp = `Checks the configuration of this directory: configuration files, the default model, each provider
+with the source of its key, proxies and certificates, the chat store, the shell. It shows no
+secrets. It asks all configured providers for their lists of models at the same time, for a few
+seconds at most. This costs nothing, and each key goes only to its own provider. --offline sends
+no requests.
 
-The exit code is 1 if something that is configured does not work. Missing configuration
-is not a problem.`
+The exit code is 1 if something that you configured does not work. Missing configuration is not a
+problem.`
 
 func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var asJSON, offline bool

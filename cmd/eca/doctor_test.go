@@ -77,7 +77,7 @@ func TestDoctor(t *testing.T) {
 	expect(found, "not set up", doctor.Note, "anthropic, azure")
 	expect(found, "proxy for https://", doctor.Note, "http://proxy.example:3128, with a user, from https_proxy")
 	expect(found, "without a proxy", doctor.Note, "this machine; *")
-	expect(found, "chats", doctor.OK, "chats.db can be read; 0 of these")
+	expect(found, "chats", doctor.OK, "chats.db can be read; chats of these workspace folders: 0")
 	expect(found, "shell", doctor.OK, "runs commands")
 	expect(found, "https_proxy", doctor.Note, "set, hidden")
 

@@ -10,9 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-const e2aHelp = `Answers E2A envelopes, one JSON object per line on stdin, with frames, one per line on
-stdout: see docs/e2a.md. Calls that ask wait for chat.approve or chat.reject; when stdin
-ends they are refused, and eca ends when everything is answered. No workspace is trusted.`
+const e2aHelp = `Reads E2A envelopes from stdin, one JSON object per line, and writes frames to stdout, one per
+line (docs/e2a.md). Tool calls that need approval wait for chat.approve or chat.reject. At the end
+of stdin, eca refuses the calls that still wait, finishes its answers and exits. No workspace is
+trusted.`
 
 func e2aCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	return &cobra.Command{

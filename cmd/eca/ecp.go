@@ -18,14 +18,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-const ecpHelp = `Lets an evaluation runtime drive eca: the Evaluation Context Protocol over stdin and
-stdout, one JSON object per line, or with --http over HTTP. The model, the agent, the
-workspace, the tools, approval and budgets come with config of agent/initialize; see
-docs/ecp.md.
+const ecpHelp = `Lets an evaluation runtime drive eca with the Evaluation Context Protocol: over stdin and stdout,
+one JSON object per line, or over HTTP with --http. The runtime sets the model, the agent, the
+workspace, the tools, approval and budgets in the config of agent/initialize (docs/ecp.md).
 
-Nothing is approved that the runtime's config does not allow, and no workspace is trusted.
-A step is answered before the seconds in ECP_RPC_TIMEOUT are over. Over HTTP, calls need
-the bearer token in ECA_ECP_TOKEN if it is set; addresses that others reach need one.`
+eca approves only what that config allows, and trusts no workspace. It answers each step within
+the seconds in ECP_RPC_TIMEOUT. Over HTTP, calls need the bearer token in ECA_ECP_TOKEN if it is
+set; it must be set for an address that other machines can reach.`
 
 // tokenVariable has the bearer token of calls over HTTP: other users can read arguments.
 const tokenVariable = "ECA_ECP_TOKEN"

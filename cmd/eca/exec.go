@@ -33,37 +33,41 @@ const (
 	exitInterrupted = 130 // Ctrl-C
 )
 
-const execHelp = `Runs one turn without an editor and writes the answer to stdout. Notices and
-the progress of tools go to stderr. Without PROMPT, or with -, the prompt is read from
-stdin; with PROMPT, text on stdin is given to the model as context.
+const execHelp = `Runs one turn without an editor and writes the answer to stdout. Notices and the progress of tools
+go to stderr. Without PROMPT, or with -, eca reads the prompt from stdin; with PROMPT, text on
+stdin is context for the model.
 
-Tool calls that need approval are decided by --approve:
+--approve decides about tool calls that need approval:
   ask        ask on the terminal; without a terminal, refuse (the default)
-  auto-edit  approve changes to files in this directory, ask for the rest
-  workspace  also run commands that stay in the sandbox of this directory, without network
-             and with an undo point, where the system can hold that; ask for the rest
-  all        approve everything, in the sandbox; ask about what wants to leave it
+  auto-edit  approve changes to files in this directory, ask about the rest
+  workspace  also run commands that stay in the sandbox of this directory, without network and
+             with an undo point, if the system supports this; ask about the rest
+  all        approve everything, in the sandbox; ask about commands that need to leave it
   none       refuse everything that needs approval
-The model gets the refusal as the result of the call and continues.
+The model gets a refusal as the result of the call, and continues.
 
---max-cost, --max-tokens and --max-time end the turn once its requests, with those of
-subagents, titles and summaries, have used that much. It stops between two requests, so the
-last one may exceed the limit.
+--max-cost, --max-tokens and --max-time end the turn once its requests, with those of subagents,
+titles and summaries, have used that much. The turn ends between two requests, so the last one may
+exceed the limit.
 
---json prints lines of JSON: first {"type":"start"} with chatId, model, agent, folder and
-version; then every notification about the chat ({"method", "params"}), and
-{"type":"waiting"} while the provider is silent; at last
-{"type":"result"} with text (the final answer), exitReason (done, failed, stopped, ...; of an
-answer that may not be complete: length, refusal, empty or unmarked), exitCode, error (why it
-failed), chatId, model, usage.tokens (the conversation's size in the model's context), cost (of
-the chat in dollars, where it is known), kept (whether the chat is stored), and refused, if any:
-the tool calls that were not allowed to run, each with tool and reason.
+--json prints lines of JSON. The first is {"type":"start"} with chatId, model, agent, folder and
+version. Every notification about the chat follows ({"method", "params"}), and {"type":"waiting"}
+while the provider is silent. The last line is {"type":"result"} with
+  text          the final answer
+  exitReason    done, failed, stopped, ...; length, refusal, empty or unmarked if the answer may be
+                incomplete
+  exitCode, chatId, model
+  error         why the turn failed
+  usage.tokens  the size of the conversation in the model's context
+  cost          of the chat in dollars, if it is known
+  kept          whether the chat is stored
+  refused       the tool calls that were not allowed to run, each with tool and reason
 
-A run that fails leaves the file of --output as it was.
+If the run fails, the file of --output stays unchanged.
 
-Exit codes: 0 done; 1 failed, also when the model, agent or chat does not exist, and when the
-answer is empty, was cut at the output limit, or was refused or filtered; 2 wrong usage; 3
-done, but tool calls were refused; 4 ended because a budget is spent; 130 interrupted.`
+Exit codes: 0 done; 1 failed, also if the model, agent or chat does not exist, or the answer is
+empty, was cut at the output limit, or was refused or filtered; 2 wrong usage; 3 done, but tool
+calls were refused; 4 a budget is spent; 130 interrupted.`
 
 // execFlags are the flags of `eca exec`.
 type execFlags struct {

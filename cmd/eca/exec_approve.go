@@ -71,7 +71,7 @@ func (c *execClient) ask(ctx context.Context, call toolRun) decision {
 		switch why := call.Permission.NotRemembered; {
 		case !asked:
 			c.noteUnasked(ctx, call)
-			return decision{unasked: true, why: "there is no terminal to ask on"}
+			return decision{unasked: true, why: "there is no terminal for the question"}
 		case isYes(line):
 			return decision{approve: true}
 		case line == "" || line == "n" || line == "no":
@@ -146,10 +146,10 @@ func (c *execClient) remedies() []string {
 		}
 	}
 	if ways != nil {
-		out = append(out, "Tool calls were not run, since there is no terminal to ask on. Allow them with "+strings.Join(ways, ", or ")+".")
+		out = append(out, "Tool calls were not run, since there is no terminal for the question. Allow them with "+strings.Join(ways, ", or ")+".")
 	}
 	if c.needed.outside {
-		out = append(out, "A command that wants to leave the sandbox was not run, since there is no terminal to ask on.")
+		out = append(out, "A command that wants to leave the sandbox was not run, since there is no terminal for the question.")
 	}
 	if c.stopped && !c.flags.takesQuestions() {
 		out = append(out, "The sandbox stopped a command. On a terminal, eca exec asks whether to allow what it wanted, once or always (not with --approve none); hosts can be listed in toolCall.sandboxHosts.")

@@ -26,7 +26,7 @@ func TestExecRefusalsAreAlike(t *testing.T) {
 		"disabledTools":                  {shell, `{"disabledTools": ["eca__shell_command"]}`, all, "denied: the tool is disabled for agent code"},
 		"a read-only agent":              {writeCall, `{}`, append([]string{"--agent", "plan"}, all...), "denied: the tool is disabled for agent plan"},
 		"a command of a read-only agent": {shell, `{}`, []string{"--agent", "plan"}, "denied: the agent plan is read-only"},
-		"nobody to ask":                  {shell, `{}`, nil, "not approved: there is no terminal to ask on"},
+		"nobody to ask":                  {shell, `{}`, nil, "not approved: there is no terminal for the question"},
 		"none":                           {shell, `{}`, []string{"--approve", "none"}, "not approved: this run approves no calls (--approve none)"},
 		"a hook":                         {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, all, "denied by a hook"},
 	} {

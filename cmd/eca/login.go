@@ -18,12 +18,12 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-const loginHelp = `Logs in to a provider of models: with an API key, or at the authorisation server that
-providers.<name>.auth in the configuration names. Without a provider, lists them.
+const loginHelp = `Logs in to a model provider: with an API key, or at the authorisation server in
+providers.<name>.auth of the configuration. Without a provider, lists the providers.
 
-A key is read from the terminal without being shown, or from standard input:
+The key is read from the terminal, which does not show it, or from standard input:
 eca login openai < key.txt
-The provider is asked whether it accepts the key; one that it refuses is not stored.`
+eca asks the provider whether it accepts the key, and does not store a key that it refuses.`
 
 func loginCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	var method string

@@ -25,17 +25,17 @@ import (
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
-const mcpAddHelp = `Adds an MCP server to the global configuration file, or with --workspace to
-.eca/config.json of this folder. Comments of the file stay. A server is a program with its
-arguments, after --, or an address. In the global file, paths of files that are there are
-stored as absolute ones:
+const mcpAddHelp = `Adds an MCP server to your configuration file, or with --workspace to .eca/config.json of this
+directory. A server is either a program with its arguments, after --, or a URL:
 
   eca mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
-  eca mcp add tickets https://tickets.example/mcp --header 'Authorization=Bearer ${env:TICKETS}'`
+  eca mcp add tickets https://tickets.example/mcp --header 'Authorization=Bearer ${env:TICKETS}'
 
-const mcpTestHelp = `Starts one MCP server as it is configured, also if it is disabled, and shows what it is
-and what it has. The exit code is 1 if it does not run, with the reason. A server that is
-not what it was when you agreed to it says so; see allow.`
+Comments in the file are kept. In your own file, paths of existing files become absolute.`
+
+const mcpTestHelp = `Starts one MCP server with its configuration, even if it is disabled, and shows its name, version,
+tools, prompts and resources. If the server has changed since you approved it, the command says
+so; see eca mcp allow. The exit code is 1, with the reason, if the server does not run.`
 
 // mcpCommand is `eca mcp`.
 func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
@@ -122,7 +122,7 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	}
 	flags := add.Flags()
 	flags.StringVar(&s.URL, "url", "", "address of a remote server")
-	flags.StringVarP(&transport, "transport", "t", "", "http, sse or stdio, as other programs ask for it; here the address or the command says it")
+	flags.StringVarP(&transport, "transport", "t", "", "http, sse or stdio; usually not needed, because the URL or the command decides")
 	flags.StringToStringVar(&s.Env, "env", nil, "NAME=VALUE for the program; several times")
 	flags.StringToStringVar(&s.Headers, "header", nil, "NAME=VALUE of requests to the url; several times")
 	flags.BoolVar(&s.Disabled, "disabled", false, "add it without having it started")

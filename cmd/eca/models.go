@@ -17,17 +17,15 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-const modelsHelp = `Lists the configured providers, whether each has what it needs, and the models that
-can be used in this directory, with what is known of them. Providers are asked for their
-models, and the public catalogue of models is brought up to date, unless the
-configuration says "fetchModels": false.
+const modelsHelp = `Lists the configured providers, whether each is ready, and the models that you can use in this
+directory. eca first asks the providers for their models and updates the public catalogue of
+models, unless the configuration says "fetchModels": false.
 
-Tokens are those of request and answer together, and of an answer; prices are dollars per
-million tokens of input, output, and reading from and writing to the cache. "-" is
-unknown. The last column says where the facts come from: config is the user's
-configuration; provider is what the provider says; models.dev is the public catalogue;
-snapshot is the list that this version of eca was built with; assumed is a default for
-facts that no source has. --json names the source of each fact.
+Columns: the tokens of request and answer together, and of an answer; dollars per million tokens
+of input, output, and reading from and writing to the cache; "-" if unknown. The last column is
+the source of these facts: config (your configuration), provider (the provider's list),
+models.dev (the public catalogue), snapshot (the list built into this version), or assumed (a
+default, because no source has them). --json names the source of each fact.
 
 The exit code is 1 if no model can be used.`
 

@@ -18,25 +18,25 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
-const explainHelp = `Says what would become of a shell command in this directory: whether it is allowed,
-denied, or asked for, which rule decides and why, and which commands it consists of.
-The command is not run. Several words are joined by spaces; flags of eca stand before them.
+const explainHelp = `Explains whether a shell command would be allowed in this directory, denied, or need approval,
+which rule decides and why, and which commands it contains. The command is not run. Several
+arguments are joined by spaces; put eca's own flags before them.
 
-With --text, only the text that runs when you did not approve the command by hand: printed
-from what was judged, with all words quoted.
+--text prints only the text that would run without your approval: the parsed command, with all
+words quoted.
 
-With --json, one document: {verdict, rule, reason, level, network, commands:
-[{command, effect, reason}], writes, unparsed, text}. The level of the sandbox, read-only or
-workspace, and whether it has network, none or all, are there if the command would run in it.
-An effect is reads, changes or unknown; writes are the files that
-redirections write; unparsed says why the command could not be taken apart completely.
+--json prints one document: {verdict, rule, reason, level, network, commands:
+[{command, effect, reason}], writes, unparsed, text}. If the command would run in the sandbox,
+level is read-only or workspace, and network all or none. An effect is reads, changes or
+unknown. writes lists the files of redirections. unparsed is the reason why the command could not
+be parsed completely.
 
-With --unasked, as if toolCall.unasked had this value: off has each command ask that no rule
-allows, reads lets those run that only read, workspace also those that stay in the sandbox of
-the workspace. With --files,
-also the files and folders that the command reads and writes, with links resolved, and the
-commands that eca does not know well enough to say; with --json as files: {reads, writes,
-unknown}.`
+--unasked judges as if toolCall.unasked had this value: with off, every command without a rule
+that allows it needs approval; with reads, commands that only read run; with workspace, commands
+that stay in the sandbox of the workspace run too.
+
+--files also lists the files and folders that the command reads and writes, with links resolved,
+and the commands whose files are unknown; with --json as files: {reads, writes, unknown}.`
 
 // permissionCommand is `eca permission`.
 func permissionCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-const pluginHelp = `Shows, installs, uninstalls and updates plugins: agents, skills, rules, commands, hooks and
-MCP servers from sources that your configuration names. A plugin's hooks, MCP servers and
-configuration act with your rights: install what you trust. Running editors take changes
-over with their next prompt.`
+const pluginHelp = `Shows, installs, uninstalls and updates plugins: agents, skills, rules, commands, hooks and MCP
+servers from sources that your configuration names. A plugin's hooks, MCP servers and
+configuration run with your rights, so install only what you trust. Running editors pick up
+changes with their next prompt.`
 
 // pluginCommand is `eca plugin`: the same as the slash commands of these names.
 func pluginCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {

@@ -17,11 +17,11 @@ import (
 	"github.com/seed-dec29ce4/eca/repomap"
 )
 
-const repomapHelp = `Prints a map of the repository in DIR (default: this directory): its most telling files
-with the signatures of what they define, as many as fit into a budget of tokens (four
-bytes each). It is what models see through the tool repo_map.
+const repomapHelp = `Prints a map of the repository in DIR (default: this directory): its most important files with the
+signatures of their definitions, as many as fit into a budget of tokens (four bytes each). Models
+see the same map through the tool repo_map.
 
---focus names files, directories or definitions: what is connected with them comes first.
+--focus names files, directories or definitions; related files come first.
 --json prints all files, best first, each with its rank and all its definitions.`
 
 func repomapCommand(stdout io.Writer) *cobra.Command {

@@ -26,14 +26,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-const serveHelp = `Lets other agents call eca over HTTP, in the current folder: A2A (JSON-RPC at /a2a, the
-card at /.well-known/agent-card.json; see docs/a2a.md), E2A over WebSocket at /e2a
-(docs/e2a.md), and the Evaluation Context Protocol at /ecp (docs/ecp.md), which has a
-conversation of its own.
+const serveHelp = `Lets other agents call eca over HTTP, in this directory: A2A (JSON-RPC at /a2a, the card at
+/.well-known/agent-card.json; docs/a2a.md), E2A over WebSocket at /e2a (docs/e2a.md), and the
+Evaluation Context Protocol at /ecp (docs/ecp.md), which has a conversation of its own.
 
-With a token in ECA_SERVE_TOKEN, every request but the card's needs it as a bearer token;
-without one, only this machine can call. Calls that ask wait for their caller's decision.
-No workspace is trusted.`
+With a token in ECA_SERVE_TOKEN, every request except the card's needs it as a bearer token.
+Without one, only this machine can call. Tool calls that need approval wait for the caller's
+decision. No workspace is trusted.`
 
 // serveTokenVariable has the bearer token of eca serve: other users can read arguments.
 const serveTokenVariable = "ECA_SERVE_TOKEN"

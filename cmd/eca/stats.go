@@ -20,13 +20,13 @@ import (
 	shelltools "github.com/seed-dec29ce4/eca/tools/shell"
 )
 
-const statsHelp = `Counts the tool calls of stored chats: how many ran without a question and by which
-rule, how many you were asked about, what you answered, how many the configuration
-denied, and how often the sandbox stopped a command. Nothing leaves this machine.
+const statsHelp = `Counts the tool calls of stored chats: how many ran without a question and by which rule, how many
+you were asked about and what you answered, how many the configuration denied, and how often the
+sandbox stopped a command. Nothing leaves this machine.
 
-With --json, one document: {total, chats}. The total, and each chat with its id and title,
-has {calls, unasked, rules, asked, approved, rejected, denied, stopped, allowedAfterStop}.
-Rules are the calls that ran without a question, by rule.`
+With --json, one document: {total, chats}. The total, and each chat with its id and title, has
+{calls, unasked, rules, asked, approved, rejected, denied, stopped, allowedAfterStop}. rules counts
+the calls that ran without a question, by rule.`
 
 // callStats counts tool calls.
 type callStats struct {

@@ -18,16 +18,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-const trustHelp = `Trusts what a folder's own files (.eca, .agents) run, redirect or loosen: hooks, MCP
-servers, providers, commands in texts, rules that allow. Without it they have no effect.
-DIR is this directory unless you name one. The command shows what would run, with scripts
-of the folder and what changed since you trusted it last, and asks; --yes trusts without
-asking. It is trusted as it is: when it changes, or a script that it names, it has no
-effect again until you trust it again. Hooks that you trust run as your own do: with the network
-and with all of eca's environment.
+const trustHelp = `Trusts the configuration in a folder's own .eca and .agents: its hooks, MCP servers, providers,
+commands in texts, and rules that allow tools. They have no effect before you trust them.
 
---list prints what is trusted, and shows what of this directory is not. --revoke takes trust back
-from a folder and from those below it. eca that is running notices at once.`
+  eca trust                show what would run in this directory, and ask
+  eca trust DIR --yes      trust a folder without a question
+  eca trust --list         print what is trusted, and what of this directory is not
+  eca trust DIR --revoke   take trust back from a folder and the folders below it
+
+Trust holds for the current contents. When the configuration changes, or a script that it names,
+it has no effect until you trust it again; eca trust then shows the changes. Trusted hooks run as
+your own do: with the network and with eca's whole environment. A running eca notices at once.`
 
 func trustCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	var revoke, list, yes bool
@@ -80,17 +81,17 @@ func trustFolder(ctx context.Context, d *daemon.Daemon, dir string, yes bool, st
 		if len(units) == 0 {
 			break
 		}
-		if _, err := fmt.Fprintf(stdout, "%s would, when it is trusted:\n", dir); err != nil {
+		if _, err := fmt.Fprintf(stdout, "Trusting %s enables:\n", dir); err != nil {
 			return err
 		}
 		if err := showUnits(d, units, dir, stdout); err != nil {
 			return err
 		}
 		if !yes {
-			line, asked := askTerminal(ctx, "Trust it as it is now? [y/N] ")
+			line, asked := askTerminal(ctx, "Trust its current contents? [y/N] ")
 			switch {
 			case !asked:
-				return errors.New("nothing was trusted: there is no terminal to ask on; --yes trusts without asking")
+				return errors.New("nothing was trusted: there is no terminal for the question; --yes trusts without it")
 			case !isYes(line):
 				return errors.New("nothing was trusted")
 			}
@@ -174,7 +175,7 @@ func listTrust(d *daemon.Daemon, stdout io.Writer) error {
 		_, err = fmt.Fprintln(stdout, "No folder is trusted.")
 	}
 	if units := d.Untrusted(); len(units) > 0 && err == nil {
-		if _, err = fmt.Fprintln(stdout, "Without effect here, because not trusted:"); err == nil {
+		if _, err = fmt.Fprintln(stdout, "Not trusted in this directory, so without effect:"); err == nil {
 			err = showUnits(d, units, units[0].Root, stdout)
 		}
 	}

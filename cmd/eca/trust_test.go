@@ -56,7 +56,7 @@ func TestTrustCommand(t *testing.T) {
 		}
 		return out
 	}
-	expect(run(0, "trust", "--list"), "No folder is trusted.", "Without effect here", "config.json:1  hooks.h", "extraConfigs")
+	expect(run(0, "trust", "--list"), "No folder is trusted.", "Not trusted in this directory", "config.json:1  hooks.h", "extraConfigs")
 	expect(run(0, "config", "check"), "note: hooks.h does nothing until the folder is trusted")
 	expect(exec(false), "eca trust", "hooks.h")
 	if runtime.GOOS != "windows" {

@@ -18,11 +18,11 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-const webHelp = `Opens the chat page for the current folder in the browser: an editor without a plugin.
+const webHelp = `Opens the chat page for this directory in the browser, as an editor without a plugin.
 
-The page is served on this machine only, and only to who has the link. A link works once;
-when it was used, the next one is printed. The chats go on while no page is open, and end
-with this command (Ctrl-C). See docs/web.md.`
+Only this machine can open the page, and only with the link. A link works once; after its use, eca
+prints the next one. Chats continue while no page is open, and end with this command (Ctrl-C). See
+docs/web.md.`
 
 type webFlags struct {
 	port   int

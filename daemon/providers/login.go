@@ -282,7 +282,7 @@ func credential(fields []auth.Field, values map[string]string) (auth.Credential,
 	for _, f := range fields {
 		v := strings.TrimSpace(values[f.Key])
 		if v == "" {
-			return c, &auth.InvalidError{Reason: fmt.Sprintf("%s (%s) is missing: it is empty", f.Key, f.Label)}
+			return c, &auth.InvalidError{Reason: fmt.Sprintf("%s (%s) is empty; enter it", f.Key, f.Label)}
 		}
 		switch f.Key {
 		case fieldKey:

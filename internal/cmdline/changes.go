@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// changes says whether a command is there to change something. It is for telling users
-// and agents that only read; what it misses is merely not known.
+// changes reports whether the purpose of a command is to change something. Users and read-only
+// agents get it as a reason; false only means that no change is known.
 func changes(name string, args []word) bool {
 	switch base(name) {
 	case "rm", "mv", "cp", "touch", "mkdir", "rmdir", "ln", "chmod", "chown", "chgrp", "tee", "dd", "truncate", "install", "shred", "unlink",

@@ -27,7 +27,7 @@ type Effect int
 const (
 	Unknown Effect = iota
 	Reads          // reads, and nothing else
-	Changes        // is there to change something
+	Changes        // its purpose is to change something
 )
 
 // Command is one simple command.

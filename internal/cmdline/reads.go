@@ -25,7 +25,7 @@ func judge(name string, args []word, loose bool) judgement {
 		return judgement{why: o + " lets " + name + " run other programs", option: bare(o)}
 	}
 	if _, known := reader(name); !known && changes(name, args) {
-		return judgement{effect: Changes, why: strings.TrimSpace(name+" "+subcommand(name, args)) + " is there to change something"}
+		return judgement{effect: Changes, why: strings.TrimSpace(name+" "+subcommand(name, args)) + " makes changes"}
 	}
 	var j judgement
 	anyWords := false

@@ -14,7 +14,7 @@ func TestQuestionsSayWhatCommandsDo(t *testing.T) {
 	p := real(t, `{}`, dir)
 	for command, want := range map[string][2]string{ // effects, and what the reason has
 		"npm test && cat a.txt":           {"unknown:npm test reads:cat a.txt", "in the workspace: what npm does is not known"},
-		"touch b":                         {"writes:touch b", "in the workspace: touch is there to change something"},
+		"touch b":                         {"writes:touch b", "in the workspace: touch makes changes"},
 		"npm test > out.txt":              {"unknown:npm test writes:> out.txt=out.txt", "it writes out.txt (`npm test`: what npm does is not known)"},
 		"sudo rm b":                       {"writes:rm b runs:sudo rm b=rm b", "`sudo rm b` runs `rm b`"},
 		"cat a.txt; $x":                   {"reads:cat a.txt unknown:$x", "which command it runs is computed"},
