@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Replaceable says whether another model may answer a request that failed so: this one, or its
-// provider, cannot be used at the moment. What is wrong with the request itself, or with the key,
-// stays an error.
+// Replaceable says whether another model may answer a request that failed in this way: the model or
+// its provider cannot be used at the moment. Mistakes in the request or in the key are not such
+// failures.
 func (e *Error) Replaceable() bool {
 	return e.Retryable() || e.Kind == ErrUnreachable || e.exhausted() || e.unknownModel()
 }

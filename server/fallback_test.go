@@ -148,7 +148,7 @@ func TestFallback(t *testing.T) {
 }
 
 // A failure between tool calls moves the conversation to an API of another provider: reasoning,
-// signatures and ids of calls become what that API accepts, and the user is told what is left out.
+// signatures and ids of calls become what that API accepts, and the notice says what is left out.
 func TestFallbackToAnotherAPI(t *testing.T) {
 	t.Parallel()
 	for from, name := range wireAPIs() {
@@ -183,7 +183,7 @@ func TestFallbackToAnotherAPI(t *testing.T) {
 	}
 }
 
-// What the models of one turn cost is one sum.
+// The budget of a turn counts all of its models.
 func TestFallbackCountsForTheBudget(t *testing.T) {
 	t.Parallel()
 	f := &failing{failures: map[string][]string{"a": {"", unknown}}}
