@@ -98,7 +98,7 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		case c.Effect == cmdline.Reads:
 			continue
 		case c.Name == "git": // its commands change .git, that is what they are for
-			if slices.Contains(c.Args, "config") {
+			if slices.Contains(c.Args, "config") || configuresSubmodules(c.Args) {
 				return "git's configuration"
 			}
 			continue
@@ -115,6 +115,15 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		}
 	}
 	return ""
+}
+
+// configuresSubmodules says whether git writes its configuration, and that of another repository, for
+// submodules. In the sandbox it would do half of that.
+func configuresSubmodules(args []string) bool {
+	i := slices.Index(args, "submodule")
+	return i >= 0 && slices.ContainsFunc(args[i:], func(word string) bool {
+		return slices.Contains([]string{"add", "init", "--init", "deinit", "sync", "set-url", "absorbgitdirs"}, word)
+	})
 }
 
 // afterOption returns the value of an option (--target=x, of=x), or the word.
