@@ -23,7 +23,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	out := flag.String("out", "dist", "write the files into this `directory`, which is emptied first")
+	out := flag.String("out", "dist", "write the files into this `directory`, which must be new, empty or an earlier release")
 	platforms := flag.String("platforms", "", "build only for these platforms, as in linux/amd64,windows/arm64")
 	key := flag.String("key", "", "sign the checksums with this minisign key `file`; the variable ECA_RELEASE_PASSWORD unlocks it")
 	flag.Parse()
@@ -54,10 +54,7 @@ func run(ctx context.Context, out, platforms, key, password string) error {
 		return err
 	}
 	r := &release{root: root, out: out, version: version(ctx), sums: map[string]string{}}
-	if err := os.RemoveAll(out); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := emptied(out); err != nil {
 		return err
 	}
 	if err := r.describe(ctx); err != nil {
@@ -76,6 +73,23 @@ func run(ctx context.Context, out, platforms, key, password string) error {
 		return err
 	}
 	return r.checksums(key, password)
+}
+
+// emptied makes an empty directory of out. It deletes the files of an earlier release, and nothing
+// else.
+func emptied(out string) error {
+	entries, err := os.ReadDir(out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	release := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == sumsFile }) && !slices.ContainsFunc(entries, os.DirEntry.IsDir)
+	if len(entries) > 0 && !release {
+		return fmt.Errorf("%s is not empty, and not a finished release; remove it, or choose another directory with -out", out)
+	}
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	return os.MkdirAll(out, 0o755)
 }
 
 // platform builds the programs of one platform and packs them in all ways.

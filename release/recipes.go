@@ -47,20 +47,23 @@ func (r *release) recipes(built []target) error {
 	return nil
 }
 
+// sumsFile is the list of checksums.
+const sumsFile = "SHA256SUMS"
+
 // checksums writes the list of all files, and its signature.
 func (r *release) checksums(key, password string) error {
 	var list bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
 		fmt.Fprintf(&list, "%s  %s\n", r.sums[name], name)
 	}
-	if err := r.write("SHA256SUMS", list.Bytes()); err != nil || key == "" {
+	if err := r.write(sumsFile, list.Bytes()); err != nil || key == "" {
 		return err
 	}
 	signature, err := r.sign(list.Bytes(), key, password)
 	if err != nil {
 		return fmt.Errorf("cannot sign with %s: %w", key, err)
 	}
-	return r.write("SHA256SUMS.minisig", signature)
+	return r.write(sumsFile+".minisig", signature)
 }
 
 // sign makes a signature that minisign verifies.

@@ -146,6 +146,36 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
+// A mistyped directory does not lose its files.
+func TestOnlyReleasesAreReplaced(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("eca.zip")
+	if err := emptied(dir); err == nil {
+		t.Error("a directory with other files is emptied")
+	}
+	put(sumsFile)
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := emptied(dir); err == nil {
+		t.Error("a directory with folders is emptied")
+	}
+	if err := os.Remove(filepath.Join(dir, "folder")); err != nil {
+		t.Fatal(err)
+	}
+	if err := emptied(dir); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
 func TestVersionsOfPackages(t *testing.T) {
 	for version, want := range map[string][2]string{
 		"1.2.0": {"1.2.0", "1.2.0"}, "1.2.0-rc.1": {"1.2.0~rc.1", "1.2.0rc1"}, "0.0.0-dev": {"0.0.0~dev", "0.0.0.dev0"},

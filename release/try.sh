@@ -42,9 +42,17 @@ if command -v rpm >/dev/null; then
 else
   echo "NOT TESTED: .rpm needs rpm"
 fi
-python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet --disable-pip-version-check --no-index ./*.whl
-demo "$work/venv/bin/eca"
-mkdir "$work/npm"
-(cd "$work/npm" && npm install --silent --offline --no-audit --no-fund --prefix . ../first-dist/npm-*.tgz)
-demo "$work/npm/node_modules/.bin/eca"
+if python3 -c 'import venv, ensurepip' 2>/dev/null; then
+  python3 -m venv "$work/venv"
+  "$work/venv/bin/pip" install --quiet --disable-pip-version-check --no-index ./*.whl
+  demo "$work/venv/bin/eca"
+else
+  echo "NOT TESTED: the wheel needs Python with venv"
+fi
+if command -v npm >/dev/null; then
+  mkdir "$work/npm"
+  (cd "$work/npm" && npm install --silent --offline --no-audit --no-fund --prefix . ../first-dist/npm-*.tgz)
+  demo "$work/npm/node_modules/.bin/eca"
+else
+  echo "NOT TESTED: the npm packages need npm"
+fi
