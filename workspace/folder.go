@@ -14,8 +14,8 @@ import (
 type folder struct {
 	text  text // its path from the root, with slashes and one at the end; empty for the root
 	subs  []*folder
-	rules *ignore.Rules // of its own ignore file
-	above *ignore.Rules // of its parent; nil for a root
+	rules *ignore.Rules // that apply to its content
+	above *ignore.Rules // that apply to the folder itself; nil for a root
 
 	// The concatenated file names in lexical order, as written and in lower case; ends has the
 	// end of each.

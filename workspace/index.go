@@ -180,13 +180,13 @@ func (ix *index) renew(ctx context.Context) {
 
 // settle waits until no hint arrives for a moment, or a caller needs a refresh or a listing. It
 // returns the request for a listing.
-func (ix *index) settle(ctx context.Context, told <-chan struct{}) (w wanted, ok bool) {
+func (ix *index) settle(ctx context.Context, hints <-chan struct{}) (w wanted, ok bool) {
 	quiet, limit := time.NewTimer(pause), time.NewTimer(longest)
 	defer quiet.Stop()
 	defer limit.Stop()
 	for {
 		select {
-		case <-told:
+		case <-hints:
 			quiet.Reset(pause)
 			continue
 		case w = <-ix.wanted:

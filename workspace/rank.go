@@ -124,7 +124,7 @@ func best(s *snapshot, q query, inUse []string) []Found {
 
 // match searches all folders, several at the same time.
 func (s *snapshot) match(q query, size int) []top {
-	const share = 256 // folders per goroutine
+	const share = 256 // least number of folders per goroutine
 	workers := max(1, min(runtime.GOMAXPROCS(0), len(s.folders)/share))
 	tops := make([]top, workers)
 	var next atomic.Int64

@@ -74,7 +74,7 @@ func (s *scanner) readAll(ctx context.Context, level []*folder) {
 			s.read(level[i])
 		}
 	}
-	const fewest = 4 // folders per goroutine
+	const fewest = 4 // least number of folders per goroutine
 	workers := min(runtime.GOMAXPROCS(0), len(level)/fewest)
 	var running sync.WaitGroup
 	for range workers - 1 {
@@ -126,7 +126,8 @@ func parent(rel string) string {
 	return ""
 }
 
-// refresh returns the folder after some changes. It shares the unchanged parts with f. touched is changes.withParents.
+// refresh returns the folder after some changes. It shares the unchanged parts with f.
+// touched is changes.withParents.
 func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, touched map[string]bool) (*folder, error) {
 	if !touched[f.text.plain] {
 		return f, nil

@@ -22,7 +22,8 @@ type File struct {
 
 // Walk visits the entries below dir (which may itself be a link to a folder) in lexical order,
 // folders before their content. It skips hidden entries, `.git`, entries that ignore files
-// exclude, and unreadable entries. Links are visited but not followed. fn may return filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
+// exclude, and unreadable entries. Links are visited but not followed. fn may return
+// filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
 func Walk(ctx context.Context, dir string, fn func(File) error) error {
 	top, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -76,8 +77,8 @@ func (w *walk) folder(path, rel string, depth int, rules *ignore.Rules) error {
 }
 
 // readFolder lists the entries of a folder that are neither hidden nor ignored, sorted by name,
-// and returns the folder's rules. The argument has the parent's rules; nil means the top of a
-// walk. Entries read before an error count.
+// and returns the folder's rules. The argument contains the parent's rules; nil means the
+// top of a walk. Entries read before an error count.
 func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules, error) {
 	entries, err := os.ReadDir(path)
 	git, file := false, false
@@ -107,8 +108,8 @@ func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules,
 	return kept, rules, err
 }
 
-// Counted returns how many folders of a path below root the ignore rules allow: each folder is
-// in the previous one, and the first is in root. Hidden folders count.
+// Counted returns how many of the folders precede the first one that the ignore rules exclude.
+// Each folder is in the previous one, and the first is in root. Hidden folders count.
 func Counted(root string, dirs []string) int {
 	if len(dirs) == 0 {
 		return 0
