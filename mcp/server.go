@@ -25,7 +25,7 @@ type server struct {
 	done       chan struct{} // closed when nothing is left of the server
 
 	status  atomic.Pointer[Status] // read by any goroutine
-	printed atomic.Pointer[string] // stray output of a starting program; nil if there was none
+	printed atomic.Pointer[string] // stray output of a starting program; nil without any
 
 	mu       sync.Mutex // guards commands
 	commands []func()

@@ -68,7 +68,7 @@ func TestHandlersDoNotWaitForClient(t *testing.T) {
 		t.Fatal("the handler waits for the client")
 	}
 	if requested := s.configPush.takeRequested(); !requested["x"] {
-		t.Errorf("the client is not told requested: %v", again)
+		t.Errorf("the client is not notified again: %v", requested)
 	}
 }
 
