@@ -51,7 +51,7 @@ type server struct {
 type opening struct {
 	result    <-chan attempt // while starting; also while stopping, until the start has given up
 	giveUp    context.CancelFunc
-	handshake *handshake // used by the current attempt; nil previous the first
+	handshake *handshake // used by the current attempt; nil before the first
 }
 
 // backoff delays the restarts of a server that ends unexpectedly.
