@@ -4,7 +4,7 @@
 export CGO_ENABLED ?= 0
 DEV := go tool -modfile=internal/devtools/go.mod
 
-.PHONY: help check format vet lint prose test full race bench update docs
+.PHONY: help check format vet lint prose test full race bench update docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -17,9 +17,11 @@ format: ## name files that are not formatted (gofumpt -l -w . mends them)
 
 vet:
 	go vet ./...
+	go vet -C release ./...
 
 lint:
 	$(DEV) golangci-lint run --allow-parallel-runners ./...
+	cd release && go tool -modfile=../internal/devtools/go.mod golangci-lint run --allow-parallel-runners ./...
 
 # aproval is an example of a misspelt key, in docs/permissions.md.
 prose: ## the rules of CONTRIBUTING.md for texts, and spelling
@@ -31,6 +33,7 @@ test: ## the tests of the fast loop: under a minute with a warm build cache
 
 full: ## all tests, also matrices, conformance suites and real clients
 	go test -timeout 30m ./...
+	go test -C release ./...
 
 # Tests of whole programs start hundreds of processes, which the detector makes several times slower:
 # of these the short ones.
@@ -43,6 +46,11 @@ race: ## tests with the race detector, of whole programs the short ones; needs a
 
 bench: ## what docs/performance.md is written from
 	go test -run '^$$' -bench . -benchtime 20x ./cmd/eca
+
+# PLATFORMS=linux/amd64 builds for some platforms only, KEY=FILE signs.
+release: ## build the files of a release in dist/, for six platforms; docs/install.md has more
+	go build -C release -o dist/release .
+	release/dist/release -out dist -platforms "$(PLATFORMS)" -key "$(KEY)"
 
 update: docs ## rewrite the goldens, and what docs does; read the diff
 	go test ./server -run 'TestScenarios|TestResume' -update

@@ -67,7 +67,7 @@ func (s subagents) Plan(r tools.SubagentRequest) (event.Subagent, error) {
 		return sub, fmt.Errorf("INVALID_ARGS: there is no subagent %q for this agent; there are: %s", r.Agent, cmp.Or(strings.Join(names, ", "), "none"))
 	}
 	agent := s.Config.Agents[r.Agent]
-	model, variant := cmp.Or(r.Model, agent.DefaultModel, s.model.ID), cmp.Or(r.Variant, agent.Variant)
+	model, variant := cmp.Or(r.Model, agent.DefaultModel, s.Config.Models.Subagent, s.model.ID), cmp.Or(r.Variant, agent.Variant)
 	if r.Resume != "" {
 		meta, err := s.resumed(r)
 		if err != nil {

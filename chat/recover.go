@@ -39,8 +39,13 @@ func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
 	case tooLongFor(err):
 		t.rec.emit(t.abandoned()...)
 		r.tooLong++
-		return t.compactor.recoverOverflow(r.tooLong)
+		if err := t.compactor.recoverOverflow(r.tooLong); err != nil && !t.fallBack(err) {
+			return err
+		}
+		return nil
 	case refusesImage(err) && t.images.leaveOut(err):
+		return nil
+	case !a.any && t.fallBack(err):
 		return nil
 	case t.images.retryWithout(a, err):
 		return nil
@@ -66,7 +71,9 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	}
 	r.continues++
 	info, ok := t.model.Retry.Continue(r.continues, e)
-	if !ok {
+	lasting := !ok || r.continues > 1 || info.Delay > fallbackPatience
+	switched := lasting && t.fallBack(err)
+	if !ok && !switched {
 		return err
 	}
 	bodies := t.abandoned()
@@ -79,6 +86,11 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 		what, prompt = "again", ""
 	}
 	r.said += text
+	if switched {
+		r.continues = 0
+		t.rec.emit(append(bodies, event.Continued{Prompt: prompt})...)
+		return nil
+	}
 	t.rec.emit(append(bodies,
 		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt},
 		event.Progress{Retry: true, Text: retryText(e, info, t.s.eng.deps.Now())})...)

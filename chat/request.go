@@ -35,6 +35,7 @@ func (r *requests) build() llm.Request {
 		Headers:    r.model.Headers,
 		Extra:      r.model.Payload(variant),
 		Origin:     r.origin(),
+		Patience:   r.fallbacks.patience(),
 	}
 	vars := template.Vars{
 		"workspaceRoots": r.Roots, "readFileMaxLines": r.Config.ToolCall.ReadFile.MaxLines,

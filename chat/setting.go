@@ -13,8 +13,8 @@ import (
 )
 
 // setting is what the parts of a turn share: the chat, the agent, the model, the rules and the record
-// of events. It does not change, except for model and tools, which the turn's own goroutine sets
-// between requests.
+// of events. It does not change, except for model, fallbacks and tools, which the turn's own goroutine
+// sets between requests.
 type setting struct {
 	Snapshot
 	s     *Session
@@ -27,6 +27,7 @@ type setting struct {
 	assignment *assignment // of a child turn; nil if the turn answers the user
 	agent      string
 	model      Model
+	fallbacks  fallbacks
 	tools      *tools.Registry // those of the snapshot, as of now
 
 	vars func() template.Vars // of prompts

@@ -22,6 +22,10 @@ const (
 // titleLater asks the model for a title in the background: the turn does not wait.
 func (t *turn) titleLater() {
 	s, text, over := t.s, t.textForTitle(), make(chan struct{})
+	model := t.model // a fallback may take over meanwhile
+	if text != "" {
+		t.vars() // they depend on the model as well
+	}
 	s.titled.Store(&over)
 	s.background.Go(func() {
 		defer close(over)
@@ -30,7 +34,7 @@ func (t *turn) titleLater() {
 				s.eng.deps.Log.Error("title request panicked", "chat", s.id, "panic", p, "stack", string(debug.Stack()))
 			}
 		}()
-		t.title(text)
+		t.title(model, text)
 	})
 }
 
@@ -50,21 +54,22 @@ func (e *Engine) AwaitTitle(ctx context.Context, id string) {
 
 // title asks the model for a title at the first and the third prompt. A failure is only
 // logged. The turn may have ended meanwhile.
-func (t *turn) title(conversation string) {
+func (t *turn) title(model Model, conversation string) {
 	if conversation == "" {
 		return
 	}
+	model = t.titleModel(model)
 	ctx, cancel := context.WithTimeout(t.s.ctx, titleTimeout)
 	defer cancel()
-	text, usage, _, err := collect(ctx, t.model.Client, llm.Request{
+	text, usage, _, err := collect(ctx, model.Client, llm.Request{
 		Purpose:  llm.PurposeTitle,
-		Model:    t.model.Name,
+		Model:    model.Name,
 		System:   t.render(cmp.Or(t.Config.Agents[t.agent].Prompts.ChatTitle, t.Config.Prompts.ChatTitle)),
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "The conversation:\n\n" + conversation}}}},
-		Context:  t.model.Limit.Context,
+		Context:  model.Limit.Context,
 		CacheKey: t.s.id + "/title",
-		Headers:  t.model.Headers,
-		Extra:    t.model.Extra,
+		Headers:  model.Headers,
+		Extra:    model.Extra,
 		Origin:   t.origin(),
 	})
 	if err != nil {
@@ -74,7 +79,7 @@ func (t *turn) title(conversation string) {
 		return
 	}
 	err = t.s.whenFree(ctx, func() {
-		t.s.log.Append("", t.s.cost.sideUsage(t.model, llm.PurposeTitle, usage))
+		t.s.log.Append("", t.s.cost.sideUsage(model, llm.PurposeTitle, usage))
 		if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
 			t.s.nameByModel(title)
 		}
@@ -82,6 +87,20 @@ func (t *turn) title(conversation string) {
 	if err != nil && t.s.ctx.Err() == nil {
 		t.s.eng.deps.Log.Warn("title not stored", "chat", t.s.id, "err", err)
 	}
+}
+
+// titleModel is the model that is configured for titles, or the chat's own.
+func (t *turn) titleModel(own Model) Model {
+	name := t.Config.Models.Title
+	if name == "" {
+		return own
+	}
+	m, err := t.Models.Resolve(name, own.ID)
+	if err != nil {
+		t.s.eng.deps.Log.Warn("models.title cannot be used; the chat's own model writes titles", "chat", t.s.id, "model", name, "err", err)
+		return own
+	}
+	return m
 }
 
 // whenFree appends to the chat at once while a turn of it runs here, else as an edit, which

@@ -36,6 +36,7 @@ func (t *turn) start() Accepted {
 	t.announce(o, meta)
 	if err == nil && o.asksModel() {
 		t.noteSwitch()
+		t.chooseFallbacks()
 	}
 	acc := Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
 	switch {
@@ -60,7 +61,7 @@ func (t *turn) start() Accepted {
 			if err := t.prepare(o.command, !o.isCommand); err != nil {
 				return err
 			}
-			t.title(t.textForTitle())
+			t.title(t.model, t.textForTitle())
 			t.rec.enter(progressWaiting)
 			return t.converse()
 		})

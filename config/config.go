@@ -27,6 +27,8 @@ type Config struct {
 	Providers                map[string]Provider    `json:"providers" doc:"Providers of models, by name. eca shows names in kebab-case (my-company for myCompany); your own spelling works everywhere." each:"A provider."`
 	MCPServers               map[string]MCPServer   `json:"mcpServers" doc:"MCP servers, by name." each:"A server that eca starts (command) or connects to (url). ${...} is resolved when it starts."`
 	DefaultModel             string                 `json:"defaultModel" trust:"safe" doc:"The model of new chats, as provider/model. Without it, eca chooses a usable model."`
+	FallbackModels           []string               `json:"fallbackModels" doc:"The models that take over a turn, in this order, when its model cannot be used: its rate limit or quota is reached, its provider fails, or the provider does not have it." each:"A model, as provider/model."`
+	Models                   Roles                  `json:"models" doc:"The models of requests beside a prompt's own."`
 	FetchModels              *bool                  `json:"fetchModels" doc:"Whether providers are asked for their models, and the public catalogue of models is fetched."`
 	DefaultAgent             string                 `json:"defaultAgent" default:"code" trust:"safe" doc:"The agent of new chats."`
 	Agents                   map[string]Agent       `json:"agent" doc:"Agents, by name: ways for a model to work." each:"An agent."`
@@ -152,15 +154,16 @@ type RetryRule struct {
 
 // Model is one providers.<name>.models.<model>.
 type Model struct {
-	ModelName    string                    `json:"modelName" doc:"The provider's name for the model, if it differs from this one."`
-	ExtraPayload map[string]any            `json:"extraPayload" doc:"Keys merged into the body of requests; null removes a key." each:"A key of the body."`
-	ExtraHeaders map[string]string         `json:"extraHeaders" doc:"Further headers of requests. Those of a model win over those of its provider." each:"A header's value."`
-	History      string                    `json:"reasoningHistory" enum:"all turn off" strict:"true" doc:"Which earlier reasoning is sent back to the model: all of it, that of the current turn, or none."`
-	Reason       *bool                     `json:"reason" doc:"Whether it can reason."`
-	ImageInput   *bool                     `json:"imageInput" doc:"Whether it takes images."`
-	Limit        Limit                     `json:"limit" doc:"Its limits, in tokens."`
-	Cost         Cost                      `json:"cost" doc:"Its prices, in dollars per million tokens."`
-	Variants     map[string]map[string]any `json:"variants" doc:"Variants of the model, by name: payloads to choose from. An empty payload removes the variant." each:"Keys that the variant merges into the body of requests.|A key of the body."`
+	ModelName      string                    `json:"modelName" doc:"The provider's name for the model, if it differs from this one."`
+	ExtraPayload   map[string]any            `json:"extraPayload" doc:"Keys merged into the body of requests; null removes a key." each:"A key of the body."`
+	ExtraHeaders   map[string]string         `json:"extraHeaders" doc:"Further headers of requests. Those of a model win over those of its provider." each:"A header's value."`
+	History        string                    `json:"reasoningHistory" enum:"all turn off" strict:"true" doc:"Which earlier reasoning is sent back to the model: all of it, that of the current turn, or none."`
+	Reason         *bool                     `json:"reason" doc:"Whether it can reason."`
+	ImageInput     *bool                     `json:"imageInput" doc:"Whether it takes images."`
+	Limit          Limit                     `json:"limit" doc:"Its limits, in tokens."`
+	Cost           Cost                      `json:"cost" doc:"Its prices, in dollars per million tokens."`
+	Variants       map[string]map[string]any `json:"variants" doc:"Variants of the model, by name: payloads to choose from. An empty payload removes the variant." each:"Keys that the variant merges into the body of requests.|A key of the body."`
+	FallbackModels []string                  `json:"fallbackModels" doc:"The fallbackModels of this model; they replace those of the agent and the general ones. An empty list means none." each:"A model, as provider/model."`
 }
 
 // VariantRule is one variantsByModel.<pattern> (eca-features 6.3).
@@ -197,6 +200,7 @@ type Agent struct {
 	Prompts               Prompts       `json:"prompts" trust:"safe" doc:"Its own texts for the model."`
 	DefaultModel          string        `json:"defaultModel" trust:"safe" doc:"Its model, as provider/model."`
 	Variant               string        `json:"variant" trust:"safe" doc:"The variant of its model."`
+	FallbackModels        []string      `json:"fallbackModels" doc:"The fallbackModels of this agent's turns; they replace the general ones. An empty list means none." each:"A model, as provider/model."`
 	Inherit               string        `json:"inherit" trust:"stricter" doc:"The agent from which it inherits options that it does not set."`
 	SpawnableBy           Strings       `json:"spawnableBy" trust:"stricter" doc:"The agents that can start it; without it, all." each:"An agent's name."`
 	ReadOnly              bool          `json:"readOnly" trust:"stricter" doc:"Whether it is read-only: calls that would change something are denied, whatever toolCall says; commands that only read run; other commands and MCP tools need approval each time."`

@@ -34,11 +34,21 @@ func renamed() [][2]string {
 	}
 }
 
+// aliases lists second names of keys: these roles have keys of their own in the reference, and models
+// names all roles.
+func aliases() [][2]string {
+	return [][2]string{
+		{"models.compact", "compact.model"},
+		{"models.completion", "completion.model"},
+		{"models.rewrite", "rewrite.model"},
+	}
+}
+
 // migrate converts a layer to current names: providers' names to kebab-case, and keys of earlier
 // versions to their replacements.
 func (l *layer) migrate() {
 	l.migrateProviders()
-	for _, r := range renamed() {
+	for _, r := range append(renamed(), aliases()...) {
 		from, to := strings.Split(r[0], "."), strings.Split(r[1], ".")
 		for _, name := range l.matches(from) {
 			l.rename(withName(from, name), withName(to, name))

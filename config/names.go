@@ -130,6 +130,8 @@ func (c *Config) EachModel(fn func(path []string, model string)) {
 	fn([]string{"compact", "model"}, c.Compact.Model)
 	fn([]string{"completion", "model"}, c.Completion.Model)
 	fn([]string{"rewrite", "model"}, c.Rewrite.Model)
+	fn([]string{"models", "title"}, c.Models.Title)
+	fn([]string{"models", "subagent"}, c.Models.Subagent)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		fn([]string{"agent", name, "defaultModel"}, c.Agents[name].DefaultModel)
 	}
@@ -137,9 +139,14 @@ func (c *Config) EachModel(fn func(path []string, model string)) {
 
 // nameProviders replaces providers' names in models with the names in effect.
 func (c *Config) nameProviders() {
-	for _, model := range []*string{&c.DefaultModel, &c.Compact.Model, &c.Completion.Model, &c.Rewrite.Model} {
+	for _, model := range []*string{&c.DefaultModel, &c.Compact.Model, &c.Completion.Model, &c.Rewrite.Model, &c.Models.Title, &c.Models.Subagent} {
 		*model = c.ModelNamed(*model)
 	}
+	c.EachFallbackList(func(_ []string, _ string, list []string) {
+		for i, model := range list {
+			list[i] = c.ModelNamed(strings.TrimSpace(model))
+		}
+	})
 	for name, a := range c.Agents {
 		a.DefaultModel = c.ModelNamed(a.DefaultModel)
 		c.Agents[name] = a

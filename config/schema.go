@@ -80,17 +80,22 @@ func newSchema(k *key, def any, pending bool) *schema {
 	return s
 }
 
-// withEarlier adds the keys of earlier versions.
+// withEarlier adds the keys of earlier versions, and second names.
 func withEarlier(root *key) *key {
-	add := func(old, now string, like *key) {
+	add := func(old, now string, like *key) *key {
 		path := strings.Split(old, ".")
 		object := root.at(path[:len(path)-1])
 		if object == nil || object.fields() == nil {
-			return // users choose the names of these keys
+			return &key{} // users choose the names of these keys
 		}
 		k := *like
 		k.deprecated, k.docs = true, []string{"Earlier name of " + now + "."}
 		object.fields()[path[len(path)-1]] = &k
+		return &k
+	}
+	for _, a := range aliases() {
+		k := add(a[0], a[1], root.at(strings.Split(a[1], ".")))
+		k.deprecated, k.docs = false, []string{"The same as " + a[1] + "."}
 	}
 	for _, r := range renamed() {
 		if strings.HasSuffix(r[0], "File") {

@@ -69,7 +69,8 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 
 func (k *checkup) checkInstallation(context.Context) []doctor.Finding {
 	out := []doctor.Finding{
-		doctor.Found(doctor.Note, "version", "%s, %s, %s/%s", k.opts.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		doctor.Found(doctor.Note, "version", "%s%s, %s, %s/%s", k.opts.Version, doctor.Commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		doctor.Found(doctor.Note, "installed", "%s", doctor.Installation()),
 		doctor.Found(doctor.Note, "command", "%s", strings.Join(k.opts.Command, " ")),
 	}
 	for _, root := range k.s.roots() {

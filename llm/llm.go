@@ -15,6 +15,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"iter"
+	"time"
 )
 
 // Model answers requests.
@@ -64,6 +65,7 @@ type Request struct {
 	Headers    map[string]string // of this model, beyond its provider's
 	Extra      map[string]any    // merged into the body last: extraPayload and variants
 	Origin     Origin            // the caller; for records only, never sent to a provider
+	Patience   time.Duration     // bounds RetryPolicy.Total for this request; 0 does not
 }
 
 // Origin says for whom a request is made. All of it may be empty.

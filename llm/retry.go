@@ -53,15 +53,16 @@ type retrying struct {
 
 func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
+		policy := r.policy.within(req.Patience)
 		for n := (attempts{}); ; {
-			begin := r.policy.now()
+			begin := policy.now()
 			delivered, stopped, err := r.once(ctx, req, yield)
 			if stopped || err == nil {
 				return
 			}
 			e := AsError(err)
-			n.waited += r.policy.now().Sub(begin)
-			info, again := r.policy.next(&n, e)
+			n.waited += policy.now().Sub(begin)
+			info, again := policy.next(&n, e)
 			if delivered || !again || ctx.Err() != nil {
 				yield(Delta{}, err)
 				return
@@ -108,6 +109,14 @@ func (p RetryPolicy) classify(err error) error {
 		}
 	}
 	return err
+}
+
+// within returns the policy with a bound for all repetitions of a request.
+func (p RetryPolicy) within(total time.Duration) RetryPolicy {
+	if total > 0 && (p.Total == 0 || total < p.Total) {
+		p.Total = total
+	}
+	return p
 }
 
 func (p RetryPolicy) now() time.Time {

@@ -174,6 +174,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		webCommand(&f, stdout, stderr),
 		acpCommand(&f, stdin, stdout, stderr),
 	)
+	addCompletions(root, &f)
 	usage.Strict(root)
 	return root
 }

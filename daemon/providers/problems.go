@@ -34,7 +34,7 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, entered m
 			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(path), why))
 		}
 	})
-	return out
+	return append(out, v.fallbackProblems()...)
 }
 
 // unusable says what a provider lacks that only the configuration can bring; empty if nothing.

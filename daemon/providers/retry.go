@@ -39,9 +39,9 @@ func (m *Models) retryPolicy(p config.Provider) llm.RetryPolicy {
 		}
 	}
 	if p.Retry.MaxRetries == nil {
-		r.Total, r.Now = m.opts.RetryTotal, m.opts.Now
+		r.Total = m.opts.RetryTotal
 	}
-	r.Jitter = m.opts.Random
+	r.Now, r.Jitter = m.opts.Now, m.opts.Random
 	return r
 }
 

@@ -70,12 +70,13 @@ func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(s.due, 0o700); err != nil {
-		return nil, err
+		return nil, s.unrecorded(err)
 	}
 	path := filepath.Join(s.due, rand.Text())
 	owner := flock.New(path+ownerSuffix, flock.SetPermissions(0o600))
 	if err := owner.Lock(); err != nil {
-		return nil, err
+		_ = os.Remove(path + ownerSuffix)
+		return nil, s.unrecorded(err)
 	}
 	c := &Search{store: s, places: p, path: path, owner: owner}
 	info, err := fs.FileInfo(nil), safeio.Write(path+recordSuffix, data, 0o600)
@@ -84,10 +85,16 @@ func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 	}
 	if err != nil {
 		c.close(true)
-		return nil, fmt.Errorf("the search for protected places after the command cannot be recorded: %w", err)
+		return nil, s.unrecorded(err)
 	}
 	c.begun = info.ModTime()
 	return c, nil
+}
+
+// unrecorded says why a command must not start, and what to do about it: if eca were killed while
+// the command runs, no other daemon would know that it has to look for what the command made.
+func (s *Store) unrecorded(err error) error {
+	return fmt.Errorf("cannot record in %s that files which other programs run (.envrc, git hooks) are to be looked for after the command: %w; free space there, or make the folder writable", s.due, err)
 }
 
 // Finish looks for what a command made, and moves it away. If all was found and moved, the search
@@ -132,7 +139,8 @@ func (c *Search) close(done bool) {
 // Resume makes up for the searches that are due in some workspace folders.
 func (s *Store) Resume(roots []string) []Outcome {
 	var out []Outcome
-	for _, c := range s.ownerless(roots) {
+	list, _ := s.ownerless(roots)
+	for _, c := range list {
 		if c.places.Roots() == nil {
 			out = append(out, Outcome{Damaged: c.begun})
 			c.close(true)
@@ -150,22 +158,23 @@ func (s *Store) Due(roots []string) bool {
 	if s == nil {
 		return false
 	}
-	list := s.ownerless(roots)
+	list, unknown := s.ownerless(roots)
 	for _, c := range list {
 		c.close(false)
 	}
-	return len(list) > 0
+	return len(list) > 0 || unknown
 }
 
 // ownerless returns the searches for some workspace folders that no daemon is about to do, and
-// locks them. Those whose record cannot be read are for all folders.
-func (s *Store) ownerless(roots []string) (list []*Search) {
+// locks them. Those whose record cannot be read are for all folders. If the folder of the records, or
+// a lock, cannot be opened, it is unknown whether there are more.
+func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 	if s == nil {
-		return nil
+		return nil, false
 	}
 	entries, err := os.ReadDir(s.due)
 	if err != nil || len(entries) == 0 {
-		return nil
+		return nil, err != nil && !errors.Is(err, fs.ErrNotExist)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,6 +186,7 @@ func (s *Store) ownerless(roots []string) (list []*Search) {
 		c := &Search{store: s, path: filepath.Join(s.due, name)}
 		c.owner = flock.New(c.path+ownerSuffix, flock.SetPermissions(0o600))
 		if locked, err := c.owner.TryLock(); !locked || err != nil {
+			unknown = unknown || err != nil
 			continue
 		}
 		if !c.read() || c.places.Roots() != nil && !overlap(c.places.Roots(), roots) {
@@ -185,7 +195,7 @@ func (s *Store) ownerless(roots []string) (list []*Search) {
 		}
 		list = append(list, c)
 	}
-	return list
+	return list, unknown
 }
 
 // read reads the record; false if it was removed. Of one that is damaged there are no

@@ -180,3 +180,33 @@ func TestPlacesAreCopied(t *testing.T) {
 		t.Error("a large file was copied")
 	}
 }
+
+// Without a record no command may start, and while it is unknown whether searches are due, one is.
+func TestRecordsThatCannotBeOpened(t *testing.T) {
+	s, _, root := interrupted(t)
+	records, _ := filepath.Glob(filepath.Join(s.due, "*"+recordSuffix))
+	owner := strings.TrimSuffix(records[0], recordSuffix) + ownerSuffix
+	if err := os.Remove(owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(owner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Due([]string{root}) {
+		t.Error("a lock cannot be opened, and no search is due")
+	}
+	if err := os.RemoveAll(s.due); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.due, "")
+	p := sandbox.Policy{Level: sandbox.Workspace, Guard: &sandbox.Guard{Roots: []string{root}}}
+	if err := p.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Begin(p.Places); err == nil || !strings.Contains(err.Error(), s.due) || !strings.Contains(err.Error(), "free space there") {
+		t.Errorf("%v", err)
+	}
+	if !s.Due([]string{root}) {
+		t.Error("the records cannot be listed, and no search is due")
+	}
+}

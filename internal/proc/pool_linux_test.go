@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -140,5 +142,23 @@ func TestPoolLateKill(t *testing.T) {
 	}
 	if exit := second.Wait(); exit.Code != 7 {
 		t.Errorf("the next child: %+v", exit)
+	}
+}
+
+// slowWriter takes its time for each write.
+type slowWriter struct{ got bytes.Buffer }
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	time.Sleep(2 * grace)
+	return w.got.Write(p)
+}
+
+// Output is complete even if its reader is slower than the time limit for processes that keep the
+// pipe open.
+func TestOutputOutlastsSlowWriters(t *testing.T) {
+	var out slowWriter
+	exit, err := newPool(t).Run(context.Background(), Spec{Path: "sh", Args: []string{"-c", "printf one; sleep 0.1; printf two; setsid sleep 3 & "}, Stdout: &out})
+	if err != nil || exit.Code != 0 || out.got.String() != "onetwo" {
+		t.Errorf("%v %+v %q", err, exit, out.got.String())
 	}
 }

@@ -1,11 +1,14 @@
 package proc
 
 import (
+	"errors"
 	"io"
 	"os"
 	"reflect"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // streams are the standard streams of a child as files. A reader or a writer of the caller
@@ -87,9 +90,41 @@ func (s *streams) writer(w io.Writer) (*os.File, error) {
 	s.theirs, s.outputs = append(s.theirs, theirs), append(s.outputs, ours)
 	s.copying.Go(func() {
 		defer ours.Close()
-		_, _ = io.Copy(w, ours) // a writer that fails must not end the child otherwise than by SIGPIPE
+		copyOutput(w, ours) // a writer that fails must not end the child otherwise than by SIGPIPE
 	})
 	return theirs, nil
+}
+
+// maxPipe is the most that a pipe holds, in bytes, unless a privileged process enlarged it.
+const maxPipe = 1 << 20
+
+// copyOutput copies a child's output until no process has it open, or until the deadline of finish.
+// What the pipe holds at the deadline is copied too: the child wrote it, and only this machine or
+// the writer was too slow.
+func copyOutput(w io.Writer, ours *os.File) {
+	if _, err := io.Copy(w, ours); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	_ = ours.SetReadDeadline(time.Time{})
+	conn, err := ours.SyscallConn()
+	if err != nil {
+		return
+	}
+	buf := make([]byte, 32<<10)
+	for left := maxPipe; left > 0; {
+		n, readErr := 0, error(nil)
+		once := func(fd uintptr) bool {
+			n, readErr = unix.Read(int(fd), buf) // fails instead of waiting if the pipe is empty
+			return true
+		}
+		if err := conn.Read(once); err != nil || readErr != nil && !errors.Is(readErr, unix.EINTR) || readErr == nil && n == 0 {
+			return
+		}
+		if _, err := w.Write(buf[:max(n, 0)]); err != nil {
+			return
+		}
+		left -= max(n, 0)
+	}
 }
 
 // handOver closes what only the child keeps, once it has it.

@@ -58,6 +58,7 @@ func TestProtectedPlaces(t *testing.T) {
 		"cd .git && touch x": true, "cd .git/hooks; echo x > y": true, "sed -i s/a/b/ .git/config": true, "dd of=.git/config": true, "cp --target-directory=.git/hooks a.txt": true, "git config core.pager x": true,
 		"sh -c 'echo x > .git/config'": true, "ln -s x .bashrc": true, "sudo cp a.txt /root/.profile": true, "echo x > .GIT/config": true, "cp a own/x": true, "python -c 1 > AGENTS.md": true,
 		"cp a.txt almost/HEAD": true, "mkdir half/objects": true, "curl -X HEAD https://x.example": false, "cp a.txt x.code-workspace": true,
+		"git submodule add ./x y": true, "git -C a submodule -q update --init --recursive": true, "git submodule deinit y": true, "git submodule update": false, "git add submodule": false,
 		"cd - && cp a.txt ~/.bashrc": true, "cd -; cp a.txt .git/hooks/x": true, "cd a; cd b; cd c; cd d; cd e; tee ~/.profile": true, "cd - && cp a.txt b.txt": false,
 	} {
 		v := judge(t, p, "code", dir, command)

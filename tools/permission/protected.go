@@ -13,31 +13,52 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// folders and files, wherever they are, whose content programs run or take orders from.
+// Folders and files, wherever they are, that programs run or obey when the user opens a folder,
+// starts a shell, an editor, a debugger or an interpreter, or commits. Not here: what the user
+// starts by its name (Makefile, package.json), and .gitattributes, which only chooses among the
+// programs that a protected configuration names.
+
 func protectedFolders() []string {
 	return []string{
-		".git", ".hg", ".jj", ".svn", ".eca", ".husky", ".githooks", ".ssh", ".gnupg", ".direnv",
-		".vscode", ".idea", ".zed", ".devcontainer", ".cursor", ".windsurf", ".claude", ".gemini", ".codex", ".mvn", ".gradle/init.d", ".local/bin",
-		".config/fish", ".config/git", ".config/nvim", ".config/mise", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/eca",
+		".git", ".hg", ".jj", ".svn", ".bzr", ".sl", "_darcs", ".repo", ".husky", ".githooks", ".git-hooks", ".ssh", ".gnupg", ".direnv",
+		".vscode", ".idea", ".fleet", ".vs", ".zed", ".helix", ".devcontainer", ".vim", ".emacs.d",
+		".eca", ".cursor", ".windsurf", ".claude", ".gemini", ".codex", ".kiro", ".roo", ".clinerules", ".continue", ".opencode", ".crush", ".junie", ".amazonq", ".augment",
+		".qwen", ".trae", ".factory", ".agents", ".openhands", ".github/instructions", ".github/hooks",
+		".mvn", ".gradle/init.d", ".yarn/releases", ".yarn/plugins", ".cargo/bin", ".local/bin", ".bashrc.d", ".oh-my-zsh", ".ipython", ".jupyter",
+		".mise", "mise/conf.d", ".config/mise", ".config/fish", ".config/bash", ".config/zsh", ".config/nushell", ".config/xonsh", ".config/direnv", ".config/tmux", ".config/kitty",
+		".config/alacritty", ".config/wezterm", ".config/git", ".config/jj", ".config/hg", ".config/nvim", ".config/vim", ".config/emacs", ".config/helix", ".config/zed", ".config/gdb", ".config/pip", ".config/go",
+		".config/autostart", ".config/systemd", ".config/environment.d", ".config/eca", ".local/share/applications", ".local/share/systemd",
 		"library/launchagents", "library/launchdaemons", "start menu/programs/startup", "windowspowershell",
 	}
 }
 
 func protectedFiles() []string {
 	return []string{
-		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
-		".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", ".tmux.conf", ".envrc",
-		".gitconfig", ".hgrc", ".netrc", ".npmrc", ".pnpmfile.cjs", ".pypirc", ".bazelrc", ".gdbinit", ".lldbinit", ".rprofile",
-		".vimrc", ".exrc", ".nvim.lua", ".emacs", ".dir-locals.el",
-		"mise.toml", ".mise.toml", ".pre-commit-config.yaml", ".pre-commit-config.yml",
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
+		".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xonshrc", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment", "crontab",
+		".tmux.conf", ".screenrc", ".wezterm.lua", ".envrc", ".autoenv", ".autoenv.zsh", "profile.ps1", "microsoft.powershell_profile.ps1",
+		".gitconfig", ".hgrc", ".arcconfig", ".arcrc", ".netrc", ".curlrc", ".wgetrc", ".mailcap", ".forward", ".procmailrc",
+		".vimrc", ".gvimrc", ".nvimrc", ".lvimrc", ".exrc", ".nvim.lua", ".ycm_extra_conf.py", ".emacs", ".emacs.el", ".dir-locals.el", ".dir-locals-2.el", ".devcontainer.json", ".gitpod.yml",
+		".gdbinit", ".gdbearlyinit", ".lldbinit", ".pdbrc", ".pdbrc.py", ".perldb", ".byebugrc", ".irbrc", ".pryrc", ".rprofile", ".renviron", ".ghci", ".ocamlinit", ".iex.exs",
+		".pythonrc", ".psqlrc", ".sqliterc", ".my.cnf", "ipython_config.py",
+		".npmrc", ".pnpmfile.cjs", ".pypirc", ".condarc", ".gemrc", ".bazelrc", ".bazeliskrc", ".buckconfig", ".mavenrc", ".sbtrc", ".sbtopts", ".terraformrc", "bunfig.toml", ".bunfig.toml",
+		"rust-toolchain", "rust-toolchain.toml", "mise.toml", ".mise.toml", ".rtx.toml", "flake.nix", "shell.nix", "devenv.nix", "devenv.yaml", "devbox.json",
+		".pre-commit-config.yaml", ".pre-commit-config.yml", "prek.toml", ".overcommit.yml", "captainhook.json", "grumphp.yml", "hk.pkl", ".rusty-hook.toml",
 		"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json",
-		".mcp.json", ".cursorrules", ".windsurfrules", "agents.md", "claude.md", "claude.local.md", "gemini.md", "profile.ps1", "microsoft.powershell_profile.ps1", "crontab",
+		".mcp.json", ".cursorrules", ".windsurfrules", ".roorules", ".roomodes", ".continuerules", ".rules", ".goosehints", ".augment-guidelines", ".aider.conf.yml",
+		"opencode.json", "opencode.jsonc", "crush.json", ".crush.json", "copilot-instructions.md",
+		"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", "warp.md",
 	}
 }
 
 // protectedPatterns are for files that have no fixed name (path.Match), by their last two names.
 func protectedPatterns() []string {
-	return []string{"*/*.code-workspace", "*/.yarnrc*", "*/mise.*.toml", "*/.mise.*.toml", "*/lefthook-local.*", "*/.lefthook-local.*", ".cargo/config", ".cargo/config.toml"}
+	return []string{
+		"*/*.code-workspace", "*/*.sublime-project", "*/.yarnrc*", "*/mise.*.toml", "*/.mise.*.toml", "*/lefthook-local.*", "*/.lefthook-local.*", "*/.huskyrc*",
+		"*/.lintstagedrc*", "*/lint-staged.config.*", "*/.simple-git-hooks.*", "*/simple-git-hooks.*", "*/.commitlintrc*", "*/commitlint.config.*", "*/jupyter_*config.*",
+		".cargo/config", ".cargo/config.toml", ".cargo/env*", ".gradle/init.gradle*", ".gradle/gradle.properties", ".m2/settings.xml", "mise/config.toml", ".config/starship.toml",
+		".docker/config.json", ".kube/config", ".aws/config", ".aws/credentials", "tools/bazel",
+	}
 }
 
 // writesProtected returns a protected place that a call may write to, or "".
@@ -77,7 +98,7 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		case c.Effect == cmdline.Reads:
 			continue
 		case c.Name == "git": // its commands change .git, that is what they are for
-			if slices.Contains(c.Args, "config") {
+			if slices.Contains(c.Args, "config") || configuresSubmodules(c.Args) {
 				return "git's configuration"
 			}
 			continue
@@ -94,6 +115,15 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 		}
 	}
 	return ""
+}
+
+// configuresSubmodules says whether git writes its configuration, and that of another repository, for
+// submodules. In the sandbox it would do half of that.
+func configuresSubmodules(args []string) bool {
+	i := slices.Index(args, "submodule")
+	return i >= 0 && slices.ContainsFunc(args[i:], func(word string) bool {
+		return slices.Contains([]string{"add", "init", "--init", "deinit", "sync", "set-url", "absorbgitdirs"}, word)
+	})
 }
 
 // afterOption returns the value of an option (--target=x, of=x), or the word.

@@ -149,7 +149,7 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 	if err != nil {
 		return tools.Result{}, err
 	}
-	search, err := o.HeldBack.Begin(spec.Sandbox.Places)
+	search, err := o.recordSearch(spec)
 	if err != nil {
 		return tools.Result{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/internal/heldback"
+	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -18,6 +19,16 @@ func notes(outcomes ...heldback.Outcome) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// recordSearch records that protected places are looked for after a command. If it cannot, the
+// command does not start; only the user can let it run without the search.
+func (o Options) recordSearch(spec proc.Spec) (*heldback.Search, error) {
+	search, err := o.HeldBack.Begin(spec.Sandbox.Places)
+	if err != nil {
+		return nil, fmt.Errorf("the command was not run: %w; or ask the user to run it outside of the sandbox (shell_command with outside)", err)
+	}
+	return search, nil
 }
 
 // afterwards moves away which protected places a command made, and asks the user whether they come

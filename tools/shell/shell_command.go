@@ -161,7 +161,7 @@ func (o Options) inBackground(ctx context.Context, call tools.Call, a shellArgs,
 	if err := spec.Sandbox.Prepare(); err != nil {
 		return tools.Result{}, err
 	}
-	search, err := o.HeldBack.Begin(spec.Sandbox.Places)
+	search, err := o.recordSearch(spec)
 	if err != nil {
 		return tools.Result{}, err
 	}

@@ -97,6 +97,9 @@ func refusedFile(line string) (s stop, named bool) {
 	has := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(low, text) })
 	}
+	if has("config file", "config.lock") && has("device or resource busy") { // git replaces the file, which is a mount
+		return stop{what: "writing to git's configuration refused"}, true
+	}
 	readOnly := has("read-only file system", "erofs")
 	if !readOnly && !has("permission denied", "operation not permitted", "eacces", "eperm") {
 		return stop{}, false

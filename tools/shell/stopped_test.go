@@ -30,6 +30,8 @@ func TestStoppedIsNamed(t *testing.T) {
 		"npm ERR! request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN": "connection to registry.npmjs.org refused",
 		"dial tcp: lookup proxy.golang.org: Temporary failure in name resolution":                "connection to proxy.golang.org refused",
 		"script: failed to create pseudo-terminal: Operation not permitted":                      "a pseudo terminal refused",
+		"error: could not write config file .git/config: Device or resource busy":                "writing to git's configuration refused",
+		"umount: /mnt: Device or resource busy":                                                  "",
 		"mkdir: cannot create directory: Read-only file system":                                  "writing refused",
 		"bash: line 1: /etc-of-nobody/x: Permission denied: not found":                           "",
 	} {

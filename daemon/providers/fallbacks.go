@@ -1,0 +1,42 @@
+package providers
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+)
+
+// fallbackProblems names fallback models that cannot help, and why. Turns skip them.
+func (v *view) fallbackProblems() []config.Problem {
+	var out []config.Problem
+	v.cfg.EachFallbackList(func(path []string, of string, list []string) {
+		for i := range list {
+			if why := v.uselessFallback(of, list, i); why != "" {
+				at := append(slices.Clone(path), strconv.Itoa(i))
+				out = append(out, v.cfg.Problem(at, "%s: %s; correct or remove this entry, which is ignored", config.KeyPath(v.cfg.SpelledPath(path...)), why))
+			}
+		}
+	})
+	return out
+}
+
+// uselessFallback says why an entry of the fallback models of a model cannot help; empty if it can.
+func (v *view) uselessFallback(of string, list []string, i int) string {
+	model := list[i]
+	provider, _, full := strings.Cut(model, "/")
+	_, known := v.all[provider]
+	switch {
+	case model == "":
+		return fmt.Sprintf("entry %d is empty", i+1)
+	case model == of:
+		return v.cfg.SpelledModel(model) + " is its own fallback"
+	case slices.Contains(list[:i], model):
+		return v.cfg.SpelledModel(model) + " is named twice"
+	case full && !known && provider != demoProvider:
+		return fmt.Sprintf("there is no provider %q%s", provider, v.cfg.SimilarProvider(provider))
+	}
+	return v.impossible(model)
+}
