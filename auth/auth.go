@@ -1,18 +1,17 @@
-// Package auth owns the credentials a user entered or logged in for: for which provider,
-// of which kind, and the secret itself.
+// Package auth stores the credentials that a user entered or obtained by a login: the provider,
+// the kind, and the secret.
 //
-// They are kept in one JSON file that only its owner can read (docs/storage.md) and
-// that several daemons share: writing takes a lock, replaces the file as a whole and
-// keeps entries of kinds this version does not know; reading notices what another
-// process wrote. A file that others may read, or that does not parse, is refused with
-// the reason and never overwritten. Where the system has a keychain, the secrets are
-// there, and the file says only that they are; a keychain that does not answer delays
-// nothing for long. Store.Token replaces tokens once, however many processes want it.
+// The credentials are in one JSON file that only its owner can read (docs/storage.md). Several
+// daemons share it: a writer takes a lock, replaces the file atomically, and keeps entries of
+// unknown kinds; a reader notices changes of other processes. A file that others may read, or that
+// does not parse, is refused with the reason and never overwritten. If the system has a keychain,
+// the secrets are in the keychain and the file only refers to them. A keychain that does not answer
+// causes only a short delay. Store.Token renews a token once, even if several processes request it.
 //
-// A secret leaves the package through Secret.Reveal and Credential.Secrets (what others
-// must remove from texts) alone: printed, logged or encoded it is a mark. The file is protected by its mode, like an SSH key; it is not
-// encrypted. Which of several keys of a provider is used is not decided here, and how
-// one logs in is known to auth/oauth.
+// A secret leaves the package only through Secret.Reveal, and through Credential.Secrets for
+// callers that remove secrets from texts. A secret that is printed, logged or encoded appears as a
+// placeholder. The file is protected by its mode, like an SSH key; it is not encrypted. This
+// package does not decide which of a provider's keys is used. The login itself is in auth/oauth.
 package auth
 
 import (
@@ -27,41 +26,41 @@ const (
 	OAuth  = "oauth"   // tokens that are renewed
 )
 
-// Credential is what a user entered for a provider, or logged in for.
+// Credential is a credential for one provider.
 type Credential struct {
 	Type   string   // APIKey or OAuth
 	Key    Secret   // of an APIKey
-	URL    string   // where the provider is, if the configuration does not say
-	Models []string // what it offers, if neither the configuration nor the provider says
+	URL    string   // of the provider, unless the configuration has one
+	Models []string // of the provider, if neither the configuration nor the provider lists them
 
 	// Of OAuth.
 	Access  Secret
 	Refresh Secret    // empty: cannot be renewed
-	Expires time.Time // of Access, to the second; zero: not known
-	Ended   bool      // the server takes it no more: the user has to log in again
+	Expires time.Time // of Access, to the second; zero if not known
+	Ended   bool      // the server rejects it: the user has to log in again
 	Method  string    // how the user logged in
-	For     Binding   // where the tokens may go
+	For     Binding   // the only recipients of the tokens
 
-	ClientSecret Secret // of a client that eca registered for this login; empty: it has none, or the configuration has it
+	ClientSecret Secret // of the client that eca registered for this login; empty without one, or if the configuration has it
 }
 
-// Binding says to whom tokens may be sent: nobody else gets them, whatever a
-// configuration says later.
+// Binding lists the only recipients that tokens may be sent to, even if the configuration changes
+// later.
 type Binding struct {
-	TokenURL string `json:"tokenUrl,omitempty"` // renews them
+	TokenURL string `json:"tokenUrl,omitempty"` // of the endpoint that renews them
 	ClientID string `json:"clientId,omitempty"`
-	Basic    bool   `json:"basic,omitempty"`    // the client's secret goes into a header there
+	Basic    bool   `json:"basic,omitempty"`    // the client's secret is sent to TokenURL in a header
 	Provider string `json:"provider,omitempty"` // scheme and host of the provider's API, or an MCP server's address; empty: any
 
 	// Of logins to MCP servers.
-	Issuer   string `json:"issuer,omitempty"`    // who gave the tokens
-	Resource string `json:"resource,omitempty"`  // whom they are for
-	Revoke   string `json:"revokeUrl,omitempty"` // takes them back
-	Scope    string `json:"scope,omitempty"`     // what was asked for, separated by spaces
-	Redirect string `json:"redirect,omitempty"`  // as the client is registered, if eca registered it
+	Issuer   string `json:"issuer,omitempty"`    // that issued the tokens
+	Resource string `json:"resource,omitempty"`  // that accepts them
+	Revoke   string `json:"revokeUrl,omitempty"` // of the endpoint that revokes them
+	Scope    string `json:"scope,omitempty"`     // the requested scopes, separated by spaces
+	Redirect string `json:"redirect,omitempty"`  // with which eca registered the client, if it did
 }
 
-// Secrets lists what must not be shown.
+// Secrets lists the values that must not be shown.
 func (c Credential) Secrets() []string {
 	var out []string
 	for _, s := range []Secret{c.Key, c.Access, c.Refresh, c.ClientSecret} {
@@ -76,7 +75,7 @@ func (c Credential) Secrets() []string {
 // which ignore methods inside of unexported fields.
 type Secret struct{ value *string }
 
-// NewSecret hides s.
+// NewSecret returns s as a Secret.
 func NewSecret(s string) Secret { return Secret{&s} }
 
 // Reveal returns the value.

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// fileVersion changes when an older eca could no longer read or keep the file. A new
-// kind of credential does not count as one.
+// fileVersion increases when older versions of eca can no longer read or preserve the file. A new
+// kind of credential does not require that.
 const fileVersion = 1
 
 // document is the content of the file. Fields that this version does not know are kept.
 type document struct {
-	rest        map[string]json.RawMessage // all keys but those below
-	entries     map[string]json.RawMessage // by provider
-	credentials map[string]Credential      // the entries this version knows
-	elsewhere   map[string]entry           // those whose secrets are in the keychain
+	rest            map[string]json.RawMessage // all other keys
+	entries         map[string]json.RawMessage // by provider
+	credentials     map[string]Credential      // the entries this version knows
+	keychainEntries map[string]entry           // those whose secrets are in the keychain
 }
 
 // entry is one credential in the file.
 type entry struct {
 	Type   string   `json:"type"`
-	Of     string   `json:"of,omitempty"`    // of type keychain: what is in the keychain
+	Of     string   `json:"of,omitempty"`    // of type keychain: the type of the stored credential
 	Name   string   `json:"name,omitempty"`  // the secrets' name there
-	Stamp  string   `json:"stamp,omitempty"` // another with every writing, so that readers look again
+	Stamp  string   `json:"stamp,omitempty"` // random for each write, so that readers notice the change
 	URL    string   `json:"url,omitempty"`
 	Models []string `json:"models,omitempty"`
 	secrets
@@ -37,7 +37,7 @@ type entry struct {
 	For     *Binding `json:"for,omitempty"`
 }
 
-// secrets are what is in the keychain, where there is one, as JSON.
+// secrets are the secrets of a credential. With a keychain, they are stored there as JSON.
 type secrets struct {
 	Key     string `json:"key,omitempty"`
 	Access  string `json:"access,omitempty"`
@@ -46,11 +46,11 @@ type secrets struct {
 	ClientSecret string `json:"clientSecret,omitempty"`
 }
 
-// inKeychain is the type of an entry whose secrets are elsewhere. An older eca keeps it,
-// as it does all it does not know.
+// inKeychain is the type of an entry whose secrets are in the keychain. Older versions of eca
+// preserve such entries, as they do with all unknown types.
 const inKeychain = "keychain"
 
-// known says whether this version can use a kind.
+// known reports whether this version supports a kind.
 func known(kind string) bool { return kind == APIKey || kind == OAuth }
 
 func newEntry(c Credential) entry {
@@ -89,7 +89,7 @@ func (e entry) credential() (Credential, error) {
 	return c, nil
 }
 
-// secret hides a value; nothing stays nothing.
+// secret returns a value as a Secret; an empty value stays empty.
 func secret(s string) Secret {
 	if s == "" {
 		return Secret{}
@@ -98,10 +98,10 @@ func secret(s string) Secret {
 }
 
 func newDocument() document {
-	return document{rest: map[string]json.RawMessage{}, entries: map[string]json.RawMessage{}, credentials: map[string]Credential{}, elsewhere: map[string]entry{}}
+	return document{rest: map[string]json.RawMessage{}, entries: map[string]json.RawMessage{}, credentials: map[string]Credential{}, keychainEntries: map[string]entry{}}
 }
 
-// parse reads the file's content. Errors name places, never content: it is secret.
+// parse parses the content of the file. Errors give positions but never content, which is secret.
 func parse(data []byte) (document, error) {
 	d := newDocument()
 	if err := json.Unmarshal(data, &d.rest); err != nil {
@@ -130,7 +130,7 @@ func parse(data []byte) (document, error) {
 		}
 		switch {
 		case e.Type == inKeychain && known(e.Of):
-			d.elsewhere[provider] = e
+			d.keychainEntries[provider] = e
 		case known(e.Type):
 			if d.credentials[provider], err = e.credential(); err != nil {
 				return document{}, fmt.Errorf("its entry for provider %q %w", provider, err)
@@ -140,7 +140,7 @@ func parse(data []byte) (document, error) {
 	return d, nil
 }
 
-// decode reads an entry; of kinds this version does not know it reads the kind alone.
+// decode decodes an entry. Of an unknown kind it decodes only the kind.
 func decode(raw json.RawMessage) (entry, error) {
 	var kind struct{ Type, Of string }
 	if json.Unmarshal(raw, &kind) != nil || kind.Type == "" {

@@ -12,30 +12,28 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/keychain"
 )
 
-// Keychain is where the system keeps secrets. Its calls end within seconds, with an
-// error that can be shown (internal/keychain).
+// Keychain is the system's store for secrets. Its calls return within seconds, and their errors
+// can be shown (internal/keychain).
 type Keychain interface {
 	Set(name, secret string) error
 	Get(name string) (string, error)
 	Delete(name string) error
 }
 
-// Place says where secrets are kept (`auth.store` in the configuration).
+// Place is where secrets are stored (`auth.store` in the configuration).
 type Place string
 
-// Places.
+// The places for secrets.
 const (
-	Auto       Place = "auto"     // the keychain if it takes them, else the file
-	InKeychain Place = "keychain" // nowhere else
+	Auto       Place = "auto"     // the keychain if it works, otherwise the file
+	InKeychain Place = "keychain" // only the keychain
 	InFile     Place = "file"
 )
 
-// keychainPause is how long a keychain that failed is left alone: each question to it
-// may cost seconds.
+// keychainPause is how long a keychain is not used after a failure: each access may take seconds.
 const keychainPause = time.Minute
 
-// Keep says where secrets are kept from now on; what is stored already stays where it
-// is. An empty place means Auto.
+// Keep sets where new secrets are stored; stored ones are not moved. An empty place means Auto.
 func (s *Store) Keep(p Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,15 +43,15 @@ func (s *Store) Keep(p Place) {
 	s.place = p
 }
 
-// unlock adds the credentials whose secrets are in the keychain.
+// unlock adds the credentials whose secrets are in the keychain to d.
 func (s *Store) unlock(d *document) error {
 	var errs []error
-	for _, provider := range slices.Sorted(maps.Keys(d.elsewhere)) {
-		c, err := s.fromKeychain(d.elsewhere[provider])
+	for _, provider := range slices.Sorted(maps.Keys(d.keychainEntries)) {
+		c, err := s.fromKeychain(d.keychainEntries[provider])
 		if err != nil {
 			errs = append(errs, fmt.Errorf(`the login for provider %s is in the system's keychain and cannot be used: %w (log in again; "auth": {"store": "file"} keeps logins in a file)`, provider, err))
 			if errors.Is(err, keychain.ErrSilent) {
-				break // the next question would take as long
+				break // the next access would take as long
 			}
 			continue
 		}
@@ -80,8 +78,8 @@ func (s *Store) fromKeychain(e entry) (Credential, error) {
 	return c, nil
 }
 
-// lockAway returns what the file says of a credential, whose secrets it puts where they
-// belong.
+// lockAway stores the secrets of a credential in the configured place and returns the entry for
+// the file.
 func (s *Store) lockAway(provider string, c Credential, d *document) (json.RawMessage, error) {
 	e := newEntry(c)
 	s.mu.Lock()
@@ -96,20 +94,20 @@ func (s *Store) lockAway(provider string, c Credential, d *document) (json.RawMe
 			return json.Marshal(e)
 		}
 	}
-	_ = s.forget(provider, d) // what is left behind there is of no use
+	_ = s.forget(provider, d) // a secret that stays in the keychain is unused
 	return json.Marshal(e)
 }
 
 // intoKeychain moves an entry's secrets into the keychain.
 func (s *Store) intoKeychain(provider string, e *entry) error {
 	if s.keychain == nil {
-		return errors.New("there is no keychain here")
+		return errors.New("no keychain is available")
 	}
 	text, err := json.Marshal(e.secrets)
 	if err != nil {
 		return err
 	}
-	// The folder is part of the name: suites and users with several have several logins.
+	// The folder is part of the name, because each state directory has its own logins.
 	name := provider + " in " + s.dir
 	if err := s.keychain.Set(name, string(text)); err != nil {
 		return err
@@ -120,12 +118,12 @@ func (s *Store) intoKeychain(provider string, e *entry) error {
 
 // forget removes a provider's secrets from the keychain, if they are there.
 func (s *Store) forget(provider string, d *document) error {
-	e, ok := d.elsewhere[provider]
+	e, ok := d.keychainEntries[provider]
 	if !ok {
 		return nil
 	}
 	if s.keychain == nil {
-		return errors.New("the login is in a keychain that is not there now")
+		return errors.New("the login is in a keychain that is not available now")
 	}
 	if err := s.keychain.Delete(e.Name); err != nil {
 		return fmt.Errorf("the login cannot be removed: %w", err)

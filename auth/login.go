@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// State says whether a provider can be used. The values are those of eca-protocol 4.11.
+// State is whether a provider can be used. The values are those of eca-protocol 4.11.
 type State string
 
 // States of a provider.
@@ -19,7 +19,7 @@ const (
 	NotRunning      State = "not-running" // needs no credential, but does not answer
 )
 
-// Source says where a credential comes from (eca-protocol 4.11).
+// Source is where a credential comes from (eca-protocol 4.11).
 type Source string
 
 // Sources of credentials.
@@ -29,22 +29,22 @@ const (
 	FromEnvironment Source = "env"
 )
 
-// Status says how a provider is reached.
+// Status describes the access to a provider.
 type Status struct {
 	State    State
-	Type     string // kind of the credential that is used; empty without one
+	Type     string // kind of the credential in use; empty without one
 	Source   Source
-	Variable string    // the environment variable it comes from, if it does
+	Variable string    // the environment variable that contains it, if any
 	Mode     string    // how the user logged in; empty for keys
-	Expires  time.Time // when the token that is used now expires; zero: not known, or never
+	Expires  time.Time // when the current token expires; zero if not known, or never
 }
 
-// Usable says whether the provider can be asked.
+// Usable reports whether requests can be sent to the provider.
 func (s Status) Usable() bool {
 	return s.State == Authenticated || s.State == Expiring || s.State == Local
 }
 
-// Actions: what a user does next to log in (eca-protocol 4.11).
+// Actions are the kinds of steps of a login (eca-protocol 4.11).
 const (
 	ActionChoose     = "choose-method"
 	ActionInput      = "input"
@@ -52,22 +52,22 @@ const (
 	ActionDeviceCode = "device-code"
 )
 
-// Step is what a user does next to log in.
+// Step is the user's next step of a login.
 type Step struct {
 	Action  string
 	Methods []Method // of ActionChoose
 	Fields  []Field  // of ActionInput; of ActionAuthorize, if something can be pasted
 	URL     string   // to open
-	Code    string   // of ActionDeviceCode: to enter there
-	Message string   // what to do, for the user
+	Code    string   // of ActionDeviceCode: to enter at URL
+	Message string   // instructions for the user
 
-	// Wait, if not nil, returns once the login has ended in the background; the notice is
-	// something that the user should know. ErrAnswered means that somebody else gets the outcome.
+	// Wait, if not nil, returns when the login in the background has ended. The notice is for the
+	// user. ErrAnswered means that another caller gets the outcome.
 	Wait func(ctx context.Context) (notice string, err error)
 }
 
-// ErrAnswered says that a login has ended by what the user entered: the caller that
-// passed the input gets the outcome.
+// ErrAnswered means that the user's input completed the login: the caller that passed the input
+// gets the outcome.
 var ErrAnswered = errors.New("the login was finished by an input")
 
 // Method is one way to log in to a provider.
@@ -75,14 +75,14 @@ type Method struct {
 	Key, Label string
 }
 
-// Field is something a user enters to log in.
+// Field is a value that a user enters to log in.
 type Field struct {
 	Key, Label string
 	Secret     bool // not to be shown while it is typed
 }
 
-// InvalidError says that what was asked for cannot be: the provider or the method is
-// not known, or a value is not usable. The reason never repeats a value.
+// InvalidError reports an unknown provider, an unknown method or an unusable value. The reason
+// never contains the value.
 type InvalidError struct{ Reason string }
 
 func (e *InvalidError) Error() string { return e.Reason }

@@ -16,34 +16,34 @@ import (
 // early is how long before they expire tokens are renewed (eca-features 5.2).
 const early = 60 * time.Second
 
-// renewTime bounds one renewal, with the wait for another process that renews.
+// renewTime is the time limit of a renewal, including the wait for another process that renews.
 const renewTime = 90 * time.Second
 
-// ErrEnded says that a login has ended: the user has to log in again.
+// ErrEnded means that a login has ended: the user has to log in again.
 var ErrEnded = errors.New("the login has expired")
 
-// ErrNone says that the user is not logged in.
+// ErrNone means that the user is not logged in.
 var ErrNone = errors.New("not logged in")
 
-// renewal is a renewal that runs; who comes meanwhile waits for it too.
+// renewal is a running renewal, which all callers share.
 type renewal struct {
 	done chan struct{}
 	cred Credential
 	err  error
 }
 
-// Renewer asks the server for new tokens. An error that wraps ErrEnded means that it
-// takes the login no more.
+// Renewer requests new tokens from the server. An error that wraps ErrEnded means that the server
+// no longer accepts the login.
 type Renewer func(ctx context.Context, old Credential) (Credential, error)
 
-// Token returns a provider's credential of kind OAuth that is good for a while at the
-// time now. rejected is an access token that the provider did not take, or empty: it is
-// renewed even if it seemed good.
+// Token returns a provider's credential of kind OAuth that stays valid for a while after now.
+// rejected is an access token that the provider rejected, or empty; it is renewed even if it has
+// not expired.
 //
-// Refresh tokens are good once. So it is renewed by one process at a time, which looks
-// first whether another has done it; callers in this process share one renewal; and it
-// goes on when its callers are gone. A login that has ended is stored as such: the error
-// wraps ErrEnded. ErrNone means that there is no such login.
+// A refresh token can be used only once. Therefore only one process renews at a time, after it has
+// checked whether another process already did; callers in one process share a renewal; and a
+// renewal continues without its callers. If the login has ended, that is stored and the error wraps
+// ErrEnded. ErrNone means that there is no such login.
 func (s *Store) Token(ctx context.Context, provider, rejected string, now func() time.Time, renew Renewer) (Credential, error) {
 	c, fresh, err := s.current(provider, rejected, now())
 	if err != nil || fresh {
@@ -78,7 +78,7 @@ func (s *Store) Token(ctx context.Context, provider, rejected string, now func()
 	}
 }
 
-// current looks at what is stored. fresh says that it can be used as it is.
+// current returns the stored credential. fresh reports that it needs no renewal.
 func (s *Store) current(provider, rejected string, now time.Time) (c Credential, fresh bool, err error) {
 	all, err := s.All()
 	c, ok := all[provider]
@@ -93,12 +93,12 @@ func (s *Store) current(provider, rejected string, now time.Time) (c Credential,
 	left := c.Expires.Sub(now)
 	fresh = c.Access.Reveal() != rejected && (c.Expires.IsZero() || left > early)
 	if !fresh && c.Refresh.Reveal() == "" && c.Access.Reveal() != rejected && left > 0 {
-		fresh = true // to the end: there will be no other
+		fresh = true // until it expires, because it cannot be renewed
 	}
 	return c, fresh, nil
 }
 
-// renew is Token's work while no other process does it.
+// renew renews a login while no other process does.
 func (s *Store) renew(ctx context.Context, provider, rejected string, now func() time.Time, renew Renewer) (Credential, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return Credential{}, fmt.Errorf("renew the login: %w", err)
@@ -133,12 +133,12 @@ func (s *Store) renew(ctx context.Context, provider, rejected string, now func()
 	return next, s.replace(ctx, provider, refresh, next)
 }
 
-// replace stores what a login has become, unless the user has logged out, or in again,
-// meanwhile: refresh is the login's.
+// replace stores the new state of a login, unless the user has logged out or in again meanwhile.
+// refresh is the refresh token of the old login.
 func (s *Store) replace(ctx context.Context, provider, refresh string, c Credential) error {
 	return s.update(ctx, func(d *document) (bool, error) {
 		is, ok := d.credentials[provider]
-		if e, elsewhere := d.elsewhere[provider]; elsewhere {
+		if e, elsewhere := d.keychainEntries[provider]; elsewhere {
 			var err error
 			if is, err = s.fromKeychain(e); err != nil {
 				return false, err
@@ -156,11 +156,11 @@ func (s *Store) replace(ctx context.Context, provider, refresh string, c Credent
 	})
 }
 
-// closeTime is how long Close waits for renewals: a refresh token that was used, and
-// whose successor is not stored, costs the user the login.
+// closeTime is how long Close waits for renewals: the login is lost if a refresh token was used
+// and its successor is not stored.
 const closeTime = 5 * time.Second
 
-// Close waits for renewals, for a while, and stops them.
+// Close waits up to closeTime for renewals, then stops them.
 func (s *Store) Close() {
 	done := make(chan struct{})
 	go func() {

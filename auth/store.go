@@ -15,15 +15,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// fileName is the file below the state directory; its lock is beside it, since the
-// file itself is replaced.
+// fileName is the name of the file in the state directory. The lock is a separate file, because
+// this one is replaced.
 const (
 	fileName = "credentials.json"
 	lockName = "credentials.lock"
 )
 
-// lockTime is how long a writer waits for other processes; they write for
-// milliseconds.
+// lockTime is how long a writer waits for other processes, which write for milliseconds.
 const lockTime = 5 * time.Second
 
 // Store keeps credentials.
@@ -31,13 +30,13 @@ type Store struct {
 	dir      string
 	keychain Keychain // may be nil
 
-	mu     sync.Mutex  // guards what follows
-	place  Place       // of what is stored from now on
-	looked bool        // whether there was a look at the file
-	seen   fs.FileInfo // the file that was read last; nil if it did not exist
-	all    map[string]Credential
-	err    error
-	again  time.Time // when to ask again a keychain that failed; zero: it did not
+	mu      sync.Mutex  // guards the fields below
+	place   Place       // of new secrets
+	checked bool        // the file has been checked
+	seen    fs.FileInfo // the file that was read last; nil if it did not exist
+	all     map[string]Credential
+	err     error
+	again   time.Time // when a failed keychain may be used again; zero without a failure
 
 	renewing map[string]*renewal // by provider
 
@@ -57,10 +56,10 @@ func New(dir string, k Keychain) *Store {
 // Path returns the file.
 func (s *Store) Path() string { return filepath.Join(s.dir, fileName) }
 
-// All returns the credentials by provider; the map must not be changed. It costs one
-// look at the file's status unless the file has changed; then the keychain may be asked.
-// An error says why the file cannot be used, and how to mend that, or which secrets the
-// keychain does not give; the other credentials are there.
+// All returns the credentials by provider; the map must not be changed. If the file has not
+// changed, All costs one stat; otherwise it may use the keychain. An error explains why the file
+// cannot be used and how to fix it, or which secrets the keychain does not provide; the other
+// credentials are returned.
 func (s *Store) All() (map[string]Credential, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +67,7 @@ func (s *Store) All() (map[string]Credential, error) {
 	if err != nil {
 		now = nil // read says what is wrong
 	}
-	if s.looked && safeio.Same(s.seen, now) && (s.again.IsZero() || time.Now().Before(s.again)) {
+	if s.checked && safeio.Same(s.seen, now) && (s.again.IsZero() || time.Now().Before(s.again)) {
 		return s.all, s.err
 	}
 	doc, err := read(s.Path())
@@ -81,7 +80,7 @@ func (s *Store) All() (map[string]Credential, error) {
 	if broken := (*brokenError)(nil); errors.As(err, &broken) && len(s.all) > 0 {
 		doc.credentials, err = s.all, &FileError{Path: s.Path(), cause: fmt.Errorf("%w; what it said before stays in effect", broken)}
 	}
-	s.looked, s.seen, s.all, s.err = true, now, doc.credentials, err
+	s.checked, s.seen, s.all, s.err = true, now, doc.credentials, err
 	return s.all, s.err
 }
 
@@ -96,7 +95,7 @@ func (s *Store) Set(ctx context.Context, provider string, c Credential) error {
 	})
 }
 
-// Delete forgets a provider's credential. It reports whether there was one.
+// Delete deletes a provider's credential and reports whether it existed.
 func (s *Store) Delete(ctx context.Context, provider string) (existed bool, err error) {
 	err = s.update(ctx, func(d *document) (bool, error) {
 		_, existed = d.entries[provider]
@@ -107,8 +106,8 @@ func (s *Store) Delete(ctx context.Context, provider string) (existed bool, err 
 	return existed, err
 }
 
-// update changes the file while no other process does. The change says whether there
-// is something to write.
+// update changes the file under the lock. The change function reports whether the file has to be
+// written.
 func (s *Store) update(ctx context.Context, change func(*document) (write bool, err error)) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("store credential: %w", safeio.Unwritable(s.Path(), err))
@@ -133,7 +132,7 @@ func (s *Store) update(ctx context.Context, change func(*document) (write bool, 
 	return nil
 }
 
-// FileError says why the file cannot be used, and what to do.
+// FileError explains why the file cannot be used and what to do.
 type FileError struct {
 	Path  string
 	cause error
@@ -145,7 +144,7 @@ func (e *FileError) Unwrap() error { return e.cause }
 // Reason is the error without the path.
 func (e *FileError) Reason() string { return "the stored logins cannot be used: " + e.cause.Error() }
 
-// maxSize bounds the file; thousands of keys are smaller.
+// maxSize is the size limit of the file, enough for thousands of keys.
 const maxSize = 1 << 20
 
 // read reads the file; a missing one is empty.
@@ -184,13 +183,13 @@ func readFile(path string) (document, error) {
 	return doc, nil
 }
 
-// brokenError says what is wrong in a file, as while it is edited and saved.
+// brokenError describes a mistake in the file, for example while the user edits it.
 type brokenError struct{ cause error }
 
 func (e *brokenError) Error() string { return e.cause.Error() }
 func (e *brokenError) Unwrap() error { return e.cause }
 
-// write replaces the file in one step. A link stays one: what it points to is replaced.
+// write replaces the file atomically. If the file is a link, its target is replaced.
 func write(path string, doc document) error {
 	data, err := doc.encode()
 	if err != nil {

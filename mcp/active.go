@@ -11,9 +11,9 @@ import (
 // activeCall is a running call, with the timer that ends it when the server stays silent.
 type activeCall struct {
 	ActiveCall
-	c        *connection
-	patience *time.Timer
-	held     int // open questions of the server; guarded by the connection's mutex
+	c             *connection
+	patience      *time.Timer
+	openQuestions int // of the server to the user; guarded by the connection's mutex
 }
 
 // enter registers a running call, and leave removes it.
@@ -43,17 +43,17 @@ func (c *connection) active() []ActiveCall {
 
 // samples counts the requests to models that a call causes.
 type samples struct {
-	mu      sync.Mutex // guards the fields below
-	asked   int
-	allowed bool // by the user, for the rest of the call
+	mu       sync.Mutex // guards the fields below
+	requests int
+	allowed  bool // by the user, for the rest of the call
 }
 
 // next counts a request and reports whether the user has allowed all further ones.
 func (s *samples) next() (allowed bool, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
-	return s.allowed, s.asked
+	s.requests++
+	return s.allowed, s.requests
 }
 
 // allow lets the remaining requests of the call pass without a question.
@@ -67,7 +67,7 @@ func (s *samples) allow() {
 func (a *activeCall) heard() {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
-	if a.held == 0 {
+	if a.openQuestions == 0 {
 		a.patience.Reset(a.c.limit)
 	}
 }
@@ -76,12 +76,12 @@ func (a *activeCall) heard() {
 func (a *activeCall) stopClock() (release func()) {
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
-	a.held++
+	a.openQuestions++
 	a.patience.Stop()
 	return func() {
 		a.c.mu.Lock()
 		defer a.c.mu.Unlock()
-		if a.held--; a.held == 0 {
+		if a.openQuestions--; a.openQuestions == 0 {
 			a.patience.Reset(a.c.limit)
 		}
 	}

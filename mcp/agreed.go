@@ -19,10 +19,10 @@ func (t *Tool) Described() Described { return t.now }
 
 // Changed reports whether the tool's description differs from the one that the user agreed to.
 func (t *Tool) Changed() (before Before, changed bool) {
-	if t.before == nil {
+	if t.agreed == nil {
 		return Before{}, false
 	}
-	return *t.before, true
+	return *t.agreed, true
 }
 
 // agree marks the tools of a list whose descriptions differ from those that the user agreed to.
@@ -42,7 +42,7 @@ func (s *server) agree(list []*Tool) []*Tool {
 		if !ok {
 			continue
 		}
-		t.before = &before
+		t.agreed = &before
 		t.spec.Description, t.spec.Schema = before.Description, withoutWords(t.spec.Schema)
 		t.spec.Changed = "the server says something else about this tool than when you agreed to it; it said: " + quote(before.Description) + "; it says now: " + quote(t.now.Description)
 		if before.Description == t.now.Description {
@@ -57,7 +57,7 @@ func quote(text string) string { return "“" + plain(text, maxShort) + "”" }
 // Relist lists a server's tools again, after the user agreed to their descriptions.
 func (m *Manager) Relist(name string) {
 	if s, ok := m.server(name); ok {
-		s.tell(func() {
+		s.enqueue(func() {
 			if s.conn != nil {
 				s.conn.outdated(toolsList)
 			}

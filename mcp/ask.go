@@ -48,17 +48,17 @@ func (m *Manager) RootsChanged() {
 	servers := slices.Collect(maps.Values(m.servers))
 	m.mu.Unlock()
 	for _, s := range servers {
-		s.tell(func() {
+		s.enqueue(func() {
 			if s.conn != nil {
-				s.conn.tellRoots(s)
+				s.conn.notifyRoots(s)
 			}
 		})
 	}
 }
 
-// tellRoots notifies the server in the background that the workspace folders changed. Servers of
+// notifyRoots notifies the server in the background that the workspace folders changed. Servers of
 // versions without a handshake ask for the folders when they need them.
-func (c *connection) tellRoots(s *server) {
+func (c *connection) notifyRoots(s *server) {
 	if c.session.modern() {
 		return
 	}

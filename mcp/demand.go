@@ -7,26 +7,26 @@ import (
 )
 
 // demand answers a call that needs the connection, now or as soon as there is one.
-func (s *server) demand(reply chan<- reached) {
+func (s *server) demand(reply chan<- connectResult) {
 	if s.state == Running && s.conn.ctx.Err() != nil {
-		s.down(s.conn, s.conn.cause()) // the supervisor has not noticed yet
+		s.connectionLost(s.conn, s.conn.cause()) // the supervisor has not noticed yet
 	}
 	switch s.state {
 	case Running:
-		reply <- reached{conn: s.conn}
+		reply <- connectResult{conn: s.conn}
 	case Starting:
 		s.waiting = append(s.waiting, reply)
 	case Failed:
-		if !s.wanted {
-			reply <- reached{err: s.unreachable(s.reason)}
+		if !s.shouldRun {
+			reply <- connectResult{err: s.unreachable(s.reason)}
 			return
 		}
 		s.waiting = append(s.waiting, reply)
 		s.open()
 	case NeedsLogin:
-		reply <- reached{err: s.unreachable("it needs a login: " + s.reason)}
+		reply <- connectResult{err: s.unreachable("it needs a login: " + s.reason)}
 	case Disabled, Stopped, Stopping:
-		reply <- reached{err: s.unreachable("it is " + string(s.state))}
+		reply <- connectResult{err: s.unreachable("it is " + string(s.state))}
 	}
 }
 
@@ -37,8 +37,8 @@ func (s *server) unreachable(reason string) error {
 // connection returns the connection of a running server, or waits for it while the server is
 // starting. It starts a failed server at once.
 func (s *server) connection(ctx context.Context) (*connection, error) {
-	reply := make(chan reached, 1)
-	s.tell(func() { s.demand(reply) })
+	reply := make(chan connectResult, 1)
+	s.enqueue(func() { s.demand(reply) })
 	select {
 	case r := <-reply:
 		return r.conn, r.err

@@ -123,7 +123,7 @@ func pagesWanted(err error) []json.RawMessage {
 // or the user reports that the pages are done.
 func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.RawMessage) error {
 	if c.session.handlers[string(wire.MethodElicitationCreate)] == nil {
-		return errors.New("the server wants the user to open a page first, and nobody can be asked")
+		return errors.New("the server wants the user to open a page first, and no user is available")
 	}
 	ids := map[string]<-chan struct{}{}
 	var hosts []string
@@ -153,7 +153,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 	}
 	asker := askable{c.m.deps}.asker()
 	if asker == nil {
-		return errors.New("nobody could be asked whether the pages are done with")
+		return errors.New("no user was available to confirm that the pages are done")
 	}
 	defer call.hold()()
 	ctx, cancel := context.WithCancel(ctx)

@@ -12,12 +12,12 @@ import (
 
 // answers is a user who gives scripted answers in order; "wait" leaves a question open.
 type answers struct {
-	list  []string
-	asked []string
+	list      []string
+	questions []string
 }
 
 func (a *answers) Ask(ctx context.Context, q Question) (answer string, cancelled bool, err error) {
-	a.asked = append(a.asked, q.Text)
+	a.questions = append(a.questions, q.Text)
 	if len(a.list) == 0 {
 		return "", false, errors.New("a question too many: " + q.Text)
 	}
@@ -71,9 +71,9 @@ func TestPagesBeforeACall(t *testing.T) {
 					got = err.Error()
 				}
 				if !strings.Contains(got, c.want) || opened != c.opened || server.count("tools/call ") != c.calls {
-					t.Errorf("%q after %d calls; opened %q, asked %q", got, server.count("tools/call "), opened, user.asked)
+					t.Errorf("%q after %d calls; opened %q, asked %q", got, server.count("tools/call "), opened, user.questions)
 				}
-				if first := user.asked[0]; !strings.Contains(first, "**login.example**") || !strings.Contains(first, "\nhttps://login.example/connect?e=1") {
+				if first := user.questions[0]; !strings.Contains(first, "**login.example**") || !strings.Contains(first, "\nhttps://login.example/connect?e=1") {
 					t.Errorf("asked %q", first)
 				}
 			})

@@ -46,13 +46,13 @@ func TestMain(m *testing.M) {
 
 // faulty is an MCP server over stdin and stdout that behaves well or badly.
 type faulty struct {
-	mode  string
-	mu    sync.Mutex
-	out   *bufio.Writer
-	tools []string
-	held  []json.RawMessage // ids of calls that wait for other calls
-	pages int               // of listed tools
-	shook []string          // requests of handshakes
+	mode       string
+	mu         sync.Mutex
+	out        *bufio.Writer
+	tools      []string
+	pendingIDs []json.RawMessage // ids of calls that wait for other calls
+	pages      int               // of listed tools
+	shook      []string          // requests of handshakes
 }
 
 type message struct {
@@ -128,8 +128,8 @@ func (f *faulty) handle(m message) {
 		case "silent":
 			return
 		case "late": // its start took longer than eca waits for the answer to server/discover
-			f.answer(f.held[0], modernServer)
-			f.held = nil
+			f.answer(f.pendingIDs[0], modernServer)
+			f.pendingIDs = nil
 			f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32022,"message":"locked"}}`)
 			return
 		case "hidden":
@@ -177,7 +177,7 @@ func (f *faulty) handle(m message) {
 	case "subscriptions/listen":
 	case "":
 		if string(m.ID) == `"ours"` { // the answer to our ping
-			f.answer(f.held[0], textResult("the client answered "+string(m.Result)))
+			f.answer(f.pendingIDs[0], textResult("the client answered "+string(m.Result)))
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (f *faulty) discover(m message) {
 	case "modern", "both":
 		f.answer(m.ID, modernServer)
 	case "late":
-		f.held = []json.RawMessage{m.ID}
+		f.pendingIDs = []json.RawMessage{m.ID}
 	case "deaf", "silent":
 	case "fragile":
 		fmt.Fprintln(os.Stderr, "unexpected message before initialize")
@@ -243,12 +243,12 @@ func (f *faulty) call(m message) {
 	case "echo":
 		f.answer(m.ID, textResult(fmt.Sprint(m.Params.Arguments["text"])))
 	case "together": // answers when as many calls wait as the call requests
-		f.held = append(f.held, m.ID)
-		if want, _ := m.Params.Arguments["calls"].(float64); len(f.held) == int(want) {
-			for _, id := range f.held {
-				f.answer(id, textResult("all "+fmt.Sprint(len(f.held))))
+		f.pendingIDs = append(f.pendingIDs, m.ID)
+		if want, _ := m.Params.Arguments["calls"].(float64); len(f.pendingIDs) == int(want) {
+			for _, id := range f.pendingIDs {
+				f.answer(id, textResult("all "+fmt.Sprint(len(f.pendingIDs))))
 			}
-			f.held = nil
+			f.pendingIDs = nil
 		}
 	case "crash":
 		fmt.Fprintln(os.Stderr, "panic: out of cheese")
@@ -257,7 +257,7 @@ func (f *faulty) call(m message) {
 		_, _ = io.CopyN(os.Stdout, endless{}, 1<<30)
 	case "hang":
 	case "progress":
-		f.held = append(f.held, m.ID)
+		f.pendingIDs = append(f.pendingIDs, m.ID)
 		token, _ := json.Marshal(m.Params.Meta.ProgressToken)
 		for i := range 3 {
 			f.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":"step %d"}}`, token, i, i))
@@ -274,7 +274,7 @@ func (f *faulty) call(m message) {
 	case "handshake":
 		f.answer(m.ID, textResult(strings.Join(f.shook, " ")))
 	case "pingme":
-		f.held = []json.RawMessage{m.ID}
+		f.pendingIDs = []json.RawMessage{m.ID}
 		f.raw(`{"jsonrpc":"2.0","id":"ours","method":"ping"}`)
 	default:
 		f.raw(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32602,"message":"no tool ` + m.Params.Name + `"}}`)

@@ -62,8 +62,8 @@ func playDaemon() {
 	select {}
 }
 
-// gone waits for the end of a process.
-func gone(t *testing.T, pid int) {
+// awaitExit waits for the end of a process.
+func awaitExit(t *testing.T, pid int) {
 	t.Helper()
 	ended, stop := proc.Watch(pid)
 	defer stop()
@@ -85,8 +85,8 @@ func TestGrandchildren(t *testing.T) {
 		}
 		child := r.m.servers["s"].conn.session.transport.(*stdio).proc.Child().Pid()
 		r.m.Close()
-		gone(t, child)
-		gone(t, grandchild)
+		awaitExit(t, child)
+		awaitExit(t, grandchild)
 	}
 }
 
@@ -123,6 +123,6 @@ func TestKilledDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = daemon.Wait()
-	gone(t, child)
-	gone(t, grandchild)
+	awaitExit(t, child)
+	awaitExit(t, grandchild)
 }

@@ -54,7 +54,7 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 	if err != nil || address.Host == "" {
 		return nil, nil, permanentError{errors.New("invalid url")} // the text may contain a secret
 	}
-	client := &http.Client{Transport: withLogin(l, address, &door{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers})}
+	client := &http.Client{Transport: withLogin(l, address, &hostTransport{next: m.deps.HTTP().Transport, host: address.Host, headers: l.Headers})}
 	log := m.deps.Log.With("server", s.name)
 	list := ways(
 		func() transport { return &streamable{client: client, address: l.URL, log: log} },
@@ -123,26 +123,26 @@ func refuses(err error) bool {
 	return answered(err) || errors.As(err, &status) && status.status < http.StatusInternalServerError
 }
 
-// farewellTime is how long it may take to notify a server that its session is over.
-const farewellTime = 300 * time.Millisecond
+// closeTimeout is how long it may take to notify a server that its session is over.
+const closeTimeout = 300 * time.Millisecond
 
-// door is the http.RoundTripper of one remote server. It adds the configured headers to requests to
-// the server's own host only, and limits the size of answers.
-type door struct {
+// hostTransport is the http.RoundTripper of one remote server. It adds the configured headers to
+// requests to the server's own host only, and limits the size of answers.
+type hostTransport struct {
 	next    http.RoundTripper
 	host    string
 	headers map[string]string
 }
 
 // RoundTrip implements http.RoundTripper.
-func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+func (h *hostTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
-	if strings.EqualFold(req.URL.Host, d.host) {
-		for name, value := range d.headers {
+	if strings.EqualFold(req.URL.Host, h.host) {
+		for name, value := range h.headers {
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := d.next.RoundTrip(req)
+	resp, err := h.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

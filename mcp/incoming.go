@@ -42,21 +42,21 @@ const (
 	// maxIncoming is how many requests of a server are answered at the same time; further ones are
 	// refused.
 	maxIncoming = 16
-	// maxUnheard is how many answers to its requests, including refusals, a server may leave unread.
-	maxUnheard = 1000
+	// maxUnreadAnswers is how many answers to its requests, including refusals, a server may leave unread.
+	maxUnreadAnswers = 1000
 )
 
-// errUnheard ends the session with a server that sends requests and does not read the answers.
-var errUnheard = fmt.Errorf("it asked for %d things and did not take the answers", maxUnheard)
+// errUnreadAnswers ends the session with a server that sends requests and does not read the answers.
+var errUnreadAnswers = fmt.Errorf("it sent %d requests and did not read the answers", maxUnreadAnswers)
 
-// asked answers a request of the server without blocking the reader.
-func (s *session) asked(e envelope) {
+// answerInBackground answers a request of the server without blocking the reader.
+func (s *session) answerInBackground(e envelope) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.mu.Lock()
-	if s.unheard++; s.unheard > maxUnheard {
+	if s.unreadAnswers++; s.unreadAnswers > maxUnreadAnswers {
 		s.mu.Unlock()
 		cancel()
-		s.cancel(errUnheard)
+		s.cancel(errUnreadAnswers)
 		return
 	}
 	full, remove := s.incoming.Len() >= maxIncoming, func() {}
@@ -71,7 +71,7 @@ func (s *session) asked(e envelope) {
 		defer func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.unheard--
+			s.unreadAnswers--
 		}()
 		answer := envelope{Message: jsonrpc.Message{ID: e.ID}}
 		if full {
@@ -151,7 +151,7 @@ func wantsInput(result json.RawMessage) (wanted, bool) {
 // inputs answers all the requests for input concurrently.
 func (s *session) inputs(ctx context.Context, w wanted) (map[string]json.RawMessage, error) {
 	if len(w.Requests) > maxIncoming {
-		return nil, fmt.Errorf("the server asked more than %d things at a time", maxIncoming)
+		return nil, fmt.Errorf("the server sent more than %d requests at the same time", maxIncoming)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

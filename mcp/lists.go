@@ -96,7 +96,7 @@ func (s *server) refresh(c *connection) {
 			ctx, cancel := limited(s.ctx, limit)
 			defer cancel()
 			var err error
-			if bug := s.contained(func() { err = get(ctx) }); bug != nil {
+			if bug := s.recoverPanic(func() { err = get(ctx) }); bug != nil {
 				err = bug
 			}
 			if err != nil {

@@ -28,8 +28,8 @@ type Manager struct {
 	servers  map[string]*server
 	leaving  sync.WaitGroup // servers that are being removed
 
-	told    chan struct{} // closed and replaced at each status change
-	version uint64        // increases with each status change
+	statusChanged chan struct{} // closed and replaced at each status change
+	version       uint64        // increases with each status change
 }
 
 // New returns a manager without servers. Close must be called.
@@ -45,7 +45,7 @@ func New(d Deps) *Manager {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	return &Manager{
-		deps: d, ctx: ctx, stop: stop, servers: map[string]*server{}, told: make(chan struct{}),
+		deps: d, ctx: ctx, stop: stop, servers: map[string]*server{}, statusChanged: make(chan struct{}),
 		waits: waits{probe: time.Second, remote: 3 * time.Second, stuck: 10 * time.Second},
 	}
 }
@@ -74,7 +74,7 @@ func (m *Manager) Apply(settings Settings, servers map[string]config.MCPServer) 
 			changed = true
 		} else if !reflect.DeepEqual(s.configured, c) {
 			s.configured = c
-			s.tell(func() { s.configure(c) })
+			s.enqueue(func() { s.configure(c) })
 		}
 	}
 	if changed {
@@ -91,7 +91,7 @@ func (m *Manager) Begin() {
 	}
 	m.begun = true
 	for _, s := range m.servers {
-		s.tell(s.begin)
+		s.enqueue(s.begin)
 	}
 }
 
@@ -99,7 +99,7 @@ func (m *Manager) Begin() {
 // ignore unknown names.
 func (m *Manager) Start(name string) {
 	if s, ok := m.server(name); ok {
-		s.tell(s.start)
+		s.enqueue(s.start)
 	}
 }
 
@@ -109,7 +109,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	if !ok {
 		return nil
 	}
-	s.tell(s.start)
+	s.enqueue(s.start)
 	_, err := s.connection(ctx)
 	return err
 }
@@ -117,14 +117,14 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 // Stop stops a server until it is started again or its configuration changes.
 func (m *Manager) Stop(name string) {
 	if s, ok := m.server(name); ok {
-		s.tell(func() { s.stop("the user stopped it") })
+		s.enqueue(func() { s.stop("the user stopped it") })
 	}
 }
 
 // Restart stops a server and starts it again.
 func (m *Manager) Restart(name string) {
 	if s, ok := m.server(name); ok {
-		s.tell(func() { s.restart("it is restarted") })
+		s.enqueue(func() { s.restart("it is restarted") })
 	}
 }
 
@@ -180,7 +180,7 @@ func (m *Manager) Version() uint64 {
 func (m *Manager) Settled(ctx context.Context) {
 	for {
 		m.mu.Lock()
-		told, busy := m.told, false
+		statusChanged, busy := m.statusChanged, false
 		for _, s := range m.servers {
 			busy = busy || s.status.Load().State == Starting
 		}
@@ -190,7 +190,7 @@ func (m *Manager) Settled(ctx context.Context) {
 			return
 		}
 		select {
-		case <-told:
+		case <-statusChanged:
 		case <-ctx.Done():
 			return
 		}
@@ -205,8 +205,8 @@ func (m *Manager) changed() {
 }
 
 func (m *Manager) changedLocked() {
-	close(m.told)
-	m.told = make(chan struct{})
+	close(m.statusChanged)
+	m.statusChanged = make(chan struct{})
 	m.version++
 	m.deps.Changed()
 }

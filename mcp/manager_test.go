@@ -76,9 +76,9 @@ func TestUnreachable(t *testing.T) {
 	if err := run(); err == nil || !strings.Contains(err.Error(), "stopped") {
 		t.Errorf("stopped: %v", err)
 	}
-	gone := r.m.servers["s"].done
+	ended := r.m.servers["s"].done
 	r.m.Apply(Settings{}, nil)
-	<-gone
+	<-ended
 	if err := run(); err == nil || !strings.Contains(err.Error(), "not configured") {
 		t.Errorf("removed: %v", err)
 	}

@@ -138,8 +138,8 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 		return answer
 	}
 	greet := func(ctx context.Context) (*wire.InitializeResult, error) { return s.initialize(ctx, "") }
-	asked := make(chan struct{})
-	sent := sync.OnceFunc(func() { close(asked) })
+	requestSent := make(chan struct{})
+	sent := sync.OnceFunc(func() { close(requestSent) })
 	discover := func(ctx context.Context) (*wire.InitializeResult, error) { return s.discover(ctx, sent) }
 	discovered, greeted := ask(discover), (<-chan negotiated)(nil)
 	var refused error          // the error of the older handshake
@@ -153,8 +153,8 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 	defer wait.Stop()
 	for {
 		select {
-		case <-asked:
-			asked = nil
+		case <-requestSent:
+			requestSent = nil
 			wait.Reset(patience)
 		case d := <-discovered:
 			if d.err == nil {

@@ -115,7 +115,7 @@ func said(raw json.RawMessage, clean func(string) string) ([]event.Said, error) 
 		got.images = slices.DeleteFunc(got.images, func(i event.Image) bool { return !takenImage(i.MediaType) })
 		text := clean(strings.Join(got.texts, "\n"))
 		if size += len(text); size > maxPromptText {
-			text = shorten.Bytes(text, max(len(text)-(size-maxPromptText), 0)) + "\n[The rest of this prompt is left out.]"
+			text = shorten.Bytes(text, max(len(text)-(size-maxPromptText), 0)) + "\n[The rest of this prompt is omitted.]"
 		}
 		if last := len(out) - 1; last >= 0 && out[last].Role == role {
 			out[last].Text += "\n\n" + text

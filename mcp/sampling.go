@@ -66,7 +66,7 @@ func (u askable) sample(ctx context.Context, r ServerRequest) (any, error) {
 	}
 	asker := u.asker()
 	if len(r.Calls) == 0 || asker == nil {
-		return nil, &jsonrpc.Error{Code: -1, Message: "nobody can be asked whether it is allowed"}
+		return nil, &jsonrpc.Error{Code: -1, Message: "no user is available to allow the request"}
 	}
 	call := r.Calls[len(r.Calls)-1]
 	defer call.hold()()

@@ -25,26 +25,26 @@ type server struct {
 	done       chan struct{} // closed when nothing is left of the server
 
 	status  atomic.Pointer[Status] // read by any goroutine
-	printed atomic.Pointer[string] // what a starting program printed that is not a message; nil if nothing
+	printed atomic.Pointer[string] // stray output of a starting program; nil without any
 
 	mu       sync.Mutex // guards commands
 	commands []func()
 
-	config  config.MCPServer
-	wanted  bool // it should run
-	idle    bool // the manager has not begun
-	state   State
-	reason  string
-	offer   *Offer
-	conn    *connection     // while running
-	closed  <-chan struct{} // while stopping
-	opening opening
-	backoff backoff
-	again   bool // start again after stopping
-	waiting []chan<- reached
+	config         config.MCPServer
+	shouldRun      bool
+	awaitingBegin  bool // Manager.Begin has not been called
+	state          State
+	reason         string
+	offer          *Offer
+	conn           *connection     // while running
+	closed         <-chan struct{} // while stopping
+	opening        opening
+	backoff        backoff
+	startAfterStop bool
+	waiting        []chan<- connectResult
 
-	refreshing <-chan refreshed // a refresh of lists that is under way
-	calm       <-chan time.Time // until lists may be fetched again
+	refreshing   <-chan refreshed // a refresh of lists that is under way
+	refreshPause <-chan time.Time // until lists may be fetched again
 }
 
 // opening is the current start, if there is one, and what earlier starts found out.
@@ -56,10 +56,10 @@ type opening struct {
 
 // backoff delays the restarts of a server that ends unexpectedly.
 type backoff struct {
-	due   <-chan time.Time // until the next restart
-	drop  func()           // cancels that wait
-	row   int              // restarts in a row
-	since time.Time        // start of the current life
+	due      <-chan time.Time // until the next restart
+	cancel   func()           // cancels that wait
+	restarts int              // restarts in a row
+	since    time.Time        // start of the current life
 }
 
 // attempt is the outcome of a start.
@@ -69,8 +69,8 @@ type attempt struct {
 	err   error
 }
 
-// reached is the outcome for a call that waits for the connection.
-type reached struct {
+// connectResult is the outcome for a call that waits for the connection.
+type connectResult struct {
 	conn *connection
 	err  error
 }
@@ -83,25 +83,25 @@ func (e permanentError) Unwrap() error { return e.error }
 // newServer returns a server and starts its supervisor. The manager's mutex is held.
 func (m *Manager) newServer(name string, c config.MCPServer) *server {
 	s := &server{
-		name: name, m: m, configured: c, config: c, idle: true, wanted: !c.Disabled,
+		name: name, m: m, configured: c, config: c, awaitingBegin: true, shouldRun: !c.Disabled,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		state: Stopped, backoff: backoff{drop: func() {}}, opening: opening{giveUp: func() {}},
+		state: Stopped, backoff: backoff{cancel: func() {}}, opening: opening{giveUp: func() {}},
 	}
 	s.ctx, s.cancel = context.WithCancel(m.ctx)
 	s.state = Disabled
-	if s.wanted {
+	if s.shouldRun {
 		s.state = Starting // as soon as the manager begins
 	}
 	s.status.Store(&Status{Name: name, State: s.state})
 	go s.run()
 	if m.begun {
-		s.tell(s.begin)
+		s.enqueue(s.begin)
 	}
 	return s
 }
 
-// tell queues a command for the supervisor, which runs commands in order. It does not wait.
-func (s *server) tell(do func()) {
+// enqueue queues a command for the supervisor, which runs commands in order. It does not wait.
+func (s *server) enqueue(do func()) {
 	s.mu.Lock()
 	s.commands = append(s.commands, do)
 	s.mu.Unlock()
@@ -111,8 +111,8 @@ func (s *server) tell(do func()) {
 	}
 }
 
-// obey runs the queued commands.
-func (s *server) obey() {
+// runCommands runs the queued commands.
+func (s *server) runCommands() {
 	s.mu.Lock()
 	list := s.commands
 	s.commands = nil
@@ -136,7 +136,7 @@ func (s *server) run() {
 		var listsChanged <-chan struct{}
 		if s.conn != nil {
 			lost = s.conn.lost()
-			if s.refreshing == nil && s.calm == nil {
+			if s.refreshing == nil && s.refreshPause == nil {
 				listsChanged = s.conn.listsChanged
 			}
 		}
@@ -144,13 +144,13 @@ func (s *server) run() {
 		case <-s.ctx.Done():
 			return
 		case <-s.wake:
-			s.obey()
+			s.runCommands()
 		case a := <-s.opening.result:
 			s.opening.result = nil
 			s.opening.giveUp()
-			s.attempted(a)
+			s.finishStart(a)
 		case <-lost:
-			s.down(s.conn, s.conn.cause())
+			s.connectionLost(s.conn, s.conn.cause())
 		case <-s.closed:
 			s.closed = nil
 			s.stopped()
@@ -161,17 +161,17 @@ func (s *server) run() {
 			s.refresh(s.conn)
 		case r := <-s.refreshing:
 			s.refreshing = nil
-			s.calm, _ = s.m.deps.After(time.Second) // limits the refreshes for a server that reports changes all the time
+			s.refreshPause, _ = s.m.deps.After(time.Second) // limits the refreshes for a server that reports changes all the time
 			s.take(r)
-		case <-s.calm:
-			s.calm = nil
+		case <-s.refreshPause:
+			s.refreshPause = nil
 		}
 	}
 }
 
 // end stops everything that is left.
 func (s *server) end() {
-	s.backoff.drop()
+	s.backoff.cancel()
 	s.opening.giveUp()
 	if s.opening.result != nil {
 		if a := <-s.opening.result; a.conn != nil {
@@ -187,7 +187,7 @@ func (s *server) end() {
 	if s.refreshing != nil {
 		<-s.refreshing
 	}
-	s.answer(reached{err: s.unreachable(s.endReason())})
+	s.answer(connectResult{err: s.unreachable(s.endReason())})
 }
 
 // endReason is why the server is removed.
@@ -211,10 +211,10 @@ func (s *server) publish() {
 
 // begin starts the server if it is enabled.
 func (s *server) begin() {
-	if !s.idle {
+	if !s.awaitingBegin {
 		return
 	}
-	s.idle = false
+	s.awaitingBegin = false
 	if s.state == Starting {
 		s.connect()
 	}
@@ -222,10 +222,10 @@ func (s *server) begin() {
 
 // start begins a life, unless one has begun.
 func (s *server) start() {
-	s.wanted, s.backoff.row = true, 0
+	s.shouldRun, s.backoff.restarts = true, 0
 	switch s.state {
 	case Stopping:
-		s.again = true
+		s.startAfterStop = true
 	case Disabled, Stopped, Failed, NeedsLogin:
 		s.open()
 	case Starting:
@@ -237,10 +237,10 @@ func (s *server) start() {
 
 // open moves from an idle state to starting.
 func (s *server) open() {
-	s.backoff.drop()
+	s.backoff.cancel()
 	s.backoff.due = nil
 	s.set(Starting, "")
-	if !s.idle {
+	if !s.awaitingBegin {
 		s.connect()
 	}
 }
@@ -254,34 +254,34 @@ func (s *server) connect() {
 	settings, c := s.m.currentSettings(), s.config
 	go func() {
 		var a attempt
-		if err := s.contained(func() { a = s.m.reach(ctx, s, c, settings) }); err != nil {
+		if err := s.recoverPanic(func() { a = s.m.reach(ctx, s, c, settings) }); err != nil {
 			a = attempt{err: permanentError{err}}
 		}
 		ch <- a
 	}()
 }
 
-// contained runs code that handles a server's data, and returns an error if it panics: data of a
+// recoverPanic runs code that handles a server's data, and returns an error if it panics: data of a
 // server must not end eca.
-func (s *server) contained(do func()) (err error) {
+func (s *server) recoverPanic(do func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.m.deps.Log.Error("bug in eca, please report it", "server", s.name, "what", p, "stack", string(debug.Stack()))
-			err = errors.New("internal error; the log says more")
+			err = errors.New("internal error; see the log")
 		}
 	}()
 	do()
 	return nil
 }
 
-// attempted handles the outcome of a start.
-func (s *server) attempted(a attempt) {
+// finishStart handles the outcome of a start.
+func (s *server) finishStart(a attempt) {
 	if s.state != Starting { // it was stopped in the meantime
 		if a.conn == nil {
 			s.stopped()
 			return
 		}
-		s.closing(a.conn, "it was stopped during its start")
+		s.closeInBackground(a.conn, "it was stopped during its start")
 		return
 	}
 	if a.err != nil {
@@ -296,13 +296,13 @@ func (s *server) attempted(a attempt) {
 	}
 	s.conn, s.offer, s.backoff.since = a.conn, a.offer, s.m.deps.Now()
 	s.set(Running, "")
-	s.answer(reached{conn: a.conn})
+	s.answer(connectResult{conn: a.conn})
 }
 
-// down handles the end of a running server.
-func (s *server) down(c *connection, cause error) {
+// connectionLost handles the end of a running server.
+func (s *server) connectionLost(c *connection, cause error) {
 	if s.m.deps.Now().Sub(s.backoff.since) >= stable {
-		s.backoff.row = 0
+		s.backoff.restarts = 0
 	}
 	s.conn = nil
 	s.m.leaving.Go(func() { c.close("it failed") })
@@ -323,21 +323,21 @@ func (s *server) fail(err error) {
 	s.m.deps.Log.Log(s.ctx, level, FailedMessage, "server", s.name, "reason", reason)
 	var permanent permanentError
 	next := Failed
-	switch wait, more := pause(s.backoff.row); {
+	switch wait, more := pause(s.backoff.restarts); {
 	case errors.Is(err, errUnauthorized):
 		next, s.offer = NeedsLogin, nil
-	case errors.As(err, &permanent) || !s.wanted || !more:
+	case errors.As(err, &permanent) || !s.shouldRun || !more:
 		s.offer = nil
 	default:
-		s.backoff.row++
-		s.backoff.due, s.backoff.drop = s.m.deps.After(wait)
+		s.backoff.restarts++
+		s.backoff.due, s.backoff.cancel = s.m.deps.After(wait)
 	}
 	s.set(next, reason)
-	s.answer(reached{err: s.unreachable(reason)})
+	s.answer(connectResult{err: s.unreachable(reason)})
 }
 
 // answer releases the calls that wait for the connection.
-func (s *server) answer(r reached) {
+func (s *server) answer(r connectResult) {
 	for _, w := range s.waiting {
 		w <- r
 	}
@@ -346,15 +346,15 @@ func (s *server) answer(r reached) {
 
 // stop ends the server's life.
 func (s *server) stop(why string) {
-	s.wanted = false
-	s.halt(why)
+	s.shouldRun = false
+	s.shutDown(why)
 }
 
-// halt moves to an idle state, whatever the current state is. why is the reason for calls that are
+// shutDown moves to an idle state, whatever the current state is. why is the reason for calls that are
 // running or waiting.
-func (s *server) halt(why string) {
-	s.again = false
-	s.backoff.drop()
+func (s *server) shutDown(why string) {
+	s.startAfterStop = false
+	s.backoff.cancel()
 	s.backoff.due = nil
 	s.offer = nil
 	switch s.state {
@@ -369,30 +369,30 @@ func (s *server) halt(why string) {
 		s.set(Stopping, "")
 		conn := s.conn
 		s.conn = nil
-		s.closing(conn, why)
+		s.closeInBackground(conn, why)
 	case Failed, NeedsLogin:
-		s.set(s.rest(), "")
+		s.set(s.idleState(), "")
 	case Disabled, Stopped:
-		if s.state != s.rest() {
-			s.set(s.rest(), "")
+		if s.state != s.idleState() {
+			s.set(s.idleState(), "")
 		} else {
 			s.publish()
 		}
 	case Stopping:
 	}
-	s.answer(reached{err: s.unreachable(why)})
+	s.answer(connectResult{err: s.unreachable(why)})
 }
 
-// rest returns the idle state of the server.
-func (s *server) rest() State {
+// idleState returns the idle state of the server.
+func (s *server) idleState() State {
 	if s.config.Disabled {
 		return Disabled
 	}
 	return Stopped
 }
 
-// closing closes a connection in the background.
-func (s *server) closing(c *connection, why string) {
+// closeInBackground closes a connection in the background.
+func (s *server) closeInBackground(c *connection, why string) {
 	done := make(chan struct{})
 	s.closed = done
 	go func() {
@@ -402,19 +402,19 @@ func (s *server) closing(c *connection, why string) {
 }
 
 func (s *server) stopped() {
-	s.set(s.rest(), "")
-	if s.again {
-		s.again = false
+	s.set(s.idleState(), "")
+	if s.startAfterStop {
+		s.startAfterStop = false
 		s.open()
 	}
 }
 
 // restart stops the server, if it is running, and starts it again.
 func (s *server) restart(why string) {
-	s.wanted, s.backoff.row = true, 0
-	s.halt(why)
+	s.shouldRun, s.backoff.restarts = true, 0
+	s.shutDown(why)
 	if s.state == Stopping {
-		s.again = true
+		s.startAfterStop = true
 		return
 	}
 	s.open()
@@ -422,14 +422,14 @@ func (s *server) restart(why string) {
 
 // configure applies the current configuration.
 func (s *server) configure(c config.MCPServer) {
-	before := s.config
+	previous := s.config
 	s.config = c
 	if c.Disabled {
 		s.stop("it was disabled in the configuration")
 		return
 	}
-	before.Disabled = false
-	if reflect.DeepEqual(before, c) && (s.state == Running || s.state == Starting) {
+	previous.Disabled = false
+	if reflect.DeepEqual(previous, c) && (s.state == Running || s.state == Starting) {
 		return // it was started while it was disabled
 	}
 	s.restart("its configuration changed")

@@ -35,11 +35,11 @@ type session struct {
 	pending  jsonrpc.Pending
 	incoming jsonrpc.Running // requests of the server
 
-	mu      sync.Mutex // guards the fields below
-	closed  bool
-	version string                  // of the protocol; empty until it is agreed on
-	reports map[string]func(string) // receivers of progress, by token
-	unheard int                     // requests of the server, including refused ones, whose answers have not been sent
+	mu            sync.Mutex // guards the fields below
+	closed        bool
+	version       string                  // of the protocol; empty until it is agreed on
+	reports       map[string]func(string) // receivers of progress, by token
+	unreadAnswers int                     // requests of the server, including refused ones, whose answers have not been sent
 }
 
 // self is the description of eca that servers get.
@@ -71,7 +71,7 @@ func newSession(ctx context.Context, t transport) *session {
 func (s *session) start(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	defer stop()
-	return s.causeOr(s.transport.start(s.ctx, s.hear, s.cancel))
+	return s.causeOr(s.transport.start(s.ctx, s.handleMessage, s.cancel))
 }
 
 // close ends the conversation and returns when nothing is left of it. why says what made eca end
@@ -145,7 +145,7 @@ func (s *session) ask(ctx context.Context, r request) (json.RawMessage, error) {
 			return result, nil
 		}
 		if round == maxRounds {
-			return nil, fmt.Errorf("the server asked for more than %d times", maxRounds)
+			return nil, fmt.Errorf("the server requested input more than %d times", maxRounds)
 		}
 		if inputs, err = s.inputs(ctx, wanted); err != nil {
 			return nil, err
@@ -190,20 +190,20 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 				s.withdraw(ctx, r.method, id)
 				return nil, ctx.Err()
 			default:
-				return lastly(answer, s.causeOr(err))
+				return answerOr(answer, s.causeOr(err))
 			}
 		case <-ctx.Done():
 			giveUp() // even if its end is too slow for that
 			s.withdraw(ctx, r.method, id)
 			return nil, ctx.Err()
 		case <-s.ctx.Done():
-			return lastly(answer, context.Cause(s.ctx))
+			return answerOr(answer, context.Cause(s.ctx))
 		}
 	}
 }
 
-// lastly prefers an answer that arrived just before the end.
-func lastly(answer <-chan jsonrpc.Message, err error) (json.RawMessage, error) {
+// answerOr prefers an answer that arrived just before the end.
+func answerOr(answer <-chan jsonrpc.Message, err error) (json.RawMessage, error) {
 	select {
 	case a := <-answer:
 		return a.Result, answerOf(a)
@@ -306,13 +306,13 @@ func (s *session) withdraw(ctx context.Context, method, id string) {
 	})
 }
 
-// hear handles a message of the server. The transport's reader calls it.
-func (s *session) hear(e envelope) {
+// handleMessage handles a message of the server. The transport's reader calls it.
+func (s *session) handleMessage(e envelope) {
 	switch {
 	case e.isRequest():
-		s.asked(e)
+		s.answerInBackground(e)
 	case e.Method == string(wire.MethodNotificationProgress):
-		s.progressed(e.Params)
+		s.reportProgress(e.Params)
 	case e.Method == string(wire.MethodNotificationCancelled):
 		s.cancelled(e.Params)
 	case e.isNotification():
@@ -322,8 +322,8 @@ func (s *session) hear(e envelope) {
 	}
 }
 
-// progressed passes on a progress report.
-func (s *session) progressed(params json.RawMessage) {
+// reportProgress passes on a progress report.
+func (s *session) reportProgress(params json.RawMessage) {
 	var p struct {
 		Token    json.RawMessage `json:"progressToken"`
 		Progress json.Number     `json:"progress"`

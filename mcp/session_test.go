@@ -292,7 +292,7 @@ func TestManyAtOnce(t *testing.T) {
 // A server that keeps sending requests without reading the answers does not fill the memory.
 func TestUnheard(t *testing.T) {
 	s, l := newLine(t, nil)
-	for i := range maxUnheard {
+	for i := range maxUnreadAnswers {
 		l.say(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
 	}
 	if s.ctx.Err() != nil {
@@ -306,7 +306,7 @@ func TestUnheard(t *testing.T) {
 	case <-deadline(t):
 		t.Fatal("it goes on")
 	}
-	if cause := context.Cause(s.ctx); !errors.Is(cause, errUnheard) {
+	if cause := context.Cause(s.ctx); !errors.Is(cause, errUnreadAnswers) {
 		t.Errorf("%v", cause)
 	}
 }

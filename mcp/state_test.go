@@ -76,7 +76,7 @@ func TestContained(t *testing.T) {
 	m.Apply(Settings{}, map[string]config.MCPServer{"s": {Command: "x"}})
 	for late := deadline(t); ; {
 		if s, _ := m.Status("s"); s.State == Failed {
-			if s.Reason != "internal error; the log says more" {
+			if s.Reason != "internal error; see the log" {
 				t.Errorf("%+v", s)
 			}
 			return

@@ -74,7 +74,7 @@ func (s *stderr) reason() (line string, more bool) {
 	for _, l := range slices.Backward(lines) {
 		l = strings.TrimSpace(l)
 		switch {
-		case l == "" || noise.MatchString(l):
+		case l == "" || uninformative.MatchString(l):
 		case failure.MatchString(l):
 			return shorten.Bytes(l, maxReason), len(lines) > 1
 		case last == "":
@@ -85,8 +85,8 @@ func (s *stderr) reason() (line string, more bool) {
 }
 
 var (
-	// noise matches lines that programs write about a failure besides its reason.
-	noise = regexp.MustCompile(`^(at |File "|node:|Node\.js v|Traceback|goroutine |exit status |note: |\^|\.\.\. |[{}()\[\]]|from /)|complete log of this run|\.log$|^[a-zA-Z]+: ['\[{]`)
+	// uninformative matches lines that programs write about a failure besides its reason.
+	uninformative = regexp.MustCompile(`^(at |File "|node:|Node\.js v|Traceback|goroutine |exit status |note: |\^|\.\.\. |[{}()\[\]]|from /)|complete log of this run|\.log$|^[a-zA-Z]+: ['\[{]`)
 	// failure matches lines that mention a failure.
 	failure = regexp.MustCompile(`(?i)error|exception|panic|fatal|cannot|can't|could not|couldn't|not found|no such|denied|refused|invalid|missing|required|failed|unknown|unable|usage:`)
 )

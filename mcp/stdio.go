@@ -33,8 +33,8 @@ type stdio struct {
 
 	printed *atomic.Pointer[string] // the first line that is not a message, before any message
 
-	heard bool // a message has arrived; only the reader uses it
-	noise int  // logged bytes that are not messages; only the reader uses it
+	gotMessage bool // only the reader uses it
+	strayBytes int  // logged bytes that are not messages; only the reader uses it
 }
 
 func newStdio(l Launch, children *proc.Pool, log *slog.Logger) *stdio {
@@ -49,7 +49,7 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 	t.hear = hear
 	t.proc, err = lineproc.Start(t.children, proc.Spec{
 		Path: t.launch.Command, Args: t.launch.Args, Dir: t.launch.Dir, Env: t.launch.Env, Stderr: t.stderr,
-	}, lineproc.Options{Limit: maxMessage, TooLong: errTooLong, Grace: stdinGrace, Line: t.message, Farewell: t.farewell})
+	}, lineproc.Options{Limit: maxMessage, TooLong: errTooLong, Grace: stdinGrace, Line: t.message, Farewell: t.exitError})
 	if err != nil {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), strings.Contains(err.Error(), "no such file"), strings.Contains(err.Error(), "executable file not found"):
@@ -66,8 +66,8 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 	return nil
 }
 
-// farewell describes how the child ended and what it wrote last.
-func (t *stdio) farewell(exit *proc.Exit) error {
+// exitError describes how the child ended and what it wrote last.
+func (t *stdio) exitError(exit *proc.Exit) error {
 	text := "it " + lineproc.Describe(exit)
 	if exit == nil {
 		return errors.New(text)
@@ -137,12 +137,12 @@ func (t *stdio) unread() (left, known bool) {
 func (t *stdio) message(_ <-chan struct{}, line []byte, _ bool) error {
 	list, err := readEnvelopes(line)
 	if err != nil {
-		t.loud(line)
-		if text := shorten.Bytes(t.launch.Clean(string(line[:min(len(line), maxReason)])), maxReason); !t.heard {
+		t.logStray(line)
+		if text := shorten.Bytes(t.launch.Clean(string(line[:min(len(line), maxReason)])), maxReason); !t.gotMessage {
 			t.printed.CompareAndSwap(nil, &text)
 		}
-	} else if !t.heard {
-		t.heard = true
+	} else if !t.gotMessage {
+		t.gotMessage = true
 		t.printed.Store(nil)
 	}
 	for _, e := range list {
@@ -157,10 +157,10 @@ func (t *stdio) message(_ <-chan struct{}, line []byte, _ bool) error {
 // errEcho ends the conversation with a program that copies its input, such as cat.
 var errEcho = errors.New("it sends back what it is sent, as programs do that are not MCP servers; correct its command")
 
-// loud logs a line that is not a message, up to a limit.
-func (t *stdio) loud(line []byte) {
-	t.noise += len(line)
-	if t.noise <= maxLogged && len(line) > 0 {
+// logStray logs a line that is not a message, up to a limit.
+func (t *stdio) logStray(line []byte) {
+	t.strayBytes += len(line)
+	if t.strayBytes <= maxLogged && len(line) > 0 {
 		t.log.Debug("MCP server wrote an invalid message to stdout", "text", shorten.Bytes(t.launch.Clean(string(line[:min(len(line), maxLogLine)])), maxLogLine))
 	}
 }

@@ -129,7 +129,7 @@ func TestNoiseWithoutEnd(t *testing.T) {
 	s := newStdio(Launch{Clean: clean}, nil, handler)
 	line := []byte(strings.Repeat("x", 1<<10))
 	for range 4 * maxLogged >> 10 {
-		s.loud(line)
+		s.logStray(line)
 	}
 	if log.Len() < maxLogged/2 || log.Len() > 2*maxLogged {
 		t.Errorf("stdout: %d bytes in the log", log.Len())

@@ -83,7 +83,7 @@ func (t *streamable) close() {
 	if session, _ := t.state(); session == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.life), farewellTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.life), closeTimeout)
 	defer cancel()
 	resp, err := t.do(ctx, http.MethodDelete, nil, nil)
 	if err != nil {
@@ -227,9 +227,9 @@ func newEvents(r io.Reader) *sse.Reader { return sse.NewReader(r, maxMessage, er
 
 // cursor is the position in a stream from which it can be resumed.
 type cursor struct {
-	id    string
-	retry time.Duration // 0: the server did not say
-	news  bool          // something arrived since the stream was opened
+	id         string
+	retry      time.Duration // 0: the server did not say
+	progressed bool          // something arrived since the stream was opened
 }
 
 // read reads a stream until it ends, or until the answer with the wanted id arrives.
@@ -238,7 +238,7 @@ func (t *streamable) read(body io.Reader, at *cursor, want string) (answered boo
 	events.ID = at.id
 	for {
 		e, err := events.Next()
-		at.news = at.news || err == nil || len(e.Data) > 0 || events.ID != at.id
+		at.progressed = at.progressed || err == nil || len(e.Data) > 0 || events.ID != at.id
 		at.id = events.ID
 		if events.Retry >= 0 {
 			at.retry = max(events.Retry, soonest)
@@ -278,14 +278,14 @@ func (t *streamable) follow(ctx context.Context, cancel context.CancelFunc, body
 			return err
 		case at.id == "" || wire.IsModernProtocol(version):
 			return fmt.Errorf("the stream ended before the answer: %w", err)
-		case at.news:
+		case at.progressed:
 			fruitless = 0
 		default:
 			if fruitless++; fruitless == maxResumes {
 				return fmt.Errorf("the stream ended before the answer, and did not go on: %w", err)
 			}
 		}
-		at.news = false
+		at.progressed = false
 		if !pauseFor(ctx, at.wait(fruitless)) {
 			return ctx.Err()
 		}
@@ -352,13 +352,13 @@ func (t *streamable) listen() <-chan struct{} {
 		defer opened()
 		var at cursor
 		for fruitless := 0; ; fruitless++ {
-			at.news = false
+			at.progressed = false
 			_, err := t.resume(t.life, &at, "", opened)
 			var status *statusError
 			if t.life.Err() != nil || errors.As(err, &status) || errors.Is(err, errForgotten) || errors.Is(err, errUnauthorized) {
 				return // there is no such stream; or the next request finds out why
 			}
-			if at.news {
+			if at.progressed {
 				fruitless = 0
 			}
 			if !pauseFor(t.life, at.wait(min(fruitless, maxResumes))) {

@@ -192,7 +192,7 @@ func (f *following) give(ctx context.Context, t task) error {
 		return nil
 	}
 	if len(f.answered)+len(w.Requests) > maxRounds*maxIncoming {
-		return fmt.Errorf("the task asked for more than %d things", maxRounds*maxIncoming)
+		return fmt.Errorf("the task sent more than %d requests", maxRounds*maxIncoming)
 	}
 	inputs, err := f.c.session.inputs(ctx, w)
 	if err != nil {
@@ -237,7 +237,7 @@ func (f *following) poll(ctx context.Context, t task) (task, error) {
 				return t, err
 			}
 			if f.failures++; f.failures == maxPollErrors {
-				return t, fmt.Errorf("the task could not be asked about: %w", err)
+				return t, fmt.Errorf("cannot get the status of the task: %w", err)
 			}
 			wait.Reset(t.interval())
 		}

@@ -24,7 +24,7 @@ type Tool struct {
 	tasks  string // whether it is called as a task: required, optional or forbidden
 	output *outputSchema
 	now    Described // its current description of itself
-	before *Before   // the description that the user agreed to; nil if it is the same
+	agreed *Before   // the description that the user agreed to; nil if it is the same
 }
 
 var _ tools.Tool = (*Tool)(nil)
@@ -35,7 +35,7 @@ func (t *Tool) Spec() tools.Spec { return t.spec }
 // Plan implements tools.Tool. Only the server knows what a call will do.
 func (t *Tool) Plan(_ context.Context, _ tools.Call) (tools.Plan, error) {
 	summary := "Calling tool: " + t.spec.Server + "__" + t.spec.Name
-	if t.before != nil {
+	if t.agreed != nil {
 		summary += " (it has changed)"
 	}
 	return tools.Plan{Summary: summary}, nil
@@ -47,7 +47,7 @@ func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if t.before != nil && call.Authorization.Approved && t.server.m.deps.Agree != nil {
+	if t.agreed != nil && call.Authorization.Approved && t.server.m.deps.Agree != nil {
 		t.server.m.deps.Agree(t.server.name, t.now) // the user has seen the difference
 		conn.outdated(toolsList)
 	}
@@ -159,7 +159,7 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 			out(shorten.Bytes(c.clean(text), maxProgress) + "\n") // whole lines are shown
 		}
 	}
-	asked := request{
+	toolCall := request{
 		method: string(wire.MethodToolsCall), params: params, header: c.mirrored(t.spec, params),
 		progress: func(text string) {
 			running.heard()
@@ -167,7 +167,7 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 		},
 	}
 	for round := 0; ; round++ {
-		raw, err := c.session.ask(ctx, asked)
+		raw, err := c.session.ask(ctx, toolCall)
 		if err == nil {
 			if task, ok := taskOf(raw); ok {
 				raw, err = c.finish(ctx, task, running, say)

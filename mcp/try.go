@@ -15,10 +15,10 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 		return Status{}, fmt.Errorf("there is no MCP server %.128q", name)
 	}
 	begun := make(chan struct{})
-	s.tell(func() {
+	s.enqueue(func() {
 		defer close(begun)
 		if s.state != Starting {
-			s.idle = false // no Begin is necessary
+			s.awaitingBegin = false // no Begin is necessary
 		}
 		s.start()
 	})
@@ -32,7 +32,7 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	defer func() { giveUp() }()
 	for {
 		m.mu.Lock()
-		told := m.told
+		statusChanged := m.statusChanged
 		m.mu.Unlock()
 		status := *s.status.Load()
 		switch status.State {
@@ -43,10 +43,10 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 			return status, nil
 		}
 		select {
-		case <-told:
+		case <-statusChanged:
 		case <-patience:
 			if s.printed.Load() != nil {
-				s.tell(func() { s.stop("it printed text in place of an answer") })
+				s.enqueue(func() { s.stop("it printed text in place of an answer") })
 				status.State, status.Reason = Failed, s.printedText()
 				return status, nil
 			}

@@ -67,8 +67,8 @@ func TestHandlersDoNotWaitForClient(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("the handler waits for the client")
 	}
-	if again := s.configPush.takeAgain(); !again["x"] {
-		t.Errorf("the client is not told again: %v", again)
+	if requested := s.configPush.takeRequested(); !requested["x"] {
+		t.Errorf("the client is not notified again: %v", requested)
 	}
 }
 

@@ -279,11 +279,11 @@ func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 func (s *Server) pushMCP(ctx context.Context, always bool) {
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
-	now, again := map[string]protocol.MCPServer{}, s.configPush.takeAgain()
+	now, requested := map[string]protocol.MCPServer{}, s.configPush.takeRequested()
 	for _, name := range slices.Sorted(maps.Keys(s.host.Config().MCPServers)) {
 		now[name], _ = s.mcpServer(name)
 		before, ok := s.configPush.mcp[name]
-		if always || !ok || again[name] || !reflect.DeepEqual(before, now[name]) {
+		if always || !ok || requested[name] || !reflect.DeepEqual(before, now[name]) {
 			s.notify(ctx, "tool/serverUpdated", now[name])
 		}
 	}

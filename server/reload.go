@@ -24,10 +24,10 @@ type configPush struct {
 
 	providers map[string]protocol.ProviderStatus // as the client may know them, by ID; nil before the first push
 
-	asking   sync.Mutex      // guards the fields below, so that their callers do not wait for the client
-	again    map[string]bool // MCP servers that the client sent a request for since the last push
-	selected pickedModel     // the user's selection in chats that the daemon does not know yet
-	trust    *bool           // as the user last set it; nil: as configured
+	asking    sync.Mutex      // guards the fields below, so that their callers do not wait for the client
+	requested map[string]bool // MCP servers that the client sent a request for since the last push
+	selected  pickedModel     // the user's selection in chats that the daemon does not know yet
+	trust     *bool           // as the user last set it; nil: as configured
 }
 
 // pickedModel is a selection of model or variant that belongs to the session.
@@ -69,19 +69,19 @@ func (c *configPush) withSelection(now protocol.ChatConfig, trust bool) protocol
 func (c *configPush) askAgain(name string) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	if c.again == nil {
-		c.again = map[string]bool{}
+	if c.requested == nil {
+		c.requested = map[string]bool{}
 	}
-	c.again[name] = true
+	c.requested[name] = true
 }
 
-// takeAgain returns the servers whose status has to be sent even if it has not changed.
-func (c *configPush) takeAgain() map[string]bool {
+// takeRequested returns the servers whose status has to be sent even if it has not changed.
+func (c *configPush) takeRequested() map[string]bool {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	again := c.again
-	c.again = nil
-	return again
+	requested := c.requested
+	c.requested = nil
+	return requested
 }
 
 // watchConfig notifies the client of changes of the configuration while it is connected

@@ -8,37 +8,38 @@ import (
 	"sync"
 )
 
-// Listing is what lies below one root, as it is when it is asked for: the same files as
-// Walk visits. It does not change.
+// Listing is an immutable list of the files below one root. It contains the files that Walk
+// visits.
 type Listing struct {
 	folder  *folder
-	all     bool            // every folder may have changed
-	changed map[string]bool // folders that did, by path as in Folder
+	all     bool            // any folder may have changed
+	changed map[string]bool // changed folders, by Folder.Path
 	mark    Mark
 }
 
-// Mark says when a listing was made. The zero Mark is before all others.
+// Mark identifies the time of a listing. The zero Mark precedes all others.
 type Mark struct {
-	index   *name // of the index; that itself would be kept with the mark
+	index   *name // identifies the index without keeping it in memory
 	version uint64
 }
 
-// name tells one index from all others. It has a size, without which all have one address.
+// name identifies an index by its address. It is not empty because all values of size zero may
+// share an address.
 type name struct{ _ byte }
 
 // Folder is one folder of a listing.
 type Folder struct {
 	Path string // relative to the root, with slashes and one at the end; empty for the root
-	// Changed says that since the mark something may have happened to the folder or to a
-	// file in it, but not to what is in folders below it.
+	// Changed reports that the folder or a file directly in it may have changed since the mark.
+	// Changes in subfolders do not count.
 	Changed bool
 	folder  *folder
 }
 
-// Mark returns what later listings are to be compared with.
+// Mark returns the mark that later listings can be compared with.
 func (l *Listing) Mark() Mark { return l.mark }
 
-// Folders visits all folders, each before those in it.
+// Folders visits all folders, parents before their children.
 func (l *Listing) Folders() iter.Seq[Folder] {
 	return func(yield func(Folder) bool) { l.visit(l.folder, yield) }
 }
@@ -67,14 +68,14 @@ func (f Folder) Names() iter.Seq[string] {
 	}
 }
 
-// Listing returns what lies below root, one of the roots, with all that happened before
-// the call, and in which folders something did since an earlier listing. It knows that only
-// where the system tells of changes, in the order in which they happen, and does not wait
-// long for it: ok is false where it does not know, and then a walk does. If no query
-// came before, it begins to find out. Files in use (Touch) count as changed.
+// Listing lists the files below root, which is one of the roots, and marks the folders that
+// changed since an earlier listing. It includes all changes made before the call. That requires
+// ordered change notifications from the system. If they are unavailable or take too long, ok is
+// false and the caller has to walk. The first call starts building the index. Files in use
+// (Touch) count as changed.
 //
-// Changes without notification, such as writes through memory maps, are noticed by the
-// walk that follows a listing when the last one was two minutes ago.
+// Some changes, such as writes through memory maps, cause no notification. A walk finds them: a
+// listing starts one if the last walk is older than two minutes.
 func (f *Finder) Listing(ctx context.Context, roots []string, root string, since Mark) (l *Listing, ok bool) {
 	ix, err := f.index(roots)
 	if err != nil {
@@ -91,16 +92,16 @@ func (f *Finder) Listing(ctx context.Context, roots []string, root string, since
 	return l, true
 }
 
-// wanted is a question for a listing.
+// wanted is a request for a listing.
 type wanted struct {
 	root   string
 	since  Mark
-	answer chan *Listing // has room for one; nil says that it is not known
+	answer chan *Listing // buffered; receives nil if the listing is not known
 }
 
-// list asks the owner, once all that happened is among the hints.
+// list requests a listing from the owner after all changes so far have arrived as hints.
 func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
-	ix.asked.Store(ix.now().UnixNano())
+	ix.lastQuery.Store(ix.now().UnixNano())
 	select {
 	case <-ix.ready:
 	default:
@@ -128,18 +129,19 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 	return nil
 }
 
-// serve answers a question, and looks again at what is old: notifications are not complete.
+// serve answers a request, and walks again if the last walk is old, because notifications are
+// incomplete.
 func (ix *index) serve(ctx context.Context, w wanted) {
 	ix.apply(ctx)
 	w.answer <- ix.listing(w)
-	if ix.limit > 0 { // else no caller gets a listing, however old it is
+	if ix.limit > 0 { // otherwise no caller gets a listing
 		ix.renew(ctx)
 	} else {
 		ix.signal()
 	}
 }
 
-// listing answers a question. The owner has taken all hints.
+// listing answers a request. The owner has already applied all hints.
 func (ix *index) listing(w wanted) *Listing {
 	s := ix.current.Load()
 	if !s.watched || ix.hints.Load() == nil {
@@ -166,7 +168,7 @@ func (ix *index) listing(w wanted) *Listing {
 	return nil
 }
 
-// folderPath makes a relative path that of a Folder.
+// folderPath converts a relative path to the form of Folder.Path.
 func folderPath(rel string) string {
 	if rel == "." {
 		return ""
@@ -174,18 +176,18 @@ func folderPath(rel string) string {
 	return filepath.ToSlash(rel) + "/"
 }
 
-// maxTouched bounds how many folders are distinguished.
+// maxTouched is the maximum number of folders that are tracked individually.
 const maxTouched = 50_000
 
-// touched knows in which folders something happened, and in which order.
+// touched records which folders changed, and in which order.
 type touched struct {
 	mu      sync.Mutex // scanners have several goroutines
 	version uint64
-	known   uint64            // from which version on
-	folders map[string]uint64 // by path with links resolved: the version when something did last
+	known   uint64            // the first version with complete records
+	folders map[string]uint64 // by resolved path: the version of the last change
 }
 
-// all says that anything may have happened.
+// all records that any folder may have changed.
 func (t *touched) all() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,7 +195,7 @@ func (t *touched) all() {
 	t.known, t.folders = t.version, map[string]uint64{}
 }
 
-// add notes where something happened.
+// add records changed paths.
 func (t *touched) add(folders map[string]bool) {
 	if len(folders) == 0 {
 		return
@@ -210,8 +212,8 @@ func (t *touched) add(folders map[string]bool) {
 	}
 }
 
-// noting notes folders that are read before it hands them on: a new one may have come with
-// files without a notification.
+// noting wraps a watch function and records each folder before it is read: a new folder may
+// contain files that caused no notification.
 func (t *touched) noting(next func(dir string)) func(dir string) {
 	return func(dir string) {
 		t.mu.Lock()
@@ -221,7 +223,7 @@ func (t *touched) noting(next func(dir string)) func(dir string) {
 	}
 }
 
-// since visits where something happened after a version; false says that it does not know.
+// since visits the paths that changed after a version. It returns false if they are not known.
 func (t *touched) since(version uint64, fn func(dir string)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,23 +13,23 @@ import (
 
 const (
 	maxFound  = 100 // results of a query (eca-protocol 4.7)
-	maxRecent = 50  // files that are remembered as in use
+	maxRecent = 50  // files remembered as in use
 )
 
-// Found is a file or folder that answers a query.
+// Found is a file or folder that matches a query.
 type Found struct {
 	Path string // absolute
 	Dir  bool
 }
 
-// Finder answers what a user types to name a file. It is safe for concurrent use; the zero
+// Finder finds files by the text that a user types. It is safe for concurrent use; the zero
 // value is ready, and Close must be called.
 //
-// The first query has the roots walked. The result is kept, and kept up to date, as long
-// as queries come; ten minutes after the last one its memory and its watches are given back.
+// The first query walks the roots. The resulting index is kept up to date while queries arrive.
+// Ten minutes after the last query, its memory and watches are released.
 type Finder struct {
-	mu      sync.Mutex // guards what follows
-	current *index     // of the roots last asked for; may be nil
+	mu      sync.Mutex // guards the fields below
+	current *index     // of the roots of the last query; may be nil
 	recent  []string   // absolute paths of files in use, the last one last
 	closed  bool
 	running sync.WaitGroup
@@ -37,18 +37,17 @@ type Finder struct {
 	watchLimit int // for tests; 0 is watch.TreeLimit
 }
 
-// Find returns at most 100 files and folders, best first, in an order that depends on
-// nothing but the files and which of them are in use (eca-protocol 4.7). A query that
-// begins with `/`, `~`, `./` or `../` lists that folder, or what in it begins with the last
-// name; relative ones are below the first root. Any other is looked for, in any case, in
-// the paths below the roots. The error is that of a ctx that ended, or says that the Finder
-// is closed.
+// Find returns at most 100 files and folders, best first. The order depends only on the files
+// and on which of them are in use (eca-protocol 4.7). A query that begins with `/`, `~`, `./` or
+// `../` lists that folder, or its entries that begin with the last name; relative paths start at
+// the first root. Other queries search the paths below the roots, ignoring case. Find fails if
+// ctx ends or the Finder is closed.
 func (f *Finder) Find(ctx context.Context, roots []string, query string) ([]Found, error) {
 	query = strings.TrimSpace(query)
 	if isPath(query) {
 		return list(roots, query), ctx.Err()
 	}
-	const attempts = 3 // an index ends when other roots are asked for
+	const attempts = 3 // an index ends when a query has other roots
 	for range attempts {
 		ix, err := f.index(roots)
 		if err != nil {
@@ -66,8 +65,8 @@ func (f *Finder) Find(ctx context.Context, roots []string, query string) ([]Foun
 	return nil, errEnded
 }
 
-// Touch says that files are in use: they come first among those that match equally well.
-// Paths are absolute; the last one counts most.
+// Touch marks files as in use: they come first among equally good matches. Paths are absolute;
+// the last one ranks highest.
 func (f *Finder) Touch(paths ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +85,7 @@ func (f *Finder) inUse() []string {
 	return out
 }
 
-// Close gives back what the Finder holds. Queries fail from then on.
+// Close releases the index. Later queries fail.
 func (f *Finder) Close() {
 	f.mu.Lock()
 	f.closed = true
@@ -97,7 +96,7 @@ func (f *Finder) Close() {
 	f.running.Wait()
 }
 
-// index returns the index of some roots. It takes the place of that of others.
+// index returns the index of the given roots. It replaces an index of other roots.
 func (f *Finder) index(roots []string) (*index, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +118,7 @@ func (f *Finder) index(roots []string) (*index, error) {
 		name: new(name), roots: slices.Clone(roots), limit: limit, now: time.Now, cancel: cancel, noted: func(paths []string) { f.Touch(paths...) },
 		ready: make(chan struct{}), done: make(chan struct{}), refresh: make(chan struct{}, 1), wanted: make(chan wanted), next: make(chan struct{}),
 	}
-	ix.asked.Store(time.Now().UnixNano())
+	ix.lastQuery.Store(time.Now().UnixNano())
 	ix.ended = func() { f.forget(ix) }
 	f.current = ix
 	f.running.Go(func() { ix.run(ctx) })

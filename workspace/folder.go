@@ -9,26 +9,26 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/ignore"
 )
 
-// folder is a folder of an index: the files in it, packed, and the folders. It does not
-// change once it is part of a snapshot.
+// folder is a folder of an index, with its packed file names and its subfolders. It is
+// immutable once it is part of a snapshot.
 type folder struct {
 	text  text // its path from the root, with slashes and one at the end; empty for the root
 	subs  []*folder
-	rules *ignore.Rules // in it
-	above *ignore.Rules // in its parent; nil for a root
+	rules *ignore.Rules // that apply to its content
+	above *ignore.Rules // that apply to the folder itself; nil for a root
 
-	// The files' names in lexical order, one after another, and in lower case; ends says
-	// where each ends.
+	// The concatenated file names in lexical order, as written and in lower case; ends has the
+	// end of each.
 	names, lower string
 	ends         []uint32
 	masks        []uint64
 }
 
-// text is a name or a path with what is needed to match it.
+// text is a name or a path, prepared for matching.
 type text struct {
 	plain string
-	lower string // as long as plain, with every letter at the same place
-	mask  uint64 // which characters lower has
+	lower string // as long as plain, with each letter at the same offset
+	mask  uint64 // the characters in lower
 }
 
 func newText(s string) text {
@@ -54,7 +54,7 @@ func (f *folder) file(i int) text {
 	return text{plain: f.names[from:to], lower: f.lower[from:to], mask: f.masks[i]}
 }
 
-// fill sets what is in the folder. Folders in it are new, and still to be filled.
+// fill sets the content of the folder. Its subfolders are new and still empty.
 func (f *folder) fill(entries []fs.DirEntry, rules *ignore.Rules) {
 	f.rules = rules
 	files, size := 0, 0
@@ -84,11 +84,11 @@ func (f *folder) fill(entries []fs.DirEntry, rules *ignore.Rules) {
 	}
 }
 
-// entries says how many files and folders are in it.
+// entries counts the files and folders directly in the folder.
 func (f *folder) entries() int { return len(f.ends) + len(f.subs) }
 
-// lowered returns a text in lower case, leaving letters as they are that would need another
-// number of bytes.
+// lowered converts a text to lower case. It leaves letters unchanged whose lower case has a
+// different length in bytes.
 func lowered(s string) string {
 	i := 0
 	for i < len(s) && s[i] < utf8.RuneSelf && (s[i] < 'A' || s[i] > 'Z') {
@@ -115,8 +115,8 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// maskOf says which characters a text has: a bit for each letter and digit, the rest shares
-// some. A text can only contain another if it has all its bits.
+// maskOf returns the set of characters of a text: one bit for each letter and digit; other
+// characters share bits. A text can contain another one only if it has all of its bits.
 func maskOf(s string) uint64 {
 	m := uint64(0)
 	for i := range len(s) {

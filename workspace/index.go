@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	unwatchedAge = 5 * time.Second  // how long a walk answers queries where nothing tells of changes
-	watchedAge   = 2 * time.Minute  // the same where something does
+	unwatchedAge = 5 * time.Second  // how long a walk answers queries without change notifications
+	watchedAge   = 2 * time.Minute  // the same with notifications
 	keepFor      = 10 * time.Minute // how long an index without queries is kept
 	pause        = 50 * time.Millisecond
-	longest      = 500 * time.Millisecond // for how long hints may be collected
-	refreshWait  = 100 * time.Millisecond // how long somebody waits for what is being found out
+	longest      = 500 * time.Millisecond // how long hints may be collected
+	refreshWait  = 100 * time.Millisecond // how long a query waits for a refresh
 )
 
-// snapshot is what an index knows at one time. It does not change.
+// snapshot is the immutable state of an index at one time.
 type snapshot struct {
 	roots   []indexRoot
-	folders []placed // all of them, for those who look at all
+	folders []placed // all folders in one list
 	at      time.Time
 	watched bool // notifications of changes since then arrive
 }
@@ -37,7 +37,7 @@ type snapshot struct {
 type indexRoot struct {
 	path   string // as the client named it
 	top    string // with links resolved
-	parted bool   // another root is inside, and listed there only
+	parted bool   // contains another root, whose files are listed only there
 	folder *folder
 }
 
@@ -47,8 +47,9 @@ type placed struct {
 	*folder
 }
 
-// index keeps the files below some roots. One goroutine owns it: it walks, listens to
-// hints, and replaces the snapshot; queries read that and wait for nothing but the first.
+// index is the index of the files below some roots. One goroutine owns it: it walks, receives
+// hints and replaces the snapshot. Queries read the snapshot; only the first has to wait for a
+// walk.
 type index struct {
 	name   *name
 	roots  []string
@@ -58,23 +59,22 @@ type index struct {
 	ended  func() // called at the end
 	cancel context.CancelFunc
 
-	ready   chan struct{} // closed with the first snapshot
-	done    chan struct{} // closed at the end
-	refresh chan struct{} // asks for a walk if the last one is old, or for hints to be taken
-	wanted  chan wanted   // asks for a listing
-	current atomic.Pointer[snapshot]
-	asked   atomic.Int64 // when the last query was; unix nanoseconds
-	hints   atomic.Pointer[watch.Tree]
-	touched touched // the owner's
+	ready     chan struct{} // closed with the first snapshot
+	done      chan struct{} // closed at the end
+	refresh   chan struct{} // requests a walk if the last one is old, and the pending hints
+	wanted    chan wanted   // requests a listing
+	current   atomic.Pointer[snapshot]
+	lastQuery atomic.Int64 // time of the last query in Unix nanoseconds
+	hints     atomic.Pointer[watch.Tree]
+	touched   touched // used only by the owner
 
 	mu   sync.Mutex    // guards next
-	next chan struct{} // closed when the owner has looked
+	next chan struct{} // closed after a refresh
 }
 
-// snapshot returns what is known, at best what was true a moment ago: a query waits a
-// little for what is being found out.
+// snapshot returns the current snapshot. If a refresh is needed, it waits briefly for it.
 func (ix *index) snapshot(ctx context.Context) (*snapshot, error) {
-	ix.asked.Store(ix.now().UnixNano())
+	ix.lastQuery.Store(ix.now().UnixNano())
 	select {
 	case <-ix.ready:
 	case <-ix.done:
@@ -105,7 +105,7 @@ func (ix *index) snapshot(ctx context.Context) (*snapshot, error) {
 	return ix.current.Load(), nil
 }
 
-// stale says whether the owner should look before a query is answered.
+// stale reports whether a refresh is needed before a query is answered.
 func (ix *index) stale(s *snapshot) bool {
 	if tree := ix.hints.Load(); tree != nil && tree.Pending() {
 		return true
@@ -144,7 +144,7 @@ func (ix *index) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-idle.C:
-			left := keepFor - ix.now().Sub(time.Unix(0, ix.asked.Load()))
+			left := keepFor - ix.now().Sub(time.Unix(0, ix.lastQuery.Load()))
 			if left <= 0 {
 				return
 			}
@@ -165,7 +165,7 @@ func (ix *index) run(ctx context.Context) {
 	}
 }
 
-// renew walks if the last walk was long ago, and lets queries go that wait.
+// renew walks if the last walk is old, and releases the waiting queries.
 func (ix *index) renew(ctx context.Context) {
 	again := ix.old(ix.current.Load())
 	if again && ix.walk(ctx) != nil {
@@ -178,15 +178,15 @@ func (ix *index) renew(ctx context.Context) {
 	}
 }
 
-// settle waits until hints stop for a moment, or somebody wants to know; who wants a
-// listing is returned.
-func (ix *index) settle(ctx context.Context, told <-chan struct{}) (w wanted, ok bool) {
+// settle waits until no hint arrives for a moment, or a caller needs a refresh or a listing. It
+// returns the request for a listing.
+func (ix *index) settle(ctx context.Context, hints <-chan struct{}) (w wanted, ok bool) {
 	quiet, limit := time.NewTimer(pause), time.NewTimer(longest)
 	defer quiet.Stop()
 	defer limit.Stop()
 	for {
 		select {
-		case <-told:
+		case <-hints:
 			quiet.Reset(pause)
 			continue
 		case w = <-ix.wanted:
@@ -200,7 +200,7 @@ func (ix *index) settle(ctx context.Context, told <-chan struct{}) (w wanted, ok
 	}
 }
 
-// walk reads everything. While a tree is watched, folders that it missed join it.
+// walk reads all folders. If a tree is watched, it adds the folders that are not watched yet.
 func (ix *index) walk(ctx context.Context) error {
 	tree := ix.hints.Load()
 	s := &snapshot{at: ix.now(), watched: tree != nil}
@@ -238,8 +238,8 @@ func (ix *index) places() []indexRoot {
 	return out
 }
 
-// scanner returns a scanner that leaves other roots out: one inside another is listed under
-// its own name only.
+// scanner returns a scanner that skips other roots: a root inside another one is listed only
+// under its own path.
 func (ix *index) scanner(top string, left int) *scanner {
 	sc := &scanner{top: top, left: left, skip: map[string]bool{}}
 	for _, r := range ix.places() {
@@ -267,8 +267,8 @@ func (ix *index) adder(tree *watch.Tree, ok *bool) func(string) {
 	}
 }
 
-// watch walks once more, this time watching each folder before it is read. Where that is
-// not possible, walks go on to decide.
+// watch walks once more and watches each folder before it is read. If that is not possible, the
+// index keeps relying on walks.
 func (ix *index) watch(ctx context.Context) {
 	s := ix.current.Load()
 	if len(s.folders) > ix.limit || len(s.roots) == 0 {
@@ -287,7 +287,7 @@ func (ix *index) watch(ctx context.Context) {
 	}
 	ix.hints.Store(tree)
 	if ix.walk(ctx) == nil && ix.hints.Load() == nil {
-		ix.limit = 0 // the system does not let us, and will not soon
+		ix.limit = 0 // the system refuses, and is unlikely to allow it soon
 	}
 }
 
@@ -297,7 +297,7 @@ func (ix *index) unwatch() {
 	}
 }
 
-// apply reads again what hints name.
+// apply reads the folders again that the hints name.
 func (ix *index) apply(ctx context.Context) {
 	tree, s := ix.hints.Load(), ix.current.Load()
 	if tree == nil {
@@ -318,7 +318,7 @@ func (ix *index) apply(ctx context.Context) {
 	for i, r := range now.roots {
 		c, lost := r.changes(h.Changed)
 		if lost || h.Lost {
-			// The next query has it walked again, and watched.
+			// The next query starts a walk, which watches it.
 			ix.unwatch()
 			now.watched, now.at = false, time.Time{}
 			ix.publish(&now)
@@ -344,8 +344,8 @@ func (ix *index) apply(ctx context.Context) {
 	}
 }
 
-// changes are the folders that paths which came or went make it necessary to read again.
-// lost says that everything is.
+// changes returns the folders to read again after the given paths appeared or disappeared. lost
+// means that all folders have to be read again.
 func (r indexRoot) changes(paths map[string]bool) (c changes, lost bool) {
 	c = changes{}
 	for path := range paths {
@@ -379,8 +379,8 @@ func (r indexRoot) changes(paths map[string]bool) (c changes, lost bool) {
 	return c, false
 }
 
-// find returns a folder below this one by its path, with a slash behind; or nil
-// .
+// find returns a folder below this one by its path, which ends with a slash. It returns nil if
+// there is no such folder.
 func (f *folder) find(rel string) *folder {
 	for f != nil && f.text.plain != rel {
 		rest := rel[len(f.text.plain):]
@@ -394,7 +394,7 @@ func (f *folder) find(rel string) *folder {
 	return f
 }
 
-// publish makes a snapshot the current one.
+// publish replaces the current snapshot.
 func (ix *index) publish(s *snapshot) {
 	s.folders = nil
 	for i, r := range s.roots {
@@ -405,7 +405,7 @@ func (ix *index) publish(s *snapshot) {
 	}
 }
 
-// signal lets the queries go that wait.
+// signal releases the waiting queries.
 func (ix *index) signal() {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -413,7 +413,7 @@ func (ix *index) signal() {
 	ix.next = make(chan struct{})
 }
 
-// list appends a folder and all below it.
+// list appends a folder and all folders below it.
 func (f *folder) list(root int, out []placed) []placed {
 	out = append(out, placed{root, f})
 	for _, sub := range f.subs {
@@ -422,5 +422,5 @@ func (f *folder) list(root int, out []placed) []placed {
 	return out
 }
 
-// errEnded says that an index ended before its first walk did.
+// errEnded is the error of an index that ended before its first walk was complete.
 var errEnded = errors.New("the workspace is closed")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// isPath says whether a query names a folder instead of searching.
+// isPath reports whether a query is a path rather than a search.
 func isPath(query string) bool {
 	for _, prefix := range []string{"/", "~", "./", "../"} {
 		if strings.HasPrefix(query, prefix) {
@@ -19,28 +19,28 @@ func isPath(query string) bool {
 	return filepath.IsAbs(query)
 }
 
-// maxListed bounds how many entries of one folder are looked at.
+// maxListed is the maximum number of entries read from one folder.
 const maxListed = 50_000
 
-// list returns what is in the folder that a query names, hidden and ignored entries
-// too, folders first. If it names none, its last name is a prefix of what it asks for.
+// list returns the entries of the folder that a query names, including hidden and ignored ones,
+// folders first. If there is no such folder, the last name is the prefix of the entries to list.
 func list(roots []string, query string) []Found {
 	query = filepath.ToSlash(query)
 	cut := strings.LastIndexByte(query, '/') + 1
 	dir, prefix := Abs(roots, query[:cut]), strings.ToLower(query[cut:])
-	// "/a/." is on its way to "/a/.git".
+	// The user may be about to type "/a/.git".
 	if full := Abs(roots, query); prefix != "." && isDir(full) {
 		dir, prefix = full, ""
 	}
 	if !isDir(dir) {
-		return nil // opening anything else may block
+		return nil // opening other kinds of files may block
 	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
 	defer d.Close()
-	entries, _ := d.ReadDir(maxListed) // what can be read counts
+	entries, _ := d.ReadDir(maxListed) // a partial list is better than an error
 	var dirs, files []Found
 	for _, e := range entries {
 		if !strings.HasPrefix(strings.ToLower(e.Name()), prefix) {

@@ -5,17 +5,17 @@ import "strings"
 // Kinds of matches, best first.
 const (
 	namePrefix = iota // the name begins with the query
-	nameInside        // the name contains it
-	pathInside        // only the path does
-	nameFuzzy         // its letters are in the name, in this order
-	pathFuzzy         // only in the path
+	nameInside        // the name contains the query
+	pathInside        // only the path contains it
+	nameFuzzy         // the name has its letters in order
+	pathFuzzy         // only the path has its letters in order
 	noMatch
 )
 
-// maxTerms bounds the words of a query; what is beyond them is not looked for.
+// maxTerms is the maximum number of words of a query; further words are ignored.
 const maxTerms = 8
 
-// query is what is looked for: all of its words, each in any part of a path.
+// query is a search for paths that contain all words.
 type query struct {
 	terms []term
 }
@@ -23,7 +23,7 @@ type query struct {
 type term struct {
 	text string // in lower case
 	mask uint64
-	head int // how much of it belongs to folders: up to its last slash
+	head int // length of its folder part, up to the last slash
 }
 
 func newQuery(s string) query {
@@ -35,32 +35,32 @@ func newQuery(s string) query {
 	return q
 }
 
-// quality says how well an entry answers a query; lower is better in every field.
+// quality is how well an entry matches a query; lower is better in each field.
 type quality struct {
 	kind   int
-	at     int // where the query is found: in the name, or in the path; or how scattered its letters are
+	at     int // offset of the query in the name or path; or how scattered its letters are
 	length int // of the path
 }
 
 // matcher judges entries, folder by folder.
 type matcher struct {
 	query
-	worst  int // kinds that do not count any more begin here
+	worst  int // this kind and higher ones no longer count
 	folder *folder
 	found  [maxTerms]inPath
 
-	// Memory for paths that must be looked at completely.
+	// Reused buffers for paths that have to be searched completely.
 	plain, lower []byte
 }
 
-// inPath is what a folder's path has of a term.
+// inPath is the result of matching a term against a folder's path.
 type inPath struct {
-	at   int  // where it is; -1 if it is not
-	head bool // it ends with the term's head
-	used int  // how many of its first letters are there, in this order
+	at   int  // offset of the term, or -1
+	head bool // the path ends with the term's head
+	used int  // how many of the term's first letters the path has, in order
 }
 
-// enter says in which folder the next entries are.
+// enter sets the folder of the next entries.
 func (m *matcher) enter(f *folder) {
 	m.folder = f
 	for i, t := range m.terms {
@@ -73,7 +73,7 @@ func (m *matcher) enter(f *folder) {
 }
 
 // judge matches an entry of the folder. Without a query, every file matches and no folder
-// does: those nearest to the root come first.
+// does; files nearest to the root come first.
 func (m *matcher) judge(name text, dir bool) (quality, bool) {
 	length := len(m.folder.text.plain) + len(name.plain)
 	if len(m.terms) == 0 {
@@ -113,9 +113,9 @@ func (m *matcher) term(n int, name text) (kind, at int) {
 	return m.fuzzy(t, path, name)
 }
 
-// fuzzy looks for the letters of a word.
+// fuzzy searches for the letters of a word.
 func (m *matcher) fuzzy(t *term, path inPath, name text) (kind, at int) {
-	const fewest = 2 // letters; a single one is somewhere or nowhere
+	const fewest = 2 // letters; a single letter cannot be scattered
 	if len(t.text) < fewest || m.worst <= nameFuzzy {
 		return noMatch, 0
 	}
@@ -130,15 +130,15 @@ func (m *matcher) fuzzy(t *term, path inPath, name text) (kind, at int) {
 	m.plain = append(append(m.plain[:0], m.folder.text.plain...), name.plain...)
 	gaps, inner := scatter(m.plain, m.lower, t.text)
 	if inner > 1 {
-		return noMatch, 0 // a long path has almost any letters
+		return noMatch, 0 // almost any letters occur in a long path
 	}
 	return pathFuzzy, gaps + innerCost*inner
 }
 
-// innerCost is what a piece that does not begin a word weighs, in letters that are left out.
+// innerCost is the cost of a piece that does not begin a word, in skipped letters.
 const innerCost = 8
 
-// subsequence says how many of the first bytes of q are in s, in this order.
+// subsequence returns how many of the first bytes of q occur in s in order.
 func subsequence(s, q string) int {
 	n := 0
 	for n < len(q) {
@@ -151,8 +151,8 @@ func subsequence(s, q string) int {
 	return n
 }
 
-// scatter says how scattered the letters of q are in a text that has them in this order:
-// how many letters are between them, and how many pieces begin inside a word.
+// scatter measures how scattered the letters of q are in a text that contains them in order: the
+// number of letters between them, and the number of pieces that begin inside a word.
 func scatter[T string | []byte](plain, lower T, q string) (gaps, inner int) {
 	gaps, inner, ok := align(plain, lower, q, true)
 	otherGaps, otherInner, _ := align(plain, lower, q, false)
@@ -162,8 +162,8 @@ func scatter[T string | []byte](plain, lower T, q string) (gaps, inner int) {
 	return gaps, inner
 }
 
-// align looks for each letter behind the one before: right there, else with words at the
-// next word that begins with it, else at the next place where it is.
+// align searches for each letter after the previous one: directly after it, else, with words, at
+// the next word that begins with it, else at its next occurrence.
 func align[T string | []byte](plain, lower T, q string, words bool) (gaps, inner int, ok bool) {
 	pos, first := 0, true
 	for k := range len(q) {
@@ -196,8 +196,8 @@ func align[T string | []byte](plain, lower T, q string, words bool) (gaps, inner
 	return gaps, inner, true
 }
 
-// beginsWord says whether a word begins at a place of a name: behind anything but letters
-// and digits, at a capital letter, and where digits begin.
+// beginsWord reports whether a word begins at an offset of a name: after a character that is not
+// a letter or digit, at a capital letter, and at the first digit of a number.
 func beginsWord[T string | []byte](s T, i int) bool {
 	if i == 0 {
 		return true

@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 )
 
-// match is an entry that answers a query, and how well.
+// match is an entry that matches a query, with its quality.
 type match struct {
 	quality
-	recent int // how long ago it was in use; maxRecent is never
+	recent int // rank among the files in use, the last one 0; maxRecent if it is not in use
 	root   int
 	dir    bool
-	folder *folder // it is in
+	folder *folder // that contains it
 	name   string
 }
 
@@ -51,12 +51,12 @@ func compareJoined(a1, a2, b1, b2 string) int {
 	return cmp.Compare(len(a1)+len(a2), len(b1)+len(b2))
 }
 
-// top keeps the best matches it is given. It sorts no more than it must: a short query
-// matches most of a large workspace.
+// top collects the best matches. It sorts as little as possible, because a short query matches
+// most of a large workspace.
 type top struct {
 	size    int
 	matches []match
-	full    bool // matches[size-1] is the worst that still counts
+	full    bool // matches[size-1] is the worst match that counts
 }
 
 func (t *top) add(m match) {
@@ -75,7 +75,7 @@ func (t *top) trim() {
 	}
 }
 
-// worst is where kinds of matches begin that are not good enough any more.
+// worst returns the first kind of match that is no longer good enough.
 func (t *top) worst() int {
 	if !t.full {
 		return noMatch
@@ -122,9 +122,9 @@ func best(s *snapshot, q query, inUse []string) []Found {
 	return out[:min(len(out), maxFound)]
 }
 
-// match looks at everything, several folders at once.
+// match searches all folders, several at the same time.
 func (s *snapshot) match(q query, size int) []top {
-	const share = 256 // folders that are worth a goroutine
+	const share = 256 // least number of folders per goroutine
 	workers := max(1, min(runtime.GOMAXPROCS(0), len(s.folders)/share))
 	tops := make([]top, workers)
 	var next atomic.Int64
@@ -152,7 +152,7 @@ func (s *snapshot) match(q query, size int) []top {
 	return tops
 }
 
-// look adds what matches directly in a folder.
+// look adds the matches directly in a folder.
 func (m *matcher) look(p placed, t *top) {
 	m.enter(p.folder)
 	add := func(name text, dir bool) {

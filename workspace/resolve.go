@@ -13,9 +13,9 @@ import (
 // maxLinks bounds the links of one path, as the system does; a longer chain leads nowhere.
 const maxLinks = 40
 
-// resolve follows a path as the system does, one name after the other: behind a link, .. is
-// the folder around what the link leads to. A missing part is kept as it is written. A
-// dangling link leads to its target, not to its own place.
+// resolve follows a path as the system does, one name after the other: after a link, .. is
+// the parent of the link's target. Missing parts are kept as written. A dangling link resolves to
+// its target, not to its own path.
 func (r *Resolver) resolve(path string) string {
 	if !filepath.IsAbs(path) {
 		dir, err := os.Getwd()
@@ -70,7 +70,7 @@ func (r *Resolver) resolve(path string) string {
 	return at
 }
 
-// look asks the system what a path is whose folders are resolved, once.
+// look reads the link at a path whose folders are resolved, once per path.
 func (r *Resolver) look(path string) link {
 	if found, known := r.known[path]; known {
 		return found
@@ -87,7 +87,7 @@ func (r *Resolver) look(path string) link {
 	return found
 }
 
-// readLink asks once whether there is something, and whether it is a link.
+// readLink finds out with one system call whether a path exists and is a link.
 func readLink(path string, buf []byte) (int, error) {
 	for {
 		n, err := syscall.Readlink(path, buf)

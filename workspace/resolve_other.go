@@ -11,7 +11,7 @@ import (
 const maxLinks = 16
 
 // resolve follows the links of the longest existing prefix of a path. A dangling
-// link leads to its target, not to its own place. Windows takes .. away before it follows links.
+// link resolves to its target, not to its own path. Windows removes .. before it follows links.
 func (r *Resolver) resolve(path string) string {
 	path = filepath.Clean(path)
 	if found, known := r.known[path]; known {

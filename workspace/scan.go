@@ -10,24 +10,24 @@ import (
 	"sync/atomic"
 )
 
-// maxEntries bounds what an index holds, about 80 bytes each.
+// maxEntries is the maximum number of entries of an index, about 80 bytes each.
 const maxEntries = 1_500_000
 
 // scanner reads the folders below one root.
 type scanner struct {
 	top   string              // the root with links resolved
-	skip  map[string]bool     // folders that are roots of their own
-	left  int                 // entries that there is room for
+	skip  map[string]bool     // folders that are other roots
+	left  int                 // how many more entries fit
 	watch func(folder string) // called before a folder is read; may be nil
 }
 
-// path returns where a folder is.
+// path returns the absolute path of a folder.
 func (s *scanner) path(f *folder) string {
 	return filepath.Join(s.top, filepath.FromSlash(f.text.plain))
 }
 
-// below fills a folder and all below it, level by level, so that what does not fit is what
-// is deepest, whoever is fastest. The error is that of a ctx that ended.
+// below fills a folder and all folders below it, level by level, so that the deepest entries are
+// the ones that do not fit. It fails only if ctx ends.
 func (s *scanner) below(ctx context.Context, top *folder) error {
 	level := []*folder{top}
 	for len(level) > 0 {
@@ -48,7 +48,7 @@ func (s *scanner) below(ctx context.Context, top *folder) error {
 	return nil
 }
 
-// cut takes entries away that there is no room for.
+// cut removes the entries that do not fit.
 func (f *folder) cut(n int) {
 	drop := min(n, len(f.subs))
 	f.subs = f.subs[:len(f.subs)-drop]
@@ -56,7 +56,7 @@ func (f *folder) cut(n int) {
 	f.ends, f.masks = f.ends[:keep], f.masks[:keep]
 }
 
-// readAll fills folders, several at once.
+// readAll fills folders, several at the same time.
 func (s *scanner) readAll(ctx context.Context, level []*folder) {
 	var next atomic.Int64
 	var broken atomic.Pointer[any]
@@ -74,7 +74,7 @@ func (s *scanner) readAll(ctx context.Context, level []*folder) {
 			s.read(level[i])
 		}
 	}
-	const fewest = 4 // folders that are worth a goroutine
+	const fewest = 4 // least number of folders per goroutine
 	workers := min(runtime.GOMAXPROCS(0), len(level)/fewest)
 	var running sync.WaitGroup
 	for range workers - 1 {
@@ -83,15 +83,15 @@ func (s *scanner) readAll(ctx context.Context, level []*folder) {
 	read()
 	running.Wait()
 	if p := broken.Load(); p != nil {
-		panic(*p) // on the goroutine that knows what to do about it
+		panic(*p) // on the caller's goroutine, which can handle it
 	}
 }
 
-// read fills one folder. One that cannot be read is empty.
+// read fills one folder. An unreadable folder is empty.
 func (s *scanner) read(f *folder) {
 	path := s.path(f)
 	if s.watch != nil {
-		s.watch(path) // first: what appears while it is read must not be missed
+		s.watch(path) // first, so that entries created during the read are not missed
 	}
 	entries, rules, _ := readFolder(path, f.above)
 	f.fill(entries, rules)
@@ -100,11 +100,11 @@ func (s *scanner) read(f *folder) {
 	}
 }
 
-// changes are the folders of a root that must be read again, by their paths in it with a
-// slash behind; true means with all below them.
+// changes are the folders of a root to read again, by their relative paths with a final slash;
+// true means including all folders below.
 type changes map[string]bool
 
-// withParents returns the changed folders and all above them.
+// withParents returns the changed folders and all of their parents.
 func (c changes) withParents() map[string]bool {
 	out := map[string]bool{}
 	for rel := range c {
@@ -116,7 +116,7 @@ func (c changes) withParents() map[string]bool {
 	return out
 }
 
-// parent returns the folder above one; that of the root is the root.
+// parent returns the parent of a folder; the root is its own parent.
 func parent(rel string) string {
 	for i := len(rel) - 2; i >= 0; i-- {
 		if rel[i] == '/' {
@@ -126,8 +126,8 @@ func parent(rel string) string {
 	return ""
 }
 
-// refresh returns the folder as it is after some changes. It shares with f all that did not
-// change. touched is changes.withParents.
+// refresh returns the folder after some changes. It shares the unchanged parts with f.
+// touched is changes.withParents.
 func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, touched map[string]bool) (*folder, error) {
 	if !touched[f.text.plain] {
 		return f, nil
@@ -169,7 +169,7 @@ func compareNames(a, b string) int {
 	return strings.Compare(a[:len(a)-1], b[:len(b)-1])
 }
 
-// total says how many files and folders are below it.
+// total counts the files and folders below the folder.
 func (f *folder) total() int {
 	n := f.entries()
 	for _, sub := range f.subs {

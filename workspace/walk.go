@@ -20,10 +20,10 @@ type File struct {
 	Depth   int  // 1 for direct children
 }
 
-// Walk visits what lies below dir (which may itself be a link to a folder), folders
-// before their content, in lexical order, leaving out hidden entries, `.git` and what
-// ignore files exclude. Links are visited, not followed. Unreadable files below dir are
-// left out. fn may return filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
+// Walk visits the entries below dir (which may itself be a link to a folder) in lexical order,
+// folders before their content. It skips hidden entries, `.git`, entries that ignore files
+// exclude, and unreadable entries. Links are visited but not followed. fn may return
+// filepath.SkipDir or filepath.SkipAll, as for filepath.WalkDir.
 func Walk(ctx context.Context, dir string, fn func(File) error) error {
 	top, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ type walk struct {
 	fn  func(File) error
 }
 
-// folder visits what is in a folder. rel ends with a slash unless it is empty.
+// folder visits the content of a folder. rel ends with a slash unless it is empty.
 func (w *walk) folder(path, rel string, depth int, rules *ignore.Rules) error {
 	entries, rules, err := readFolder(path, rules)
 	if err != nil && rel == "" && len(entries) == 0 {
@@ -76,9 +76,9 @@ func (w *walk) folder(path, rel string, depth int, rules *ignore.Rules) error {
 	return nil
 }
 
-// readFolder lists what counts in a folder, sorted by name, and returns the rules in it.
-// Those it is given are its parent's; nil is for the top of a walk. The lines read
-// before an error count.
+// readFolder lists the entries of a folder that are neither hidden nor ignored, sorted by name,
+// and returns the folder's rules. The argument contains the parent's rules; nil means the
+// top of a walk. Entries read before an error count.
 func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules, error) {
 	entries, err := os.ReadDir(path)
 	git, file := false, false
@@ -108,8 +108,8 @@ func readFolder(path string, rules *ignore.Rules) ([]fs.DirEntry, *ignore.Rules,
 	return kept, rules, err
 }
 
-// Counted says how many of some folders, each in the one before and the first in root, the
-// ignore rules leave. Hidden ones count.
+// Counted returns how many of the folders precede the first one that the ignore rules exclude.
+// Each folder is in the previous one, and the first is in root. Hidden folders count.
 func Counted(root string, dirs []string) int {
 	if len(dirs) == 0 {
 		return 0

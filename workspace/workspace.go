@@ -1,20 +1,20 @@
-// Package workspace knows the folders the user works in: which paths belong to
-// them and which files in them count (ignore rules).
+// Package workspace represents the folders the user works in: which paths belong to them, and
+// which of their files are relevant (ignore rules).
 //
-// A Workspace is immutable. It guarantees that Contains judges a path by where it
-// really leads (symbolic links resolved, also for files that do not exist yet), and
-// that Walk neither follows a link out of a root nor descends into ignored folders.
+// A Workspace is immutable. Contains resolves symbolic links before it judges a path, even for
+// files that do not exist yet. Walk neither follows a link out of a root nor descends into
+// ignored folders.
 //
-// A Finder answers queries for files from an index: immutable snapshots of what lies below
-// the roots, made by a walk and kept up to date where the system tells of changes. What it
-// tells is a hint about what to read again; where it does not, or lost count, a walk
-// decides, when the next query comes. A query waits for the first walk, and a tenth of a
-// second for a later one, never longer; nothing else waits for the index. It holds at most
-// 1,500,000 files and folders, those that are least deep, and none that are hidden or
-// ignored: these are found by path only.
+// A Finder answers queries for files from an index: immutable snapshots of the files below the
+// roots, created by a walk and updated by change notifications. A notification is only a hint
+// about which folder to read again; without notifications, or after lost ones, the next query
+// starts a walk. A query waits for the first walk, and at most a tenth of a second for a later
+// one; nothing else waits for the index. The index contains at most 1,500,000 files and folders,
+// preferring those nearest to the root. Hidden and ignored files are not in it and can be found
+// only by path.
 //
-// It also lists what lies below a root, and where something happened since an earlier
-// listing (Finder.Listing). That is exact, or it is not given: who gets none walks.
+// Finder.Listing lists the files below a root and the folders that changed since an earlier
+// listing. It returns a complete answer or none; without one, the caller has to walk.
 package workspace
 
 import (
@@ -106,11 +106,11 @@ func Abs(roots []string, path string) string {
 	return filepath.Clean(path)
 }
 
-// Contains says whether an absolute path leads into one of the roots.
+// Contains reports whether an absolute path leads into one of the roots.
 func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(Resolve(path)) }
 
-// ContainsResolved is Contains for a path that Resolve returned. It does not look at the file
-// system, so that it decides about the path that the caller goes on to use.
+// ContainsResolved is Contains for a path that Resolve returned. It does not access the file
+// system, so its answer is about exactly the path that the caller goes on to use.
 func (w *Workspace) ContainsResolved(real string) bool {
 	for _, root := range w.resolved {
 		if within(root, real) {
@@ -132,12 +132,11 @@ func Resolve(path string) string {
 	return r.resolve(path)
 }
 
-// Resolver is Resolve for several paths that are to be seen in one state: what was a link when
-// it was first looked at stays one, and costs nothing the next time. It is for one goroutine and
-// a short time. The zero Resolver remembers nothing.
+// Resolver resolves several paths consistently: it reads each link once and remembers it. It is
+// for one goroutine and a short time. The zero Resolver remembers nothing.
 type Resolver struct{ known map[string]link }
 
-// link is what a path was: its target is empty if it was not a link.
+// link is the remembered state of a path: target is empty if the path was not a link.
 type link struct {
 	target string
 	exists bool
@@ -149,11 +148,10 @@ func NewResolver() *Resolver { return &Resolver{known: map[string]link{}} }
 // Resolve returns where an absolute path leads, as the function Resolve does.
 func (r *Resolver) Resolve(path string) string { return r.resolve(path) }
 
-// binaryHead is how much of a file is looked at to tell text from anything else.
+// binaryHead is the number of bytes of a file that are checked for binary content.
 const binaryHead = 8000
 
-// IsBinary says whether data, or the beginning of it, is something else than text: it
-// has a zero byte where one would be seen.
+// IsBinary reports whether data is binary: its beginning contains a zero byte.
 func IsBinary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), binaryHead)], 0) >= 0
 }
@@ -162,9 +160,8 @@ func IsBinary(data []byte) bool {
 // of base64.
 const MaxImage = 3_750_000
 
-// ImageType returns the media type of an image that models take, by its content: what
-// names and others say about it may be wrong, and providers refuse that. It is empty for
-// everything else.
+// ImageType returns the media type of an image that models accept, or an empty string for other
+// data. It looks at the content, because providers refuse images whose declared type is wrong.
 func ImageType(head []byte) string {
 	switch t := http.DetectContentType(head); t {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":

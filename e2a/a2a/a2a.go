@@ -61,8 +61,8 @@ type Options struct {
 	Notifier Notifier
 	// Sleep waits before another attempt to send a notification; default: a real wait.
 	Sleep func(context.Context, time.Duration) error
-	// Farewell is how long notifications may take when the server closes; default: half a second.
-	Farewell time.Duration
+	// CloseGrace is how long notifications may take when the server closes; default: half a second.
+	CloseGrace time.Duration
 }
 
 // Server serves A2A. Close must be called.
@@ -76,11 +76,11 @@ type Server struct {
 	log     *slog.Logger
 	started time.Time
 
-	notifier Notifier
-	sleep    func(context.Context, time.Duration) error
-	posts    chan struct{}   // contains one element for each notification being sent
-	posting  context.Context // ends shortly after Close began
-	farewell time.Duration
+	notifier   Notifier
+	sleep      func(context.Context, time.Duration) error
+	posts      chan struct{}   // contains one element for each notification being sent
+	posting    context.Context // ends shortly after Close began
+	closeGrace time.Duration
 
 	ctx         context.Context // ends with Close
 	cancel      context.CancelFunc
@@ -94,7 +94,7 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{
 		turns: o.Turns, version: o.Version, url: o.URL, secured: o.Secured, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()),
-		notifier: o.Notifier, sleep: o.Sleep, posts: make(chan struct{}, maxPosting), farewell: cmp.Or(o.Farewell, farewell),
+		notifier: o.Notifier, sleep: o.Sleep, posts: make(chan struct{}, maxPosting), closeGrace: cmp.Or(o.CloseGrace, defaultCloseGrace),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -123,7 +123,7 @@ func New(o Options) *Server {
 func (s *Server) Close() {
 	s.tasks.close()
 	s.cancel()
-	defer time.AfterFunc(s.farewell, s.stopPosting).Stop()
+	defer time.AfterFunc(s.closeGrace, s.stopPosting).Stop()
 	s.work.Wait()
 	s.stopPosting()
 	s.records.close()

@@ -14,13 +14,13 @@ import (
 
 // The limits of notifications.
 const (
-	maxTries   = 6                      // of one notification
-	firstPause = time.Second            // before the second attempt; each pause is twice the previous one
-	maxWaiting = 32                     // notifications of a hook; the oldest ones beyond that are dropped
-	maxPosting = 16                     // notifications being sent at the same time, for all tasks
-	maxLate    = 100                    // ends of tasks that the previous server did not deliver
-	lateAge    = 24 * time.Hour         // after which no receiver waits for such an end any more
-	farewell   = 500 * time.Millisecond // for pending notifications when the server closes
+	maxTries          = 6                      // of one notification
+	firstPause        = time.Second            // before the second attempt; each pause is twice the previous one
+	maxWaiting        = 32                     // notifications of a hook; the oldest ones beyond that are dropped
+	maxPosting        = 16                     // notifications being sent at the same time, for all tasks
+	maxLate           = 100                    // ends of tasks that the previous server did not deliver
+	lateAge           = 24 * time.Hour         // after which no receiver waits for such an end any more
+	defaultCloseGrace = 500 * time.Millisecond // for pending notifications when the server closes
 )
 
 // hook is a configuration with its pending notifications. config, legacy and ctx do not change.
@@ -68,7 +68,7 @@ func (j *job) deliver(h *hook) {
 		if err != nil && !left {
 			j.s.log.Warn("a push notification is given up", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
 		}
-		if last := j.told(h, t, left); last {
+		if last := j.removeNotification(h, t, left); last {
 			return
 		}
 	}
@@ -85,9 +85,9 @@ func (j *job) toTell(h *hook) *task {
 	return h.waiting[0]
 }
 
-// told removes a notification that was delivered, given up, or left because the server closes. If
-// the last pending one is left, it stays for the next server, and the delivery ends.
-func (j *job) told(h *hook, t *task, left bool) (last bool) {
+// removeNotification removes a notification that was delivered, given up, or left because the server
+// closes. If the last pending one is left, it stays for the next server, and the delivery ends.
+func (j *job) removeNotification(h *hook, t *task, left bool) (last bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if left && len(h.waiting) == 1 {

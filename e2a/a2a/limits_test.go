@@ -33,8 +33,8 @@ func TestKeptTasks(t *testing.T) {
 	s := New(Options{Records: dir})
 	defer s.Close()
 	running := &job{id: "running", contextID: "r", s: s, done: make(chan struct{}), cancel: func() {}}
-	if gone, err := s.tasks.add(running, func() {}); err != nil || len(gone) > 0 {
-		t.Fatal(gone, err)
+	if removed, err := s.tasks.add(running, func() {}); err != nil || len(removed) > 0 {
+		t.Fatal(removed, err)
 	}
 	for i := range maxKept + 5 {
 		j := ended(s, fmt.Sprintf("t%04d", i), 10)
@@ -87,8 +87,8 @@ func TestRunningTasks(t *testing.T) {
 
 // counting is a receiver that counts notifications.
 type counting struct {
-	mu   sync.Mutex // guards told
-	told map[string]int
+	mu         sync.Mutex // guards deliveries
+	deliveries map[string]int
 }
 
 func (*counting) Webhooks() bool            { return true }
@@ -96,13 +96,13 @@ func (*counting) CheckWebhook(string) error { return nil }
 func (c *counting) PostWebhook(_ context.Context, address string, _ http.Header, _ []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told[address]++
+	c.deliveries[address]++
 	return http.StatusOK, nil
 }
 
 // Of the ends that were not delivered, a server delivers only the latest, and drops the rest.
 func TestLateNotifications(t *testing.T) {
-	dir, late := t.TempDir(), &counting{told: map[string]int{}}
+	dir, late := t.TempDir(), &counting{deliveries: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -115,11 +115,11 @@ func TestLateNotifications(t *testing.T) {
 	}
 	before.close()
 	for range 2 { // the second server has nothing to deliver
-		s := New(Options{Records: dir, Notifier: late, Now: func() time.Time { return at }, Farewell: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		s := New(Options{Records: dir, Notifier: late, Now: func() time.Time { return at }, CloseGrace: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		s.Close()
 	}
 	for i := range maxLate + 5 {
-		if n, want := late.told[fmt.Sprint(i)], min(max(0, i-4), 1); n != want {
+		if n, want := late.deliveries[fmt.Sprint(i)], min(max(0, i-4), 1); n != want {
 			t.Errorf("%d of the end of task %d, not %d", n, i, want)
 		}
 	}
@@ -127,7 +127,7 @@ func TestLateNotifications(t *testing.T) {
 
 // Tasks of deleted chats do not count towards the limit of ends to deliver.
 func TestLateAndDeleted(t *testing.T) {
-	dir, late := t.TempDir(), &counting{told: map[string]int{}}
+	dir, late := t.TempDir(), &counting{deliveries: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -141,12 +141,12 @@ func TestLateAndDeleted(t *testing.T) {
 	}
 	before.close()
 	s := New(Options{
-		Records: dir, Notifier: late, Now: func() time.Time { return at }, Farewell: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Records: dir, Notifier: late, Now: func() time.Time { return at }, CloseGrace: time.Minute, Log: slog.New(slog.DiscardHandler),
 		Knows: func(id string) (bool, error) { return id == "c0", nil },
 	})
 	s.Close()
-	if len(late.told) != 1 || late.told["0"] != 1 {
-		t.Errorf("%v", late.told)
+	if len(late.deliveries) != 1 || late.deliveries["0"] != 1 {
+		t.Errorf("%v", late.deliveries)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestNotificationsOff(t *testing.T) {
 // If the store of chats cannot be read, no task is lost: its record stays, and receivers are
 // notified of its end.
 func TestUnsureChat(t *testing.T) {
-	dir, late := t.TempDir(), &counting{told: map[string]int{}}
+	dir, late := t.TempDir(), &counting{deliveries: map[string]int{}}
 	before, err := openRecords(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestUnsureChat(t *testing.T) {
 	before.close()
 	var log bytes.Buffer
 	s := New(Options{
-		Records: dir, Notifier: late, Farewell: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Records: dir, Notifier: late, CloseGrace: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Knows: func(id string) (bool, error) {
 			if id == "c-sure" {
 				return false, nil
@@ -214,8 +214,8 @@ func TestUnsureChat(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, id+recordSuffix)); (err == nil) != kept {
 			t.Errorf("%s: %v", id, err)
 		}
-		if told := late.told[id] == 1; told != kept {
-			t.Errorf("%s was told %d times", id, late.told[id])
+		if delivered := late.deliveries[id] == 1; delivered != kept {
+			t.Errorf("%s was delivered %d times", id, late.deliveries[id])
 		}
 	}
 	if text := log.String(); !strings.Contains(text, "task=unsure") || !strings.Contains(text, "the disk is away") || strings.Contains(text, "task=sure") {

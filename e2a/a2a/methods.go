@@ -134,12 +134,12 @@ func (s *Server) begin(p *sendParams, legacy bool) (*subscription, error) {
 	}
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	sub := j.subscribe(p.Configuration.HistoryLength) // from its beginning
-	gone, err := s.tasks.add(j, func() { s.work.Go(func() { j.run(requestOf(p, &m)) }) })
+	removed, err := s.tasks.add(j, func() { s.work.Go(func() { j.run(requestOf(p, &m)) }) })
 	if err != nil {
 		j.forget()
 		return nil, err
 	}
-	s.drop(gone)
+	s.drop(removed)
 	return sub, nil
 }
 

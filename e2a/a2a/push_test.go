@@ -357,7 +357,7 @@ func TestPushGuards(t *testing.T) {
 // A closing server sends the ends that it causes, and does not wait for a receiver that does not
 // answer.
 func TestPushFarewell(t *testing.T) {
-	r := pushRig(t, hangs, func(o *a2a.Options) { o.Farewell = time.Minute })
+	r := pushRig(t, hangs, func(o *a2a.Options) { o.CloseGrace = time.Minute })
 	r.Write("notes.txt", "nothing\n")
 	hook := newReceiver(t, nil)
 	params := says("hi")
@@ -371,7 +371,7 @@ func TestPushFarewell(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 
-	r = pushRig(t, talks, func(o *a2a.Options) { o.Farewell = time.Millisecond })
+	r = pushRig(t, talks, func(o *a2a.Options) { o.CloseGrace = time.Millisecond })
 	forever := make(chan struct{})
 	defer close(forever)
 	deaf := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-forever }))

@@ -10,7 +10,7 @@ import (
 // ended task it stores only the hooks with pending notifications, so that no unused credentials
 // stay on disk.
 func (j *job) keep() {
-	if j.s.records == nil || j.gone {
+	if j.s.records == nil || j.removed {
 		return
 	}
 	rec := record{Task: j.task, Chat: j.chat}
@@ -30,11 +30,11 @@ const cutShort = "eca ended before the task did. Its output until then is in the
 // removed.
 func (s *Server) restore(knows func(contextID string) (bool, error)) {
 	recs := slices.DeleteFunc(s.records.load(), func(rec record) bool {
-		gone := rec.Chat && knows != nil && s.lost(rec.Task, knows)
-		if gone {
+		removed := rec.Chat && knows != nil && s.lost(rec.Task, knows)
+		if removed {
 			s.records.remove(rec.Task.ID)
 		}
-		return gone
+		return removed
 	})
 	s.dropLate(recs)
 	for _, rec := range recs {
@@ -101,8 +101,8 @@ func (s *Server) dropLate(recs []record) {
 }
 
 // drop ends all remaining work for tasks that no caller can request any more.
-func (s *Server) drop(gone []*job) {
-	for _, j := range gone {
+func (s *Server) drop(removed []*job) {
+	for _, j := range removed {
 		j.forget()
 		s.records.remove(j.id)
 	}

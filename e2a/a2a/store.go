@@ -23,7 +23,7 @@ type store struct {
 
 // add adds a new task, unless its context is busy: a chat has one turn at a time. It returns the
 // tasks that are no longer kept. It calls begin under the lock, so that no task begins after close.
-func (st *store) add(j *job, begin func()) (gone []*job, err error) {
+func (st *store) add(j *job, begin func()) (removed []*job, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.closed {
@@ -47,13 +47,13 @@ func (st *store) add(j *job, begin func()) (gone []*job, err error) {
 }
 
 // put adds an ended task. It returns the tasks that are no longer kept.
-func (st *store) put(j *job) (gone []*job) {
+func (st *store) put(j *job) (removed []*job) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.putLocked(j)
 }
 
-func (st *store) putLocked(j *job) (gone []*job) {
+func (st *store) putLocked(j *job) (removed []*job) {
 	if st.jobs == nil {
 		st.jobs = map[string]*job{}
 	}
@@ -66,12 +66,12 @@ func (st *store) putLocked(j *job) (gone []*job) {
 		}
 		kept, bytes = kept+1, bytes+other.size
 		if kept > maxKept || bytes > maxKeptBytes && kept > 1 {
-			gone = append(gone, other)
+			removed = append(removed, other)
 			delete(st.jobs, other.id)
 		}
 	}
 	st.order = slices.DeleteFunc(st.order, func(other *job) bool { return st.jobs[other.id] == nil })
-	return gone
+	return removed
 }
 
 func (j *job) over() bool {
@@ -88,7 +88,7 @@ func (j *job) forget() {
 	j.cancel()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.gone = true
+	j.removed = true
 	for _, h := range j.hooks {
 		h.cancel()
 	}

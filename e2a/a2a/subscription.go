@@ -32,7 +32,7 @@ func (j *job) subscribeLocked(history *int) *subscription {
 	if j.task.Status.State.ended() {
 		sub.end()
 	} else {
-		j.heard = append(j.heard, sub)
+		j.subscriptions = append(j.subscriptions, sub)
 	}
 	return sub
 }
@@ -42,12 +42,12 @@ func (sub *subscription) close() {
 	j := sub.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.heard = slices.DeleteFunc(j.heard, func(other *subscription) bool { return other == sub })
+	j.subscriptions = slices.DeleteFunc(j.subscriptions, func(other *subscription) bool { return other == sub })
 }
 
 // publish sends an event to all subscribers. The caller holds the job's lock.
 func (j *job) publish(e event) {
-	for _, sub := range j.heard {
+	for _, sub := range j.subscriptions {
 		sub.add(e)
 	}
 }

@@ -23,13 +23,13 @@ type job struct {
 	cancel        context.CancelFunc
 	done          chan struct{} // closed when no event follows
 
-	mu    sync.Mutex // guards the fields below
-	task  task
-	open  []ask // the calls and questions that wait for the caller, in order
-	heard []*subscription
-	hooks []*hook
-	chat  bool // a turn has begun
-	gone  bool // no caller can request it any more, and its record is removed
+	mu            sync.Mutex // guards the fields below
+	task          task
+	open          []ask // the calls and questions that wait for the caller, in order
+	subscriptions []*subscription
+	hooks         []*hook
+	chat          bool // a turn has begun
+	removed       bool // callers can no longer request it, and its record is deleted
 
 	answer strings.Builder // text of the artifact
 
@@ -88,10 +88,10 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 	j.publish(event{Status: &statusUpdate{TaskID: j.id, ContextID: j.contextID, Status: j.task.Status, Metadata: j.task.Metadata}})
 	if to.ended() {
 		j.open = nil
-		for _, sub := range j.heard {
+		for _, sub := range j.subscriptions {
 			sub.end()
 		}
-		j.heard = nil
+		j.subscriptions = nil
 		j.size = jsonSize(j.task)
 		close(j.done)
 	}

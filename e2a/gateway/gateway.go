@@ -23,26 +23,26 @@ import (
 // Options configure a Gateway.
 type Options struct {
 	Turns *turn.Service
-	// Farewell is how long the caller may take to read the last answers when the program ends;
+	// CloseGrace is how long the caller may take to read the last answers when the program ends;
 	// default: three seconds.
-	Farewell time.Duration
-	Now      func() time.Time
-	NewID    func() string
-	Log      *slog.Logger
+	CloseGrace time.Duration
+	Now        func() time.Time
+	NewID      func() string
+	Log        *slog.Logger
 }
 
 // Gateway answers envelopes.
 type Gateway struct {
-	turns    *turn.Service
-	now      func() time.Time
-	newID    func() string
-	log      *slog.Logger
-	farewell time.Duration
+	turns      *turn.Service
+	now        func() time.Time
+	newID      func() string
+	log        *slog.Logger
+	closeGrace time.Duration
 }
 
 // New returns a gateway.
 func New(o Options) *Gateway {
-	g := &Gateway{turns: o.Turns, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()), farewell: cmp.Or(o.Farewell, farewell)}
+	g := &Gateway{turns: o.Turns, now: o.Now, newID: o.NewID, log: cmp.Or(o.Log, slog.Default()), closeGrace: cmp.Or(o.CloseGrace, defaultCloseGrace)}
 	if g.now == nil {
 		g.now = time.Now
 	}

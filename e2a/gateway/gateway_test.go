@@ -35,7 +35,7 @@ turns:
 	r.Write("notes.txt", "the answer is 42\n")
 	c := r.connect()
 	frames := c.answer(c.say(map[string]any{"method": "chat.send", "channel": "test", "is_stream": true, "params": map[string]any{"content": "What do the notes say?"}}))
-	if got, want := told(frames), "reasoning text prepare run running called text e2a.complete"; got != want {
+	if got, want := summarize(frames), "reasoning text prepare run running called text e2a.complete"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	last := frames[len(frames)-1]
@@ -59,7 +59,7 @@ turns:
 		t.Errorf("%v", again)
 	}
 	history := c.answer(c.say(map[string]any{"method": "history.get", session: *last.SessionID}))
-	if got, want := told(history), "reasoning text prepare run running called text e2a.complete"; got != want {
+	if got, want := summarize(history), "reasoning text prepare run running called text e2a.complete"; got != want {
 		t.Errorf("history: %s, want %s", got, want)
 	}
 	said := 0
@@ -101,7 +101,7 @@ func TestApproval(t *testing.T) {
 		rest := c.answer(request)
 		_, err := os.Stat(filepath.Join(r.Root, "out.txt"))
 		if approve != (err == nil) || result(t, rest[len(rest)-1])["stop_reason"] != "end_turn" {
-			t.Errorf("approve %v: %v, %s", approve, err, told(rest))
+			t.Errorf("approve %v: %v, %s", approve, err, summarize(rest))
 		}
 	}
 	stopped := c.say(map[string]any{"method": "chat.send", session: "chat-3", "params": map[string]any{"text": "Write."}})

@@ -57,7 +57,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	case <-ctx.Done():
 		select {
 		case <-answered:
-		case <-time.After(g.farewell):
+		case <-time.After(g.closeGrace):
 			g.log.Warn("what was answered last is not read")
 		}
 	}
@@ -67,8 +67,8 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	return nil
 }
 
-// farewell is the default time for a caller to read the last answers.
-const farewell = 3 * time.Second
+// defaultCloseGrace is the default time for a caller to read the last answers.
+const defaultCloseGrace = 3 * time.Second
 
 // takeAll answers lines until there are no more, or ctx ends.
 func (g *Gateway) takeAll(ctx context.Context, read <-chan line, send Send) {

@@ -36,7 +36,7 @@ func newRig(t testing.TB, model string) *rig {
 	t.Cleanup(host.Close)
 	r.turns = turn.New(turn.Options{Host: host, Workspace: r.Root})
 	t.Cleanup(r.turns.Close)
-	r.gateway = gateway.New(gateway.Options{Turns: r.turns, Farewell: time.Minute})
+	r.gateway = gateway.New(gateway.Options{Turns: r.turns, CloseGrace: time.Minute})
 	return r
 }
 
@@ -181,8 +181,8 @@ func asks(f e2a.Response) bool {
 	return ok && d["phase"] == "run" && d["manual_approval"] == true
 }
 
-// told summarizes frames.
-func told(frames []e2a.Response) string {
+// summarize summarizes frames.
+func summarize(frames []e2a.Response) string {
 	var out []string
 	add := func(s string) {
 		if len(out) == 0 || out[len(out)-1] != s {

@@ -61,7 +61,7 @@ func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 			}
 			g.take(ctx, line{text: text}, send, &running)
 		case <-g.turns.Closing():
-			defer time.AfterFunc(g.farewell, func() { _ = conn.CloseNow() }).Stop()
+			defer time.AfterFunc(g.closeGrace, func() { _ = conn.CloseNow() }).Stop()
 			running.Wait()
 			_ = conn.Close(websocket.StatusGoingAway, turn.ErrEnding.Error())
 			return

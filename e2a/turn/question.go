@@ -20,11 +20,11 @@ type Question struct {
 type waiting struct {
 	newID func() string
 
-	mu      sync.Mutex             // guards the fields below
-	turns   map[string]*Turn       // by chat: the turn that shows its questions
-	calls   map[*Turn][]string     // that may wait for a decision
-	answers map[string]chan string // by question
-	left    bool                   // no caller decides or answers any more
+	mu           sync.Mutex             // guards the fields below
+	turns        map[string]*Turn       // by chat: the turn that shows its questions
+	calls        map[*Turn][]string     // that may wait for a decision
+	answers      map[string]chan string // by question
+	disconnected bool                   // no caller decides or answers any more
 }
 
 var _ ask.Client = (*waiting)(nil)
@@ -36,7 +36,7 @@ func (w *waiting) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	id, answer := w.newID(), make(chan string, 1)
 	w.mu.Lock()
 	t := w.turns[q.ChatID]
-	if w.left {
+	if w.disconnected {
 		t = nil
 	}
 	if t != nil {
@@ -104,7 +104,7 @@ func (w *waiting) remove(t *Turn) {
 func (w *waiting) addCall(t *Turn, callID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.left {
+	if w.disconnected {
 		refuse(t.session, callID)
 		return
 	}
@@ -116,7 +116,7 @@ func (w *waiting) addCall(t *Turn, callID string) {
 func (w *waiting) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.left = true
+	w.disconnected = true
 	for t, calls := range w.calls {
 		for _, id := range calls {
 			refuse(t.session, id)

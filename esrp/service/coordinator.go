@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// hear answers a worker's report after recording it.
-func (s *Service) hear(m *nats.Msg) {
+// handleReport answers a worker's report after recording it.
+func (s *Service) handleReport(m *nats.Msg) {
 	var r report
 	a := answer{Hear: hearOver, Reason: "the report is not understood"}
 	if err := json.Unmarshal(m.Data, &r); err == nil {

@@ -134,7 +134,7 @@ func Open(ctx context.Context, o Options) (s *Service, err error) {
 	if err := s.recover(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := s.nc.Subscribe(coordinatorSubject(s.id), s.hear); err != nil {
+	if _, err := s.nc.Subscribe(coordinatorSubject(s.id), s.handleReport); err != nil {
 		return nil, err
 	}
 	s.work.Go(s.send)
