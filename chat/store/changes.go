@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// State returns a text that is another one whenever a chat was added, removed or appended to.
+// State returns a fingerprint that differs after a chat is added, removed or appended to.
 func (s *Store) State(ctx context.Context) (string, error) {
 	db, err := s.open()
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Store) State(ctx context.Context) (string, error) {
 	return state, nil
 }
 
-// Updated returns when each chat was changed last, those of subagents included.
+// Updated returns the time of the last change of each chat, including those of subagents.
 func (s *Store) Updated(ctx context.Context) (map[string]time.Time, error) {
 	db, err := s.open()
 	if err != nil {
@@ -65,6 +65,6 @@ func (s *Store) MessageAfter(ctx context.Context, id string, seq event.Seq) (at 
 	return at, true, nil
 }
 
-// WorkspaceKey names a set of folders, whatever their order and however they are reached:
-// the folders, links resolved and sorted, one per line. The worktrees of a repository are one.
+// WorkspaceKey returns the key of a set of folders: their paths with symlinks resolved, sorted,
+// one per line. All worktrees of a repository have the same key.
 func WorkspaceKey(roots []string) string { return workspaceKey(roots) }

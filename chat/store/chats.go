@@ -13,11 +13,11 @@ import (
 // Chat is a chat without its events.
 type Chat struct {
 	chat.Meta
-	Prompts int // messages of the user
+	Prompts int // number of the user's messages
 }
 
-// Chats returns the chats of a workspace, or all if roots is empty, the last updated
-// first. Those of subagents are left out.
+// Chats returns the chats of a workspace, or all chats if roots is empty, the most recently
+// updated first. It leaves out the chats of subagents.
 func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
 	db, err := s.open()
 	if err != nil {
@@ -48,5 +48,5 @@ func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
 	return out, s.explain(rows.Err())
 }
 
-// SameWorkspace says whether two sets of folders are one workspace.
+// SameWorkspace reports whether two sets of folders are the same workspace.
 func SameWorkspace(a, b []string) bool { return workspaceKey(a) == workspaceKey(b) }

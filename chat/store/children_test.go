@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// Chats of subagents are in no list, and go with their parent.
+// Chats of subagents are not listed, and are deleted with their parent.
 func TestChildren(t *testing.T) {
 	s := New(t.TempDir())
 	defer s.Close()
@@ -57,7 +57,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// A store of the version before subagents is brought up to date.
+// A store from before subagents is migrated.
 func TestSchema2(t *testing.T) {
 	dir := t.TempDir()
 	db, err := sql.Open("sqlite", filepath.Join(dir, File))

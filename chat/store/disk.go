@@ -14,10 +14,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// SeeDoctor ends the errors about which `eca doctor` says more.
+// SeeDoctor ends the errors that `eca doctor` explains further.
 const SeeDoctor = "; see `eca doctor`"
 
-// diskError is an error of the file system. Its text omits SQLite's words and numbers.
+// diskError is an error of the file system. Its text omits SQLite's message and code.
 type diskError struct {
 	path, text string
 	advice     string
@@ -28,7 +28,7 @@ func (e *diskError) Error() string { return e.path + ": " + e.text + e.advice }
 
 func (e *diskError) Unwrap() error { return e.cause }
 
-// explain says in the user's words what the disk did not do. Other errors stay as they are.
+// explain turns disk errors into text for users. It returns other errors unchanged.
 func (s *Store) explain(err error) error {
 	s.mu.Lock()
 	path := filepath.Join(s.dir, File)
@@ -36,7 +36,7 @@ func (s *Store) explain(err error) error {
 	return explain(err, path, Writable)
 }
 
-// explain asks writable about the file's folder where SQLite does not know either.
+// explain calls writable on the file's folder if SQLite's error code is ambiguous.
 func explain(err error, path string, writable func(dir string) error) error {
 	if err == nil || errors.As(err, new(*diskError)) {
 		return err
@@ -51,12 +51,12 @@ func explain(err error, path string, writable func(dir string) error) error {
 		Code() int
 	}
 	if errors.As(err, &sqlite) {
-		const primary = 0xff // the rest is a detail
+		const primary = 0xff // the other bits are the extended code
 		switch sqlite.Code() & primary {
 		case lib.SQLITE_FULL:
 			text = safeio.NoSpace
 		case lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT:
-			text, advice = "the file is damaged", moveAway(path)
+			text, advice = "the file is damaged", moveAwayAdvice(path)
 		case lib.SQLITE_READONLY:
 			text = "the file system or file is read-only"
 		case lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN:
@@ -69,15 +69,15 @@ func explain(err error, path string, writable func(dir string) error) error {
 	return &diskError{path, text, advice, err}
 }
 
-// moveAway says how to go on without a file of chats.
-func moveAway(path string) string {
+// moveAwayAdvice returns the instructions for continuing without the stored chats.
+func moveAwayAdvice(path string) string {
 	return fmt.Sprintf("; restore it from a backup, or move it, %[1]s-wal and %[1]s-shm away: eca then begins an empty one, without the earlier chats", filepath.Base(path))
 }
 
-// writeSize is how much is written for a try: a disk that is full may take an empty file.
+// writeSize is the size of Writable's trial file: a full disk may still accept an empty file.
 const writeSize = 64 << 10
 
-// Writable writes a file in a directory, and removes it.
+// Writable tests whether a directory can be written to: it creates a file and removes it.
 func Writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -90,8 +90,8 @@ func Writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// Remedy says what helps if a directory that a variable of the environment names cannot be
-// written; err is what Writable returns.
+// Remedy returns advice for a directory that cannot be written to and is set by an environment
+// variable; err is the error from Writable.
 func Remedy(err error, variable string) string {
 	if cause := safeio.DiskCause(err); cause == safeio.NoSpace || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Sprintf("free some space or set %s to a folder on another disk", variable)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// SQLite's errors about a disk reach the user in plain words, with the path and where to ask.
+// Users see SQLite's disk errors in plain words, with the path and a pointer to `eca doctor`.
 func TestDiskErrorsInPlainWords(t *testing.T) {
 	for pragma, want := range map[string]string{
 		"PRAGMA query_only = 1":     "the file system or file is read-only",
@@ -38,14 +38,14 @@ func TestDiskErrorsInPlainWords(t *testing.T) {
 	}
 }
 
-// coded is an error as SQLite's are.
+// coded is an error with a code, like SQLite's.
 type coded int
 
 func (c coded) Error() string { return fmt.Sprintf("disk I/O error (%d)", int(c)) }
 
 func (c coded) Code() int { return int(c) }
 
-// Where SQLite's word may mean several things, the file system is asked.
+// If SQLite's error code is ambiguous, the file system decides.
 func TestDiskIsAskedWhatSQLiteDoesNotKnow(t *testing.T) {
 	const ioErrorOfSharedMemory, cannotOpen, constraint = 4874, 14, 19
 	path := filepath.Join("d", File)
@@ -73,7 +73,7 @@ func TestDiskIsAskedWhatSQLiteDoesNotKnow(t *testing.T) {
 	}
 }
 
-// The remedy depends on the cause: space does not make a file system writable.
+// The remedy depends on the cause: freeing space does not help on a read-only file system.
 func TestRemedyOfADirectory(t *testing.T) {
 	for err, want := range map[error]string{
 		syscall.EROFS:  "set XDG_STATE_HOME to a writable folder",
@@ -86,8 +86,8 @@ func TestRemedyOfADirectory(t *testing.T) {
 	}
 }
 
-// A first start that fails, as on a full disk, leaves no empty file behind, which later starts would
-// take for one that lost its contents.
+// A first start that fails, for example on a full disk, leaves no empty file. Later starts would
+// take it for a store that lost its contents.
 func TestFirstStartFails(t *testing.T) {
 	dir := t.TempDir()
 	inTheWay := filepath.Join(dir, File+"-journal")

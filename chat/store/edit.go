@@ -23,7 +23,7 @@ func (s *Store) Adopt(ctx context.Context, meta chat.Meta, other string, end eve
 }
 
 func cut(tx *transaction, meta chat.Meta, from event.Seq, marker event.Event) error {
-	// Flags that stand before the cut were appended after it.
+	// Flags positioned before the cut may have been appended after it.
 	_, err := tx.Exec(`DELETE FROM events WHERE chat = ?1 AND seq >= ?2 AND NOT (kind = ?3
 		AND seq IN (SELECT seq FROM messages WHERE chat = ?1 AND place < ?2))`, meta.ID, from, string(event.KindFlag))
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) Copy(ctx context.Context, from string, to chat.Meta, end, shift 
 }
 
 func copyEvents(tx *transaction, from, to string, end, shift event.Seq) error {
-	// A flag's own seq may lie after the end although it stands before it.
+	// A flag may be positioned before the end although its sequence number is greater.
 	_, err := tx.Exec(`INSERT INTO events (chat, seq, turn, at, kind, version, body)
 		SELECT ?1, seq + ?4, turn, at, kind, version,
 		       CASE kind WHEN ?5 THEN CAST(json_set(body, '$.after', json_extract(body, '$.after') + ?4) AS BLOB) ELSE body END

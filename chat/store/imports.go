@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// Imported says whether a source was marked by MarkImported or Import. Marks outlive
-// the chats: what the user deleted is not imported again.
+// Imported reports whether MarkImported or Import has marked a source. Marks outlive the chats,
+// so that chats the user deleted are not imported again.
 func (s *Store) Imported(ctx context.Context, source string) (bool, error) {
 	db, err := s.open()
 	if err != nil {
@@ -29,9 +29,8 @@ func (s *Store) MarkImported(ctx context.Context, source string) error {
 	return mark(ctx, db, source)
 }
 
-// Import adds a chat and marks its source in one transaction. If the source is marked
-// already, or there is a chat with that id, no chat is added; the source is marked in
-// any case.
+// Import adds a chat and marks its source in one transaction. If the source is already marked,
+// or a chat with that id exists, it adds no chat but still marks the source.
 func (s *Store) Import(ctx context.Context, source string, meta chat.Meta, events []event.Event) (added bool, err error) {
 	err = s.write(ctx, "import chat "+meta.ID, func(tx *transaction) error {
 		known, err := exists(ctx, tx, "SELECT 1 FROM imports WHERE source = ? UNION ALL SELECT 1 FROM chats WHERE id = ?", source, meta.ID)

@@ -35,7 +35,7 @@ func TestImports(t *testing.T) {
 	if err := s.Delete(ctx, "c1"); err != nil {
 		t.Fatal(err)
 	}
-	add("a", meta, false) // and does not come back
+	add("a", meta, false) // it is not imported again
 	if err := s.Append(ctx, chat.Meta{ID: "c3", Title: "mine"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// Daemons that start together import a chat once.
+// Daemons that start at the same time import a chat only once.
 func TestImportTogether(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	var added atomic.Int32

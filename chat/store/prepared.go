@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// database is an open file with the statements that every turn runs: parsing them took as
-// long as running them.
+// database is an open file with the prepared statements that every turn runs: parsing them took
+// as long as running them.
 type database struct {
 	*sql.DB
 	version, getMeta, setMeta, touch, count, putEvent, putMessage *sql.Stmt
@@ -38,7 +38,7 @@ func prepare(db *sql.DB) (*database, error) {
 	return out, nil
 }
 
-// transaction is one of a database.
+// transaction is a transaction of a database.
 type transaction struct {
 	*sql.Tx
 	db *database
@@ -56,8 +56,8 @@ func (d *database) begin(ctx context.Context) (*transaction, error) {
 	return out, nil
 }
 
-// current says whether the file still has the schema of this program: a newer eca may have
-// been started meanwhile, and what is written as before would be wrong for it.
+// current checks that the file still has the schema of this program. A newer eca may have
+// migrated it since it was opened, and writes in the old schema would damage it.
 func current(ctx context.Context, version *sql.Stmt) error {
 	var v int
 	if err := version.QueryRowContext(ctx).Scan(&v); err != nil {
@@ -69,5 +69,5 @@ func current(ctx context.Context, version *sql.Stmt) error {
 	return nil
 }
 
-// of returns a prepared statement as part of the transaction, which closes it.
+// of binds a prepared statement to the transaction, which closes it.
 func (t *transaction) of(stmt *sql.Stmt) *sql.Stmt { return t.Stmt(stmt) }

@@ -18,7 +18,7 @@ func (s *Store) Pin(ctx context.Context, id string, on bool) error {
 	})
 }
 
-// Pinned says whether a chat is pinned.
+// Pinned reports whether a chat is pinned.
 func (s *Store) Pinned(ctx context.Context, id string) (bool, error) {
 	db, err := s.open()
 	if err != nil {
@@ -27,8 +27,8 @@ func (s *Store) Pinned(ctx context.Context, id string) (bool, error) {
 	return exists(ctx, db, "SELECT 1 FROM pins WHERE chat = ?", id)
 }
 
-// Expired returns the chats that were changed last before a time, those of their subagents
-// too, and that are not pinned.
+// Expired returns the chats that are not pinned and have not changed since a time. A change in
+// the chat of a subagent counts as a change of its parent.
 func (s *Store) Expired(ctx context.Context, before time.Time) ([]string, error) {
 	db, err := s.open()
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Store) Expired(ctx context.Context, before time.Time) ([]string, error)
 	return out, s.explain(rows.Err())
 }
 
-// Shrink empties the log, so that what was deleted is not in it any more. While another
-// process reads, it stays; a later Shrink empties it.
+// Shrink empties the write-ahead log, which may still hold deleted text. If another process is
+// reading, the log stays until a later Shrink.
 func (s *Store) Shrink(ctx context.Context) error {
 	db, err := s.open()
 	if err != nil {
@@ -62,10 +62,10 @@ func (s *Store) Shrink(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// Kept is how much the store keeps.
+// Kept counts the chats in the store, and how many of them are pinned.
 type Kept struct{ Chats, Pinned int }
 
-// Kept counts the chats, those of subagents aside.
+// Kept counts the chats. It leaves out those of subagents.
 func (s *Store) Kept(ctx context.Context) (k Kept, err error) {
 	db, err := s.open()
 	if err != nil {

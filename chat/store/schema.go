@@ -15,7 +15,7 @@ import (
 // schemaVersion is stored in PRAGMA user_version.
 const schemaVersion = 3
 
-// schema1 is where stores began.
+// schema1 is the first schema.
 const schema1 = `
 CREATE TABLE chats (
   id         TEXT PRIMARY KEY,
@@ -41,7 +41,7 @@ CREATE TABLE events (
 ) WITHOUT ROWID;
 `
 
-// schema2 adds what lists and windows need without reading events.
+// schema2 adds columns and tables so that lists and windows need not read events.
 const schema2 = `
 ALTER TABLE chats ADD COLUMN named INTEGER NOT NULL DEFAULT 0;    -- the user chose the title
 ALTER TABLE chats ADD COLUMN workspace TEXT NOT NULL DEFAULT '';  -- key of roots
@@ -76,8 +76,7 @@ DROP INDEX chats_listed;
 CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title, model, messages) WHERE parent = '';
 `
 
-// pins is a table beside the schema: a store that has it can be used by an eca that does not
-// know it.
+// pins is not part of the versioned schema: older versions of eca can use a store that has it.
 const pins = `
 CREATE TABLE IF NOT EXISTS pins (
   chat TEXT PRIMARY KEY -- it is kept, however old
@@ -158,8 +157,7 @@ func fillWorkspaces(tx *sql.Tx) error {
 	return nil
 }
 
-// workspaceKey names a set of folders, whatever their order and however they are
-// reached. The worktrees of a repository are one.
+// workspaceKey is WorkspaceKey, which does not depend on the order of the folders or on symlinks.
 func workspaceKey(roots []string) string {
 	main := make([]string, 0, len(roots))
 	for _, r := range roots {
@@ -168,7 +166,7 @@ func workspaceKey(roots []string) string {
 	return folderKey(main)
 }
 
-// folderKey is workspaceKey by the folders themselves, as it was before worktrees were one.
+// folderKey is the key from before all worktrees of a repository had the same one.
 func folderKey(roots []string) string {
 	keys := make([]string, 0, len(roots))
 	for _, r := range roots {

@@ -1,14 +1,14 @@
 // Package store keeps chats and their events in SQLite. docs/storage.md describes
-// the file so that a stranger could read it.
+// the file format.
 //
 // Guarantees: deleted text is overwritten in the file, and Shrink removes it from the log too.
-// Once Append has returned, its events survive the death of the process (kill -9);
-// Sync makes them survive the death of the machine. Several daemons can use one store:
-// writes are transactions with a busy timeout, and Lock gives one of them a chat
-// while it appends to it; the lock dies with its process. A store of a newer
-// version is refused, never changed.
+// Once Append has returned, its events survive a crash of the process (kill -9); once Sync has
+// returned, they survive a crash of the machine. Several daemons can share a store: writes are
+// transactions with a busy timeout, and Lock reserves a chat for the daemon that appends to it.
+// The system releases the lock when the process ends. A store written by a newer version is
+// rejected and never changed.
 //
-// It does not cache, and it does not interpret events.
+// The package does not cache events and does not interpret them.
 package store
 
 import (
@@ -43,12 +43,12 @@ const File = "chats.db"
 type Store struct {
 	dec *event.Decoder
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	dir    string
 	db     *database // nil until it is first needed
 	closed bool
 
-	locked sync.Map // *unsaved by chat, of the chats whose locks are held here
+	locked sync.Map // *unsaved by chat, for the chats that this store has locked
 }
 
 var _ chat.Store = (*Store)(nil)
@@ -72,7 +72,7 @@ func (s *Store) Path() string {
 	return filepath.Join(s.dir, File)
 }
 
-// open opens the file at the first call that can.
+// open opens the file unless it is open. If it fails, the next call tries again.
 func (s *Store) open() (*database, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Store) open() (*database, error) {
 			defer removeIfEmpty(path) // the disk may be full
 		}
 	}
-	if err := cleared(path); err != nil {
+	if err := checkNotEmpty(path); err != nil {
 		return nil, fmt.Errorf("open chat store: %w", err)
 	}
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
@@ -109,39 +109,39 @@ func (s *Store) open() (*database, error) {
 	// One connection: SQLite has one writer anyway, and reads are short.
 	db.SetMaxOpenConns(1)
 	if err := migrate(db); err != nil {
-		return nil, errors.Join(opening(path, err), db.Close())
+		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	_ = os.Chmod(path, 0o600)
 	if s.db, err = prepare(db); err != nil {
-		return nil, errors.Join(opening(path, err), db.Close())
+		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	return s.db, nil
 }
 
-// cleared says that a file lost its content, which SQLite takes for a new one. The caller holds the
-// turnstile, so that no other process is making the file.
-func cleared(path string) error {
+// checkNotEmpty returns an error for a file that exists but is empty: SQLite would take it for a new
+// database. The caller holds the turnstile, so that no other process is creating the file.
+func checkNotEmpty(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 0 {
-		return nil //nolint:nilerr // opening it says why
+		return nil //nolint:nilerr // opening the file reports the reason
 	}
 	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
-		return nil // which has it
+		return nil // the log still has the contents
 	}
-	return &diskError{path, "the file is empty, and eca never leaves it so", moveAway(path), nil}
+	return &diskError{path, "the file is empty, and eca never leaves it so", moveAwayAdvice(path), nil}
 }
 
-// removeIfEmpty removes a file that was made, but not written.
+// removeIfEmpty removes a file that was created but not written to.
 func removeIfEmpty(path string) {
-	if info, err := os.Stat(path); err == nil && info.Size() == 0 && cleared(path) != nil {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 && checkNotEmpty(path) != nil {
 		_ = os.Remove(path)
 	}
 }
 
-// opening is an error of opening the file; it names the file once.
-func opening(path string, err error) error {
-	if told := explain(err, path, Writable); errors.As(told, new(*diskError)) {
-		return fmt.Errorf("open chat store: %w", told)
+// openError wraps an error of opening the file so that its text names the file once.
+func openError(path string, err error) error {
+	if explained := explain(err, path, Writable); errors.As(explained, new(*diskError)) {
+		return fmt.Errorf("open chat store: %w", explained)
 	}
 	return fmt.Errorf("open chat store %s: %w", path, err)
 }
@@ -352,12 +352,12 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// longLog is from which length on Sync moves the log into the file.
+// longLog is the length from which Sync moves the log into the database file.
 const longLog = 1 << 20
 
-// Sync implements chat.Store. It syncs the log alone as long as that is short: behind a
-// checkpoint the next commit starts the log again (and, by journal_size_limit, its file) and
-// waits for the disk.
+// Sync implements chat.Store. While the log is short, Sync only syncs its file: after a checkpoint,
+// the next commit would have to restart the log, truncate its file (journal_size_limit) and wait
+// for the disk.
 func (s *Store) Sync(ctx context.Context) error {
 	s.mu.Lock()
 	db, log := s.db, filepath.Join(s.dir, File+"-wal")

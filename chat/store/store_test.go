@@ -162,7 +162,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// A log that was long once does not stay so: else each Sync from then on would move it.
+// A long log is truncated. Otherwise every later Sync would do a checkpoint.
 func TestLogIsShortAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

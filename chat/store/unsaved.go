@@ -16,15 +16,15 @@ import (
 )
 
 // unsaved is the file with the text of a chat that is shown but not in the database yet: a
-// commit for each piece would cost fifty times as much as a write. The holder of the chat's
-// lock owns the file, and removes it with the lock. A file that is left belonged to a
-// process that died; the next that locks or reads the chat moves its text to the database.
+// commit for each piece would cost fifty times as much as a write. The process that has locked
+// the chat owns the file, and removes it when it releases the lock. If a process dies, its file
+// remains; the next process that locks or reads the chat moves the text to the database.
 type unsaved struct {
 	path string
 
-	mu   sync.Mutex // guards what follows
-	file *os.File   // nil until there is something to write
-	size int64      // of what counts in it
+	mu   sync.Mutex // guards the fields below
+	file *os.File   // nil until the first write
+	size int64      // length of the valid content
 }
 
 // piece is a line of the file.
@@ -61,7 +61,7 @@ func (s *Store) Record(_ context.Context, id string, pieces []event.Event) error
 	return s.explain(u.(*unsaved).write(lines.Bytes()))
 }
 
-// saved says that what was recorded of a chat is in the database.
+// saved is called when all recorded text of a chat is in the database.
 func (s *Store) saved(id string) {
 	if u, ok := s.locked.Load(id); ok {
 		u := u.(*unsaved)
@@ -71,7 +71,7 @@ func (s *Store) saved(id string) {
 	}
 }
 
-// write appends lines, or with an error nothing.
+// write appends all lines, or none if it returns an error.
 func (u *unsaved) write(lines []byte) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -109,8 +109,8 @@ func (u *unsaved) remove() {
 	}
 }
 
-// recover moves what a dead process left of a chat to the database. While another one uses
-// the chat, that one does it.
+// recover moves the text that a dead process recorded to the database. If another process has
+// locked the chat, recovery is left to that process.
 func (s *Store) recover(ctx context.Context, id string) {
 	u := s.unsaved(id)
 	if _, err := os.Lstat(u.path); err != nil {
@@ -124,8 +124,8 @@ func (s *Store) recover(ctx context.Context, id string) {
 	}
 }
 
-// restore is recover for a caller that has just taken the chat's lock. If the text cannot
-// be stored now, the file stays as it is; the chat can be read without it.
+// restore is recover for a caller that has just locked the chat. If the text cannot be stored
+// now, the file stays; the chat can be read without it.
 func (u *unsaved) restore(ctx context.Context, s *Store, id string) {
 	raw, err := os.ReadFile(u.path)
 	if err != nil {
@@ -147,8 +147,8 @@ func (u *unsaved) restore(ctx context.Context, s *Store, id string) {
 	_ = os.Remove(u.path)
 }
 
-// pieces reads the lines of a file and returns the events after a number. A last line that
-// is not whole was not shown.
+// pieces reads the lines of a file and returns the events after a sequence number. It drops an
+// incomplete last line, whose text was never shown.
 func (s *Store) pieces(raw []byte, after event.Seq) (out []event.Event) {
 	for line := range bytes.Lines(raw) {
 		var p struct {

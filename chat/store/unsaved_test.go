@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// The part of an answer that a killed process recorded is in the chat for the next that
-// reads it, once, and no process takes it from one that lives.
+// The next process that reads a chat finds the text that a killed process recorded, once. No
+// process takes the text of one that still runs.
 func TestRecordedTextSurvives(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestRecordedTextSurvives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release() // as the system does, but that the file stays
+	release() // the system does so when the process dies, but leaves the file: it is written again
 	if err := os.WriteFile(files[0], append(left, `{"seq":4,"turn":"t","kind":"te`...), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 	if limit <= 0 {
 		limit = -1
 	}
-	// One text: with thousands of chats, most of the time goes into handing values over.
+	// The query returns a single text: with thousands of chats, most of the time would go into
+	// passing values from SQLite.
 	var text sql.NullString
 	err = db.QueryRowContext(ctx, `SELECT group_concat(chat, '') FROM (
 		SELECT concat(created_at, ' ', updated_at, ' ', messages, ' ', octet_length(id), ' ', octet_length(title), ' ', octet_length(model), ' ', id, title, model) AS chat
@@ -44,7 +45,7 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 		}
 		out = append(out, c)
 	}
-	// An aggregate promises no order, although it keeps this one.
+	// SQLite does not guarantee the order of an aggregate, although it keeps this one.
 	slices.SortFunc(out, func(a, b chat.Summary) int {
 		if by == chat.ByCreated {
 			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID))
@@ -54,8 +55,8 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 	return out, nil
 }
 
-// summary reads the first chat of List's text: numbers, the last three of them the lengths
-// of the texts that follow.
+// summary parses the first chat of List's text: six numbers, then three texts whose lengths are
+// the last three numbers.
 func summary(text string) (c chat.Summary, rest string, err error) {
 	var n [6]int64 // created, updated, messages, length of id, of title, of model
 	rest = text
@@ -114,7 +115,7 @@ func (s *Store) Window(ctx context.Context, id string, w chat.Window) (chat.Span
 	return span, nil
 }
 
-// windowQuery remembers the first error.
+// windowQuery runs the queries of a window and keeps the first error.
 type windowQuery struct {
 	ctx  context.Context
 	tx   *sql.Tx
@@ -122,7 +123,7 @@ type windowQuery struct {
 	err  error
 }
 
-// span computes a window: which messages, and which events and flags they are.
+// span computes which messages, events and flags a window contains.
 func (q *windowQuery) span(w chat.Window) chat.Span {
 	low, high := chat.Cursor{}, chat.Cursor{Place: maxPlace, Seq: maxPlace}
 	if w.After != nil {
@@ -166,10 +167,10 @@ func (q *windowQuery) span(w chat.Window) chat.Span {
 	return out
 }
 
-// maxPlace is beyond every event.
+// maxPlace is greater than the position of any event.
 const maxPlace = 1<<62 - 1
 
-// next returns the place of the first message, flags aside, behind a place.
+// next returns the position of the first message after a position. It skips flags.
 func (q *windowQuery) next(place event.Seq) event.Seq {
 	c, ok := q.cursor("SELECT place, seq FROM messages WHERE chat = ? AND place > ? AND seq = place ORDER BY place LIMIT 1", q.chat, place)
 	if !ok {

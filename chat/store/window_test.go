@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// said makes events of the given bodies, numbered from a number on.
+// said returns events with the given bodies and consecutive sequence numbers.
 func said(from event.Seq, bodies ...event.Body) []event.Event {
 	var out []event.Event
 	previous := event.Kind("")
@@ -29,8 +29,8 @@ func said(from event.Seq, bodies ...event.Body) []event.Event {
 	return out
 }
 
-// Windows of a chat are what slices of the list of its messages are, whatever was
-// added, flagged and cut.
+// Windows of a chat equal slices of the list of its messages after any sequence of additions,
+// flags and cuts.
 func TestWindows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx, s := context.Background(), New(t.TempDir())
@@ -159,7 +159,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// A copy has what the original has before a number, flags in their places.
+// A copy has the original's events before a sequence number, and its flags in the same positions.
 func TestCopy(t *testing.T) {
 	s, ctx := open(t, t.TempDir()), context.Background()
 	first := said(1, event.UserMessage{ContentID: "u1"}, event.TextDelta{Text: "a"}, event.UserMessage{ContentID: "u2"}, event.Flag{ContentID: "f1", After: 1}, event.Flag{ContentID: "f2", After: 3})
@@ -188,7 +188,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// A store of the first version is brought up to date.
+// A store of the first version is migrated.
 func TestMigration(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(dir, File))}
