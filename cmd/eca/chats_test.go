@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -116,7 +117,12 @@ func TestChatsByTheBeginningOfTheirIDs(t *testing.T) {
 // copyChat copies the row of a chat to another id.
 func copyChat(t *testing.T, here place, id, copied string) {
 	t.Helper()
-	db := openChats(t, here)
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(filepath.Dir(here.root), "state", "eca", "chats.db"))+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1) // the temporary table is the connection's
 	if _, err := db.Exec(`CREATE TEMP TABLE one AS SELECT * FROM chats WHERE id = ?`, id); err != nil {
 		t.Fatal(err)
 	}

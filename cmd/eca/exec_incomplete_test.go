@@ -58,7 +58,7 @@ func TestExecRunsNoCallsOfARefusedAnswer(t *testing.T) {
 	for _, f := range []struct{ api, path string }{{"openai-chat", "/v1"}, {"openai-responses", ""}, {"anthropic", ""}, {"google", ""}} {
 		t.Run(f.api, func(t *testing.T) {
 			t.Parallel()
-			p := newProvider(t, "cassette: 1\ndefault:\n  steps: [{text: The ferret answers.}]\nturns:\n  - steps:\n      - {text: I would, calls: [{name: eca__write_file, args: {path: ran.txt, content: x}}], stop: refusal}\n")
+			p := newProvider(t, "cassette: 1\ndefault:\n  steps: [{text: The ferret answers.}]\nturns:\n  - steps:\n      - {text: I would, calls: [{tool: eca__write_file, arguments: {path: ran.txt, content: x}}], stop: refusal}\n")
 			here := newPlace(t, fmt.Sprintf(`ECA_CONFIG={"defaultModel": "mine/m", "chat": {"title": false}, "providers": {"mine": {"api": %q, "url": "%s%s", "key": "k", "fetchModels": false, "models": {"m": {}}}}}`, f.api, p.URL, f.path))
 			stdout, stderr, code := runProgram(t, here, "", "exec", "--approve", "all", "hi")
 			if code != exitFailed || !strings.Contains(stderr, "filtered the answer") || strings.Contains(stdout, "ferret") {
