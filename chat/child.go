@@ -185,7 +185,18 @@ func (c *child) result() (text string, failed bool) {
 	why, end := "", c.turn.rec.ending()
 	switch end.Reason {
 	case event.FinishedDone:
-		return fmt.Sprintf("## Agent '%s' Result\n\nChat: %s\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without a word.")), false
+		text := fmt.Sprintf("## Agent '%s' Result\n\nChat: %s\n\n%s", c.Agent, c.ChatID, cmp.Or(said, "It ended without a word."))
+		switch end.Incomplete {
+		case event.IncompleteLength:
+			return text + "\n\n(The result reached the model's output limit and is cut here.)", false
+		case event.IncompleteRefusal:
+			return text + "\n\n(The subagent's model refused to go on, or its provider filtered the answer; the result is not complete.)", true
+		case event.IncompleteUnmarked:
+			return text + "\n\n(The subagent's provider did not say that the result is complete; something may be missing.)", false
+		case event.IncompleteEmpty:
+			return text, true
+		}
+		return text, false
 	case event.FinishedFailed:
 		why = "failed: " + strings.TrimRight(end.Err, ". ")
 	case event.FinishedStopped:

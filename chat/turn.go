@@ -167,6 +167,10 @@ func (t *turn) answer() error {
 			continue
 		}
 		r.tooLong = 0
+		if a.stop == llm.StopRefusal { // a filter stopped the answer: calls before that may be half of what was meant
+			t.rec.emit(t.abandoned()...)
+			a.calls = nil
+		}
 		if len(a.calls) == 0 {
 			if t.continueCodeBlock(&r, a) {
 				continue

@@ -59,6 +59,8 @@ const (
 	StopCost      = "max_cost_usd"   // budgets.max_cost_usd
 	StopLimit     = "limit"          // a limit of the agent itself: its steps, or a detected loop
 	StopBlocked   = "blocked"        // a hook of the user refused the step
+	StopOutput    = "max_tokens"     // the answer is cut at the model's output limit
+	StopRefusal   = "refusal"        // the model refused to go on, or its provider filtered the answer
 	StopError     = "error"          // in the data of an error: the results so far
 	StopCancelled = "cancelled"      // reset, or the runtime disconnected
 )

@@ -70,8 +70,8 @@ func (a *aim) atBase(name string, worth float64) bool {
 	return a.out.add(a.bases[name], worth)
 }
 
-// atName adds a definition in whatever languages have it.
-func (a *aim) atName(name string, worth float64) {
+// atName adds a definition in whatever languages have it. It returns false if none has it.
+func (a *aim) atName(name string, worth float64) bool {
 	if i := strings.LastIndexAny(name, ".:#"); i >= 0 {
 		name = name[i+1:]
 	}
@@ -89,7 +89,7 @@ func (a *aim) atName(name string, worth float64) {
 			in = a.defining(in, s.lang, h^folder)
 		}
 	}
-	a.out.add(in, worth)
+	return a.out.add(in, worth)
 }
 
 // defining appends the files of a language that define a name, by its hash as of file.hashes.

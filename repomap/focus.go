@@ -12,6 +12,8 @@ type target struct {
 	files map[int]float64 // by index in tree.order: how much of the focus is there
 	names map[int32]bool  // by number
 
+	unmatched []string // what was asked for and nothing is called
+
 	hints map[int]float64 // by index in tree.order, as files: those that have the words of a text
 	words *wordset        // of the text; nil without one
 	rare  []float64       // by number of a word: how much it tells
@@ -39,8 +41,8 @@ func (t *tree) target(f Focus) target {
 	}
 	named := append(asked, f.Names...)
 	for _, n := range named {
-		if !aim.atBase(n, askedFile) {
-			aim.atName(n, askedName)
+		if !aim.atBase(n, askedFile) && !aim.atName(n, askedName) {
+			out.unmatched = append(out.unmatched, n)
 		}
 	}
 	for _, w := range counted(f.Text) {

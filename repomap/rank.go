@@ -24,6 +24,8 @@ type Map struct {
 	Root  string
 	Files []File // best first
 	Cut   bool   // the repository has more files than are read
+
+	Unmatched []string // the paths and names of the focus that nothing in the repository has
 }
 
 // File is one file of a map.
@@ -84,7 +86,7 @@ func (r *ranking) result() *Map {
 		}
 	}
 	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(b.step, a.step), cmp.Compare(a.file, b.file)) })
-	m := &Map{Root: t.root, Cut: t.cut, Files: make([]File, len(places))}
+	m := &Map{Root: t.root, Cut: t.cut, Unmatched: r.focus.unmatched, Files: make([]File, len(places))}
 	scores := make([]float64, defs)
 	r.seen = make([]uint8, len(t.names.tell))
 	for n, p := range places {

@@ -13,7 +13,8 @@ import (
 // Chat is a chat without its events.
 type Chat struct {
 	chat.Meta
-	Prompts int // number of the user's messages
+	Prompts  int // number of the user's messages
+	Commands int // number of those that are slash commands, which the model never gets
 }
 
 // Chats returns the chats of a workspace, or all chats if roots is empty, the most recently
@@ -24,9 +25,10 @@ func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
 		return nil, err
 	}
 	rows, err := db.QueryContext(ctx, `SELECT id, created_at, updated_at, title, named, model, agent, variant, trust, roots,
-		(SELECT count(*) FROM messages m JOIN events e ON e.chat = m.chat AND e.seq = m.seq WHERE m.chat = id AND e.kind = ?)
+		(SELECT count(*) FROM messages m JOIN events e ON e.chat = m.chat AND e.seq = m.seq WHERE m.chat = id AND e.kind = ?),
+		(SELECT count(*) FROM messages m JOIN events e ON e.chat = m.chat AND e.seq = m.seq WHERE m.chat = id AND e.kind = ? AND json_extract(e.body, '$.command'))
 		FROM chats WHERE (? OR workspace IN (?, ?)) AND parent = '' ORDER BY updated_at DESC, id`,
-		string(event.KindOf(event.UserMessage{})), len(roots) == 0, workspaceKey(roots), folderKey(roots))
+		string(event.KindOf(event.UserMessage{})), string(event.KindOf(event.UserMessage{})), len(roots) == 0, workspaceKey(roots), folderKey(roots))
 	if err != nil {
 		return nil, fmt.Errorf("list chats: %w", s.explain(err))
 	}
@@ -36,7 +38,7 @@ func (s *Store) Chats(ctx context.Context, roots []string) ([]Chat, error) {
 		var c Chat
 		var created, updated int64
 		var roots string
-		if err := rows.Scan(&c.ID, &created, &updated, &c.Title, &c.Named, &c.Model, &c.Agent, &c.Variant, &c.Trust, &roots, &c.Prompts); err != nil {
+		if err := rows.Scan(&c.ID, &created, &updated, &c.Title, &c.Named, &c.Model, &c.Agent, &c.Variant, &c.Trust, &roots, &c.Prompts, &c.Commands); err != nil {
 			return nil, fmt.Errorf("list chats: %w", s.explain(err))
 		}
 		c.Created, c.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()

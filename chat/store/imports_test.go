@@ -89,7 +89,7 @@ func TestChats(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for roots, want := range map[string][]Chat{"": {{young, 2}, {old, 2}}, "/w/": {{young, 2}}, "/v /w": {{old, 2}}, "/v": nil} {
+	for roots, want := range map[string][]Chat{"": {{young, 2, 0}, {old, 2, 0}}, "/w/": {{young, 2, 0}}, "/v /w": {{old, 2, 0}}, "/v": nil} {
 		got, err := s.Chats(ctx, strings.Fields(roots))
 		if err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%q: %v\n%s", roots, err, cmp.Diff(want, got))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -33,8 +34,12 @@ for this directory), since:DATE and until:DATE. A DATE is a time ago (30m, 2h, 1
 
 With --json, one document: {results, more}.`
 
+const chatsHelp = `Lists, searches, shows, exports, pins and deletes stored chats.
+
+A CHAT is the id of a chat, or its first characters (at least 4) if only one chat has them.`
+
 func chatsCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
-	cmd := &cobra.Command{Use: "chats", Short: "List, search, show, export, pin and delete stored chats"}
+	cmd := &cobra.Command{Use: "chats", Short: "List, search, show, export, pin and delete stored chats", Long: chatsHelp}
 	cmd.AddCommand(
 		listChatsCommand(stdout, stderr),
 		searchChatsCommand(sf, stdout, stderr),
@@ -84,7 +89,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	var workspaces []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List chats, the last updated first", Args: cobra.NoArgs,
+		Use: "list", Short: "List chats, the last updated first", Long: "Lists chats, the last updated first. Chats without a title in which only slash commands were entered are left out.", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := withStore(func(s *store.Store) error {
 				roots := make([]string, len(workspaces))
@@ -98,6 +103,7 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				list = slices.DeleteFunc(list, func(c store.Chat) bool { return c.Title == "" && c.Prompts == c.Commands })
 				if len(list) == 0 && len(workspaces) > 0 {
 					fmt.Fprintf(stderr, "eca: there are no chats of %s\n", strings.Join(roots, ", "))
 				} else if len(list) == 0 {
@@ -218,12 +224,9 @@ func showChatCommand(stdout io.Writer) *cobra.Command {
 }
 
 func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) error {
-	_, _, found, err := s.Meta(ctx, id)
+	id, err := chatNamed(ctx, s, id)
 	if err != nil {
 		return err
-	}
-	if !found {
-		return fmt.Errorf("chat not found: %s; `eca chats list` lists them", id)
 	}
 	fold, merged := transcript.New(), transcript.Merger{}
 	var failed error
@@ -266,49 +269,43 @@ func said(i transcript.Item) (who, text string) {
 }
 
 func exportChat(ctx context.Context, d *daemon.Daemon, args []string, stdout io.Writer) error {
-	if len(args) == 1 {
-		return d.ExportChat(ctx, args[0], stdout)
-	}
-	f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	ids, err := chatsNamed(ctx, args[:1])
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(d.ExportChat(ctx, args[0], f), f.Close()); err != nil {
+	if len(args) == 1 {
+		return d.ExportChat(ctx, ids[0], stdout)
+	}
+	f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s exists already and is not overwritten; remove it, or choose another name", args[1])
+	}
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(d.ExportChat(ctx, ids[0], f), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(args[1]))
 	}
 	return nil
 }
 
-func pinChats(ctx context.Context, ids []string, on bool) error {
-	return withStore(func(s *store.Store) error {
+func pinChats(ctx context.Context, names []string, on bool) error {
+	ids, failed := chatsNamed(ctx, names)
+	return errors.Join(failed, withStore(func(s *store.Store) error {
 		var failed error
 		for _, id := range ids {
-			_, _, found, err := s.Meta(ctx, id)
-			if err == nil && !found {
-				err = errors.New("chat not found; `eca chats list` lists them")
-			}
-			if err == nil {
-				err = s.Pin(ctx, id, on)
-			}
-			if err != nil {
+			if err := s.Pin(ctx, id, on); err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", id, err))
 			}
 		}
 		return failed
-	})
+	}))
 }
 
-func deleteChats(ctx context.Context, d *daemon.Daemon, ids []string, stdout io.Writer) error {
-	var failed error
+func deleteChats(ctx context.Context, d *daemon.Daemon, names []string, stdout io.Writer) error {
+	ids, failed := chatsNamed(ctx, names)
 	for _, id := range ids {
-		known, err := d.Engine().Known(ctx, id)
-		if err == nil && !known {
-			err = errors.New("chat not found; `eca chats list` lists them")
-		}
-		if err == nil {
-			err = d.Engine().Delete(id)()
-		}
-		if err != nil {
+		if err := d.Engine().Delete(id)(); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", id, err))
 			continue
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -62,5 +63,72 @@ func TestChats(t *testing.T) {
 	}
 	if out := chats(0, "search", "walrus"); out != "" {
 		t.Errorf("after its deletion: %s", out)
+	}
+}
+
+// The beginning of a chat's id names the chat if no other chat has it; else the command fails and
+// lists the chats. Chats with nothing but slash commands are not listed.
+func TestChatsByTheBeginningOfTheirIDs(t *testing.T) {
+	p := newProvider(t, "cassette: 1\ndefault:\n  steps: [{text: The ferret answers.}]\nturns: []\n")
+	here := newPlace(t, p.env()...)
+	run := func(want int, args ...string) (string, string) {
+		t.Helper()
+		out, errOut, code := runProgram(t, here, "", args...)
+		if code != want {
+			t.Errorf("%q: exit %d, want %d: %q %q", args, code, want, out, errOut)
+		}
+		return out, errOut
+	}
+	run(0, "exec", "/costs")
+	if out, _ := run(0, "chats", "list"); out != "" {
+		t.Errorf("a chat with nothing but a command is listed: %s", out)
+	}
+	run(0, "exec", "where is the walrus")
+	var listed struct{ ID string }
+	out, _ := run(0, "chats", "list", "--json")
+	if err := json.Unmarshal([]byte(out), &listed); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	prefix := listed.ID[:8]
+	if out, _ := run(0, "chats", "show", prefix); !strings.Contains(out, "where is the walrus") {
+		t.Errorf("show: %s", out)
+	}
+	file := filepath.Join(here.root, "out.json")
+	run(0, "chats", "export", prefix, file)
+	if _, errOut := run(1, "chats", "export", prefix, file); !strings.Contains(errOut, "exists already and is not overwritten; remove it") {
+		t.Errorf("export: %s", errOut)
+	}
+	run(1, "chats", "delete", listed.ID[:minChatPrefix-1])
+	copyChat(t, here, listed.ID, prefix+"-copy")
+	for _, command := range []string{"show", "export", "delete", "pin"} {
+		_, errOut := run(1, "chats", command, prefix)
+		for _, want := range []string{"several chats", listed.ID, prefix + "-copy"} {
+			if !strings.Contains(errOut, want) {
+				t.Errorf("%s: %q is not in %q", command, want, errOut)
+			}
+		}
+	}
+	run(0, "chats", "delete", prefix+"-c")
+	if out, _ := run(0, "chats", "delete", prefix); !strings.Contains(out, "deleted "+listed.ID) {
+		t.Errorf("delete: %s", out)
+	}
+}
+
+// copyChat copies the row of a chat to another id.
+func copyChat(t *testing.T, here place, id, copied string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(filepath.Dir(here.root), "state", "eca", "chats.db"))+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1) // the temporary table is the connection's
+	if _, err := db.Exec(`CREATE TEMP TABLE one AS SELECT * FROM chats WHERE id = ?`, id); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []string{`UPDATE one SET id = '` + copied + `', title = 'copy'`, `INSERT INTO chats SELECT * FROM one`} {
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

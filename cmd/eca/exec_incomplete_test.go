@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -47,6 +49,25 @@ func TestExecFailsWithAnIncompleteAnswer(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Calls that a model began before a filter stopped its answer do not run: they may be half of what
+// it meant.
+func TestExecRunsNoCallsOfARefusedAnswer(t *testing.T) {
+	for _, f := range []struct{ api, path string }{{"openai-chat", "/v1"}, {"openai-responses", ""}, {"anthropic", ""}, {"google", ""}} {
+		t.Run(f.api, func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t, "cassette: 1\ndefault:\n  steps: [{text: The ferret answers.}]\nturns:\n  - steps:\n      - {text: I would, calls: [{tool: eca__write_file, arguments: {path: ran.txt, content: x}}], stop: refusal}\n")
+			here := newPlace(t, fmt.Sprintf(`ECA_CONFIG={"defaultModel": "mine/m", "chat": {"title": false}, "providers": {"mine": {"api": %q, "url": "%s%s", "key": "k", "fetchModels": false, "models": {"m": {}}}}}`, f.api, p.URL, f.path))
+			stdout, stderr, code := runProgram(t, here, "", "exec", "--approve", "all", "hi")
+			if code != exitFailed || !strings.Contains(stderr, "filtered the answer") || strings.Contains(stdout, "ferret") {
+				t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+			}
+			if _, err := os.Stat(filepath.Join(here.root, "ran.txt")); err == nil {
+				t.Error("the call was run")
+			}
+		})
 	}
 }
 

@@ -166,7 +166,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		doctorCommand(&f, stdout, stderr),
 		statsCommand(stdout),
 		cacheCommand(&f, stdout, stderr),
-		repomapCommand(stdout),
+		repomapCommand(stdout, stderr),
 		trustCommand(&f, stdout, stderr),
 		ecpCommand(&f, stdin, stdout, stderr),
 		e2aCommand(&f, stdin, stdout, stderr),

@@ -24,7 +24,7 @@ see the same map through the tool repo_map.
 --focus names files, directories or definitions; related files come first.
 --json prints all files, best first, each with its rank and all its definitions.`
 
-func repomapCommand(stdout io.Writer) *cobra.Command {
+func repomapCommand(stdout, stderr io.Writer) *cobra.Command {
 	var (
 		budget int
 		focus  []string
@@ -46,6 +46,9 @@ func repomapCommand(stdout io.Writer) *cobra.Command {
 			m, err := makeMap(cmd.Context(), dir, focus)
 			if err != nil {
 				return err
+			}
+			for _, name := range m.Unmatched {
+				fmt.Fprintf(stderr, "eca: --focus %s: no file, directory or definition has this name\n", printable(name))
 			}
 			if asJSON {
 				return printMapJSON(m, stdout)

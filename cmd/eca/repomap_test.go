@@ -43,6 +43,10 @@ func TestRepomap(t *testing.T) {
 			t.Errorf("%v: exit %d\n%s%s", c.args, code, out, stderr)
 		}
 	}
+	_, stderr, code := runProgram(t, here, "", "repomap", "--focus", "Caller", "--focus", "nowhere")
+	if want := "eca: --focus nowhere: no file, directory or definition has this name\n"; code != 0 || stderr != want {
+		t.Errorf("an unknown name: exit %d, %q, want %q", code, stderr, want)
+	}
 	out, _, _ := runProgram(t, here, "", "repomap", "--json")
 	var got struct {
 		Root  string

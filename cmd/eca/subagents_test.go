@@ -105,3 +105,22 @@ turns:
 		t.Error(err)
 	}
 }
+
+// The agent that started a subagent reads that its result is cut, filtered or empty.
+func TestIncompleteResultsOfSubagentsAreNamed(t *testing.T) {
+	for step, want := range map[string]string{
+		"text: half a rep, stop: length": "(The result reached the model's output limit and is cut here.)",
+		"text: I would, stop: refusal":   "the result is not complete.)",
+		"stop: end":                      "It ended without a word.",
+	} {
+		p := newProvider(t, "cassette: 1\nturns:\n  - user: '^delegate'\n    steps:\n      - calls: [{id: call_1, tool: eca__spawn_agent, arguments: {agent: general, task: look}}]\n      - text: Done.\n"+
+			"  - user: '^look'\n    steps:\n      - {"+step+"}\n")
+		here := newPlace(t, p.env()...)
+		if out, errOut, code := runProgram(t, here, "", "exec", "delegate", "--approve", "all"); code != 0 {
+			t.Errorf("%s: exit %d: %s%s", step, code, out, errOut)
+		}
+		if got := transcriptOf(p.last(t)); !strings.Contains(got, want) {
+			t.Errorf("%s: the history has no %q: %s", step, want, got)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func doctorCommand(s streams) *cobra.Command {
 			}
 			dir, err := os.Getwd()
 			if err != nil {
-				dir = "unknown: " + err.Error()
+				dir = "unknown; it may have been deleted or moved, so change to another one: " + err.Error()
 			}
 			fmt.Fprintf(s.out, "ecp:               %s (%s, %s/%s)\n", version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
 			fmt.Fprintf(s.out, "Executable:        %s\nWorking directory: %s\n", executable, dir)

@@ -89,7 +89,7 @@ func logger(w io.Writer) *slog.Logger {
 func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("cannot use the working directory; it may have been deleted or moved, so change to another one: %w", err)
 	}
 	o := daemon.Options{Log: log, Version: version, Command: os.Args, CatalogURL: catalog.URL, Keychain: keychain.System(os.Getenv)}
 	if o.Executable, err = os.Executable(); err != nil {

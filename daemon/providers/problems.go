@@ -30,7 +30,11 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, entered m
 		if origin, ok := cfg.Origin(path...); !ok || origin.IsDefault() || model == "" {
 			return
 		}
-		if why := v.impossible(model); why != "" {
+		why := v.impossible(model)
+		if path[0] == "defaultModel" && !strings.Contains(model, "/") {
+			why = v.withoutProvider(model)
+		}
+		if why != "" {
 			out = append(out, cfg.Problem(path, "%s: %s", config.KeyPath(path), why))
 		}
 	})
@@ -73,6 +77,18 @@ func (v *view) impossible(model string) string {
 		return ""
 	}
 	return v.unlisted(model)
+}
+
+// withoutProvider says that a default model has no effect because it does not name its provider.
+func (v *view) withoutProvider(model string) string {
+	hint := ""
+	for _, id := range v.spelledIDs() {
+		if _, of, _ := strings.Cut(id, "/"); of == model {
+			hint = "; did you mean " + id + "?"
+			break
+		}
+	}
+	return model + " does not name its provider and has no effect: write provider/model" + hint
 }
 
 // maxNamed is up to which number the models of a provider are named in an error.

@@ -215,6 +215,7 @@ func TestEnds(t *testing.T) {
 func TestStopReasons(t *testing.T) {
 	for said, want := range map[turn.StopReason]turn.StopReason{
 		turn.EndTurn: "end_turn", turn.Cancelled: "cancelled", turn.Rejected: "end_turn", turn.Loop: "max_turn_requests", turn.Budget: "max_turn_requests",
+		turn.MaxTokens: "max_tokens", turn.Refusal: "refusal",
 	} {
 		if got := (&prompt{}).reason(said); got != want {
 			t.Errorf("%s: %s", said, got)

@@ -55,9 +55,11 @@ type StopReason string
 const (
 	EndTurn   StopReason = "end_turn"
 	Cancelled StopReason = "cancelled"
-	Rejected  StopReason = "rejected" // the user refused a call
-	Loop      StopReason = "loop"     // the model repeated itself
-	Budget    StopReason = "budget"   // a limit of the user's budget is reached
+	Rejected  StopReason = "rejected"   // the user refused a call
+	Loop      StopReason = "loop"       // the model repeated itself
+	Budget    StopReason = "budget"     // a limit of the user's budget is reached
+	MaxTokens StopReason = "max_tokens" // the answer is cut at the model's output limit
+	Refusal   StopReason = "refusal"    // the model refused to go on, or its provider filtered the answer
 )
 
 // Usage is the usage of all requests of a turn, in the form of E2A.
@@ -242,6 +244,13 @@ func (f *follower) ask(q Question) error {
 // finish completes the outcome. A turn that the user stopped has not failed.
 func (f *follower) finish(end event.TurnFinished) error {
 	f.outcome.Content, f.outcome.Reason = f.content.String(), EndTurn
+	switch end.Incomplete {
+	case event.IncompleteLength:
+		f.outcome.Reason = MaxTokens
+	case event.IncompleteRefusal:
+		f.outcome.Reason = Refusal
+	case event.IncompleteEmpty, event.IncompleteUnmarked: // a notice says so
+	}
 	switch end.Reason {
 	case event.FinishedFailed:
 		return Errorf(Failed, "%s", strings.TrimPrefix(end.Err, "Error: "))

@@ -185,6 +185,10 @@ func outcomeOf(end *event.TurnFinished, stop string) (o outcome, failed string) 
 		return outcome{}, "the turn ended without saying why"
 	case end.Reason == event.FinishedFailed:
 		return outcome{status: ecp.Paused, stop: ecp.StopError}, end.Err
+	case end.Reason == event.FinishedDone && end.Incomplete == event.IncompleteLength:
+		return outcome{status: ecp.Paused, stop: ecp.StopOutput, notes: []string{"the answer reached the model's output limit and is cut"}}, ""
+	case end.Reason == event.FinishedDone && end.Incomplete == event.IncompleteRefusal:
+		return outcome{status: ecp.Paused, stop: ecp.StopRefusal, notes: []string{"the model refused to go on, or its provider filtered the answer"}}, ""
 	case end.Reason == event.FinishedDone && end.Dialog:
 		return outcome{status: ecp.Paused, stop: ecp.StopQuestion}, ""
 	case end.Reason == event.FinishedDone:

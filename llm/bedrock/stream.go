@@ -205,12 +205,12 @@ func (s *stream) stop(last *streamEvent) error {
 	switch {
 	case s.reason == "model_context_window_exceeded":
 		return &llm.Error{Kind: llm.ErrContextOverflow, Message: s.provider + " stopped: the conversation and its answer fill the model's context"}
+	case s.reason == "content_filtered", s.reason == "guardrail_intervened", s.reason == "refusal":
+		reason = llm.StopRefusal
 	case len(s.ids) > 0:
 		reason = llm.StopToolCalls
 	case s.reason == "max_tokens":
 		reason = llm.StopLength
-	case s.reason == "content_filtered", s.reason == "guardrail_intervened", s.reason == "refusal":
-		reason = llm.StopRefusal
 	case s.reason == "malformed_model_output", s.reason == "malformed_tool_use":
 		// Another try may be well-formed, so it counts as cut.
 		return &llm.Error{Kind: llm.ErrPrematureStop, Message: fmt.Sprintf("%s: the model broke off with output that makes no sense (%s)", s.provider, s.reason)}

@@ -351,12 +351,12 @@ func (s *chatStream) end() error {
 	}
 	stop := llm.StopEnd
 	switch {
+	case s.finish == "content_filter":
+		stop = llm.StopRefusal
 	case len(s.calls) > 0:
 		stop = llm.StopToolCalls
 	case s.finish == "length":
 		stop = llm.StopLength
-	case s.finish == "content_filter":
-		stop = llm.StopRefusal
 	case s.unmarked:
 		stop = llm.StopUnmarked
 	}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat/store"
+)
+
+// minChatPrefix is how many characters of a chat's id stand for the whole id at least.
+const minChatPrefix = 4
+
+// chatNamed returns the id of the chat that a user names with its id, or with the beginning of it.
+// An id that exists wins over longer ones. A beginning that several chats have is an error.
+func chatNamed(ctx context.Context, s *store.Store, name string) (string, error) {
+	_, _, found, err := s.Meta(ctx, name)
+	if err != nil || found {
+		return name, err
+	}
+	var matches []store.Chat
+	if len(name) >= minChatPrefix {
+		list, err := s.Chats(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		for _, c := range list {
+			if strings.HasPrefix(c.ID, name) {
+				matches = append(matches, c)
+			}
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return "", fmt.Errorf("chat not found: %s; `eca chats list` lists them", name)
+	case 1:
+		return matches[0].ID, nil
+	}
+	var b strings.Builder
+	for _, c := range matches {
+		fmt.Fprintf(&b, "\n  %s  %s", printable(c.ID), printable(c.Title))
+	}
+	return "", fmt.Errorf("%s is the beginning of several chats; use more characters of the id:%s", name, b.String())
+}
+
+// chatsNamed is chatNamed for each of several names. It returns the ids of those that it found,
+// each once, and the errors of the others.
+func chatsNamed(ctx context.Context, names []string) (ids []string, failed error) {
+	seen := map[string]bool{}
+	err := withStore(func(s *store.Store) error {
+		for _, name := range names {
+			id, err := chatNamed(ctx, s, name)
+			failed = errors.Join(failed, err)
+			if err == nil && !seen[id] {
+				seen[id] = true
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	return ids, errors.Join(failed, err)
+}
