@@ -99,7 +99,7 @@ func (s *streams) writer(w io.Writer) (*os.File, error) {
 const maxPipe = 1 << 20
 
 // copyOutput copies a child's output until no process has it open, or until the deadline of finish.
-// What the pipe holds at the deadline is copied too: the child wrote it, and only this machine or
+// Data in the pipe at the deadline is copied too: the child wrote it in time, and only this machine or
 // the writer was too slow.
 func copyOutput(w io.Writer, ours *os.File) {
 	if _, err := io.Copy(w, ours); !errors.Is(err, os.ErrDeadlineExceeded) {
