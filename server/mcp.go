@@ -47,23 +47,30 @@ type MCPServers interface {
 // MCPStartServer implements protocol.Server. Like the methods below, it ignores unknown names
 // (eca-protocol 4.10).
 func (s *Server) MCPStartServer(_ context.Context, p protocol.MCPParams) error {
-	s.configPush.askAgain(string(p.Name))
-	s.host.StartMCPServer(string(p.Name))
-	return nil
+	return s.controlMCP(string(p.Name), s.host.StartMCPServer)
 }
 
 // MCPStopServer implements protocol.Server.
 func (s *Server) MCPStopServer(_ context.Context, p protocol.MCPParams) error {
-	s.configPush.askAgain(string(p.Name))
-	s.host.StopMCPServer(string(p.Name))
-	return nil
+	return s.controlMCP(string(p.Name), s.host.StopMCPServer)
 }
 
 // MCPConnectServer implements protocol.Server: it starts the server, and logs in to it.
 func (s *Server) MCPConnectServer(_ context.Context, p protocol.MCPParams) error {
-	s.configPush.askAgain(string(p.Name))
-	s.host.ConnectMCPServer(string(p.Name), func(kind, text string) {
-		s.post("$/showMessage", protocol.ShowMessage{Type: kind, Message: text})
+	return s.controlMCP(string(p.Name), func(name string) {
+		s.host.ConnectMCPServer(name, func(kind, text string) {
+			s.post("$/showMessage", protocol.ShowMessage{Type: kind, Message: text})
+		})
+	})
+}
+
+// controlMCP starts or stops a server after earlier changes of the configuration have taken effect:
+// a server that the user enables and then stops must not start afterwards.
+func (s *Server) controlMCP(name string, control func(name string)) error {
+	s.inOrder(func() func() {
+		s.configPush.askAgain(name)
+		control(name)
+		return nil
 	})
 	return nil
 }

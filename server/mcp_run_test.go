@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/mcp"
 )
 
 // mcpServer is a remote MCP server. A call of its tool change changes its list of tools.
@@ -226,5 +227,34 @@ func TestMCPLives(t *testing.T) {
 	r.Await(mark, "the end", fake.Contains("tool/serverRemoved", `{"name":"s"}`))
 	if got := len(r.daemon.Tools().All()); got == 0 {
 		t.Error("our own tools are gone too")
+	}
+}
+
+// Requests take effect in their order: a server that is enabled and then stopped does not run.
+func TestMCPRequestsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	server := newMCPServer(t)
+	r := newRig(t, options{state: tempDir(t)})
+	r.Await(0, "the start", fake.Ready())
+	mark := r.Mark()
+	r.Call("mcp/addServer", map[string]any{"name": "s", "url": server.URL})
+	r.Await(mark, "it runs", fake.Contains("tool/serverUpdated", `"name":"s","status":"running"`))
+	for range 3 {
+		for _, method := range []string{"mcp/disableServer", "mcp/enableServer", "mcp/stopServer"} {
+			r.Notify(method, map[string]any{"name": "s"})
+		}
+	}
+	mark = r.Mark()
+	r.Call("mcp/addServer", map[string]any{"name": "later", "url": server.URL, "disabled": true})
+	r.Call("mcp/removeServer", map[string]any{"name": "later"})
+	for {
+		status, _ := r.daemon.MCPStatus("s", "code")
+		if status.State == mcp.Stopped {
+			return
+		}
+		if status.State != mcp.Stopping {
+			t.Fatalf("the server is %s", status.State)
+		}
+		r.Await(mark, "it is stopped", fake.Contains("tool/serverUpdated", `"name":"s","status":"stopped"`))
 	}
 }
