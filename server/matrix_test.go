@@ -20,6 +20,7 @@ import (
 //	== ROW            begins a section
 //	> JSON            is sent
 //	< PIECE ... PIECE waits for a message with all pieces, behind the last such one
+//	~ PIECE ... PIECE waits for one that came, or comes, at any time since the section's first >
 //	1 PIECE ... PIECE there is exactly one since the section's first >
 //	! PIECE ... PIECE there is none since then
 //
@@ -190,6 +191,8 @@ func (p *player) step(t *testing.T, line string) {
 				p.vars[name] = m[1]
 			}
 		}
+	case "~":
+		p.wire.await(p.begin, pieces...)
 	case "1", "!":
 		want := map[string]int{"1": 1}[verb]
 		if got := p.wire.since(p.begin, pieces...); len(got) != want {
