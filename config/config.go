@@ -20,8 +20,8 @@ import (
 	"slices"
 )
 
-// Config is the effective configuration, with a field for each top-level key. It must not be
-// changed. The tag of a field documents it, see key.
+// Config is the effective configuration. It must not be changed. The tag of a field documents it,
+// see key. It has more than 25 fields because each top-level key of the configuration is one.
 type Config struct {
 	Schema                   string                 `json:"$schema" trust:"safe" doc:"Where editors find this schema."`
 	Providers                map[string]Provider    `json:"providers" doc:"Providers of models, by name. eca shows names in kebab-case (my-company for myCompany); your own spelling works everywhere." each:"A provider."`

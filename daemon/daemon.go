@@ -48,6 +48,7 @@ type Daemon struct {
 	*providers.Logins
 	*servers.Servers
 	*trust.Workspaces
+	*housekeeper
 	backgroundJobs
 	webAccess
 	decisions
@@ -58,7 +59,6 @@ type Daemon struct {
 	undo     *undo.Files
 	commands *command.Commands
 
-	daily        *background            // what is done once a day
 	importNotice atomic.Pointer[string] // the notice about an import
 	searchNotice atomic.Pointer[string] // the notice about searches that were made up for
 
@@ -70,7 +70,7 @@ type Daemon struct {
 func New(o Options) *Daemon {
 	o = withDefaults(o)
 	base := newServices(o)
-	d := &Daemon{services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}, daily: newBackground()}
+	d := &Daemon{services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}}
 	d.toolbox = &toolbox{services: base, servers: func() *mcp.Manager { return d.MCP() }}
 	d.reader = newReader(d.toolbox, func() *providers.Models { return d.Models })
 	d.decisions = decisions{d.toolbox}
@@ -102,6 +102,7 @@ func New(o Options) *Daemon {
 		},
 	})
 	d.engine = d.newEngine()
+	d.housekeeper = &housekeeper{base, d.engine, d.undo, newBackground()}
 	d.inline = d.newInline()
 	return d
 }
