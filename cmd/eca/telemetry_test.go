@@ -50,8 +50,8 @@ func (c *received) of(path string) string {
 	return c.bodies[path]
 }
 
-// A turn, its requests and its calls are exported when the program ends. What was said, and where,
-// is not, unless the user asks for it.
+// A turn, its requests and its calls are exported when the program ends. Texts of the conversation
+// and paths are not, unless the user asks for texts.
 func TestTelemetry(t *testing.T) {
 	for name, content := range map[string]bool{"without content": false, "with content": true} {
 		t.Run(name, func(t *testing.T) {

@@ -159,8 +159,8 @@ func (t *Telemetry) started(chat, parent string, e event.Event, b event.TurnStar
 	}
 }
 
-// spent adds the use of a response to its turn. What a subagent uses is reported in its own chat,
-// too, and counted there.
+// spent adds the use of a response to its turn. The use of a subagent is reported in its own
+// chat, too, and counted there.
 func (t *Telemetry) spent(chat string, b event.UsageReported) {
 	if b.Purpose == "subagent" {
 		return

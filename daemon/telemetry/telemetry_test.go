@@ -124,7 +124,7 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// What is not configured costs nothing: the model and the tool are called directly.
+// Without a configuration, the model is called directly.
 func BenchmarkOff(b *testing.B) {
 	tele := New(Options{Now: time.Now, Changed: func() {}})
 	defer tele.Close()

@@ -194,7 +194,7 @@ func (p *point) distribution(b []byte, bounds []float64, now time.Time) []byte {
 }
 
 // rejected reads the partial success of an answer: how many records the collector did not take, and
-// why. Both signals number the fields alike. What cannot be read counts as success.
+// why. Both signals number the fields alike. An unreadable answer counts as success.
 func rejected(answer []byte) (count int64, why string) {
 	partial := field(answer, 1)
 	if n, size := protowire.ConsumeVarint(fieldOf(partial, 1, protowire.VarintType)); size > 0 {

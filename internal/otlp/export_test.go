@@ -147,7 +147,7 @@ func TestSpansAreSentTogether(t *testing.T) {
 	})
 }
 
-// What could not be sent is sent later, in order, and the user is notified once.
+// Spans that could not be sent are sent later, in order, and the user is notified once.
 func TestCollectorIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("connection refused")
@@ -207,7 +207,7 @@ func TestRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status  int
 		header  http.Header
-		after   time.Duration // of the second request; 0: there is none
+		after   time.Duration // of the second request; 0: no second request
 		message string
 	}{
 		"overloaded":       {503, http.Header{}, 6 * time.Second, "the collector answered Service Unavailable: no room"},
