@@ -62,7 +62,9 @@ func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, Uses) {
 	s.lex.run()
 	s.out.reset(l, src, s.lex.tokens)
 	l.outline(&s.out)
-	return s.out.result(), s.lex.uses.result()
+	uses := s.lex.uses.result()
+	uses.Imports = s.out.imports(s.lex.included)
+	return s.out.result(), uses
 }
 
 // outline collects the definitions of one file.

@@ -7,10 +7,11 @@ func rust() *Language {
 		Name: "rust",
 		exts: []string{".rs"},
 		text: text{
-			line:   []string{"//"},
-			block:  []block{{open: "/*", close: "*/", nested: true}},
-			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
-			at:     "'\"#", special: rustSpecial,
+			imports: importing{paths: "use mod", leading: "crate self super", others: "std core alloc", qualified: true},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/", nested: true}},
+			quotes:  []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			at:      "'\"#", special: rustSpecial,
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "fn"),

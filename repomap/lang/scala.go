@@ -5,8 +5,9 @@ func scala() *Language {
 		Name: "scala", family: "jvm",
 		exts: []string{".scala", ".sc"}, names: nil,
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/", nested: true}},
+			imports: importing{paths: "import", leading: "_root_", others: "java javax scala"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
 				{open: `"""`, close: `"""`, lines: true, hole: "${"},
 				{open: `"`, close: `"`, escape: '\\', hole: "${"},
