@@ -58,7 +58,7 @@ type ranking struct {
 	rank    []float64 // by file
 	flow    []float32 // by name: what comes along its links to each file that defines it, if it counted fully
 
-	direct  []float32 // by file: what comes along imports, if it counted fully
+	direct []float32 // by file: what comes along imports, if it counted fully
 
 	seen []uint8 // by name: how often score met it in its file
 }

@@ -23,7 +23,7 @@ func places(t *testing.T, files map[string]string, f Focus) map[string]int {
 	return out
 }
 
-// What others wrote comes last however much it uses itself, and first where it is asked for.
+// Vendored code comes last however much it uses itself, and first where it is asked for.
 func TestVendoredIsLast(t *testing.T) {
 	files := map[string]string{"src/app.c": "#include \"app.h\"\nint main(void) { return own_start(); }\n", "src/app.h": "int own_start(void);\n", "tests/app_test.c": "int test_own(void) { return own_start(); }\n"}
 	folders := []string{"deps/lib", "contrib/lib", "external/lib", "third_party/lib", "vendor/lib", "src/deps/lib", "a/deps/lib", "x/3rdparty", "src/externals/y"}
@@ -60,7 +60,7 @@ func TestVendoredPath(t *testing.T) {
 	}
 }
 
-// What a file imports counts, and names of macros and constants hardly do.
+// Imports count, and names of macros and constants hardly do.
 func TestImportsRank(t *testing.T) {
 	for _, c := range []struct {
 		name  string

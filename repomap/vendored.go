@@ -6,7 +6,7 @@ import (
 )
 
 // vendorFolders are folders, in lower case, whose content others wrote, wherever they are.
-// With vendorFiles they are what GitHub's linguist takes for vendored, as far as it is code.
+// With vendorFiles they are what GitHub's linguist takes for vendored code.
 const vendorFolders = ` vendor vendors vendored _vendor _vendored node_modules bower_components jspm_packages site-packages
 	third_party third-party thirdparty third_parties 3rd_party 3rd-party 3rdparty 3rd
 	extern externs external externals godeps _workspace carthage pods subprojects sparkle.framework

@@ -28,7 +28,7 @@ type links struct {
 	importPart []float32 // by import: its share of what the file gives to imports, if the imported file counted fully
 }
 
-// What imports weigh.
+// Weights of imports.
 const (
 	importShare = .4 // of what a file gives goes to the files that it imports
 	far         = .2 // a use of a name that nothing defines in what the file imports, or in its folder
@@ -70,7 +70,7 @@ func (r *ranking) link() {
 	r.links = l
 }
 
-// linkImports gives each import of a file its share. What a folder gets is divided among
+// linkImports gives each import of a file its share. The share of a folder is divided among
 // its files.
 func (l *links) linkImports(r *ranking, i int) {
 	f, m := r.t.order[i], r.t.mods

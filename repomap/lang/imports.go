@@ -27,27 +27,26 @@ const (
 const maxImports = 500
 
 // imports appends the modules that a file names, each once, in the order of the file: parts
-// are divided by slashes. What begins with "./" or "../" is relative to the file's folder.
+// are divided by slashes. Those with "./" or "../" before them
+// are relative to the file's folder.
 func (o *outline) imports(included []string) []string {
 	r := importReader{o: o}
 	for _, name := range included {
 		r.add(name)
 	}
-	for i := range o.tokens {
-		t := &o.tokens[i]
-		if o.l.text.imports.qualified && t.kind == nameToken && o.marks(i+1, "::") && !o.isMark(i-1, ':') {
-			r.path(i, "", deepestGroup)
-			continue
+	for i := 0; i < len(o.tokens); {
+		next := i + 1
+		if t := &o.tokens[i]; t.kind == nameToken && !o.isMark(i-1, '.') {
+			switch kind := o.l.importing[t.word]; {
+			case kind == importsText:
+				r.text(i)
+			case kind == importsPath && (t.first || o.word(i-1).role == modifier || o.isMark(i-1, ';') || o.isMark(i-1, ')')):
+				next = r.module(i)
+			case o.l.text.imports.qualified && o.marks(i+1, "::") && !o.isMark(i-1, ':'):
+				_, next = r.path(i, "", deepestGroup)
+			}
 		}
-		if t.word == 0 || o.l.importing[t.word] == 0 || o.isMark(i-1, '.') {
-			continue
-		}
-		switch {
-		case o.l.importing[t.word] == importsText:
-			r.text(i)
-		case t.first || o.word(i-1).role == modifier || o.isMark(i-1, ';') || o.isMark(i-1, ')'):
-			r.module(i)
-		}
+		i = max(next, i+1)
 	}
 	return r.out
 }
@@ -89,16 +88,18 @@ func (r *importReader) add(name string) {
 	r.out = append(r.out, name)
 }
 
-// text reads the strings of an import: the first one of a statement, or all of a group in
-// parentheses.
+// text reads the string of an import, or all of a group in parentheses.
 func (r *importReader) text(at int) {
 	o := r.o
-	group := o.isMark(at+1, '(')
-	end := at + 2
+	const near = 64 // tokens between an import's word and its string
+	group := o.isMark(at+1, '(') && o.at(at+1).mate > 0
+	end := at + near
+	i := at + 1
 	if group {
-		end = max(end, int(o.at(at+1).mate))
+		end = int(o.at(at + 1).mate)
+		i++
 	}
-	for i := at + 1; i < len(o.tokens) && (i < end || !group && i < at+64); i++ {
+	for ; i < min(end, len(o.tokens)); i = o.skip(i) {
 		t := &o.tokens[i]
 		if t.kind == stringToken {
 			name := string(bytes.Trim(o.src[t.start:t.end], "\"'`"))
@@ -109,18 +110,16 @@ func (r *importReader) text(at int) {
 				name = strings.ReplaceAll(name, ".", "/")
 			}
 			r.add(name)
-			if !group {
-				return
-			}
 		}
-		if !group && (t.mark == ';' || t.mark == '(' || t.mark == '=' || t.first && o.word(i).role == definer) {
+		if !group && (t.kind == stringToken || t.mark == ';' || t.mark == '(' || t.mark == '=' || t.first && o.word(i).role == definer) {
 			return
 		}
 	}
 }
 
-// module reads names with marks between them, and the groups in them.
-func (r *importReader) module(at int) {
+// module reads names with marks between them, and the groups in them. It returns the token
+// behind them.
+func (r *importReader) module(at int) (next int) {
 	o := r.o
 	i := at + 1
 	for o.is(i, "static") || o.is(i, "qualified") || o.is(i, "function") || o.is(i, "global") {
@@ -131,19 +130,21 @@ func (r *importReader) module(at int) {
 	}
 	prefix, next := r.path(i, "", 0)
 	if !o.is(at, "from") || !o.is(next, "import") {
-		return
+		return next
 	}
-	for i, n := next+1, 0; i < len(o.tokens) && n < maxImports; i++ { // `from a.b import c, d`
+	const longest = 400 // tokens
+	group := o.isMark(next+1, '(')
+	for i = next + 1; i < min(next+longest, len(o.tokens)); i++ { // `from a.b import c, d`
 		switch {
-		case o.tokens[i].first && !o.isMark(next+1, '('), o.isMark(i, ')'):
-			return
+		case o.tokens[i].first && !group, o.isMark(i, ')'):
+			return i
 		case o.is(i, "as"):
 			i++
 		case o.at(i).kind == nameToken:
-			n++
 			r.add(strings.TrimPrefix(prefix+"/"+string(o.text(i)), "/"))
 		}
 	}
+	return i
 }
 
 // deepestGroup is how deep groups stand in each other.
@@ -161,15 +162,15 @@ func (r *importReader) path(i int, prefix string, depth int) (string, int) {
 	for n := 0; n < longestPath; n++ {
 		switch {
 		case o.isMark(i, '{'):
-			if depth == deepestGroup {
-				return prefix, i + 1
+			end := int(o.at(i).mate)
+			if depth == deepestGroup || end < 0 {
+				return prefix, i
 			}
-			end := min(mate(o, i), len(o.tokens))
 			for i++; i < end; i++ {
 				if o.at(i).kind == nameToken && !o.is(i, "as") {
 					_, i = r.path(i, prefix, depth+1)
 					for i < end && !o.isMark(i, ',') {
-						i++
+						i = o.skip(i)
 					}
 				}
 			}
