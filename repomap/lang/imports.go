@@ -176,7 +176,7 @@ func (r *importReader) path(i int, prefix string, depth int) (string, int) {
 			}
 			return prefix, end + 1
 		case o.at(i).kind == nameToken && !o.is(i, "import") && !o.is(i, "_") && (depth > 0 || o.at(i).line == line || o.isMark(i-1, ':')):
-			name := strings.Trim(string(o.text(i)), "`")
+			name := plainName(string(o.text(i)))
 			if prefix != "" {
 				name = prefix + "/" + name
 			}
