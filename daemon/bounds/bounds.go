@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -251,7 +252,7 @@ func (b *Bounds) Promises(cfg *config.Config, untrusted []config.Unit) permissio
 	if temp := b.sharedTemp(); temp != "" {
 		writable = append(writable, temp)
 	}
-	return permission.Sandbox{Writable: writable, Hosts: hosts, NoWorkspace: func() string {
+	return permission.Sandbox{ReadsHeld: runtime.GOOS == "linux", Writable: writable, Hosts: hosts, NoWorkspace: func() string {
 		here := b.Isolation()
 		switch {
 		case !here.Mounts || !here.Processes || !here.Network:
