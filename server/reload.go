@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -150,6 +151,12 @@ const maxMistakes = 10
 
 // pushMessages shows the mistakes and notices that are new since the last push.
 func (s *Server) pushMessages(ctx context.Context) {
+	var missing []protocol.ShowMessage
+	for _, root := range s.host.Roots() {
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			missing = append(missing, protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf("There is no directory %s, which the editor names as a workspace folder: tools and commands cannot work in it", root)})
+		}
+	}
 	s.configPush.mu.Lock()
 	defer s.configPush.mu.Unlock()
 	var now []protocol.ShowMessage
@@ -160,6 +167,7 @@ func (s *Server) pushMessages(ctx context.Context) {
 	if more := len(mistakes) - maxMistakes; more > 0 {
 		now = append(now, protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf("Configuration: %d more mistakes; `eca config check` lists them", more)})
 	}
+	now = append(now, missing...)
 	for _, n := range s.host.Notices() {
 		now = append(now, protocol.ShowMessage{Type: "info", Message: n})
 	}
