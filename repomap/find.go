@@ -181,7 +181,7 @@ func (q *query) isWithin(f *File, d int) bool {
 }
 
 // FindText returns the definitions that a query asks for in some repositories, one a line
-// (`path:line: signature`), in at most so many tokens; it is empty if there are none. Paths
+// (`path:line: signature`), in at most so many tokens; it is empty if nothing matches. Paths
 // are relative if there is one root. Roots that cannot be read are left out, unless none can.
 func (x *Index) FindText(ctx context.Context, roots []string, asked string, focus Focus, tokens int) (string, error) {
 	var hits []Hit

@@ -29,7 +29,7 @@ type Mapper interface {
 	RepoMap(ctx context.Context, roots, focus []string, tokens int) (string, error)
 
 	// FindDefinitions returns the definitions that a query asks for, best first, one a line
-	// with path and line, in at most so many tokens; empty if there are none.
+	// with path and line, in at most so many tokens; empty if nothing matches.
 	FindDefinitions(ctx context.Context, roots []string, query string, focus []string, tokens int) (string, error)
 }
 

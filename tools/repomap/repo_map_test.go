@@ -24,7 +24,7 @@ func (mapper) FindDefinitions(_ context.Context, roots []string, query string, f
 	return fmt.Sprint("definitions of ", query, " in ", roots, focus, tokens), nil
 }
 
-// With a query the tool lists definitions, and says so if there are none.
+// With a query the tool lists definitions, and says so if nothing matches.
 func TestQuery(t *testing.T) {
 	tool := Tools(mapper{})[0]
 	for args, want := range map[string]string{
