@@ -84,7 +84,19 @@ func moduleOf(file string) string {
 // fold removes what the names of a module and of its file differ in: `ShopBasket`,
 // `shop_basket`.
 func fold(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	plain := true
+	for i := 0; i < len(name) && plain; i++ {
+		plain = name[i] < 0x80 && name[i] != '_' && name[i] != '-' && !isUpper(name[i])
+	}
+	if plain {
+		return name
+	}
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' {
+			return -1
+		}
+		return r
+	}, name))
 }
 
 // resolve returns what a file imports, each once: numbers of files, and ^n for all of

@@ -37,14 +37,21 @@ const (
 // link gives each use of a name its share of what its file gives.
 func (r *ranking) link() {
 	files := r.t.order
-	total, owned := 0, 0
+	total, owned, imports := 0, 0, 0
 	for _, f := range files {
+		for _, to := range f.imports {
+			if to < 0 {
+				imports += len(r.t.mods.members[^to])
+			} else {
+				imports++
+			}
+		}
 		total += len(f.refs)
 		owned += len(f.own)
 	}
 	l := links{
 		from: make([]int32, len(files)+1), name: make([]int32, 0, total), part: make([]float32, 0, total),
-		ownFrom: make([]int32, len(files)+1), own: make([]int32, 0, owned), importFrom: make([]int32, len(files)+1),
+		ownFrom: make([]int32, len(files)+1), own: make([]int32, 0, owned), importFrom: make([]int32, len(files)+1), imported: make([]int32, 0, imports), importPart: make([]float32, 0, imports),
 	}
 	s := newSight(r)
 	for i, f := range files {
