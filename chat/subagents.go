@@ -60,7 +60,7 @@ func (e *Engine) Parent(ctx context.Context, id string) (parent string, ok bool)
 // stored event; events that are shown at the moment are stored first. ended says that the call's
 // part is whole.
 func (s *Session) Child(ctx context.Context, chatID, callID string, fn func(event.Event)) (ended bool, err error) {
-	if !IsSubagent(chatID) { // from a file: what it names is not to be shown here
+	if !IsSubagent(chatID) { // from a file: it may name any chat
 		return false, nil
 	}
 	if open, ok := s.eng.Lookup(chatID); ok {

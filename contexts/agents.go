@@ -41,7 +41,7 @@ type AgentsFile struct {
 
 // Agents reads the AGENTS.md files, each followed by what it imports with @path. No file
 // comes twice, by whatever path or link; no file of a workspace leads, itself or by an
-// import, out of its folder: it was written by whoever wrote the project, and its text
+// import, out of its folder: it was written by the authors of the project, and its text
 // goes to the provider. Problems name what was left out, and why.
 func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []string) {
 	r := &agentsReader{ctx: ctx, seen: map[string]bool{}}
@@ -64,7 +64,7 @@ func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []
 	return r.files, r.problems
 }
 
-// folders lists a root, behind the folders above it if they count.
+// folders lists a root, after the folders above it if they count.
 func folders(root string, parents bool) []string {
 	dirs := []string{root}
 	for dir := root; parents && len(dirs) <= maxAgentsParents && filepath.Dir(dir) != dir; {

@@ -7,7 +7,7 @@
 // and within ten seconds or not at all.
 //
 // It guarantees that a prompt carries nothing twice and no more than the limits below,
-// however much the user points at, and that what is left out is named with a reason: a
+// however much the user points at, and that everything left out is named with a reason: a
 // broken context never stops a prompt. Files are read when a prompt is made; the
 // package keeps nothing.
 package contexts
@@ -82,7 +82,7 @@ type Local struct {
 var _ Source = Local{}
 
 // Resolve implements Source. Blocks are in the order of the references, mentions of the
-// message behind, and ranges of lines last: what a whole file or a folder has brought
+// message after, and ranges of lines last: what a whole file or a folder has brought
 // is not brought again.
 func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems []string) {
 	r := &resolver{ctx: ctx, roots: q.Roots, seen: map[string]bool{}, given: map[string][]span{}, mapper: l.Mapper}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of a message's mentions; what is beyond them stays text.
+// Limits of a message's mentions; mentions beyond them stay text.
 const (
 	maxMentions    = 100  // words that may be one
 	maxMention     = 4096 // bytes of one, the length of a path
@@ -52,7 +52,7 @@ func words(message string) iter.Seq[string] {
 				word = rest[:end]
 			}
 			message = rest[len(word):]
-			// "@/" and "@./.." are no wish for all that is there.
+			// "@/" and "@./.." do not request a whole folder.
 			if len(word) > maxMention || strings.Trim(word, "~./") == "" {
 				continue
 			}

@@ -146,7 +146,7 @@ func (d document) arguments() ([]Argument, *fault) {
 	return out, nil
 }
 
-// Prompt returns the text with the arguments of a call put in. rest is what stands behind
+// Prompt returns the text with the arguments of a call put in. rest is what is after
 // the command's name, args the same as words. Placeholders by number without an argument
 // stay as they are, those by name become empty. Arguments that no placeholder takes are
 // put at the end.

@@ -154,7 +154,7 @@ func StreamError(provider, code, message string) *Error {
 	return e
 }
 
-// isRateLimit recognises a rate limit behind a status that is not 429.
+// isRateLimit recognises a rate limit after a status that is not 429.
 func isRateLimit(message string) bool {
 	m := strings.ToLower(message)
 	return strings.Contains(m, "rate limit") || strings.Contains(m, "rate_limit") || strings.Contains(m, "too many requests")

@@ -57,7 +57,7 @@ func readPage(address string) (page, error) {
 		p.notes = append(p.notes, "the name of the host has letters that may look like others")
 	}
 	if u.User != nil {
-		p.notes = append(p.notes, "what stands before the @ is not the host")
+		p.notes = append(p.notes, "the text before the @ is not the host")
 	}
 	if u.Scheme == "http" && !localhost.Is(name) {
 		p.notes = append(p.notes, "the connection is not encrypted")

@@ -244,7 +244,7 @@ func (s *session) encode(r request, id string, inputs map[string]json.RawMessage
 			return nil, fmt.Errorf("encode: %w", err)
 		}
 		if err := json.Unmarshal(raw, &params); err != nil {
-			return nil, fmt.Errorf("the parameters of %s are no object: %w", r.method, err)
+			return nil, fmt.Errorf("the parameters of %s are not an object: %w", r.method, err)
 		}
 		_ = json.Unmarshal(params["_meta"], &meta) // it may be missing
 	}

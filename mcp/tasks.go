@@ -232,7 +232,7 @@ func (f *following) poll(ctx context.Context, t task) (task, error) {
 				f.failures = 0
 				return next, nil
 			case errors.Is(err, errForgotten): // the call has begun: it must not be repeated
-				return t, errors.New("the server ended the session, and what becomes of the task is not known")
+				return t, errors.New("the server ended the session, so the outcome of the task is unknown")
 			case answered(err) || ctx.Err() != nil || errors.Is(err, errUnauthorized):
 				return t, err
 			}

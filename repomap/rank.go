@@ -120,7 +120,7 @@ func (r *ranking) weigh() {
 	for i, f := range r.t.order {
 		r.role[i] = f.role.weight()
 		if r.focus.files[i] > 0 {
-			r.role[i] = 1 // what is asked for counts fully
+			r.role[i] = 1 // requested files count fully
 		}
 		if f.lang == nil {
 			continue

@@ -163,7 +163,7 @@ func (j *job) remember(m message) {
 	}
 }
 
-// settled removes a call that no longer waits, whoever decided about it, and its question.
+// settled removes a call that no longer waits, whether the caller or another client decided about it, and its question.
 func (j *job) settled(call string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -58,7 +58,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		select {
 		case <-answered:
 		case <-time.After(g.closeGrace):
-			g.log.Warn("what was answered last is not read")
+			g.log.Warn("the caller does not read the last answers")
 		}
 	}
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, turn.ErrEnding) {

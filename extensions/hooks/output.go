@@ -20,7 +20,7 @@ type output struct {
 	Approval          string
 	UpdatedInput      map[string]json.RawMessage
 
-	// problems names fields that are not used, because they are no such thing.
+	// problems names fields that are not used, because they have another type.
 	problems []string
 }
 

@@ -199,7 +199,7 @@ func parseEntry(raw json.RawMessage) (entry, error) {
 	return e, nil
 }
 
-// file reads a file below a folder that it cannot lead out of. A file that is not there
+// file reads a file below a folder that it cannot lead out of. A missing file
 // is fs.ErrNotExist, unless it is missing for a moment only, as while it is saved.
 func (r *reader) file(dir, name string) ([]byte, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))

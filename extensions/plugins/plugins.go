@@ -15,7 +15,7 @@
 //
 // It guarantees that Load never fails and needs no network: what cannot be used is named
 // in Problems with its file, and the others load; that nothing outside a plugin's folder
-// counts as the plugin's, by whatever path or link; that what is read is bounded; that a
+// counts as the plugin's, by whatever path or link; that reading is bounded; that a
 // repository is only fetched when it is missing or somebody asks for its news; and that a
 // fetch that fails leaves what was there.
 //
@@ -309,7 +309,7 @@ func parseRef(ref string) (name, source string, err error) {
 	case !validName(name):
 		return "", "", fmt.Errorf("%q is not a plugin: the name must be one word without @, : and slashes", ref)
 	case qualified && source == "":
-		return "", "", fmt.Errorf("%q names no source behind the @", ref)
+		return "", "", fmt.Errorf("%q names no source after the @", ref)
 	}
 	return name, source, nil
 }

@@ -131,7 +131,7 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 	for _, list := range [][]word{g.files, operands} {
 		for _, w := range list {
 			name := w.text
-			// A name may also stand behind a revision, which is a path in the repository.
+			// A name may also follow a revision, which is a path in the repository.
 			if dir != "" && !strings.HasPrefix(name, "/") && !strings.Contains(name, ":") {
 				name = dir + "/" + name
 			}

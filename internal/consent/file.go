@@ -29,7 +29,7 @@ import (
 const (
 	// version is the only one that is understood.
 	version = 1
-	// maxSize bounds a file, in bytes: what is larger was not written by us.
+	// maxSize bounds a file, in bytes: a larger file was not written by eca.
 	maxSize = 16 << 20
 	// patience is how long a change waits for those of other processes, which take a
 	// millisecond each, on a busy disk some hundred.

@@ -88,7 +88,7 @@ type Page struct {
 	Cut    bool // there was more
 }
 
-// Check says why a URL would not be asked for, without asking anybody.
+// Check says why a URL would not be requested, without any network access.
 func (g *Getter) Check(address string) error {
 	_, err := g.parse(address)
 	return err
@@ -276,7 +276,7 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 }
 
 // normal is how hosts are compared: as the name server sees them. Ways to write an IPv4
-// address that only some programs understand (0x7f.1, 2130706433) are no hosts.
+// address that only some programs understand (0x7f.1, 2130706433) are not hosts.
 func normal(host string) (string, error) {
 	host = strings.TrimSuffix(host, ".")
 	if a, err := netip.ParseAddr(host); err == nil {

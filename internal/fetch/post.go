@@ -33,7 +33,7 @@ func NewPoster(network *netclient.Network, rules Rules, agent string) *Poster {
 	return &Poster{getter: New(network, rules, agent), time: postTime}
 }
 
-// Check says why nothing would be sent to a URL, without asking anybody. The
+// Check says why nothing would be sent to a URL, without any network access. The
 // addresses of a name are checked when it is dialed.
 func (p *Poster) Check(address string) error {
 	u, err := p.getter.parse(address)

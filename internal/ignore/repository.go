@@ -134,7 +134,7 @@ func config(path string, depth int, say func(section, key, value string)) {
 }
 
 // parseConfig reads git's format of configurations: sections in brackets, keys with values
-// that may be quoted, continued behind a backslash, and followed by comments. A section
+// that may be quoted, continued after a backslash, and followed by comments. A section
 // with a subsection is named `section "sub"`.
 func parseConfig(text string, say func(section, key, value string)) {
 	section := ""

@@ -59,7 +59,7 @@ func (a *automaton) reset() {
 	a.start = a.id(nil, true, false)
 }
 
-// find returns a place in the first line of text behind from that matches: at its end at
+// find returns a place in the first line of text after from that matches: at its end at
 // most. It returns or -1, and without meaning once the automaton is lost.
 func (a *automaton) find(text []byte, from int) int {
 	s := a.start
@@ -86,7 +86,7 @@ func (a *automaton) find(text []byte, from int) int {
 		i++
 	}
 	if len(text) > 0 && text[len(text)-1] == '\n' {
-		return -1 // nothing is behind the last end of a line
+		return -1 // nothing is after the last end of a line
 	}
 	if a.after(s, endOfLine) == hit {
 		return len(text)

@@ -59,7 +59,7 @@ func needed(re *syntax.Regexp) []literal {
 // newLiteral makes a literal of an expression that is one. Of one in which case does not
 // count, it takes the longest part whose other cases are ASCII too.
 func newLiteral(re *syntax.Regexp) (literal, bool) {
-	if slices.Contains(re.Rune, utf8.RuneError) { // bytes that are no UTF-8 match it as well
+	if slices.Contains(re.Rune, utf8.RuneError) { // bytes that are not UTF-8 match it as well
 		return literal{}, false
 	}
 	if re.Flags&syntax.FoldCase == 0 {

@@ -39,7 +39,7 @@ func allLooks() []look {
 }
 
 // prefixed matches a word that begins with a prefix, in which ? stands for any character, and at
-// least so many characters behind it.
+// least so many characters after it.
 func prefixed(prefix string, in func(byte) bool, least int) matcher {
 	return func(s string, literal span, from int) (span, bool) {
 		if !begins(s, literal.start, from) {

@@ -1,7 +1,7 @@
 // Package sse reads and writes streams of server-sent events (WHATWG HTML, section 9.2).
 //
-// It guarantees that no event takes more memory than its limit, that an event which was cut
-// off is not taken for a whole one, and that a client which does not read holds up a writer
+// It guarantees that no event takes more memory than its limit, that a truncated event
+// is not taken for a whole one, and that a client which does not read holds up a writer
 // for a bounded time. It knows nothing of what events say, and does not connect again.
 package sse
 

@@ -114,7 +114,7 @@ func nextMark(s string) (at int, kind string) {
 	}
 }
 
-// mark reads what stands between a mark and its end. Quotes hide ends.
+// mark reads what is between a mark and its end. Quotes hide ends.
 func (p *parser) mark(kind string) (string, error) {
 	end := map[string]string{"{{": "}}", "{%": "%}", "{#": "#}"}[kind]
 	quoted := false

@@ -8,8 +8,8 @@
 //
 // Guarantees: rendering reads nothing but the variables it is given, calls nothing and
 // takes bounded time and memory, whatever the template says. Values are inserted as they
-// are: nothing in them is read as a template, and nothing is escaped. A variable that is
-// not there is empty. Text without tags comes out byte for byte.
+// are: nothing in them is read as a template, and nothing is escaped. A missing variable
+// is empty. Text without tags comes out byte for byte.
 //
 // It has no inheritance, no inclusion of files and no code: a template that wants them,
 // or anything else unknown, does not parse.
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Limits; what is beyond them is an error.
+// Limits; a template beyond them is an error.
 const (
 	maxSource  = 1 << 20 // bytes of a template
 	maxOutput  = 4 << 20 // bytes of what it renders to

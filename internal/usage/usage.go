@@ -29,7 +29,7 @@ import (
 const (
 	ExitCode    = 2   // a wrong command line
 	Interrupted = 130 // the user left with Ctrl-C
-	Unread      = 141 // whoever read the output is gone, as head is after some lines
+	Unread      = 141 // the reader of the output is gone, as head is after some lines
 )
 
 // IsUnread says whether a program failed because its output is read no more. Nothing is to be
@@ -191,7 +191,7 @@ func groupError(err error) error {
 const Lenient = "lenient"
 
 // emptyError refuses empty values: they come from variables that are not set, and would
-// count as if the flag, or the argument, were not there.
+// count as if the flag, or the argument, were missing.
 func emptyError(cmd *cobra.Command, args []string) error {
 	if _, lenient := cmd.Annotations[Lenient]; lenient {
 		return nil

@@ -81,7 +81,7 @@ func (c *changes) begin(ctx context.Context, chatID, path string) (f *changingFi
 	}
 }
 
-// changed is what became of a file.
+// changed is the new state of a file.
 type changed struct {
 	before, after string
 	note          string // for the call's result
@@ -93,7 +93,7 @@ var (
 	errSaved   = errors.New("the client has saved it")
 )
 
-// change replaces the text of a file, the first path of the plan, by what compute makes of
+// change replaces the text of a file, the first path of the plan, by what compute returns for
 // it. If somebody else changes the file before it is written, compute is called again.
 func (c *changes) change(ctx context.Context, call tools.Call, path string, compute func() (before, after string, err error)) (changed, error) {
 	f, turn, end, err := c.begin(ctx, call.ChatID, path)

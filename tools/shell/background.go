@@ -41,7 +41,7 @@ const (
 	newsLines = 20       // of the output, when a chat gets the end of its job
 )
 
-// job is one of Jobs. Its tools.Job is guarded by theirs; what stands above never changes.
+// job is one of Jobs. Its tools.Job is guarded by theirs; what is above never changes.
 type job struct {
 	process proc.Child
 	lines   *lines
@@ -61,7 +61,7 @@ func NewJobs(dir string, now func() time.Time) *Jobs {
 }
 
 // start starts a command and waits a moment to see whether it fails at once. afterwards is called
-// when it has ended; what it returns is added to the output.
+// when it has ended; its result is added to the output.
 func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (tools.Result, error) {
 	b, err := j.launch(children, info, spec, afterwards)
 	if err != nil {

@@ -317,7 +317,7 @@ const (
 )
 
 // again asks the user about what the sandbox stopped, and runs the command once more if the user
-// wants that. A line of the result says what became of it.
+// wants that. A line of the result states the outcome.
 func (o Options) again(ctx context.Context, call tools.Call, e execution, programs []string, known exceptions, first attempt, out tools.Sink) (attempt, error) {
 	what := first.what()
 	if what == "" {

@@ -49,8 +49,8 @@ func describe(p cmdline.Program) []event.Command {
 	return out
 }
 
-// harmlessGit is the environment with which git starts nothing that a repository brings
-// along.
+// harmlessGit is the environment with which git starts nothing that a repository
+// contains.
 func harmlessGit(getenv func(string) string) []string {
 	if getenv == nil {
 		getenv = func(string) string { return "" }

@@ -127,8 +127,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A command that times out or is stopped leaves no process, nor do its children; what
-// it had printed is kept.
+// A command that times out or is stopped leaves no process, nor do its children; its
+// output so far is kept.
 func TestNothingIsLeft(t *testing.T) {
 	posix(t)
 	for _, how := range []string{"timeout", "stop", "end"} {
