@@ -27,12 +27,12 @@ type NestedQuery struct {
 // ignore rules leave out have no say, because their files are not the project's own, and
 // neither have files outside.
 func Nested(ctx context.Context, q NestedQuery) (files []AgentsFile, problems []string) {
-	r := &agentsReader{ctx: ctx, seen: map[string]bool{}, size: maxAgentsTotal - maxNestedTotal}
+	r := &agentsReader{ctx: ctx, visited: map[string]bool{}, size: maxAgentsTotal - maxNestedTotal}
 	for _, path := range q.Known {
-		r.seen[workspace.Resolve(path)] = true
+		r.visited[workspace.Resolve(path)] = true
 	}
 	for _, root := range q.Roots {
-		r.seen[workspace.Resolve(filepath.Join(root, "AGENTS.md"))] = true
+		r.visited[workspace.Resolve(filepath.Join(root, "AGENTS.md"))] = true
 	}
 	inside := workspace.New(q.Roots...)
 	done := map[string]bool{}

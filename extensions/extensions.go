@@ -87,9 +87,9 @@ type Plugin struct {
 	Dir  string // links resolved; what links lead to elsewhere does not count
 }
 
-// named returns what users call a plugin's skill or command: plugin:name, or the plugin's
+// qualify returns what users call a plugin's skill or command: plugin:name, or the plugin's
 // name alone if both are the same.
-func (p Plugin) named(name string) string {
+func (p Plugin) qualify(name string) string {
 	if p.Name == "" || strings.EqualFold(p.Name, name) {
 		return name
 	}

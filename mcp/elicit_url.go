@@ -155,7 +155,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 	if asker == nil {
 		return errors.New("no user was available to confirm that the pages are done")
 	}
-	defer call.hold()()
+	defer call.pauseTimer()()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	finished := make(chan struct{})

@@ -58,7 +58,7 @@ type request struct {
 	progress func(text string)
 	header   map[string]string // over HTTP
 	version  string            // of the protocol, before one is agreed on
-	sent     func()            // called when the request has been sent; may be nil
+	onSent   func()            // called when the request has been sent; may be nil
 }
 
 func newSession(ctx context.Context, t transport) *session {
@@ -182,8 +182,8 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 			sent = nil
 			switch {
 			case err == nil:
-				if r.sent != nil {
-					r.sent()
+				if r.onSent != nil {
+					r.onSent()
 				}
 			case ctx.Err() != nil:
 				giveUp()

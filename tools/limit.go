@@ -47,20 +47,20 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 	return withShowable(res), err
 }
 
-// apart is how many outputs of one result are cut each on its own.
-const apart = 4
+// separateOutputs is how many outputs of one result are cut each on its own.
+const separateOutputs = 4
 
 // gather makes one output of those after the first ones, if together they would be cut: the
 // limits are for each, and servers may send thousands.
 func (l Limits) gather(outputs []string) []string {
-	if len(outputs) <= apart {
+	if len(outputs) <= separateOutputs {
 		return outputs
 	}
-	rest := strings.Join(outputs[apart-1:], "\n\n")
+	rest := strings.Join(outputs[separateOutputs-1:], "\n\n")
 	if _, cut := l.cut(rest); !cut {
 		return outputs
 	}
-	return append(outputs[:apart-1:apart-1], rest)
+	return append(outputs[:separateOutputs-1:separateOutputs-1], rest)
 }
 
 // maxImages bounds the images of one result.

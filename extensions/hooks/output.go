@@ -115,7 +115,7 @@ func (o output) effects() string {
 // messages.
 const maxShown = 8 << 10
 
-func shown(text string) string {
+func forDisplay(text string) string {
 	if len(text) <= maxShown {
 		return text
 	}

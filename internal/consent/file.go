@@ -142,8 +142,8 @@ func (f File) change(record Record, change func()) error {
 	return safeio.Unwritable(f.Path, safeio.Write(f.Path, append(data, '\n'), 0o600))
 }
 
-// put sets an entry of a map that may not be made yet.
-func put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
+// setEntry sets an entry of a map that may not be made yet.
+func setEntry[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	if *m == nil {
 		*m = M{}
 	}

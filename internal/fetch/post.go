@@ -45,7 +45,7 @@ func (p *Poster) Check(address string) error {
 	if err != nil && localhost.Is(host) {
 		at, err = netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	if within(host, p.getter.rules.Private) || err == nil && p.getter.excepted(host, at) {
+	if matchesHost(host, p.getter.rules.Private) || err == nil && p.getter.excepted(host, at) {
 		return nil
 	}
 	return fmt.Errorf("notifications go to https addresses only; the user can except %s in %s.privateHosts", host, p.getter.rules.Section)

@@ -41,7 +41,7 @@ func Compile(expr string) (*Pattern, error) {
 	p := &Pattern{re: re, need: needed(tree)}
 	if len(p.need) == 1 && tree.Op == syntax.OpLiteral {
 		l := p.need[0]
-		p.plain = l.whole && !strings.ContainsAny(l.text, "\r\n")
+		p.plain = l.complete && !strings.ContainsAny(l.text, "\r\n")
 	}
 	if p.prog, err = syntax.Compile(tree.Simplify()); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *Searcher) Next(from int) (at, after int, ok bool) {
 		return s.byLine(from)
 	}
 	at = s.auto.find(s.text, from)
-	if s.auto.lost {
+	if s.auto.tooLarge {
 		return s.byLine(from)
 	}
 	if at < 0 {
@@ -154,8 +154,8 @@ func (s *Searcher) byLine(from int) (at, after int, ok bool) {
 
 // match says whether a line matches, without its end.
 func (s *Searcher) match(line []byte) bool {
-	if !s.auto.lost {
-		if at := s.auto.find(line, 0); !s.auto.lost {
+	if !s.auto.tooLarge {
+		if at := s.auto.find(line, 0); !s.auto.tooLarge {
 			return at >= 0
 		}
 	}

@@ -45,7 +45,7 @@ func Parse(source string) (*Template, error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("the template has %d bytes, more than %d", len(source), maxSource)
 	}
-	p := &parser{rest: source, line: 1, names: map[string]bool{}}
+	p := &parser{remaining: source, line: 1, names: map[string]bool{}}
 	nodes, end, err := p.block(0)
 	if err == nil && end != "" {
 		err = p.errorf("{%% %s %%} without a beginning", end)
