@@ -93,7 +93,7 @@ func commandsOf(line string) []string {
 // or a name in a protocol.
 func notKey(name string) bool {
 	switch filepath.Ext(name) {
-	case ".json", ".jsonc", ".md", ".go", ".db", ".txt":
+	case ".json", ".jsonc", ".md", ".go", ".ts", ".db", ".txt":
 		return true
 	}
 	switch name {
