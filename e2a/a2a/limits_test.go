@@ -41,7 +41,7 @@ func TestKeptTasks(t *testing.T) {
 		if i < 10 {
 			j.save()
 		}
-		s.drop(s.tasks.add(j))
+		s.drop(s.tasks.addEnded(j))
 	}
 	if n := len(s.tasks.list()); n != maxKept+1 {
 		t.Errorf("%d tasks", n)
@@ -55,7 +55,7 @@ func TestKeptTasks(t *testing.T) {
 	if err != nil || len(files) != 5 {
 		t.Errorf("%v %v", files, err)
 	}
-	s.drop(s.tasks.add(ended(s, "huge", maxKeptBytes+1)))
+	s.drop(s.tasks.addEnded(ended(s, "huge", maxKeptBytes+1)))
 	if n := len(s.tasks.list()); n != 2 {
 		t.Errorf("%d tasks beside a huge one", n)
 	}
@@ -318,7 +318,7 @@ func TestNoRecords(t *testing.T) {
 	defer s.Close()
 	j := ended(s, "t", 1)
 	j.save()
-	s.drop(s.tasks.add(j))
+	s.drop(s.tasks.addEnded(j))
 	if _, err := s.tasks.find("t"); err != nil {
 		t.Error(err)
 	}

@@ -48,7 +48,7 @@ func (s *Server) restore(knows func(contextID string) (bool, error)) {
 			j.hooks = append(j.hooks, hook)
 		}
 		j.resume()
-		s.drop(s.tasks.add(j))
+		s.drop(s.tasks.addEnded(j))
 	}
 }
 
