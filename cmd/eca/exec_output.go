@@ -82,8 +82,8 @@ func (c *execClient) failure(v execContent) {
 	c.noteLocked("  failed: " + v.label(c.root()) + ": " + why)
 }
 
-// hookFailure shows why a hook did not do its work; c.mu is held. After a call, the engine says what
-// became of the result.
+// hookFailure shows why a hook failed; c.mu is held. For a hook after a call, the engine shows
+// whether the result was kept.
 func (c *execClient) hookFailure(chatID string, v execContent) {
 	if call := c.calls[chatID+" "+v.ToolCallID]; !v.Failed || call != nil && call.next != 0 {
 		return
