@@ -120,15 +120,20 @@ func (e *Engine) LastConversation(ctx context.Context) (s Summary, ok bool, err 
 		return Summary{}, false, err
 	}
 	for _, s := range list {
-		err := eventlog.Each(ctx, e.deps.Store, s.ID, 0, func(ev event.Event) {
-			m, said := ev.Body.(event.UserMessage)
-			ok = ok || said && (!m.Command || m.Prompt != "")
-		})
-		if ok || err != nil {
+		if ok, err := e.Conversed(ctx, s.ID); ok || err != nil {
 			return s, ok, err
 		}
 	}
 	return Summary{}, false, nil
+}
+
+// Conversed reports whether a model was asked in a chat; else it only has slash commands.
+func (e *Engine) Conversed(ctx context.Context, id string) (ok bool, err error) {
+	err = eventlog.Each(ctx, e.deps.Store, id, 0, func(ev event.Event) {
+		m, said := ev.Body.(event.UserMessage)
+		ok = ok || said && (!m.Command || m.Prompt != "")
+	})
+	return ok, err
 }
 
 // Known says whether a chat exists, here or in the store. With an error, which is the
