@@ -119,7 +119,7 @@ func checkGitList(g parsedWords) (option, why string) {
 }
 
 // checkGitConfig refuses all but to show a setting that other reading commands show as well, or that
-// is not secret. Without --get, a word more would be a value to set.
+// holds no secret. Without --get, a word more would be a value to set.
 func checkGitConfig(g parsedWords) (option, why string) {
 	if !g.has("--get", "--get-all") || len(g.operands) != 1 {
 		return "", "git config may change something"

@@ -76,10 +76,8 @@ func refusedConnection(line string) string {
 // refusedService finds what programs say that may use no Unix sockets.
 func refusedService(line string) bool {
 	low := strings.ToLower(line)
-	if strings.Contains(low, "permission denied (publickey") {
-		return os.Getenv("SSH_AUTH_SOCK") != "" // else ssh had no agent to ask
-	}
 	return slices.ContainsFunc([]string{
+		"permission denied (publickey", // ssh could not ask its agent
 		"dial unix", "unix://", "docker daemon", "authentication agent", "gpg-agent", "dbus", "d-bus", "listen eperm", "connect eperm /", "socket: operation not permitted", "socket(2)",
 	}, func(said string) bool { return strings.Contains(low, said) })
 }
