@@ -117,13 +117,6 @@ func (w wrongInput) run(t *testing.T) (stdout, stderr string, code int, took tim
 	return stdout, stderr, code, took
 }
 
-// streamed answers like a provider, in the format of OpenAI's Responses; lists of models have one
-// model.
-func streamed(text string) http.HandlerFunc {
-	return answered(`data: {"type":"response.output_text.delta","item_id":"m","delta":"` + text + `"}` + "\n\n" +
-		`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}` + "\n\n")
-}
-
 // refusing lists models, and answers prompts with an error.
 func refusing(status int, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
