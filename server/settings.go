@@ -169,14 +169,19 @@ func (s *settings) pushAgain(ctx context.Context) {
 // maxMistakes is how many mistakes in the configuration are shown at the same time.
 const maxMistakes = 10
 
-// pushMessages shows the mistakes and notices that are new since the last push.
-func (s *settings) pushMessages(ctx context.Context) {
-	var missing []protocol.ShowMessage
+// missingFolders are messages about workspace folders that do not exist.
+func (s *settings) missingFolders() (out []protocol.ShowMessage) {
 	for _, root := range s.host.Roots() {
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			missing = append(missing, protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf("There is no directory %s, which the editor names as a workspace folder: tools and commands cannot work in it", root)})
+			out = append(out, protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf("There is no directory %s, which the editor names as a workspace folder: tools and commands cannot work in it", root)})
 		}
 	}
+	return out
+}
+
+// pushMessages shows the mistakes and notices that are new since the last push.
+func (s *settings) pushMessages(ctx context.Context) {
+	missing := s.missingFolders()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var now []protocol.ShowMessage
