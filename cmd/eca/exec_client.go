@@ -468,9 +468,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 	case "hookActionStarted":
 		c.calls["hook "+v.ID] = &toolWait{label: "the hook " + v.Name, since: time.Now(), next: silentAfter}
 	case "hookActionFinished":
-		c.calls["hook "+v.ID].end()
-		c.hookFailure(chatID, v)
-		c.hookSaid(chatID, v)
+		c.hookFinished(chatID, v)
 	case "usage":
 		if !subagent {
 			return json.Unmarshal(raw, &c.usage)
