@@ -106,7 +106,7 @@ func (r *chatReader) each(ctx context.Context, from event.Seq, fn func(event.Eve
 // stored event; events that are shown at the moment are stored first. ended says that the call's
 // part is whole.
 func (r *chatReader) Child(ctx context.Context, chatID, callID string, fn func(event.Event)) (ended bool, err error) {
-	if !IsSubagent(chatID) { // from a file: what it names is not to be shown here
+	if !IsSubagent(chatID) { // from a file: it may name any chat
 		return false, nil
 	}
 	if open, ok := r.eng.Lookup(chatID); ok {

@@ -39,7 +39,7 @@ type turn struct {
 	*setting
 	firstSeq event.Seq // of its first event
 	prompt   Prompt
-	// missingAgent was asked for and is not there; agent stands in for it, but not in a
+	// missingAgent is an agent that was requested and does not exist; agent stands in for it, but not in a
 	// subagent's turn, which fails.
 	missingAgent string
 

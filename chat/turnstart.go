@@ -40,7 +40,7 @@ func (t *turn) start() Accepted {
 	}
 	acc := Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
 	switch {
-	case o.isCommand && o.command.Dialog != nil: // no hooks: what is said is for eca alone
+	case o.isCommand && o.command.Dialog != nil: // no hooks: the answers are for eca alone
 		acc.Dialog = o.answers
 		go t.run(func() error { return t.command(o.command) })
 	case !o.asksModel() && (err == nil || o.command.Run != nil):

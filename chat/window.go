@@ -32,14 +32,14 @@ const (
 	ByCreated
 )
 
-// Cursor is the position of a message: messages stand in the order of (Place, Seq).
+// Cursor is the position of a message: messages are in the order of (Place, Seq).
 type Cursor struct {
 	Place event.Seq // its own Seq; for a flag that of the message it follows
 	Seq   event.Seq // the event that begins it
 }
 
 // ErrCursorExpired says that the message a cursor points at is gone.
-var ErrCursorExpired = errors.New("the cursor points at a message that is not there any more")
+var ErrCursorExpired = errors.New("the cursor points at a message that no longer exists")
 
 // ErrBadCursor says that a text is not a cursor.
 var ErrBadCursor = errors.New("not a cursor")
@@ -84,7 +84,7 @@ type Span struct {
 	Flags       []PlacedFlag
 	First, Last Cursor // undefined if Returned is 0
 	Older       bool   // there are messages before First
-	Newer       bool   // and behind Last
+	Newer       bool   // and after Last
 	Returned    int
 	Total       int // messages in the chat
 }

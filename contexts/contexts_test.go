@@ -308,7 +308,7 @@ func FuzzMentions(f *testing.F) {
 	f.Add("a@/@../@./\xff:L")
 	root := f.TempDir()
 	f.Fuzz(func(t *testing.T, message string) {
-		for word := range words(message) {
+		for word := range mentionWords(message) {
 			if !strings.Contains(message, "@"+word) {
 				t.Errorf("%q is not in the message", word)
 			}

@@ -18,7 +18,7 @@ import (
 )
 
 // A folder becomes a link out of the workspace, and back, all the time while a model writes
-// below it: what is allowed is written inside, whenever the link comes and goes.
+// below it: allowed files are written inside, whenever the link comes and goes.
 func TestLinkThatComesAndGoes(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	needs.Symlink(t, outside, filepath.Join(root, "try"))

@@ -240,7 +240,7 @@ func parseToolCall(raw json.RawMessage) (ToolCall, error) {
 	}
 	if arguments, ok := fields["arguments"]; ok {
 		if kind(arguments) != '{' {
-			return c, errors.New("has arguments that are no object")
+			return c, errors.New("has arguments that are not an object")
 		}
 		c.Arguments = arguments
 	}

@@ -198,7 +198,7 @@ func UnreadableEvent(provider string, event []byte, cause error) *Error {
 	return &Error{Kind: ErrProtocol, Message: fmt.Sprintf("%s sent something in its stream that is not of this API: %q", provider, shorten.Bytes(string(event), shown)), Cause: cause}
 }
 
-// isRateLimit recognises a rate limit behind a status that is not 429.
+// isRateLimit recognises a rate limit after a status that is not 429.
 func isRateLimit(message string) bool {
 	m := strings.ToLower(message)
 	return strings.Contains(m, "rate limit") || strings.Contains(m, "rate_limit") || strings.Contains(m, "too many requests")

@@ -174,7 +174,7 @@ func (e Endpoint) request(ctx context.Context, method string, body []byte) (*htt
 }
 
 // sameOriginClient is the endpoint's client that goes to no other server than the one that is
-// asked: the key, and what is said, are not for others, whoever sends a redirect there.
+// asked: the key, and what is said, must not follow a redirect to another server.
 func (e Endpoint) sameOriginClient() *http.Client {
 	c := *e.Client
 	c.CheckRedirect = func(next *http.Request, via []*http.Request) error {
@@ -205,7 +205,7 @@ const (
 	drainSize = 4 << 10
 )
 
-// drain reads what comes behind the last event: only a connection whose answer was read
+// drain reads what comes after the last event: only a connection whose answer was read
 // to its end carries the next request.
 func (e Endpoint) drain(dog *Watchdog, rest io.Reader) {
 	timer := time.AfterFunc(drainTime, dog.Stop)

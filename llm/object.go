@@ -9,7 +9,7 @@ type Object struct {
 	empty bool
 }
 
-// NewObject begins an object behind out. The buffer is End's from then on.
+// NewObject begins an object after out. The buffer is End's from then on.
 func NewObject(out []byte) *Object { return &Object{append(out, '{'), true} }
 
 // Key begins a member whose value the caller appends to what is returned, and gives back

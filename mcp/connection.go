@@ -165,8 +165,8 @@ func (m *Manager) capabilities() map[string]any {
 	return out
 }
 
-// lost is closed when the connection is over.
-func (c *connection) lost() <-chan struct{} { return c.ctx.Done() }
+// done is closed when the connection is over.
+func (c *connection) done() <-chan struct{} { return c.ctx.Done() }
 
 // cause returns the reason why the connection is over.
 func (c *connection) cause() error {

@@ -57,7 +57,7 @@ func (m *Manager) AwaitTools(ctx context.Context) {
 		if c := s.status.Load().conn; c != nil {
 			c.mu.Lock()
 			if c.toolsListed != nil {
-				pending, lost = append(pending, c.toolsListed), append(lost, c.lost())
+				pending, lost = append(pending, c.toolsListed), append(lost, c.done())
 			}
 			c.mu.Unlock()
 		}
@@ -113,8 +113,8 @@ func (s *server) refresh(c *connection) {
 	}()
 }
 
-// take stores the fetched lists.
-func (s *server) take(r refreshed) {
+// storeLists stores the fetched lists.
+func (s *server) storeLists(r refreshed) {
 	if r.conn != s.conn { // from an earlier connection
 		return
 	}

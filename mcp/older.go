@@ -50,7 +50,7 @@ func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(e
 	events := newEvents(resp.Body)
 	first, err := events.Next()
 	if err == nil {
-		err = t.found(first)
+		err = t.handleEndpoint(first)
 	}
 	if err != nil {
 		_ = resp.Body.Close()
@@ -63,9 +63,9 @@ func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(e
 	return nil
 }
 
-// found stores the address for messages. It has to be at the host of the stream, because messages
+// handleEndpoint stores the address for messages. It has to be at the host of the stream, because messages
 // may contain secrets.
-func (t *olderHTTP) found(e sse.Event) error {
+func (t *olderHTTP) handleEndpoint(e sse.Event) error {
 	if e.Name != "endpoint" {
 		return errors.New("the stream of the server does not begin with an endpoint")
 	}

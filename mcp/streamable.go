@@ -155,15 +155,15 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	}
 	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media {
 	case "application/json":
-		return t.whole(resp.Body, e)
+		return t.handleJSON(resp.Body, e)
 	case sse.ContentType:
 		return t.follow(ctx, cancel, resp.Body, e)
 	}
 	return fmt.Errorf("it answered with %q, which is not MCP: perhaps a web page or another service answers there; correct its url", shorten.Bytes(resp.Header.Get("Content-Type"), 100))
 }
 
-// whole handles an answer that is not a stream.
-func (t *streamable) whole(body io.Reader, e envelope) error {
+// handleJSON handles an answer that is not a stream.
+func (t *streamable) handleJSON(body io.Reader, e envelope) error {
 	raw, err := io.ReadAll(body)
 	if err != nil {
 		return err

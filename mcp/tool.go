@@ -23,8 +23,8 @@ type Tool struct {
 	name   string // the name that the server uses
 	tasks  string // whether it is called as a task: required, optional or forbidden
 	output *outputSchema
-	now    Described // its current description of itself
-	agreed *Before   // the description that the user agreed to; nil if it is the same
+	now    Described   // its current description of itself
+	agreed *AgreedTool // the description that the user agreed to; nil if it is the same
 }
 
 var _ tools.Tool = (*Tool)(nil)
@@ -162,7 +162,7 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	toolCall := request{
 		method: string(wire.MethodToolsCall), params: params, header: c.mirrored(t.spec, params),
 		progress: func(text string) {
-			running.heard()
+			running.restartTimer()
 			say(text)
 		},
 	}

@@ -142,7 +142,7 @@ func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool
 		return m.header(dir, name)
 	}
 	parts := strings.Split(strings.TrimSuffix(name, path.Ext(name)), "/")
-	below := "" // the part behind parts
+	below := "" // the part after parts
 	for dropped := 0; dropped <= maxDropped && len(parts) > 0; dropped++ {
 		last := fold(parts[len(parts)-1])
 		if family != "go" {
@@ -161,7 +161,7 @@ func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool
 	return 0, false
 }
 
-// behind returns the file from which a file that stands for its folder has a name that it
+// `behind` returns the file from which a file that stands for its folder has a name that it
 // passes on; else the file itself.
 func (m *modules) behind(to int32, name string, passed int) int32 {
 	f := m.order[to]

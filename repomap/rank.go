@@ -106,7 +106,7 @@ func (r *ranking) result() *Map {
 	return m
 }
 
-// place is where a file stands in a map.
+// place is the position of a file in a map.
 type place struct {
 	file int32
 	step int32 // of its rank
@@ -172,7 +172,7 @@ func (r *ranking) weigh() {
 	for i, f := range r.t.order {
 		r.role[i] = f.role.weight()
 		if r.focus.files[i] > 0 {
-			r.role[i] = 1 // what is asked for counts fully
+			r.role[i] = 1 // requested files count fully
 		}
 		if f.lang == nil {
 			continue

@@ -1,6 +1,6 @@
 // Package budget counts what requests to models use, and knows what may be spent.
 //
-// A Keeper wraps models: every request that goes through one of them is counted, whoever makes it
+// A Keeper wraps models: every request that goes through one of them is counted, whatever its purpose
 // (turns, subagents, titles, compaction, rewrites, completions, questions of MCP servers). The sums
 // of chats and days are in a file that all daemons of the user share, spending.db.
 //

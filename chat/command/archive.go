@@ -202,7 +202,7 @@ func decode(entries []entry) ([]event.Event, error) {
 	begun := map[event.Seq]bool{}
 	for i, en := range entries {
 		if en.Seq <= last || en.Seq >= maxSeq {
-			return nil, fmt.Errorf("it is damaged: event %d has the number %d behind %d", i+1, en.Seq, last)
+			return nil, fmt.Errorf("it is damaged: event %d has the number %d after %d", i+1, en.Seq, last)
 		}
 		last = en.Seq
 		switch en.Kind {

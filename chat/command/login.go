@@ -50,7 +50,7 @@ type loginDialog struct {
 
 func (c *Commands) login() chat.Dialog { return &loginDialog{c: c} }
 
-// Secret implements chat.Dialog: what is entered is secret unless its field says otherwise,
+// Secret implements chat.Dialog: input is secret unless its field says otherwise,
 // and so is what a browser was sent to.
 func (l *loginDialog) Secret() bool {
 	switch l.state {

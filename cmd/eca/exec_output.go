@@ -82,8 +82,8 @@ func (c *execClient) failure(v execContent) {
 	c.noteLocked("  failed: " + v.label(c.root()) + ": " + why)
 }
 
-// hookFinished keeps why a hook rejects a call, and shows why another did not do its work; c.mu is
-// held. After a call, the engine says what became of the result.
+// hookFinished keeps why a hook rejects a call, and shows why another failed; c.mu is held. For a
+// hook after a call, the engine shows whether the result was kept.
 func (c *execClient) hookFinished(chatID string, v execContent) {
 	const rejects = "2" // the exit code
 	c.calls["hook "+v.ID].end()

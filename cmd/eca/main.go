@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := command(stdin, stdout, stderr)
 	root.SetArgs(dropUnknownFlags(root, args, stderr))
 	called, err := usage.Execute(ctx, root)
-	if lost := usage.Lost(stdout); lost != nil {
+	if lost := usage.WriteError(stdout); lost != nil {
 		fmt.Fprintln(stderr, "eca: cannot write the output:", usage.Message(lost))
 		return 1
 	}

@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.SetArgs(args)
 	_, err := usage.Execute(ctx, root)
 	var code exitCode
-	if lost := usage.Lost(s.out); lost != nil {
+	if lost := usage.WriteError(s.out); lost != nil {
 		fmt.Fprintln(s.err, "ecp: cannot write the output:", usage.Message(lost))
 		return exitError
 	}

@@ -211,7 +211,7 @@ func TestTrust(t *testing.T) {
 	})
 }
 
-// If there is a result already, a later one is dropped, whoever made it. If a worker publishes a
+// If there is a result already, a later one is dropped, from any worker. If a worker publishes a
 // result twice because the first acknowledgement was lost, it counts once.
 func TestLateResult(t *testing.T) {
 	r := newRig(t, 1)

@@ -64,7 +64,7 @@ type page struct {
 	name     string // prefix of its requests' ids
 	attached bool   // it gets what the server says; guarded by the session's mu
 	out      chan []byte
-	gone     <-chan struct{} // closed when its connection ends
+	closed   <-chan struct{} // closed when its connection ends
 	drop     func()          // ends its connection
 }
 
@@ -175,7 +175,7 @@ func (s *session) dispatch(m jsonrpc.Message, body []byte) {
 	to := s.attachedPages()
 	s.mu.Unlock()
 	for _, p := range to {
-		s.give(p, body)
+		s.queueMessage(p, body)
 	}
 }
 
@@ -199,7 +199,7 @@ func (s *session) answer(m jsonrpc.Message) {
 	}
 	s.mu.Unlock()
 	if to != nil {
-		s.give(to, m.Encode())
+		s.queueMessage(to, m.Encode())
 	}
 }
 
@@ -214,8 +214,8 @@ func (s *session) attachedPages() []*page {
 	return out
 }
 
-// give queues a message for a page; one that does not read is dropped.
-func (s *session) give(p *page, body []byte) {
+// queueMessage queues a message for a page; one that does not read is dropped.
+func (s *session) queueMessage(p *page, body []byte) {
 	select {
 	case p.out <- body:
 		return
@@ -225,7 +225,7 @@ func (s *session) give(p *page, body []byte) {
 	defer late.Stop()
 	select {
 	case p.out <- body:
-	case <-p.gone:
+	case <-p.closed:
 	case <-s.ctx.Done():
 	case <-late.C:
 		s.log.Warn("a page does not read and is disconnected")
@@ -257,7 +257,7 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn) {
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	const queued = 256
-	p := &page{out: make(chan []byte, queued), gone: ctx.Done(), drop: cancel}
+	p := &page{out: make(chan []byte, queued), closed: ctx.Done(), drop: cancel}
 	s.mu.Lock()
 	s.lastPage++
 	p.name = strconv.Itoa(s.lastPage)
@@ -285,7 +285,7 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn) {
 			_ = conn.Close(websocket.StatusUnsupportedData, "not a JSON-RPC message")
 			return
 		}
-		s.take(ctx, p, m)
+		s.handleMessage(ctx, p, m)
 	}
 }
 
@@ -313,8 +313,8 @@ func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 	}
 }
 
-// take handles a message of a page.
-func (s *session) take(ctx context.Context, p *page, m jsonrpc.Message) {
+// handleMessage handles a message of a page.
+func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message) {
 	switch {
 	case m.Method == "host/attach":
 		s.attach(ctx, p, m.ID)
@@ -355,7 +355,7 @@ func (s *session) attach(ctx context.Context, p *page, id json.RawMessage) {
 		return
 	}
 	for _, m := range list {
-		s.give(p, m.Encode())
+		s.queueMessage(p, m.Encode())
 	}
 }
 
@@ -374,7 +374,7 @@ func (s *session) settle(from *page, m jsonrpc.Message) {
 	body := jsonrpc.Message{Method: "$/cancelRequest", Params: params}.Encode()
 	for _, p := range to {
 		if p != from {
-			s.give(p, body)
+			s.queueMessage(p, body)
 		}
 	}
 }

@@ -30,7 +30,7 @@ const (
 type wordFor int
 
 const (
-	anArgument wordFor = iota // braces, ~ and globs are expanded, and what is expanded is split
+	anArgument wordFor = iota // braces, ~ and globs are expanded, and the results are split
 	aValue                    // ~ is expanded
 	aPattern                  // is matched
 )
@@ -146,7 +146,7 @@ func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
 	return out
 }
 
-// part adds a part other than bare text. inQuotes says that it stands in double quotes.
+// part adds a part other than bare text. inQuotes says that it is in double quotes.
 func (p *printer) part(out []piece, part syntax.WordPart, inQuotes bool) []piece {
 	switch part := part.(type) {
 	case *syntax.Lit:
@@ -358,7 +358,7 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 	case hiddenGlob(pattern):
 		p.none("a glob for hidden files matches the folder above in some shells")
 	case dashed && (!value || strings.ContainsAny(name, "*?[")):
-		p.none("a glob stands behind a dash")
+		p.none("a glob follows a dash")
 	case pieces[0].kind == globText && searches(command):
 		p.none("what " + command + " is to look for is a glob without quotes")
 	case pieces[0].kind == globText: // a file's name cannot become an option

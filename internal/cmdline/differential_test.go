@@ -62,10 +62,10 @@ done
 type ran struct{ out, code, err string }
 
 // sourceOf is what of a shell's messages comes from the program's text: the number of the line,
-// and the word behind which a redirection finds no file, or several. Some messages go into pipes.
+// and the word after which a redirection finds no file, or several. Some messages go into pipes.
 var sourceOf = regexp.MustCompile(`line \d+: |\S+: ambiguous redirect`) //nolint:gochecknoglobals // a constant
 
-// bareRedirection is a redirection without a command behind a pipe: shells differ in its exit code.
+// bareRedirection is a redirection without a command after a pipe: shells differ in its exit code.
 var bareRedirection = regexp.MustCompile(`\|\s*<`) //nolint:gochecknoglobals // a constant
 
 // runAll runs programs in a shell, many at a time.
@@ -403,7 +403,7 @@ func TestCanonicalFormForOtherShells(t *testing.T) {
 		out := &printer{Form: Form{Home: "/home/u", Dir: dir}, tree: p.tree, line: 1, posix: true, acted: true}
 		out.stmts(p.tree.stmts)
 		text := out.out.String()
-		// Messages differ, and so does what echo makes of a backslash, and the exit code of a
+		// Messages differ, and so does the output of echo for a backslash, and the exit code of a
 		// redirection without a command.
 		if out.why == "" && !strings.Contains(text, "2>&1") && !strings.Contains(text, ">&2") && !strings.Contains(text, "'echo'") && !bareRedirection.MatchString(text) {
 			texts = append(texts, text)

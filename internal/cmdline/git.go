@@ -119,7 +119,7 @@ func checkGitList(g parsedWords) (option, why string) {
 }
 
 // checkGitConfig refuses all but to show a setting that other reading commands show as well, or that
-// is no secret. Without --get, a word more would be a value to set.
+// is not secret. Without --get, a word more would be a value to set.
 func checkGitConfig(g parsedWords) (option, why string) {
 	if !g.has("--get", "--get-all") || len(g.operands) != 1 {
 		return "", "git config may change something"
@@ -146,7 +146,7 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 	for _, list := range [][]word{g.files, operands} {
 		for _, w := range list {
 			name := w.text
-			// A name may also stand behind a revision, which is a path in the repository.
+			// A name may also follow a revision, which is a path in the repository.
 			if dir != "" && !strings.HasPrefix(name, "/") && !strings.Contains(name, ":") {
 				name = dir + "/" + name
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Options are read as the program reads them: the value of one is not an option, letters stand
+// Options are read as the program reads them: the value of one is not an option, letters are
 // in groups of any length, and what is not known, or may mean something else, asks.
 func TestOptionsAreParsed(t *testing.T) {
 	for _, line := range []string{

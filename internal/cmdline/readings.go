@@ -15,7 +15,7 @@ func (w *walker) ambiguous(why string) {
 }
 
 // comments finds comments that end in a backslash: the parser takes the next line for a part
-// of the line before the comment. And it finds those that begin within a word: behind an
+// of the line before the comment. And it finds those that begin within a word: after an
 // expansion or a quote, the parser takes # for a comment in some places, and a shell never does.
 func (w *walker) comments(text string) {
 	if hashInWord(text) {

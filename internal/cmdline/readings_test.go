@@ -45,7 +45,7 @@ func TestTextsWithTwoReadings(t *testing.T) {
 				t.Helper()
 				cmd := exec.Command("bash", "-c", text)
 				cmd.Dir = dir
-				_ = cmd.Run() // it may fail; what it left behind counts
+				_ = cmd.Run() // it may fail; only the resulting files count
 				_, err := os.Stat(filepath.Join(dir, "pwned"))
 				_ = os.Remove(filepath.Join(dir, "pwned"))
 				return err == nil

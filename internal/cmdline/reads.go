@@ -9,7 +9,7 @@ import (
 type judgement struct {
 	effect   Effect
 	why      string
-	option   string // that makes of a reading command another, or runs something
+	option   string // that turns a reading command into another, or runs something
 	paths    []Path
 	git      bool
 	contents bool // git looks at the contents of files
@@ -43,7 +43,7 @@ func judge(name string, args []word, loose bool) judgement {
 		j = judgement{effect: Reads}
 	case "command":
 		if g := commandOptions().parse(args); !g.has("-v", "-V") || g.why != "" {
-			return judgement{why: "what it runs is not known"}
+			return judgement{why: "it runs an unknown command"}
 		}
 		j = judgement{effect: Reads}
 	default:

@@ -63,7 +63,7 @@ type Policy struct {
 	Guard  *Guard `json:"-"`
 	Places Places `json:"places,omitzero"`
 
-	// Caches are the private caches that Prepare makes of the user's; Env are the variables that
+	// Caches are the private caches that Prepare makes from the user's; Env are the variables that
 	// lead there.
 	Caches  *Caches  `json:"-"`
 	Env     []string `json:"-"`

@@ -69,7 +69,7 @@ func answers(at llm.Endpoint, req llm.Request) string {
 	return strings.Join(out, "|")
 }
 
-// decode renders what a stream makes of bytes, without HTTP.
+// decode renders what a stream decodes from bytes, without HTTP.
 func decode(r io.Reader) string {
 	var out []string
 	s := stream{provider: "p", tools: llm.NewAliases(maxName), Emitter: llm.Emitter{Origin: "p/anthropic", Yield: func(d llm.Delta, err error) bool {

@@ -27,7 +27,7 @@ func endpointOf(t *testing.T, url string) llm.Endpoint {
 	return llm.Endpoint{Provider: "p", URL: url, Client: client, Headers: map[string]string{KeyHeader: "secret-key"}, Limits: llm.DefaultLimits(), Now: time.Now}
 }
 
-// answer renders what a model makes of an HTTP answer.
+// answer renders what a model decodes from an HTTP answer.
 func answer(t *testing.T, serve http.HandlerFunc) string {
 	t.Helper()
 	srv := httptest.NewServer(serve)

@@ -148,7 +148,7 @@ func modelParts(m llm.Message, origin string, names map[string]string) []part {
 	return parts
 }
 
-// object returns arguments, or none if they are no object: the API takes nothing else.
+// object returns arguments, or none if they are not an object: the API takes nothing else.
 func object(args json.RawMessage) json.RawMessage {
 	if args = bytes.TrimSpace(args); len(args) == 0 || args[0] != '{' || !json.Valid(args) {
 		return json.RawMessage("{}")

@@ -45,7 +45,7 @@ type stream struct {
 }
 
 // payload returns the document of a line. Proxies send lines as events of a stream: with a
-// prefix, and with lines that are no document.
+// prefix, and with lines that are not a document.
 func payload(raw []byte) (document []byte, ok bool) {
 	if rest, found := bytes.CutPrefix(raw, []byte("data:")); found {
 		raw = bytes.TrimSpace(rest)

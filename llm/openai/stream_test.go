@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answers renders what a model makes of an HTTP answer.
+// answers renders what a model decodes from an HTTP answer.
 func answers(t *testing.T, api, contentType, body string) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -154,7 +154,7 @@ func TestThinkTags(t *testing.T) {
 	}
 }
 
-// The suite of eca-recorded compares how text is cut, and where usage stands in it.
+// The suite of eca-recorded compares how text is cut, and where usage is in it.
 func TestSteady(t *testing.T) {
 	think := DefaultThink()
 	think.Steady = true

@@ -216,7 +216,7 @@ func linesOf(text string) map[string]bool {
 }
 
 // cut returns the paths whose lines fit into a budget, one after the other; line says what
-// a path takes behind the one before it.
+// a path takes after the one before it.
 func cut(paths []string, tokens int, line func(p, before string) string) map[string]bool {
 	out, room, before := map[string]bool{}, 4*tokens, ""
 	for _, p := range paths {

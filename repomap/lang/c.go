@@ -49,7 +49,7 @@ func cSpecial(x *lexer) bool {
 	if !x.first {
 		return false
 	}
-	end := x.pos // behind the line and those that go on with it
+	end := x.pos // after the line and those that go on with it
 	for {
 		i := bytes.IndexByte(x.src[end:], '\n')
 		if i < 0 {

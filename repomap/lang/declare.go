@@ -1,6 +1,6 @@
 package lang
 
-// declared finds definitions in languages where a name stands before its parameters
+// declared finds definitions in languages where a name is before its parameters
 // and after its type: `static int name(int x) {`. It reads one statement after the other,
 // at the top and in the bodies of types and namespaces.
 type declared struct {
@@ -25,9 +25,9 @@ func (d *declared) read(o *outline) {
 
 // parts are what a statement is judged by; -1 if absent.
 type parts struct {
-	from    int // behind attributes
+	from    int // after attributes
 	typeAt  int // the word of a type: class, struct, ...
-	params  int // the first parentheses behind a name
+	params  int // the first parentheses after a name
 	name    int // that name
 	equals  int
 	end     int // what ends it: a brace, a semicolon
@@ -37,7 +37,7 @@ type parts struct {
 	using   bool
 }
 
-// statement reads one and returns the token behind it, or the first of its body.
+// statement reads one and returns the token after it, or the first of its body.
 func (d *declared) statement(o *outline, at int) int {
 	if o.isMark(at, macroMark) {
 		end := at + 2
@@ -172,7 +172,7 @@ func (d *declared) operator(o *outline, from, at int) bool {
 	return false
 }
 
-// attribute returns the token behind `[x]` or `@Name(…)`.
+// attribute returns the token after `[x]` or `@Name(…)`.
 func (d *declared) attribute(o *outline, at int) int {
 	if o.isMark(at, '[') {
 		return o.skip(at)
@@ -187,7 +187,7 @@ func (d *declared) attribute(o *outline, at int) int {
 	return min(i, len(o.tokens))
 }
 
-// angles returns the token behind `<…>`; what is never closed has 200 tokens at most.
+// angles returns the token after `<…>`; what is never closed has 200 tokens at most.
 func angles(o *outline, at int) int {
 	const free = 1 << 12
 	if o.wastedScans > 4*at+free {
@@ -302,7 +302,7 @@ func (d *declared) enumMembers(o *outline, brace int) bool {
 	return false
 }
 
-// enumBody goes behind the values.
+// enumBody goes after the values.
 func (d *declared) enumBody(o *outline, brace, def int) int {
 	end := mate(o, brace)
 	i := brace + 1
@@ -422,7 +422,7 @@ func (d *declared) compact(o *outline, p parts) bool {
 	return string(o.text(p.end-1)) == string(o.sig[f.nameFrom:f.nameTo])
 }
 
-// explicit says whether a name behind a dot is what a type has of an interface:
+// explicit says whether a name after a dot is what a type has of an interface:
 // `int IShape.Corners() {`.
 func (d *declared) explicit(o *outline, p parts, name int, body bool) bool {
 	if !d.properties || !o.inType() || !body && p.arrow < 0 {

@@ -28,7 +28,7 @@ func elixir() *Language {
 	}
 }
 
-// elixirName finds the name behind a word. Of the clauses of one function the first counts.
+// elixirName finds the name after a word. Of the clauses of one function the first counts.
 func elixirName(o *outline, at int) int {
 	name := at + 1
 	switch o.word(at).kind {

@@ -118,7 +118,7 @@ func (r *importReader) text(at int) {
 }
 
 // module reads names with marks between them, and the groups in them. It returns the token
-// behind them.
+// after them.
 func (r *importReader) module(at int) (next int) {
 	o := r.o
 	i := at + 1
@@ -147,11 +147,11 @@ func (r *importReader) module(at int) (next int) {
 	return i
 }
 
-// deepestGroup is how deep groups stand in each other.
+// deepestGroup is the greatest depth of nested groups.
 const deepestGroup = 6
 
-// path reads one module, with those in braces behind it, and returns it and the token
-// behind it.
+// path reads one module, with those in braces after it, and returns it and the token
+// after it.
 func (r *importReader) path(i int, prefix string, depth int) (string, int) {
 	o := r.o
 	const longestPath = 64

@@ -67,7 +67,7 @@ type Definition struct {
 	Name      string
 	Kind      Kind
 	Line      int    // 1-based
-	Parent    int    // index of the definition it stands in; -1 at the top
+	Parent    int    // index of the definition it is in; -1 at the top
 	Signature string // one line, without the body; at most MaxSignature bytes
 }
 
@@ -109,7 +109,7 @@ type Language struct {
 	text    text
 	words   map[string]word
 	outline func(*outline)
-	opaque  func(*lexer) bool     // whether the outline skips what stands in the brace just read, which is in no other bracket
+	opaque  func(*lexer) bool     // whether the outline skips what is in the brace just read, which is in no other bracket
 	private func(first byte) bool // by a name's first byte: it is seen in its own folder only
 
 	classes [256]class

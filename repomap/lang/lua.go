@@ -24,7 +24,7 @@ func lua() *Language {
 	}
 }
 
-// luaOpens says whether a function without a name begins that goes on behind its line.
+// luaOpens says whether a function without a name begins that continues after its line.
 func luaOpens(o *outline, i int) bool {
 	if !o.is(i, "function") || !o.isMark(i+1, '(') || o.inFunction() {
 		return false

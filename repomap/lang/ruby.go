@@ -30,7 +30,7 @@ func ruby() *Language {
 	}
 }
 
-// rubyName finds the name behind a word: `def self.name`, `class A::B`.
+// rubyName finds the name after a word: `def self.name`, `class A::B`.
 func rubyName(o *outline, at int) int {
 	name := at + 1
 	if o.marks(name, "<<") { // `class << self` holds what is around it
@@ -193,7 +193,7 @@ func rubySpecial(x *lexer) bool {
 	return true
 }
 
-// endOfGroup returns where a literal ends whose opening mark stands at a position: at the
+// endOfGroup returns where a literal ends whose opening mark is at a position: at the
 // same mark, or at the one that closes it.
 func endOfGroup(src []byte, at int) int {
 	open := src[at]

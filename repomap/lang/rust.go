@@ -36,7 +36,7 @@ func rust() *Language {
 	}
 }
 
-// rustName finds the name behind a word; of `impl Trait for Type` it is the type's.
+// rustName finds the name after a word; of `impl Trait for Type` it is the type's.
 func rustName(o *outline, at int) int {
 	name := at + 1
 	switch o.word(at).kind {

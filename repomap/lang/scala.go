@@ -35,7 +35,7 @@ func scala() *Language {
 	}
 }
 
-// scalaName finds the name behind a word.
+// scalaName finds the name after a word.
 func scalaName(o *outline, at int) int {
 	name := at + 1
 	switch {

@@ -171,12 +171,12 @@ type lexer struct {
 	pos         int
 	line        int
 	lineStart   int
-	first       bool // no token stands before pos in its line
+	first       bool // no token is before pos in its line
 	tokens      []token
 	open        []int32 // unmatched brackets
 	marks       []int   // lengths of open at conditions of a preprocessor
 	lower       []byte
-	wastedScans int // bytes that were looked at for an end that was not there
+	wastedScans int // bytes that were looked at for an end that does not exist
 	uses        counter
 	hidden      hidden
 	included    []string // files that lines of a preprocessor name
@@ -190,7 +190,7 @@ func (x *lexer) reset(l *Language, src []byte) {
 	x.uses.begin(len(src))
 }
 
-// byteOrderMark may stand before everything, and means nothing.
+// byteOrderMark may be before everything, and means nothing.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // run reads everything.

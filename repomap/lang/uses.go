@@ -64,7 +64,7 @@ func (c *counter) addUnlessWord(l *Language, h uint64, first byte) {
 	}
 }
 
-// put adds a name that is not there, counted as a word: not at all.
+// put adds a missing name, counted as a word: not at all.
 func (c *counter) put(h uint64) *useSlot {
 	if 2*len(c.used) >= c.mask {
 		c.grow()

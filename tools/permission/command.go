@@ -91,7 +91,7 @@ func (p pattern) mentions(demands []string) bool {
 
 // uncovered returns what of a command no pattern is for, or "". whole is the pattern that
 // matches the text; each simple command must be matched by a pattern too, or only read in
-// the workspace, and a pattern for a program does not cover what makes of it another:
+// the workspace, and a pattern for a program does not cover anything that turns it into another command:
 // options that run or write, assignments, redirections, what it wraps.
 func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
 	if whole.everything() {
@@ -242,8 +242,8 @@ func (l *places) add(dir string) {
 	}
 }
 
-// under returns the absolute path of a name in a folder. What .. means in it is left to
-// whoever follows the links.
+// under returns the absolute path of a name in a folder. The caller, which follows
+// the links, interprets .. in it.
 func under(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -276,7 +276,7 @@ func TestCustomToolIsJudgedAsItsLine(t *testing.T) {
 	}
 }
 
-// Names that a command reads from others may lead anywhere. They are no reason to ask where the
+// Names that a command reads from others may lead anywhere. They need no question where the
 // system holds what reads to the workspace, as long as none of them makes it do more.
 func TestNamesFromOthersAreHeldBySandbox(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": "foo\n"})

@@ -93,7 +93,7 @@ func TestOwnServerOutsideOfTheSandboxIsNamed(t *testing.T) {
 	}
 }
 
-// A command that fails for reasons of its own is not called stopped.
+// The failure of a command that has another reason is not reported as the sandbox's.
 func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 	posix(t)
 	root := t.TempDir()
