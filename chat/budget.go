@@ -130,11 +130,7 @@ var errOutOfTime = errors.New("the time is spent")
 // a provider that is silent, or fails again and again, must not hold the turn. heard is called for
 // each part of the answer, stop at its end.
 func (b *turnBudget) timed() (ctx context.Context, heard, stop func()) {
-	keeper := b.s.eng.deps.Budget
-	if keeper == nil {
-		return b.ctx, func() {}, func() {}
-	}
-	left := keeper.Check(b.ctx, b.payer().s.id).TimeLeft
+	left := b.warn().TimeLeft
 	if left <= 0 {
 		return b.ctx, func() {}, func() {}
 	}

@@ -167,7 +167,7 @@ func StreamError(provider, code, message string) *Error {
 }
 
 // EventError returns the error that an event of a stream or a whole answer contains, as
-// {"error": {"code", "type", "message"}} or {"error": "text"}; nil if there is none. Compatible
+// {"error": {"code", "type", "message"}} or {"error": "text"}; nil for any other event. Compatible
 // servers and proxies send such events in streams of any format. The code is a word or a status, and
 // may be missing; then the type says the same.
 func EventError(provider string, event []byte) *Error {

@@ -488,10 +488,7 @@ func TestSubagentShowsThatItsRequestIsRepeated(t *testing.T) {
 	r := newRig(t, options{model: `
 cassette: 1
 turns:
-  - user: '^delegate'
-    steps:
-      - {calls: [` + spawn("call_1", "explorer", "busy", "") + `]}
-      - {text: Done.}
+  - {user: '^delegate', steps: [{calls: [` + spawn("call_1", "explorer", "busy", "") + `]}, {text: Done.}]}
   - {user: '^busy', steps: [{text: "found it", error: {status: 503, message: "try later", times: 1}}]}
 `, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"retry": map[string]any{"baseDelayMs": 1, "maxRetries": 2}}}}})
 	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate"})

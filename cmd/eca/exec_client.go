@@ -167,16 +167,6 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	return c.end(chatID, text, end, in.schema != nil, err)
 }
 
-// showMistakes shows the notices about the configuration that had to wait for the check.
-func (c *execClient) showMistakes() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, text := range c.mistakes {
-		c.noteLocked(text)
-	}
-	c.checked, c.mistakes = true, nil
-}
-
 // abort writes the last line of JSON for an error before the end of a turn.
 func (c *execClient) abort(failed error) {
 	c.mu.Lock()
@@ -478,9 +468,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 	case "hookActionStarted":
 		c.calls["hook "+v.ID] = &toolWait{label: "the hook " + v.Name, since: time.Now(), next: silentAfter}
 	case "hookActionFinished":
-		c.calls["hook "+v.ID].end()
-		c.hookFailure(chatID, v)
-		c.hookSaid(chatID, v)
+		c.hookFinished(chatID, v)
 	case "usage":
 		if !subagent {
 			return json.Unmarshal(raw, &c.usage)

@@ -98,7 +98,7 @@ func TestExecKeepsTheTitle(t *testing.T) {
 	}
 }
 
-// What the model says after a hook has sent the turn on is a part of its own, and the final answer.
+// The answer to a hook's follow-up is a part of its own, and the final answer.
 func TestExecSeparatesAnswersToAFollowUp(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps: [{text: First.}]\n  - steps: [{text: Second.}]\n")

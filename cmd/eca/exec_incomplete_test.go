@@ -96,3 +96,10 @@ func answered(stream string) http.HandlerFunc {
 		_, _ = io.WriteString(w, stream)
 	}
 }
+
+// streamed answers like a provider, in the format of OpenAI's Responses; lists of models have one
+// model.
+func streamed(text string) http.HandlerFunc {
+	return answered(`data: {"type":"response.output_text.delta","item_id":"m","delta":"` + text + `"}` + "\n\n" +
+		`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}` + "\n\n")
+}
