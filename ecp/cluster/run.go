@@ -216,7 +216,7 @@ func (c *Cluster) upload(ctx context.Context, dir string, files []string) (strin
 		if err != nil {
 			return err
 		}
-		return fixtures.Put(ctx, name, func() (io.ReadCloser, error) { return os.Open(f.Name()) })
+		return fixtures.PutFresh(ctx, name, fixtureAge/2, func() (io.ReadCloser, error) { return os.Open(f.Name()) })
 	})
 }
 

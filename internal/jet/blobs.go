@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,7 @@ import (
 
 // Blobs is a bucket of contents, each named by its digest.
 type Blobs struct {
+	c      *Conn
 	name   string
 	store  jetstream.ObjectStore
 	maxAge time.Duration
@@ -30,7 +33,7 @@ func (c *Conn) Blobs(ctx context.Context, bucket string) (*Blobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the bucket %s: %w", bucket, err)
 	}
-	return &Blobs{bucket, store, status.TTL()}, nil
+	return &Blobs{c, bucket, store, status.TTL()}, nil
 }
 
 // Digest is the name of contents: their SHA-256 in hexadecimal digits.
@@ -42,12 +45,23 @@ func Digest(data []byte) string {
 // putTries is how many times an upload is tried.
 const putTries = 3
 
-// Put stores contents under their digest, unless they are stored already and stay for a while:
-// those older than half of the bucket's age are stored again.
+// transferTime bounds one upload or download. The library gives up after five seconds if a context
+// has no deadline, which large contents on a busy machine exceed.
+const transferTime = 10 * time.Minute
+
+// Put stores contents under their digest, unless they are stored already and stay for a while: those
+// older than half of the bucket's age are stored again.
 func (b *Blobs) Put(ctx context.Context, digest string, open func() (io.ReadCloser, error)) error {
+	return b.PutFresh(ctx, digest, b.maxAge/2, open)
+}
+
+// PutFresh is Put, which stores contents again that are older than age; 0 means never.
+func (b *Blobs) PutFresh(ctx context.Context, digest string, age time.Duration, open func() (io.ReadCloser, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTime)
+	defer cancel()
 	var err error
 	for range putTries {
-		if info, found := b.store.GetInfo(ctx, digest); found == nil && !info.Deleted && (b.maxAge == 0 || time.Since(info.ModTime) < b.maxAge/2) {
+		if info, found := b.store.GetInfo(ctx, digest); found == nil && !info.Deleted && (age == 0 || time.Since(info.ModTime) < age) {
 			return nil // also if another process stored them at the same time
 		}
 		var content io.ReadCloser
@@ -92,13 +106,13 @@ func (b *Blobs) Get(ctx context.Context, digest string, limit int64, begin func(
 }
 
 func (b *Blobs) getOnce(ctx context.Context, digest string, limit int64, w io.Writer) error {
-	object, err := b.store.Get(ctx, digest)
+	from, err := b.read(ctx, digest)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = object.Close() }()
+	defer from.Close()
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(object, limit+1))
+	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(from, limit+1))
 	switch {
 	case err != nil:
 		return err
@@ -107,7 +121,65 @@ func (b *Blobs) getOnce(ctx context.Context, digest string, limit int64, w io.Wr
 	case hex.EncodeToString(sum.Sum(nil)) != digest:
 		return errDigest
 	}
-	return object.Error()
+	return nil
+}
+
+// stallTime is how long a reader waits for the next piece before it looks why none comes.
+const stallTime = time.Second
+
+// patient is a context whose deadline stays ahead. The library takes the deadline of a context as
+// the one of each read.
+type patient struct{ context.Context }
+
+// Deadline implements context.Context.
+func (patient) Deadline() (time.Time, bool) { return time.Now().Add(stallTime), true }
+
+// pieces reads contents piece by piece.
+type pieces struct {
+	object jetstream.ObjectResult
+	ctx    context.Context
+	cancel context.CancelFunc
+	b      *Blobs
+}
+
+// read begins to read contents.
+func (b *Blobs) read(ctx context.Context, digest string) (*pieces, error) {
+	if _, err := b.store.GetInfo(ctx, digest); err != nil { // with a short time limit
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, transferTime)
+	object, err := b.store.Get(patient{ctx}, digest)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &pieces{object, ctx, cancel, b}, nil
+}
+
+// errReplaced means that contents were stored again, or removed, while they were read.
+var errReplaced = errors.New("it was replaced or removed while it was read")
+
+// Read implements io.Reader. Pieces that were replaced or removed never come.
+func (p *pieces) Read(buf []byte) (int, error) {
+	n, err := p.object.Read(buf)
+	if n > 0 || err != nil || len(buf) == 0 {
+		return n, err
+	}
+	begun, err := p.object.Info()
+	if err != nil {
+		return 0, err
+	}
+	now, err := p.b.store.GetInfo(p.ctx, begun.Name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) || err == nil && now.NUID != begun.NUID {
+		return 0, errReplaced
+	}
+	return 0, err
+}
+
+// Close implements io.Closer.
+func (p *pieces) Close() error {
+	p.cancel()
+	return p.object.Close()
 }
 
 // GetBytes is Get into memory.
@@ -153,7 +225,7 @@ type blobReader struct {
 	b         *Blobs
 	digest    string
 	size, off int64
-	from      io.ReadCloser // nil until the next read
+	from      *pieces // nil until the next read
 }
 
 // Seek implements io.Seeker.
@@ -177,7 +249,7 @@ func (r *blobReader) Seek(offset int64, whence int) (int64, error) {
 // Read implements io.Reader.
 func (r *blobReader) Read(p []byte) (int, error) {
 	if r.from == nil {
-		from, err := r.b.store.Get(r.ctx, r.digest)
+		from, err := r.b.read(r.ctx, r.digest)
 		if err != nil {
 			return 0, notFound(err)
 		}
@@ -226,4 +298,39 @@ func (b *Blobs) List(ctx context.Context) (out []BlobInfo, err error) {
 // Delete removes contents.
 func (b *Blobs) Delete(ctx context.Context, digest string) error {
 	return notFound(b.store.Delete(ctx, digest))
+}
+
+// DeleteOlder removes contents that were stored before a time. Contents that another process
+// stores again at the same time stay: it reports whether it removed any.
+func (b *Blobs) DeleteOlder(ctx context.Context, digest string, before time.Time) (removed bool, err error) {
+	stream, err := b.c.Stream(ctx, "OBJ_"+b.name)
+	if err != nil {
+		return false, err
+	}
+	subject := "$O." + b.name + ".M." + base64.URLEncoding.EncodeToString([]byte(digest))
+	m, err := stream.Last(ctx, subject)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	var info jetstream.ObjectInfo
+	if err == nil {
+		err = json.Unmarshal(m.Data, &info)
+	}
+	if err != nil || info.Deleted || !m.Time.Before(before) {
+		return false, err
+	}
+	// The library's deletion would also remove what was stored since.
+	chunks := "$O." + b.name + ".C." + info.NUID
+	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, ""
+	if m.Data, err = json.Marshal(info); err != nil {
+		return false, err
+	}
+	m.Header = map[string]string{jetstream.MsgRollup: jetstream.MsgRollupSubject}
+	if _, err = stream.Append(ctx, m, m.Seq, subject); errors.Is(err, ErrConflict) {
+		return false, nil
+	}
+	if err == nil {
+		err = stream.Purge(ctx, chunks)
+	}
+	return err == nil, err
 }

@@ -53,6 +53,15 @@ func (c *Conn) RestartConsumer(ctx context.Context, stream string, spec Consumer
 	return nil
 }
 
+// DeleteConsumer removes a consumer, if it exists.
+func (c *Conn) DeleteConsumer(ctx context.Context, stream, name string) error {
+	err := c.js.DeleteConsumer(ctx, stream, name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return err
+}
+
 // Consumer is a consumer on the servers.
 type Consumer struct {
 	c     jetstream.Consumer

@@ -143,6 +143,15 @@ func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter str
 	}
 }
 
+// DeleteStream removes a stream, if it exists, with its messages and consumers.
+func (c *Conn) DeleteStream(ctx context.Context, name string) error {
+	err := c.js.DeleteStream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return err
+}
+
 // Offer adds a message without waiting for the answer. It fails if so many answers are awaited
 // that none comes within wait.
 func (c *Conn) Offer(subject string, data []byte, wait time.Duration) error {
