@@ -154,10 +154,10 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 	for ticks := 1; ; {
 		if s.seen >= start { // all results of earlier leaders are known
 			if s.o.Snapshot {
-				s.takeRest()
+				s.settleRest()
 				return
 			}
-			s.take(inner)
+			s.fillWindows(inner)
 			if s.complete() {
 				s.finish(inner)
 				return
@@ -189,7 +189,7 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 		}
 		if !stopping.IsZero() && s.drained(inner, stopping) {
 			s.finish(inner)
-			s.takeRest()
+			s.settleRest()
 			return
 		}
 	}
@@ -292,8 +292,8 @@ func (s *session) arrive(r arrival) {
 	s.done(e.job, &r.attempt)
 }
 
-// take takes attempts of the plan while there is room for them.
-func (s *session) take(ctx context.Context) {
+// fillWindows takes attempts of the plan while there is room for them.
+func (s *session) fillWindows(ctx context.Context) {
 	if s.state.over() {
 		return
 	}
@@ -316,8 +316,8 @@ func (s *session) take(ctx context.Context) {
 	}
 }
 
-// takeRest settles the attempts that have a result, in a run that has stopped.
-func (s *session) takeRest() {
+// settleRest settles the attempts that have a result, in a run that has stopped.
+func (s *session) settleRest() {
 	for !s.ended && len(s.early) > 0 {
 		j, ok := s.next()
 		if !ok {
