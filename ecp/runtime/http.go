@@ -28,7 +28,7 @@ type httpConn struct {
 	client      *http.Client
 	target      string
 	headers     http.Header
-	strayOutput noise
+	strayOutput strayOutput
 }
 
 // newHTTP returns a conn to an endpoint. It does not follow redirects: a server that moved would

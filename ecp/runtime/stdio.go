@@ -28,7 +28,7 @@ const (
 type stdio struct {
 	proc        *lineproc.Process
 	tail        lineproc.Tail
-	strayOutput noise
+	strayOutput strayOutput
 	junk        int         // total size of its output, in bytes; owned by the reader
 	answers     chan []byte // objects that may be answers
 }
