@@ -47,7 +47,7 @@ type Config struct {
 	Remote                   Remote                 `json:"remote" pending:"true" doc:"The server for remote control."`
 	Network                  Network                `json:"network" doc:"How servers are reached over TLS."`
 	Index                    Index                  `json:"index" trust:"safe" pending:"true" doc:"The index of a workspace's files."`
-	OTLP                     map[string]any         `json:"otlp" pending:"true" doc:"Properties of an OpenTelemetry exporter, by name." each:"A property of the exporter."`
+	OTLP                     map[string]any         `json:"otlp" doc:"Exports traces and metrics to an OpenTelemetry collector: properties as OpenTelemetry for Java names them, such as otel.exporter.otlp.endpoint. See docs/telemetry.md." each:"The value of a property."`
 	Auth                     Auth                   `json:"auth" doc:"How logins are stored."`
 	NetrcFile                string                 `json:"netrcFile" doc:"Where ${netrc:...} and keyRc look. Without it: ~/.netrc, then ~/_netrc."`
 	ExtraConfigs             Strings                `json:"extraConfigs" doc:"More configuration files, read in this order. They override all others. Relative paths start at the first workspace folder." each:"A file's path."`

@@ -81,7 +81,7 @@ func New(o Options) *Daemon {
 		Current:     func() (*config.Loaded, *catalog.Variants) { s := d.current(); return s.config, s.variants },
 		Credentials: func() *auth.Store { return d.current().storage.creds },
 		Settle:      d.settle, Changed: func() { d.changes.Publish(changes.Models) },
-		Network: d.network, Record: d.calls.Model,
+		Network: d.network, Record: func(m llm.Model, id string) llm.Model { return d.exporter.Model(d.calls.Model(m, id), id) },
 		Getenv: o.Getenv, CacheDir: o.CacheDir, CatalogURL: o.CatalogURL, RecordDir: o.RecordDir, Version: o.Version,
 		RetryTotal: o.RetryTotal, Log: o.Log, Now: o.Now, Sleep: o.Sleep, Random: o.Random,
 	})
@@ -127,6 +127,7 @@ func (d *Daemon) Close() {
 	d.jobs.Close()
 	d.bounds.Close()
 	d.finder.Close()
+	d.exporter.Close()
 	d.maps.index.Close()
 	d.network.Close()
 	d.calls.Close()
@@ -170,6 +171,9 @@ func (d *Daemon) Notices() []string {
 	}
 	if n := d.searchNotice.Load(); n != nil {
 		out = append(out, *n)
+	}
+	if n := d.exporter.Notice(); n != "" {
+		out = append(out, n)
 	}
 	if n := d.TrustNotice(); n != "" {
 		out = append(out, n)
