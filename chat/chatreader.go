@@ -102,6 +102,19 @@ func (r *chatReader) each(ctx context.Context, from event.Seq, fn func(event.Eve
 	return eventlog.Each(ctx, r.eng.deps.Store, r.id, from, fn)
 }
 
+// fileChanges returns what Files.Rollback needs to undo the changes to files from an event on.
+func (r *chatReader) fileChanges(ctx context.Context, from event.Seq) (changes []event.Event, err error) {
+	r.log.Flush()
+	err = r.each(ctx, from, func(e event.Event) {
+		switch e.Body.(type) {
+		case event.FileChanged, event.UndoPoint, event.ToolFinished, event.ToolRejected:
+			changes = append(changes, e)
+		default:
+		}
+	})
+	return changes, err
+}
+
 // Child calls fn with what the log of a subagent's chat has of one call, in order, up to its last
 // stored event; events that are shown at the moment are stored first. ended says that the call's
 // part is whole.

@@ -52,9 +52,11 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 		s.endTurn(errStopped)
 		var problems []string
 		if r.Files {
-			if problems, err = s.restoreFiles(s.ctx, at.Place); err != nil {
+			changes, err := s.fileChanges(s.ctx, at.Place)
+			if err != nil {
 				return err
 			}
+			problems = s.eng.deps.Files.Rollback(s.ctx, changes)
 		}
 		if r.Messages {
 			if err := s.truncate(at.Place, r.ContentID); err != nil {
@@ -66,23 +68,6 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 		}
 		return nil
 	})
-}
-
-// restoreFiles undoes the changes to files from an event on, the last one first.
-func (r *chatReader) restoreFiles(ctx context.Context, from event.Seq) (problems []string, err error) {
-	r.log.Flush()
-	var changes []event.Event
-	err = r.each(ctx, from, func(e event.Event) {
-		switch e.Body.(type) {
-		case event.FileChanged, event.UndoPoint, event.ToolFinished, event.ToolRejected:
-			changes = append(changes, e)
-		default:
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r.eng.deps.Files.Rollback(ctx, changes), nil
 }
 
 // truncate removes the messages from an event on.

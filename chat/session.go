@@ -41,8 +41,8 @@ func (s state) canBecome(next state) bool {
 	return false
 }
 
-// Session is one chat that is open in this process. What changes a chat goes through the session's
-// goroutine: prompts and decisions are in this file, edits in edit.go. Reading does not (chatReader).
+// Session is one chat that is open in this process. Its goroutine makes all changes of the chat:
+// prompts and decisions are in this file, edits in edit.go. Reading does not wait for it (chatReader).
 type Session struct {
 	chatReader
 	mail *mailbox

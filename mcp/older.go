@@ -83,15 +83,7 @@ func (t *olderHTTP) read(events *sse.Reader) error {
 		if err != nil && len(e.Data) == 0 {
 			return err
 		}
-		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
-			continue
-		}
-		list, err := readEnvelopes(e.Data)
-		if err != nil {
-			t.log.Debug("MCP server sent an invalid message", "err", err)
-			continue
-		}
-		for _, one := range list {
+		for _, one := range eventEnvelopes(e, t.log) {
 			t.hear(one)
 		}
 	}

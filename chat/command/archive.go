@@ -94,15 +94,15 @@ func (c *Commands) describe(meta chat.Meta) header {
 }
 
 // encode makes the entry of an event, without secrets.
-func encode(e event.Event, clean *redact.Redactor) (entry, error) {
+func encode(e event.Event, clean *redact.Redactor) ([]byte, error) {
 	version, raw, err := event.EncodeBody(e.Body)
 	if err != nil {
-		return entry{}, fmt.Errorf("event %d: %w", e.Seq, err)
+		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	if raw, err = cleanJSON(raw, clean); err != nil {
-		return entry{}, fmt.Errorf("event %d: %w", e.Seq, err)
+		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
-	return entry{Seq: e.Seq, Turn: e.Turn, At: e.Time.UnixMilli(), Kind: event.KindOf(e.Body), Version: version, Body: raw}, nil
+	return marshal(entry{Seq: e.Seq, Turn: e.Turn, At: e.Time.UnixMilli(), Kind: event.KindOf(e.Body), Version: version, Body: raw})
 }
 
 // cleanJSON removes the secrets from a JSON value: those that clean finds, and strings

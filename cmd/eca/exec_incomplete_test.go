@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // An answer that is cut, filtered or empty makes a run fail. The user gets the reason, and so does a
 // program that reads --json. This holds in every wire format.
 func TestExecFailsWithAnIncompleteAnswer(t *testing.T) {
+	needs.Long(t)
 	type format struct{ api, path string }
 	for _, f := range []format{{"openai-chat", "/v1"}, {"openai-responses", ""}, {"anthropic", ""}, {"google", ""}, {"ollama", ""}} {
 		for _, c := range []struct{ step, reason, want string }{

@@ -13,6 +13,7 @@ import (
 // the call with the reason.
 func TestExecRefusalsAreAlike(t *testing.T) {
 	needs.POSIX(t)
+	needs.Long(t)
 	const shell = `{tool: eca__shell_command, arguments: {command: "touch made"}}`
 	all := []string{"--approve", "all"}
 	for name, c := range map[string]struct {

@@ -40,6 +40,7 @@ const maxWrongTime = 15 * time.Second
 // Every mistake of a new user ends soon, with a non-zero exit code, and the output names the cause
 // and the remedy. The demo model never answers once anything is configured.
 func TestWrongInputsEndWithCauseAndRemedy(t *testing.T) {
+	needs.Long(t) // it starts eca hundreds of times
 	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces()) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()

@@ -296,7 +296,7 @@ func (s *stream) end() error {
 			}
 			continue
 		case len(p.arguments) == 0:
-			p.arguments = object(p.input)
+			p.arguments = llm.ArgumentsObject(p.input)
 			if (cut || !p.ended) && string(p.arguments) == "{}" {
 				continue // they did not come any more; that is not a call without arguments
 			}

@@ -247,7 +247,11 @@ type chatFormat struct {
 	index map[string]int // of calls
 }
 
-func (*chatFormat) request(body []byte) (llm.Request, error) {
+func (*chatFormat) request(body []byte) (llm.Request, error) { return chatRequest(body) }
+
+// chatRequest reads a request of Chat Completions, or one of Ollama's, which differ only in what
+// a cassette does not look at.
+func chatRequest(body []byte) (llm.Request, error) {
 	var in struct {
 		Model    string `json:"model"`
 		Messages []struct {
