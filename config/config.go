@@ -299,7 +299,7 @@ type ToolCall struct {
 		Enabled           bool    `json:"enabled" default:"true" doc:"Whether results of edits name the new errors and warnings."`
 		EditorWaitSeconds float64 `json:"editorWaitSeconds" default:"1" min:"0" doc:"How long an edit waits for the editor to check it, in seconds."`
 		ServerWaitSeconds float64 `json:"serverWaitSeconds" default:"3" min:"0" doc:"How long an edit waits for a language server to check it, in seconds."`
-		StartWaitSeconds  float64 `json:"startWaitSeconds" default:"10" min:"0" doc:"How long the first edit waits for a language server to start, in seconds."`
+		StartWaitSeconds  float64 `json:"startWaitSeconds" default:"20" min:"0" doc:"How long the first edit waits for a language server to start, in seconds."`
 	} `json:"diagnostics" doc:"Errors and warnings that edits cause (docs/diagnostics.md)."`
 	OutputTruncation struct {
 		Lines  int `json:"lines" default:"2000" min:"1" doc:"Lines."`

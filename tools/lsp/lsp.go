@@ -127,11 +127,14 @@ func (v *View) Checks() (out []Check) {
 			v.mu.Lock()
 			running := v.running[f.key(project)] != nil
 			v.mu.Unlock()
-			s, err := v.start(ctx, f, project)
-			if err == nil && !running {
-				s.stop(nil)
+			s, err := v.start(f, project)
+			if err != nil {
+				return err
 			}
-			return err
+			if !running {
+				defer s.stop(nil)
+			}
+			return s.available(ctx)
 		}})
 	}
 	return out

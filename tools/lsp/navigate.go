@@ -42,7 +42,10 @@ func (v *View) places(ctx context.Context, at tools.Position, method string, abo
 
 // opened returns the server of a file, which has the text that is on the disk.
 func (v *View) opened(ctx context.Context, path string) (s *server, uri string, err error) {
-	if s, err = v.of(ctx, path); err != nil {
+	if s, err = v.of(path); err != nil {
+		return nil, "", err
+	}
+	if err = s.available(ctx); err != nil {
 		return nil, "", err
 	}
 	if err = s.refresh(ctx); err != nil {

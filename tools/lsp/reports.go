@@ -12,10 +12,12 @@ import (
 )
 
 // How long a server must be silent until its reports count as complete: many report in steps, and
-// those that do not say which version a report is about may be late with one.
+// those that do not say which version a report is about may repeat the one before first.
 const (
 	quietVersioned = 30 * time.Millisecond
-	quiet          = 150 * time.Millisecond
+	quiet          = 100 * time.Millisecond
+	quietRepeated  = 400 * time.Millisecond
+	quietCold      = 300 * time.Millisecond // after the start: it has much to report
 )
 
 // maxSilent is after how many waits without a report a server is not waited for until it reports.
@@ -29,6 +31,7 @@ type reports struct {
 	latest         chan struct{} // closed with the next report
 	at             time.Time     // of the last report
 	versioned      bool          // the last report said which version it is about
+	repeated       bool          // it said the same as the one before
 	silent         int           // waits without a report, in a row
 	warm           bool          // it has checked a change: it knows its project
 }
@@ -59,6 +62,19 @@ func (r *reports) arrived(now time.Time) {
 	r.latest = make(chan struct{})
 }
 
+// pause is how long the server must be silent now.
+func (r *reports) pause(pulls bool) time.Duration {
+	switch {
+	case !r.warm:
+		return quietCold
+	case r.versioned || pulls:
+		return quietVersioned
+	case r.repeated:
+		return quietRepeated
+	}
+	return quiet
+}
+
 // published takes a report. One about a file outside of the workspace, or about an earlier text of a
 // document, is dropped.
 func (s *server) published(p publishDiagnostics) {
@@ -76,7 +92,7 @@ func (s *server) published(p publishDiagnostics) {
 		}
 		d.checked, s.reports.silent = d.version, 0
 	}
-	s.reports.versioned = p.Version != nil
+	s.reports.versioned, s.reports.repeated = p.Version != nil, slices.Equal(s.reports.pushed[path], list)
 	s.reports.put(s.reports.pushed, path, list)
 	s.reports.arrived(s.manager.opts.Now())
 }
@@ -107,23 +123,20 @@ func (v *View) Known(ctx context.Context, path string) (files map[string][]tools
 	if !v.Serves(path) {
 		return nil, false, false
 	}
-	starting, cancel := context.WithTimeout(ctx, v.settings.StartWait)
-	defer cancel()
-	s, err := v.of(starting, path)
+	s, err := v.of(path)
 	if err != nil {
 		return nil, false, false
 	}
-	s.mu.Lock()
-	others = s.reports.warm
-	s.mu.Unlock()
 	limit := v.settings.Wait
-	if deadline, limited := starting.Deadline(); limited && !others {
-		limit = max(limit, time.Until(deadline)) // it reads its project
+	if !s.waited.Swap(true) {
+		limit = max(limit, v.settings.StartWait) // it reads its project
 	}
-	if !s.check(ctx, limit, []string{workspace.Resolve(path)}) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if s.available(limited) != nil || !s.check(limited, limit, []string{workspace.Resolve(path)}) {
 		return nil, false, false
 	}
-	return s.wrong(path), others, true
+	return s.wrong(path), true, true
 }
 
 // Changed implements diagnostics.Source.
@@ -154,13 +167,16 @@ func (v *View) Changed(ctx context.Context, paths []string) (files map[string][]
 
 // ready returns the server of a file if it can be asked now.
 func (v *View) ready(path string) *server {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	s, err := v.of(ctx, path)
+	s, err := v.of(path)
 	if err != nil {
 		return nil
 	}
-	return s
+	select {
+	case <-s.ready:
+		return s
+	default:
+		return nil
+	}
 }
 
 // check has the server check files as they are on the disk now, and waits until it has. It reports
@@ -200,11 +216,7 @@ func (s *server) await(ctx context.Context, versions map[string]int) bool {
 			d := s.docs[path]
 			done = done && (d == nil || d.checked >= version)
 		}
-		pause := quiet
-		if s.reports.versioned || s.offers.pulls() {
-			pause = quietVersioned
-		}
-		left := pause - s.manager.opts.Now().Sub(s.reports.at)
+		left := s.reports.pause(s.offers.pulls()) - s.manager.opts.Now().Sub(s.reports.at)
 		if done && left <= 0 {
 			s.reports.warm = true
 			s.mu.Unlock()

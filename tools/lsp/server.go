@@ -30,7 +30,8 @@ type server struct {
 	policy  sandbox.Policy
 	environ []string
 
-	used, started time.Time // guarded by manager.mu
+	used, started time.Time   // guarded by manager.mu
+	waited        atomic.Bool // an edit has waited for its start
 
 	ready  chan struct{} // closed when it can be asked, or has ended
 	ended  chan struct{}

@@ -47,21 +47,21 @@ func (s *Servers) Close() {
 
 var errClosed = errors.New("eca is shutting down")
 
-// of returns the server for a file, which it starts if it does not run, and waits until it is ready
-// or ctx ends. ErrNone says that there is none for such files.
-func (v *View) of(ctx context.Context, path string) (*server, error) {
+// of returns the server for a file, which it starts if it does not run. The server may not be ready.
+// ErrNone says that there is none for such files.
+func (v *View) of(path string) (*server, error) {
 	f, ok := v.serverOf(path)
 	if !ok {
 		return nil, ErrNone
 	}
-	return v.start(ctx, f, v.project(f.definition, path))
+	return v.start(f, v.project(f.definition, path))
 }
 
 // ErrNone says that no language server is installed for a file.
 var ErrNone = errors.New("no language server is installed for this file")
 
-// start returns a server for a project once it is ready.
-func (v *View) start(ctx context.Context, f found, project string) (*server, error) {
+// start returns a server for a project, which it starts if it does not run.
+func (v *View) start(f found, project string) (*server, error) {
 	policy, environ, err := v.settings.Bind(f.named)
 	key := f.key(project)
 	if err != nil {
@@ -72,19 +72,25 @@ func (v *View) start(ctx context.Context, f found, project string) (*server, err
 		}
 		return nil, err
 	}
-	s, err := v.runningOrNew(key, func() *server {
+	return v.runningOrNew(key, func() *server {
 		s := newServer(v.Servers, f, project, v.settings.Roots)
 		s.policy, s.environ = policy, environ
 		return s
 	})
-	if err != nil {
-		return nil, err
+}
+
+// available waits until the server can be asked, or ctx ends.
+func (s *server) available(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return s.reason()
+	default:
 	}
 	select {
 	case <-s.ready:
-		return s, s.reason()
+		return s.reason()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s is still starting", f.program.name)
+		return fmt.Errorf("%s is still starting", s.server.program.name)
 	}
 }
 

@@ -110,7 +110,7 @@ func (v *View) projectSymbols(ctx context.Context, query string) (out []string, 
 			continue
 		}
 		for _, project := range v.projects(f) {
-			s, startErr := v.start(ctx, f, project)
+			s, startErr := v.start(f, project)
 			if startErr != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", f.program.name, startErr))
 				continue
@@ -122,17 +122,14 @@ func (v *View) projectSymbols(ctx context.Context, query string) (out []string, 
 		return nil, errors.New("no language server runs for this workspace: give the path of a file")
 	}
 	for _, s := range asked {
-		if refreshErr := s.refresh(ctx); refreshErr != nil {
-			err = errors.Join(err, refreshErr)
-			continue
-		}
-		var found []wireSymbol
-		if callErr := s.call(ctx, "workspace/symbol", map[string]string{"query": query}, &found); callErr != nil {
-			err = errors.Join(err, callErr)
-		}
-		for _, one := range found[:min(len(found), 10*maxSymbols)] {
-			if one.Location != nil {
-				out = append(out, one.line(s.position(*one.Location), 0))
+		found, askErr := s.workspaceSymbols(ctx, query)
+		err = errors.Join(err, askErr)
+		for _, one := range found {
+			if one.Location == nil {
+				continue
+			}
+			if at := s.position(*one.Location); s.inside.Contains(at.Path) {
+				out = append(out, one.line(at, 0))
 			}
 		}
 	}
@@ -140,6 +137,18 @@ func (v *View) projectSymbols(ctx context.Context, query string) (out []string, 
 		err = nil
 	}
 	return out, err
+}
+
+// workspaceSymbols asks for the symbols of a project.
+func (s *server) workspaceSymbols(ctx context.Context, query string) (found []wireSymbol, err error) {
+	if err := s.available(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.refresh(ctx); err != nil {
+		return nil, err
+	}
+	err = s.call(ctx, "workspace/symbol", map[string]string{"query": query}, &found)
+	return found[:min(len(found), 10*maxSymbols)], err
 }
 
 // projects returns the projects of a server that runs or may be started without a file.
