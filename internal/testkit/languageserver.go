@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // LanguageServer is the name of the argument that makes a test program serve a language on its
@@ -122,7 +123,7 @@ func (s *languageServer) initialize(root string) (any, error) {
 	if s.is("stuck") {
 		return jsonrpc.Deferred, nil
 	}
-	s.root = strings.TrimPrefix(root, "file://")
+	s.root = workspace.FromURI(root)
 	s.read()
 	can := map[string]any{"textDocumentSync": map[string]any{"openClose": true, "change": 1, "save": true}}
 	if s.is("pull") {
@@ -135,11 +136,11 @@ func (s *languageServer) initialize(root string) (any, error) {
 func (s *languageServer) read() {
 	paths, _ := filepath.Glob(filepath.Join(s.root, "*.toy")) // the pattern is valid
 	for _, path := range paths {
-		if _, open := s.versions["file://"+path]; open {
+		if _, open := s.versions[workspace.ToURI(path)]; open {
 			continue
 		}
 		if data, err := os.ReadFile(path); err == nil {
-			s.texts["file://"+path] = string(data)
+			s.texts[workspace.ToURI(path)] = string(data)
 		}
 	}
 }
@@ -202,7 +203,7 @@ func (s *languageServer) reportAll() {
 	}
 	if s.is("others") {
 		s.report("file:///etc/passwd", []any{toyDiagnostic(0, 0, 1, "elsewhere")}, nil)
-		s.report("file://"+filepath.Dir(s.root)+"/beside.toy", []any{toyDiagnostic(0, 0, 1, "elsewhere")}, nil)
+		s.report(workspace.ToURI(filepath.Join(filepath.Dir(s.root), "beside.toy")), []any{toyDiagnostic(0, 0, 1, "elsewhere")}, nil)
 	}
 	uris := slices.SortedFunc(maps.Keys(s.texts), func(a, b string) int { return s.versions[a] - s.versions[b] })
 	for _, uri := range uris {
