@@ -84,9 +84,11 @@ func (w *watched) Run(ctx context.Context, call tools.Call, out tools.Sink) (too
 	switch {
 	case text == "":
 	case err != nil:
-		res, err = tools.Result{Failed: true, Outputs: []string{err.Error(), text}}, nil
+		res, err = tools.Result{Failed: true, Outputs: []string{err.Error() + "\n\n" + text}}, nil
+	case len(res.Outputs) == 0:
+		res.Outputs = []string{text}
 	default:
-		res.Outputs = append(res.Outputs, text)
+		res.Outputs[len(res.Outputs)-1] += "\n\n" + text
 	}
 	return res, err
 }

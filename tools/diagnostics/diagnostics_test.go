@@ -145,7 +145,7 @@ func (r *rig) want(got, want string) {
 	}
 }
 
-const header = "written|New errors and warnings after this edit:\n"
+const header = "written\n\nNew errors and warnings after this edit:\n"
 
 func TestEdits(t *testing.T) {
 	fails := errors.New("it fails")

@@ -84,13 +84,10 @@ func (r *rig) write(name, text string) string {
 		r.Fatal(err)
 	}
 	res, err := r.edit.Run(r.Context(), tools.Call{Roots: []string{r.dir}, Arguments: args}, nil)
-	if err != nil || res.Failed || res.Outputs[0] != "written" {
+	if err != nil || res.Failed || !strings.HasPrefix(res.Outputs[0], "written") {
 		r.Fatalf("%v, %v", res, err)
 	}
-	if len(res.Outputs) == 1 {
-		return ""
-	}
-	_, list, _ := strings.Cut(res.Outputs[1], "\n")
+	_, list, _ := strings.Cut(res.Outputs[0], "edit:\n")
 	return strings.ReplaceAll(list, r.dir+"/", "")
 }
 
