@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/safeio"
+	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -25,6 +26,7 @@ type document struct {
 	mod     time.Time
 	checked int // the latest version that the server has reported about
 	used    uint64
+	before  []tools.Diagnostic // what was wrong in the version before
 }
 
 // lock waits for the turn to tell the server about documents.
@@ -134,6 +136,7 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 	}
 	if fresh || changed {
 		d.version++
+		d.before = s.reports.pushed[path]
 	}
 	s.reports.uses++
 	d.sum, d.size, d.mod, d.used = sum, info.Size(), info.ModTime(), s.reports.uses

@@ -30,8 +30,8 @@ type reports struct {
 	uses           uint64        // of documents
 	latest         chan struct{} // closed with the next report
 	at             time.Time     // of the last report
-	versioned      bool          // the last report said which version it is about
-	repeated       bool          // it said the same as the one before
+	versioned      bool          // the last report about a document said which version it is about
+	repeated       bool          // it said the same as about the version before
 	silent         int           // waits without a report, in a row
 	warm           bool          // it has checked a change: it knows its project
 }
@@ -91,8 +91,8 @@ func (s *server) published(p publishDiagnostics) {
 			return
 		}
 		d.checked, s.reports.silent = d.version, 0
+		s.reports.versioned, s.reports.repeated = p.Version != nil, slices.Equal(d.before, list)
 	}
-	s.reports.versioned, s.reports.repeated = p.Version != nil, slices.Equal(s.reports.pushed[path], list)
 	s.reports.put(s.reports.pushed, path, list)
 	s.reports.arrived(s.manager.opts.Now())
 }

@@ -42,7 +42,10 @@ func languages() []language {
 				".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascriptreact",
 			},
 			markers:  []string{"tsconfig.json", "jsconfig.json", "package.json"},
-			programs: []program{{name: "typescript-language-server", args: stdio}, {name: "vtsls", args: stdio}},
+			programs: []program{
+				{name: "typescript-language-server", args: stdio, options: map[string]any{"preferences": map[string]any{"disableSuggestions": true}}},
+				{name: "vtsls", args: stdio},
+			},
 		},
 		{
 			name: "c", aliases: []string{"cpp", "c++"},
