@@ -41,7 +41,7 @@ func languages() []language {
 				".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "typescriptreact",
 				".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascriptreact",
 			},
-			markers:  []string{"tsconfig.json", "jsconfig.json", "package.json"},
+			markers: []string{"tsconfig.json", "jsconfig.json", "package.json"},
 			programs: []program{
 				{name: "typescript-language-server", args: stdio, options: map[string]any{"preferences": map[string]any{"disableSuggestions": true}}},
 				{name: "vtsls", args: stdio},
