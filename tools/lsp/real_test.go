@@ -29,7 +29,7 @@ func TestRealServers(t *testing.T) {
 		edited func(i int) (name, text, message string)
 	}{
 		{
-			"go", "gopls", "go install golang.org/x/tools/gopls@v0.21.1",
+			"go", "gopls", "go install golang.org/x/tools/gopls@v0.21.1, and ECA_GOPLS, or PATH",
 			map[string]string{
 				"go.mod": "module x\n\ngo 1.26\n", "a.go": goFile(0, ""), "use.go": "package x\n\nvar _ int = F(1)\n",
 				"old.go": "package x\n\nvar old int = \"it was there\"\n",
@@ -57,7 +57,7 @@ func TestRealServers(t *testing.T) {
 		},
 	} {
 		t.Run(c.language, func(t *testing.T) {
-			path := os.Getenv("PATH") + string(os.PathListSeparator) + tools
+			path := strings.Join([]string{filepath.Dir(os.Getenv("ECA_GOPLS")), tools, os.Getenv("PATH")}, string(os.PathListSeparator))
 			if _, ok := proc.LookPath(c.program, path); !ok {
 				t.Skipf("NOT TESTED: %s is not installed; get it with: %s", c.program, c.get)
 			}
