@@ -169,7 +169,7 @@ func (t *turn) noteUnseenImages(context []event.Block) {
 		}
 	}
 	if n > 0 {
-		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to take images, so it is not sent those of this prompt (%d). If it takes them, set imageInput of the model in the configuration.\n\n", t.model.ID, n)})
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to take images, so it is not sent those of this prompt (%d). If it takes them, set imageInput of the model in the configuration.\n\n", t.model.shown(), n)})
 	}
 }
 

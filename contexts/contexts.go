@@ -33,7 +33,7 @@ const (
 
 // Ref is one thing the user points at (eca-protocol 2.4).
 type Ref struct {
-	Type      string // text, file, directory, cursor, repoMap, image, web, mcpResource; others are ignored
+	Type      string // text, file, directory, cursor, repoMap, image, web, mcpResource
 	Label     string // of text
 	Text      string // of text
 	Path      string // of file, directory and cursor
@@ -156,7 +156,7 @@ func (r *resolver) add(ref Ref) error {
 	case "web", "mcpResource":
 		return r.fetched(ref)
 	}
-	return nil
+	return fmt.Errorf("this version does not know contexts of type %q", ref.Type)
 }
 
 // put adds a block unless it exists.

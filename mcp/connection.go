@@ -62,7 +62,7 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 			Instructions: shorten.Bytes(launch.Clean(info.Instructions), maxInstructions),
 		}
 		conn.server = info.Capabilities
-		if offer.Tools, err = conn.listTools(ctx, s); err == nil {
+		if offer.Tools, offer.LeftOut, err = conn.listTools(ctx, s); err == nil {
 			m.firstPrompts(ctx, conn, s, offer)
 			conn.session.settle(ctx)
 			conn.watch(settings, launch.URL != "")

@@ -77,6 +77,7 @@ type refreshed struct {
 	conn      *connection
 	which     list // the lists that arrived
 	tools     []*Tool
+	leftOut   []string
 	prompts   []Prompt
 	resources []Resource
 	errs      []error
@@ -105,7 +106,7 @@ func (s *server) refresh(c *connection) {
 			}
 			out.which |= l
 		}
-		ask(toolsList, "tools", func(ctx context.Context) (err error) { out.tools, err = c.listTools(ctx, s); return })
+		ask(toolsList, "tools", func(ctx context.Context) (err error) { out.tools, out.leftOut, err = c.listTools(ctx, s); return })
 		ask(promptsList, "prompts", func(ctx context.Context) (err error) { out.prompts, err = c.listPrompts(ctx, s); return })
 		ask(resourcesList, "resources", func(ctx context.Context) (err error) { out.resources, err = c.listResources(ctx, s); return })
 		ch <- out
@@ -126,7 +127,7 @@ func (s *server) take(r refreshed) {
 	}
 	offer := *s.offer
 	if r.which&toolsList != 0 {
-		offer.Tools = r.tools
+		offer.Tools, offer.LeftOut = r.tools, r.leftOut
 	}
 	if r.which&promptsList != 0 {
 		offer.Prompts = r.prompts

@@ -123,6 +123,7 @@ type Offer struct {
 	Protocol     string // the version that was agreed on
 	Instructions string
 	Tools        []*Tool
+	LeftOut      []string // why tools of its list are not among Tools
 
 	// The lists below are fetched while the server is already running.
 	Prompts   []Prompt

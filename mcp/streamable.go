@@ -159,7 +159,7 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	case sse.ContentType:
 		return t.follow(ctx, cancel, resp.Body, e)
 	}
-	return fmt.Errorf("unexpected content type %q", shorten.Bytes(resp.Header.Get("Content-Type"), 100))
+	return fmt.Errorf("it answered with %q, which is not MCP: perhaps a web page or another service answers there; correct its url", shorten.Bytes(resp.Header.Get("Content-Type"), 100))
 }
 
 // whole handles an answer that is not a stream.

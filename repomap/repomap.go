@@ -100,6 +100,7 @@ type tree struct {
 	files  map[string]*file // by path relative to root, with slashes
 	order  []*file          // the same, sorted by path
 	names  names
+	mods   *modules // how files import each other; nil until they are linked
 	log    history
 	cut    bool // there are more files than are read
 
@@ -125,6 +126,8 @@ type file struct {
 	named []int32 // by definition: its name; -1 if it has none that others use
 	own   []int32 // names it defines, in the order of defs, each once
 	refs  []ref   // names it uses that other files define; see names
+
+	imports []int32 // what it imports, as modules.resolve returns it
 }
 
 // shown says whether maps have the file.

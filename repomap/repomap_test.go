@@ -311,7 +311,7 @@ func FuzzDecode(f *testing.F) {
 		for _, f := range files {
 			tr.order = append(tr.order, f)
 		}
-		tr.names.linkAll(tr.order, 1)
+		tr.link(tr.order, 0, false, 1)
 		tr.rank(Focus{}).Text(100)
 	})
 }

@@ -10,24 +10,16 @@ import (
 )
 
 // questions asks the user through the client (eca-protocol, section 6).
-type questions struct{ s *Server }
-
-// asker returns a way to ask the user, or nil if the client did not announce it: such clients never
-// answer.
-func (s *Server) asker(can protocol.Capabilities) ask.Client {
-	if !can.AskQuestion {
-		return nil
-	}
-	return questions{s}
+type questions struct {
+	*connection
+	views *views
 }
 
 // Ask implements ask.Client. A chat asks one question at a time, because clients can only show one.
 // It asks after everything that happened earlier in the chat was shown.
 func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, error) {
-	q.s.mu.Lock()
-	v := q.s.views[question.ChatID]
-	q.s.mu.Unlock()
-	if v == nil {
+	v, ok := q.views.shown(question.ChatID)
+	if !ok {
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
 	select {
@@ -40,14 +32,14 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		return ask.Answer{}, err
 	}
 	params := protocol.QuestionParams{
-		ChatID: question.ChatID, ToolCallID: question.CallID, RequestID: q.s.newID(),
+		ChatID: question.ChatID, ToolCallID: question.CallID, RequestID: q.newID(),
 		Question: question.Text, AllowFreeform: question.Freeform, Options: []protocol.QuestionOption{},
 	}
 	for _, o := range question.Options {
 		params.Options = append(params.Options, protocol.QuestionOption{Label: o.Label, Description: o.Description})
 	}
 	var res protocol.QuestionResult
-	err := q.s.request(ctx, "chat/askQuestion", params, &res)
+	err := q.request(ctx, "chat/askQuestion", params, &res)
 	if err == nil {
 		err = failure(res.Outcome)
 	}

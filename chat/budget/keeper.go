@@ -170,6 +170,9 @@ func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState
 				warn("price "+chatID+" "+model, "The price of %s is not known, so budgets in money do not count it: set `cost` of the model in the configuration, or a budget in tokens.", model)
 			}
 		}
+		if left := time.Duration((l.Limit - l.Spent) * float64(time.Second)); l.kind == kindTime && left > 0 && (out.TimeLeft == 0 || left < out.TimeLeft) {
+			out.TimeLeft = left
+		}
 		switch share := l.Spent/l.Limit + rounding; {
 		case share >= 1 && out.Reached == "":
 			out.Reached, out.Remedy = fmt.Sprintf("The budget of %s is spent: %s.", l.of(), l.Text()), l.remedy()

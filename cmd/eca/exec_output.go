@@ -96,6 +96,15 @@ func (c *execClient) hookFailure(chatID string, v execContent) {
 	c.noteLocked("· hook " + v.Name + " failed: " + why + "; " + went + ", because a hook that fails does not block (exit code 2 does)")
 }
 
+// hookSaid keeps why a hook rejects a call; c.mu is held.
+func (c *execClient) hookSaid(chatID string, v execContent) {
+	const rejects = "2" // the exit code
+	if v.ToolCallID == "" || string(v.Status) != rejects {
+		return
+	}
+	c.why[chatID+" "+v.ToolCallID] = strings.TrimSuffix("the hook "+v.Name+": "+strings.Join(strings.Fields(string(v.Error)), " "), ": ")
+}
+
 // sandboxNotes shows how the sandbox affected a call; c.mu is held.
 func (c *execClient) sandboxNotes(v execContent) {
 	for _, out := range v.Outputs {

@@ -105,6 +105,9 @@ func newSelector(key string, v any) (selector, error) {
 
 // compileRegexp anchors a pattern: the reference matches whole values.
 func compileRegexp(pattern string) (*regexp2.Regexp, error) {
+	if _, err := regexp2.Compile(pattern, regexp2.None); err != nil { // whose error has the user's own text
+		return nil, fmt.Errorf("the matcher %q is not a valid regular expression: %w", pattern, err)
+	}
 	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
 	if err != nil {
 		return nil, fmt.Errorf("the matcher %q is not a valid regular expression: %w", pattern, err)

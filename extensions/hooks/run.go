@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"strings"
 )
@@ -167,8 +168,15 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 		rep.Error = cmp.Or(rep.Error, cause)
 	}
 	s.guardResult(h, a, c, out, r, said, o)
-	if rep.Failed {
-		s.opts.Log.Warn("hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", shown(rep.Error))
+	level := slog.LevelWarn
+	if o == nil { // nothing else shows it
+		level = slog.LevelError
+	}
+	switch {
+	case rep.Failed:
+		s.opts.Log.Log(ctx, level, "hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", shown(rep.Error))
+	case o == nil && ctx.Err() != nil:
+		s.opts.Log.Error("hook was stopped before it ended, because eca ends", "hook", a.name, "event", c.Event)
 	}
 	if o == nil {
 		return

@@ -13,6 +13,9 @@ type piece struct {
 	text string
 }
 
+// mayVanish says whether the piece is nothing if its value is empty, not even an empty word.
+func (x piece) mayVanish() bool { return x.kind == expansion && !strings.HasPrefix(x.text, `"`) }
+
 type pieceKind int
 
 const (
@@ -47,7 +50,7 @@ func (p *printer) list(w *syntax.Word, command string) string {
 		if named && slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
 			p.none("which command it runs is a glob")
 		}
-		p.vanishes = p.vanishes && !slices.ContainsFunc(pieces, func(x piece) bool { return x.kind != expansion || strings.HasPrefix(x.text, `"`) })
+		p.vanishes = p.vanishes && !slices.ContainsFunc(pieces, func(x piece) bool { return !x.mayVanish() })
 		pieces = p.tilde(pieces, false)
 		for _, text := range p.globbed(pieces, command) {
 			b.WriteString(" " + text)
@@ -84,6 +87,8 @@ func (p *printer) pattern(w *syntax.Word) string {
 func (p *printer) join(pieces []piece) string {
 	var b, text strings.Builder
 	quoted := false
+	// Empty quotes next to an expansion keep the word, if the expansion is empty.
+	computed := slices.ContainsFunc(pieces, piece.mayVanish)
 	flush := func() {
 		if quoted {
 			b.WriteString(p.quote(text.String()))
@@ -95,7 +100,7 @@ func (p *printer) join(pieces []piece) string {
 		switch piece.kind {
 		case quotedText, bareText, braceText:
 			text.WriteString(piece.text)
-			quoted = quoted || piece.text != ""
+			quoted = quoted || piece.text != "" || computed && piece.kind == quotedText
 		case globText, expansion:
 			flush()
 			b.WriteString(piece.text)
@@ -308,7 +313,7 @@ func assignsHome(s string) bool {
 
 // globbed prints a word, or those that its globs match.
 func (p *printer) globbed(pieces []piece, command string) []string {
-	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" {
+	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" && !pieces[1].mayVanish() {
 		pieces = pieces[1:]
 	}
 	pattern, literal, expands, constant := "", "", false, true

@@ -165,10 +165,14 @@ func bare(option string) string {
 	return option
 }
 
-// judgeFind judges find by its expression. The commands of -exec are judged elsewhere.
+// judgeFind judges find by its expression. The commands of -exec are judged elsewhere: a find that
+// runs only such as read does so itself.
 func judgeFind(args []word) judgement {
 	starts, g := findWords(args)
 	j := g.refusal("find")
+	if g.has("-exec") && j.option == "" {
+		j.option = "-exec"
+	}
 	if j.why == "" && g.loose {
 		j.why = "words of find may turn out to be options"
 	}
@@ -206,11 +210,14 @@ func findWords(args []word) (starts []word, g parsedWords) {
 			g.loose = true
 		case slices.Contains([]string{"(", ")", "!", ","}, a.text):
 		case slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, a.text):
-			g.refuse(a, doesMore, "runs a program")
 			end := commandEnd(args, i)
+			if a.text != "-exec" || end < 0 { // the others run in other folders, or ask on a terminal
+				g.refuse(a, doesMore, "runs a program")
+			}
 			if end < 0 {
 				return starts, g
 			}
+			g.options = append(g.options, givenOption{name: a.text})
 			i = end + 1
 		case !strings.HasPrefix(a.text, "-"):
 			g.refuse(a, 0, "is not where find expects it")

@@ -125,6 +125,7 @@ func onlyImporter(path string) string {
 		"golang.org/x/net/netutil":    "cmd/eca",
 		"github.com/coder/websocket":  "e2a/gateway",
 		"github.com/nats-io":          "esrp/service",
+		"google.golang.org/protobuf":  "internal/otlp",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return room

@@ -70,7 +70,7 @@ func (s *stream) read(lines *llm.NDJSONReader) error {
 		}
 		var l line
 		if err := json.Unmarshal(raw, &l); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is not JSON in its stream", Cause: err}
+			return llm.UnreadableEvent(s.provider, raw, err)
 		}
 		if len(l.Error) > 0 && string(l.Error) != "null" {
 			return s.failed(raw)

@@ -142,6 +142,9 @@ func (b *braces) begin(o *outline, at int) int {
 		case (before.role == modifier || before.role == definer) && !o.isMark(at-2, '.'):
 			at--
 			continue
+		case o.at(at-1).kind == stringToken && o.word(at-2).role == modifier: // as in `extern "C"`
+			at -= 2
+			continue
 		case o.isMark(at-1, ')') || o.isMark(at-1, ']'): // as in `pub(crate)`
 			if m := int(o.tokens[at-1].mate); m > 0 && m < at && o.word(m-1).role == modifier && o.adjoins(m-1) {
 				at = m - 1

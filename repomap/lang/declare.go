@@ -62,6 +62,10 @@ func (d *declared) statement(o *outline, at int) int {
 	}
 	if p.params > 0 && (p.equals < 0 || p.equals > p.params) {
 		d.function(o, p, body)
+	} else if body && d.compact(o, p) {
+		o.define(Method, p.end-1, p.from, p.end)
+	} else if d.macros && p.equals > 0 && o.is(p.from, "template") && o.is(p.equals-2, "concept") && o.isName(p.equals-1) {
+		o.define(Trait, p.equals-1, p.from, p.equals)
 	} else if d.properties && o.inType() && p.params < 0 && (body && p.equals < 0 || p.arrow > 0) {
 		d.property(o, p)
 	}
@@ -159,7 +163,8 @@ func (d *declared) initialised(o *outline, p parts, brace int) bool {
 
 // operator says whether a parenthesis begins the parameters of `operator+`.
 func (d *declared) operator(o *outline, from, at int) bool {
-	for i := at - 1; i >= max(from, at-3); i-- {
+	const longest = 6 // tokens, as in `operator const char*(`
+	for i := at - 1; i >= max(from, at-longest); i-- {
 		if o.is(i, "operator") {
 			return true
 		}
@@ -216,11 +221,16 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 			name++
 		}
 	}
-	for o.isMark(name, '[') || o.isMark(name, '@') { // attributes
-		name = d.attribute(o, name)
+	for next := -1; next != name; { // attributes
+		if next > 0 {
+			name = next
+		}
+		if next = attributes(o, name); next == name && (o.isMark(name, '[') || o.isMark(name, '@')) {
+			next = d.attribute(o, name)
+		}
 	}
 	// Macros for visibility, and `alignas(8)`: the last name counts.
-	for o.isName(name) && (o.isName(name+1) && !o.is(name+1, "final") && o.word(name+1).role != continuing || d.macros && o.isMark(name+1, '(') && kind != Class && o.isName(o.skip(name+1))) {
+	for o.isName(name) && (o.isName(name+1) && !o.is(name+1, "final") && o.word(name+1).role != continuing || d.macros && o.isMark(name+1, '(') && (kind != Class || capitals(o.text(name))) && o.isName(o.skip(name+1))) {
 		name++
 		if o.isMark(name, '(') {
 			name = o.skip(name)
@@ -251,8 +261,8 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 	}
 	record := o.is(p.typeAt, "record")
 	switch {
-	case next == p.end && (body || record || kind == Module && d.properties):
-	case body && (o.isMark(next, ':') || o.word(next).role == continuing || o.is(next, "final")):
+	case next == p.end && (body || record || d.properties):
+	case (body || d.properties) && (o.isMark(next, ':') || o.word(next).role == continuing || o.is(next, "final")):
 	case o.isMark(next, '(') && (record || d.properties):
 	default:
 		return 0
@@ -322,9 +332,8 @@ func (d *declared) function(o *outline, p parts, body bool) {
 			}
 			text += string(o.text(i))
 		}
-	} else if o.is(name-1, "operator") { // `operator bool`
-		name--
-		text = "operator " + text
+	} else if at, full := operatorName(o, p.from, name); at >= 0 {
+		name, text = at, full
 	}
 	first := name
 	for first-2 >= p.from && o.isMark(first-1, ':') { // `Type::name`
@@ -381,6 +390,36 @@ func (d *declared) function(o *outline, p parts, body bool) {
 		text = "~" + text
 	}
 	o.defineAs(text, kind, name, "", p.from, end)
+}
+
+// operatorName returns where `operator bool`, `operator std::string` or `operator ""_km` begins
+// whose last part is given, and what it is called; -1 if it is another name.
+func operatorName(o *outline, from, name int) (at int, text string) {
+	text = string(o.text(name))
+	at = name - 1
+	if o.at(at).kind == stringToken {
+		text = `""` + text
+		at--
+	}
+	for at-2 >= from && o.marks(at-1, "::") && o.at(at-2).kind == nameToken {
+		text = string(o.text(at-2)) + "::" + text
+		at -= 3
+	}
+	if at < from || !o.is(at, "operator") {
+		return -1, ""
+	}
+	return at, "operator " + text
+}
+
+// compact says whether a statement is a record's constructor without parameters of its own:
+// `Point {`.
+func (d *declared) compact(o *outline, p parts) bool {
+	parent := o.parent()
+	if d.properties || d.macros || !o.inType() || parent < 0 || p.params > 0 || p.equals > 0 || p.typeAt >= 0 || !o.isName(p.end-1) {
+		return false
+	}
+	f := o.defs[parent]
+	return string(o.text(p.end-1)) == string(o.sig[f.nameFrom:f.nameTo])
 }
 
 // explicit says whether a name behind a dot is what a type has of an interface:

@@ -5,7 +5,8 @@ func elixir() *Language {
 		Name: "elixir",
 		exts: []string{".ex", ".exs"}, shebang: []string{"elixir"},
 		text: text{
-			line: []string{"#"},
+			imports: importing{paths: "alias import use require"},
+			line:    []string{"#"},
 			quotes: []quote{
 				{open: `"""`, close: `"""`, escape: '\\', lines: true, hole: "#{"},
 				{open: "'''", close: "'''", escape: '\\', lines: true},

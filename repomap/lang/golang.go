@@ -5,8 +5,9 @@ func golang() *Language {
 		Name: "go",
 		exts: []string{".go"},
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/"}},
+			imports: importing{texts: "import"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},

@@ -17,8 +17,9 @@ func javascript() *Language {
 
 func scriptText() text {
 	return text{
-		line:  []string{"//"},
-		block: []block{{open: "/*", close: "*/"}},
+		imports: importing{texts: "import from require"},
+		line:    []string{"//"},
+		block:   []block{{open: "/*", close: "*/"}},
 		quotes: []quote{
 			{open: `"`, close: `"`, escape: '\\'},
 			{open: "'", close: "'", escape: '\\'},

@@ -5,8 +5,9 @@ func kotlin() *Language {
 		Name: "kotlin", family: "jvm",
 		exts: []string{".kt", ".kts"},
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/", nested: true}},
+			imports: importing{paths: "import", others: "java javax kotlin"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
 				{open: `"""`, close: `"""`, lines: true, hole: "${"},
 				{open: `"`, close: `"`, escape: '\\', hole: "${"},

@@ -7,6 +7,7 @@ func lua() *Language {
 		Name: "lua",
 		exts: []string{".lua"}, shebang: []string{"lua", "luajit"},
 		text: text{
+			imports: importing{texts: "require dofile"},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},

@@ -62,7 +62,9 @@ func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, Uses) {
 	s.lex.run()
 	s.out.reset(l, src, s.lex.tokens)
 	l.outline(&s.out)
-	return s.out.result(), s.lex.uses.result()
+	uses := s.lex.uses.result()
+	uses.Imports = s.out.imports(s.lex.included)
+	return s.out.result(), uses
 }
 
 // outline collects the definitions of one file.
@@ -208,8 +210,11 @@ func (o *outline) inType() bool {
 // define adds a definition of the token at name, with a signature from token from to
 // before token to, and returns its index.
 func (o *outline) define(kind Kind, name, from, to int) int {
-	return o.defineAs(strings.Trim(string(o.text(name)), "`"), kind, name, "", from, to)
+	return o.defineAs(plainName(string(o.text(name))), kind, name, "", from, to)
 }
+
+// plainName removes what lets a word of the language be a name.
+func plainName(name string) string { return strings.TrimPrefix(strings.Trim(name, "`"), "r#") }
 
 // defineAs is define with a name that differs from the token's text and with the
 // beginning of a signature.

@@ -7,8 +7,9 @@ func php() *Language {
 		Name: "php",
 		exts: []string{".php", ".phtml", ".inc"}, shebang: []string{"php"},
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/"}},
+			imports: importing{paths: "use", texts: "require require_once include include_once"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\', lines: true},
 				{open: "'", close: "'", escape: '\\', lines: true},

@@ -8,7 +8,8 @@ func ruby() *Language {
 		exts: []string{".rb", ".rake", ".gemspec", ".ru"}, names: []string{"Rakefile", "Gemfile", "Vagrantfile", "Podfile", "Fastfile"},
 		shebang: []string{"ruby"},
 		text: text{
-			line: []string{"#"},
+			imports: importing{texts: "require require_relative load autoload", qualified: true},
+			line:    []string{"#"},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\', lines: true, hole: "#{"},
 				{open: "'", close: "'", escape: '\\', lines: true},

@@ -152,6 +152,9 @@ func (j *judgment) reads(c *tools.Command, printed *tools.Printed) (ok bool, why
 		if !j.enter(places, cmd) {
 			return false, "where it runs is not known"
 		}
+		if j.sandbox.ReadsHeld {
+			cmd = withoutAnywhere(cmd)
+		}
 		if why := j.pathsInside(cmd, places); why != "" {
 			return false, why
 		}
@@ -162,6 +165,12 @@ func (j *judgment) reads(c *tools.Command, printed *tools.Printed) (ok bool, why
 		}
 	}
 	return true, ""
+}
+
+// withoutAnywhere leaves out the paths that stand for names which are not known.
+func withoutAnywhere(c cmdline.Command) cmdline.Command {
+	c.Paths = slices.DeleteFunc(slices.Clone(c.Paths), func(path cmdline.Path) bool { return path.Anywhere })
+	return c
 }
 
 // globsInside says which glob of a command leads out of the workspace, if one does. The names

@@ -95,7 +95,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 // builtin tells commands that bash itself has; wrappers run the programs of these names.
 func builtin(name string) bool {
 	switch name {
-	case "echo", "printf", "true", "false", ":", "cd", "pwd", "test", "[", "type", "command", "builtin", "eval", "exit":
+	case "echo", "printf", "true", "false", ":", "cd", "pwd", "test", "[", "type", "command", "builtin", "eval", "exit", "set":
 		return true
 	}
 	return false
