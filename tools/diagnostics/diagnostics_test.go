@@ -172,7 +172,7 @@ func TestEdits(t *testing.T) {
 	r.want(r.write("b.toy", "bad 3\nbad 4\nbad 5\n"), header+"/b.toy:3:1: error: bad 5")
 }
 
-// What an edit breaks elsewhere is named, and what was broken there is not.
+// Errors that an edit causes in other files are named, and older ones there are not.
 func TestOtherFiles(t *testing.T) {
 	var r *rig
 	r = newRig(t, func(text string) error {

@@ -43,7 +43,7 @@ func (s *server) lock(ctx context.Context) error {
 
 func (s *server) unlock() { <-s.turn }
 
-// refresh tells the server what has changed on the disk since it was told last: in documents, in
+// refresh tells the server what has changed on the disk since the last call: in documents, in
 // their folders, and in the files that describe the project.
 func (s *server) refresh(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
@@ -115,8 +115,8 @@ func (s *server) changesIn(dir string) (out []fileEvent) {
 	return out
 }
 
-// open opens a file in the server, or sends the text that it has now; one that is gone, or is no
-// text that the server should get, is closed. It returns the version, or 0. The caller has the turn.
+// open opens a file in the server, or sends the text that it has now; one that is gone, binary or too
+// long is closed. It returns the version, or 0. The caller has the turn.
 func (s *server) open(ctx context.Context, path string) (version int, err error) {
 	info, statErr := os.Stat(path)
 	if statErr != nil || !info.Mode().IsRegular() || info.Size() > maxText {

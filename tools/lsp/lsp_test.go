@@ -116,7 +116,7 @@ func TestNewErrorsAreNamed(t *testing.T) {
 	}
 }
 
-// What others change on the disk is known before the next edit, and is not put down to it.
+// Changes that others make on the disk are known before the next edit, and do not count as its own.
 func TestChangesOfOthers(t *testing.T) {
 	needs.POSIX(t)
 	r := newRig(t, "", map[string]string{"a.toy": "\n"})

@@ -159,7 +159,7 @@ func (s *server) converse(child proc.Child) error {
 		case <-ctx.Done():
 		}
 	}()
-	s.changesIn(s.root) // what changes from now on is told
+	s.changesIn(s.root) // later changes are sent
 	err := s.conn.Call(ctx, "initialize", s.initializeParams(), &s.offers)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -48,7 +48,7 @@ func (s *Servers) Close() {
 var errClosed = errors.New("eca is shutting down")
 
 // of returns the server for a file, which it starts if it does not run. The server may not be ready.
-// ErrNone says that there is none for such files.
+// ErrNone says that no server is installed for such files.
 func (v *View) of(path string) (*server, error) {
 	f, ok := v.serverOf(path)
 	if !ok {

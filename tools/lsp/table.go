@@ -19,7 +19,9 @@ type language struct {
 }
 
 // languages is the table of known servers.
-func languages() []language {
+func languages() []language { return append(commonLanguages(), otherLanguages()...) }
+
+func commonLanguages() []language {
 	stdio := []string{"--stdio"}
 	return []language{
 		{
@@ -66,6 +68,12 @@ func languages() []language {
 			name: "lua", aliases: []string{"lua-ls"}, files: map[string]string{".lua": "lua"}, markers: []string{".luarc.json", ".luarc.jsonc"},
 			programs: []program{{name: "lua-language-server"}},
 		},
+	}
+}
+
+func otherLanguages() []language {
+	stdio := []string{"--stdio"}
+	return []language{
 		{
 			name: "ruby", files: map[string]string{".rb": "ruby", ".rake": "ruby"}, markers: []string{"Gemfile"},
 			programs: []program{{name: "ruby-lsp"}, {name: "solargraph", args: []string{"stdio"}}},
