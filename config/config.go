@@ -57,7 +57,8 @@ type Config struct {
 	VariantsByModel          map[string]VariantRule `json:"variantsByModel" trust:"safe" doc:"Variants of the models whose names match a pattern." each:"The variants, and where they apply."`
 	AutoCompactPercentage    int                    `json:"autoCompactPercentage" default:"75" min:"0" max:"100" trust:"safe" doc:"The conversation is compacted when it fills this percentage of the model's context; 0 means never."`
 	Compact                  Compact                `json:"compact" doc:"How conversations are compacted."`
-	LSPTimeoutSeconds        float64                `json:"lspTimeoutSeconds" default:"30" min:"0" doc:"How long an editor may take to answer a question about the code. In seconds; 0 turns the limit off."`
+	LSP                      LSP                    `json:"lsp" doc:"Language servers, by name: false turns all of them off. They check edits and find definitions where no editor does." each:"A language server. The name of a known one or of its language changes that one."`
+	LSPTimeoutSeconds        float64                `json:"lspTimeoutSeconds" default:"30" min:"0" doc:"How long an editor or a language server may take to answer a question about the code. In seconds; 0 turns the limit off."`
 	MCPTimeoutSeconds        float64                `json:"mcpTimeoutSeconds" default:"60" min:"0" doc:"How long an MCP server may take to start and to list what it offers. In seconds; 0 turns the limit off."`
 	MCPKeepAliveSeconds      float64                `json:"mcpKeepAliveSeconds" default:"30" min:"0" doc:"How often remote MCP servers are pinged. In seconds; 0 means never."`
 	ChatRetentionDays        int                    `json:"chatRetentionDays" default:"0" min:"0" doc:"How many days a chat and its data are kept after its last change; 0 keeps them forever. Pinned chats are never removed. A workspace's file cannot set it."`
@@ -293,7 +294,13 @@ type ToolCall struct {
 	} `json:"webFetch" doc:"The tool web_fetch. A host includes its subdomains."`
 	EditorNav struct {
 		Enabled bool `json:"enabled" default:"true" doc:"Whether these tools are available."`
-	} `json:"editorNav" doc:"Tools that ask the editor for definitions, references and symbols."`
+	} `json:"editorNav" doc:"Tools that ask the editor, or a language server, for definitions, references and symbols."`
+	Diagnostics struct {
+		Enabled           bool    `json:"enabled" default:"true" doc:"Whether results of edits name the new errors and warnings."`
+		EditorWaitSeconds float64 `json:"editorWaitSeconds" default:"1" min:"0" doc:"How long an edit waits for the editor to check it, in seconds."`
+		ServerWaitSeconds float64 `json:"serverWaitSeconds" default:"3" min:"0" doc:"How long an edit waits for a language server to check it, in seconds."`
+		StartWaitSeconds  float64 `json:"startWaitSeconds" default:"20" min:"0" doc:"How long the first edit waits for a language server to start, in seconds."`
+	} `json:"diagnostics" doc:"Errors and warnings that edits cause (docs/diagnostics.md)."`
 	OutputTruncation struct {
 		Lines  int `json:"lines" default:"2000" min:"1" doc:"Lines."`
 		SizeKb int `json:"sizeKb" default:"50" min:"1" doc:"Kilobytes."`

@@ -104,7 +104,7 @@ func jsonTypes(typ reflect.Type) []string {
 	switch typ {
 	case reflect.TypeFor[Strings]():
 		return []string{"string", "array"}
-	case reflect.TypeFor[SandboxNetwork]():
+	case reflect.TypeFor[SandboxNetwork](), reflect.TypeFor[LSP]():
 		return []string{"boolean", "object"}
 	case reflect.TypeFor[HTTPClient](): // was a string in earlier versions
 		return []string{"object", "string"}

@@ -125,6 +125,7 @@ func (d *Daemon) Close() {
 	d.current().storage.creds.Close()
 	d.current().storage.serverCreds.Close()
 	d.jobs.Close()
+	d.lsp.Close()
 	d.bounds.Close()
 	d.finder.Close()
 	d.exporter.Close()

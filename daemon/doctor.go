@@ -44,6 +44,7 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	checks = append(checks, d.Checks(offline)...)
 	checks = append(checks, one("Models", "catalogue", k.checkCatalogue(offline)))
 	checks = append(checks, k.serverChecks(offline)...)
+	checks = append(checks, k.languageChecks()...)
 	checks = append(checks,
 		one("Network", "proxies", k.checkProxies),
 		one("Network", "certificates", k.checkCertificates),

@@ -20,6 +20,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
+	"github.com/seed-dec29ce4/eca/tools/diagnostics"
+	"github.com/seed-dec29ce4/eca/tools/lsp"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 	"github.com/seed-dec29ce4/eca/workspace"
@@ -41,7 +43,9 @@ type services struct {
 	bash     *shell.Bash     // runs what nobody approved by hand
 	heldBack *heldback.Store // protected places that commands made
 	bounds   *bounds.Bounds
-	outputs  *tools.Outputs // of tools, that are too long to be shown
+	lsp      *lsp.Servers
+	reporter *diagnostics.Reporter // of what edits cause
+	outputs  *tools.Outputs        // of tools, that are too long to be shown
 	finder   workspace.Finder
 	maps     mapper
 	record   *consent.FolderStore // which workspaces' files the user trusts
@@ -83,6 +87,8 @@ func newServices(o Options) *services {
 	s.plugins = plugins.New(plugins.Options{
 		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.gone,
 	})
+	s.lsp = lsp.New(lsp.Options{Children: s.children, Getenv: o.Getenv, Now: o.Now, Version: o.Version, Log: o.Log})
+	s.reporter = diagnostics.New()
 	s.maps = s.newMapper()
 	s.snapshot.Store(&Snapshot{inputs: inputs{workspace: workspace.New(), storage: newStorage(o.StateDir, o.Keychain, o.Now)}})
 	s.calls = s.newJournal()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
@@ -13,13 +12,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
-	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/fs"
 	toolmap "github.com/seed-dec29ce4/eca/tools/repomap"
 	"github.com/seed-dec29ce4/eca/tools/search"
 	"github.com/seed-dec29ce4/eca/tools/shell"
 	"github.com/seed-dec29ce4/eca/tools/task"
 	"github.com/seed-dec29ce4/eca/tools/web"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // toolbox makes the tools of a snapshot.
@@ -63,8 +62,9 @@ func (s *Snapshot) hasServer(name string) bool {
 func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
 	cfg, asked := s.config, s.client
 	var list []tools.Tool
+	servers := b.codeServers(s)
 	for _, t := range fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines}) {
-		list = append(list, tools.WithBuffers(t, asked.editor.Files))
+		list = append(list, b.checked(tools.WithBuffers(t, asked.editor.Files), s, servers))
 	}
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(b.maps)...)
@@ -72,10 +72,7 @@ func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
 	commands.Ask = askAboutCommand(asked.aboutCommands)
 	list = append(list, shell.Tools(commands)...)
 	list = append(list, web.Tools(b.pages(cfg.Config))...)
-	list = append(list, editor.Tools(editor.Options{
-		Client: asked.editor, Navigation: cfg.ToolCall.EditorNav.Enabled,
-		Timeout: time.Duration(cfg.LSPTimeoutSeconds * float64(time.Second)),
-	})...)
+	list = append(list, b.navigation(s, servers)...)
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
 	list = append(list, agent.Tools(subagentOptions(cfg.Config))...)
@@ -84,7 +81,7 @@ func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
 
 // bare is a snapshot for tools of which only the descriptions matter.
 func bare(cfg *config.Loaded, c client) *Snapshot {
-	return &Snapshot{inputs: inputs{config: cfg, client: c}}
+	return &Snapshot{inputs: inputs{config: cfg, client: c, workspace: workspace.New()}}
 }
 
 func (b *toolbox) nativeTools(s *Snapshot) *tools.Registry {
@@ -123,7 +120,7 @@ func (b *toolbox) shellOptions(cfg *config.Loaded) shell.Options {
 // took the name of one would take its permissions too. Problems are by name.
 func (b *toolbox) customTools(cfg *config.Loaded, native []tools.Tool) (list []tools.Tool, problems map[string]error) {
 	// Tools that are not always there.
-	taken := []string{"ask_user", "editor_definition", "editor_diagnostics", "editor_references", "skill", "fetch_rule", "compact_chat"}
+	taken := []string{"ask_user", "editor_definition", "editor_diagnostics", "editor_references", "symbols", "skill", "fetch_rule", "compact_chat"}
 	for _, t := range native {
 		taken = append(taken, t.Spec().Name)
 	}

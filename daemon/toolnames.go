@@ -14,6 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
+	"github.com/seed-dec29ce4/eca/tools/lsp"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
@@ -88,10 +89,11 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 func (b *toolbox) toolArguments(cfg *config.Loaded) map[string][]string {
 	list := b.builtIn(bare(cfg, client{questions: noClient{}}))
 	list = append(list, editor.Tools(editor.Options{Navigation: true, Client: editor.Client{
-		Diagnostics: func(context.Context, string) ([]editor.Diagnostic, error) { return nil, nil },
-		Definition:  func(context.Context, editor.Position) ([]editor.Position, error) { return nil, nil },
-		References:  func(context.Context, editor.Position, bool) ([]editor.Position, error) { return nil, nil },
+		Diagnostics: func(context.Context, string) ([]tools.Diagnostic, error) { return nil, nil },
+		Definition:  func(context.Context, tools.Position) ([]tools.Position, error) { return nil, nil },
+		References:  func(context.Context, tools.Position, bool) ([]tools.Position, error) { return nil, nil },
 	}})...)
+	list = append(list, b.lsp.With(lsp.Settings{}).SymbolsTool(0))
 	custom, _ := b.customTools(cfg, list)
 	out := map[string][]string{tools.Native: nil}
 	for _, t := range append(list, custom...) {

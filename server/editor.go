@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -21,12 +22,12 @@ func (e editorRequests) client(can protocol.Capabilities) editor.Client {
 		c.Diagnostics = e.diagnostics
 	}
 	if can.Definition {
-		c.Definition = func(ctx context.Context, at editor.Position) ([]editor.Position, error) {
+		c.Definition = func(ctx context.Context, at tools.Position) ([]tools.Position, error) {
 			return e.locations(ctx, "editor/getDefinition", navigation(at))
 		}
 	}
 	if can.References {
-		c.References = func(ctx context.Context, at editor.Position, declaration bool) ([]editor.Position, error) {
+		c.References = func(ctx context.Context, at tools.Position, declaration bool) ([]tools.Position, error) {
 			params := navigation(at)
 			params.IncludeDeclaration = &declaration
 			return e.locations(ctx, "editor/getReferences", params)
@@ -35,7 +36,7 @@ func (e editorRequests) client(can protocol.Capabilities) editor.Client {
 	return c
 }
 
-func (e editorRequests) diagnostics(ctx context.Context, path string) ([]editor.Diagnostic, error) {
+func (e editorRequests) diagnostics(ctx context.Context, path string) ([]tools.Diagnostic, error) {
 	var params protocol.DiagnosticsParams
 	if path != "" {
 		params.URI = workspace.ToURI(path)
@@ -47,36 +48,36 @@ func (e editorRequests) diagnostics(ctx context.Context, path string) ([]editor.
 	if err := failure(res.Outcome); err != nil {
 		return nil, err
 	}
-	var out []editor.Diagnostic
+	var out []tools.Diagnostic
 	for _, d := range res.Diagnostics {
-		at := editor.Position{Path: workspace.FromURI(string(d.URI))}
+		at := tools.Position{Path: workspace.FromURI(string(d.URI))}
 		if r := d.Range.Value; r != nil {
 			at.Line, at.Character = int(r.Start.Line)+1, int(r.Start.Character)+1
 		}
-		out = append(out, editor.Diagnostic{
+		out = append(out, tools.Diagnostic{
 			At: at, Severity: severity(d.Severity), Message: string(d.Message), Source: string(d.Source), Code: string(d.Code),
 		})
 	}
 	return out, nil
 }
 
-func severity(s protocol.Severity) editor.Severity {
-	for known := editor.Error; known < editor.Unknown; known++ {
+func severity(s protocol.Severity) tools.Severity {
+	for known := tools.Error; known < tools.Unknown; known++ {
 		if known.String() == string(s) {
 			return known
 		}
 	}
-	return editor.Unknown
+	return tools.Unknown
 }
 
-func navigation(at editor.Position) protocol.NavigationParams {
+func navigation(at tools.Position) protocol.NavigationParams {
 	return protocol.NavigationParams{
 		URI:      workspace.ToURI(at.Path),
 		Position: protocol.Position{Line: protocol.Number(at.Line), Character: protocol.Number(at.Character)},
 	}
 }
 
-func (e editorRequests) locations(ctx context.Context, method string, params protocol.NavigationParams) ([]editor.Position, error) {
+func (e editorRequests) locations(ctx context.Context, method string, params protocol.NavigationParams) ([]tools.Position, error) {
 	var res protocol.NavigationResult
 	if err := e.request(ctx, method, params, &res); err != nil {
 		return nil, err
@@ -84,13 +85,13 @@ func (e editorRequests) locations(ctx context.Context, method string, params pro
 	if err := failure(res.Outcome); err != nil {
 		return nil, err
 	}
-	var out []editor.Position
+	var out []tools.Position
 	for _, l := range res.Locations {
 		if l.URI == "" || l.Range.Value == nil {
 			continue
 		}
 		start := l.Range.Value.Start
-		out = append(out, editor.Position{Path: workspace.FromURI(string(l.URI)), Line: int(start.Line), Character: int(start.Character)})
+		out = append(out, tools.Position{Path: workspace.FromURI(string(l.URI)), Line: int(start.Line), Character: int(start.Character)})
 	}
 	return out, nil
 }

@@ -21,7 +21,9 @@ const (
 // page describes each tool.
 func TestToolsDoc(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, options{closed: true})
+	r := newRig(t, options{closed: true, config: map[string]any{
+		"lsp": map[string]any{"any": map[string]any{"command": os.Args[0], "extensions": []string{".any"}}}, // symbols needs one
+	}})
 	r.add(t, "rules/r.md", "---\npaths: 'c.txt'\n---\nRule.")
 	r.add(t, "skills/s/SKILL.md", "---\nname: s\ndescription: d\n---\nSkill.")
 	r.Open(r.root, map[string]any{"capabilities": json.RawMessage(everything)})

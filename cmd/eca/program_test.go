@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
@@ -25,6 +26,9 @@ import (
 const asProgram = "ECA_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
+	if testkit.ServeLanguage(os.Args) {
+		return
+	}
 	if os.Getenv(asProgram) == "1" || len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") { // a stage of package proc
 		main()
 		return

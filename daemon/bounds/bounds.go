@@ -239,6 +239,29 @@ func (b *Bounds) Hook(cfg *config.Config, roots []string) sandbox.Policy {
 	return p
 }
 
+// LanguageServer returns how a language server is bound, and its environment: like a build tool that
+// runs unasked, since it may run code of the workspace. An error says why it must not run: the
+// workspace is not trusted, or the sandbox cannot be held and no configuration names the server.
+func (b *Bounds) LanguageServer(cfg *config.Config, roots []string, named bool, untrusted []config.Unit) (sandbox.Policy, []string, error) {
+	by := byWorkspaceConfig
+	if len(untrusted) > 0 {
+		return sandbox.Policy{}, nil, fmt.Errorf("%s is not trusted", untrusted[0].File)
+	}
+	if !named {
+		by = byWorkspaceRule
+		s := b.Promises(cfg, untrusted)
+		why := s.NoReads
+		if why == "" {
+			why = s.NoWorkspace()
+		}
+		if why != "" {
+			return sandbox.Policy{}, nil, fmt.Errorf("it starts only if your configuration names it (lsp): %s", strings.TrimPrefix(why, "it would only read, but "))
+		}
+	}
+	p := b.For(cfg, roots, by)
+	return p, b.environment(cfg, by, p.Level), nil
+}
+
 // Promises says what can be held here of what is promised about commands that run unasked.
 func (b *Bounds) Promises(cfg *config.Config, untrusted []config.Unit) permission.Sandbox {
 	if cfg.ToolCall.Sandbox == sandboxOff {

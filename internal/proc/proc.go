@@ -163,14 +163,26 @@ func found(spec Spec) string {
 		if !ok {
 			continue
 		}
-		for _, dir := range filepath.SplitList(path) {
-			if full, err := exec.LookPath(filepath.Join(dir, spec.Path)); err == nil {
-				return full
-			}
+		if full, ok := LookPath(spec.Path, path); ok {
+			return full
 		}
 		break
 	}
 	return spec.Path
+}
+
+// LookPath returns where a program is, in a PATH if its name is not a path itself.
+func LookPath(name, path string) (full string, ok bool) {
+	if filepath.Base(name) != name {
+		full, err := exec.LookPath(name)
+		return full, err == nil
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if full, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return full, true
+		}
+	}
+	return "", false
 }
 
 // end records how the child ended, and kills what is left.

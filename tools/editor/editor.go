@@ -9,7 +9,6 @@
 package editor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +23,9 @@ import (
 type Client struct {
 	// Diagnostics returns those of a file, or of everything the editor knows if path
 	// is empty.
-	Diagnostics func(ctx context.Context, path string) ([]Diagnostic, error)
-	Definition  func(ctx context.Context, at Position) ([]Position, error)
-	References  func(ctx context.Context, at Position, declaration bool) ([]Position, error)
+	Diagnostics func(ctx context.Context, path string) ([]tools.Diagnostic, error)
+	Definition  func(ctx context.Context, at tools.Position) ([]tools.Position, error)
+	References  func(ctx context.Context, at tools.Position, declaration bool) ([]tools.Position, error)
 	// Files are what it has open. No tool of this package needs them.
 	Files tools.Buffers
 }
@@ -34,41 +33,6 @@ type Client struct {
 // ErrStarting says that the editor cannot answer yet: a language server is starting.
 // The question is asked again.
 var ErrStarting = errors.New("the language server is still starting")
-
-// Position is a place in a file. Line and Character count from 1; Character counts
-// UTF-16 code units, as editors do (eca-protocol, section 6).
-type Position struct {
-	Path      string // absolute
-	Line      int
-	Character int
-}
-
-func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.Path, p.Line, p.Character) }
-
-// Diagnostic is one remark about the code.
-type Diagnostic struct {
-	At       Position // Line 0: about the whole file
-	Severity Severity
-	Message  string
-	Source   string // who says so, e.g. gopls; may be empty
-	Code     string // its name for the remark; may be empty
-}
-
-// Severity of a diagnostic.
-type Severity int
-
-// Severities, the worst first.
-const (
-	Error Severity = iota
-	Warning
-	Info
-	Hint
-	Unknown
-)
-
-func (s Severity) String() string {
-	return [...]string{"error", "warning", "info", "hint", "unknown"}[s]
-}
 
 // Options configure the tools.
 type Options struct {
@@ -147,9 +111,4 @@ func listed[E any](entries []E, limit int, line func(E) string, rest string) str
 		lines = append(lines, line(e))
 	}
 	return strings.Join(lines, "\n")
-}
-
-// byPlace orders positions by file, then by place in it.
-func byPlace(a, b Position) int {
-	return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Character, b.Character))
 }

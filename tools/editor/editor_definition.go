@@ -44,12 +44,12 @@ func definition(o Options) tools.Tool {
 }
 
 // navigate finds the symbol in its line, asks, and lists what the editor knows.
-func navigate(ctx context.Context, o Options, call tools.Call, a definitionArgs, what string, ask func(context.Context, Position) ([]Position, error)) (tools.Result, error) {
+func navigate(ctx context.Context, o Options, call tools.Call, a definitionArgs, what string, ask func(context.Context, tools.Position) ([]tools.Position, error)) (tools.Result, error) {
 	at, err := locate(workspace.Abs(call.Roots, a.Path), a.Line, a.Symbol, a.Character)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	found, err := withTimeout(ctx, o.Timeout, func(ctx context.Context) ([]Position, error) { return ask(ctx, at) })
+	found, err := withTimeout(ctx, o.Timeout, func(ctx context.Context) ([]tools.Position, error) { return ask(ctx, at) })
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("Editor failed to find %s: %w. Use eca__grep as fallback.", what, err) //nolint:staticcheck // shown as it is
 	}
@@ -63,7 +63,7 @@ func navigate(ctx context.Context, o Options, call tools.Call, a definitionArgs,
 }
 
 // location is a place with the line that is there, which saves the model a look.
-func location(at Position) string {
+func location(at tools.Position) string {
 	text, err := readLine(at.Path, at.Line)
 	if text = strings.TrimSpace(text); err != nil || text == "" {
 		return at.String()

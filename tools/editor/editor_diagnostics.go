@@ -1,16 +1,13 @@
 package editor
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -18,10 +15,7 @@ import (
 //go:embed editor_diagnostics.md
 var diagnosticsDoc string
 
-const (
-	maxDiagnostics = 200
-	maxMessage     = 500 // bytes shown of one message
-)
+const maxDiagnostics = 200
 
 type diagnosticsArgs struct {
 	Path string `json:"path,omitempty" jsonschema:"The absolute path of a file or folder (default: the whole workspace)."`
@@ -52,7 +46,7 @@ func runDiagnostics(ctx context.Context, o Options, path string) (tools.Result, 
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		file, folder = "", path // editors know files
 	}
-	found, err := withTimeout(ctx, o.Timeout, func(ctx context.Context) ([]Diagnostic, error) {
+	found, err := withTimeout(ctx, o.Timeout, func(ctx context.Context) ([]tools.Diagnostic, error) {
 		return o.Client.Diagnostics(ctx, file)
 	})
 	if err != nil && ctx.Err() == nil {
@@ -63,26 +57,11 @@ func runDiagnostics(ctx context.Context, o Options, path string) (tools.Result, 
 	}
 	if folder != "" {
 		below := workspace.New(folder)
-		found = slices.DeleteFunc(found, func(d Diagnostic) bool { return !below.Contains(d.At.Path) })
+		found = slices.DeleteFunc(found, func(d tools.Diagnostic) bool { return !below.Contains(d.At.Path) })
 	}
 	if len(found) == 0 {
 		return tools.Text("The editor reports no diagnostics."), nil
 	}
-	slices.SortStableFunc(found, func(a, b Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.Severity, b.Severity), byPlace(a.At, b.At))
-	})
-	return tools.Text(listed(found, maxDiagnostics, diagnosticLine, "; ask for one file")), nil
-}
-
-func diagnosticLine(d Diagnostic) string {
-	place := d.At.Path
-	if d.At.Line > 0 {
-		place = d.At.String()
-	}
-	message := shorten.Bytes(strings.Join(strings.Fields(d.Message), " "), maxMessage)
-	line := place + ": " + d.Severity.String() + ": " + message
-	if by := strings.TrimSpace(d.Source + " " + d.Code); by != "" {
-		line += " [" + by + "]"
-	}
-	return line
+	slices.SortStableFunc(found, tools.Diagnostic.Compare)
+	return tools.Text(listed(found, maxDiagnostics, tools.Diagnostic.String, "; ask for one file")), nil
 }

@@ -22,7 +22,7 @@ func references(o Options) tools.Tool {
 			return a.plan(call, "LSP references")
 		},
 		Run: func(ctx context.Context, call tools.Call, a referencesArgs, _ tools.Sink) (tools.Result, error) {
-			return navigate(ctx, o, call, a.definitionArgs, "references", func(ctx context.Context, at Position) ([]Position, error) {
+			return navigate(ctx, o, call, a.definitionArgs, "references", func(ctx context.Context, at tools.Position) ([]tools.Position, error) {
 				return o.Client.References(ctx, at, a.IncludeDeclaration)
 			})
 		},

@@ -40,7 +40,7 @@ func TestColumn(t *testing.T) {
 			t.Fatal(err)
 		}
 		at, err := locate(path, 2, c.symbol, c.hint)
-		if err != nil || at != (Position{path, 2, c.want}) {
+		if err != nil || at != (tools.Position{Path: path, Line: 2, Character: c.want}) {
 			t.Errorf("%q in %q near %d: %v, %v; want %d", c.symbol, c.text, c.hint, at, err, c.want)
 		}
 	}
@@ -119,15 +119,15 @@ func TestWithin(t *testing.T) {
 
 // Long lists are cut, the worst first.
 func TestListsAreCut(t *testing.T) {
-	var many []Diagnostic
+	var many []tools.Diagnostic
 	for i := range maxDiagnostics + 10 {
-		many = append(many, Diagnostic{At: Position{"/f", i + 1, 1}, Severity: Hint, Message: strings.Repeat("é", maxMessage)})
+		many = append(many, tools.Diagnostic{At: tools.Position{Path: "/f", Line: i + 1, Character: 1}, Severity: tools.Hint, Message: strings.Repeat("é", tools.MaxMessage)})
 	}
-	many[len(many)-1].Severity = Error
+	many[len(many)-1].Severity = tools.Error
 	list := Tools(Options{Navigation: true, Client: Client{
-		Diagnostics: func(context.Context, string) ([]Diagnostic, error) { return many, nil },
-		Definition: func(context.Context, Position) ([]Position, error) {
-			return make([]Position, maxLocations+1), nil
+		Diagnostics: func(context.Context, string) ([]tools.Diagnostic, error) { return many, nil },
+		Definition: func(context.Context, tools.Position) ([]tools.Position, error) {
+			return make([]tools.Position, maxLocations+1), nil
 		},
 	}})
 	if len(list) != 2 {
@@ -154,7 +154,7 @@ func TestListsAreCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.Split(res.Outputs[0], "\n")
-		if len(lines) != c.lines || !strings.HasPrefix(lines[0], c.first) || lines[len(lines)-1] != c.last || len(lines[0]) > maxMessage+50 {
+		if len(lines) != c.lines || !strings.HasPrefix(lines[0], c.first) || lines[len(lines)-1] != c.last || len(lines[0]) > tools.MaxMessage+50 {
 			t.Errorf("%d lines, first %s, last %s", len(lines), lines[0], lines[len(lines)-1])
 		}
 	}

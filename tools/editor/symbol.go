@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // maxLine bounds the line in which a symbol is looked for, in bytes.
@@ -16,12 +17,12 @@ const maxLine = 1 << 20
 
 // locate returns the position of a symbol on a line of a file: the whole word nearest
 // to a column, which may be 0. Models count lines well and columns badly.
-func locate(path string, line int, symbol string, character int) (Position, error) {
+func locate(path string, line int, symbol string, character int) (tools.Position, error) {
 	text, err := readLine(path, line)
 	if err != nil {
-		return Position{}, err
+		return tools.Position{}, err
 	}
-	at := Position{Path: path, Line: line, Character: character}
+	at := tools.Position{Path: path, Line: line, Character: character}
 	name := symbol
 	if i := strings.LastIndexAny(symbol, ".:/#"); i >= 0 && i+1 < len(symbol) {
 		name = symbol[i+1:] // of a qualified name the last part is what it stands for
@@ -31,7 +32,7 @@ func locate(path string, line int, symbol string, character int) (Position, erro
 	} else if col := column(text, name, 0, character); col > 0 {
 		at.Character = col
 	} else if character < 1 {
-		return Position{}, fmt.Errorf("%q is not on line %d of %s, which is: %s", symbol, line, path, shorten.Bytes(text, shownLine))
+		return tools.Position{}, fmt.Errorf("%q is not on line %d of %s, which is: %s", symbol, line, path, shorten.Bytes(text, shownLine))
 	}
 	// The editor may have changes that are not saved: a column that was given is right then.
 	return at, nil

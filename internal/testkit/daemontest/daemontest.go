@@ -70,6 +70,7 @@ func New(t testing.TB, model string, change func(config Object)) *World {
 	t.Cleanup(provider.Close)
 	config := Object{
 		"defaultModel": "mock/m", "chat": Object{"title": false},
+		"lsp": false, // no test depends on the language servers of the machine
 		"providers": Object{"mock": Object{
 			"api": "openai-responses", "url": provider.URL + "/v1", "key": "sk-mock-0123456789", "fetchModels": false,
 			"retry": Object{"baseDelayMs": 1, "maxRetries": 1},

@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/diagnostics"
+	"github.com/seed-dec29ce4/eca/tools/editor"
+	"github.com/seed-dec29ce4/eca/tools/lsp"
+)
+
+// codeServers returns the language servers as a snapshot has them.
+func (b *toolbox) codeServers(s *Snapshot) *lsp.View {
+	cfg, roots := s.config, s.roots()
+	return b.lsp.With(lsp.Settings{
+		Config: cfg.LSP, Roots: roots,
+		Wait:      seconds(cfg.ToolCall.Diagnostics.ServerWaitSeconds),
+		StartWait: seconds(cfg.ToolCall.Diagnostics.StartWaitSeconds),
+		Bind: func(named bool) (sandbox.Policy, []string, error) {
+			return b.bounds.LanguageServer(cfg.Config, roots, named, s.untrusted())
+		},
+	})
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// checked has tools that change files report the errors and warnings that they cause: those of the
+// editor, if it can be asked for them, else those of language servers.
+func (b *toolbox) checked(t tools.Tool, s *Snapshot, servers *lsp.View) tools.Tool {
+	o := s.config.ToolCall.Diagnostics
+	switch {
+	case !o.Enabled || !slices.Contains([]string{"write_file", "edit_file", "multi_edit", "move_file"}, t.Spec().Name):
+		return t
+	case s.client.editor.Diagnostics != nil:
+		return b.reporter.Watch(t, editor.NewChecker(s.client.editor, seconds(o.EditorWaitSeconds)))
+	}
+	return b.reporter.Watch(t, servers)
+}
+
+var _ diagnostics.Source = (*lsp.View)(nil)
+
+// navigation returns the tools that find definitions, references and symbols.
+func (b *toolbox) navigation(s *Snapshot, servers *lsp.View) []tools.Tool {
+	cfg, client := s.config, s.client.editor
+	timeout := seconds(cfg.LSPTimeoutSeconds)
+	installed := cfg.ToolCall.EditorNav.Enabled && servers.Any()
+	if installed {
+		client = withServers(client, servers)
+	}
+	list := editor.Tools(editor.Options{Client: client, Navigation: cfg.ToolCall.EditorNav.Enabled, Timeout: timeout})
+	if installed {
+		list = append(list, servers.SymbolsTool(timeout))
+	}
+	return list
+}
+
+// withServers has language servers answer where an editor cannot.
+func withServers(c editor.Client, servers *lsp.View) editor.Client {
+	definition, references := c.Definition, c.References
+	instead := func(ctx context.Context, path string, err error) bool {
+		return err != nil && ctx.Err() == nil && !errors.Is(err, editor.ErrStarting) && servers.Serves(path)
+	}
+	c.Definition = func(ctx context.Context, at tools.Position) ([]tools.Position, error) {
+		if definition == nil {
+			return servers.Definition(ctx, at)
+		}
+		found, err := definition(ctx, at)
+		if instead(ctx, at.Path, err) {
+			return servers.Definition(ctx, at)
+		}
+		return found, err
+	}
+	c.References = func(ctx context.Context, at tools.Position, declaration bool) ([]tools.Position, error) {
+		if references == nil {
+			return servers.References(ctx, at, declaration)
+		}
+		found, err := references(ctx, at, declaration)
+		if instead(ctx, at.Path, err) {
+			return servers.References(ctx, at, declaration)
+		}
+		return found, err
+	}
+	return c
+}
+
+// badLanguageServers names the language servers of the configuration that cannot be used.
+func badLanguageServers(cfg *config.Loaded) (out []config.Problem) {
+	problems := lsp.Problems(cfg.LSP)
+	for _, name := range slices.Sorted(maps.Keys(problems)) {
+		origin, _ := cfg.Origin("lsp", name)
+		out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("lsp.%s is left out: %s", name, problems[name])})
+	}
+	return out
+}
+
+// languageChecks check the language servers that were found, each one by starting it.
+func (k *checkup) languageChecks() (out []doctor.Check) {
+	const section = "Language servers"
+	none := func(text string) []doctor.Check {
+		return []doctor.Check{{Section: section, Subject: "language servers", Run: func(context.Context) []doctor.Finding {
+			return []doctor.Finding{doctor.Found(doctor.Note, "language servers", "%s", text)}
+		}}}
+	}
+	if k.s.config.LSP.Off {
+		return none("switched off (lsp)")
+	}
+	for _, c := range k.codeServers(k.s).Checks() {
+		out = append(out, doctor.Check{Section: section, Subject: c.Name, Run: func(ctx context.Context) []doctor.Finding {
+			if err := c.Start(ctx); err != nil {
+				return []doctor.Finding{doctor.Found(doctor.Warning, c.Name, "%s does not start: %v", c.Program, err)}
+			}
+			return []doctor.Finding{doctor.Found(doctor.OK, c.Name, "%s starts", c.Program)}
+		}})
+	}
+	if len(out) == 0 {
+		return none("none found on PATH")
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Memory returns how much memory the processes of a group have in RAM, in bytes. ok is false where
+// that is not known.
+func Memory(group int) (size int64, ok bool) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, false
+	}
+	for _, path := range stats {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in parentheses, may have any characters; the fields after it are numbers.
+		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+		const groupField, pagesField = 2, 21
+		if len(fields) <= pagesField || string(fields[groupField]) != strconv.Itoa(group) {
+			continue
+		}
+		pages, err := strconv.ParseInt(string(fields[pagesField]), 10, 64)
+		if err == nil {
+			size, ok = size+pages*int64(os.Getpagesize()), true
+		}
+	}
+	return size, ok
+}

@@ -1,0 +1,71 @@
+package tools
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
+)
+
+// Position is a place in a file. Line and Character count from 1; Character counts
+// UTF-16 code units, as editors and language servers do.
+type Position struct {
+	Path      string // absolute
+	Line      int
+	Character int
+}
+
+func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.Path, p.Line, p.Character) }
+
+// Compare orders positions by file, then by place in it.
+func (p Position) Compare(o Position) int {
+	return cmp.Or(cmp.Compare(p.Path, o.Path), cmp.Compare(p.Line, o.Line), cmp.Compare(p.Character, o.Character))
+}
+
+// Diagnostic is one remark of an editor or a language server about the code.
+type Diagnostic struct {
+	At       Position // Line 0: about the whole file
+	Severity Severity
+	Message  string
+	Source   string // the program with the remark, e.g. gopls; may be empty
+	Code     string // its name for the remark; may be empty
+}
+
+// MaxMessage is how much of a message String shows, in bytes.
+const MaxMessage = 500
+
+// String is one line for the model.
+func (d Diagnostic) String() string {
+	place := d.At.Path
+	if d.At.Line > 0 {
+		place = d.At.String()
+	}
+	message := shorten.Bytes(strings.Join(strings.Fields(d.Message), " "), MaxMessage)
+	line := place + ": " + d.Severity.String() + ": " + message
+	if by := shorten.Bytes(strings.Join(strings.Fields(d.Source+" "+d.Code), " "), MaxMessage); by != "" {
+		line += " [" + by + "]"
+	}
+	return line
+}
+
+// Compare orders diagnostics: the worst first, then by place.
+func (d Diagnostic) Compare(o Diagnostic) int {
+	return cmp.Or(cmp.Compare(d.Severity, o.Severity), d.At.Compare(o.At), cmp.Compare(d.Message, o.Message))
+}
+
+// Severity of a diagnostic.
+type Severity int
+
+// Severities, the worst first.
+const (
+	Error Severity = iota
+	Warning
+	Info
+	Hint
+	Unknown
+)
+
+func (s Severity) String() string {
+	return [...]string{"error", "warning", "info", "hint", "unknown"}[s]
+}

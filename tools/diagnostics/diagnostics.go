@@ -1,0 +1,276 @@
+// Package diagnostics adds to the result of each edit which errors and warnings the edit caused.
+//
+// Reporter.Watch decorates the tools that change files. Before a call it asks a Source what is wrong
+// already, and after it what is wrong now; what is new is appended to the result, the worst first,
+// within limits. Edits of one chat that overlap are asked about once, in the result of the last one.
+// If the source has not checked a file in time, the next edit of the chat reports what is new.
+//
+// It guarantees that no edit fails because of diagnostics, and that nothing waits for a file that the
+// source does not serve. It knows neither editors nor language servers: they are sources.
+package diagnostics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Limits of what is kept and shown.
+const (
+	maxFile   = 1 << 20 // bytes of a file that is checked
+	maxShown  = 20      // diagnostics in one result
+	maxText   = 8 << 10 // bytes of them
+	maxChats  = 64      // chats with edits that are not reported yet
+	maxEdited = 100     // edited files of a chat that are not reported yet
+)
+
+// Source knows what is wrong in files. Its methods take care of their own time limits.
+type Source interface {
+	// Known returns what is known to be wrong before a file is changed, by path: in that file, and,
+	// if others is set, in all other files. ok is false if the source does not serve the file.
+	Known(ctx context.Context, path string) (files map[string][]tools.Diagnostic, others, ok bool)
+	// Changed returns what is wrong now that files have changed, by path, and which of the changed
+	// files have been checked since.
+	Changed(ctx context.Context, paths []string) (files map[string][]tools.Diagnostic, checked []string)
+}
+
+// Reporter reports what is new. Create it with New.
+type Reporter struct {
+	mu    sync.Mutex // guards what follows, and the fields of each batch
+	chats map[string]*batch
+	order []string // of the chats: the one with the latest edit last
+}
+
+// batch are the edits of a chat that are not reported yet.
+type batch struct {
+	running int           // edits
+	next    chan struct{} // closed when another edit begins
+	known   map[string][]tools.Diagnostic
+	others  bool              // known has all other files
+	before  map[string]string // texts of edited files; of those that did not exist, empty
+	edited  map[string]bool   // files that have been changed
+}
+
+// New returns a Reporter.
+func New() *Reporter { return &Reporter{chats: map[string]*batch{}} }
+
+// Watch decorates a tool that changes the file of its argument path, or moves source to destination.
+func (r *Reporter) Watch(t tools.Tool, source Source) tools.Tool {
+	return &watched{t, r, source}
+}
+
+type watched struct {
+	tools.Tool
+	reporter *Reporter
+	source   Source
+}
+
+func (w *watched) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+	paths := changedBy(call)
+	b := w.reporter.begin(call.ChatID)
+	served := w.observe(ctx, b, paths)
+	res, err := w.Tool.Run(ctx, call, out)
+	text := w.finish(ctx, b, paths, served && err == nil && !res.Failed)
+	switch {
+	case text == "":
+	case err != nil:
+		res, err = tools.Result{Failed: true, Outputs: []string{err.Error() + "\n\n" + text}}, nil
+	case len(res.Outputs) == 0:
+		res.Outputs = []string{text}
+	default:
+		res.Outputs[len(res.Outputs)-1] += "\n\n" + text
+	}
+	return res, err
+}
+
+// changedBy returns the files that a call changes: one, or the source and the destination of a move.
+func changedBy(call tools.Call) []string {
+	var args struct{ Path, Source, Destination string }
+	if json.Unmarshal(call.Arguments, &args) != nil {
+		return nil
+	}
+	var out []string
+	for _, path := range []string{args.Path, args.Source, args.Destination} {
+		if path != "" {
+			out = append(out, workspace.Abs(call.Roots, path))
+		}
+	}
+	return out
+}
+
+// begin counts an edit that runs. Reports that wait for earlier edits of the chat are left to it.
+func (r *Reporter) begin(chatID string) *batch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.chats[chatID]
+	if b == nil {
+		b = &batch{known: map[string][]tools.Diagnostic{}, before: map[string]string{}, edited: map[string]bool{}, others: true}
+		r.chats[chatID] = b
+	}
+	r.order = append(slices.DeleteFunc(r.order, func(id string) bool { return id == chatID }), chatID)
+	if len(r.order) > maxChats {
+		delete(r.chats, r.order[0])
+		r.order = r.order[1:]
+	}
+	b.running++
+	if b.next != nil {
+		close(b.next)
+	}
+	b.next = make(chan struct{})
+	return b
+}
+
+// observe notes what is wrong before an edit. It reports whether the source serves the files.
+func (w *watched) observe(ctx context.Context, b *batch, paths []string) bool {
+	if len(paths) == 0 {
+		return false
+	}
+	first, last := paths[0], paths[len(paths)-1]
+	before, ok := readText(first)
+	if !ok {
+		return false
+	}
+	files, others, ok := w.source.Known(ctx, first)
+	if !ok {
+		return false
+	}
+	w.reporter.mu.Lock()
+	defer w.reporter.mu.Unlock()
+	if len(b.before) >= maxEdited {
+		return false
+	}
+	if _, pending := b.before[first]; !pending {
+		b.before[first], b.known[first] = before, files[first]
+	}
+	if last != first {
+		b.before[last], b.known[last] = b.before[first], moved(b.known[first], last)
+	}
+	b.others = b.others && others
+	for path, list := range files {
+		if _, noted := b.known[path]; !noted && others {
+			b.known[path] = list
+		}
+	}
+	return true
+}
+
+// moved returns diagnostics of a file as they are in another one.
+func moved(list []tools.Diagnostic, path string) []tools.Diagnostic {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i].At.Path = path
+	}
+	return out
+}
+
+// finish ends an edit. If no other one runs, it returns what is new, or nothing.
+func (w *watched) finish(ctx context.Context, b *batch, paths []string, changed bool) string {
+	r := w.reporter
+	r.mu.Lock()
+	if changed {
+		for _, path := range paths {
+			b.edited[path] = true
+		}
+	}
+	b.running--
+	if b.running == 0 {
+		b.forgetUnedited() // an edit may have failed
+	}
+	edited, next := slices.Sorted(maps.Keys(b.edited)), b.next
+	wait := b.running == 0 && len(edited) > 0
+	r.mu.Unlock()
+	if !wait {
+		return ""
+	}
+	superseded := errors.New("another edit began")
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-next:
+			cancel(superseded)
+		case <-stop:
+		}
+	}()
+	now, checked := w.source.Changed(ctx, edited)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b.running > 0 || ctx.Err() != nil {
+		return "" // the edit that runs reports it, or the next one
+	}
+	return listed(b.take(now, checked))
+}
+
+// take returns what is new, and forgets the edits of the files that were checked.
+func (b *batch) take(now map[string][]tools.Diagnostic, checked []string) (out []tools.Diagnostic) {
+	for path, list := range now {
+		before, edited := b.before[path]
+		switch {
+		case edited && !slices.Contains(checked, path), !edited && !b.others:
+			continue
+		case !edited:
+			out = append(out, fresh(b.known[path], list, nil)...)
+		default:
+			after, _ := readText(path)
+			out = append(out, fresh(b.known[path], list, hunks(before, after))...)
+		}
+	}
+	for _, path := range checked {
+		delete(b.edited, path)
+	}
+	b.forgetUnedited()
+	maps.DeleteFunc(b.known, func(path string, _ []tools.Diagnostic) bool { return !b.edited[path] })
+	b.others = true
+	return slices.DeleteFunc(out, func(d tools.Diagnostic) bool { return d.Severity > tools.Warning })
+}
+
+// forgetUnedited drops the texts of files that have not been changed, or were reported.
+func (b *batch) forgetUnedited() {
+	maps.DeleteFunc(b.before, func(path, _ string) bool { return !b.edited[path] })
+}
+
+// readText returns the text of a file; of one that does not exist, nothing. ok is false if it is not
+// a text, or too long.
+func readText(path string) (text string, ok bool) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", true
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return "", false
+	}
+	data, err := os.ReadFile(path)
+	return string(data), err == nil && !workspace.IsBinary(data)
+}
+
+// listed is the text for the model; empty if nothing is new.
+func listed(list []tools.Diagnostic) string {
+	if len(list) == 0 {
+		return ""
+	}
+	slices.SortFunc(list, tools.Diagnostic.Compare)
+	list = slices.Compact(list)
+	var b strings.Builder
+	b.WriteString("New errors and warnings after this edit:")
+	for i, d := range list {
+		line := d.String()
+		if i == maxShown || b.Len()+len(line) > maxText {
+			fmt.Fprintf(&b, "\n... and %d more", len(list)-i)
+			break
+		}
+		b.WriteString("\n" + filepath.ToSlash(line))
+	}
+	return b.String()
+}

@@ -1,0 +1,109 @@
+package editor
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// Pauses between questions to an editor that checks a file.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 200 * time.Millisecond
+)
+
+// Checker asks the editor what is wrong in files before and after they are edited. Editors do not
+// say which text of a file their answer is about, so an answer counts when it differs from the one
+// before the edit, and the next one is the same.
+type Checker struct {
+	client Client
+	wait   time.Duration
+
+	mu    sync.Mutex                    // guards known
+	known map[string][]tools.Diagnostic // answers before edits that are not checked yet
+}
+
+// NewChecker returns a Checker that waits for the editor for a limited time.
+func NewChecker(c Client, wait time.Duration) *Checker {
+	return &Checker{client: c, wait: wait, known: map[string][]tools.Diagnostic{}}
+}
+
+// Known implements diagnostics.Source.
+func (c *Checker) Known(ctx context.Context, path string) (files map[string][]tools.Diagnostic, others, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, c.wait)
+	defer cancel()
+	list, err := c.ask(ctx, path)
+	if err != nil {
+		return nil, false, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, noted := c.known[path]; !noted {
+		c.known[path] = list
+	}
+	return map[string][]tools.Diagnostic{path: list}, false, true
+}
+
+// Changed implements diagnostics.Source. A file without another answer in time is taken for checked:
+// the editor has nothing new, or does not say it.
+func (c *Checker) Changed(ctx context.Context, paths []string) (files map[string][]tools.Diagnostic, checked []string) {
+	limited, cancel := context.WithTimeout(ctx, c.wait)
+	defer cancel()
+	files = map[string][]tools.Diagnostic{}
+	for _, path := range paths {
+		if list, err := c.changed(limited, path); err == nil {
+			files[path] = list
+		}
+	}
+	if ctx.Err() != nil {
+		return files, nil // another edit began
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, path := range paths {
+		delete(c.known, path)
+	}
+	return files, paths
+}
+
+// changed asks until the answer has changed and stays the same, or the time is over.
+func (c *Checker) changed(ctx context.Context, path string) ([]tools.Diagnostic, error) {
+	c.mu.Lock()
+	before := c.known[path]
+	c.mu.Unlock()
+	last := before
+	for wait := firstPause; ; wait = min(wait+firstPause, longestPause) {
+		pause(ctx, wait)
+		if ctx.Err() != nil {
+			return last, nil
+		}
+		list, err := c.ask(ctx, path)
+		switch {
+		case ctx.Err() != nil:
+			return last, nil
+		case err != nil:
+			return nil, err
+		case !slices.Equal(list, before) && slices.Equal(list, last):
+			return list, nil
+		}
+		last = list
+	}
+}
+
+// ask returns what the editor says about a file, in a fixed order.
+func (c *Checker) ask(ctx context.Context, path string) (out []tools.Diagnostic, err error) {
+	list, err := c.client.Diagnostics(ctx, path)
+	real := workspace.Resolve(path)
+	for _, d := range list {
+		if d.Severity <= tools.Warning && workspace.Resolve(d.At.Path) == real {
+			d.At.Path = path
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, tools.Diagnostic.Compare)
+	return out, err
+}

@@ -1,0 +1,230 @@
+package lsp
+
+import (
+	"cmp"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// definition is a server that may be started: of the table, or of the configuration.
+type definition struct {
+	name      string
+	named     bool // by the configuration
+	programs  []program
+	files     map[string]string // see language
+	markers   []string
+	outermost bool // see language
+	env       map[string]string
+}
+
+// definitions joins the table with what the configuration says, whose servers come first. problems
+// are by the name of a server of the configuration.
+func definitions(servers map[string]config.LSPServer) (defs []definition, problems map[string]string) {
+	problems = map[string]string{}
+	known := languages()
+	for name, o := range servers {
+		if o.Disabled {
+			known = without(known, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		o := servers[name]
+		if o.Disabled {
+			continue
+		}
+		d := definition{name: name, named: true, env: o.Env}
+		if i := slices.IndexFunc(known, func(l language) bool { return l.isCalled(name) || len(l.called(name)) > 0 }); i >= 0 {
+			l := known[i]
+			d.files, d.markers, d.outermost, d.programs = l.files, l.markers, l.outermost, l.programs
+			if only := l.called(name); len(only) > 0 {
+				d.programs = only
+			}
+		}
+		if problem := d.configure(o); problem != "" {
+			problems[name] = problem
+			continue
+		}
+		defs = append(defs, d)
+	}
+	for _, l := range known {
+		defs = append(defs, definition{name: l.name, programs: l.programs, files: l.files, markers: l.markers, outermost: l.outermost})
+	}
+	return defs, problems
+}
+
+// isCalled reports whether a name of the configuration means the language.
+func (l language) isCalled(name string) bool {
+	return l.name == name || slices.Contains(l.aliases, name)
+}
+
+// called returns the programs of the language that a name means.
+func (l language) called(name string) (out []program) {
+	for _, p := range l.programs {
+		if p.name == name || strings.HasPrefix(p.name, name+"-") {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// without leaves out a language, or the programs that a name means.
+func without(known []language, name string) (out []language) {
+	for _, l := range known {
+		if gone := l.called(name); len(gone) > 0 {
+			l.programs = slices.DeleteFunc(slices.Clone(l.programs), func(p program) bool {
+				return slices.ContainsFunc(gone, func(g program) bool { return g.name == p.name })
+			})
+		} else if l.isCalled(name) {
+			continue
+		}
+		if len(l.programs) > 0 {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// configure puts what the configuration says over what is known, and returns what is wrong.
+func (d *definition) configure(o config.LSPServer) (problem string) {
+	options := o.Initialization
+	if options == nil {
+		options = o.InitOptions
+	}
+	if len(o.Command) > 0 && o.Command[0] != "" {
+		d.programs = []program{{name: o.Command[0], args: slices.Concat(o.Command[1:], o.Args), options: options}}
+	} else if len(o.Args) > 0 || options != nil {
+		d.programs = slices.Clone(d.programs)
+		for i, p := range d.programs {
+			if len(o.Args) > 0 {
+				p.args = o.Args
+			}
+			if options != nil {
+				p.options = options
+			}
+			d.programs[i] = p
+		}
+	}
+	if len(o.Extensions)+len(o.Filetypes) > 0 {
+		d.files = filesOf(o)
+	}
+	if len(o.RootMarkers) > 0 {
+		d.markers = o.RootMarkers
+	}
+	switch {
+	case len(d.programs) == 0:
+		return "it has no command, and is not a known language server"
+	case len(d.files) == 0:
+		return "it has neither extensions nor filetypes, and is not a known language server"
+	}
+	return ""
+}
+
+// filesOf are the files of a server of the configuration.
+func filesOf(o config.LSPServer) map[string]string {
+	languageOf := map[string]string{}
+	for _, l := range languages() {
+		maps.Copy(languageOf, l.files)
+	}
+	out := map[string]string{}
+	add := func(ext string) {
+		ext = "." + strings.TrimPrefix(ext, ".")
+		out[ext] = cmp.Or(languageOf[ext], ext[1:])
+	}
+	for _, ext := range o.Extensions {
+		add(ext)
+	}
+	for _, name := range o.Filetypes {
+		found := false
+		for ext, language := range languageOf {
+			if language == name {
+				out[ext], found = language, true
+			}
+		}
+		if !found {
+			add(name)
+		}
+	}
+	return out
+}
+
+// found is a server that is installed.
+type found struct {
+	definition
+	program
+	path string // of the program
+}
+
+// installed returns the first program of a definition that is on the machine.
+func (v *View) installed(d definition) (found, bool) {
+	for _, p := range d.programs {
+		path := p.name
+		if strings.ContainsAny(path, `/\`) {
+			path = workspace.Abs(v.settings.Roots, path)
+		}
+		if full, ok := proc.LookPath(path, v.opts.Getenv("PATH")); ok {
+			return found{d, p, full}, true
+		}
+	}
+	return found{}, false
+}
+
+// serverOf returns the installed server for a file of the workspace.
+func (v *View) serverOf(path string) (found, bool) {
+	if !v.workspace.Contains(path) {
+		return found{}, false
+	}
+	for _, d := range v.defs {
+		if d.files[filepath.Ext(path)] == "" {
+			continue
+		}
+		if f, ok := v.installed(d); ok {
+			return f, true
+		}
+	}
+	return found{}, false
+}
+
+// Any reports whether any server is installed.
+func (v *View) Any() bool {
+	return slices.ContainsFunc(v.defs, func(d definition) bool { _, ok := v.installed(d); return ok })
+}
+
+// Serves reports whether a server is installed for a file of the workspace.
+func (v *View) Serves(path string) bool {
+	_, ok := v.serverOf(path)
+	return ok
+}
+
+// project returns the top of the project that a file belongs to: the folder with a marker, or else
+// the workspace folder. Links are resolved.
+func (v *View) project(d definition, path string) string {
+	real, top := workspace.Resolve(path), ""
+	for _, root := range v.settings.Roots {
+		root = workspace.Resolve(root)
+		if workspace.New(root).ContainsResolved(real) && len(root) > len(top) {
+			top = root
+		}
+	}
+	for _, marker := range d.markers {
+		hit := ""
+		for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
+			if _, err := os.Stat(filepath.Join(dir, marker)); err == nil && (hit == "" || d.outermost) {
+				hit = dir
+			}
+			if dir == top || dir == filepath.Dir(dir) {
+				break
+			}
+		}
+		if hit != "" {
+			return hit
+		}
+	}
+	return top
+}

@@ -1,0 +1,211 @@
+package lsp
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/safeio"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// maxListed bounds the files of a folder that are watched for changes.
+const maxListed = 2000
+
+// document is a file that the server has open, with the text that is on the disk.
+type document struct {
+	uri     string
+	version int
+	sum     [sha256.Size]byte // of the text
+	size    int64
+	mod     time.Time
+	checked int // the latest version that the server has reported about
+	used    uint64
+	before  []tools.Diagnostic // what was wrong in the version before
+}
+
+// lock waits for the turn to tell the server about documents.
+func (s *server) lock(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-s.ended:
+		return s.reason()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *server) unlock() { <-s.turn }
+
+// refresh tells the server what has changed on the disk since the last call: in documents, in
+// their folders, and in the files that describe the project.
+func (s *server) refresh(ctx context.Context) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	s.mu.Lock()
+	var open []string
+	dirs := []string{s.root}
+	for path, d := range s.docs {
+		dirs = append(dirs, filepath.Dir(path))
+		if info, err := os.Stat(path); err != nil || info.Size() != d.size || !info.ModTime().Equal(d.mod) {
+			open = append(open, path)
+		}
+	}
+	s.mu.Unlock()
+	slices.Sort(dirs)
+	dirs = slices.Compact(dirs)
+	maps.DeleteFunc(s.folders, func(dir string, _ map[string]time.Time) bool { return !slices.Contains(dirs, dir) })
+	var events []fileEvent
+	for _, dir := range dirs {
+		events = append(events, s.changesIn(dir)...)
+	}
+	if len(events) > 0 {
+		if err := s.conn.Notify(ctx, "workspace/didChangeWatchedFiles", watchedFiles{events}); err != nil {
+			return err
+		}
+	}
+	for _, path := range open {
+		if _, err := s.open(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changesIn returns what has changed in a folder since the last call.
+func (s *server) changesIn(dir string) (out []fileEvent) {
+	now := map[string]time.Time{}
+	entries, _ := os.ReadDir(dir) // nothing can be read in one that is gone
+	for _, e := range entries[:min(len(entries), maxListed)] {
+		if s.server.files[filepath.Ext(e.Name())] == "" && !slices.Contains(s.server.markers, e.Name()) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			now[e.Name()] = info.ModTime()
+		}
+	}
+	before, known := s.folders[dir]
+	s.folders[dir] = now
+	if !known {
+		return nil
+	}
+	event := func(name string, kind int) {
+		out = append(out, fileEvent{s.uri(filepath.Join(dir, name)), kind})
+	}
+	for name, mod := range now {
+		if old, ok := before[name]; !ok {
+			event(name, fileCreated)
+		} else if !old.Equal(mod) {
+			event(name, fileChanged)
+		}
+	}
+	for name := range before {
+		if _, ok := now[name]; !ok {
+			event(name, fileDeleted)
+		}
+	}
+	return out
+}
+
+// open opens a file in the server, or sends the text that it has now; one that is gone, binary or too
+// long is closed. It returns the version, or 0. The caller has the turn.
+func (s *server) open(ctx context.Context, path string) (version int, err error) {
+	info, statErr := os.Stat(path)
+	if statErr != nil || !info.Mode().IsRegular() || info.Size() > maxText {
+		return 0, s.close(ctx, path)
+	}
+	data, readErr := safeio.Read(path, maxText)
+	if readErr != nil || workspace.IsBinary(data) {
+		return 0, s.close(ctx, path)
+	}
+	sum := sha256.Sum256(data)
+	s.mu.Lock()
+	d := s.docs[path]
+	fresh, changed := d == nil, d != nil && d.sum != sum
+	if fresh {
+		d = &document{uri: s.uri(path)}
+		s.docs[path] = d
+	}
+	if fresh || changed {
+		d.version++
+		d.before = s.reports.pushed[path]
+	}
+	s.reports.uses++
+	d.sum, d.size, d.mod, d.used = sum, info.Size(), info.ModTime(), s.reports.uses
+	version = d.version
+	s.mu.Unlock()
+	defer func() {
+		if err == nil {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if d.sum = [sha256.Size]byte{}; fresh { // it is not told yet
+			delete(s.docs, path)
+		}
+	}()
+	switch {
+	case fresh:
+		if dir := filepath.Dir(path); s.folders[dir] == nil {
+			s.changesIn(dir)
+		}
+		if err := s.closeOldest(ctx); err != nil {
+			return 0, err
+		}
+		err = s.conn.Notify(ctx, "textDocument/didOpen", didOpen{documentItem{d.uri, s.server.files[filepath.Ext(path)], version, string(data)}})
+	case changed:
+		err = s.conn.Notify(ctx, "textDocument/didChange", didChange{versionedDocument{d.uri, version}, []contentChange{{string(data)}}})
+		if wanted, text := s.offers.saves(); wanted && err == nil {
+			saved := didSave{TextDocument: textDocument{d.uri}}
+			if text {
+				saved.Text = string(data)
+			}
+			err = s.conn.Notify(ctx, "textDocument/didSave", saved)
+		}
+	}
+	return version, err
+}
+
+// close closes a document, if it is open, and forgets what was wrong in it.
+func (s *server) close(ctx context.Context, path string) error {
+	s.mu.Lock()
+	d := s.docs[path]
+	delete(s.docs, path)
+	s.reports.drop(path)
+	s.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	return s.conn.Notify(ctx, "textDocument/didClose", aboutDocument{textDocument{d.uri}})
+}
+
+// closeOldest closes the document that was not used for the longest time, if too many are open. What
+// is wrong in it is not forgotten.
+func (s *server) closeOldest(ctx context.Context) error {
+	s.mu.Lock()
+	var oldest string
+	for path, d := range s.docs {
+		if oldest == "" || d.used < s.docs[oldest].used {
+			oldest = path
+		}
+	}
+	d := s.docs[oldest]
+	if len(s.docs) <= maxOpen {
+		d = nil
+	} else {
+		delete(s.docs, oldest)
+	}
+	s.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	return s.conn.Notify(ctx, "textDocument/didClose", aboutDocument{textDocument{d.uri}})
+}

@@ -1,0 +1,83 @@
+package lsp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// maxPlaces bounds the places of one answer.
+const maxPlaces = 1000
+
+// Definition returns where the symbol at a place is defined.
+func (v *View) Definition(ctx context.Context, at tools.Position) ([]tools.Position, error) {
+	return v.places(ctx, at, "textDocument/definition", nil)
+}
+
+// References returns where the symbol at a place is used.
+func (v *View) References(ctx context.Context, at tools.Position, declaration bool) ([]tools.Position, error) {
+	return v.places(ctx, at, "textDocument/references", &referencesContext{declaration})
+}
+
+func (v *View) places(ctx context.Context, at tools.Position, method string, about *referencesContext) ([]tools.Position, error) {
+	s, uri, err := v.opened(ctx, at.Path)
+	if err != nil {
+		return nil, err
+	}
+	var found places
+	params := aboutPosition{textDocument{uri}, wirePosition{at.Line - 1, at.Character - 1}, about}
+	if err := s.call(ctx, method, params, &found); err != nil {
+		return nil, err
+	}
+	var out []tools.Position
+	for _, p := range found[:min(len(found), maxPlaces)] {
+		out = append(out, s.position(p))
+	}
+	slices.SortFunc(out, tools.Position.Compare)
+	return slices.Compact(out), nil
+}
+
+// opened returns the server of a file, which has the text that is on the disk.
+func (v *View) opened(ctx context.Context, path string) (s *server, uri string, err error) {
+	if s, err = v.of(path); err != nil {
+		return nil, "", err
+	}
+	if err = s.available(ctx); err != nil {
+		return nil, "", err
+	}
+	if err = s.refresh(ctx); err != nil {
+		return nil, "", err
+	}
+	if err = s.lock(ctx); err != nil {
+		return nil, "", err
+	}
+	defer s.unlock()
+	real := workspace.Resolve(path)
+	version, err := s.open(ctx, real)
+	if err == nil && version == 0 {
+		err = fmt.Errorf("%s is not a text that a language server can read", path)
+	}
+	return s, s.uri(real), err
+}
+
+// call asks the server. An error says which one failed.
+func (s *server) call(ctx context.Context, method string, params, result any) error {
+	if err := s.conn.Call(ctx, method, params, result); err != nil {
+		if ended := s.reason(); ended != nil {
+			err = ended
+		}
+		return fmt.Errorf("%s: %w", s.server.program.name, err)
+	}
+	return nil
+}
+
+func (s *server) position(p place) tools.Position {
+	uri, start := p.URI, p.Range.Start
+	if p.TargetURI != "" {
+		uri, start = p.TargetURI, p.TargetSelectionRange.Start
+	}
+	return tools.Position{Path: s.named(workspace.FromURI(uri)), Line: start.Line + 1, Character: start.Character + 1}
+}

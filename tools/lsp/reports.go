@@ -1,0 +1,303 @@
+package lsp
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// How long a server must be silent until its reports count as complete: many report in steps, and
+// those that do not say which version a report is about may repeat the one before first.
+const (
+	quietVersioned = 30 * time.Millisecond
+	quiet          = 100 * time.Millisecond
+	quietRepeated  = 400 * time.Millisecond
+	quietCold      = 300 * time.Millisecond // after the start: it has much to report
+)
+
+// maxSilent is after how many waits without a report a server is not waited for until it reports.
+const maxSilent = 3
+
+// reports are what a server says is wrong: errors and warnings, by path. server.mu guards them.
+type reports struct {
+	pushed, pulled map[string][]tools.Diagnostic
+	count          int           // of pushed and pulled
+	uses           uint64        // of documents
+	latest         chan struct{} // closed with the next report
+	at             time.Time     // of the last report
+	versioned      bool          // the last report about a document said which version it is about
+	repeated       bool          // it said the same as about the version before
+	silent         int           // waits without a report, in a row
+	warm           bool          // it has checked a change: it knows its project
+}
+
+func newReports() reports {
+	return reports{pushed: map[string][]tools.Diagnostic{}, pulled: map[string][]tools.Diagnostic{}, latest: make(chan struct{})}
+}
+
+func (r *reports) drop(path string) {
+	r.put(r.pushed, path, nil)
+	r.put(r.pulled, path, nil)
+}
+
+// put replaces what is wrong in a file, within limits.
+func (r *reports) put(in map[string][]tools.Diagnostic, path string, list []tools.Diagnostic) {
+	r.count -= len(in[path])
+	delete(in, path)
+	if n := min(len(list), maxKept-r.count); n > 0 && len(in) < maxFiles {
+		in[path] = list[:n:n]
+		r.count += n
+	}
+}
+
+// arrived wakes those that wait for reports.
+func (r *reports) arrived(now time.Time) {
+	r.at = now
+	close(r.latest)
+	r.latest = make(chan struct{})
+}
+
+// pause is how long the server must be silent now.
+func (r *reports) pause(pulls bool) time.Duration {
+	switch {
+	case !r.warm:
+		return quietCold
+	case r.versioned || pulls:
+		return quietVersioned
+	case r.repeated:
+		return quietRepeated
+	}
+	return quiet
+}
+
+// published takes a report. One about a file outside of the workspace, or about an earlier text of a
+// document, is dropped.
+func (s *server) published(p publishDiagnostics) {
+	path := workspace.FromURI(p.URI)
+	if !s.inside.Contains(path) {
+		return
+	}
+	path = workspace.Resolve(path)
+	list := s.diagnostics(path, p.Diagnostics)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.docs[path]; d != nil {
+		if p.Version != nil && *p.Version < d.version {
+			return
+		}
+		d.checked, s.reports.silent = d.version, 0
+		s.reports.versioned, s.reports.repeated = p.Version != nil, slices.Equal(d.before, list)
+	}
+	s.reports.put(s.reports.pushed, path, list)
+	s.reports.arrived(s.manager.opts.Now())
+}
+
+// diagnostics are the errors and warnings among those of a report, the worst first if there are too
+// many.
+func (s *server) diagnostics(path string, list []wireDiagnostic) (out []tools.Diagnostic) {
+	for _, severity := range []tools.Severity{tools.Error, tools.Warning} {
+		for _, d := range list {
+			if max(d.Severity, 1) != int(severity)+1 { // without one, it is an error
+				continue
+			}
+			if len(out) == maxPerFile {
+				return out
+			}
+			out = append(out, tools.Diagnostic{
+				At:       tools.Position{Path: path, Line: d.Range.Start.Line + 1, Character: d.Range.Start.Character + 1},
+				Severity: severity, Message: shorten.Bytes(d.Message, maxMessageText),
+				Source: shorten.Bytes(d.Source, 100), Code: shorten.Bytes(string(d.Code), 100),
+			})
+		}
+	}
+	return out
+}
+
+// Known implements diagnostics.Source.
+func (v *View) Known(ctx context.Context, path string) (files map[string][]tools.Diagnostic, others, ok bool) {
+	if !v.Serves(path) {
+		return nil, false, false
+	}
+	s, err := v.of(path)
+	if err != nil {
+		return nil, false, false
+	}
+	limit := v.settings.Wait
+	if !s.waited.Swap(true) {
+		limit = max(limit, v.settings.StartWait) // it reads its project
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if s.available(limited) != nil || !s.check(limited, limit, []string{workspace.Resolve(path)}) {
+		return nil, false, false
+	}
+	return s.wrong(path), true, true
+}
+
+// Changed implements diagnostics.Source.
+func (v *View) Changed(ctx context.Context, paths []string) (files map[string][]tools.Diagnostic, checked []string) {
+	files = map[string][]tools.Diagnostic{}
+	by := map[*server][]string{}
+	for _, path := range paths {
+		if s := v.ready(path); s != nil {
+			by[s] = append(by[s], path)
+		} else {
+			checked = append(checked, path) // it ended: there is nothing to wait for
+		}
+	}
+	for s, own := range by {
+		var real []string
+		for _, path := range own {
+			real = append(real, workspace.Resolve(path))
+		}
+		if s.check(ctx, v.settings.Wait, real) {
+			checked = append(checked, own...)
+		}
+		for path, list := range s.wrong(own...) {
+			files[path] = list
+		}
+	}
+	return files, checked
+}
+
+// ready returns the server of a file if it can be asked now.
+func (v *View) ready(path string) *server {
+	s, err := v.of(path)
+	if err != nil {
+		return nil
+	}
+	select {
+	case <-s.ready:
+		return s
+	default:
+		return nil
+	}
+}
+
+// check has the server check files as they are on the disk now, and waits until it has. It reports
+// whether it did.
+func (s *server) check(ctx context.Context, limit time.Duration, paths []string) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if s.refresh(ctx) != nil || s.lock(ctx) != nil {
+		return false
+	}
+	versions := map[string]int{}
+	for _, path := range paths {
+		version, err := s.open(ctx, path)
+		if err != nil {
+			s.unlock()
+			return false
+		}
+		if version > 0 {
+			versions[path] = version
+		}
+	}
+	s.unlock()
+	if s.offers.pulls() {
+		for path, version := range versions {
+			go s.pull(ctx, path, version)
+		}
+	}
+	return s.await(ctx, versions)
+}
+
+// await waits until the server has reported about versions of documents, and is silent then.
+func (s *server) await(ctx context.Context, versions map[string]int) bool {
+	for {
+		s.mu.Lock()
+		done := true
+		for path, version := range versions {
+			d := s.docs[path]
+			done = done && (d == nil || d.checked >= version)
+		}
+		left := s.reports.pause(s.offers.pulls()) - s.manager.opts.Now().Sub(s.reports.at)
+		if done && left <= 0 {
+			s.reports.warm = true
+			s.mu.Unlock()
+			return true
+		}
+		if !done {
+			left = time.Hour
+			if s.reports.silent >= maxSilent {
+				left = 0
+			}
+		}
+		latest := s.reports.latest
+		s.mu.Unlock()
+		timer := time.NewTimer(left)
+		select {
+		case <-latest:
+		case <-s.ended:
+			timer.Stop()
+			return false
+		case <-ctx.Done():
+			timer.Stop()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !done {
+				s.reports.silent++
+			}
+			return done
+		case <-timer.C:
+			if !done {
+				return false
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// pull asks for the diagnostics of a document.
+func (s *server) pull(ctx context.Context, path string, version int) {
+	var res pulledDiagnostics
+	if err := s.conn.Call(ctx, "textDocument/diagnostic", aboutDocument{textDocument{s.uri(path)}}, &res); err != nil {
+		return
+	}
+	list := s.diagnostics(path, res.Items)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.docs[path]
+	if d == nil || d.version != version {
+		return
+	}
+	d.checked, s.reports.silent = version, 0
+	if res.Kind != "unchanged" {
+		s.reports.put(s.reports.pulled, path, list)
+	}
+	s.reports.arrived(s.manager.opts.Now())
+}
+
+// wrong returns what is wrong in all files, by path as the workspace names it, or as given.
+func (s *server) wrong(given ...string) map[string][]tools.Diagnostic {
+	names := map[string]string{}
+	for _, path := range given {
+		names[workspace.Resolve(path)] = path
+	}
+	out := map[string][]tools.Diagnostic{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range []map[string][]tools.Diagnostic{s.reports.pushed, s.reports.pulled} {
+		for real, list := range in {
+			name := cmp.Or(names[real], s.named(real))
+			pushed := out[name]
+			for _, d := range list {
+				d.At.Path = name
+				if !slices.Contains(pushed, d) {
+					out[name] = append(out[name], d)
+				}
+			}
+		}
+	}
+	for _, name := range names { // also those in which nothing is wrong
+		if out[name] == nil {
+			out[name] = []tools.Diagnostic{}
+		}
+	}
+	return out
+}

@@ -1,0 +1,292 @@
+package lsp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/lineproc"
+	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/sandbox"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/workspace"
+)
+
+// server is one language server, from its start to its end.
+type server struct {
+	manager *Servers
+	server  found
+	root    string // of the project, resolved
+	names   []rootName
+	inside  *workspace.Workspace
+	policy  sandbox.Policy
+	environ []string
+
+	used, started time.Time   // guarded by manager.mu
+	waited        atomic.Bool // an edit has waited for its start
+
+	ready  chan struct{} // closed when it can be asked, or has ended
+	ended  chan struct{}
+	halt   chan struct{} // closed to end it
+	conn   *jsonrpc.Conn // set before ready is closed, unless it could not start
+	offers initialized   // likewise
+	stderr lineproc.Tail
+
+	turn    chan struct{}                   // has one while notifications about documents are sent
+	folders map[string]map[string]time.Time // files of the folders of documents; guarded by turn
+
+	mu      sync.Mutex // guards what follows
+	stopped bool
+	why     error // it ended
+	docs    map[string]*document
+	reports reports
+}
+
+// rootName is a workspace folder, as written and resolved.
+type rootName struct{ written, resolved string }
+
+func newServer(m *Servers, f found, root string, roots []string) *server {
+	var names []rootName
+	for _, r := range roots {
+		names = append(names, rootName{r, workspace.Resolve(r)})
+	}
+	return &server{
+		manager: m, server: f, root: root, names: names, inside: workspace.New(roots...),
+		ready: make(chan struct{}), ended: make(chan struct{}), halt: make(chan struct{}),
+		turn: make(chan struct{}, 1), folders: map[string]map[string]time.Time{},
+		docs: map[string]*document{}, reports: newReports(),
+	}
+}
+
+// stop has the server end; a nil reason is not a failure.
+func (s *server) stop(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped {
+		s.stopped, s.why = true, reason
+		close(s.halt)
+	}
+}
+
+// reason is why the server cannot be asked, or nil.
+func (s *server) reason() error {
+	select {
+	case <-s.ended:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.why == nil {
+			return errors.New("the language server has ended")
+		}
+		return s.why
+	default:
+		return nil
+	}
+}
+
+// run starts the server and returns when it has ended, and why; nil if it was stopped.
+func (s *server) run() error {
+	err := s.serve()
+	s.mu.Lock()
+	if s.stopped {
+		err = s.why
+	}
+	s.stopped, s.why = true, err
+	s.mu.Unlock()
+	close(s.ended)
+	select {
+	case <-s.ready:
+	default:
+		close(s.ready)
+	}
+	return err
+}
+
+func (s *server) serve() error {
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		_ = stdin.Close()
+		return err
+	}
+	child, err := s.manager.opts.Children.Start(s.spec(stdin, stdout))
+	_, _ = stdin.Close(), stdout.Close()
+	if err != nil {
+		_ = out.Close()
+		return err
+	}
+	input := &meter{File: out, now: s.manager.opts.Now}
+	s.conn = jsonrpc.NewConn(input, in, jsonrpc.Options{MaxFrame: maxMessage, Log: s.manager.opts.Log, FirstID: 1})
+	s.conn.Start(context.Background(), s.handle)
+	err = s.converse(child)
+	s.farewell(child)
+	if err != nil && input.flooded.Load() {
+		err = errors.New("it sent more than eca reads")
+	}
+	return err
+}
+
+func (s *server) spec(stdin, stdout *os.File) proc.Spec {
+	env := []string{}
+	for name, value := range s.server.env {
+		env = append(env, name+"="+value)
+	}
+	return proc.Spec{
+		Path: s.server.path, Args: s.server.args, Dir: s.root, Environ: s.environ, Env: env,
+		Stdin: stdin, Stdout: stdout, Stderr: &s.stderr, Sandbox: s.policy,
+	}
+}
+
+// converse initializes the server, and returns when it has to end or has ended.
+func (s *server) converse(child proc.Child) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.halt:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	s.changesIn(s.root) // later changes are sent
+	err := s.conn.Call(ctx, "initialize", s.initializeParams(), &s.offers)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("it did not start within %s", startTime)
+	case err != nil && ctx.Err() == nil:
+		return s.ownEnd(child, err)
+	case err != nil:
+		return err
+	}
+	if err := s.conn.Notify(ctx, "initialized", struct{}{}); err != nil {
+		return s.ownEnd(child, err)
+	}
+	close(s.ready)
+	tick := time.NewTicker(checkInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.halt:
+			return nil
+		case <-s.conn.EOF():
+			return s.ownEnd(child, errors.New("it closed its output"))
+		case <-tick.C:
+		}
+		if s.manager.idle(s) {
+			s.stop(nil)
+		}
+		if size, ok := proc.Memory(child.Pid()); ok && size > maxMemory {
+			return fmt.Errorf("it used more than %d MiB of memory", int64(maxMemory)>>20)
+		}
+	}
+}
+
+// ownEnd is why a server ended that was not stopped.
+func (s *server) ownEnd(child proc.Child, err error) error {
+	if lineproc.Within(child.Done(), closeTime) {
+		exit := child.Wait()
+		err = errors.New("it " + lineproc.Describe(&exit))
+		if cause := exit.MemoryCause(); cause != "" {
+			err = errors.New(cause)
+		}
+	}
+	if text := lastLine(s.stderr.String()); text != "" {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	return err
+}
+
+// farewell ends the child.
+func (s *server) farewell(child proc.Child) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	select {
+	case <-s.ready:
+		if s.conn.Call(ctx, "shutdown", nil, nil) == nil && s.conn.Notify(ctx, "exit", nil) == nil {
+			lineproc.Within(child.Done(), closeTime)
+		}
+	default: // it may not answer
+	}
+	child.Kill()
+	s.conn.Close()
+	<-s.conn.Done()
+}
+
+// handle answers what the server asks, and takes its reports.
+func (s *server) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
+	switch req.Method {
+	case "textDocument/publishDiagnostics":
+		var p publishDiagnostics
+		if json.Unmarshal(req.Params, &p) == nil {
+			s.published(p)
+		}
+		return nil, nil
+	case "workspace/configuration":
+		var p struct{ Items []json.RawMessage }
+		_ = json.Unmarshal(req.Params, &p) // then it gets no settings
+		return make([]any, min(len(p.Items), 1000)), nil
+	case "workspace/workspaceFolders":
+		return []any{map[string]string{"uri": s.uri(s.root), "name": s.root}}, nil
+	case "workspace/applyEdit":
+		return map[string]bool{"applied": false}, nil
+	case "window/showDocument":
+		return map[string]bool{"success": false}, nil
+	case "client/registerCapability", "client/unregisterCapability", "window/workDoneProgress/create", "window/showMessageRequest",
+		"workspace/diagnostic/refresh", "workspace/semanticTokens/refresh", "workspace/inlayHint/refresh", "workspace/codeLens/refresh":
+		return nil, nil
+	}
+	if req.IsCall {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "eca does not support %s", req.Method)
+	}
+	return nil, nil
+}
+
+// named returns a resolved path as the workspace names it.
+func (s *server) named(real string) string {
+	for _, root := range s.names {
+		if rest, ok := strings.CutPrefix(real, root.resolved); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
+			return root.written + rest
+		}
+	}
+	return real
+}
+
+// lastLine is the end of what a server wrote to its log.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return shorten.Bytes(strings.TrimSpace(lines[len(lines)-1]), 300)
+}
+
+func (s *server) uri(path string) string { return workspace.ToURI(path) }
+
+// meter reads from a server, which may send much at once but not all the time.
+type meter struct {
+	*os.File
+	now     func() time.Time
+	since   time.Time
+	count   float64 // bytes beyond the rate
+	flooded atomic.Bool
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.File.Read(p)
+	now := m.now()
+	m.count = max(0, m.count-now.Sub(m.since).Seconds()*floodRate) + float64(n)
+	m.since = now
+	if m.count > floodBurst {
+		m.flooded.Store(true)
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}

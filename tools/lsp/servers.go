@@ -1,0 +1,161 @@
+package lsp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Servers are the servers that run. Create it with New.
+type Servers struct {
+	opts Options
+	work sync.WaitGroup // running servers
+
+	mu      sync.Mutex // guards what follows
+	running map[string]*server
+	paused  map[string]pause
+	closed  bool
+}
+
+// pause is for a server that has failed.
+type pause struct {
+	reason   error
+	failures int
+	until    time.Time
+}
+
+// New returns Servers of which none runs. Close must be called.
+func New(o Options) *Servers {
+	return &Servers{opts: o, running: map[string]*server{}, paused: map[string]pause{}}
+}
+
+// Close ends all servers.
+func (s *Servers) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, one := range s.running {
+		one.stop(errClosed)
+	}
+	s.mu.Unlock()
+	s.work.Wait()
+}
+
+var errClosed = errors.New("eca is shutting down")
+
+// of returns the server for a file, which it starts if it does not run. The server may not be ready.
+// ErrNone says that no server is installed for such files.
+func (v *View) of(path string) (*server, error) {
+	f, ok := v.serverOf(path)
+	if !ok {
+		return nil, ErrNone
+	}
+	return v.start(f, v.project(f.definition, path))
+}
+
+// ErrNone says that no language server is installed for a file.
+var ErrNone = errors.New("no language server is installed for this file")
+
+// start returns a server for a project, which it starts if it does not run.
+func (v *View) start(f found, project string) (*server, error) {
+	policy, environ, err := v.settings.Bind(f.named)
+	key := f.key(project)
+	if err != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if s := v.running[key]; s != nil {
+			s.stop(err) // trust in the workspace may have ended
+		}
+		return nil, err
+	}
+	return v.runningOrNew(key, func() *server {
+		s := newServer(v.Servers, f, project, v.settings.Roots)
+		s.policy, s.environ = policy, environ
+		return s
+	})
+}
+
+// available waits until the server can be asked, or ctx ends.
+func (s *server) available(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return s.reason()
+	default:
+	}
+	select {
+	case <-s.ready:
+		return s.reason()
+	case <-ctx.Done():
+		return fmt.Errorf("%s is still starting", s.server.program.name)
+	}
+}
+
+func (v *View) runningOrNew(key string, create func() *server) (*server, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.opts.Now()
+	if s := v.running[key]; s != nil {
+		s.used = now
+		return s, nil
+	}
+	if v.closed {
+		return nil, errClosed
+	}
+	if p := v.paused[key]; now.Before(p.until) {
+		return nil, fmt.Errorf("it has failed, and is started again in %s: %w", p.until.Sub(now).Round(time.Second), p.reason)
+	}
+	if len(v.running) >= maxRunning {
+		oldest := ""
+		for k, s := range v.running {
+			if oldest == "" || s.used.Before(v.running[oldest].used) {
+				oldest = k
+			}
+		}
+		v.running[oldest].stop(nil)
+		delete(v.running, oldest)
+	}
+	s := create()
+	s.used, s.started = now, now
+	v.running[key] = s
+	v.work.Go(func() { v.ended(key, s, s.run()) })
+	return s, nil
+}
+
+// ended notes how a server ended; a nil reason is not a failure.
+func (s *Servers) ended(key string, one *server, reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[key] == one {
+		delete(s.running, key)
+	}
+	now := s.opts.Now()
+	if reason == nil || s.closed {
+		delete(s.paused, key)
+		return
+	}
+	s.opts.Log.Warn("a language server failed", "server", one.server.program.name, "err", reason)
+	p := s.paused[key]
+	if now.Sub(one.started) > healthyTime {
+		p.failures = 0
+	}
+	d := min(firstPause<<min(p.failures, 20), longestPause)
+	s.paused[key] = pause{reason, p.failures + 1, now.Add(d)}
+}
+
+// idle reports whether a server has not been used for a long time.
+func (s *Servers) idle(one *server) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opts.Now().Sub(one.used) > idleTime
+}
+
+// key identifies a server that runs.
+func (f found) key(project string) string {
+	options, _ := json.Marshal(f.options)
+	env, _ := json.Marshal(f.env)
+	return strings.Join(slices.Concat([]string{f.path}, f.args, []string{string(options), string(env), project}), "\x00")
+}

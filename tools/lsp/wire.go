@@ -1,0 +1,207 @@
+package lsp
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// The messages that are needed, as LSP 3.17 has them.
+
+type wirePosition struct {
+	Line      int `json:"line"` // counts from 0
+	Character int `json:"character"`
+}
+
+type wireRange struct {
+	Start wirePosition `json:"start"`
+	End   wirePosition `json:"end"`
+}
+
+type textDocument struct {
+	URI string `json:"uri"`
+}
+
+type versionedDocument struct {
+	URI     string `json:"uri"`
+	Version int    `json:"version"`
+}
+
+type documentItem struct {
+	URI        string `json:"uri"`
+	LanguageID string `json:"languageId"`
+	Version    int    `json:"version"`
+	Text       string `json:"text"`
+}
+
+type didOpen struct {
+	TextDocument documentItem `json:"textDocument"`
+}
+
+type didChange struct {
+	TextDocument   versionedDocument `json:"textDocument"`
+	ContentChanges []contentChange   `json:"contentChanges"`
+}
+
+// contentChange replaces a whole text.
+type contentChange struct {
+	Text string `json:"text"`
+}
+
+type didSave struct {
+	TextDocument textDocument `json:"textDocument"`
+	Text         string       `json:"text,omitempty"`
+}
+
+type aboutDocument struct {
+	TextDocument textDocument `json:"textDocument"`
+}
+
+type aboutPosition struct {
+	TextDocument textDocument       `json:"textDocument"`
+	Position     wirePosition       `json:"position"`
+	Context      *referencesContext `json:"context,omitempty"`
+}
+
+type referencesContext struct {
+	IncludeDeclaration bool `json:"includeDeclaration"`
+}
+
+// Kinds of fileEvent.
+const (
+	fileCreated = 1
+	fileChanged = 2
+	fileDeleted = 3
+)
+
+type fileEvent struct {
+	URI  string `json:"uri"`
+	Type int    `json:"type"`
+}
+
+type watchedFiles struct {
+	Changes []fileEvent `json:"changes"`
+}
+
+type publishDiagnostics struct {
+	URI         string           `json:"uri"`
+	Version     *int             `json:"version"`
+	Diagnostics []wireDiagnostic `json:"diagnostics"`
+}
+
+type wireDiagnostic struct {
+	Range    wireRange `json:"range"`
+	Severity int       `json:"severity"`
+	Code     word      `json:"code"`
+	Source   string    `json:"source"`
+	Message  string    `json:"message"`
+}
+
+// word is a string or a number.
+type word string
+
+// UnmarshalJSON implements json.Unmarshaler. Anything else is empty.
+func (w *word) UnmarshalJSON(data []byte) error {
+	var s string
+	var n float64
+	switch {
+	case json.Unmarshal(data, &s) == nil:
+		*w = word(s)
+	case json.Unmarshal(data, &n) == nil:
+		*w = word(strconv.FormatFloat(n, 'f', -1, 64))
+	}
+	return nil
+}
+
+type pulledDiagnostics struct {
+	Kind  string           `json:"kind"` // full or unchanged
+	Items []wireDiagnostic `json:"items"`
+}
+
+// place is a Location or a LocationLink.
+type place struct {
+	URI                  string    `json:"uri"`
+	Range                wireRange `json:"range"`
+	TargetURI            string    `json:"targetUri"`
+	TargetSelectionRange wireRange `json:"targetSelectionRange"`
+}
+
+// places is null, one of them, or a list.
+type places []place
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *places) UnmarshalJSON(data []byte) error {
+	var one place
+	if len(data) > 0 && data[0] == '{' {
+		err := json.Unmarshal(data, &one)
+		*p = places{one}
+		return err
+	}
+	return json.Unmarshal(data, (*[]place)(p))
+}
+
+// wireSymbol is a DocumentSymbol, a SymbolInformation or a WorkspaceSymbol.
+type wireSymbol struct {
+	Name           string       `json:"name"`
+	Kind           int          `json:"kind"`
+	ContainerName  string       `json:"containerName"`
+	Location       *place       `json:"location"`
+	SelectionRange wireRange    `json:"selectionRange"`
+	Children       []wireSymbol `json:"children"`
+}
+
+type initialized struct {
+	Capabilities struct {
+		TextDocumentSync   json.RawMessage `json:"textDocumentSync"`
+		DiagnosticProvider json.RawMessage `json:"diagnosticProvider"`
+	} `json:"capabilities"`
+}
+
+// saves reports whether the server wants to know of saved files, and their texts.
+func (i initialized) saves() (wanted, text bool) {
+	var sync struct {
+		Save json.RawMessage `json:"save"`
+	}
+	if json.Unmarshal(i.Capabilities.TextDocumentSync, &sync) != nil || len(sync.Save) == 0 {
+		return true, false // servers without this capability ignore the notification
+	}
+	var options struct {
+		IncludeText bool `json:"includeText"`
+	}
+	if json.Unmarshal(sync.Save, &options) == nil {
+		return true, options.IncludeText
+	}
+	return string(sync.Save) == "true", false
+}
+
+// pulls reports whether diagnostics can be requested.
+func (i initialized) pulls() bool {
+	p := string(i.Capabilities.DiagnosticProvider)
+	return p != "" && p != "null" && p != "false"
+}
+
+func (s *server) initializeParams() map[string]any {
+	folder := map[string]string{"uri": s.uri(s.root), "name": s.root}
+	dynamic := map[string]any{"dynamicRegistration": true}
+	return map[string]any{
+		// The server may run where process ids differ: it would take eca for dead.
+		"processId":  nil,
+		"clientInfo": map[string]string{"name": "eca", "version": s.manager.opts.Version},
+		"rootPath":   s.root, "rootUri": folder["uri"], "workspaceFolders": []any{folder},
+		"initializationOptions": s.server.options,
+		"capabilities": map[string]any{
+			"general": map[string]any{"positionEncodings": []string{"utf-16"}},
+			"workspace": map[string]any{
+				"configuration": true, "workspaceFolders": true, "didChangeWatchedFiles": dynamic, "symbol": map[string]any{},
+			},
+			"window": map[string]any{"workDoneProgress": false},
+			"textDocument": map[string]any{
+				"synchronization":    map[string]any{"didSave": true},
+				"publishDiagnostics": map[string]any{"versionSupport": true, "relatedInformation": false},
+				"diagnostic":         map[string]any{"dynamicRegistration": false},
+				"definition":         map[string]any{"linkSupport": true},
+				"references":         map[string]any{},
+				"documentSymbol":     map[string]any{"hierarchicalDocumentSymbolSupport": true},
+			},
+		},
+	}
+}
