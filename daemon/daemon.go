@@ -34,6 +34,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/diagnostics"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -71,7 +72,7 @@ func New(o Options) *Daemon {
 	o = withDefaults(o)
 	base := newServices(o)
 	d := &Daemon{services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}}
-	d.toolbox = &toolbox{services: base, servers: func() *mcp.Manager { return d.MCP() }}
+	d.toolbox = &toolbox{services: base, servers: func() *mcp.Manager { return d.MCP() }, reporter: diagnostics.New()}
 	d.reader = newReader(d.toolbox, func() *providers.Models { return d.Models })
 	d.decisions = decisions{d.toolbox}
 	if d.discarded != "" {

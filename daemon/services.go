@@ -20,7 +20,6 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
-	"github.com/seed-dec29ce4/eca/tools/diagnostics"
 	"github.com/seed-dec29ce4/eca/tools/lsp"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 	"github.com/seed-dec29ce4/eca/tools/shell"
@@ -44,8 +43,7 @@ type services struct {
 	heldBack *heldback.Store // protected places that commands made
 	bounds   *bounds.Bounds
 	lsp      *lsp.Servers
-	reporter *diagnostics.Reporter // of what edits cause
-	outputs  *tools.Outputs        // of tools, that are too long to be shown
+	outputs  *tools.Outputs // of tools, that are too long to be shown
 	finder   workspace.Finder
 	maps     mapper
 	record   *consent.FolderStore // which workspaces' files the user trusts
@@ -88,7 +86,6 @@ func newServices(o Options) *services {
 		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.gone,
 	})
 	s.lsp = lsp.New(lsp.Options{Children: s.children, Getenv: o.Getenv, Now: o.Now, Version: o.Version, Log: o.Log})
-	s.reporter = diagnostics.New()
 	s.maps = s.newMapper()
 	s.snapshot.Store(&Snapshot{inputs: inputs{workspace: workspace.New(), storage: newStorage(o.StateDir, o.Keychain, o.Now)}})
 	s.calls = s.newJournal()

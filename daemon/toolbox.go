@@ -12,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/agent"
 	"github.com/seed-dec29ce4/eca/tools/ask"
+	"github.com/seed-dec29ce4/eca/tools/diagnostics"
 	"github.com/seed-dec29ce4/eca/tools/fs"
 	toolmap "github.com/seed-dec29ce4/eca/tools/repomap"
 	"github.com/seed-dec29ce4/eca/tools/search"
@@ -24,7 +25,8 @@ import (
 // toolbox makes the tools of a snapshot.
 type toolbox struct {
 	*services
-	servers func() *mcp.Manager
+	servers  func() *mcp.Manager
+	reporter *diagnostics.Reporter // of the errors and warnings that edits cause
 }
 
 // toolsOf returns the tools of a snapshot: ours, and what the MCP servers that it knows have

@@ -16,7 +16,7 @@ import (
 // Hit is a definition that a query found.
 type Hit struct {
 	Path string // relative to the root, with slashes
-	In   string // the names of what it stands in, with dots between them; empty at the top
+	In   string // the names of the enclosing definitions, with dots between them; empty at the top
 	lang.Definition
 
 	match match
@@ -28,7 +28,7 @@ type match int
 
 const (
 	noMatch    match = iota
-	someWords        // one of the words; the others are in what it stands in, its path or its signature
+	someWords        // one of the words; the others are in the enclosing definitions, its path or its signature
 	partOfName       // the query is in the name
 	allWords         // the name has all words
 	beginning        // the name begins with the query
@@ -40,8 +40,8 @@ const (
 const maxHits = 200
 
 // Find returns the definitions of a map that a query asks for, the best first: by how well
-// their names match, then by their rank. A query is a name, a name with what it stands in
-// (`Basket.AddItem`, `shop::add`), or words in any order (`add item`, `class basket`).
+// their names match, then by their rank. A query is a name, a name after that of an
+// enclosing definition (`Basket.AddItem`, `shop::add`), or words in any order (`add item`, `class basket`).
 func (m *Map) Find(query string) []Hit {
 	q := newQuery(query)
 	if q.name == "" {
@@ -68,7 +68,7 @@ func compareHits(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.match, a.match), cmp.Compare(step(b.score), step(a.score)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 }
 
-// enclosing names what a definition stands in, the outermost first.
+// enclosing names the definitions around a definition, the outermost first.
 func (f *File) enclosing(d int) string {
 	var names []string
 	for p := f.Definitions[d].Parent; p >= 0; p = f.Definitions[p].Parent {
@@ -168,7 +168,7 @@ func (q *query) matchWords(f *File, d int, name string) match {
 	return someWords
 }
 
-// isWithin says whether a definition stands in what the query names before it: other
+// isWithin says whether a definition is part of what the query names before it: other
 // definitions, the type of a method, folders or the file.
 func (q *query) isWithin(f *File, d int) bool {
 	around := fold(f.Path + " " + f.enclosing(d) + " " + f.Definitions[d].Signature)

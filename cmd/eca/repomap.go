@@ -124,7 +124,7 @@ func printMapJSON(m *repomap.Map, stdout io.Writer) error {
 
 type hitJSON struct {
 	Path string `json:"path"`
-	In   string `json:"in,omitempty"` // what the definition stands in
+	In   string `json:"in,omitempty"` // the enclosing definitions
 	mapDefinitionJSON
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Files that no run refers to are removed after a day, and runs with their files when their results
-// have expired. What a run document names stays.
+// have expired. The contents that a run document names stay.
 func TestCollectGarbage(t *testing.T) {
 	r := newRig(t, 1)
 	c := r.dial(RoleController)

@@ -92,7 +92,7 @@ func TestAppend(t *testing.T) {
 }
 
 // Readers see the contents or an error, and never other bytes, while two processes store them and
-// a third removes old ones. What is stored last stays.
+// a third removes old ones. The contents that are stored last stay.
 func TestWritersOfOneBlob(t *testing.T) {
 	needs.Long(t)
 	c, _ := dial(t)

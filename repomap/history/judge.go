@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -169,9 +168,9 @@ func (c clone) otherMaps(ctx context.Context, o options, message string) ([]stri
 	for _, b := range o.budgets {
 		args = append(args, strconv.Itoa(b))
 	}
-	program, err := exec.LookPath(command[0])
-	if err != nil {
-		return nil, err
+	program, found := proc.LookPath(command[0], os.Getenv("PATH"))
+	if !found {
+		return nil, fmt.Errorf("%s is not on PATH", command[0])
 	}
 	var out, errs bytes.Buffer
 	exit, err := proc.Run(ctx, proc.Spec{Path: program, Args: args, Dir: c.dir, Stdin: strings.NewReader(message), Stdout: &out, Stderr: &errs})

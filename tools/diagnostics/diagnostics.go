@@ -1,7 +1,7 @@
 // Package diagnostics adds to the result of each edit which errors and warnings the edit caused.
 //
 // Reporter.Watch decorates the tools that change files. Before a call it asks a Source what is wrong
-// already, and after it what is wrong now; what is new is appended to the result, the worst first,
+// already, and after it what is wrong now. It appends the difference to the result, the worst first,
 // within limits. Edits of one chat that overlap are asked about once, in the result of the last one.
 // If the source has not checked a file in time, the next edit of the chat reports what is new.
 //

@@ -5,7 +5,7 @@
 //   - servers.go: which server serves which file; starting, ending, restarting after a pause;
 //   - server.go: one server and the conversation with it;
 //   - documents.go: which files it has open, as they are on the disk;
-//   - reports.go: what it says is wrong, and waiting until it has checked a file;
+//   - reports.go: the diagnostics that it reports, and waiting until it has checked a file;
 //   - navigate.go, symbols.go: definitions, references, symbols.
 //
 // A server starts when a file that it serves is first changed or asked about. It ends after ten
