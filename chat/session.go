@@ -165,6 +165,9 @@ func (s *Session) FlushedSeq() event.Seq {
 // Read returns a reader of the chat's events that starts at a number.
 func (s *Session) Read(from event.Seq) *eventlog.Reader { return s.log.Read(from) }
 
+// ReadAt returns a reader that has seen off bytes of the event with a number.
+func (s *Session) ReadAt(seq event.Seq, off int) *eventlog.Reader { return s.log.ReadAt(seq, off) }
+
 // Events yields the chat's events from a number on, and then new ones, until ctx or
 // the session ends. Every reader has its own cursor and gets every event; see package eventlog.
 func (s *Session) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
@@ -226,12 +229,44 @@ type Decision struct {
 
 // Decide answers a call that waits for the user. It is accepted from the moment the
 // call is announced, also for calls of the turn's subagents; for anything else it does
-// nothing.
-func (s *Session) Decide(callID string, d Decision) {
-	s.mail.put(func() {
-		if s.turn != nil {
-			s.turn.decide(callID, d)
+// nothing. The first decision about a call counts: the result says whether this one did.
+func (s *Session) Decide(callID string, d Decision) *Pending[bool] {
+	p := &Pending[bool]{done: make(chan struct{})}
+	finish := func(counts bool, err error) {
+		p.value, p.err = counts, err
+		close(p.done)
+	}
+	ok := s.mail.put(func() {
+		if s.turn == nil {
+			finish(false, nil)
+			return
 		}
+		counts, children := s.turn.decide(callID, d)
+		if len(children) == 0 {
+			finish(counts, nil)
+			return
+		}
+		go func() { // their goroutines may wait for this one
+			for _, child := range children {
+				decided, err := child.Wait(s.ctx)
+				counts = counts || err == nil && decided
+			}
+			finish(counts, nil)
+		}()
+	})
+	if !ok {
+		finish(false, ErrClosed)
+	}
+	return p
+}
+
+// PendingApprovals counts the calls that wait for the user.
+func (s *Session) PendingApprovals() *Pending[int] {
+	return command(s, func() (int, error) {
+		if s.turn == nil {
+			return 0, nil
+		}
+		return s.turn.calls.approvals.count(), nil
 	})
 }
 

@@ -109,6 +109,11 @@ func (s *Server) submitPrompt(req protocol.Request[protocol.ChatPromptParams], t
 		pr.Agent = s.currentAgent()
 	}
 	pr.TurnID = s.newID()
+	kind := chat.ChatPrompted
+	if to.isNew {
+		kind = chat.ChatBegun
+	}
+	s.news.Announce(kind, session.ID()) // before its first event
 	turn := v.expectTurn(pr.TurnID, req.Answered, s.host.Config().Env == config.EnvTest)
 	sub := session.Submit(pr)
 	return func(ctx context.Context) (protocol.ChatPromptResult, error) {
@@ -280,6 +285,7 @@ func (s *Server) ChatDelete(_ context.Context, req protocol.Request[protocol.Cha
 			return protocol.Empty{}, err
 		}
 		s.notify(s.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: id})
+		s.news.Announce(chat.ChatDeleted, id)
 		return protocol.Empty{}, nil
 	}, nil
 }

@@ -119,7 +119,17 @@ func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.C
 	if p.Title != "" {
 		edits = append(edits, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Rename(string(p.Title)) })
 	}
-	return s.edit(ctx, p.ChatID, edits...)
+	edit, err := s.edit(ctx, p.ChatID, edits...)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (protocol.Empty, error) {
+		res, err := edit(ctx)
+		if err == nil {
+			s.news.Announce(chat.ChatChanged, string(p.ChatID))
+		}
+		return res, err
+	}, nil
 }
 
 // ChatFork implements protocol.Server.

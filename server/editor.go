@@ -115,6 +115,8 @@ func failure(o protocol.Outcome) error {
 	return errors.New(why)
 }
 
+var errUnreachable = errors.New("cannot reach the client")
+
 // request calls the client and reads its answer. An error says in plain words why there is no
 // answer; it wraps a *jsonrpc.Error if the client sent an error object.
 func (s *Server) request(ctx context.Context, method string, params, result any) error {
@@ -137,5 +139,5 @@ func (s *Server) request(ctx context.Context, method string, params, result any)
 	case errors.As(err, &refused):
 		return fmt.Errorf("the client failed: %w", refused)
 	}
-	return fmt.Errorf("cannot reach the client: %w", err)
+	return fmt.Errorf("%w: %w", errUnreachable, err)
 }

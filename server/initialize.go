@@ -27,10 +27,15 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	}
 	s.connected.Store(new(client(strings.ToLower(string(p.ClientInfo.Name)))))
 	s.announced.Store(&p.Capabilities)
-	s.host.Connect(s.editorClient(p.Capabilities), s.asker(p.Capabilities))
-	s.host.Configure(p.InitializationOptions, roots)
-	if p.ProcessID > 0 {
-		s.watchParent(int(p.ProcessID))
+	leave := s.host.Join(s.editorClient(p.Capabilities), s.asker(p.Capabilities))
+	if before := s.leaveDaemon.Swap(&leave); before != nil {
+		(*before)()
+	}
+	if !s.shared {
+		s.host.Configure(p.InitializationOptions, roots)
+		if p.ProcessID > 0 {
+			s.watchParent(int(p.ProcessID))
+		}
 	}
 	s.advance(initializing)
 	s.log.Debug("initialize", "client", p.ClientInfo.Name, "version", p.ClientInfo.Version, "roots", roots)
@@ -50,6 +55,10 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 // state (3.2).
 func (s *Server) Initialized(context.Context, protocol.None) error {
 	s.advance(initialized)
+	if s.shared {
+		s.background(func() { s.push(s.ctx) })
+		return nil
+	}
 	s.host.Engine().Begin()
 	s.background(func() {
 		tasks := s.host.Tasks()

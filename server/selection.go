@@ -56,6 +56,7 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 			update.SelectModel = *sel.Model
 		}
 		s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
+		s.news.Announce(chat.ChatChanged, session.ID())
 		s.mu.Lock()
 		s.toolsAgent = meta.Agent
 		s.mu.Unlock()
@@ -97,6 +98,7 @@ func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.Select
 				return
 			}
 			s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
+			s.news.Announce(chat.ChatChanged, session.ID())
 		})
 		return nil
 	}

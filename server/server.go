@@ -44,8 +44,8 @@ import (
 type Host interface {
 	Providers
 	MCPServers
-	// Connect sets the requests that the client supports. It is called before Configure.
-	Connect(editor.Client, ask.Client)
+	// Join adds the client, with the requests that it supports. It is called before Configure.
+	Join(editor.Client, ask.Client) (leave func())
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
 	// SetRoots changes the workspace folders and keeps the options.
@@ -100,6 +100,12 @@ type Options struct {
 	Log     *slog.Logger                     // default: slog.Default
 	Trace   func(incoming bool, body []byte) // see jsonrpc.Options
 	Monitor *Monitor                         // gets the server; may be nil
+
+	// Shared says that the daemon belongs to another client: it is configured, and it goes on when
+	// this client leaves.
+	Shared bool
+	// Follow serves a client that reads positions: see follow.go.
+	Follow bool
 }
 
 // Server serves one client. It implements protocol.Server, which has a method for each method of
@@ -117,6 +123,9 @@ type Server struct {
 	once sync.Once
 	work sync.WaitGroup // background work
 
+	shared, follow bool               // see Options
+	news           *chat.Subscription // of what other clients do
+
 	handling chan struct{} // holds one element while a message is handled, and when Serve ends
 
 	ending sync.Mutex // guards over
@@ -124,6 +133,8 @@ type Server struct {
 
 	changes serialQueue // of settings
 	queues  chatQueues
+
+	leaveDaemon atomic.Pointer[func()] // nil before initialize
 
 	connected atomic.Pointer[client]                // nil before initialize
 	announced atomic.Pointer[protocol.Capabilities] // nil before initialize
@@ -170,13 +181,17 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 		o.NewID = uuid.NewString
 	}
 	s := &Server{
-		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx,
+		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx, shared: o.Shared, follow: o.Follow,
 		exit: make(chan struct{}), handling: make(chan struct{}, 1),
 		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{}, queues: chatQueues{last: map[string]chan struct{}{}},
 		numbered: map[string]string{}, configPush: configPush{begun: make(chan struct{})},
 	}
 	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Decode: scanner.Decode, Trace: s.traced(o.Trace), Log: o.Log})
 	s.methods = table(s)
+	if s.follow {
+		s.addFollowMethods()
+	}
+	s.news = o.Host.Engine().Subscribe(s.heed)
 	if o.Monitor != nil {
 		o.Monitor.server.Store(s)
 	}
@@ -188,8 +203,13 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	case <-s.conn.EOF():
 	case <-ctx.Done():
 	}
-	// Stored before the pipe closes: some clients kill right after exit.
-	s.host.Engine().Close()
+	s.news.Close()
+	if leave := s.leaveDaemon.Swap(nil); leave != nil {
+		(*leave)()
+	}
+	if !s.shared { // stored before the pipe closes: some clients kill right after exit
+		s.host.Engine().Close()
+	}
 	s.conn.Close()
 	cancel()
 	select {
@@ -296,6 +316,9 @@ const shutdownTime = 2 * time.Second
 // Shutdown implements protocol.Server: it ends all turns and stores everything.
 func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (protocol.AsyncResult[protocol.Null], error) {
 	s.advance(shutDown)
+	if s.shared {
+		return protocol.Immediate(protocol.Null{}), nil
+	}
 	return func(context.Context) (protocol.Null, error) {
 		stored, closed := make(chan struct{}), make(chan struct{})
 		go func() {
