@@ -66,6 +66,7 @@ type Daemon struct {
 
 	board    *ask.Board // of questions to the user
 	watchers watchers   // of the configuration
+	remote   remoteRun
 
 	mu      sync.Mutex       // guards the fields below, the reader, and that snapshots come in order
 	editors []*editor.Client // of the clients, in the order in which they joined
@@ -76,7 +77,7 @@ type Daemon struct {
 func New(o Options) *Daemon {
 	o = withDefaults(o)
 	base := newServices(o)
-	d := &Daemon{services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}, daily: newBackground(), board: ask.NewBoard(o.NewID)}
+	d := &Daemon{services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}, daily: newBackground(), board: ask.NewBoard(o.NewID), remote: remoteRun{work: newBackground()}}
 	d.toolbox = &toolbox{services: base, servers: func() *mcp.Manager { return d.MCP() }}
 	d.reader = newReader(d.toolbox, func() *providers.Models { return d.Models })
 	d.decisions = decisions{d.toolbox}
@@ -120,6 +121,7 @@ func (d *Daemon) Inline() *inline.Engine { return d.inline }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.remote.work.close()
 	d.daily.close()
 	d.EndProviderLogins()
 	d.EndServerLogins()
