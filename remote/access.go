@@ -157,9 +157,11 @@ var (
 // Allow implements Gate.
 func (f *Face) Allow(token, method string, params []byte) bool {
 	dev, ok := f.deviceOf(token)
-	if !ok {
-		return false
-	}
+	return ok && dev.Rights >= f.Needs(method, params)
+}
+
+// Needs returns the rights that a message of the page needs.
+func (*Face) Needs(method string, params []byte) Rights {
 	needed := Trust
 	switch {
 	case slices.Contains(watchMethods, method):
@@ -170,7 +172,7 @@ func (f *Face) Allow(token, method string, params []byte) bool {
 			needed = Trust
 		}
 	}
-	return dev.Rights >= needed
+	return needed
 }
 
 // grants reports whether params turn on auto-approve, or approve later calls as well. Names of

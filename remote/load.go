@@ -129,6 +129,8 @@ func (f *Face) loadChat(c *call) (any, error) {
 	}
 	if meta != nil {
 		out["messagesMeta"] = meta
+	} else { // as an event's id: later events come after it
+		out["position"] = formatID([]chatPosition{{session.ID(), position{int64(span.To), 0}}})
 	}
 	return out, nil
 }

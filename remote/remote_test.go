@@ -360,3 +360,261 @@ func TestChatInBoth(t *testing.T) {
 	page.await(from, "chat:deleted", "p-1")
 	r.Await(0, "the deletion", fake.Contains("chat/deleted", "p-1"))
 }
+
+// pulses is a model that answers with n pieces of text, one each pause.
+func pulses(n int, pause string) string {
+	return fmt.Sprintf("turns:\n  - steps: [{text: '0123456789 ', repeat: %d, delay: %s}]\n", n, pause)
+}
+
+func pulsed(n int) string { return strings.Repeat("0123456789 ", n) }
+
+// after returns the events of the chat c behind a position.
+func after(t *testing.T, list []event, position string) (out []event) {
+	t.Helper()
+	parse := func(id string) (seq, offset int) {
+		if _, err := fmt.Sscanf(id, "c:%d.%d", &seq, &offset); err != nil && id != "" {
+			t.Fatalf("%q: %v", id, err)
+		}
+		return seq, offset
+	}
+	from, _ := parse(position)
+	for _, e := range list {
+		if seq, offset := parse(e.id); seq > from || seq == from && offset > 0 {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// A client that comes back with the id of its last event gets exactly what it missed, wherever it
+// was cut off. Positions that a chat does not have are refused.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	const n = 400
+	r := newRig(t, pulses(n, "5ms"), nil, nil)
+	first := r.events(r.token, "")
+	first.await(0, "session:connected")
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	_, said := first.await(0, "chat:content-received", `"role":"user"`)
+	var whole []event
+	last, cuts := said.id, 0
+	for done := false; !done; cuts++ {
+		page := r.events(r.token, last)
+		page.await(0, "session:connected", `"resumed":true`, `"resumedChats":["c"]`)
+		want := 10 * (cuts % 7)
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			list := page.all()
+			done = slices.ContainsFunc(list, func(e event) bool { return strings.Contains(e.data, `"state":"finished"`) })
+			if done || len(text(list)) > want {
+				break
+			}
+		}
+		page.close()
+		list := page.all()
+		whole = append(whole, list...)
+		last = list[len(list)-1].id
+	}
+	if got := text(whole); got != pulsed(n) {
+		t.Errorf("after %d cuts: %d bytes of %d", cuts, len(got), n*len("0123456789 "))
+	}
+	t.Logf("%d cuts", cuts)
+	for _, forged := range []string{"c:999999.0", "c:5.0,c", "nobody:1.0", "::::,%%%", strings.Repeat("c:1.0,", 1000)} {
+		page := r.events(r.token, forged)
+		_, e := page.await(0, "session:connected")
+		if valid := strings.Contains(forged, "c:1.0") || strings.Contains(forged, "c:5.0"); strings.Contains(e.data, `"resumed":true`) != valid {
+			t.Errorf("%.30s: %.300s", forged, e.data)
+		}
+		page.close()
+	}
+}
+
+// What a page loads and what its stream shows after the load are the chat, each word once: the load
+// ends where the stream goes on.
+func TestLoadDuringStream(t *testing.T) {
+	t.Parallel()
+	const n = 1500
+	r := newRig(t, pulses(n, "2ms"), nil, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:content-received", "0123")
+	type loaded struct {
+		text string
+		position string
+	}
+	var loads []loaded
+	for range 6 {
+		_, result := r.do("GET", "/chats/c", nil)
+		var c struct {
+			Position string
+			Messages []struct {
+				Role    string
+				Content json.RawMessage
+			}
+		}
+		if err := json.Unmarshal([]byte(result), &c); err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, m := range c.Messages {
+			var parts []struct{ Text string }
+			if m.Role == "assistant" && json.Unmarshal(m.Content, &parts) == nil {
+				b.WriteString(parts[0].Text)
+			}
+		}
+		loads = append(loads, loaded{b.String(), c.Position})
+	}
+	// A page that comes later loads first and is then shown the rest.
+	other, _ := r.pair(remote.Watch)
+	late := r.events(other, "")
+	late.await(0, "session:connected")
+	_, result, _ := r.send(r.request(other, "GET", "/api/v1/chats/c", nil))
+	page.await(0, "chat:content-received", `"state":"finished"`)
+	late.await(0, "chat:content-received", `"state":"finished"`)
+	for i, l := range loads {
+		if got := l.text + text(after(t, page.all(), l.position)); got != pulsed(n) {
+			t.Errorf("load %d: %d bytes and %d, not %d", i, len(l.text), len(got)-len(l.text), len(pulsed(n)))
+		}
+	}
+	var c struct {
+		Messages []struct {
+			Role    string
+			Content []struct{ Text string }
+		}
+	}
+	if err := json.Unmarshal([]byte(result), &c); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Messages[len(c.Messages)-1].Content[0].Text + text(late.all()); got != pulsed(n) {
+		t.Errorf("a late page has %d bytes, not %d", len(got), len(pulsed(n)))
+	}
+}
+
+const asking = `turns:
+  - steps:
+      - calls: [{id: call_1, tool: eca__ask_user, arguments: {question: Which?, options: [{label: A}, {label: B}]}}]
+      - {text: 'Done.'}
+`
+
+// A question is shown in the editor and in all pages, also in one that connects later, and not in
+// that of a device that may only watch. The first answer counts, and the others are taken back.
+func TestQuestionInAll(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, asking, nil, object{"askQuestion": true})
+	cancelled := make(chan struct{})
+	r.Answer("chat/askQuestion", func(ctx context.Context, _ json.RawMessage) (any, error) {
+		<-ctx.Done()
+		close(cancelled)
+		return nil, ctx.Err()
+	})
+	watcher, _ := r.pair(remote.Watch)
+	second, _ := r.pair(remote.Control)
+	one, spectator := r.events(r.token, ""), r.events(watcher, "")
+	one.await(0, "session:connected")
+	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+	_, q := one.await(0, "chat:ask-question", "Which?")
+	two := r.events(second, "")
+	two.await(0, "chat:ask-question", "Which?")
+	var question struct{ RequestID string }
+	if err := json.Unmarshal([]byte(q.data), &question); err != nil {
+		t.Fatal(err)
+	}
+	answer := func(token, id string, cancelled bool) int {
+		status, _, _ := r.send(r.request(token, "POST", "/api/v1/answer", object{"requestId": id, "answer": "B", "cancelled": cancelled}))
+		return status
+	}
+	if got := answer(watcher, question.RequestID, false); got != 403 {
+		t.Errorf("a watcher's answer: %d", got)
+	}
+	if got := answer(second, "other", false); got != 404 {
+		t.Errorf("an unknown question: %d", got)
+	}
+	statuses := make(chan int, 2)
+	for _, token := range []string{r.token, second} {
+		go func() { statuses <- answer(token, question.RequestID, false) }()
+	}
+	if got := []int{<-statuses, <-statuses}; got[0]+got[1] != 204+409 {
+		t.Errorf("two answers: %v", got)
+	}
+	one.await(0, "chat:content-received", "Done.")
+	<-cancelled
+	if got := answer(second, question.RequestID, true); got != 204 {
+		t.Errorf("closing a settled question: %d", got)
+	}
+	closed := 0
+	for _, page := range []*events{one, two} {
+		for _, e := range page.all() {
+			if e.name == "chat:ask-question" && strings.Contains(e.data, `"cancelled":true`) {
+				closed++
+			}
+		}
+	}
+	if closed != 1 {
+		t.Errorf("%d pages were told that it is answered", closed)
+	}
+	for _, e := range spectator.all() {
+		if e.name == "chat:ask-question" {
+			t.Error("the watcher was asked:", e.data)
+		}
+	}
+	if requests := r.world.Requests(); !strings.Contains(requests[len(requests)-1], `B`) {
+		t.Error(requests[len(requests)-1])
+	}
+}
+
+// The first decision about a call counts, wherever it comes from; the others are refused. After a
+// load, a waiting call is shown again.
+func TestDecisionOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, `turns:
+  - steps:
+      - calls: [{id: call_1, tool: eca__write_file, arguments: {path: "${workspace}/a", content: x}}]
+      - {text: 'Done.'}
+`, nil, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	r.do("POST", "/chats/c/prompt", object{"message": "go"})
+	page.await(0, "chat:content-received", "toolCallRun", `"manualApproval":true`)
+	from := len(page.all())
+	if _, loaded := r.do("GET", "/chats/c", nil); !strings.Contains(loaded, `"pendingToolCalls":[{`) || !strings.Contains(loaded, `"role":"tool_call"`) {
+		t.Error(loaded)
+	}
+	page.await(from, "chat:content-received", "toolCallRun", `"manualApproval":true`)
+	if _, list := r.do("GET", "/chats", nil); !strings.Contains(list, `"pendingApprovalCount":1`) {
+		t.Error(list)
+	}
+	watcher, _ := r.pair(remote.Watch)
+	control, _ := r.pair(remote.Control)
+	for token, body := range map[string]string{watcher: "{}", control: `{"save":"session"}`} {
+		if status, _, _ := r.send(r.request(token, "POST", "/api/v1/chats/c/approve/call_1", body)); status != 403 {
+			t.Errorf("%s: %d", body, status)
+		}
+	}
+	if status, _ := r.do("POST", "/chats/c/approve/other", nil); status != 404 {
+		t.Errorf("an unknown call: %d", status)
+	}
+	statuses := make(chan int, 20)
+	for i := range cap(statuses) {
+		go func() {
+			status, _ := r.do("POST", fmt.Sprintf("/chats/c/%s/call_1", []string{"approve", "reject"}[i%2]), nil)
+			statuses <- status
+		}()
+	}
+	first := 0
+	for range cap(statuses) {
+		switch status := <-statuses; status {
+		case 204:
+			first++
+		case 409:
+		default:
+			t.Errorf("a decision: %d", status)
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d decisions counted", first)
+	}
+}
