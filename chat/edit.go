@@ -52,7 +52,7 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 		s.endTurn(errStopped)
 		var problems []string
 		if r.Files {
-			if problems, err = s.restoreFiles(at.Place); err != nil {
+			if problems, err = s.restoreFiles(s.ctx, at.Place); err != nil {
 				return err
 			}
 		}
@@ -69,10 +69,10 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 }
 
 // restoreFiles undoes the changes to files from an event on, the last one first.
-func (s *Session) restoreFiles(from event.Seq) (problems []string, err error) {
-	s.log.Flush()
+func (r *chatReader) restoreFiles(ctx context.Context, from event.Seq) (problems []string, err error) {
+	r.log.Flush()
 	var changes []event.Event
-	err = s.each(from, func(e event.Event) {
+	err = r.each(ctx, from, func(e event.Event) {
 		switch e.Body.(type) {
 		case event.FileChanged, event.UndoPoint, event.ToolFinished, event.ToolRejected:
 			changes = append(changes, e)
@@ -82,7 +82,7 @@ func (s *Session) restoreFiles(from event.Seq) (problems []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.eng.deps.Files.Rollback(s.ctx, changes), nil
+	return r.eng.deps.Files.Rollback(ctx, changes), nil
 }
 
 // truncate removes the messages from an event on.
@@ -215,7 +215,7 @@ func (s *Session) fork(name string) (*Fork, error) {
 	if err := s.eng.deps.Store.Copy(s.ctx, s.id, copied, end, 0); err != nil {
 		return nil, err
 	}
-	if err := s.endCopy(copied.ID); err != nil {
+	if err := s.eng.endCopy(s.ctx, copied.ID); err != nil {
 		return nil, err
 	}
 	return &Fork{copied.ID, title}, nil
@@ -223,14 +223,14 @@ func (s *Session) fork(name string) (*Fork, error) {
 
 // endCopy ends the turn that a copy was cut out of: a turn without an end is taken for one
 // whose process died.
-func (s *Session) endCopy(id string) error {
+func (e *Engine) endCopy(ctx context.Context, id string) error {
 	h, turn, last := history.New(), "", event.Seq(0)
-	err := eventlog.Each(s.ctx, s.eng.deps.Store, id, 1, func(e event.Event) {
-		h.Add(e.Body)
-		last = e.Seq
-		switch e.Body.(type) {
+	err := eventlog.Each(ctx, e.deps.Store, id, 1, func(ev event.Event) {
+		h.Add(ev.Body)
+		last = ev.Seq
+		switch ev.Body.(type) {
 		case event.UserMessage, event.TurnStarted:
-			turn = e.Turn
+			turn = ev.Turn
 		case event.TurnFinished:
 			turn = ""
 		default:
@@ -246,9 +246,9 @@ func (s *Session) endCopy(id string) error {
 	var events []event.Event
 	for _, b := range append(bodies, event.TurnFinished{Reason: event.FinishedDone}) {
 		last++
-		events = append(events, event.Event{Seq: last, Turn: turn, Time: s.eng.deps.Now().UTC(), Body: b})
+		events = append(events, event.Event{Seq: last, Turn: turn, Time: e.deps.Now().UTC(), Body: b})
 	}
-	return s.eng.deps.Store.Extend(s.ctx, id, events)
+	return e.deps.Store.Extend(ctx, id, events)
 }
 
 // forkTitle numbers a title: X (2), X (3) and so on.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/chat/eventlog"
 	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
@@ -36,7 +35,7 @@ func (s *Session) load() error {
 	s.cost.set(0)
 	turn, finished := "", true
 	if s.log.Next() > 1 {
-		err := s.each(1, func(e event.Event) {
+		err := s.each(s.ctx, 1, func(e event.Event) {
 			h.Add(e.Body)
 			switch b := e.Body.(type) {
 			case event.UserMessage, event.TurnStarted:
@@ -60,11 +59,6 @@ func (s *Session) load() error {
 	}
 	s.know(s.history.AwaitsDialog())
 	return nil
-}
-
-// each calls fn with the stored events from a number on.
-func (s *Session) each(from event.Seq, fn func(event.Event)) error {
-	return eventlog.Each(s.ctx, s.eng.deps.Store, s.id, from, fn)
 }
 
 // repair ends a turn whose process died.

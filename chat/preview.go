@@ -13,7 +13,7 @@ func (s *Session) Preview(text string) *Pending[llm.Request] {
 		s.log.Flush()
 		// The session's own history may be lent to a turn.
 		h := history.New()
-		if err := s.each(1, func(e event.Event) { h.Add(e.Body) }); err != nil {
+		if err := s.each(s.ctx, 1, func(e event.Event) { h.Add(e.Body) }); err != nil {
 			return llm.Request{}, err
 		}
 		if text != "" {

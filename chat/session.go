@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -42,13 +41,11 @@ func (s state) canBecome(next state) bool {
 	return false
 }
 
-// Session is one chat that is open in this process. What can be asked of a chat is a method each,
-// since all of it goes through the session's goroutine: prompts and decisions are in this file,
-// edits in edit.go, what is read in window.go.
+// Session is one chat that is open in this process. What changes a chat goes through the session's
+// goroutine: prompts and decisions are in this file, edits in edit.go. What is read of it does not
+// (chatReader).
 type Session struct {
-	id   string
-	eng  *Engine
-	log  *eventlog.Log
+	chatReader
 	mail *mailbox
 
 	ctx        context.Context // ends when the session is closed
@@ -79,11 +76,9 @@ type Session struct {
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 	s := &Session{
-		id:   meta.ID,
-		eng:  e,
-		log:  eventlog.New(e.deps.Store, meta, last, e.deps.Current().Config.Env == config.EnvTest, e.deps.Now, e.deps.Log),
-		mail: newMailbox(),
-		gone: make(chan struct{}),
+		chatReader: chatReader{meta.ID, e, eventlog.New(e.deps.Store, meta, last, e.deps.Current().Config.Env == config.EnvTest, e.deps.Now, e.deps.Log)},
+		mail:       newMailbox(),
+		gone:       make(chan struct{}),
 	}
 	if last > 0 {
 		s.dialogState.Store(int32(unknownDialog))
@@ -142,37 +137,8 @@ func (s *Session) syncLater() {
 	})
 }
 
-// ID returns the chat's id.
-func (s *Session) ID() string { return s.id }
-
 // Done is closed when the chat has been closed.
 func (s *Session) Done() <-chan struct{} { return s.gone }
-
-// Meta returns what is known about the chat.
-func (s *Session) Meta() Meta { return s.log.Meta() }
-
-// Next returns the number of the next event: where a reader starts that wants only
-// what is new.
-func (s *Session) Next() event.Seq { return s.log.Next() }
-
-// FlushedSeq is Next once the event that grows, if one does, has ended: a reader gets there
-// although nothing more happens.
-func (s *Session) FlushedSeq() event.Seq {
-	s.log.Flush()
-	return s.log.Next()
-}
-
-// Read returns a reader of the chat's events that starts at a number.
-func (s *Session) Read(from event.Seq) *eventlog.Reader { return s.log.Read(from) }
-
-// ReadAt returns a reader that has seen off bytes of the event with a number.
-func (s *Session) ReadAt(seq event.Seq, off int) *eventlog.Reader { return s.log.ReadAt(seq, off) }
-
-// Events yields the chat's events from a number on, and then new ones, until ctx or
-// the session ends. Every reader has its own cursor and gets every event; see package eventlog.
-func (s *Session) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
-	return s.log.Events(ctx, from)
-}
 
 // Prompt is what the user asks for.
 type Prompt struct {

@@ -10,7 +10,7 @@ import (
 func TestNewID(t *testing.T) {
 	of := func(work *assignment, n *names) *setting {
 		e := &Engine{deps: Deps{NewID: func() string { return "new" }}}
-		return &setting{s: &Session{eng: e}, rec: &turnRecord{history: history.New()}, names: n, assignment: work}
+		return &setting{s: &Session{chatReader: chatReader{eng: e}}, rec: &turnRecord{history: history.New()}, names: n, assignment: work}
 	}
 	family := &names{owners: map[string]*turnRecord{}}
 	parent := of(nil, family)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/chat/event"
-	"github.com/seed-dec29ce4/eca/chat/eventlog"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -54,25 +52,4 @@ func (e *Engine) Parent(ctx context.Context, id string) (parent string, ok bool)
 		parent = meta.Parent
 	}
 	return parent, parent != ""
-}
-
-// Child calls fn with what the log of a subagent's chat has of one call, in order, up to its last
-// stored event; events that are shown at the moment are stored first. ended says that the call's
-// part is whole.
-func (s *Session) Child(ctx context.Context, chatID, callID string, fn func(event.Event)) (ended bool, err error) {
-	if !IsSubagent(chatID) { // from a file: what it names is not to be shown here
-		return false, nil
-	}
-	if open, ok := s.eng.Lookup(chatID); ok {
-		open.log.Flush()
-	}
-	err = eventlog.Each(ctx, s.eng.deps.Store, chatID, 1, func(e event.Event) {
-		if e.Turn != callID {
-			return
-		}
-		_, over := e.Body.(event.TurnFinished)
-		ended = ended || over
-		fn(e)
-	})
-	return ended, err
 }

@@ -23,7 +23,7 @@ func systemRequests(t *testing.T, cfg *config.Config, h *history.History, source
 	t.Helper()
 	e := &Engine{deps: Deps{Machine: Machine{OS: "Plan 9"}}}
 	of := &setting{
-		s: &Session{id: "c", eng: e, log: &eventlog.Log{}}, Snapshot: Snapshot{Config: cfg, Roots: []string{"/ws"}, System: sources}, agent: "code", ctx: t.Context(),
+		s: &Session{chatReader: chatReader{"c", e, &eventlog.Log{}}}, Snapshot: Snapshot{Config: cfg, Roots: []string{"/ws"}, System: sources}, agent: "code", ctx: t.Context(),
 		rec: &turnRecord{history: h}, tools: tools.NewRegistry(), model: Model{ID: "m/m"},
 	}
 	of.vars = of.promptVars

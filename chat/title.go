@@ -136,15 +136,15 @@ func (t *turn) textForTitle() string {
 }
 
 // nameByModel sets a title unless the user chose one meanwhile.
-func (s *Session) nameByModel(title string) {
+func (r *chatReader) nameByModel(title string) {
 	named := false
-	s.log.SetMeta(func(m *Meta) {
+	r.log.SetMeta(func(m *Meta) {
 		if named = m.Named; !named {
 			m.Title = title
 		}
 	})
 	if !named {
-		s.log.Append("", event.TitleChanged{Title: title})
+		r.log.Append("", event.TitleChanged{Title: title})
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/eventlog"
-	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
 // Summary is a chat in a list.
@@ -163,58 +162,4 @@ func (e *Engine) Existing(ctx context.Context, id string) (s *Session, ok bool, 
 	}
 	s, _, err = e.Open(ctx, id)
 	return s, err == nil, err
-}
-
-// Window selects messages of the chat, up to what has been said until now.
-func (s *Session) Window(ctx context.Context, w Window) (Span, error) {
-	s.log.Flush()
-	return s.eng.deps.Store.Window(ctx, s.id, w)
-}
-
-// LastCompaction returns the position of the chat's last compaction, if there is one.
-func (s *Session) LastCompaction(ctx context.Context) (Cursor, bool, error) {
-	return s.eng.deps.Store.Find(ctx, s.id, event.CompactionName, true)
-}
-
-// Event returns one event by its number.
-func (s *Session) Event(ctx context.Context, seq event.Seq) (event.Event, bool, error) {
-	e, ok, err := s.Read(seq).Try(ctx)
-	if err != nil || !ok || e.Seq != seq {
-		return event.Event{}, false, err
-	}
-	return e, true, nil
-}
-
-// Call returns a tool call as it was before its result: what a reader needs that starts after
-// its beginning. With an error, that is not known.
-func (s *Session) Call(ctx context.Context, callID string) (c transcript.Call, found bool, err error) {
-	at, found, err := s.eng.deps.Store.Find(ctx, s.id, callID, false)
-	if err != nil || !found {
-		return c, false, err
-	}
-	for r, fold := s.Read(at.Seq), transcript.New(); ; {
-		e, ok, err := r.Try(ctx)
-		if err != nil {
-			return transcript.Call{}, false, err
-		}
-		if !ok || endsCall(callID, e.Body) {
-			c, found = fold.Call(callID)
-			return c, found && c.Name != "", nil
-		}
-		fold.Add(e)
-	}
-}
-
-// endsCall says whether nothing more comes of a call before its result.
-func endsCall(callID string, body event.Body) bool {
-	switch b := body.(type) {
-	case event.ToolFinished:
-		return b.CallID == callID
-	case event.ToolRejected:
-		return b.CallID == callID
-	case event.TurnFinished:
-		return true
-	default:
-		return false
-	}
 }

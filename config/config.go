@@ -20,8 +20,8 @@ import (
 	"slices"
 )
 
-// Config is the effective configuration, with a field for each top-level key. It must not be
-// changed. The tag of a field documents it, see key.
+// Config is the effective configuration. It must not be changed. The tag of a field documents it,
+// see key. It has more than 25 fields because each top-level key of the configuration is one.
 type Config struct {
 	Schema                   string                 `json:"$schema" trust:"safe" doc:"Where editors find this schema."`
 	Providers                map[string]Provider    `json:"providers" doc:"Providers of models, by name. eca shows names in kebab-case (my-company for myCompany); your own spelling works everywhere." each:"A provider."`
@@ -47,7 +47,7 @@ type Config struct {
 	Remote                   Remote                 `json:"remote" doc:"The server for remote control."`
 	Network                  Network                `json:"network" doc:"How servers are reached over TLS."`
 	Index                    Index                  `json:"index" trust:"safe" pending:"true" doc:"The index of a workspace's files."`
-	OTLP                     map[string]any         `json:"otlp" pending:"true" doc:"Properties of an OpenTelemetry exporter, by name." each:"A property of the exporter."`
+	OTLP                     map[string]any         `json:"otlp" doc:"Exports traces and metrics to an OpenTelemetry collector: properties as OpenTelemetry for Java names them, such as otel.exporter.otlp.endpoint. See docs/telemetry.md." each:"The value of a property."`
 	Auth                     Auth                   `json:"auth" doc:"How logins are stored."`
 	NetrcFile                string                 `json:"netrcFile" doc:"Where ${netrc:...} and keyRc look. Without it: ~/.netrc, then ~/_netrc."`
 	ExtraConfigs             Strings                `json:"extraConfigs" doc:"More configuration files, read in this order. They override all others. Relative paths start at the first workspace folder." each:"A file's path."`

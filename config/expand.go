@@ -127,11 +127,11 @@ func (b *builder) walk(v any, path []string, fn func(path []string, written stri
 }
 
 // layerOf returns the layer that provides a value.
-func (b *builder) layerOf(path []string) *layer {
-	o := b.originOf(path)
-	for _, l := range slices.Backward(b.layers) {
-		if l.source == o.Source {
-			return l
+func (l *Loaded) layerOf(path []string) *layer {
+	o := l.originOf(path)
+	for _, layer := range slices.Backward(l.layers) {
+		if layer.source == o.Source {
+			return layer
 		}
 	}
 	return nil
@@ -141,7 +141,7 @@ func (b *builder) layerOf(path []string) *layer {
 // attempt while commands run.
 func (b *builder) resolver(l *layer, last bool) *resolver {
 	r := &resolver{
-		getenv: b.in.Getenv, looked: b.looked, recall: b.recall,
+		getenv: b.in.Getenv, looked: b.looked, recall: b.in.recall,
 		read:     func(path, text string) { b.included[path] = text },
 		netrc:    b.netrcFiles,
 		resource: func(name string) (string, error) { return resource(name, b.in.ToolText) },
@@ -157,26 +157,26 @@ func (b *builder) resolver(l *layer, last bool) *resolver {
 }
 
 // recall returns the last content of a file that is missing temporarily.
-func (b *builder) recall(path string) (text string, ok bool) {
-	if b.in.Previous == nil {
+func (in Inputs) recall(path string) (text string, ok bool) {
+	if in.Previous == nil {
 		return "", false
 	}
-	text, ok = b.in.Previous.included[path]
-	return text, ok && !b.in.gone(path)
+	text, ok = in.Previous.included[path]
+	return text, ok && !in.gone(path)
 }
 
 // secretMark begins a piece of Origin.included that is certainly secret.
 const secretMark = "\x01"
 
 // note records which parts of a value come from elsewhere.
-func (b *builder) note(path []string, pieces []piece) {
+func (l *Loaded) note(path []string, pieces []piece) {
 	for len(path) > 1 {
-		if _, ok := b.origins[join(path)]; ok {
+		if _, ok := l.origins[join(path)]; ok {
 			break
 		}
 		path = path[:len(path)-1] // elements of a list have the list's origin
 	}
-	o := b.origins[join(path)]
+	o := l.origins[join(path)]
 	for _, p := range pieces {
 		if o.included != "" {
 			o.included += "\x00"
@@ -187,7 +187,7 @@ func (b *builder) note(path []string, pieces []piece) {
 		o.included += p.text
 	}
 	if len(pieces) > 0 {
-		b.origins[join(path)] = o
+		l.origins[join(path)] = o
 	}
 }
 

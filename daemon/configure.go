@@ -66,6 +66,7 @@ func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 		}
 	}
 	d.ApplyServers(cfg)
+	d.exporter.Use(next.exported)
 	if cfg.Env == config.EnvTest {
 		d.RefreshCatalog(context.Background()) // reads the file that suites put there, no more
 	}
@@ -142,7 +143,7 @@ func (d *Daemon) takeChanges(topics []changes.Topic) (shown, ask bool) {
 	for _, t := range topics {
 		switch t {
 		case changes.Workspace: // there may be other files to watch
-		case changes.Models, changes.Extensions, changes.Servers:
+		case changes.Models, changes.Extensions, changes.Servers, changes.Telemetry:
 			shown = true
 		case changes.Credentials, changes.Trust:
 			shown, ask = true, true

@@ -50,6 +50,7 @@ type Daemon struct {
 	*providers.Logins
 	*servers.Servers
 	*trust.Workspaces
+	*housekeeper
 	backgroundJobs
 	webAccess
 	decisions
@@ -60,7 +61,6 @@ type Daemon struct {
 	undo     *undo.Files
 	commands *command.Commands
 
-	daily        *background            // what is done once a day
 	importNotice atomic.Pointer[string] // the notice about an import
 	searchNotice atomic.Pointer[string] // the notice about searches that were made up for
 
@@ -77,7 +77,9 @@ type Daemon struct {
 func New(o Options) *Daemon {
 	o = withDefaults(o)
 	base := newServices(o)
-	d := &Daemon{services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}, daily: newBackground(), board: ask.NewBoard(o.NewID), remote: remoteRun{work: newBackground()}}
+	d := &Daemon{
+		services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}, board: ask.NewBoard(o.NewID), remote: remoteRun{work: newBackground()},
+	}
 	d.toolbox = &toolbox{services: base, servers: func() *mcp.Manager { return d.MCP() }}
 	d.reader = newReader(d.toolbox, func() *providers.Models { return d.Models })
 	d.decisions = decisions{d.toolbox}
@@ -88,7 +90,7 @@ func New(o Options) *Daemon {
 		Current:     func() (*config.Loaded, *catalog.Variants) { s := d.current(); return s.config, s.variants },
 		Credentials: func() *auth.Store { return d.current().storage.creds },
 		Settle:      d.settle, Changed: func() { d.changes.Publish(changes.Models) },
-		Network: d.network, Record: d.calls.Model,
+		Network: d.network, Record: func(m llm.Model, id string) llm.Model { return d.exporter.Model(d.calls.Model(m, id), id) },
 		Getenv: o.Getenv, CacheDir: o.CacheDir, CatalogURL: o.CatalogURL, RecordDir: o.RecordDir, Version: o.Version,
 		RetryTotal: o.RetryTotal, Log: o.Log, Now: o.Now, Sleep: o.Sleep, Random: o.Random,
 	})
@@ -109,6 +111,7 @@ func New(o Options) *Daemon {
 		},
 	})
 	d.engine = d.newEngine()
+	d.housekeeper = &housekeeper{base, d.engine, d.undo, newBackground()}
 	d.inline = d.newInline()
 	return d
 }
@@ -134,6 +137,7 @@ func (d *Daemon) Close() {
 	d.jobs.Close()
 	d.bounds.Close()
 	d.finder.Close()
+	d.exporter.Close()
 	d.maps.index.Close()
 	d.network.Close()
 	d.calls.Close()
@@ -177,6 +181,9 @@ func (d *Daemon) Notices() []string {
 	}
 	if n := d.searchNotice.Load(); n != nil {
 		out = append(out, *n)
+	}
+	if n := d.exporter.Notice(); n != "" {
+		out = append(out, n)
 	}
 	if n := d.TrustNotice(); n != "" {
 		out = append(out, n)

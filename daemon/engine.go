@@ -13,7 +13,7 @@ import (
 // the configuration count.
 func (d *Daemon) newEngine() *chat.Engine {
 	return chat.New(chat.Deps{
-		Store:        d.opts.WrapStore(recordedStore{d.store, d.calls, d.indexer, d.spending}),
+		Store:        d.opts.WrapStore(recordedStore{d.store, d.calls, d.exporter, d.indexer, d.spending}),
 		Models:       engineModels{d.Models, d.spending},
 		ModelIDs:     d.IDs,
 		Contexts:     withJobReports{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: d.ContextResources()}, &d.finder}, d},

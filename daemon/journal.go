@@ -11,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/budget"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
+	"github.com/seed-dec29ce4/eca/daemon/telemetry"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
 
@@ -54,6 +55,7 @@ func checkJournalEnd(state string) error {
 type recordedStore struct {
 	*store.Store
 	calls    *journal.Journal
+	exporter *telemetry.Telemetry
 	indexer  *indexer
 	spending *budget.Keeper
 }
@@ -66,6 +68,7 @@ func (s recordedStore) Append(ctx context.Context, meta chat.Meta, events []even
 		return err
 	}
 	s.calls.Log(meta.ID, events)
+	s.exporter.Log(meta.ID, meta.Parent, events)
 	s.indexer.appended(events)
 	return nil
 }
@@ -76,6 +79,7 @@ func (s recordedStore) Extend(ctx context.Context, id string, events []event.Eve
 		return err
 	}
 	s.calls.Log(id, events)
+	s.exporter.Log(id, "", events) // of a subagent's chat, the first turn is appended
 	s.indexer.appended(events)
 	return nil
 }

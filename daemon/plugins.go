@@ -64,11 +64,11 @@ func (d *Daemon) SyncPlugins(ctx context.Context) {
 }
 
 // fetch fetches sources side by side, and returns what went wrong.
-func (d *Daemon) fetch(ctx context.Context, sources []plugins.Source) error {
+func (s *services) fetch(ctx context.Context, sources []plugins.Source) error {
 	errs := make([]error, len(sources))
 	var all sync.WaitGroup
 	for i, src := range sources {
-		all.Go(func() { _, errs[i] = d.plugins.Fetch(ctx, src) })
+		all.Go(func() { _, errs[i] = s.plugins.Fetch(ctx, src) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

@@ -49,52 +49,6 @@ func (s *services) undoAge() time.Duration {
 	return maxUndoAge
 }
 
-// expire removes old chats with all that was kept of them, and their text from the files.
-func (d *Daemon) expire(ctx context.Context, age time.Duration) {
-	before := d.opts.Now().Add(-age)
-	old, err := d.store.Expired(ctx, before)
-	removed := 0
-	for _, id := range old {
-		if ctx.Err() != nil {
-			return
-		}
-		gone, expireErr := d.engine.Expire(ctx, id, before)
-		if expireErr != nil {
-			err = fmt.Errorf("chat %s: %w", id, expireErr)
-		}
-		if gone {
-			removed++
-		}
-	}
-	d.outputs.Clean(age)
-	if removed > 0 {
-		d.opts.Log.Info("old chats were removed", "chats", removed, "days", int(age/(24*time.Hour)))
-		if shrinkErr := d.store.Shrink(ctx); err == nil {
-			err = shrinkErr
-		}
-		if indexErr := d.indexer.index.Update(ctx); err == nil {
-			err = indexErr
-		}
-	}
-	if err != nil && ctx.Err() == nil {
-		d.opts.Log.Warn("old chats could not be removed", "err", err)
-	}
-}
-
-// daily does work once a day, and not at once, until ctx ends.
-func daily(ctx context.Context, work func(context.Context)) {
-	tick := time.NewTicker(24 * time.Hour)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			work(ctx)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // checkKept says what is kept, how much, and for how long.
 func (k *checkup) checkKept(ctx context.Context) []doctor.Finding {
 	if file := k.retentionOfWorkspace(); file != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon/bounds"
 	"github.com/seed-dec29ce4/eca/daemon/changes"
+	"github.com/seed-dec29ce4/eca/daemon/telemetry"
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/consent"
@@ -33,6 +34,7 @@ type services struct {
 	store    *store.Store
 	calls    *journal.Journal
 	indexer  *indexer
+	exporter *telemetry.Telemetry
 	spending *budget.Keeper
 	memory   *permission.Memory
 	jobs     *shell.Jobs
@@ -84,6 +86,7 @@ func newServices(o Options) *services {
 	s.maps = s.newMapper()
 	s.snapshot.Store(&Snapshot{inputs: inputs{workspace: workspace.New(), storage: newStorage(o.StateDir, o.Keychain, o.Now)}})
 	s.calls = s.newJournal()
+	s.exporter = s.newTelemetry()
 	s.indexer = newIndexer(s.store, o)
 	s.spending = budget.New(budget.Options{
 		Dir: o.StateDir, Now: o.Now, Log: o.Log,

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/internal/netclient"
+	"github.com/seed-dec29ce4/eca/internal/otlp"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
@@ -34,6 +35,7 @@ type Snapshot struct {
 	policy   *permission.Policy
 	hooks    *hooks.Set
 	variants *catalog.Variants
+	exported otlp.Config
 	native   func() *tools.Registry   // our tools; built when first asked for: not before initialize is answered
 	tools    *atomic.Pointer[toolset] // the last result of Daemon.toolsOf
 }
@@ -82,6 +84,7 @@ func (r *reader) newSnapshot(in inputs) *Snapshot {
 	cfg.Problems = append(cfg.Problems, providers.BadRetryRules(cfg)...)
 	cfg.Problems = append(cfg.Problems, r.models().Problems(cfg, s.variants, in.entered)...)
 	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
+	cfg.Problems = append(cfg.Problems, r.readTelemetry(s)...)
 	cfg.Problems = append(cfg.Problems, r.badCustomTools(cfg)...)
 	cfg.Problems = append(cfg.Problems, r.badToolNames(cfg)...)
 	s.native = sync.OnceValue(func() *tools.Registry { return r.nativeTools(s) })

@@ -72,8 +72,8 @@ func makeDiscarded(o Options) string {
 }
 
 // ephemeral has what chats leave behind go to the folder of what is not kept.
-func (d *Daemon) ephemeral(s *storage) *storage {
-	d.store.Move(d.discarded)
-	d.calls.Move(d.discarded)
-	return s.withChats(d.discarded, d.opts.Now)
+func (s *services) ephemeral(kept *storage) *storage {
+	s.store.Move(s.discarded)
+	s.calls.Move(s.discarded)
+	return kept.withChats(s.discarded, s.opts.Now)
 }

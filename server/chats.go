@@ -9,17 +9,25 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
+// chats implement the methods that show and edit chats.
+type chats struct {
+	*connection
+	host     Host
+	views    *views
+	settings *settings
+}
+
 // ChatList implements protocol.Server.
-func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatListParams]) (protocol.AsyncResult[protocol.ChatListResult], error) {
+func (cs *chats) ChatList(_ context.Context, req protocol.Request[protocol.ChatListParams]) (protocol.AsyncResult[protocol.ChatListResult], error) {
 	by := chat.ByUpdated
 	if req.Params.SortBy == "createdAt" {
 		by = chat.ByCreated
 	}
 	return func(ctx context.Context) (protocol.ChatListResult, error) {
-		if s.client().hasPage() || s.announced.Load().Remount {
-			s.pushAgain(s.ctx)
+		if cs.client().hasPage() || cs.capabilities.Load().Remount {
+			cs.settings.pushAgain(cs.ctx)
 		}
-		list, err := s.host.Engine().List(ctx, by, int(req.Params.Limit))
+		list, err := cs.host.Engine().List(ctx, by, int(req.Params.Limit))
 		out := protocol.ChatListResult{Chats: make([]protocol.ChatSummary, len(list))}
 		for i, c := range list {
 			out.Chats[i] = protocol.ChatSummary{
@@ -39,12 +47,12 @@ func (s *Server) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 
 // edit runs edits of an existing chat. The answer comes after the client was shown their effects.
 // For unknown chats, nothing happens (eca-protocol 12).
-func (s *Server) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.AsyncResult[protocol.Empty], error) {
-	session, ok, err := s.host.Engine().Existing(ctx, string(id))
+func (cs *chats) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.AsyncResult[protocol.Empty], error) {
+	session, ok, err := cs.host.Engine().Existing(ctx, string(id))
 	if err != nil || !ok {
 		return protocol.Immediate(protocol.Empty{}), err
 	}
-	v := s.view(session)
+	v := cs.views.get(session)
 	pending := make([]*chat.Pending[event.Seq], len(edits))
 	for i, edit := range edits {
 		pending[i] = edit(session)
@@ -63,16 +71,43 @@ func (s *Server) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.S
 	}, nil
 }
 
+// ChatDelete implements protocol.Server; the notification precedes the answer (4.8).
+func (cs *chats) ChatDelete(_ context.Context, req protocol.Request[protocol.ChatParams]) (protocol.AsyncResult[protocol.Empty], error) {
+	id := string(req.Params.ChatID)
+	if id == "" || chat.IsSubagent(id) { // a subagent's chat is deleted with its parent
+		return protocol.Immediate(protocol.Empty{}), nil
+	}
+	shown := cs.views.beginDelete(id)
+	deleted := cs.host.Engine().Delete(id)
+	return func(ctx context.Context) (protocol.Empty, error) {
+		defer cs.views.endDelete(id)
+		err := deleted()
+		// If a turn ran, its end must be sent before the notification.
+		if shown != nil {
+			select {
+			case <-shown:
+			case <-ctx.Done():
+			}
+		}
+		if err != nil {
+			return protocol.Empty{}, err
+		}
+		cs.notify(cs.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: id})
+		cs.news.Announce(chat.ChatDeleted, id)
+		return protocol.Empty{}, nil
+	}, nil
+}
+
 // ChatClear implements protocol.Server.
-func (s *Server) ChatClear(ctx context.Context, req protocol.Request[protocol.ChatClearParams]) (protocol.AsyncResult[protocol.Empty], error) {
+func (cs *chats) ChatClear(ctx context.Context, req protocol.Request[protocol.ChatClearParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	if m := req.Params.Messages.Value; m == nil || !*m {
 		return protocol.Immediate(protocol.Empty{}), nil // nothing else can be cleared
 	}
-	return s.edit(ctx, req.Params.ChatID, (*chat.Session).Clear)
+	return cs.edit(ctx, req.Params.ChatID, (*chat.Session).Clear)
 }
 
 // ChatRollback implements protocol.Server.
-func (s *Server) ChatRollback(ctx context.Context, req protocol.Request[protocol.RollbackParams]) (protocol.AsyncResult[protocol.Empty], error) {
+func (cs *chats) ChatRollback(ctx context.Context, req protocol.Request[protocol.RollbackParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	r := chat.Rollback{ContentID: string(req.Params.ContentID)}
 	for _, what := range req.Params.Include {
 		r.Messages = r.Messages || what == "messages"
@@ -81,31 +116,31 @@ func (s *Server) ChatRollback(ctx context.Context, req protocol.Request[protocol
 	if len(req.Params.Include) == 0 {
 		r.Messages, r.Files = true, true
 	}
-	return s.edit(ctx, req.Params.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Rollback(r) })
+	return cs.edit(ctx, req.Params.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Rollback(r) })
 }
 
 // ChatAddFlag implements protocol.Server.
-func (s *Server) ChatAddFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.AsyncResult[protocol.Empty], error) {
+func (cs *chats) ChatAddFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	p := req.Params
-	return s.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
+	return cs.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
 		return session.AddFlag(string(p.ContentID), string(p.Text))
 	})
 }
 
 // ChatRemoveFlag implements protocol.Server. The client removes the flag from its view without
 // being asked.
-func (s *Server) ChatRemoveFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.AsyncResult[protocol.Empty], error) {
+func (cs *chats) ChatRemoveFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	p := req.Params
-	return s.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
+	return cs.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
 		return session.RemoveFlag(string(p.ContentID))
 	})
 }
 
 // ChatUpdate implements protocol.Server.
-func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.ChatUpdateParams]) (protocol.AsyncResult[protocol.Empty], error) {
+func (cs *chats) ChatUpdate(ctx context.Context, req protocol.Request[protocol.ChatUpdateParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	p := req.Params
-	if trust := p.Trust.Value; trust != nil && s.client().hasPage() {
-		s.configPush.switchTrust(*trust)
+	if trust := p.Trust.Value; trust != nil && cs.client().hasPage() {
+		cs.settings.switchTrust(*trust)
 	}
 	var edits []func(*chat.Session) *chat.Pending[event.Seq]
 	if trust := p.Trust.Value; trust != nil {
@@ -119,26 +154,26 @@ func (s *Server) ChatUpdate(ctx context.Context, req protocol.Request[protocol.C
 	if p.Title != "" {
 		edits = append(edits, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Rename(string(p.Title)) })
 	}
-	edit, err := s.edit(ctx, p.ChatID, edits...)
+	edit, err := cs.edit(ctx, p.ChatID, edits...)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (protocol.Empty, error) {
 		res, err := edit(ctx)
 		if err == nil {
-			s.news.Announce(chat.ChatChanged, string(p.ChatID))
+			cs.news.Announce(chat.ChatChanged, string(p.ChatID))
 		}
 		return res, err
 	}, nil
 }
 
 // ChatFork implements protocol.Server.
-func (s *Server) ChatFork(ctx context.Context, req protocol.Request[protocol.ForkParams]) (protocol.AsyncResult[protocol.Empty], error) {
-	session, ok, err := s.host.Engine().Existing(ctx, string(req.Params.ChatID))
+func (cs *chats) ChatFork(ctx context.Context, req protocol.Request[protocol.ForkParams]) (protocol.AsyncResult[protocol.Empty], error) {
+	session, ok, err := cs.host.Engine().Existing(ctx, string(req.Params.ChatID))
 	if err != nil || !ok || req.Params.ContentID == "" {
 		return protocol.Immediate(protocol.Empty{}), err
 	}
-	v := s.view(session)
+	v := cs.views.get(session)
 	pending := session.Fork(string(req.Params.ContentID))
 	return func(ctx context.Context) (protocol.Empty, error) {
 		fork, err := pending.Wait(ctx)
@@ -153,35 +188,14 @@ func (s *Server) ChatFork(ctx context.Context, req protocol.Request[protocol.For
 	}, nil
 }
 
-// showFork shows a chat that was forked from another.
-func (s *Server) showFork(ctx context.Context, id string) error {
-	session, _, err := s.host.Engine().Open(ctx, id)
-	if err != nil {
-		return err
-	}
-	v, meta := s.view(session), session.Meta()
-	span, err := session.Window(ctx, chat.Window{})
-	if err != nil {
-		return err
-	}
-	return v.do(ctx, 0, func(ctx context.Context) error {
-		s.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: id, Title: meta.Title})
-		if err := v.replay(ctx, span); err != nil {
-			s.log.Error("cannot show a fork", "chat", id, "err", err)
-		}
-		v.showTitle(ctx, meta)
-		return nil
-	})
-}
-
 // ChatOpen implements protocol.Server.
-func (s *Server) ChatOpen(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.AsyncResult[protocol.ChatOpenResult], error) {
+func (cs *chats) ChatOpen(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.AsyncResult[protocol.ChatOpenResult], error) {
 	p := req.Params
-	session, ok, err := s.host.Engine().Existing(ctx, string(p.ChatID))
+	session, ok, err := cs.host.Engine().Existing(ctx, string(p.ChatID))
 	if err != nil || !ok {
 		return protocol.Immediate(protocol.ChatOpenResult{}), err
 	}
-	v := s.view(session)
+	v := cs.views.get(session)
 	fresh := session.Refresh()
 	return func(ctx context.Context) (protocol.ChatOpenResult, error) {
 		if _, err := fresh.Wait(ctx); err != nil {
@@ -195,7 +209,7 @@ func (s *Server) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 			return protocol.ChatOpenResult{}, err
 		}
 		meta := session.Meta()
-		sel := s.selection(meta)
+		sel := cs.views.selection(meta)
 		out := protocol.ChatOpenResult{Found: true, ChatID: meta.ID, Title: meta.Title, Selection: &sel}
 		if p.Windowed() {
 			out.Meta = about
@@ -205,9 +219,9 @@ func (s *Server) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 }
 
 // ChatHistory implements protocol.Server.
-func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.AsyncResult[protocol.ChatHistoryResult], error) {
+func (cs *chats) ChatHistory(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.AsyncResult[protocol.ChatHistoryResult], error) {
 	p := req.Params
-	session, ok, err := s.host.Engine().Existing(ctx, string(p.ChatID))
+	session, ok, err := cs.host.Engine().Existing(ctx, string(p.ChatID))
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +241,7 @@ func (s *Server) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 			return none, nil
 		}
 		out := none
-		_, err := replay(ctx, session, span, s.newRenderer(session.ID()), s.log, func(list []notification) {
+		_, err := replay(ctx, session, span, cs.views.newRenderer(session.ID()), cs.log, func(list []notification) {
 			for _, n := range list {
 				if c, ok := n.Params.(protocol.ContentReceived); ok {
 					out.Contents = append(out.Contents, c)

@@ -48,7 +48,7 @@ func (v *view) showChild(ctx context.Context, callID string, sub event.Subagent)
 
 // showChildFrom is like showChild for a client that was shown everything before a position.
 func (v *view) showChildFrom(ctx context.Context, callID string, sub event.Subagent, from position) {
-	session, ok := v.s.host.Engine().Lookup(sub.ChatID)
+	session, ok := v.views.host.Engine().Lookup(sub.ChatID)
 	if _, shown := v.children[callID]; shown || !ok || sub.Background {
 		return
 	}
@@ -77,7 +77,7 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 			e, ok, err = reader.Try(ctx)
 		}
 		if err != nil {
-			v.s.log.Error("cannot show a subagent", "chat", session.ID(), "err", err)
+			v.views.log.Error("cannot show a subagent", "chat", session.ID(), "err", err)
 			if !pauseUnless(waiting) { // the call has ended
 				return
 			}
@@ -137,7 +137,7 @@ func (v *view) endChild(ctx context.Context, turn, callID string) {
 	r := v.renderer.forChild(*sub)
 	_, err := v.session.Child(ctx, sub.ChatID, callID, func(e event.Event) { v.send(ctx, r.live(e)) })
 	if err != nil && ctx.Err() == nil {
-		v.s.log.Error("cannot show a subagent", "chat", sub.ChatID, "err", err)
+		v.views.log.Error("cannot show a subagent", "chat", sub.ChatID, "err", err)
 	}
 }
 

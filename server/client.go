@@ -18,9 +18,9 @@ const (
 )
 
 // client returns the connected client.
-func (s *Server) client() client {
-	if c := s.connected.Load(); c != nil {
-		return *c
+func (c *connection) client() client {
+	if name := c.name.Load(); name != nil {
+		return *name
 	}
 	return ""
 }

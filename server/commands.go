@@ -9,10 +9,10 @@ import (
 )
 
 // ChatQueryCommands implements protocol.Server (4.7).
-func (s *Server) ChatQueryCommands(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.AsyncResult[protocol.QueryCommandsResult], error) {
+func (q *queries) ChatQueryCommands(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.AsyncResult[protocol.QueryCommandsResult], error) {
 	query := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(string(req.Params.Query)), "/"))
 	out := protocol.QueryCommandsResult{ChatID: chatRef(req.Params.ChatID), Commands: []protocol.ChatCommand{}}
-	for _, c := range s.host.Commands() {
+	for _, c := range q.host.Commands() {
 		if !strings.Contains(strings.ToLower(c.Name), query) && !strings.Contains(strings.ToLower(c.Description), query) {
 			continue
 		}
@@ -34,8 +34,8 @@ func (v *view) applySideEffects(ctx context.Context, e event.Event) {
 	switch b := e.Body.(type) {
 	case event.Notice:
 		if b.Chat != "" {
-			if err := v.s.showFork(ctx, b.Chat); err != nil && ctx.Err() == nil {
-				v.s.log.Error("cannot show a fork", "chat", b.Chat, "err", err)
+			if err := v.views.showFork(ctx, b.Chat); err != nil && ctx.Err() == nil {
+				v.views.log.Error("cannot show a fork", "chat", b.Chat, "err", err)
 			}
 		}
 	case event.TitleChanged:

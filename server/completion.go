@@ -12,10 +12,10 @@ import (
 
 // CompletionInline implements protocol.Server. Its errors are objects that have a type in addition
 // to code and message (eca-protocol 4.13).
-func (s *Server) CompletionInline(_ context.Context, req protocol.Request[protocol.CompletionParams]) (protocol.AsyncResult[protocol.CompletionResult], error) {
+func (q *queries) CompletionInline(_ context.Context, req protocol.Request[protocol.CompletionParams]) (protocol.AsyncResult[protocol.CompletionResult], error) {
 	p := req.Params
 	return func(ctx context.Context) (protocol.CompletionResult, error) {
-		text, err := s.host.Inline().Complete(ctx, inline.Cursor{
+		text, err := q.host.Inline().Complete(ctx, inline.Cursor{
 			Document: p.DocText, Line: int(p.Position.Line), Character: int(p.Position.Character), Path: string(p.Path),
 		})
 		if err != nil {

@@ -41,13 +41,6 @@ func newRenderer(chatID string, cfg *config.Loaded) *renderer {
 	}
 }
 
-// newRenderer returns a renderer for the connected client.
-func (s *Server) newRenderer(chatID string) *renderer {
-	r := newRenderer(chatID, s.host.Config())
-	r.client = s.client()
-	return r
-}
-
 // live returns the notifications for an event. Events of a turn that began before the renderer show
 // nothing, because the client does not know the turn.
 func (r *renderer) live(e event.Event) []notification {

@@ -7,9 +7,21 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// The compiler checks that Server has all methods of the protocol. A test holds the table below to
-// the same interface.
-var _ protocol.Server = (*Server)(nil)
+// families have the methods of the protocol: each family is a type of its own. The compiler checks
+// that none is missing. A test holds the table below to the same interface.
+type families struct {
+	*Server
+	*prompts
+	*chats
+	*queries
+	*selections
+	*mcpServers
+	*logins
+	*jobs
+	*rewrites
+}
+
+var _ protocol.Server = families{}
 
 // handler handles one method; its parameters are still encoded.
 type handler func(ctx context.Context, req *jsonrpc.Request) (any, error)
@@ -136,6 +148,6 @@ func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	if err := s.admits(req.Method); err != nil {
 		return nil, err
 	}
-	req.Params = s.resolveChat(req.Params)
+	req.Params = s.numbers.resolve(req.Params)
 	return s.handleInChat(ctx, req, h)
 }

@@ -14,7 +14,7 @@ import (
 // the protocol lists.
 func TestTableIsComplete(t *testing.T) {
 	t.Parallel()
-	methods := table(&Server{})
+	methods := table(families{})
 	listed := map[string]bool{}
 	for _, m := range protocol.Methods() {
 		if m.Direction != protocol.ToServer {
@@ -58,16 +58,17 @@ func (h startingHost) StartMCPServer(name string) { h.started <- name }
 func TestHandlersDoNotWaitForClient(t *testing.T) {
 	t.Parallel()
 	h := startingHost{started: make(chan string, 1)}
-	s := &Server{host: h}
-	s.configPush.mu.Lock() // as while the client is sent something and does not read
-	defer s.configPush.mu.Unlock()
-	go func() { _ = s.MCPStartServer(context.Background(), protocol.MCPParams{Name: "x"}) }()
+	s := &settings{}
+	m := &mcpServers{connection: &connection{}, host: h, settings: s}
+	s.mu.Lock() // as while the client is sent something and does not read
+	defer s.mu.Unlock()
+	go func() { _ = m.MCPStartServer(context.Background(), protocol.MCPParams{Name: "x"}) }()
 	select {
 	case <-h.started:
 	case <-time.After(30 * time.Second):
 		t.Fatal("the handler waits for the client")
 	}
-	if requested := s.configPush.takeRequested(); !requested["x"] {
+	if requested := s.takeRequested(); !requested["x"] {
 		t.Errorf("the client is not notified again: %v", requested)
 	}
 }
@@ -76,7 +77,7 @@ func TestHandlersDoNotWaitForClient(t *testing.T) {
 func TestTracedBatch(t *testing.T) {
 	t.Parallel()
 	const body = `[{"jsonrpc":"2.0","id":1,"method":"providers/loginInput","params":{"provider":"acme","data":{"api-key":"planted-7f3a"}}},7]`
-	got := string((&Server{}).withoutEntered([]byte(body)))
+	got := string(withoutEntered([]byte(body), nil))
 	if strings.Contains(got, "planted") || !strings.Contains(got, `"provider":"acme"`) || !strings.HasSuffix(got, ",7]") {
 		t.Errorf("the trace has %s", got)
 	}

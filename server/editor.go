@@ -2,46 +2,46 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// editorClient returns the requests that the client's editor supports: only those that it announced
+// editorRequests sends the requests of tools to the client's editor.
+type editorRequests struct{ *connection }
+
+// client returns the requests that the client's editor supports: only those that it announced
 // (eca-protocol, section 6).
-func (s *Server) editorClient(can protocol.Capabilities) editor.Client {
+func (e editorRequests) client(can protocol.Capabilities) editor.Client {
 	var c editor.Client
 	if can.Diagnostics {
-		c.Diagnostics = s.editorDiagnostics
+		c.Diagnostics = e.diagnostics
 	}
 	if can.Definition {
 		c.Definition = func(ctx context.Context, at editor.Position) ([]editor.Position, error) {
-			return s.editorLocations(ctx, "editor/getDefinition", navigation(at))
+			return e.locations(ctx, "editor/getDefinition", navigation(at))
 		}
 	}
 	if can.References {
 		c.References = func(ctx context.Context, at editor.Position, declaration bool) ([]editor.Position, error) {
 			params := navigation(at)
 			params.IncludeDeclaration = &declaration
-			return s.editorLocations(ctx, "editor/getReferences", params)
+			return e.locations(ctx, "editor/getReferences", params)
 		}
 	}
 	return c
 }
 
-func (s *Server) editorDiagnostics(ctx context.Context, path string) ([]editor.Diagnostic, error) {
+func (e editorRequests) diagnostics(ctx context.Context, path string) ([]editor.Diagnostic, error) {
 	var params protocol.DiagnosticsParams
 	if path != "" {
 		params.URI = workspace.ToURI(path)
 	}
 	var res protocol.DiagnosticsResult
-	if err := s.request(ctx, "editor/getDiagnostics", params, &res); err != nil {
+	if err := e.request(ctx, "editor/getDiagnostics", params, &res); err != nil {
 		return nil, err
 	}
 	if err := failure(res.Outcome); err != nil {
@@ -76,9 +76,9 @@ func navigation(at editor.Position) protocol.NavigationParams {
 	}
 }
 
-func (s *Server) editorLocations(ctx context.Context, method string, params protocol.NavigationParams) ([]editor.Position, error) {
+func (e editorRequests) locations(ctx context.Context, method string, params protocol.NavigationParams) ([]editor.Position, error) {
 	var res protocol.NavigationResult
-	if err := s.request(ctx, method, params, &res); err != nil {
+	if err := e.request(ctx, method, params, &res); err != nil {
 		return nil, err
 	}
 	if err := failure(res.Outcome); err != nil {
@@ -113,31 +113,4 @@ func failure(o protocol.Outcome) error {
 		return nil
 	}
 	return errors.New(why)
-}
-
-var errUnreachable = errors.New("cannot reach the client")
-
-// request calls the client and reads its answer. An error says in plain words why there is no
-// answer; it wraps a *jsonrpc.Error if the client sent an error object.
-func (s *Server) request(ctx context.Context, method string, params, result any) error {
-	var raw json.RawMessage
-	err := s.conn.Call(ctx, method, params, &raw)
-	var refused *jsonrpc.Error
-	switch {
-	case err == nil && (len(raw) == 0 || string(raw) == "null"):
-		return errors.New("the client gave no answer")
-	case err == nil:
-		if err := protocol.Decode(raw, result); err != nil {
-			s.log.Warn("answer of the client unreadable", "method", method, "err", err)
-			return errors.New("cannot read the client's answer")
-		}
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.As(err, &refused) && refused.Code == jsonrpc.CodeMethodNotFound:
-		return fmt.Errorf("the client does not know %s: %w", method, refused)
-	case errors.As(err, &refused):
-		return fmt.Errorf("the client failed: %w", refused)
-	}
-	return fmt.Errorf("%w: %w", errUnreachable, err)
 }

@@ -39,9 +39,9 @@ func (s *Server) WorkspaceDidChangeWorkspaceFolders(_ context.Context, p protoco
 	s.host.SetRoots(after)
 	s.log.Debug("workspace folders changed", "roots", after)
 	s.background(func() {
-		s.push(s.ctx)
+		s.settings.push(s.ctx)
 		s.host.SyncModels(s.ctx)
-		s.push(s.ctx)
+		s.settings.push(s.ctx)
 	})
 	return nil
 }

@@ -89,22 +89,21 @@ func (s *Server) heed(n chat.News) {
 	}
 	s.mu.Lock()
 	ready := s.lifecycle == initialized || s.follow
-	v := s.views[n.ChatID]
-	if n.Kind == chat.ChatDeleted {
-		delete(s.views, n.ChatID)
-	}
 	s.mu.Unlock()
-	shown := v != nil && !v.hasEnded()
+	v, known := s.views.shown(n.ChatID)
+	shown := known && !v.hasEnded()
 	session, open := s.host.Engine().Lookup(n.ChatID)
 	switch {
 	case !ready:
 	case n.Kind == chat.ChatDeleted:
-		if v == nil && !s.follow {
+		if !known && !s.follow {
 			return
 		}
+		ended := s.views.beginDelete(n.ChatID)
 		s.background(func() {
-			if v != nil {
-				<-v.ended
+			defer s.views.endDelete(n.ChatID)
+			if ended != nil {
+				<-ended
 			}
 			s.notify(s.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: n.ChatID})
 		})
@@ -123,7 +122,7 @@ func (s *Server) heed(n chat.News) {
 		s.post("$/began", began{n.ChatID, session.Meta().Title, session.Next()})
 	case n.Kind == chat.ChatBegun:
 		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID})
-		s.view(session)
+		s.views.get(session)
 	}
 }
 
@@ -131,7 +130,7 @@ func (s *Server) heed(n chat.News) {
 // position after the event, and the others have none.
 func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reader, list []notification) {
 	last := len(list) - 1
-	if !v.s.follow || last < 0 {
+	if !v.views.follow || last < 0 {
 		v.send(ctx, list)
 		return
 	}
@@ -140,7 +139,7 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 		if i == last {
 			at = position{reader.Position(), reader.Offset()}
 		}
-		v.s.notify(ctx, "$/positioned", positioned{chatID, at, n.Method, n.Params})
+		v.views.notify(ctx, "$/positioned", positioned{chatID, at, n.Method, n.Params})
 	}
 }
 
@@ -160,7 +159,7 @@ func (s *Server) followChat(ctx context.Context, p followParams) (bool, error) {
 	case p.Seq < 0 || p.Seq > end || p.Offset < 0:
 		return false, nil
 	}
-	v := s.view(session)
+	v := s.views.get(session)
 	err = v.do(ctx, 0, func(ctx context.Context) error { return v.moveTo(ctx, p) })
 	if errors.Is(err, errBeyond) {
 		return false, nil
@@ -177,7 +176,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	if err != nil {
 		return err
 	}
-	r, reader := v.s.newRenderer(v.chatID), v.session.Read(min(max(span.From, 1), p.Seq))
+	r, reader := v.views.newRenderer(v.chatID), v.session.Read(min(max(span.From, 1), p.Seq))
 	for reader.Position() < p.Seq {
 		e, ok, err := reader.Try(ctx)
 		if err != nil {
@@ -198,7 +197,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	v.leaveChildren()
 	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
 	v.renderer.statusSent = true
-	v.s.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title})
+	v.views.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title})
 	for _, c := range r.fold.Calls() {
 		if sub := c.Subagent(); sub != nil && c.Stage == transcript.Running {
 			v.showChildFrom(ctx, c.CallID, *sub, p.Subagents[sub.ChatID])
@@ -221,7 +220,7 @@ func (v *view) remind(ctx context.Context) {
 
 // endInterrupted ends a turn that eca did not live to finish.
 func (v *view) endInterrupted() {
-	_ = v.do(v.s.ctx, v.session.FlushedSeq(), func(ctx context.Context) error {
+	_ = v.do(v.views.ctx, v.session.FlushedSeq(), func(ctx context.Context) error {
 		if v.session.Running() || !v.followsTurn() {
 			return nil
 		}
@@ -248,10 +247,8 @@ type holdStep struct {
 
 // heldView returns the view of a chat and its pause; either may be nil.
 func (s *Server) heldView(chatID string) (v *view, h *hold) {
-	s.mu.Lock()
-	v = s.views[chatID]
-	s.mu.Unlock()
-	if v == nil || v.hasEnded() {
+	v, ok := s.views.shown(chatID)
+	if !ok || v.hasEnded() {
 		return nil, nil
 	}
 	v.mu.Lock()

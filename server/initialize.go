@@ -12,6 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // Initialize implements protocol.Server. It answers without using the network, because clients give
@@ -25,9 +26,13 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 			roots = []string{wd}
 		}
 	}
-	s.connected.Store(new(client(strings.ToLower(string(p.ClientInfo.Name)))))
-	s.announced.Store(&p.Capabilities)
-	leave := s.host.Join(s.editorClient(p.Capabilities), s.asker(p.Capabilities))
+	s.name.Store(new(client(strings.ToLower(string(p.ClientInfo.Name)))))
+	s.capabilities.Store(&p.Capabilities)
+	var asker ask.Client // clients that did not announce that they ask never answer
+	if p.Capabilities.AskQuestion {
+		asker = questions{s.connection, s.views}
+	}
+	leave := s.host.Join(editorRequests{s.connection}.client(p.Capabilities), asker)
 	if before := s.leaveDaemon.Swap(&leave); before != nil {
 		(*before)()
 	}
@@ -39,7 +44,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	}
 	s.advance(initializing)
 	s.log.Debug("initialize", "client", p.ClientInfo.Name, "version", p.ClientInfo.Version, "roots", roots)
-	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.primaryAgents()
+	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.settings.primaryAgents()
 	agent := cfg.AgentOrDefault("")
 	ids, _ := fitting(models)
 	return protocol.Immediate(protocol.InitializeResult{
@@ -56,7 +61,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 func (s *Server) Initialized(context.Context, protocol.None) error {
 	s.advance(initialized)
 	if s.shared {
-		s.background(func() { s.push(s.ctx) })
+		s.background(func() { s.settings.push(s.ctx) })
 		return nil
 	}
 	s.host.Engine().Begin()
@@ -69,7 +74,7 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 		if s.host.Config().Env == config.EnvTest {
 			s.host.AskLocalModels(s.ctx) // suites expect them in the first list
 		}
-		s.push(s.ctx)
+		s.settings.push(s.ctx)
 		for _, t := range tasks {
 			s.background(func() { s.runTask(t) })
 		}
@@ -81,11 +86,11 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 func (s *Server) runTask(t chat.Task) {
 	defer s.notify(s.ctx, "$/progress", protocol.Progress{Type: "finish", TaskID: t.ID, Title: t.Title})
 	t.Run(s.ctx)
-	s.push(s.ctx)
+	s.settings.push(s.ctx)
 }
 
 // primaryAgents lists the agents a user can choose, sorted.
-func (s *Server) primaryAgents() []string {
+func (s *settings) primaryAgents() []string {
 	var out []string
 	for name, a := range s.host.Config().Agents {
 		if a.Primary() {
@@ -99,25 +104,25 @@ func (s *Server) primaryAgents() []string {
 // pushConfig sends the whole configuration (5.1) if any of it changed, or always. One client
 // replays only the last message when its page is opened, so every message has all keys that this
 // client cannot get elsewhere.
-func (s *Server) pushConfig(ctx context.Context, always bool) {
-	s.configPush.mu.Lock()
-	defer s.configPush.mu.Unlock()
+func (s *settings) pushConfig(ctx context.Context, always bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	cfg, models, agents := s.host.Config(), s.host.ModelChoice(), s.primaryAgents()
 	agent := s.currentAgent()
 	ids, cut := fitting(models)
 	variants, _ := s.host.Variants(models.Default)
-	now := s.configPush.withSelection(protocol.ChatConfig{
+	now := s.withSelection(protocol.ChatConfig{
 		Models: list(ids), Agents: list(agents), Behaviors: list(agents), Variants: list(variants),
 		SelectModel: models.Default, DefaultModel: models.Default,
 		SelectAgent: agent, DefaultAgent: agent, SelectBehavior: agent, DefaultBehavior: agent,
 		SelectVariant:  json.RawMessage("null"),
 		WelcomeMessage: welcome(cfg.WelcomeMessage, models),
 	}, cfg.Chat.DefaultTrust)
-	news, changed := difference(s.configPush.chat, now)
+	news, changed := difference(s.chat, now)
 	if !changed && !always {
 		return
 	}
-	s.configPush.chat = now
+	s.chat = now
 	s.notify(ctx, "config/updated", protocol.ConfigUpdated{Chat: new(s.client().config(now, news))})
 	if news.Models != nil && cut > 0 {
 		s.notify(ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf(
@@ -139,16 +144,16 @@ func welcome(text string, models chat.ModelChoice) string {
 }
 
 // currentAgent is the agent of chats that do not exist yet.
-func (s *Server) currentAgent() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *settings) currentAgent() string {
+	s.asking.Lock()
+	defer s.asking.Unlock()
 	return s.host.Config().AgentOrDefault(s.agent)
 }
 
 // shownAgent is the agent whose tools are sent to the client.
-func (s *Server) shownAgent() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *settings) shownAgent() string {
+	s.asking.Lock()
+	defer s.asking.Unlock()
 	return s.host.Config().AgentOrDefault(s.toolsAgent)
 }
 
@@ -181,17 +186,17 @@ func list(s []string) *[]string {
 }
 
 // pushTools sends the native tools (5.2) if they changed, or always.
-func (s *Server) pushTools(ctx context.Context, always bool) {
-	s.configPush.mu.Lock()
-	defer s.configPush.mu.Unlock()
+func (s *settings) pushTools(ctx context.Context, always bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	msg := protocol.ToolServerUpdated{Type: "native", Name: "ECA", Status: "running", Tools: []protocol.ServerTool{}}
 	for _, t := range s.host.ToolChoices(s.shownAgent()) {
 		msg.Tools = append(msg.Tools, protocol.ServerTool{
 			Name: t.Name, Description: t.Description, Parameters: t.Schema, Disabled: t.Disabled,
 		})
 	}
-	if always || !reflect.DeepEqual(s.configPush.tools, msg) {
-		s.configPush.tools = msg
+	if always || !reflect.DeepEqual(s.tools, msg) {
+		s.tools = msg
 		s.notify(ctx, "tool/serverUpdated", msg)
 	}
 }

@@ -44,31 +44,38 @@ type MCPServers interface {
 	MCPStatus(name, agent string) (mcp.Status, []tools.Choice)
 }
 
+// mcpServers implement the methods about MCP servers.
+type mcpServers struct {
+	*connection
+	host     MCPServers
+	settings *settings
+}
+
 // MCPStartServer implements protocol.Server. Like the methods below, it ignores unknown names
 // (eca-protocol 4.10).
-func (s *Server) MCPStartServer(_ context.Context, p protocol.MCPParams) error {
-	return s.controlMCP(string(p.Name), s.host.StartMCPServer)
+func (m *mcpServers) MCPStartServer(_ context.Context, p protocol.MCPParams) error {
+	return m.controlMCP(string(p.Name), m.host.StartMCPServer)
 }
 
 // MCPStopServer implements protocol.Server.
-func (s *Server) MCPStopServer(_ context.Context, p protocol.MCPParams) error {
-	return s.controlMCP(string(p.Name), s.host.StopMCPServer)
+func (m *mcpServers) MCPStopServer(_ context.Context, p protocol.MCPParams) error {
+	return m.controlMCP(string(p.Name), m.host.StopMCPServer)
 }
 
 // MCPConnectServer implements protocol.Server: it starts the server, and logs in to it.
-func (s *Server) MCPConnectServer(_ context.Context, p protocol.MCPParams) error {
-	return s.controlMCP(string(p.Name), func(name string) {
-		s.host.ConnectMCPServer(name, func(kind, text string) {
-			s.post("$/showMessage", protocol.ShowMessage{Type: kind, Message: text})
+func (m *mcpServers) MCPConnectServer(_ context.Context, p protocol.MCPParams) error {
+	return m.controlMCP(string(p.Name), func(name string) {
+		m.host.ConnectMCPServer(name, func(kind, text string) {
+			m.post("$/showMessage", protocol.ShowMessage{Type: kind, Message: text})
 		})
 	})
 }
 
 // controlMCP starts or stops a server after earlier changes of the configuration have taken effect:
 // a server that the user enables and then stops must not start afterwards.
-func (s *Server) controlMCP(name string, control func(name string)) error {
-	s.inOrder(func() func() {
-		s.configPush.askAgain(name)
+func (m *mcpServers) controlMCP(name string, control func(name string)) error {
+	m.inOrder(func() func() {
+		m.settings.askAgain(name)
 		control(name)
 		return nil
 	})
@@ -77,13 +84,13 @@ func (s *Server) controlMCP(name string, control func(name string)) error {
 
 // MCPLogoutServer implements protocol.Server. The client is sent the server's state even if no
 // login was stored.
-func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error {
-	s.inOrder(func() func() {
-		s.configPush.askAgain(string(p.Name))
-		if err := s.host.LogoutMCPServer(string(p.Name)); err != nil {
-			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
+func (m *mcpServers) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error {
+	m.inOrder(func() func() {
+		m.settings.askAgain(string(p.Name))
+		if err := m.host.LogoutMCPServer(string(p.Name)); err != nil {
+			m.notify(m.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
 		}
-		s.push(s.ctx)
+		m.settings.push(m.ctx)
 		return nil
 	})
 	return nil
@@ -91,22 +98,22 @@ func (s *Server) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error 
 
 // MCPEnableServer implements protocol.Server. The client is sent the server's state even if it has
 // not changed: the client's last known state may be older than its request.
-func (s *Server) MCPEnableServer(_ context.Context, p protocol.MCPParams) error {
-	return s.enableMCP(string(p.Name), true)
+func (m *mcpServers) MCPEnableServer(_ context.Context, p protocol.MCPParams) error {
+	return m.enableMCP(string(p.Name), true)
 }
 
 // MCPDisableServer implements protocol.Server.
-func (s *Server) MCPDisableServer(_ context.Context, p protocol.MCPParams) error {
-	return s.enableMCP(string(p.Name), false)
+func (m *mcpServers) MCPDisableServer(_ context.Context, p protocol.MCPParams) error {
+	return m.enableMCP(string(p.Name), false)
 }
 
-func (s *Server) enableMCP(name string, enabled bool) error {
-	s.inOrder(func() func() {
-		if err := s.host.EnableMCPServer(name, enabled); err != nil {
-			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
+func (m *mcpServers) enableMCP(name string, enabled bool) error {
+	m.inOrder(func() func() {
+		if err := m.host.EnableMCPServer(name, enabled); err != nil {
+			m.notify(m.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
 		}
-		s.configPush.askAgain(name)
-		s.push(s.ctx)
+		m.settings.askAgain(name)
+		m.settings.push(m.ctx)
 		return nil
 	})
 	return nil
@@ -114,9 +121,9 @@ func (s *Server) enableMCP(name string, enabled bool) error {
 
 // MCPAddServer implements protocol.Server. Its result reports errors (eca-protocol 13.1), like
 // those of the next two methods.
-func (s *Server) MCPAddServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPAddResult], error) {
+func (m *mcpServers) MCPAddServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPAddResult], error) {
 	p, name := req.Params, string(req.Params.Name)
-	wrong := s.changeMCP(func() error {
+	wrong := m.changeMCP(func() error {
 		root := ""
 		if p.WorkspaceURI != "" {
 			root = workspace.FromURI(string(p.WorkspaceURI))
@@ -129,22 +136,22 @@ func (s *Server) MCPAddServer(_ context.Context, req protocol.Request[protocol.M
 		if p.Args != nil {
 			server.Args = *p.Args
 		}
-		return s.host.AddMCPServer(name, server, p.Scope == "workspace", root)
+		return m.host.AddMCPServer(name, server, p.Scope == "workspace", root)
 	})
 	return func(context.Context) (protocol.MCPAddResult, error) {
 		if e := <-wrong; e != nil {
 			return protocol.MCPAddResult{Error: e}, nil
 		}
-		m, _ := s.mcpServer(name)
-		return protocol.MCPAddResult{Server: &m}, nil
+		server, _ := m.settings.mcpServer(name)
+		return protocol.MCPAddResult{Server: &server}, nil
 	}, nil
 }
 
 // MCPUpdateServer implements protocol.Server.
-func (s *Server) MCPUpdateServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPUpdateResult], error) {
+func (m *mcpServers) MCPUpdateServer(_ context.Context, req protocol.Request[protocol.MCPServerParams]) (protocol.AsyncResult[protocol.MCPUpdateResult], error) {
 	p := req.Params
-	wrong := s.changeMCP(func() error {
-		return s.host.UpdateMCPServer(string(p.Name), mcpConfig(p), (*[]string)(p.Args))
+	wrong := m.changeMCP(func() error {
+		return m.host.UpdateMCPServer(string(p.Name), mcpConfig(p), (*[]string)(p.Args))
 	})
 	return func(context.Context) (protocol.MCPUpdateResult, error) {
 		return protocol.MCPUpdateResult{Error: <-wrong}, nil
@@ -152,9 +159,9 @@ func (s *Server) MCPUpdateServer(_ context.Context, req protocol.Request[protoco
 }
 
 // MCPRemoveServer implements protocol.Server.
-func (s *Server) MCPRemoveServer(_ context.Context, req protocol.Request[protocol.MCPParams]) (protocol.AsyncResult[protocol.MCPRemoveResult], error) {
+func (m *mcpServers) MCPRemoveServer(_ context.Context, req protocol.Request[protocol.MCPParams]) (protocol.AsyncResult[protocol.MCPRemoveResult], error) {
 	name := string(req.Params.Name)
-	wrong := s.changeMCP(func() error { return s.host.RemoveMCPServer(name) })
+	wrong := m.changeMCP(func() error { return m.host.RemoveMCPServer(name) })
 	return func(context.Context) (protocol.MCPRemoveResult, error) {
 		if e := <-wrong; e != nil {
 			return protocol.MCPRemoveResult{Error: e}, nil
@@ -164,9 +171,9 @@ func (s *Server) MCPRemoveServer(_ context.Context, req protocol.Request[protoco
 }
 
 // changeMCP makes a change, sends the client the new state, and then reports the error, if any.
-func (s *Server) changeMCP(change func() error) <-chan *protocol.WindowError {
+func (m *mcpServers) changeMCP(change func() error) <-chan *protocol.WindowError {
 	wrong := make(chan *protocol.WindowError, 1)
-	s.inOrder(func() func() {
+	m.inOrder(func() func() {
 		out := &protocol.WindowError{Code: "internal_error", Message: "internal error"} // unless change returns
 		defer func() { wrong <- out }()
 		err := change()
@@ -174,7 +181,7 @@ func (s *Server) changeMCP(change func() error) <-chan *protocol.WindowError {
 		if err != nil {
 			out = &protocol.WindowError{Code: "invalid_request", Message: err.Error()}
 		}
-		s.push(s.ctx)
+		m.settings.push(m.ctx)
 		return nil
 	})
 	return wrong
@@ -188,7 +195,7 @@ func mcpConfig(p protocol.MCPServerParams) config.MCPServer {
 }
 
 // mcpServer returns the state of a configured server.
-func (s *Server) mcpServer(name string) (protocol.MCPServer, bool) {
+func (s *settings) mcpServer(name string) (protocol.MCPServer, bool) {
 	c, ok := s.host.Config().MCPServers[name]
 	status, offered := s.host.MCPStatus(name, s.shownAgent())
 	out := protocol.MCPServer{
@@ -283,21 +290,21 @@ func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 }
 
 // pushMCP sends the MCP servers that changed, or all, and those that were removed (5.2).
-func (s *Server) pushMCP(ctx context.Context, always bool) {
-	s.configPush.mu.Lock()
-	defer s.configPush.mu.Unlock()
-	now, requested := map[string]protocol.MCPServer{}, s.configPush.takeRequested()
+func (s *settings) pushMCP(ctx context.Context, always bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, requested := map[string]protocol.MCPServer{}, s.takeRequested()
 	for _, name := range slices.Sorted(maps.Keys(s.host.Config().MCPServers)) {
 		now[name], _ = s.mcpServer(name)
-		before, ok := s.configPush.mcp[name]
+		before, ok := s.mcp[name]
 		if always || !ok || requested[name] || !reflect.DeepEqual(before, now[name]) {
 			s.notify(ctx, "tool/serverUpdated", now[name])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.configPush.mcp)) {
+	for _, name := range slices.Sorted(maps.Keys(s.mcp)) {
 		if _, ok := now[name]; !ok {
 			s.notify(ctx, "tool/serverRemoved", protocol.ServerRemoved{Name: name})
 		}
 	}
-	s.configPush.mcp = now
+	s.mcp = now
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -11,7 +10,7 @@ import (
 
 // Monitor lets developers see how far a server has shown its chats. Pass it in Options; the zero
 // value is ready to use.
-type Monitor struct{ server atomic.Pointer[Server] }
+type Monitor struct{ views atomic.Pointer[views] }
 
 // ViewState is how far a chat has been shown to the client.
 type ViewState struct {
@@ -26,15 +25,12 @@ func (v ViewState) Lag() int64 { return max(0, int64(v.Next)-int64(v.Position)) 
 
 // Views lists the chats that the client is shown, sorted by id.
 func (m *Monitor) Views() []ViewState {
-	s := m.server.Load()
-	if s == nil {
+	shown := m.views.Load()
+	if shown == nil {
 		return nil
 	}
-	s.mu.Lock()
-	views := slices.Collect(maps.Values(s.views))
-	s.mu.Unlock()
 	var out []ViewState
-	for _, v := range views {
+	for _, v := range shown.all() {
 		out = append(out, ViewState{ChatID: v.chatID, Position: event.Seq(v.position.Load()), Next: v.session.Next(), Ended: v.hasEnded()})
 	}
 	slices.SortFunc(out, func(a, b ViewState) int { return cmp.Compare(a.ChatID, b.ChatID) })

@@ -28,11 +28,21 @@ type Providers interface {
 	Logout(ctx context.Context, provider string) (notice string, err error)
 }
 
+// logins implement the methods about providers.
+type logins struct {
+	*connection
+	host interface {
+		Providers
+		SyncModels(ctx context.Context)
+	}
+	settings *settings
+}
+
 // ProvidersList implements protocol.Server.
-func (s *Server) ProvidersList(context.Context, protocol.Request[protocol.None]) (protocol.AsyncResult[protocol.ProvidersListResult], error) {
+func (l *logins) ProvidersList(context.Context, protocol.Request[protocol.None]) (protocol.AsyncResult[protocol.ProvidersListResult], error) {
 	return func(context.Context) (protocol.ProvidersListResult, error) {
 		res := protocol.ProvidersListResult{Providers: []protocol.ProviderStatus{}}
-		for _, p := range s.host.Providers() {
+		for _, p := range l.host.Providers() {
 			res.Providers = append(res.Providers, providerStatus(p))
 		}
 		return res, nil
@@ -41,15 +51,15 @@ func (s *Server) ProvidersList(context.Context, protocol.Request[protocol.None])
 
 // ProvidersLogin implements protocol.Server. A login that completes in the background is announced
 // like one that the user entered.
-func (s *Server) ProvidersLogin(_ context.Context, req protocol.Request[protocol.LoginParams]) (protocol.AsyncResult[protocol.LoginAction], error) {
+func (l *logins) ProvidersLogin(_ context.Context, req protocol.Request[protocol.LoginParams]) (protocol.AsyncResult[protocol.LoginAction], error) {
 	provider := string(req.Params.Provider)
 	return func(ctx context.Context) (protocol.LoginAction, error) {
-		step, err := s.host.Login(ctx, provider, string(req.Params.Method))
+		step, err := l.host.Login(ctx, provider, string(req.Params.Method))
 		if err != nil {
 			return protocol.LoginAction{}, loginError(err)
 		}
 		if step.Wait != nil {
-			s.background(func() { s.awaitLogin(provider, req.Answered, step.Wait) })
+			l.background(func() { l.awaitLogin(provider, req.Answered, step.Wait) })
 		}
 		return loginAction(step), nil
 	}, nil
@@ -76,25 +86,25 @@ func loginAction(step auth.Step) protocol.LoginAction {
 }
 
 // awaitLogin waits for a login in the background and announces its outcome.
-func (s *Server) awaitLogin(provider string, answered <-chan struct{}, wait func(context.Context) (string, error)) {
-	notice, err := wait(s.ctx)
+func (l *logins) awaitLogin(provider string, answered <-chan struct{}, wait func(context.Context) (string, error)) {
+	notice, err := wait(l.ctx)
 	switch {
-	case s.ctx.Err() != nil, errors.Is(err, auth.ErrAnswered):
+	case l.ctx.Err() != nil, errors.Is(err, auth.ErrAnswered):
 	case err != nil:
-		s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "error", Message: "Login to " + provider + ": " + err.Error()})
+		l.notify(l.ctx, "$/showMessage", protocol.ShowMessage{Type: "error", Message: "Login to " + provider + ": " + err.Error()})
 	default:
-		s.changeProvider(provider, answered, func() (string, error) { return notice, nil })
+		l.changeProvider(provider, answered, func() (string, error) { return notice, nil })
 	}
 }
 
 // ProvidersLoginInput implements protocol.Server.
-func (s *Server) ProvidersLoginInput(_ context.Context, req protocol.Request[protocol.LoginInputParams]) (protocol.AsyncResult[protocol.LoginAction], error) {
+func (l *logins) ProvidersLoginInput(_ context.Context, req protocol.Request[protocol.LoginInputParams]) (protocol.AsyncResult[protocol.LoginAction], error) {
 	provider, values := string(req.Params.Provider), map[string]string{}
 	for k, v := range req.Params.Data {
 		values[k] = string(v)
 	}
-	done := s.changeProvider(provider, req.Answered, func() (string, error) {
-		return s.host.LoginInput(s.ctx, provider, values)
+	done := l.changeProvider(provider, req.Answered, func() (string, error) {
+		return l.host.LoginInput(l.ctx, provider, values)
 	})
 	return func(context.Context) (protocol.LoginAction, error) {
 		if err := <-done; err != nil {
@@ -105,10 +115,10 @@ func (s *Server) ProvidersLoginInput(_ context.Context, req protocol.Request[pro
 }
 
 // ProvidersLogout implements protocol.Server.
-func (s *Server) ProvidersLogout(_ context.Context, req protocol.Request[protocol.ProviderParams]) (protocol.AsyncResult[protocol.Empty], error) {
+func (l *logins) ProvidersLogout(_ context.Context, req protocol.Request[protocol.ProviderParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	provider := string(req.Params.Provider)
-	done := s.changeProvider(provider, req.Answered, func() (string, error) {
-		return s.host.Logout(s.ctx, provider)
+	done := l.changeProvider(provider, req.Answered, func() (string, error) {
+		return l.host.Logout(l.ctx, provider)
 	})
 	return func(context.Context) (protocol.Empty, error) { return protocol.Empty{}, <-done }, nil
 }
@@ -116,9 +126,9 @@ func (s *Server) ProvidersLogout(_ context.Context, req protocol.Request[protoco
 // changeProvider makes a change and sends the client its effects after the answer. The provider's
 // status comes last, because one client repeats its prompt as soon as it gets the status
 // (eca-protocol 11.6). The status is sent even if it has not changed.
-func (s *Server) changeProvider(id string, answered <-chan struct{}, change func() (notice string, err error)) <-chan error {
+func (l *logins) changeProvider(id string, answered <-chan struct{}, change func() (notice string, err error)) <-chan error {
 	done := make(chan error, 1)
-	s.inOrder(func() func() {
+	l.inOrder(func() func() {
 		notice, err := "", errors.New("internal error") // unless change returns
 		defer func() { done <- loginError(err) }()
 		if notice, err = change(); err != nil {
@@ -127,57 +137,57 @@ func (s *Server) changeProvider(id string, answered <-chan struct{}, change func
 		return func() {
 			select {
 			case <-answered:
-			case <-s.ctx.Done():
+			case <-l.ctx.Done():
 			}
 			if notice != "" {
-				s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: notice})
+				l.notify(l.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: notice})
 			}
-			s.configPush.forgetProvider(id)
-			s.push(s.ctx)
-			s.host.SyncModels(s.ctx) // may take seconds
-			s.push(s.ctx)
+			l.settings.forgetProvider(id)
+			l.settings.push(l.ctx)
+			l.host.SyncModels(l.ctx) // may take seconds
+			l.settings.push(l.ctx)
 		}
 	})
 	return done
 }
 
 // forgetProvider makes the next push send a provider's status.
-func (c *configPush) forgetProvider(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.providers == nil {
-		c.providers = map[string]protocol.ProviderStatus{}
+func (s *settings) forgetProvider(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.providers == nil {
+		s.providers = map[string]protocol.ProviderStatus{}
 	}
-	c.providers[id] = protocol.ProviderStatus{ID: id}
+	s.providers[id] = protocol.ProviderStatus{ID: id}
 }
 
 // forgetProviders makes the next push send the status of every provider.
-func (c *configPush) forgetProviders() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.providers = map[string]protocol.ProviderStatus{}
+func (s *settings) forgetProviders() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.providers = map[string]protocol.ProviderStatus{}
 }
 
 // pushProviders sends the providers that changed (eca-protocol 4.11). The first push sends nothing:
 // clients request the list when they show it.
-func (s *Server) pushProviders(ctx context.Context) {
-	s.configPush.mu.Lock()
-	defer s.configPush.mu.Unlock()
+func (s *settings) pushProviders(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := map[string]protocol.ProviderStatus{}
 	for _, p := range s.host.Providers() {
 		now[p.ID] = providerStatus(p)
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.configPush.providers)) {
+	for _, id := range slices.Sorted(maps.Keys(s.providers)) {
 		if _, ok := now[id]; !ok {
 			s.notify(ctx, "providers/updated", providerStatus(llm.Provider{ID: id, Auth: auth.Status{State: auth.Unauthenticated}}))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(now)) {
-		if s.configPush.providers != nil && !reflect.DeepEqual(s.configPush.providers[id], now[id]) {
+		if s.providers != nil && !reflect.DeepEqual(s.providers[id], now[id]) {
 			s.notify(ctx, "providers/updated", now[id])
 		}
 	}
-	s.configPush.providers = now
+	s.providers = now
 }
 
 func loginError(err error) error {
@@ -194,7 +204,7 @@ func providerStatus(p llm.Provider) protocol.ProviderStatus {
 		Auth: protocol.ProviderAuth{
 			Status: string(p.Auth.State), Type: p.Auth.Type, Source: string(p.Auth.Source), EnvVar: p.Auth.Variable, Mode: p.Auth.Mode,
 		},
-		Models: []protocol.ProviderModel{}, Settings: settings(p),
+		Models: []protocol.ProviderModel{}, Settings: providerSettings(p),
 	}
 	if at := p.Auth.Expires; !at.IsZero() {
 		out.Auth.ExpiresAt = at.Unix()
@@ -223,8 +233,8 @@ func providerModel(m llm.ProviderModel) protocol.ProviderModel {
 	return out
 }
 
-// settings shows a provider's configuration. Values that may be secret are left out or masked.
-func settings(p llm.Provider) map[string]any {
+// providerSettings shows a provider's configuration. Values that may be secret are left out or masked.
+func providerSettings(p llm.Provider) map[string]any {
 	out := map[string]any{}
 	if p.API != "" {
 		out["api"] = p.API

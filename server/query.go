@@ -8,24 +8,43 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/chat/inline"
+	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
+// Offers are what clients complete from while the user types.
+type Offers interface {
+	// Roots are the workspace folders.
+	Roots() []string
+	// FindFiles returns the files that match what a user types, best first (see workspace.Finder).
+	FindFiles(ctx context.Context, roots []string, query string) ([]workspace.Found, error)
+	// MCPResources lists the resources of MCP servers that match a query.
+	MCPResources(query string) []mcp.Resource
+	// Commands lists the slash commands.
+	Commands() []command.Offer
+	Inline() *inline.Engine
+}
+
+// queries implement the methods that answer from Offers.
+type queries struct{ host Offers }
+
 // ChatQueryContext implements protocol.Server: it offers contexts that are not chosen yet (4.7).
 // Contexts that are not files are offered whatever the query is, after the files whose names match
 // it.
-func (s *Server) ChatQueryContext(_ context.Context, req protocol.Request[protocol.QueryContextParams]) (protocol.AsyncResult[protocol.QueryContextResult], error) {
-	p, roots := req.Params, s.host.Roots()
+func (q *queries) ChatQueryContext(_ context.Context, req protocol.Request[protocol.QueryContextParams]) (protocol.AsyncResult[protocol.QueryContextResult], error) {
+	p, roots := req.Params, q.host.Roots()
 	return func(ctx context.Context) (protocol.QueryContextResult, error) {
-		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
+		found, err := q.host.FindFiles(ctx, roots, string(p.Query))
 		named, others := byName(found, string(p.Query))
 		items := append(contextItems(named), protocol.ContextItem{Type: "repoMap"}, protocol.ContextItem{Type: "cursor"})
 		for _, root := range roots {
 			items = append(items, protocol.ContextItem{Type: "directory", Path: root})
 		}
 		items = append(items, contextItems(others)...)
-		items = append(items, s.resourceItems(string(p.Query))...)
+		items = append(items, q.resourceItems(string(p.Query))...)
 		offered := map[protocol.ContextItem]bool{}
 		for _, c := range p.Contexts {
 			if c.LinesRange == nil { // even with a range, the whole file can still be chosen
@@ -75,9 +94,9 @@ func chosen(c protocol.ChatContext, roots []string) protocol.ContextItem {
 const maxResources = 100
 
 // resourceItems returns the resources of MCP servers that match a query.
-func (s *Server) resourceItems(query string) []protocol.ContextItem {
+func (q *queries) resourceItems(query string) []protocol.ContextItem {
 	var out []protocol.ContextItem
-	for _, r := range s.host.MCPResources(query) {
+	for _, r := range q.host.MCPResources(query) {
 		if len(out) == maxResources {
 			break
 		}
@@ -89,10 +108,10 @@ func (s *Server) resourceItems(query string) []protocol.ContextItem {
 }
 
 // ChatQueryFiles implements protocol.Server.
-func (s *Server) ChatQueryFiles(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.AsyncResult[protocol.QueryFilesResult], error) {
-	p, roots := req.Params, s.host.Roots()
+func (q *queries) ChatQueryFiles(_ context.Context, req protocol.Request[protocol.QueryParams]) (protocol.AsyncResult[protocol.QueryFilesResult], error) {
+	p, roots := req.Params, q.host.Roots()
 	return func(ctx context.Context) (protocol.QueryFilesResult, error) {
-		found, err := s.host.FindFiles(ctx, roots, string(p.Query))
+		found, err := q.host.FindFiles(ctx, roots, string(p.Query))
 		return protocol.QueryFilesResult{ChatID: chatRef(p.ChatID), Files: contextItems(found)}, err
 	}, nil
 }

@@ -11,25 +11,16 @@ import (
 )
 
 // questions asks the user through the client (eca-protocol, section 6).
-type questions struct{ s *Server }
-
-// asker returns a way to ask the user, or nil if the client did not announce it: such clients never
-// answer.
-func (s *Server) asker(can protocol.Capabilities) ask.Client {
-	if !can.AskQuestion {
-		return nil
-	}
-	return questions{s}
+type questions struct {
+	*connection
+	views *views
 }
 
 // Ask implements ask.Client. A chat asks one question at a time, because clients can only show one.
 // It asks after everything that happened earlier in the chat was shown.
 func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, error) {
-	q.s.mu.Lock()
-	v := q.s.views[question.ChatID]
-	q.s.mu.Unlock()
-	switch {
-	case v != nil:
+	switch v, ok := q.views.shown(question.ChatID); {
+	case ok:
 		select {
 		case v.questionSlot <- struct{}{}:
 			defer func() { <-v.questionSlot }()
@@ -39,7 +30,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
 			return ask.Answer{}, err
 		}
-	case !q.s.follow: // a client that follows is asked about every chat
+	case !q.follow: // a client that follows is asked about every chat
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
 	params := protocol.QuestionParams{
@@ -50,7 +41,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		params.Options = append(params.Options, protocol.QuestionOption{Label: o.Label, Description: o.Description})
 	}
 	var res protocol.QuestionResult
-	err := q.s.request(ctx, "chat/askQuestion", params, &res)
+	err := q.request(ctx, "chat/askQuestion", params, &res)
 	if err == nil {
 		err = failure(res.Outcome)
 	}

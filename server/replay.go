@@ -232,7 +232,7 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 // replay shows a span. If the span reaches the end of the chat, the view continues after it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
 	v.leaveChildren()
-	r := v.s.newRenderer(v.chatID)
+	r := v.views.newRenderer(v.chatID)
 	maps.Copy(r.turns, v.renderer.turns)
 	r.statusSent = v.renderer.statusSent
 	v.mu.Lock()
@@ -240,7 +240,7 @@ func (v *view) replay(ctx context.Context, span chat.Span) error {
 		r.turns[id] = true
 	}
 	v.mu.Unlock()
-	reader, err := replay(ctx, v.session, span, r, v.s.log, func(list []notification) { v.send(ctx, list) })
+	reader, err := replay(ctx, v.session, span, r, v.views.log, func(list []notification) { v.send(ctx, list) })
 	if err != nil {
 		return err
 	}
@@ -261,8 +261,8 @@ func (v *view) replay(ctx context.Context, span chat.Span) error {
 // open shows a chat, or a window of it, that the client opens (8.6).
 func (v *view) open(ctx context.Context, span chat.Span) error {
 	meta := v.session.Meta()
-	v.s.notify(ctx, "chat/cleared", protocol.ChatCleared{ChatID: v.chatID, Messages: true})
-	v.s.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: meta.Title})
+	v.views.notify(ctx, "chat/cleared", protocol.ChatCleared{ChatID: v.chatID, Messages: true})
+	v.views.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: meta.Title})
 	if err := v.replay(ctx, span); err != nil {
 		return err
 	}
@@ -276,26 +276,14 @@ func (v *view) open(ctx context.Context, span chat.Span) error {
 
 // showSelection sends the model, the agent and the other settings of a chat.
 func (v *view) showSelection(ctx context.Context, meta chat.Meta) {
-	if sel := v.s.selection(meta); sel.Model != nil {
-		v.s.notify(ctx, "config/updated", protocol.ConfigUpdated{ChatID: v.chatID, Chat: &protocol.ChatConfig{
+	if sel := v.views.selection(meta); sel.Model != nil {
+		v.views.notify(ctx, "config/updated", protocol.ConfigUpdated{ChatID: v.chatID, Chat: &protocol.ChatConfig{
 			SelectModel: *sel.Model, Variants: &sel.Variants, SelectVariant: variantJSON(sel.Variant),
 		}})
 	}
-	v.s.notify(ctx, "config/updated", protocol.ConfigUpdated{ChatID: v.chatID, Chat: &protocol.ChatConfig{
+	v.views.notify(ctx, "config/updated", protocol.ConfigUpdated{ChatID: v.chatID, Chat: &protocol.ChatConfig{
 		SelectAgent: meta.Agent, SelectBehavior: meta.Agent, SelectTrust: &meta.Trust,
 	}})
-}
-
-// selection returns the settings of a chat (4.8). A model that no longer exists is null.
-func (s *Server) selection(meta chat.Meta) protocol.Selection {
-	out := protocol.Selection{Agent: s.host.Config().AgentOrDefault(meta.Agent), Variants: []string{}, Trust: meta.Trust}
-	if meta.Variant != "" {
-		out.Variant = &meta.Variant
-	}
-	if variants, ok := s.host.Variants(meta.Model); ok {
-		out.Model, out.Variants = &meta.Model, variants
-	}
-	return out
 }
 
 func variantJSON(v *string) json.RawMessage {

@@ -4,11 +4,21 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 
 	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
+
+// rewrites implement rewrite/prompt.
+type rewrites struct {
+	*connection
+	host interface{ Inline() *inline.Engine }
+
+	mu         sync.Mutex          // guards unfinished
+	unfinished map[string]*rewrite // by the client's id
+}
 
 // rewrite is one rewrite/prompt, from its request to its last notification.
 type rewrite struct {
@@ -24,19 +34,19 @@ type rewrite struct {
 //
 // A newer rewrite with the same id takes over. From then on nothing is sent for the older one, not
 // even its end, because the client would take that for the end of the newer one.
-func (s *Server) RewritePrompt(_ context.Context, req protocol.Request[protocol.RewriteParams]) (protocol.AsyncResult[protocol.RewriteResult], error) {
+func (rs *rewrites) RewritePrompt(_ context.Context, req protocol.Request[protocol.RewriteParams]) (protocol.AsyncResult[protocol.RewriteResult], error) {
 	p := req.Params
 	for _, required := range []struct{ name, value string }{{"id", string(p.ID)}, {"text", p.Text}, {"prompt", p.Prompt}} {
 		if required.value == "" {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "rewrite/prompt: %s is missing", required.name)
 		}
 	}
-	rw := s.beginRewrite(string(p.ID))
+	rw := rs.begin(string(p.ID))
 	return func(ctx context.Context) (res protocol.RewriteResult, err error) {
 		running := false
 		defer func() {
 			if !running {
-				s.endRewrite(rw)
+				rs.end(rw)
 			}
 		}()
 		if rw.previous != nil {
@@ -46,7 +56,7 @@ func (s *Server) RewritePrompt(_ context.Context, req protocol.Request[protocol.
 				return res, ctx.Err()
 			}
 		}
-		r, err := s.host.Inline().Rewrite(selection(p))
+		r, err := rs.host.Inline().Rewrite(selection(p))
 		if err != nil {
 			return res, jsonrpc.Errorf(jsonrpc.CodeRequestFailed, "%v", err)
 		}
@@ -54,15 +64,15 @@ func (s *Server) RewritePrompt(_ context.Context, req protocol.Request[protocol.
 			return res, context.Canceled
 		}
 		running = true
-		s.background(func() {
-			defer s.endRewrite(rw)
+		rs.background(func() {
+			defer rs.end(rw)
 			if req.Answered != nil {
 				select {
 				case <-req.Answered:
 				case <-rw.ctx.Done():
 				}
 			}
-			s.runRewrite(rw, r)
+			rs.run(rw, r)
 		})
 		return protocol.RewriteResult{Status: protocol.StatusPrompting, Model: r.Model}, nil
 	}, nil
@@ -78,41 +88,41 @@ func selection(p protocol.RewriteParams) inline.Selection {
 	}
 }
 
-// beginRewrite registers a rewrite and cancels the one with the same id, if any.
-func (s *Server) beginRewrite(id string) *rewrite {
+// begin registers a rewrite and cancels the one with the same id, if any.
+func (rs *rewrites) begin(id string) *rewrite {
 	rw := &rewrite{id: id, ended: make(chan struct{})}
-	rw.ctx, rw.cancel = context.WithCancel(s.ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if rw.previous = s.rewrites[id]; rw.previous != nil {
+	rw.ctx, rw.cancel = context.WithCancel(rs.ctx)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rw.previous = rs.unfinished[id]; rw.previous != nil {
 		rw.previous.cancel()
 	}
-	s.rewrites[id] = rw
+	rs.unfinished[id] = rw
 	return rw
 }
 
-func (s *Server) endRewrite(rw *rewrite) {
+func (rs *rewrites) end(rw *rewrite) {
 	rw.cancel()
 	rw.previous = nil // else the chain of rewrites would never be freed
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.rewrites[rw.id] == rw {
-		delete(s.rewrites, rw.id)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.unfinished[rw.id] == rw {
+		delete(rs.unfinished, rw.id)
 	}
 	close(rw.ended)
 }
 
-// runRewrite sends the model's replacement for the selection. The last notification is always
+// run sends the model's replacement for the selection. The last notification is always
 // finished or error (eca-protocol 5).
-func (s *Server) runRewrite(rw *rewrite, r *inline.Rewriting) {
+func (rs *rewrites) run(rw *rewrite, r *inline.Rewriting) {
 	send := func(c protocol.RewriteContent) {
 		if rw.ctx.Err() == nil {
-			s.notify(rw.ctx, "rewrite/contentReceived", protocol.RewriteReceived{RewriteID: rw.id, Content: c})
+			rs.notify(rw.ctx, "rewrite/contentReceived", protocol.RewriteReceived{RewriteID: rw.id, Content: c})
 		}
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("rewrite panicked", "panic", p, "stack", string(debug.Stack()))
+			rs.log.Error("rewrite panicked", "panic", p, "stack", string(debug.Stack()))
 			send(protocol.RewriteContent{Type: "error", Message: fmt.Sprintf("internal error: %v", p)})
 		}
 	}()

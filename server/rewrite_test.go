@@ -44,13 +44,14 @@ func (h *inlineHost) Inline() *inline.Engine {
 	return inline.New(inline.Deps{Models: h, Config: func() *config.Loaded { return cfg }, Roots: func() []string { return nil }, Now: time.Now})
 }
 
-func newRewriteServer(t *testing.T, host *inlineHost) (*Server, protocol.Request[protocol.RewriteParams]) {
+func newRewriteServer(t *testing.T, host *inlineHost) (*rewrites, protocol.Request[protocol.RewriteParams]) {
 	t.Helper()
 	var req protocol.Request[protocol.RewriteParams]
 	if err := protocol.Decode(json.RawMessage(`{"id":"a","text":"old","prompt":"p"}`), &req.Params); err != nil {
 		t.Fatal(err)
 	}
-	return &Server{host: host, ctx: t.Context(), rewrites: map[string]*rewrite{}, log: slog.New(slog.DiscardHandler)}, req
+	c := &connection{ctx: t.Context(), log: slog.New(slog.DiscardHandler)}
+	return &rewrites{connection: c, host: host, unfinished: map[string]*rewrite{}}, req
 }
 
 // If a rewrite is cancelled before its answer, by its client or by a newer one, it never begins.
@@ -65,15 +66,15 @@ func TestRewriteCancelledWhilePending(t *testing.T) {
 		meanwhile func()
 	}{
 		{"cancelled", ctx, cancel},
-		{"taken over", t.Context(), func() { s.endRewrite(s.beginRewrite("a")) }},
+		{"taken over", t.Context(), func() { s.end(s.begin("a")) }},
 	} {
 		host.resolve = c.meanwhile
 		later, err := s.RewritePrompt(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := later(c.ctx); !errors.Is(err, context.Canceled) || len(s.rewrites) != 0 {
-			t.Errorf("%s: %v, %d are left", c.name, err, len(s.rewrites))
+		if _, err := later(c.ctx); !errors.Is(err, context.Canceled) || len(s.unfinished) != 0 {
+			t.Errorf("%s: %v, %d are left", c.name, err, len(s.unfinished))
 		}
 	}
 	s.work.Wait() // nothing is running
@@ -83,7 +84,7 @@ func TestRewriteCancelledWhilePending(t *testing.T) {
 func TestRewriteWaitsForTheOlderOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, req := newRewriteServer(t, &inlineHost{resolve: func() {}})
-		older := s.beginRewrite("a")
+		older := s.begin("a")
 		later, err := s.RewritePrompt(t.Context(), req)
 		if err != nil || older.ctx.Err() == nil {
 			t.Fatalf("the older one goes on, %v", err)
@@ -102,7 +103,7 @@ func TestRewriteWaitsForTheOlderOne(t *testing.T) {
 		if err := <-answer; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		s.endRewrite(older)
+		s.end(older)
 	})
 }
 

@@ -8,13 +8,13 @@ import (
 )
 
 // ChatSearch implements protocol.Server.
-func (s *Server) ChatSearch(_ context.Context, req protocol.Request[protocol.ChatSearchParams]) (protocol.AsyncResult[protocol.ChatSearchResult], error) {
-	if !s.announced.Load().Search {
+func (cs *chats) ChatSearch(_ context.Context, req protocol.Request[protocol.ChatSearchParams]) (protocol.AsyncResult[protocol.ChatSearchResult], error) {
+	if !cs.capabilities.Load().Search {
 		return nil, jsonrpc.MethodNotFound("chat/search")
 	}
 	return func(ctx context.Context) (protocol.ChatSearchResult, error) {
 		out := protocol.ChatSearchResult{Results: []protocol.SearchHit{}, Problems: []string{}}
-		found, err := s.host.Search(ctx, string(req.Params.Query), int(req.Params.Limit), false)
+		found, err := cs.host.Search(ctx, string(req.Params.Query), int(req.Params.Limit), false)
 		if err != nil {
 			return out, err
 		}

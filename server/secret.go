@@ -8,31 +8,31 @@ import (
 
 // traced removes from a trace what a user enters to log in: the messages themselves do not mark it
 // as secret.
-func (s *Server) traced(trace func(incoming bool, body []byte)) func(bool, []byte) {
+func traced(trace func(incoming bool, body []byte), host Host) func(bool, []byte) {
 	if trace == nil {
 		return nil
 	}
 	return func(incoming bool, body []byte) {
 		if incoming {
-			body = s.withoutEntered(body)
+			body = withoutEntered(body, host)
 		}
 		trace(incoming, body)
 	}
 }
 
-func (s *Server) withoutEntered(body []byte) []byte {
+func withoutEntered(body []byte, host Host) []byte {
 	var batch []json.RawMessage
 	if json.Unmarshal(body, &batch) != nil {
-		return s.withoutEnteredOne(body)
+		return withoutEnteredOne(body, host)
 	}
 	for i, m := range batch {
-		batch[i] = s.withoutEnteredOne(m)
+		batch[i] = withoutEnteredOne(m, host)
 	}
 	return marked(batch)
 }
 
 // withoutEnteredOne is withoutEntered for a single message.
-func (s *Server) withoutEnteredOne(body []byte) []byte {
+func withoutEnteredOne(body []byte, host Host) []byte {
 	var m struct {
 		JSONRPC string                     `json:"jsonrpc,omitempty"`
 		ID      json.RawMessage            `json:"id,omitempty"`
@@ -49,7 +49,7 @@ func (s *Server) withoutEnteredOne(body []byte) []byte {
 	case "chat/prompt":
 		var id string
 		_ = json.Unmarshal(m.Params["chatId"], &id)
-		session, ok := s.host.Engine().Lookup(id)
+		session, ok := host.Engine().Lookup(id)
 		if ok && session.MayAwaitSecret() || !ok && id != "" { // the chat may be stored
 			hide = "message"
 		}

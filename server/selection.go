@@ -9,9 +9,17 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
+// selections implement the methods by which users pick agents and models.
+type selections struct {
+	*connection
+	host     Host
+	settings *settings
+	views    *views
+}
+
 // picked returns the chat that a selection is for. ok is false if the chat does not exist yet; then
 // the selection belongs to the session. The user can still select when the store cannot be read.
-func (s *Server) picked(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
+func (s *selections) picked(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
 	session, ok, err = s.host.Engine().Existing(ctx, id)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrClosed) {
 		s.log.Warn("whether a chat exists is not known; what was picked for it is the session's", "chat", id, "err", err)
@@ -21,7 +29,7 @@ func (s *Server) picked(ctx context.Context, id string) (session *chat.Session, 
 }
 
 // ChatSelectedAgentChanged implements protocol.Server (4.9).
-func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
+func (s *selections) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
 	agent, there := s.host.Config().FindAgent(p.Name())
 	if !there {
 		s.background(func() {
@@ -33,13 +41,11 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 		return err
 	}
 	if !known {
-		s.mu.Lock()
-		s.agent, s.toolsAgent = agent, agent
-		s.mu.Unlock()
+		s.settings.selectAgent(agent, true)
 		s.background(func() {
-			s.pushConfig(s.ctx, false)
-			s.pushTools(s.ctx, true)
-			s.pushMCP(s.ctx, true)
+			s.settings.pushConfig(s.ctx, false)
+			s.settings.pushTools(s.ctx, true)
+			s.settings.pushMCP(s.ctx, true)
 		})
 		return nil
 	}
@@ -50,30 +56,28 @@ func (s *Server) ChatSelectedAgentChanged(ctx context.Context, p protocol.Select
 			return
 		}
 		meta := session.Meta()
-		sel := s.selection(meta)
+		sel := s.views.selection(meta)
 		update := protocol.ChatConfig{Variants: &sel.Variants, SelectVariant: variantJSON(sel.Variant)}
 		if sel.Model != nil {
 			update.SelectModel = *sel.Model
 		}
 		s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
 		s.news.Announce(chat.ChatChanged, session.ID())
-		s.mu.Lock()
-		s.toolsAgent = meta.Agent
-		s.mu.Unlock()
-		s.pushTools(s.ctx, true)
-		s.pushMCP(s.ctx, true)
+		s.settings.selectAgent(meta.Agent, false)
+		s.settings.pushTools(s.ctx, true)
+		s.settings.pushMCP(s.ctx, true)
 	})
 	return nil
 }
 
 // ChatSelectedBehaviorChanged implements protocol.Server: the seed's name for
 // chat/selectedAgentChanged.
-func (s *Server) ChatSelectedBehaviorChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
+func (s *selections) ChatSelectedBehaviorChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
 	return s.ChatSelectedAgentChanged(ctx, p)
 }
 
 // ChatSelectedModelChanged implements protocol.Server (4.9).
-func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.SelectedModelParams) error {
+func (s *selections) ChatSelectedModelChanged(ctx context.Context, p protocol.SelectedModelParams) error {
 	if p.Model == "" {
 		return nil
 	}
@@ -108,7 +112,7 @@ func (s *Server) ChatSelectedModelChanged(ctx context.Context, p protocol.Select
 	if p.ChatID == "" && usable {
 		sel.model = string(p.Model)
 	}
-	s.configPush.selectModel(sel)
-	s.background(func() { s.pushConfig(s.ctx, false) })
+	s.settings.selectModel(sel)
+	s.background(func() { s.settings.pushConfig(s.ctx, false) })
 	return nil
 }

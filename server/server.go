@@ -1,7 +1,7 @@
 // Package server is the ECA face: it speaks the ECA protocol with one client over a
 // pair of pipes and drives the chat engine.
 //
-// Handlers decode, call the engine and map errors; each method family has its own file. The
+// Handlers decode, call the engine and map errors; each method family has its own type and file. The
 // notifications of a chat come from its event log alone: each chat has a view (view.go) that reads
 // the log, and a fold without side effects (content.go) that maps events to notifications.
 //
@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,19 +23,15 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-dec29ce4/eca/chat"
-	"github.com/seed-dec29ce4/eca/chat/command"
-	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/chat/search"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
 	"github.com/seed-dec29ce4/eca/internal/proc"
-	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/editor"
-	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // Host is the interface of the program around the face.
@@ -46,16 +40,12 @@ type Host interface {
 	MCPServers
 	// Join adds the client, with the requests that it supports. It is called before Configure.
 	Join(editor.Client, ask.Client) (leave func())
+	Jobs
+	Offers
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
 	// SetRoots changes the workspace folders and keeps the options.
 	SetRoots(roots []string)
-	// Roots are the workspace folders.
-	Roots() []string
-	// FindFiles returns the files that match what a user types, best first (see workspace.Finder).
-	FindFiles(ctx context.Context, roots []string, query string) ([]workspace.Found, error)
-	// MCPResources lists the resources of MCP servers that match a query.
-	MCPResources(query string) []mcp.Resource
 	Config() *config.Loaded
 	// Watch puts changes of configuration files into effect until ctx ends, and calls changed after
 	// each change. changed does not wait.
@@ -64,7 +54,6 @@ type Host interface {
 	// Search finds messages in all chats of the machine. Unless all is set, it waits only a moment
 	// for the index and then searches what the index has.
 	Search(ctx context.Context, query string, limit int, all bool) (search.Result, error)
-	Inline() *inline.Engine
 	// ModelChoice lists the models that can be used, without asking the network.
 	ModelChoice() chat.ModelChoice
 	AskLocalModels(ctx context.Context) // of model servers that the user runs
@@ -76,18 +65,9 @@ type Host interface {
 	Tasks() []chat.Task
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice
-	// Commands lists the slash commands.
-	Commands() []command.Offer
 	// AskTrust asks the user in a chat whether to trust the workspace's own configuration, if that
 	// is still undecided. It waits for the answer.
 	AskTrust(ctx context.Context, chatID string)
-	// Jobs lists the background commands, the oldest first. KillJob ends one; it returns false if
-	// the job has ended already or does not exist. JobOutput returns the end of its output.
-	Jobs() []tools.Job
-	KillJob(id string) bool
-	JobOutput(id string) (job tools.Job, list []tools.JobLine, ok bool)
-	// WatchJobs calls changed after each change of a job, until ctx ends.
-	WatchJobs(ctx context.Context, changed func())
 	// Notices are messages for the user at the start.
 	Notices() []string
 }
@@ -108,49 +88,30 @@ type Options struct {
 	Follow bool
 }
 
-// Server serves one client. It implements protocol.Server, which has a method for each method of
-// the protocol; the methods are in the files of their families.
+// Server serves one client: it has the lifecycle of the connection, and passes each message to the
+// method for it. The methods are in types of their own, one for each family (see families).
 type Server struct {
+	*connection
 	host    Host
 	version string
-	newID   func() string
-	log     *slog.Logger
-	conn    *jsonrpc.Conn
 	methods map[string]handler
 
-	ctx  context.Context // ends with the connection
-	exit chan struct{}   // closed by the exit notification or the parent's death
+	exit chan struct{} // closed by the exit notification or the parent's death
 	once sync.Once
-	work sync.WaitGroup // background work
 
-	shared, follow bool               // see Options
-	news           *chat.Subscription // of what other clients do
+	shared bool // see Options
 
 	handling chan struct{} // holds one element while a message is handled, and when Serve ends
 
-	ending sync.Mutex // guards over
-	over   bool       // Serve waits for the remaining work, and no more may start
-
-	changes serialQueue // of settings
-	queues  chatQueues
+	queues   chatQueues
+	numbers  chatNumbers
+	views    *views
+	settings *settings
 
 	leaveDaemon atomic.Pointer[func()] // nil before initialize
 
-	connected atomic.Pointer[client]                // nil before initialize
-	announced atomic.Pointer[protocol.Capabilities] // nil before initialize
-
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex // guards lifecycle
 	lifecycle lifecycle
-	views     map[string]*view
-	rewrites  map[string]*rewrite      // unfinished ones, by the client's id
-	deletions map[string]chan struct{} // by chat; closed when chat/deleted is queued
-	numbered  map[string]string        // chat ids by the client's own numbers
-	// The agent whose tools the client shows: the agent of the chat for which one was picked last.
-	// Empty means the default.
-	toolsAgent string
-	agent      string // chosen for chats that do not exist yet; empty: the default
-
-	configPush configPush
 }
 
 // lifecycle of the protocol (eca-protocol, section 3).
@@ -180,23 +141,18 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	s := &Server{
-		host: o.Host, version: o.Version, newID: o.NewID, log: o.Log, ctx: ctx, shared: o.Shared, follow: o.Follow,
-		exit: make(chan struct{}), handling: make(chan struct{}, 1),
-		views: map[string]*view{}, rewrites: map[string]*rewrite{}, deletions: map[string]chan struct{}{}, queues: chatQueues{last: map[string]chan struct{}{}},
-		numbered: map[string]string{}, configPush: configPush{begun: make(chan struct{})},
-	}
-	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Decode: scanner.Decode, Trace: s.traced(o.Trace), Log: o.Log})
-	s.methods = table(s)
+	s := newServer(ctx, o)
+	trace := traced(o.Trace, o.Host)
+	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Decode: scanner.Decode, Trace: trace, Log: o.Log})
 	if s.follow {
 		s.addFollowMethods()
 	}
 	s.news = o.Host.Engine().Subscribe(s.heed)
 	if o.Monitor != nil {
-		o.Monitor.server.Store(s)
+		o.Monitor.views.Store(s.views)
 	}
-	s.background(s.watchConfig)
-	s.background(s.watchJobs)
+	s.background(s.settings.watch)
+	s.background(func() { s.settings.jobs.watch(s.settings.begun) })
 	s.conn.Start(ctx, s.handle)
 	select {
 	case <-s.exit:
@@ -216,35 +172,36 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	case s.handling <- struct{}{}: // no message is being handled, and none will be
 	case <-time.After(shutdownTime):
 	}
-	s.ending.Lock()
-	s.over = true
-	s.ending.Unlock()
-	s.mu.Lock()
-	views := maps.Clone(s.views)
-	s.mu.Unlock()
-	for _, v := range views {
+	s.wait()
+	for _, v := range s.views.all() {
 		<-v.ended
 	}
-	s.work.Wait()
 	return nil
 }
 
-// background runs work that only Serve waits for; it ends with s.ctx. Once Serve waits, the work is
-// dropped, because there is no client any more.
-func (s *Server) background(work func()) {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	if s.over {
-		return
+// newServer puts a server together. It has no connection yet.
+func newServer(ctx context.Context, o Options) *Server {
+	c := &connection{ctx: ctx, log: o.Log, newID: o.NewID, follow: o.Follow}
+	jobs := &jobs{c, o.Host}
+	views := &views{connection: c, host: o.Host, list: map[string]*view{}, deletions: map[string]chan struct{}{}}
+	settings := &settings{connection: c, host: o.Host, jobs: jobs, begun: make(chan struct{})}
+	s := &Server{
+		connection: c, host: o.Host, version: o.Version, shared: o.Shared, exit: make(chan struct{}), handling: make(chan struct{}, 1),
+		queues: chatQueues{last: map[string]chan struct{}{}}, numbers: chatNumbers{ids: map[string]string{}, newID: o.NewID},
+		views: views, settings: settings,
 	}
-	s.work.Go(func() {
-		defer func() {
-			if p := recover(); p != nil {
-				s.log.Error("background work panicked", "panic", p, "stack", string(debug.Stack()))
-			}
-		}()
-		work()
+	s.methods = table(families{
+		Server:     s,
+		prompts:    &prompts{c, o.Host, views, settings},
+		chats:      &chats{c, o.Host, views, settings},
+		queries:    &queries{o.Host},
+		selections: &selections{c, o.Host, settings, views},
+		mcpServers: &mcpServers{c, o.Host, settings},
+		logins:     &logins{c, o.Host, settings},
+		jobs:       jobs,
+		rewrites:   &rewrites{connection: c, host: o.Host, unfinished: map[string]*rewrite{}},
 	})
+	return s
 }
 
 // admits returns an error if a method may not be called now.
@@ -267,30 +224,6 @@ func (s *Server) advance(to lifecycle) {
 	defer s.mu.Unlock()
 	if to > s.lifecycle {
 		s.lifecycle = to
-	}
-}
-
-// notify sends a notification. It waits while the client does not read.
-func (s *Server) notify(ctx context.Context, method string, params any) {
-	s.logMessage(params)
-	if err := s.conn.Notify(ctx, method, params); err != nil && ctx.Err() == nil {
-		s.log.Debug("notification not sent", "method", method, "err", err)
-	}
-}
-
-// post sends a notification without waiting; handlers that run in order use it.
-func (s *Server) post(method string, params any) {
-	s.logMessage(params)
-	if err := s.conn.Post(method, params); err != nil {
-		s.log.Debug("notification not sent", "method", method, "err", err)
-	}
-}
-
-// logMessage also logs a message to the user: the clients that share the webview show the log, but
-// no messages.
-func (s *Server) logMessage(params any) {
-	if m, ok := params.(protocol.ShowMessage); ok {
-		s.log.Info("message to the user", "kind", m.Type, "text", m.Message)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // joined, and sends the notifications for each event. If the client does not read, the view waits,
 // but the chat does not.
 type view struct {
-	s       *Server
+	views   *views
 	chatID  string
 	session *chat.Session
 	ended   chan struct{}
@@ -56,24 +56,6 @@ type expectedTurn struct {
 	shown    chan struct{} // closed when the accepted prompt was sent
 	answered <-chan struct{}
 	whole    bool // the answer comes after the end of the turn
-}
-
-// view returns the view of a session. It starts one if necessary.
-func (s *Server) view(session *chat.Session) *view {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v, ok := s.views[session.ID()]; ok && v.session == session && !v.hasEnded() {
-		return v
-	}
-	v := &view{
-		s: s, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}, children: map[string]*childView{},
-		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
-	}
-	v.position.Store(uint64(v.reader.Position()))
-	v.renderer = s.newRenderer(v.chatID)
-	s.views[v.chatID] = v
-	go v.run(s.ctx)
-	return v
 }
 
 func (v *view) hasEnded() bool {
@@ -229,7 +211,7 @@ func (v *view) letAnswer(ctx context.Context) {
 
 func (v *view) send(ctx context.Context, list []notification) {
 	for _, n := range list {
-		v.s.notify(ctx, n.Method, n.Params)
+		v.views.notify(ctx, n.Method, n.Params)
 	}
 }
 

@@ -19,7 +19,7 @@ const recoveryPause = 250 * time.Millisecond
 // to idle, and replays the chat as soon as it can be read. It returns false if that will never be
 // possible.
 func (v *view) recover(ctx context.Context, cause error) (ok bool) {
-	v.s.log.Error("cannot show a chat", "chat", v.chatID, "err", cause)
+	v.views.log.Error("cannot show a chat", "chat", v.chatID, "err", cause)
 	v.endWaits(ctx, cause)
 	for {
 		select {
@@ -35,7 +35,7 @@ func (v *view) recover(ctx context.Context, cause error) (ok bool) {
 		if v.followsTurn() {
 			v.send(ctx, v.renderer.status("running"))
 		}
-		v.s.log.Info("chat can be shown again", "chat", v.chatID)
+		v.views.log.Info("chat can be shown again", "chat", v.chatID)
 		return true
 	}
 }
@@ -74,7 +74,7 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 	if v.followsTurn() {
 		v.send(ctx, v.renderer.finished(event.TurnFinished{Reason: event.FinishedFailed}))
 	}
-	v.renderer = newRenderer(v.chatID, v.s.host.Config())
+	v.renderer = newRenderer(v.chatID, v.views.host.Config())
 	v.renderer.statusSent = true
 }
 
@@ -94,7 +94,7 @@ func (v *view) clearAndReplay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.s.notify(ctx, "chat/cleared", protocol.ChatCleared{ChatID: v.chatID, Messages: true})
+	v.views.notify(ctx, "chat/cleared", protocol.ChatCleared{ChatID: v.chatID, Messages: true})
 	if err := v.replay(ctx, span); err != nil {
 		return err
 	}

@@ -92,7 +92,8 @@ type Argument struct {
 	Required    bool
 }
 
-// Commands implements chat.Commands. It has a method for each slash command.
+// Commands implements chat.Commands. It has more than 40 methods because each slash command is one;
+// they share nothing but the dependencies.
 type Commands struct {
 	deps Deps
 	list []definition

@@ -290,10 +290,10 @@ const DemoModel = demoProvider + "/offline"
 
 const demoProvider = "demo"
 
-func (v *view) demo() (Model, error) {
+func (m *Models) demo() (Model, error) {
 	player, err := cassette.Demo()
 	if err != nil {
 		return Model{}, err
 	}
-	return Model{ID: DemoModel, Name: "offline", Client: v.opts.Record(v.recorded(player), DemoModel)}, nil
+	return Model{ID: DemoModel, Name: "offline", Client: m.opts.Record(m.recorded(player), DemoModel)}, nil
 }

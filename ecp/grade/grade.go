@@ -41,8 +41,8 @@ const (
 	Logs              = "logs" // not in manifest v1
 )
 
-// Spec is one grader of the manifest, with the fields of all types. Type decides which fields
-// count; Check reports missing ones.
+// Spec is one grader of the manifest. Type decides which fields count; Check reports missing ones.
+// It has more than 25 fields because the manifest has those of all types in one object.
 type Spec struct {
 	Type      string
 	Field     string // PublicOutput and so on

@@ -57,7 +57,8 @@ const (
 )
 
 // Report is one run in its JSON form. The fields Manifest to Scenarios are the reference's. Passed,
-// Total and Failed count checks of all attempts, without those that could not be judged.
+// Total and Failed count checks of all attempts, without those that could not be judged. It has more
+// than 25 fields because readers of the format expect them in one object.
 type Report struct {
 	Manifest string `json:"manifest"`
 	Passed   int    `json:"passed"`

@@ -16,7 +16,7 @@ import (
 // DefaultTimeout bounds one call of an agent, as in the reference.
 const DefaultTimeout = 30 * time.Second
 
-// Options of a run: most are flags of ecp run.
+// Options of a run: most are flags of ecp run. It has more than 25 fields because each flag sets one.
 type Options struct {
 	Version      string
 	Timeout      time.Duration    // of one call; 0 is DefaultTimeout

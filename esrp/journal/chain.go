@@ -24,9 +24,9 @@ const (
 // genesis is the prev of the first line.
 const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// Chain is the journal on disk: locking, appending, trimming and repair are methods of one type,
-// because all of them hold the same lock and the same open files. Only one goroutine may use a
-// Chain; other processes may use their own for the same folder.
+// Chain is the journal on disk. It has more than 40 methods because locking, appending, trimming and
+// repair hold the same lock and the same open files. Only one goroutine may use a Chain; other
+// processes may use their own for the same folder.
 type Chain struct {
 	dir, artifacts string
 	segmentSize    int64

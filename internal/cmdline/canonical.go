@@ -81,8 +81,8 @@ func (t *tree) print(f Form) (text, why string) {
 	return p.out.String(), p.why
 }
 
-// printer prints a syntax tree, with a method for each kind of node. Text is written through out; line is the number of the line
-// that out has reached.
+// printer prints a syntax tree. Text is written through out; line is the number of the line that out
+// has reached. It has more than 40 methods because each kind of node is printed by its own.
 type printer struct {
 	Form
 	*tree

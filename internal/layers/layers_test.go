@@ -126,6 +126,7 @@ func onlyImporter(path string) string {
 		"github.com/coder/websocket":  "e2a/gateway",
 		"github.com/nats-io":          "esrp/service",
 		"rsc.io/qr":                   "cmd/eca",
+		"google.golang.org/protobuf":  "internal/otlp",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return room

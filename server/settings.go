@@ -11,8 +11,13 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// configPush sends the client the configuration: once at first, and again when it changes.
-type configPush struct {
+// settings sends the client what it shows outside of chats: the configuration, the tools, MCP
+// servers, providers and messages; everything once at first, and again what changes.
+type settings struct {
+	*connection
+	host Host
+	jobs *jobs
+
 	begun chan struct{} // closed when the client was first sent the configuration
 	once  sync.Once
 
@@ -28,6 +33,10 @@ type configPush struct {
 	requested map[string]bool // MCP servers that the client sent a request for since the last push
 	selected  pickedModel     // the user's selection in chats that the daemon does not know yet
 	trust     *bool           // as the user last set it; nil: as configured
+	agent     string          // chosen for chats that do not exist yet; empty: the default
+	// The agent whose tools the client shows: the agent of the chat for which one was picked last.
+	// Empty means the default.
+	toolsAgent string
 }
 
 // pickedModel is a selection of model or variant that belongs to the session.
@@ -38,57 +47,68 @@ type pickedModel struct {
 	variant      json.RawMessage
 }
 
-func (c *configPush) selectModel(sel pickedModel) {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	c.selected = sel
+// selectAgent makes an agent the one whose tools are shown, and with newChats the one of chats that
+// do not exist yet.
+func (s *settings) selectAgent(agent string, newChats bool) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	s.toolsAgent = agent
+	if newChats {
+		s.agent = agent
+	}
 }
 
-func (c *configPush) switchTrust(on bool) {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	c.trust = &on
+func (s *settings) selectModel(sel pickedModel) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	s.selected = sel
+}
+
+func (s *settings) switchTrust(on bool) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	s.trust = &on
 }
 
 // withSelection returns the configuration with the user's selection in place of the defaults:
 // sending a default again would undo the selection. mu is held.
-func (c *configPush) withSelection(now protocol.ChatConfig, trust bool) protocol.ChatConfig {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	if c.selected.variants != nil && c.selected.defaultModel == now.DefaultModel {
-		now.SelectModel = cmp.Or(c.selected.model, now.SelectModel)
-		now.Variants, now.SelectVariant = c.selected.variants, c.selected.variant
+func (s *settings) withSelection(now protocol.ChatConfig, trust bool) protocol.ChatConfig {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	if s.selected.variants != nil && s.selected.defaultModel == now.DefaultModel {
+		now.SelectModel = cmp.Or(s.selected.model, now.SelectModel)
+		now.Variants, now.SelectVariant = s.selected.variants, s.selected.variant
 	}
-	if trust || c.chat.SelectTrust != nil {
-		now.SelectTrust = cmp.Or(c.trust, &trust)
+	if trust || s.chat.SelectTrust != nil {
+		now.SelectTrust = cmp.Or(s.trust, &trust)
 	}
 	return now
 }
 
 // askAgain makes the next push send a server's status, even if it has not changed.
-func (c *configPush) askAgain(name string) {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	if c.requested == nil {
-		c.requested = map[string]bool{}
+func (s *settings) askAgain(name string) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	if s.requested == nil {
+		s.requested = map[string]bool{}
 	}
-	c.requested[name] = true
+	s.requested[name] = true
 }
 
 // takeRequested returns the servers whose status has to be sent even if it has not changed.
-func (c *configPush) takeRequested() map[string]bool {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	requested := c.requested
-	c.requested = nil
+func (s *settings) takeRequested() map[string]bool {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	requested := s.requested
+	s.requested = nil
 	return requested
 }
 
-// watchConfig notifies the client of changes of the configuration while it is connected
+// watch notifies the client of changes of the configuration while it is connected
 // (eca-protocol 8.10). Changes take effect even if the client stops reading.
-func (s *Server) watchConfig() {
+func (s *settings) watch() {
 	select {
-	case <-s.configPush.begun:
+	case <-s.begun:
 	case <-s.ctx.Done():
 		return
 	}
@@ -114,44 +134,44 @@ func (s *Server) watchConfig() {
 }
 
 // push sends the client the parts of the configuration that it does not know yet.
-func (s *Server) push(ctx context.Context) {
+func (s *settings) push(ctx context.Context) {
 	s.pushConfig(ctx, false)
 	s.pushTools(ctx, false)
 	s.pushMCP(ctx, false)
 	s.pushProviders(ctx)
 	s.pushMessages(ctx)
-	s.configPush.once.Do(func() {
+	s.once.Do(func() {
 		if s.host.Config().Env != config.EnvTest { // suites wait for the first change of a job
 			// A client that survived its last daemon may still show that daemon's jobs.
-			s.notify(ctx, "jobs/updated", s.jobs())
+			s.notify(ctx, "jobs/updated", s.jobs.list())
 		}
-		close(s.configPush.begun)
+		close(s.begun)
 	})
 }
 
 // pushAgain sends everything that the client shows outside of chats once more, unless it has not
 // been sent yet: the client's page was reopened and has no state.
-func (s *Server) pushAgain(ctx context.Context) {
+func (s *settings) pushAgain(ctx context.Context) {
 	select {
-	case <-s.configPush.begun:
+	case <-s.begun:
 	default:
 		return
 	}
 	s.pushConfig(ctx, true)
 	s.pushTools(ctx, true)
 	s.pushMCP(ctx, true)
-	s.configPush.forgetProviders()
+	s.forgetProviders()
 	s.pushProviders(ctx)
-	s.notify(ctx, "jobs/updated", s.jobs())
+	s.notify(ctx, "jobs/updated", s.jobs.list())
 }
 
 // maxMistakes is how many mistakes in the configuration are shown at the same time.
 const maxMistakes = 10
 
 // pushMessages shows the mistakes and notices that are new since the last push.
-func (s *Server) pushMessages(ctx context.Context) {
-	s.configPush.mu.Lock()
-	defer s.configPush.mu.Unlock()
+func (s *settings) pushMessages(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var now []protocol.ShowMessage
 	mistakes := s.host.Config().Mistakes()
 	for _, f := range mistakes[:min(len(mistakes), maxMistakes)] {
@@ -165,10 +185,10 @@ func (s *Server) pushMessages(ctx context.Context) {
 	}
 	shown := map[protocol.ShowMessage]bool{}
 	for _, m := range now {
-		if !s.configPush.shown[m] {
+		if !s.shown[m] {
 			s.notify(ctx, "$/showMessage", m)
 		}
 		shown[m] = true
 	}
-	s.configPush.shown = shown
+	s.shown = shown
 }

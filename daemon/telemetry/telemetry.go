@@ -1,0 +1,293 @@
+// Package telemetry reports turns, requests to models and tool calls to a collector of
+// OpenTelemetry, by the semantic conventions for generative AI and for MCP.
+//
+// A turn is a span; the requests and the calls of its tools are spans below it, and the turn of a
+// subagent is below the call that started it. The ids of spans follow from the ids of the chat, the
+// turn and the call. Nothing that users or models write is exported unless the configuration asks
+// for content; credentials are removed from that. Paths are never exported.
+//
+// Telemetry is a decorator of models and tools, and reads the events of chats as they are stored.
+// It keeps no more than the turns that run. While nothing is configured it costs one atomic load.
+//
+// Entry points: New, then Telemetry.Use.
+package telemetry
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"iter"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/otlp"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// Options are what Telemetry needs.
+type Options struct {
+	Client  *http.Client
+	Version string // of eca
+	Now     func() time.Time
+	NewID   func() string
+	Clean   func(string) string // removes credentials from exported content
+	Changed func()              // called when Notice differs; it does not wait
+	Log     *slog.Logger
+}
+
+// Telemetry exports what chats do. It is safe for concurrent use.
+type Telemetry struct {
+	o        Options
+	exporter *otlp.Exporter
+
+	mu     sync.Mutex // guards the fields below
+	turns  map[string]*turn
+	failed map[string]string // why a signal cannot be sent
+}
+
+// service is the name under which collectors list eca, unless the user names it.
+const service = "eca"
+
+// New returns Telemetry that exports nothing until Use. Close must be called.
+func New(o Options) *Telemetry {
+	t := &Telemetry{o: o, turns: map[string]*turn{}, failed: map[string]string{}}
+	t.exporter = otlp.New(otlp.Options{
+		Client: o.Client, Scope: otlp.Scope{Name: service, Version: o.Version}, Now: o.Now, Failed: t.report,
+	})
+	return t
+}
+
+// Parse reads the section otlp of the configuration.
+func Parse(properties map[string]string, version string) (otlp.Config, []*otlp.PropertyError) {
+	return otlp.Parse(properties, service, version)
+}
+
+// Use puts a configuration into effect.
+func (t *Telemetry) Use(c otlp.Config) { t.exporter.Use(c) }
+
+// Close sends what was recorded, for up to a second.
+func (t *Telemetry) Close() { t.exporter.Close() }
+
+// report notes that a signal cannot be sent, or can be again.
+func (t *Telemetry) report(signal string, err error) {
+	t.mu.Lock()
+	if err != nil {
+		t.o.Log.Warn("telemetry could not be exported", "signal", signal, "err", err)
+		t.failed[signal] = err.Error()
+	} else {
+		delete(t.failed, signal)
+	}
+	t.mu.Unlock()
+	t.o.Changed()
+}
+
+// Notice says why telemetry cannot be exported; it is empty while it can.
+func (t *Telemetry) Notice() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, signal := range []string{"traces", "metrics"} {
+		if why := t.failed[signal]; why != "" {
+			return "Telemetry (otlp): cannot export " + signal + ": " + why + ". Chats are not affected."
+		}
+	}
+	return ""
+}
+
+// turn is a turn that runs.
+type turn struct {
+	id     string
+	trace  otlp.TraceID
+	parent otlp.SpanID // of the call that a subagent works for
+	start  time.Time
+	model  string
+	agent  string
+	usage  llm.Usage
+	cost   float64
+	priced bool
+}
+
+// span returns the id of a turn's span.
+func (u *turn) span(chat string) otlp.SpanID { return spanID("turn", chat, u.id) }
+
+func digest(kind, chat, id string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(kind + "\x00" + chat + "\x00" + id))
+}
+
+func spanID(kind, chat, id string) otlp.SpanID {
+	sum := digest(kind, chat, id)
+	return otlp.SpanID(sum[:len(otlp.SpanID{})])
+}
+
+func traceID(chat, id string) otlp.TraceID {
+	sum := digest("trace", chat, id)
+	return otlp.TraceID(sum[:len(otlp.TraceID{})])
+}
+
+// Log reads events of a chat, after they were stored. parent is the chat that a subagent's chat
+// works for; the turn of a subagent has the id of the call that started it.
+func (t *Telemetry) Log(chat, parent string, events []event.Event) {
+	if _, ok := t.exporter.Config(); !ok {
+		return
+	}
+	for _, e := range events {
+		switch b := e.Body.(type) {
+		case event.TurnStarted:
+			t.started(chat, parent, e, b)
+		case event.UsageReported:
+			t.spent(chat, b)
+		case event.TurnFinished:
+			t.finished(chat, e, b)
+		}
+	}
+}
+
+// started begins a turn.
+func (t *Telemetry) started(chat, parent string, e event.Event, b event.TurnStarted) {
+	u := &turn{id: e.Turn, trace: traceID(chat, e.Turn), start: e.Time, model: b.Model, agent: b.Agent}
+	t.mu.Lock()
+	if above := t.turns[parent]; parent != "" && above != nil {
+		u.trace, u.parent = above.trace, spanID("call", parent, e.Turn)
+	}
+	t.turns[chat] = u
+	t.mu.Unlock()
+	if parent == "" {
+		t.exporter.Add(prompts(), 1, otlp.Attribute{Key: "full-model", Value: b.Model}, otlp.Attribute{Key: "agent", Value: b.Agent})
+	}
+}
+
+// spent adds the use of a response to its turn. The use of a subagent is reported in its own
+// chat, too, and counted there.
+func (t *Telemetry) spent(chat string, b event.UsageReported) {
+	if b.Purpose == "subagent" {
+		return
+	}
+	t.mu.Lock()
+	u := t.turns[chat]
+	model := ""
+	if u != nil {
+		model = u.model
+		u.usage.Input += b.InputTokens
+		u.usage.Output += b.OutputTokens
+		u.usage.CacheRead += b.CacheReadTokens
+		u.usage.CacheWrite += b.CacheWriteTokens
+		if b.Cost != nil {
+			u.cost, u.priced = u.cost+*b.Cost, true
+		}
+	}
+	t.mu.Unlock()
+	if b.Cost != nil {
+		t.exporter.Add(costs(), *b.Cost, modelAttributes(model)...)
+	}
+}
+
+// finished exports the span of a turn.
+func (t *Telemetry) finished(chat string, e event.Event, b event.TurnFinished) {
+	t.mu.Lock()
+	u := t.turns[chat]
+	if u == nil || u.id != e.Turn {
+		t.mu.Unlock()
+		return // the turn began before telemetry was configured
+	}
+	delete(t.turns, chat)
+	t.mu.Unlock()
+	s := otlp.Span{
+		Trace: u.trace, ID: u.span(chat), Parent: u.parent, Name: "invoke_agent " + u.agent, Kind: otlp.Internal, Start: u.start, End: e.Time,
+	}
+	s.Attributes = append(operation("invoke_agent", chat, u.agent), modelAttributes(u.model)...)
+	s.Attributes = append(s.Attributes, usageAttributes(u.usage)...)
+	s.Attributes = append(s.Attributes, otlp.Attribute{Key: "eca.turn.finish_reason", Value: string(b.Reason)})
+	if u.priced {
+		s.Attributes = append(s.Attributes, otlp.Attribute{Key: "eca.usage.cost", Value: u.cost})
+	}
+	if b.Reason == event.FinishedFailed {
+		fail(&s, string(b.Reason))
+	}
+	t.exporter.Span(s)
+}
+
+// within places a span below the turn of a chat that runs, else in a trace of its own.
+func (t *Telemetry) within(s *otlp.Span, chat string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u := t.turns[chat]; u != nil {
+		s.Trace, s.Parent = u.trace, u.span(chat)
+		return
+	}
+	s.Trace = traceID(chat, t.o.NewID())
+}
+
+// fail marks a span as failed. The kind of the error is its only description: messages may quote
+// the conversation.
+func fail(s *otlp.Span, kind string) {
+	s.Failed = true
+	s.Attributes = append(s.Attributes, otlp.Attribute{Key: "error.type", Value: kind})
+}
+
+// errorKind classifies an error for the attribute error.type.
+func errorKind(err error) string {
+	var typed *llm.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.As(err, &typed):
+		return string(typed.Kind)
+	}
+	return "_OTHER" // what the conventions ask for
+}
+
+// Model wraps a model so that each request is exported; id is its full name. A request that the
+// model itself repeats is one request.
+func (t *Telemetry) Model(m llm.Model, id string) llm.Model { return model{m, id, t} }
+
+type model struct {
+	llm.Model
+	id string
+	t  *Telemetry
+}
+
+// Stream implements llm.Model.
+func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	c, ok := m.t.exporter.Config()
+	if !ok {
+		return m.Model.Stream(ctx, req)
+	}
+	return func(yield func(llm.Delta, error) bool) {
+		a := answer{start: m.t.o.Now(), content: c.Content}
+		defer func() { m.t.answered(m.id, req, &a) }()
+		for d, err := range m.Model.Stream(ctx, req) {
+			a.add(d, err, m.t.o.Now)
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// Tool wraps a tool so that each call that runs is exported.
+func (t *Telemetry) Tool(of tools.Tool) tools.Tool { return tool{of, t} }
+
+type tool struct {
+	tools.Tool
+	t *Telemetry
+}
+
+// Run implements tools.Tool.
+func (w tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
+	c, ok := w.t.exporter.Config()
+	if !ok {
+		return w.Tool.Run(ctx, call, out)
+	}
+	start := w.t.o.Now()
+	res, err := w.Tool.Run(ctx, call, out)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	w.t.called(w.Spec(), call, start, res, err, c.Content)
+	return res, err
+}

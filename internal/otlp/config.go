@@ -1,0 +1,223 @@
+package otlp
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config says what is exported, and where to. The zero value exports nothing.
+type Config struct {
+	Traces, Metrics Target
+	Resource        []Attribute
+	SpanDelay       time.Duration // how long spans are collected for one request
+	MetricInterval  time.Duration // between two requests with metrics
+	Delta           bool          // metrics count since the last request, not since the start
+	Content         bool          // texts of conversations are exported, too
+}
+
+// Target is where a signal is sent to.
+type Target struct {
+	URL     string // empty: it is not exported
+	Headers map[string]string
+	Timeout time.Duration // of a request
+	Gzip    bool
+}
+
+// Enabled reports whether anything is exported.
+func (c Config) Enabled() bool { return c.Traces.URL != "" || c.Metrics.URL != "" }
+
+// PropertyError says why a property has no effect.
+type PropertyError struct {
+	Property string
+	Cause    string
+}
+
+func (e *PropertyError) Error() string { return e.Property + ": " + e.Cause }
+
+// Defaults of the properties, as OpenTelemetry's autoconfiguration for Java has them.
+const (
+	defaultEndpoint       = "http://localhost:4318"
+	defaultSpanDelay      = 5 * time.Second
+	defaultMetricInterval = time.Minute
+	defaultTimeout        = 10 * time.Second
+	content               = "otel.instrumentation.genai.capture-message-content"
+)
+
+// Parse reads properties as OpenTelemetry's autoconfiguration for Java names them, such as
+// otel.exporter.otlp.endpoint. service and version describe the program. Properties of parts that
+// the exporter does not have (samplers, propagators, logs) have no effect. Without any property
+// nothing is exported.
+func Parse(properties map[string]string, service, version string) (Config, []*PropertyError) {
+	p := &parser{properties: properties}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if !strings.HasPrefix(name, "otel.") {
+			p.fail(name, `has no effect: names of properties begin with "otel.", as otel.exporter.otlp.endpoint`)
+		}
+	}
+	if len(properties) == 0 || p.flag("otel.sdk.disabled") {
+		return Config{}, p.errs
+	}
+	c := Config{
+		SpanDelay:      p.duration("otel.bsp.schedule.delay", defaultSpanDelay),
+		MetricInterval: p.duration("otel.metric.export.interval", defaultMetricInterval),
+		Content:        p.flag(content),
+	}
+	c.Traces, c.Metrics = p.target("traces"), p.target("metrics")
+	const preference = "otel.exporter.otlp.metrics.temporality.preference"
+	switch v := strings.ToLower(properties[preference]); v {
+	case "", "cumulative":
+	case "delta", "lowmemory":
+		c.Delta = true
+	default:
+		p.fail(preference, "%q is not known (cumulative, delta, lowmemory)", v)
+	}
+	c.Resource = p.resource(service, version)
+	return c, p.errs
+}
+
+// parser reads properties and collects what is wrong with them.
+type parser struct {
+	properties map[string]string
+	errs       []*PropertyError
+}
+
+func (p *parser) fail(property, format string, args ...any) {
+	p.errs = append(p.errs, &PropertyError{property, fmt.Sprintf(format, args...)})
+}
+
+// either returns the value of a signal's own property, or of the one for all signals, with its
+// name.
+func (p *parser) either(signal, name string) (property, value string) {
+	property = "otel.exporter.otlp." + signal + "." + name
+	if v := p.properties[property]; v != "" {
+		return property, v
+	}
+	property = "otel.exporter.otlp." + name
+	return property, p.properties[property]
+}
+
+// target reads where a signal is sent to; the zero Target if it is not sent.
+func (p *parser) target(signal string) Target {
+	exporter := "otel." + signal + ".exporter"
+	switch v := p.properties[exporter]; v {
+	case "", "otlp":
+	case "none":
+		return Target{}
+	default:
+		p.fail(exporter, "%q is not supported (otlp, none)", v)
+		return Target{}
+	}
+	switch property, v := p.either(signal, "protocol"); v {
+	case "", "http/protobuf":
+	default:
+		p.fail(property, "%q is not supported; use http/protobuf, to port 4318 of most collectors", v)
+		return Target{}
+	}
+	t := Target{Headers: p.headers(signal)}
+	var property string
+	property, t.URL = p.either(signal, "endpoint")
+	if t.URL == "" {
+		t.URL = defaultEndpoint
+	}
+	if parsed, err := url.Parse(t.URL); err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		p.fail(property, "%.200q is not the address of a collector, such as http://localhost:4318", t.URL)
+		return Target{}
+	}
+	if !strings.Contains(property, "."+signal+".") {
+		t.URL = strings.TrimRight(t.URL, "/") + "/v1/" + signal
+	}
+	property, value := p.either(signal, "timeout")
+	t.Timeout = p.parseDuration(property, value, defaultTimeout)
+	switch property, v := p.either(signal, "compression"); v {
+	case "", "none":
+	case "gzip":
+		t.Gzip = true
+	default:
+		p.fail(property, "%q is not supported (gzip, none)", v)
+	}
+	return t
+}
+
+// headers reads the headers of a signal's requests.
+func (p *parser) headers(signal string) map[string]string {
+	property, value := p.either(signal, "headers")
+	out := map[string]string{}
+	for _, a := range p.pairs(property, value) {
+		out[a.Key], _ = a.Value.(string)
+	}
+	return out
+}
+
+// pairs reads name=value pairs with commas between them. Values may be percent-encoded.
+func (p *parser) pairs(property, value string) (out []Attribute) {
+	for _, pair := range strings.Split(value, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, v, ok := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		decoded, err := url.PathUnescape(strings.TrimSpace(v))
+		if !ok || name == "" || err != nil || strings.ContainsAny(decoded, "\r\n") {
+			p.fail(property, "write name=value, with commas between pairs") // the value may be secret
+			continue
+		}
+		out = append(out, Attribute{name, decoded})
+	}
+	return out
+}
+
+// resource describes the program. Attributes of the user win.
+func (p *parser) resource(service, version string) []Attribute {
+	const property = "otel.resource.attributes"
+	byKey := map[string]Attribute{}
+	for _, a := range []Attribute{{"service.name", service}, {"service.version", version}} {
+		byKey[a.Key] = a
+	}
+	for _, a := range p.pairs(property, p.properties[property]) {
+		byKey[a.Key] = a
+	}
+	if name := p.properties["otel.service.name"]; name != "" {
+		byKey["service.name"] = Attribute{"service.name", name}
+	}
+	return sorted(slices.Collect(maps.Values(byKey)))
+}
+
+func (p *parser) flag(property string) bool {
+	v := p.properties[property]
+	if v == "" {
+		return false
+	}
+	on, err := strconv.ParseBool(strings.ToLower(v))
+	if err != nil {
+		p.fail(property, "%q is not true or false", v)
+	}
+	return on
+}
+
+func (p *parser) duration(property string, otherwise time.Duration) time.Duration {
+	return p.parseDuration(property, p.properties[property], otherwise)
+}
+
+// longest bounds durations, so that adding one to a time cannot overflow.
+const longest = 24 * time.Hour
+
+// parseDuration reads a duration: a number of milliseconds, or a number with ms, s, m or h.
+func (p *parser) parseDuration(property, value string, otherwise time.Duration) time.Duration {
+	if value == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(value)
+	if n, numErr := strconv.ParseFloat(value, 64); numErr == nil {
+		d, err = time.Duration(min(n, float64(longest/time.Millisecond))*float64(time.Millisecond)), nil
+	}
+	if err != nil || d <= 0 {
+		p.fail(property, "%.50q is not a duration (5000, 200ms, 10s, 1m)", value)
+		return otherwise
+	}
+	return min(d, longest)
+}

@@ -1,0 +1,388 @@
+// Package otlp sends traces and metrics to a collector of OpenTelemetry, by OTLP over HTTP with
+// protobuf.
+//
+// An Exporter collects spans and measurements in memory and sends them in the background, each
+// signal in one request at a time. Recording never waits. A collector that cannot be reached costs
+// spans, never memory: at most 2048 spans wait, the oldest are dropped first, and metrics are sums
+// that the next request has, too. Requests that failed for a passing reason are repeated with the
+// next batch, after a pause that doubles up to a minute.
+//
+// While nothing is configured, recording costs one atomic load, and there is no goroutine. An idle
+// exporter has no timer.
+//
+// The package has its own encoder, on the wire format of Go's protobuf module: the SDK of
+// OpenTelemetry with its exporters would add a tenth to the size of eca.
+//
+// The entry points are Parse, New, Exporter.Use, Exporter.Span and Exporter.Add.
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options are what an Exporter needs.
+type Options struct {
+	Client *http.Client
+	Scope  Scope
+	Now    func() time.Time
+	// Failed is called when a signal cannot be sent, and with nil when that works again. It is not
+	// called again for a signal that keeps failing. It must not wait.
+	Failed func(signal string, err error)
+}
+
+// Exporter sends spans and measurements. It is safe for concurrent use.
+type Exporter struct {
+	o    Options
+	conf atomic.Pointer[Config] // nil: nothing is exported
+	wake chan struct{}          // of one: something is due earlier than before
+	ctx  context.Context        // ends with Close
+	end  context.CancelFunc
+	work sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	started bool
+	spans   queue
+	meter   *meter
+	changed bool      // the meter has values that were not sent
+	metrics time.Time // when metrics are due, if changed
+	pauses  map[string]*pause
+}
+
+// queue is the spans that wait.
+type queue struct {
+	list []Span
+	due  time.Time // when they are sent, if there are any
+}
+
+// pause is how long a signal waits after failures.
+type pause struct {
+	length time.Duration
+	until  time.Time
+}
+
+const (
+	maxSpans   = 2048
+	batch      = 512 // spans that are sent at once, without waiting for more
+	firstPause = time.Second
+	maxPause   = time.Minute
+	farewell   = time.Second // what Close waits for
+	maxAnswer  = 64 << 10
+)
+
+// New returns an exporter that does nothing until Use. Close must be called.
+func New(o Options) *Exporter {
+	e := &Exporter{o: o, wake: make(chan struct{}, 1), meter: newMeter(), pauses: map[string]*pause{}}
+	e.ctx, e.end = context.WithCancel(context.Background())
+	return e
+}
+
+// Use puts a configuration into effect. Spans that wait are sent to where it says.
+func (e *Exporter) Use(c Config) {
+	if !c.Enabled() {
+		e.conf.Store(nil)
+		return
+	}
+	if old := e.conf.Swap(&c); old != nil && reflect.DeepEqual(*old, c) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.pauses)
+	if !e.started && e.ctx.Err() == nil {
+		e.started = true
+		e.work.Go(e.run)
+	}
+	e.nudge()
+}
+
+// Config returns the configuration in effect; ok is false if nothing is exported.
+func (e *Exporter) Config() (c Config, ok bool) {
+	p := e.conf.Load()
+	if p == nil {
+		return Config{}, false
+	}
+	return *p, true
+}
+
+// Span records a span that has ended.
+func (e *Exporter) Span(s Span) {
+	c := e.conf.Load()
+	if c == nil || c.Traces.URL == "" {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.spans.list) == 0 {
+		e.spans.due = e.o.Now().Add(c.SpanDelay)
+		e.nudge()
+	}
+	if len(e.spans.list) >= maxSpans {
+		e.spans.list = append(e.spans.list[:0], e.spans.list[1:]...)
+	}
+	e.spans.list = append(e.spans.list, s)
+	if len(e.spans.list) == batch {
+		e.spans.due = e.o.Now()
+		e.nudge()
+	}
+}
+
+// Add adds a value to what was measured with an instrument.
+func (e *Exporter) Add(i Instrument, value float64, list ...Attribute) {
+	c := e.conf.Load()
+	if c == nil || c.Metrics.URL == "" {
+		return
+	}
+	now := e.o.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.meter.add(i, value, list, now)
+	if !e.changed {
+		e.changed, e.metrics = true, now.Add(c.MetricInterval)
+		e.nudge()
+	}
+}
+
+// nudge has run look again at what is due.
+func (e *Exporter) nudge() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close sends what was recorded, for up to a second.
+func (e *Exporter) Close() {
+	e.end()
+	e.work.Wait()
+	if c := e.conf.Swap(nil); c != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		var signals sync.WaitGroup
+		signals.Go(func() { e.sendSpans(ctx, c) })
+		signals.Go(func() { e.sendMetrics(ctx, c) })
+		signals.Wait()
+	}
+}
+
+// run sends what is due until Close.
+func (e *Exporter) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Stop()
+		if c := e.conf.Load(); c != nil {
+			if e.due("traces") {
+				e.sendSpans(e.ctx, c)
+			}
+			if e.due("metrics") {
+				e.sendMetrics(e.ctx, c)
+			}
+			if wait, ok := e.next(); ok {
+				timer.Reset(wait)
+			}
+		}
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-e.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// dueAt returns when a signal is sent next; ok is false if it has nothing to send.
+func (e *Exporter) dueAt(signal string) (at time.Time, ok bool) {
+	switch {
+	case signal == "traces" && len(e.spans.list) > 0:
+		at = e.spans.due
+	case signal == "metrics" && e.changed:
+		at = e.metrics
+	default:
+		return at, false
+	}
+	if p := e.pauses[signal]; p != nil && p.until.After(at) {
+		at = p.until
+	}
+	return at, true
+}
+
+func (e *Exporter) due(signal string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at, ok := e.dueAt(signal)
+	return ok && !e.o.Now().Before(at)
+}
+
+// next returns how long nothing is due.
+func (e *Exporter) next() (wait time.Duration, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, signal := range []string{"traces", "metrics"} {
+		at, pending := e.dueAt(signal)
+		if !pending {
+			continue
+		}
+		if d := max(at.Sub(e.o.Now()), time.Millisecond); !ok || d < wait {
+			wait, ok = d, true
+		}
+	}
+	return wait, ok
+}
+
+// sendSpans sends the spans that wait. They are kept if a repetition may succeed.
+func (e *Exporter) sendSpans(ctx context.Context, c *Config) {
+	e.mu.Lock()
+	list := e.spans.list
+	e.spans = queue{}
+	e.mu.Unlock()
+	if len(list) == 0 || c.Traces.URL == "" {
+		return
+	}
+	err := e.post(ctx, c.Traces, encodeSpans(c.Resource, e.o.Scope, list))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.record("traces", err) {
+		list = append(list, e.spans.list...)
+		e.spans = queue{list: list[max(0, len(list)-maxSpans):], due: e.o.Now()}
+	}
+}
+
+// sendMetrics sends all metrics. With delta, values that could not be sent are added to later ones.
+func (e *Exporter) sendMetrics(ctx context.Context, c *Config) {
+	now := e.o.Now()
+	temporality := uint64(2)
+	if c.Delta {
+		temporality = 1
+	}
+	e.mu.Lock()
+	if !e.changed || c.Metrics.URL == "" {
+		e.mu.Unlock()
+		return
+	}
+	e.changed = false
+	body := encodeMetrics(c.Resource, e.o.Scope, e.meter.list(), now, temporality)
+	sent := e.meter
+	if c.Delta {
+		e.meter = newMeter()
+	}
+	e.mu.Unlock()
+	err := e.post(ctx, c.Metrics, body)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.record("metrics", err) {
+		if c.Delta {
+			sent.merge(e.meter)
+			e.meter = sent
+		}
+		e.changed, e.metrics = true, now
+	}
+}
+
+// record notes how sending a signal ended, and reports whether it should be repeated.
+func (e *Exporter) record(signal string, err error) (again bool) {
+	p := e.pauses[signal]
+	switch {
+	case err == nil && p != nil:
+		delete(e.pauses, signal)
+		e.o.Failed(signal, nil)
+		return false
+	case err == nil:
+		return false
+	case p == nil:
+		p = &pause{length: firstPause}
+		e.pauses[signal] = p
+		if e.ctx.Err() == nil {
+			e.o.Failed(signal, err)
+		}
+	default:
+		p.length = min(2*p.length, maxPause)
+	}
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		p.until = e.o.Now().Add(max(p.length, refused.after))
+		return refused.passing
+	}
+	p.until = e.o.Now().Add(p.length)
+	return true
+}
+
+// refusedError is an answer that is not a success.
+type refusedError struct {
+	status  string
+	detail  string
+	passing bool          // a repetition may succeed
+	after   time.Duration // not before that; 0 if the answer does not say
+}
+
+func (e *refusedError) Error() string {
+	if e.detail == "" {
+		return "the collector answered " + e.status
+	}
+	return fmt.Sprintf("the collector answered %s: %s", e.status, e.detail)
+}
+
+// post sends a request and reads the answer.
+func (e *Exporter) post(ctx context.Context, t Target, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	if t.Gzip {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, err := w.Write(body)
+		if err = errors.Join(err, w.Close()); err != nil {
+			return err
+		}
+		body = packed.Bytes()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	for name, value := range t.Headers {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	if t.Gzip {
+		req.Header.Set("Content-Encoding", "gzip")
+	}
+	resp, err := e.o.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return refusal(resp, answer)
+	}
+	if n, why := rejected(answer); n > 0 {
+		return &refusedError{status: resp.Status, detail: fmt.Sprintf("it left out %d records: %.200s", n, why)}
+	}
+	return nil
+}
+
+// refusal describes an answer that is not a success.
+func refusal(resp *http.Response, answer []byte) error {
+	out := &refusedError{status: resp.Status, detail: string(field(answer, 2))} // google.rpc.Status.message
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		out.after = min(time.Duration(seconds)*time.Second, longest)
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		out.passing = true
+	}
+	return out
+}

@@ -1,0 +1,301 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/contexts"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// prompts implement the methods that prompt a chat and decide about its turn.
+type prompts struct {
+	*connection
+	host     Host
+	views    *views
+	settings *settings
+}
+
+// ChatPrompt implements protocol.Server: it passes a prompt to its session. The answer comes after
+// the client was shown the accepted prompt, and before the model's answer (eca-protocol 4.1, 8.1).
+func (ps *prompts) ChatPrompt(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (protocol.AsyncResult[protocol.ChatPromptResult], error) {
+	if req.Params.Message == nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "chat/prompt: message is missing")
+	}
+	to, err := ps.resolve(ctx, req)
+	if err != nil || to.answer != nil {
+		return to.answer, err
+	}
+	p := ps.submit(req, to)
+	return func(ctx context.Context) (protocol.ChatPromptResult, error) { return ps.await(ctx, p) }, nil
+}
+
+// promptTarget is the session that a prompt is for.
+type promptTarget struct {
+	session *chat.Session
+	isNew   bool
+	// answer is set if no session takes the prompt now: the prompt is refused, or it waits.
+	answer protocol.AsyncResult[protocol.ChatPromptResult]
+}
+
+// promptFailed is the answer to a prompt that did not become a turn.
+func promptFailed(id string) protocol.ChatPromptResult {
+	return protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
+}
+
+// resolve finds or creates the session that a prompt is for.
+func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (promptTarget, error) {
+	id := string(req.Params.ChatID)
+	if chat.IsSubagent(id) {
+		// Some clients prompt the chat that was last mentioned to them; they mean the one they
+		// show.
+		if parent, ok := ps.host.Engine().Parent(ctx, id); ok {
+			req.Params.ChatID = protocol.ID(parent)
+			answer, err := ps.ChatPrompt(ctx, req)
+			return promptTarget{answer: answer}, err
+		}
+	}
+	if id != "" && !chat.ValidID(id) {
+		ps.log.Warn("prompt with an invalid chat id", "id", id)
+		return promptTarget{answer: protocol.Immediate(promptFailed(id))}, nil
+	}
+	if gone := ps.views.deletion(id); gone != nil {
+		return promptTarget{answer: ps.promptAfter(gone, req)}, nil
+	}
+	session, isNew, err := ps.host.Engine().Open(ctx, id)
+	if err != nil {
+		return promptTarget{}, err
+	}
+	if !isNew {
+		elsewhere, err := ps.workspaceOf(ctx, session)
+		if err != nil {
+			return promptTarget{}, err
+		}
+		if elsewhere != nil {
+			ps.views.get(session) // if the client repeats the prompt, it knows which chat it is
+			return promptTarget{answer: func(context.Context) (protocol.ChatPromptResult, error) {
+				ps.refuse(id, *req.Params.Message, fmt.Errorf("this chat belongs to another workspace (%s): start a new chat, or send the prompt again to continue it here", strings.Join(elsewhere, ", ")))
+				return promptFailed(id), nil
+			}}, nil
+		}
+	}
+	if id != "" && isNew {
+		ps.post("chat/opened", protocol.ChatOpened{ChatID: id})
+	}
+	return promptTarget{session: session, isNew: isNew}, nil
+}
+
+// workspaceOf returns the folders of a chat that belongs to another workspace and that the client
+// was not shown: a prompt for it must be a mistake. It returns nil for all other chats.
+func (ps *prompts) workspaceOf(ctx context.Context, session *chat.Session) ([]string, error) {
+	_, shown := ps.views.shown(session.ID())
+	roots, here := session.Meta().Roots, ps.host.Roots()
+	if shown || len(roots) == 0 || slices.ContainsFunc(roots, func(root string) bool { return slices.Contains(here, root) }) {
+		return nil, nil
+	}
+	list, err := ps.host.Engine().List(ctx, chat.ByUpdated, 0)
+	if err != nil || slices.ContainsFunc(list, func(c chat.Summary) bool { return c.ID == session.ID() }) {
+		return nil, err
+	}
+	return roots, nil
+}
+
+// promptAfter repeats a prompt once its chat is deleted. The prompt then starts a new chat with the
+// same id.
+func (ps *prompts) promptAfter(gone <-chan struct{}, req protocol.Request[protocol.ChatPromptParams]) protocol.AsyncResult[protocol.ChatPromptResult] {
+	failed := promptFailed(string(req.Params.ChatID))
+	return func(ctx context.Context) (protocol.ChatPromptResult, error) {
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return failed, ctx.Err()
+		}
+		later, err := ps.ChatPrompt(ctx, req)
+		if err != nil {
+			return failed, err
+		}
+		return later(ctx)
+	}
+}
+
+// submittedPrompt is a prompt that its session has not accepted yet.
+type submittedPrompt struct {
+	*chat.Submission
+	protocol.ChatPromptParams
+	session *chat.Session
+	view    *view
+	turnID  string
+	turn    *expectedTurn
+}
+
+// submit passes a prompt to its session.
+func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], to promptTarget) submittedPrompt {
+	pr := prompt(req.Params)
+	if to.isNew && pr.Agent == "" {
+		pr.Agent = ps.settings.currentAgent()
+	}
+	pr.TurnID = ps.newID()
+	kind := chat.ChatPrompted
+	if to.isNew {
+		kind = chat.ChatBegun
+	}
+	ps.news.Announce(kind, to.session.ID()) // before its first event
+	v := ps.views.get(to.session)
+	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Env == config.EnvTest)
+	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn}
+}
+
+// await waits until the client was shown that a prompt was accepted, and answers it.
+func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatPromptResult, error) {
+	failed := promptFailed(p.session.ID())
+	acc, err := p.Wait(ctx)
+	if err != nil {
+		p.view.takeTurn(p.turnID)
+		if errors.Is(err, context.Canceled) {
+			return promptFailed(string(p.ChatID)), err
+		}
+		message := *p.Message
+		if p.session.AwaitsSecret() {
+			message = chat.Masked
+		}
+		ps.refuse(p.session.ID(), message, err)
+		return failed, nil
+	}
+	if !p.view.awaitTurn(ctx, p.turn, acc.Done) || acc.Failed {
+		return failed, nil
+	}
+	ps.background(func() { ps.host.AskTrust(ps.ctx, p.session.ID()) })
+	status := protocol.StatusPrompting
+	if acc.Dialog {
+		status = protocol.StatusLogin
+	}
+	return protocol.ChatPromptResult{ChatID: p.session.ID(), Model: acc.Model, Status: status}, nil
+}
+
+func prompt(p protocol.ChatPromptParams) chat.Prompt {
+	out := chat.Prompt{Text: *p.Message, Model: string(p.Model), Agent: string(p.Agent), Variant: string(p.Variant), Trust: p.Trust.Value}
+	if out.Agent == "" {
+		out.Agent = string(p.Behavior)
+	}
+	for _, c := range p.Contexts {
+		ref := contexts.Ref{
+			Type: c.Type, Label: c.Label, Text: c.Content, Path: c.Path,
+			Base64: c.Base64, URL: cmp.Or(c.URL, c.URI), Server: c.Server,
+		}
+		if l := c.LinesRange; l != nil && max(l.Start, l.End) > 0 {
+			ref.FirstLine, ref.LastLine = max(l.Start, 1), l.End
+		}
+		if p := c.Position; p != nil {
+			ref.Start = contexts.Position{Line: int(p.Start.Line), Character: int(p.Start.Character)}
+			ref.End = contexts.Position{Line: int(p.End.Line), Character: int(p.End.Character)}
+		}
+		out.Contexts = append(out.Contexts, ref)
+	}
+	return out
+}
+
+// refuse shows a prompt that could not become a turn, as content: clients show content better than
+// an error (eca-recorded, rules).
+func (ps *prompts) refuse(id, message string, err error) {
+	for _, c := range []protocol.ContentReceived{
+		{ChatID: id, Role: protocol.RoleUser, Content: protocol.TextContent{Type: "text", ContentID: ps.newID(), Text: strings.TrimSpace(message) + "\n"}},
+		{ChatID: id, Role: protocol.RoleSystem, Content: protocol.TextContent{Type: "text", Text: "\n\n" + err.Error()}},
+	} {
+		ps.notify(ps.ctx, "chat/contentReceived", c)
+	}
+	ps.notify(ps.ctx, "chat/statusChanged", protocol.ChatStatusChanged{ChatID: id, Status: "idle"})
+	ps.notify(ps.ctx, "chat/contentReceived", protocol.ContentReceived{
+		ChatID: id, Role: protocol.RoleSystem, Content: protocol.ProgressContent{Type: "progress", State: "finished", Reason: "failed"},
+	})
+}
+
+// ChatPromptStop implements protocol.Server.
+func (ps *prompts) ChatPromptStop(_ context.Context, p protocol.ChatParams) error {
+	ps.sendToTurn(string(p.ChatID), (*chat.Session).Cancel)
+	return nil
+}
+
+// ChatPromptSteer implements protocol.Server.
+func (ps *prompts) ChatPromptSteer(_ context.Context, p protocol.SteerParams) error {
+	ps.sendToTurn(string(p.ChatID), func(session *chat.Session) { session.Steer(string(p.Message)) })
+	return nil
+}
+
+// sendToTurn passes an instruction to the running turn of a chat. If no turn runs and the client got
+// no status of the chat from this daemon, it is sent one: it may still wait for a turn of a daemon
+// that died, and then it offers only to stop or steer that turn.
+func (ps *prompts) sendToTurn(id string, give func(*chat.Session)) {
+	if chat.IsSubagent(id) {
+		if session, ok := ps.host.Engine().Lookup(id); ok {
+			give(session)
+		}
+		return
+	}
+	var resting *chat.Pending[chat.IdleState]
+	session, ok := ps.host.Engine().Lookup(id)
+	if ok {
+		give(session)
+		resting = session.IdleState()
+	}
+	ps.background(func() {
+		if !ok {
+			known, found, err := ps.host.Engine().Existing(ps.ctx, id)
+			if err != nil || !found {
+				return // the client gets no notification about a chat that does not exist
+			}
+			session, resting = known, known.IdleState()
+		}
+		now, err := resting.Wait(ps.ctx)
+		if err != nil || !now.Rests {
+			return
+		}
+		v := ps.views.get(session)
+		_ = v.do(ps.ctx, now.At, func(ctx context.Context) error {
+			if !v.renderer.statusSent && !session.Running() { // else the client is notified when it ends
+				v.send(ctx, v.renderer.status("idle"))
+			}
+			return nil
+		})
+	})
+}
+
+// ChatPromptSteerRemove implements protocol.Server.
+func (ps *prompts) ChatPromptSteerRemove(_ context.Context, p protocol.ChatParams) error {
+	if session, ok := ps.host.Engine().Lookup(string(p.ChatID)); ok {
+		session.Unsteer()
+	}
+	return nil
+}
+
+// ChatToolCallApprove implements protocol.Server.
+func (ps *prompts) ChatToolCallApprove(_ context.Context, p protocol.ToolCallParams) error {
+	d := chat.Decision{Approve: true, Auto: p.Auto}
+	switch scope := tools.Scope(p.Save); scope {
+	case tools.ForSession, tools.ForWorkspace, tools.Everywhere, tools.InSandbox:
+		d.Remember = scope
+	}
+	ps.decide(p, d)
+	return nil
+}
+
+// ChatToolCallReject implements protocol.Server.
+func (ps *prompts) ChatToolCallReject(_ context.Context, p protocol.ToolCallParams) error {
+	ps.decide(p, chat.Decision{GoOn: p.GoOn, Unasked: p.Unasked})
+	return nil
+}
+
+// decide passes a decision to the session. Unknown chats and calls are ignored: some clients
+// approve everything they see (4.2).
+func (ps *prompts) decide(p protocol.ToolCallParams, d chat.Decision) {
+	if session, ok := ps.host.Engine().Lookup(string(p.ChatID)); ok {
+		session.Decide(string(p.ToolCallID), d)
+	}
+}
