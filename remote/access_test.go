@@ -74,7 +74,9 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/chats/c/clear", nil, 204, ""},
 	} {
 		status, body := r.do(c.method, c.path, c.body)
-		var e struct{ Error struct{ Code, Message string } }
+		var e struct {
+			Error struct{ Code, Message string }
+		}
 		_ = json.Unmarshal([]byte(body), &e)
 		if status != c.status || e.Error.Code != c.code || (c.code != "") != (e.Error.Message != "") {
 			t.Errorf("%s %s %.40v: %d %.200s", c.method, c.path, c.body, status, body)

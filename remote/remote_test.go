@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +26,34 @@ import (
 	"github.com/seed-dec29ce4/eca/server"
 )
 
-func TestMain(m *testing.M) { daemontest.Main(m) }
+func TestMain(m *testing.M) {
+	if state := os.Getenv("REMOTE_TEST_STATE"); state != "" { // a daemon that is killed
+		d := daemon.New(daemon.Options{StateDir: state, CacheDir: state})
+		attach(d, state, os.Getenv("REMOTE_TEST_ROOT"), slog.Default())
+		_ = server.Serve(context.Background(), os.Stdin, os.Stdout, server.Options{Host: d, Version: "test"})
+		d.Close()
+		return
+	}
+	daemontest.Main(m)
+}
+
+// attach has a daemon run the remote server.
+func attach(d *daemon.Daemon, state, root string, log *slog.Logger) {
+	join := func(ctx context.Context, in io.Reader, out io.Writer, follow bool) error {
+		return server.Serve(ctx, in, out, server.Options{Host: d, Version: "test", Shared: true, Follow: follow, Log: log})
+	}
+	d.AttachRemote(remote.New(remote.Options{
+		Engine: d.Engine(), Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join, StateDir: state, Version: "test", Log: log,
+		Limit: func(l net.Listener) net.Listener { return l },
+		Page: func(ctx context.Context, g remote.Gate) http.Handler {
+			h, _ := web.New(ctx, web.Options{
+				Serve:  func(ctx context.Context, in io.Reader, out io.Writer) error { return join(ctx, in, out, false) },
+				Folder: root, Version: "test", Log: log, Gate: g,
+			})
+			return h
+		},
+	}))
+}
 
 // syncBuffer is a log that tests read while it is written.
 type syncBuffer struct {
@@ -89,20 +117,7 @@ func (r *rig) start(capabilities object) {
 	d := r.world.Daemon()
 	r.daemon, r.log = d, &syncBuffer{}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.log, os.Stderr), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	join := func(ctx context.Context, in io.Reader, out io.Writer, follow bool) error {
-		return server.Serve(ctx, in, out, server.Options{Host: d, Version: "test", Shared: true, Follow: follow, Log: log})
-	}
-	d.AttachRemote(remote.New(remote.Options{
-		Engine: d.Engine(), Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join, StateDir: r.world.State(), Version: "test", Log: log,
-		Limit: func(l net.Listener) net.Listener { return l },
-		Page: func(ctx context.Context, g remote.Gate) http.Handler {
-			h, _ := web.New(ctx, web.Options{
-				Serve:  func(ctx context.Context, in io.Reader, out io.Writer) error { return join(ctx, in, out, false) },
-				Folder: r.world.Root, Version: "test", Log: log, Gate: g,
-			})
-			return h
-		},
-	}))
+	attach(d, r.world.State(), r.world.Root, log)
 	toServer, in := io.Pipe()
 	out, toEditor := io.Pipe()
 	served := make(chan struct{})
@@ -443,7 +458,7 @@ func TestLoadDuringStream(t *testing.T) {
 	}
 	page.await(0, "chat:content-received", "0123")
 	type loaded struct {
-		text string
+		text     string
 		position string
 	}
 	var loads []loaded
@@ -616,5 +631,69 @@ func TestDecisionOnce(t *testing.T) {
 	}
 	if first != 1 {
 		t.Errorf("%d decisions counted", first)
+	}
+}
+
+// A client that comes back after the daemon was killed in the middle of a turn gets exactly what was
+// shown to nobody yet, and the end of the turn.
+func TestResumeAfterKill(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	port := freePort(t)
+	w := daemontest.New(t, pulses(n, "2ms"), func(c object) { c["remote"] = object{"enabled": true, "port": port} })
+	r := &rig{t: t, world: w, port: port, devices: remote.OpenDevices(w.State(), time.Now)}
+	r.token, _ = r.pair(remote.Trust)
+	start := func() (kill func()) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{"REMOTE_TEST_STATE=" + w.State(), "REMOTE_TEST_ROOT=" + w.Root}
+		for key, value := range w.Env {
+			cmd.Env = append(cmd.Env, key+"="+value)
+		}
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		editor := fake.Connect(t, out, in)
+		editor.Open(w.Root, nil)
+		editor.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
+		return sync.OnceFunc(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			editor.Close()
+		})
+	}
+	kill := start()
+	defer func() { kill() }()
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	from, _ := page.await(0, "chat:content-received", "0123")
+	for range 20 { // events, so that the kill comes at an event of its own
+		from, _ = page.await(from+1, "chat:content-received", "0123")
+	}
+	kill()
+	<-page.over
+	shown := page.all()
+	kill = start()
+	again := r.events(r.token, shown[len(shown)-1].id)
+	again.await(0, "session:connected", `"resumedChats":["c"]`)
+	again.await(0, "chat:content-received", `"state":"finished"`)
+	again.await(0, "chat:content-received", "Interrupted")
+	got := text(shown) + text(again.all())
+	if len(text(shown)) == 0 || !strings.HasPrefix(pulsed(n), got) || len(got) == len(pulsed(n)) {
+		t.Errorf("%d bytes were shown, then %q", len(text(shown)), text(again.all()))
+	}
+	_, loaded := r.do("GET", "/chats/c", nil)
+	if !strings.Contains(loaded, `"text":"`+got+`"`) {
+		t.Errorf("the chat has something else than the %d bytes that were shown", len(got))
 	}
 }
