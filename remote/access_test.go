@@ -252,7 +252,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// What the page sends is decided by its method and by what it grants.
+// The method of a message, and whether it grants more, decide which rights it needs.
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	f := remote.New(remote.Options{StateDir: t.TempDir()})

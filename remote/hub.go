@@ -16,8 +16,8 @@ type hub struct {
 	mu      sync.Mutex // guards the fields below
 	config  chatConfig
 	servers []json.RawMessage // MCP servers, as the protocol has them
-	// What was shown of prompts that wait for their answer, by chat: of a prompt that is refused, the
-	// log has nothing.
+	// The notifications for prompts that wait for their answer, by chat: the log has nothing of a
+	// prompt that is refused.
 	shown map[string][]notification
 }
 

@@ -167,7 +167,7 @@ type certificate struct {
 	stamps [2]fs.FileInfo
 }
 
-// loadCertificate returns the configured certificate; nil if there is none.
+// loadCertificate returns the configured certificate; nil without one.
 func loadCertificate(cfg config.Remote, now time.Time) (*certificate, error) {
 	if cfg.TLS.CertFile == "" && cfg.TLS.KeyFile == "" {
 		return nil, nil

@@ -253,8 +253,7 @@ func read(ctx context.Context, session *chat.Session, span chat.Span) (messages,
 	return messages, waiting, nil
 }
 
-// camelMessage renames the keys of a message and of its content. What a tool was called with keeps
-// its keys.
+// camelMessage renames the keys of a message and of its content, but not those of a tool's arguments.
 func camelMessage(m map[string]any) map[string]any {
 	out := camelKeys(m)
 	if content, ok := out["content"].(map[string]any); ok {

@@ -85,7 +85,7 @@ type Face struct {
 	status   status
 }
 
-// status is what users are told about the server.
+// status describes the server to users.
 type status struct {
 	url      string // empty: it does not run
 	problem  string // why not

@@ -445,8 +445,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// What a page loads and what its stream shows after the load are the chat, each word once: the load
-// ends where the stream goes on.
+// The loaded messages and the events after them are the chat, each word once: the load ends where
+// the stream goes on.
 func TestLoadDuringStream(t *testing.T) {
 	t.Parallel()
 	const n = 1500
@@ -634,8 +634,8 @@ func TestDecisionOnce(t *testing.T) {
 	}
 }
 
-// A client that comes back after the daemon was killed in the middle of a turn gets exactly what was
-// shown to nobody yet, and the end of the turn.
+// A client that comes back after the daemon was killed in the middle of a turn gets exactly the
+// rest of what is stored, and the end of the turn.
 func TestResumeAfterKill(t *testing.T) {
 	t.Parallel()
 	const n = 2000
