@@ -49,7 +49,7 @@ func (f *Face) newHub(ctx context.Context) (*hub, error) {
 		return nil, nil
 	})
 	if err := f.introduce(ctx, h.link, false); err != nil {
-		h.link.end()
+		h.end()
 		return nil, err
 	}
 	return h, nil
