@@ -156,7 +156,7 @@ func (s *Server) followChat(ctx context.Context, p followParams) (bool, error) {
 	switch {
 	case p.Seq == 0:
 		p.Seq = end
-	case p.Seq < 0 || p.Seq > end || p.Offset < 0:
+	case p.Seq > end || p.Offset < 0:
 		return false, nil
 	}
 	v := s.views.get(session)

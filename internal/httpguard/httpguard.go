@@ -103,7 +103,8 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refuse
 	if origin == "" {
 		return false, nil
 	}
-	if !slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(o, origin) }) && !(g.pages.Served && served(origin, r)) {
+	known := slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(o, origin) })
+	if !known && (!g.pages.Served || !served(origin, r)) {
 		return false, &Refusal{http.StatusForbidden, "pages of this origin may not call"}
 	}
 	w.Header().Set("Access-Control-Allow-Origin", origin)
