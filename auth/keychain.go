@@ -69,7 +69,7 @@ func (s *Store) fromKeychain(e entry) (Credential, error) {
 		return Credential{}, err
 	}
 	if json.Unmarshal([]byte(text), &e.secrets) != nil {
-		return Credential{}, errors.New("what it has is not eca's")
+		return Credential{}, errors.New("its entry was not written by eca")
 	}
 	c, err := e.credential()
 	if err != nil {

@@ -78,7 +78,7 @@ func (s *Store) All() (map[string]Credential, error) {
 		}
 	}
 	if broken := (*brokenError)(nil); errors.As(err, &broken) && len(s.all) > 0 {
-		doc.credentials, err = s.all, &FileError{Path: s.Path(), cause: fmt.Errorf("%w; what it said before stays in effect", broken)}
+		doc.credentials, err = s.all, &FileError{Path: s.Path(), cause: fmt.Errorf("%w; its last valid content stays in effect", broken)}
 	}
 	s.checked, s.seen, s.all, s.err = true, now, doc.credentials, err
 	return s.all, s.err

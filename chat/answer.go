@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -145,9 +144,9 @@ func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 		wait := math.Ceil(r.Delay.Seconds())
 		return fmt.Sprintf("⏳ Rate limited. Resuming at %s (in %.0fs, attempt %d/%d)", now.Add(r.Delay).Format("15:04"), wait, r.Attempt, r.Max)
 	case llm.ErrOverloaded:
-		what = "Provider overloaded"
-		if e.Status == http.StatusInternalServerError {
-			what = "The provider failed: " + e.Message
+		what = "The provider failed: " + strings.TrimRight(e.Message, ". ")
+		if e.Busy() {
+			what = "Provider overloaded"
 		}
 	case llm.ErrNetwork:
 		what = "Connection failed: " + e.Message

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
@@ -27,6 +29,8 @@ type BudgetState struct {
 	Warnings []string // what the user is to be notified of, each once
 	Reached  string   // the limit that is reached, as a sentence; or empty
 	Remedy   string   // what the user can do then
+	// TimeLeft is how long the turn may still take; 0 if no limit in time applies.
+	TimeLeft time.Duration
 }
 
 // ErrBudget is the error of requests that are not made because a limit is reached.
@@ -114,6 +118,41 @@ func (b *turnBudget) sayAtEnd() {
 	if state := b.warn(); state.Reached != "" && b.assignment == nil {
 		b.rec.say("\n" + state.Reached + "\n")
 	}
+}
+
+// silence is how long an answer must have paused for a limit in time to end its request.
+const silence = 5 * time.Second
+
+// errOutOfTime is the cause that ends a request at a limit in time.
+var errOutOfTime = errors.New("the time is spent")
+
+// timed returns a context for a request that ends at a limit in time, unless an answer is arriving:
+// a provider that is silent, or fails again and again, must not hold the turn. heard is called for
+// each part of the answer, stop at its end.
+func (b *turnBudget) timed() (ctx context.Context, heard, stop func()) {
+	left := b.warn().TimeLeft
+	if left <= 0 {
+		return b.ctx, func() {}, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(b.ctx)
+	var arriving atomic.Bool
+	go func() {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			if !arriving.Swap(false) {
+				cancel(errOutOfTime)
+				return
+			}
+			timer.Reset(silence)
+		}
+	}()
+	return ctx, func() { arriving.Store(true) }, func() { cancel(nil) }
 }
 
 // admit returns nil if the turn may make another request. At a limit it asks the user.

@@ -137,7 +137,7 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 	return false, nil
 }
 
-// decided is what becomes of a call.
+// decided is the decision on a call.
 type decided struct {
 	call  tools.Call
 	point *event.UndoPoint // taken before it; or nil
@@ -334,7 +334,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, told []event.Instru
 	res, err := t.runTool(tool, tc)
 	t.closeUndoPoint(point)
 	if t.ctx.Err() != nil {
-		return // the end of the turn says what became of the call
+		return // the end of the turn records the outcome of the call
 	}
 	if err != nil {
 		res = tools.Result{Outputs: []string{err.Error()}, Failed: true}

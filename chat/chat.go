@@ -14,6 +14,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -67,6 +68,7 @@ type Store interface {
 // Model is a model that can be used, with what is known about it.
 type Model struct {
 	ID        string // provider/model
+	Spelled   string // ID, with the provider's name as the user's files spell it
 	Name      string // the provider's name for it
 	Client    llm.Model
 	Reasoning bool
@@ -86,6 +88,9 @@ type Model struct {
 	// failed before they were answered.
 	Retry llm.RetryPolicy
 }
+
+// shown is what messages to the user call the model.
+func (m Model) shown() string { return cmp.Or(m.Spelled, m.ID) }
 
 // Payload is what a request adds to its body: the extra payload, and over it the variant,
 // or the model's default if it does not have that.

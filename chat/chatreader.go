@@ -105,11 +105,24 @@ func (r *chatReader) each(ctx context.Context, from event.Seq, fn func(event.Eve
 	return eventlog.Each(ctx, r.eng.deps.Store, r.id, from, fn)
 }
 
+// fileChanges returns what Files.Rollback needs to undo the changes to files from an event on.
+func (r *chatReader) fileChanges(ctx context.Context, from event.Seq) (changes []event.Event, err error) {
+	r.log.Flush()
+	err = r.each(ctx, from, func(e event.Event) {
+		switch e.Body.(type) {
+		case event.FileChanged, event.UndoPoint, event.ToolFinished, event.ToolRejected:
+			changes = append(changes, e)
+		default:
+		}
+	})
+	return changes, err
+}
+
 // Child calls fn with what the log of a subagent's chat has of one call, in order, up to its last
 // stored event; events that are shown at the moment are stored first. ended says that the call's
 // part is whole.
 func (r *chatReader) Child(ctx context.Context, chatID, callID string, fn func(event.Event)) (ended bool, err error) {
-	if !IsSubagent(chatID) { // from a file: what it names is not to be shown here
+	if !IsSubagent(chatID) { // from a file: it may name any chat
 		return false, nil
 	}
 	if open, ok := r.eng.Lookup(chatID); ok {

@@ -165,7 +165,7 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 	// From here on, what the user decides about its calls reaches it: they may be announced before
 	// this returns.
 	s.children.open(c)
-	if !sub.Background { // whose call ends at once, and clients hear nothing of it behind that
+	if !sub.Background { // whose call ends at once, and clients get nothing of it after that
 		s.rec.emit(event.ToolUpdated{CallID: s.callID, Details: &event.Details{Subagent: &sub}})
 	}
 	acc, err := session.Submit(Prompt{
@@ -179,7 +179,7 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 	return c, nil
 }
 
-// result says what became of a subagent whose turn is over.
+// result returns the outcome of a subagent whose turn has ended.
 func (c *child) result() (text string, failed bool) {
 	said, _ := c.turn.assignment.outcome()
 	why, end := "", c.turn.rec.ending()
@@ -217,7 +217,7 @@ func (c *child) result() (text string, failed bool) {
 	return out + "\n" + history.Resumption(c.Subagent), true
 }
 
-// report tells the model what became of a subagent in the background.
+// report gives the model the outcome of a background subagent.
 func (c *child) report() event.Report {
 	r := event.Report{CallID: c.callID, ChatID: c.ChatID, Agent: c.Agent, Failed: true}
 	select {

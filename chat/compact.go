@@ -164,7 +164,7 @@ func (c *compactor) summarizeWith(model Model, instructions string) (string, err
 	}
 }
 
-// summaryRequest asks the chat's own model behind the conversation as it is, which the
+// summaryRequest asks the chat's own model, after the unchanged conversation, which the
 // provider has in its cache. Another model, and one for which that was too long, gets a
 // transcript of at most budget tokens; 0 means unlimited.
 func (c *compactor) summaryRequest(model Model, messages []llm.Message, question string, budget int64) llm.Request {
@@ -197,7 +197,7 @@ func record(messages []llm.Message, budget int64) string {
 				continue
 			}
 			if left -= int64(len(text)); budget > 0 && left < 0 {
-				parts = append(parts, "(What was said before is left out.)\n")
+				parts = append(parts, "(Earlier messages are left out.)\n")
 				slices.Reverse(parts)
 				return strings.Join(parts, "\n")
 			}

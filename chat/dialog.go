@@ -12,8 +12,8 @@ import (
 // Dialog is a conversation with eca itself: it begins with a command, and the chat's
 // prompts answer it until it is over (eca-protocol 8.8). One turn at a time calls it.
 type Dialog interface {
-	// Next takes what the user said; the first time, what stands behind the command. What
-	// it says is shown. It may wait; if ctx ends meanwhile, the user has said something
+	// Next takes what the user said; the first time, the text after the command. Its
+	// answer is shown. It may wait; if ctx ends meanwhile, the user has said something
 	// else, which is the next answer. open says that it goes on.
 	Next(ctx context.Context, s *Session, text string, say func(string)) (open bool, err error)
 	// Secret says that the next answer must be neither recorded nor shown.
@@ -81,8 +81,8 @@ func (d *dialogue) closeDialog() {
 	}
 }
 
-// continueDialog gives the dialog the user's answer. Whether the next answer is secret is known
-// before the dialog says anything.
+// continueDialog gives the dialog the user's answer. The session knows whether the next answer is
+// secret before the dialog says anything.
 func (t *turn) continueDialog(d Dialog, text string) error {
 	t.s.setDialog(d)
 	t.rec.enter(progressDialog) // the prompt counts as accepted: this may take long
@@ -105,7 +105,7 @@ func (t *turn) continueDialog(d Dialog, text string) error {
 	return err
 }
 
-// lostDialog stands for a dialog whose process has ended: what it knew is gone, but the user
+// lostDialog stands for a dialog whose process has ended: its state is gone, but the user
 // may still answer its last question, which can be the one for a key.
 type lostDialog struct{}
 

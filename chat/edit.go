@@ -41,7 +41,7 @@ type Rollback struct {
 }
 
 // Rollback takes back what happened from a message on; a turn that runs is stopped
-// first. A message that is not there changes nothing. Files that were changed by
+// first. If the message does not exist, nothing changes. Files that were changed by
 // somebody else since stay as they are, and the user sees a message.
 func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 	return edit(s, func() error {
@@ -52,9 +52,11 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 		s.endTurn(errStopped)
 		var problems []string
 		if r.Files {
-			if problems, err = s.restoreFiles(s.ctx, at.Place); err != nil {
+			changes, err := s.fileChanges(s.ctx, at.Place)
+			if err != nil {
 				return err
 			}
+			problems = s.eng.deps.Files.Rollback(s.ctx, changes)
 		}
 		if r.Messages {
 			if err := s.truncate(at.Place, r.ContentID); err != nil {
@@ -66,23 +68,6 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 		}
 		return nil
 	})
-}
-
-// restoreFiles undoes the changes to files from an event on, the last one first.
-func (r *chatReader) restoreFiles(ctx context.Context, from event.Seq) (problems []string, err error) {
-	r.log.Flush()
-	var changes []event.Event
-	err = r.each(ctx, from, func(e event.Event) {
-		switch e.Body.(type) {
-		case event.FileChanged, event.UndoPoint, event.ToolFinished, event.ToolRejected:
-			changes = append(changes, e)
-		default:
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r.eng.deps.Files.Rollback(ctx, changes), nil
 }
 
 // truncate removes the messages from an event on.
@@ -103,7 +88,7 @@ func (s *Session) Clear() *Pending[event.Seq] {
 	})
 }
 
-// AddFlag puts a flag behind the last message with a name, if there is one.
+// AddFlag adds a flag after the last message with a name, if there is one.
 func (s *Session) AddFlag(name, text string) *Pending[event.Seq] {
 	return edit(s, func() error {
 		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
@@ -167,7 +152,7 @@ type Fork struct {
 }
 
 // Fork copies the chat up to and with the message of a name to a new one; an empty
-// name copies all but a turn that runs. It returns nil for a message that is not there.
+// name copies all but a turn that runs. It returns nil if the message does not exist.
 func (s *Session) Fork(name string) *Pending[*Fork] {
 	var fork *Fork
 	done := edit(s, func() (err error) {

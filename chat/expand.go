@@ -19,7 +19,7 @@ func (t *turn) prepare(c Command, plain bool) error {
 	return t.hooks.runPreRequestHooks(t.prompt.Text, plain)
 }
 
-// expand gets the prompt behind a command, such as a prompt of an MCP server. The user gets the errors,
+// expand gets the prompt that a command stands for, such as a prompt of an MCP server. The user gets the errors,
 // and the model never sees the command.
 func (t *turn) expand(c Command) error {
 	if c.Expand == nil {

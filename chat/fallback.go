@@ -28,13 +28,17 @@ type fallbacks struct {
 
 // chooseFallbacks resolves the fallback models of the turn. Those that cannot be used are skipped.
 func (t *turn) chooseFallbacks() {
-	t.fallbacks.first = t.model.ID
+	t.fallbacks.first = t.model.shown()
 	seen := []string{t.model.ID}
 	for _, name := range t.Config.Fallbacks(t.agent, t.model.ID) {
 		if name == "" { // the name of the default model; config check reports it
 			continue
 		}
-		m, err := t.Models.Resolve(name, t.model.ID)
+		current := t.model.ID
+		if strings.Contains(name, "/") { // it names its provider; another's model with that name is not meant
+			current = ""
+		}
+		m, err := t.Models.Resolve(name, current)
 		switch {
 		case err != nil:
 			t.fallbacks.problems = append(t.fallbacks.problems, err.Error())
@@ -67,11 +71,11 @@ func (t *turn) fallBack(err error) bool {
 	if len(f.models) == 0 {
 		return false
 	}
-	failed := t.model.ID
+	failed := t.model.shown()
 	t.model, f.models = f.models[0], f.models[1:]
-	text := fmt.Sprintf("\n\n%s cannot be used: %s %s goes on with this turn; the next prompt asks %s first.", failed, sentence(err), t.model.ID, f.first)
+	text := fmt.Sprintf("\n\n%s cannot be used: %s %s goes on with this turn; the next prompt asks %s first.", failed, sentence(err), t.model.shown(), f.first)
 	if lost := t.model.withheld(read(t.rec, (*history.History).Messages)); lost != "" {
-		text += fmt.Sprintf(" %s %s.", t.model.ID, lost)
+		text += fmt.Sprintf(" %s %s.", t.model.shown(), lost)
 	}
 	t.rec.emit(event.Notice{Text: text + "\n\n"})
 	t.rec.enter(progressWaiting)

@@ -78,8 +78,8 @@ func newEngine(t *testing.T, m interface {
 	return e
 }
 
-// Of chats that rest, only so much of what was said stays in memory, that of those used
-// last; the others go on as if nothing had been let go.
+// The histories of idle chats stay in memory up to a limit, the last used ones first; the
+// other chats continue as if theirs had stayed.
 func TestHistoriesAreLetGo(t *testing.T) {
 	l := &listener{}
 	e := newEngine(t, l)

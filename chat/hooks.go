@@ -24,7 +24,7 @@ var (
 )
 
 // maxFollowUps bounds how often hooks send a turn on; a script that forgets to look at
-// follow_up_active would go on for ever.
+// follow_up_active would go on forever.
 const maxFollowUps = 50
 
 // turnHooks runs the hooks of a turn.
@@ -110,7 +110,7 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 		t.rec.say(out.Stop.Notice())
 		return errBlocked
 	case len(out.Blocked) > 0:
-		// As text too: not every client shows what becomes of hooks.
+		// As text too: not every client shows the outcome of hooks.
 		for _, b := range out.Blocked {
 			t.rec.say(strings.TrimSuffix("Request blocked by hook '"+b.Hook+"': "+b.Text, ": "))
 		}
@@ -228,7 +228,7 @@ func (t *turnHooks) runPreToolCallHooks(p planned) (hookedCall, error) {
 	return h, nil
 }
 
-// approval is what would become of a call without hooks.
+// approval is the decision on a call without hooks.
 func (t *turnHooks) approval(p planned) tools.Decision {
 	spec := p.tool.Spec()
 	switch {
@@ -259,10 +259,10 @@ func (t *turnHooks) runPostToolCallHooks(tool tools.Tool, tc tools.Call, res *to
 		Tool:   &hooks.Tool{CallID: tc.ID, Server: tool.Spec().Server, Name: tool.Spec().Name, Arguments: tc.Arguments, Failed: res.Failed},
 	})
 	if err != nil {
-		return nil, nil // the end of the turn says what became of the call
+		return nil, nil // the end of the turn records the outcome of the call
 	}
 	if out.Output != nil {
-		res.Outputs, res.Images = []string{*out.Output}, nil // what is replaced is not shown in any form
+		res.Outputs, res.Images = []string{*out.Output}, nil // the replaced text is not shown in any form
 	}
 	return out.Context, out.Stop
 }

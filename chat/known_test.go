@@ -20,7 +20,7 @@ func (m metas) Meta(_ context.Context, id string) (Meta, event.Seq, bool, error)
 	return Meta{ID: id}, 1, id == m.id && m.err == nil, m.err
 }
 
-// A store that cannot be read does not say that a chat is not there.
+// A store that cannot be read does not report that a chat does not exist.
 func TestKnown(t *testing.T) {
 	away := errors.New("the disk is away")
 	for name, c := range map[string]struct {

@@ -53,7 +53,7 @@ func (l *lease) release() {
 	}
 }
 
-// drop frees the lock whoever still uses it.
+// drop frees the lock, even while it is still in use.
 func (l *lease) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

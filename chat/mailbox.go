@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// mailbox is an unbounded queue of commands: whoever sends one never waits.
+// mailbox is an unbounded queue of commands: senders never wait.
 type mailbox struct {
 	ready chan struct{} // capacity 1
 

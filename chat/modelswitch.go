@@ -19,7 +19,7 @@ func (t *turn) noteSwitch() {
 		return
 	}
 	if lost := t.model.withheld(read(t.rec, (*history.History).Messages)); lost != "" {
-		t.rec.emit(event.Notice{Text: fmt.Sprintf("This chat goes on with %s. It %s. It gets the rest of the conversation as it is.\n\n", t.model.ID, lost)})
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("This chat goes on with %s. It %s. It gets the rest of the conversation as it is.\n\n", t.model.shown(), lost)})
 	}
 }
 

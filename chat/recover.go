@@ -94,7 +94,9 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	t.rec.emit(append(bodies,
 		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt},
 		event.Progress{Retry: true, Text: retryText(e, info, t.s.eng.deps.Now())})...)
-	if llm.Sleep(t.ctx, info.Delay) != nil {
+	ctx, _, stop := t.budget.timed()
+	defer stop()
+	if llm.Sleep(ctx, info.Delay) != nil && t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
 	t.rec.enter(progressWaiting)

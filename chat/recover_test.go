@@ -35,7 +35,7 @@ func TestOpenCode(t *testing.T) {
 }
 
 // Images that a provider refused stay away from the model that they were refused for,
-// also when what was said is compacted.
+// also when the conversation is compacted.
 func TestBlind(t *testing.T) {
 	image := event.UserMessage{Text: "look", Context: []event.Block{{Label: "i", MediaType: "image/png", Data: []byte("x")}}}
 	h := history.New()
@@ -45,7 +45,7 @@ func TestBlind(t *testing.T) {
 	if h.ImagesWithheld("p/m") != 1 || h.ImagesWithheld("p/other") != 0 {
 		t.Errorf("%v", h.ImagesWithheld("p/m"))
 	}
-	// The prompt is not answered yet, so it stays behind the summary.
+	// The prompt is not answered yet, so it stays after the summary.
 	h.Add(event.Compacted{Summary: "S", Auto: true})
 	if h.ImagesWithheld("p/m") != 2 || hasImages(withoutImages(h.Messages(), h.ImagesWithheld("p/m"), "")) {
 		t.Errorf("compacted: %d of %v", h.ImagesWithheld("p/m"), h.Messages())

@@ -3,6 +3,7 @@ package chat_test
 import (
 	"context"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func (b *busy) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 		return b.listener.Stream(ctx, req)
 	}
 	return func(yield func(llm.Delta, error) bool) {
-		yield(llm.Delta{}, &llm.Error{Kind: llm.ErrOverloaded, Message: "busy"})
+		yield(llm.Delta{}, &llm.Error{Kind: llm.ErrOverloaded, Status: http.StatusServiceUnavailable, Message: "busy"})
 	}
 }
 

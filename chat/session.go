@@ -41,9 +41,8 @@ func (s state) canBecome(next state) bool {
 	return false
 }
 
-// Session is one chat that is open in this process. What changes a chat goes through the session's
-// goroutine: prompts and decisions are in this file, edits in edit.go. What is read of it does not
-// (chatReader).
+// Session is one chat that is open in this process. Its goroutine makes all changes of the chat:
+// prompts and decisions are in this file, edits in edit.go. Reading does not wait for it (chatReader).
 type Session struct {
 	chatReader
 	mail *mailbox
@@ -156,7 +155,7 @@ type Prompt struct {
 	issuedAfter *stopRequest // a later stop request ends the turn
 }
 
-// Accepted says what became of a prompt.
+// Accepted is the outcome of a prompt.
 type Accepted struct {
 	TurnID string
 	Model  string          // full id; may be empty
@@ -167,8 +166,8 @@ type Accepted struct {
 	turn *turn
 }
 
-// Submission is a prompt on its way into the session. Its result says what became of
-// it as soon as the session has taken it; it does not wait for a model.
+// Submission is a prompt on its way into the session. Its outcome is
+// known as soon as the session has taken it; it does not wait for a model.
 type Submission = Pending[Accepted]
 
 // Submit hands a prompt to the session and returns at once. A turn that runs is

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Place is where a block stands in the system prompt (eca-features 10).
+// Place is where a block is in the system prompt (eca-features 10).
 type Place int
 
 // Places, in their order.
@@ -25,7 +25,7 @@ const (
 	placeWorkspace
 	PlaceContext // AGENTS.md and what else the user wants known
 	// PlaceVolatile is for what may change from turn to turn, as the instructions of MCP
-	// servers that run: it is asked for in each turn, stands behind everything else and is
+	// servers that run: it is asked for in each turn, is after everything else and is
 	// not kept with the chat.
 	PlaceVolatile
 )
@@ -35,7 +35,7 @@ func (p Place) name() string {
 	return [...]string{"prompt", "rules", "skills", "environment", "workspace folders", "context", "volatile"}[p]
 }
 
-// heading stands above the first block of a place; empty if the block has its own.
+// heading is above the first block of a place; empty if the block has its own.
 func (p Place) heading() string {
 	switch p {
 	case PlaceRules:
@@ -117,7 +117,7 @@ func (r *requests) systemPrompt() *system {
 	told := read(r.rec, func(h *history.History) (told string) { kept, told = h.System(); return told })
 	same := len(kept.Parts) > 0 && kept.Agent == fresh.Agent && kept.Model == fresh.Model
 	changed := changedPlaces(kept.Parts, fresh.Parts)
-	// New skills are no reason to lose what the provider has in its cache.
+	// New skills are not worth the loss of the provider's cache.
 	renew := r.Config.Chat.AutoSyncSystemPrompt && slices.ContainsFunc(changed, func(place string) bool { return place != PlaceSkills.name() })
 	switch {
 	case !same || renew:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
 	"github.com/seed-dec29ce4/eca/chat/history"
 	"github.com/seed-dec29ce4/eca/llm"
 )
@@ -81,7 +82,7 @@ func (t *turn) title(model Model, conversation string) {
 	err = t.s.whenFree(ctx, func() {
 		t.s.log.Append("", t.s.cost.sideUsage(model, llm.PurposeTitle, usage))
 		if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
-			t.s.nameByModel(title)
+			nameByModel(t.s.log, title)
 		}
 	})
 	if err != nil && t.s.ctx.Err() == nil {
@@ -136,15 +137,15 @@ func (t *turn) textForTitle() string {
 }
 
 // nameByModel sets a title unless the user chose one meanwhile.
-func (r *chatReader) nameByModel(title string) {
+func nameByModel(log *eventlog.Log, title string) {
 	named := false
-	r.log.SetMeta(func(m *Meta) {
+	log.SetMeta(func(m *Meta) {
 		if named = m.Named; !named {
 			m.Title = title
 		}
 	})
 	if !named {
-		r.log.Append("", event.TitleChanged{Title: title})
+		log.Append("", event.TitleChanged{Title: title})
 	}
 }
 

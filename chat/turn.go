@@ -39,7 +39,7 @@ type turn struct {
 	*setting
 	firstSeq event.Seq // of its first event
 	prompt   Prompt
-	// missingAgent was asked for and is not there; agent stands in for it, but not in a
+	// missingAgent is an agent that was requested and does not exist; agent stands in for it, but not in a
 	// subagent's turn, which fails.
 	missingAgent string
 
@@ -363,15 +363,40 @@ func (t *turn) decide(callID string, d Decision) (counts bool, children []*Pendi
 	return false, children
 }
 
-// stream makes a request whose answer is shown. With an error it returns what came before.
+// stream makes a request whose answer is shown. With an error it returns what came before. At a
+// limit in time it begins again if the user wants to go on.
 func (t *turn) stream(req llm.Request) (*answer, error) {
+	for {
+		a, err := t.attempt(req)
+		if !errors.Is(err, errOutOfTime) {
+			return a, err
+		}
+		if err := t.budget.admit(); err != nil {
+			return a, err
+		}
+		if a.any {
+			return a, &llm.Error{Kind: llm.ErrTimeout, Message: t.model.shown() + " paused in the middle of its answer when the time was spent"}
+		}
+	}
+}
+
+// attempt is stream, which ends with errOutOfTime at a limit in time.
+func (t *turn) attempt(req llm.Request) (*answer, error) {
 	a := &answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
-	for d, err := range t.model.Client.Stream(t.ctx, req) {
+	ctx, heard, stop := t.budget.timed()
+	defer stop()
+	for d, err := range t.model.Client.Stream(ctx, req) {
 		if err != nil {
 			a.endReasoning()
+			if t.ctx.Err() == nil && errors.Is(context.Cause(ctx), errOutOfTime) {
+				err = errOutOfTime
+			}
 			return a, err
 		}
 		a.delta(d)
+		if a.any {
+			heard()
+		}
 	}
 	a.endReasoning()
 	if t.ctx.Err() != nil {

@@ -40,7 +40,7 @@ func (t *turn) start() Accepted {
 	}
 	acc := Accepted{TurnID: t.id, Done: t.done, Model: meta.Model}
 	switch {
-	case o.isCommand && o.command.Dialog != nil: // no hooks: what is said is for eca alone
+	case o.isCommand && o.command.Dialog != nil: // no hooks: the answers are for eca alone
 		acc.Dialog = o.answers
 		go t.run(func() error { return t.command(o.command) })
 	case !o.asksModel() && (err == nil || o.command.Run != nil):
@@ -169,7 +169,7 @@ func (t *turn) noteUnseenImages(context []event.Block) {
 		}
 	}
 	if n > 0 {
-		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to take images, so it is not sent those of this prompt (%d). If it takes them, set imageInput of the model in the configuration.\n\n", t.model.ID, n)})
+		t.rec.emit(event.Notice{Text: fmt.Sprintf("%s is not known to take images, so it is not sent those of this prompt (%d). If it takes them, set imageInput of the model in the configuration.\n\n", t.model.shown(), n)})
 	}
 }
 

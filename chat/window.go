@@ -32,14 +32,14 @@ const (
 	ByCreated
 )
 
-// Cursor is the position of a message: messages stand in the order of (Place, Seq).
+// Cursor is the position of a message: messages are in the order of (Place, Seq).
 type Cursor struct {
 	Place event.Seq // its own Seq; for a flag that of the message it follows
 	Seq   event.Seq // the event that begins it
 }
 
 // ErrCursorExpired says that the message a cursor points at is gone.
-var ErrCursorExpired = errors.New("the cursor points at a message that is not there any more")
+var ErrCursorExpired = errors.New("the cursor points at a message that no longer exists")
 
 // ErrBadCursor says that a text is not a cursor.
 var ErrBadCursor = errors.New("not a cursor")
@@ -84,7 +84,7 @@ type Span struct {
 	Flags       []PlacedFlag
 	First, Last Cursor // undefined if Returned is 0
 	Older       bool   // there are messages before First
-	Newer       bool   // and behind Last
+	Newer       bool   // and after Last
 	Returned    int
 	Total       int // messages in the chat
 }
@@ -120,15 +120,20 @@ func (e *Engine) LastConversation(ctx context.Context) (s Summary, ok bool, err 
 		return Summary{}, false, err
 	}
 	for _, s := range list {
-		err := eventlog.Each(ctx, e.deps.Store, s.ID, 0, func(ev event.Event) {
-			m, said := ev.Body.(event.UserMessage)
-			ok = ok || said && (!m.Command || m.Prompt != "")
-		})
-		if ok || err != nil {
+		if ok, err := e.Conversed(ctx, s.ID); ok || err != nil {
 			return s, ok, err
 		}
 	}
 	return Summary{}, false, nil
+}
+
+// Conversed reports whether a model was asked in a chat; else it only has slash commands.
+func (e *Engine) Conversed(ctx context.Context, id string) (ok bool, err error) {
+	err = eventlog.Each(ctx, e.deps.Store, id, 0, func(ev event.Event) {
+		m, said := ev.Body.(event.UserMessage)
+		ok = ok || said && (!m.Command || m.Prompt != "")
+	})
+	return ok, err
 }
 
 // Known says whether a chat exists, here or in the store. With an error, which is the

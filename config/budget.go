@@ -117,7 +117,7 @@ func parseLimit(text string) (Amount, error) {
 	return Amount{Time: max(1, time.Duration(n*seconds*float64(time.Second)))}, nil
 }
 
-// orTokens is the unit behind k and M, which only tokens have.
+// orTokens is the unit after k and M, which only tokens have.
 func orTokens(unit string) string {
 	if unit == "" {
 		return "tokens"

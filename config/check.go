@@ -195,7 +195,7 @@ func (c *checker) object(o *hujson.Object, k *key, path []string) {
 			same = Kebab(key)
 		}
 		if first, twice := before[same]; twice {
-			c.say(SeverityWarning, at, here, "%s stands in line %d already; only this one counts", KeyPath(here), first.line)
+			c.say(SeverityWarning, at, here, "%s is also in line %d; only this one counts", KeyPath(here), first.line)
 		}
 		before[same] = at
 		switch sub := k.at([]string{key}); {

@@ -41,10 +41,10 @@ type AgentsFile struct {
 
 // Agents reads the AGENTS.md files, each followed by what it imports with @path. No file
 // comes twice, by whatever path or link; no file of a workspace leads, itself or by an
-// import, out of its folder: it was written by whoever wrote the project, and its text
+// import, out of its folder: it was written by the authors of the project, and its text
 // goes to the provider. Problems name what was left out, and why.
 func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []string) {
-	r := &agentsReader{ctx: ctx, seen: map[string]bool{}}
+	r := &agentsReader{ctx: ctx, visited: map[string]bool{}}
 	for _, root := range q.Roots {
 		for _, dir := range folders(root, q.Parents) {
 			inside := dir
@@ -64,7 +64,7 @@ func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []
 	return r.files, r.problems
 }
 
-// folders lists a root, behind the folders above it if they count.
+// folders lists a root, after the folders above it if they count.
 func folders(root string, parents bool) []string {
 	dirs := []string{root}
 	for dir := root; parents && len(dirs) <= maxAgentsParents && filepath.Dir(dir) != dir; {
@@ -79,7 +79,7 @@ func folders(root string, parents bool) []string {
 // later, below the roots, can be added.
 type agentsReader struct {
 	ctx      context.Context
-	seen     map[string]bool // by path with links resolved
+	visited  map[string]bool // by path with links resolved
 	size     int
 	files    []AgentsFile
 	problems []string
@@ -150,10 +150,10 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 		r.leave(name, "cannot be read")
 		return
 	}
-	if r.seen[real] {
+	if r.visited[real] {
 		return
 	}
-	r.seen[real] = true
+	r.visited[real] = true
 	switch {
 	case depth > maxImportDepth:
 		r.leave(name, fmt.Sprintf("is not read: imports go %d files deep", maxImportDepth))

@@ -7,7 +7,7 @@
 // and within ten seconds or not at all.
 //
 // It guarantees that a prompt carries nothing twice and no more than the limits below,
-// however much the user points at, and that what is left out is named with a reason: a
+// however much the user points at, and that everything left out is named with a reason: a
 // broken context never stops a prompt. Files are read when a prompt is made; the
 // package keeps nothing.
 package contexts
@@ -33,7 +33,7 @@ const (
 
 // Ref is one thing the user points at (eca-protocol 2.4).
 type Ref struct {
-	Type      string // text, file, directory, cursor, repoMap, image, web, mcpResource; others are ignored
+	Type      string // text, file, directory, cursor, repoMap, image, web, mcpResource
 	Label     string // of text
 	Text      string // of text
 	Path      string // of file, directory and cursor
@@ -82,10 +82,10 @@ type Local struct {
 var _ Source = Local{}
 
 // Resolve implements Source. Blocks are in the order of the references, mentions of the
-// message behind, and ranges of lines last: what a whole file or a folder has brought
+// message after, and ranges of lines last: what a whole file or a folder has brought
 // is not brought again.
 func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems []string) {
-	r := &resolver{ctx: ctx, roots: q.Roots, seen: map[string]bool{}, given: map[string][]span{}, mapper: l.Mapper}
+	r := &resolver{ctx: ctx, roots: q.Roots, existing: map[string]bool{}, partialLines: map[string][]span{}, mapper: l.Mapper}
 	refs := append(slices.Clone(q.Refs), mentions(q.Roots, q.Message)...)
 	r.about.Message = q.Message
 	for _, ref := range refs {
@@ -94,7 +94,7 @@ func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems [
 		}
 	}
 	slices.SortStableFunc(refs, func(a, b Ref) int { return rangeRank(a) - rangeRank(b) })
-	r.far = l.fetch(ctx, refs)
+	r.remote = l.fetch(ctx, refs)
 	left := 0
 	for _, ref := range refs {
 		if ctx.Err() != nil {
@@ -121,47 +121,47 @@ func rangeRank(r Ref) int {
 
 // resolver collects the blocks of one prompt.
 type resolver struct {
-	ctx    context.Context
-	roots  []string
-	mapper Mapper
-	about  About
-	far    map[remoteKey]*remoteBlocks
-	seen   map[string]bool   // keys of existing blocks
-	given  map[string][]span // lines of files that are there in part, by key
-	size   int               // bytes of text
-	images int
-	blocks []Block
+	ctx          context.Context
+	roots        []string
+	mapper       Mapper
+	about        About
+	remote       map[remoteKey]*remoteBlocks
+	existing     map[string]bool   // keys of existing blocks
+	partialLines map[string][]span // lines of files that are there in part, by key
+	size         int               // bytes of text
+	images       int
+	blocks       []Block
 }
 
 // add resolves one reference; the error is the reason to leave it out.
 func (r *resolver) add(ref Ref) error {
 	switch ref.Type {
 	case "text":
-		return r.put("text "+ref.Label+"\x00"+ref.Text, Block{Label: ref.Label, Text: ref.Text})
+		return r.addBlock("text "+ref.Label+"\x00"+ref.Text, Block{Label: ref.Label, Text: ref.Text})
 	case "file", "directory":
 		return r.path(ref)
 	case "cursor":
 		return r.cursor(ref)
 	case "repoMap":
-		if len(r.roots) == 0 || r.seen["repoMap"] {
+		if len(r.roots) == 0 || r.existing["repoMap"] {
 			return nil
 		}
-		return r.put("repoMap", r.repoMap())
+		return r.addBlock("repoMap", r.repoMap())
 	case "image":
 		b, err := decodeImage(ref.Base64)
 		if err != nil {
 			return err
 		}
-		return r.put(fmt.Sprintf("image %x", sha256.Sum256(b.Data)), b)
+		return r.addBlock(fmt.Sprintf("image %x", sha256.Sum256(b.Data)), b)
 	case "web", "mcpResource":
 		return r.fetched(ref)
 	}
-	return nil
+	return fmt.Errorf("this version does not know contexts of type %q", ref.Type)
 }
 
-// put adds a block unless it exists.
-func (r *resolver) put(key string, b Block) error {
-	if r.seen[key] {
+// addBlock adds a block unless it exists.
+func (r *resolver) addBlock(key string, b Block) error {
+	if r.existing[key] {
 		return nil
 	}
 	switch {
@@ -175,7 +175,7 @@ func (r *resolver) put(key string, b Block) error {
 	if b.Data != nil {
 		r.images++
 	}
-	r.seen[key] = true
+	r.existing[key] = true
 	r.size += len(b.Text)
 	r.blocks = append(r.blocks, b)
 	return nil
@@ -195,5 +195,5 @@ func (r *resolver) cursor(ref Ref) error {
 			fmt.Fprintf(&b, " to line %d, character %d (selected)", ref.End.Line, ref.End.Character)
 		}
 	}
-	return r.put("cursor "+b.String(), Block{Label: "cursor", Text: b.String()})
+	return r.addBlock("cursor "+b.String(), Block{Label: "cursor", Text: b.String()})
 }

@@ -78,7 +78,7 @@ func TestResolve(t *testing.T) {
 		{Ref{Type: "image", Base64: strings.Repeat("A", 5_000_004)}, "! an image has more than 3750000 bytes"},
 		{Ref{Type: "web", URL: "https://x.example/"}, "! https://x.example/ is a web page: those cannot be fetched here"},
 		{Ref{Type: "mcpResource", URL: "db://t", Server: "pg"}, "! db://t of MCP server pg is a resource of an MCP server: those cannot be read here"},
-		{Ref{Type: "hologram", Path: "a.txt"}, ""},
+		{Ref{Type: "hologram", Path: "a.txt"}, `! this version does not know contexts of type "hologram"`},
 	} {
 		if got := resolve(root, "", c.ref); got != c.want {
 			t.Errorf("%.100v:\ngot  %.200s\nwant %s", c.ref, got, c.want)
@@ -308,7 +308,7 @@ func FuzzMentions(f *testing.F) {
 	f.Add("a@/@../@./\xff:L")
 	root := f.TempDir()
 	f.Fuzz(func(t *testing.T, message string) {
-		for word := range words(message) {
+		for word := range mentionWords(message) {
 			if !strings.Contains(message, "@"+word) {
 				t.Errorf("%q is not in the message", word)
 			}

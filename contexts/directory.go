@@ -22,10 +22,10 @@ const (
 // model learns what is left out, too: it must not take a part for the whole.
 func (r *resolver) directory(dir string) error {
 	real := workspace.Resolve(dir)
-	if r.seen["directory "+real] {
+	if r.existing["directory "+real] {
 		return nil
 	}
-	r.seen["directory "+real] = true
+	r.existing["directory "+real] = true
 	var omitted []string
 	visited, files, added, size := 0, 0, 0, 0
 	err := workspace.Walk(r.ctx, dir, func(f workspace.File) error {
@@ -37,12 +37,12 @@ func (r *resolver) directory(dir string) error {
 		}
 		files++
 		key := fileKey(filepath.Join(real, filepath.FromSlash(f.Rel)))
-		if r.seen[key] {
+		if r.existing[key] {
 			return nil
 		}
 		b, reason := member(f.Path, maxDirFiles-added, min(maxDirBytes-size, maxTotal-r.size))
 		if reason == nil {
-			reason = r.put(key, b)
+			reason = r.addBlock(key, b)
 		}
 		if reason == nil {
 			added, size = added+1, size+len(b.Text)
@@ -67,7 +67,7 @@ func (r *resolver) directory(dir string) error {
 		return nil
 	}
 	reason := strings.Join(omitted, ", ")
-	_ = r.put("omitted "+dir, Block{Label: dir, Text: "Not all files of this folder are given. Left out: " + reason})
+	_ = r.addBlock("omitted "+dir, Block{Label: dir, Text: "Not all files of this folder are given. Left out: " + reason})
 	return fmt.Errorf("files of %s: %s", dir, reason)
 }
 

@@ -42,7 +42,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// A file is given once, whatever it is called, and lines of it, too.
+// A file, or a range of its lines, is included once, under any of its names.
 func TestLinesOnce(t *testing.T) {
 	root := testkit.Folder(t, map[string]string{"a": "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "d/b": "b"})
 	lines := func(first, last int) Ref { return Ref{Type: "file", Path: "a", FirstLine: first, LastLine: last} }
@@ -71,7 +71,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("gr\xfcn"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if text, ok := decode(data); ok && !utf8.ValidString(text) {
-			t.Errorf("%q is no text", text)
+			t.Errorf("%q is not text", text)
 		}
 	})
 }

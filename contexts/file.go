@@ -35,7 +35,7 @@ func (r *resolver) path(ref Ref) error {
 		return r.directory(path)
 	}
 	key := fileKey(workspace.Resolve(path))
-	if r.seen[key] {
+	if r.existing[key] {
 		return nil
 	}
 	b, err := readFile(path, info)
@@ -49,7 +49,7 @@ func (r *resolver) path(ref Ref) error {
 		if len(b.Text) > maxBlock {
 			return fmt.Errorf("%s has %d bytes, which is too much", path, info.Size())
 		}
-		return r.put(key, b)
+		return r.addBlock(key, b)
 	}
 	return r.lines(key, b, ref.FirstLine, ref.LastLine)
 }
@@ -62,12 +62,12 @@ func (r *resolver) lines(key string, b Block, first, last int) error {
 	if first > last {
 		return fmt.Errorf("%s has no line %d", b.Label, first)
 	}
-	for _, part := range without(span{first, last}, r.given[key]) {
+	for _, part := range without(span{first, last}, r.partialLines[key]) {
 		piece := Block{Label: fmt.Sprintf("%s:L%d-L%d", b.Label, part.first, part.last), Text: strings.Join(lines[part.first-1:part.last], "")}
-		if err := r.put(key+piece.Label, piece); err != nil {
+		if err := r.addBlock(key+piece.Label, piece); err != nil {
 			return err
 		}
-		r.given[key] = append(r.given[key], part)
+		r.partialLines[key] = append(r.partialLines[key], part)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of a message's mentions; what is beyond them stays text.
+// Limits of a message's mentions; mentions beyond them stay text.
 const (
 	maxMentions    = 100  // words that may be one
 	maxMention     = 4096 // bytes of one, the length of a path
@@ -25,7 +25,7 @@ const (
 // it.
 func mentions(roots []string, message string) []Ref {
 	var out []Ref
-	for word := range words(message) {
+	for word := range mentionWords(message) {
 		if ref, ok := mention(roots, word); ok {
 			out = append(out, ref)
 		}
@@ -33,8 +33,8 @@ func mentions(roots []string, message string) []Ref {
 	return out
 }
 
-// words yields what follows each @ that may begin a mention, up to the next space.
-func words(message string) iter.Seq[string] {
+// mentionWords yields what follows each @ that may begin a mention, up to the next space.
+func mentionWords(message string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for n := 0; n < maxMentions; {
 			before, rest, found := strings.Cut(message, "@")
@@ -52,7 +52,7 @@ func words(message string) iter.Seq[string] {
 				word = rest[:end]
 			}
 			message = rest[len(word):]
-			// "@/" and "@./.." are no wish for all that is there.
+			// "@/" and "@./.." do not request a whole folder.
 			if len(word) > maxMention || strings.Trim(word, "~./") == "" {
 				continue
 			}
@@ -79,9 +79,9 @@ func beginsName(s string) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '.'
 }
 
-// named returns what a path in a message names. Without a beginning that says where it is,
+// findPath returns what a path in a message names. Without a beginning that says where it is,
 // it is below a root, and a word that is not a path can only be a file: people have names, too.
-func named(roots []string, name string) (path string, dir, ok bool) {
+func findPath(roots []string, name string) (path string, dir, ok bool) {
 	if beginsPath(name) {
 		path = workspace.Abs(roots, name)
 		info, err := os.Stat(path)
@@ -101,7 +101,7 @@ func named(roots []string, name string) (path string, dir, ok bool) {
 func mention(roots []string, word string) (Ref, bool) {
 	for range maxPunctuation + 1 {
 		name, first, last := cutRange(word)
-		if path, dir, ok := named(roots, name); ok {
+		if path, dir, ok := findPath(roots, name); ok {
 			if dir {
 				return Ref{Type: "directory", Path: path}, true
 			}

@@ -24,15 +24,15 @@ type NestedQuery struct {
 // Nested reads the AGENTS.md files of the folders that lie between a workspace folder and
 // what was touched below it, the outermost first, each followed by what it imports. Those of
 // the workspace folders themselves are not among them: Agents has them. Folders that the
-// ignore rules leave out have no say, as what is in them is not the project's own, and
-// neither has what lies outside.
+// ignore rules leave out have no say, because their files are not the project's own, and
+// neither have files outside.
 func Nested(ctx context.Context, q NestedQuery) (files []AgentsFile, problems []string) {
-	r := &agentsReader{ctx: ctx, seen: map[string]bool{}, size: maxAgentsTotal - maxNestedTotal}
+	r := &agentsReader{ctx: ctx, visited: map[string]bool{}, size: maxAgentsTotal - maxNestedTotal}
 	for _, path := range q.Known {
-		r.seen[workspace.Resolve(path)] = true
+		r.visited[workspace.Resolve(path)] = true
 	}
 	for _, root := range q.Roots {
-		r.seen[workspace.Resolve(filepath.Join(root, "AGENTS.md"))] = true
+		r.visited[workspace.Resolve(filepath.Join(root, "AGENTS.md"))] = true
 	}
 	inside := workspace.New(q.Roots...)
 	done := map[string]bool{}

@@ -174,7 +174,7 @@ func (r *resolver) fetched(ref Ref) error {
 	if key.kind == "mcpResource" {
 		name += fmt.Sprintf(" of MCP server %.100s", key.server)
 	}
-	far, ok := r.far[key]
+	far, ok := r.remote[key]
 	switch {
 	case !ok:
 		return fmt.Errorf("%s is left out: one prompt may have %d pages and resources", name, maxFar)
@@ -182,7 +182,7 @@ func (r *resolver) fetched(ref Ref) error {
 		return fmt.Errorf("%s %w", name, far.err)
 	}
 	for i, b := range far.blocks {
-		if err := r.put(fmt.Sprintf("%s %s %s %d", key.kind, key.server, key.url, i), b); err != nil {
+		if err := r.addBlock(fmt.Sprintf("%s %s %s %d", key.kind, key.server, key.url, i), b); err != nil {
 			return err
 		}
 	}

@@ -120,7 +120,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// Slow servers are waited for together, and not for ever.
+// Slow servers are waited for together, and not forever.
 func TestFarPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local := Local{Web: webFunc(func(ctx context.Context, _ string) (Page, error) {

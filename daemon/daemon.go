@@ -212,7 +212,7 @@ func (d *Daemon) newServers() *servers.Servers {
 	})
 }
 
-// AskTrust asks the user, in a chat, whether what the workspace brings along may act, and
+// AskTrust asks the user, in a chat, whether the configuration in the workspace may act, and
 // whether MCP servers may that are not what they were. Each is asked about once.
 func (d *Daemon) AskTrust(ctx context.Context, chatID string) {
 	if questions := d.questions(); questions != nil {

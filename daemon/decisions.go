@@ -17,10 +17,10 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
-// decisions says what would become of calls that are not made yet.
+// decisions predicts the decision on calls that are not made yet.
 type decisions struct{ *toolbox }
 
-// Explanation says what would become of a command.
+// Explanation is the decision on a command, and why.
 type Explanation struct {
 	Verdict  tools.Verdict
 	Sandbox  *event.Sandbox    // that it runs in without a question; nil: none, or it does not

@@ -223,7 +223,7 @@ func (k *checkup) checkEnvironment(context.Context) []doctor.Finding {
 		case value == "":
 			continue
 		case name == "ECA_CONFIG", redact.SecretName(name), slices.Contains([]string{"http_proxy", "https_proxy", "all_proxy"}, strings.ToLower(name)):
-			value = "set, hidden" // what is not secret in it stands above
+			value = "set, hidden" // what is not secret in it is above
 		}
 		out = append(out, doctor.Found(doctor.Note, name, "%s", value))
 	}

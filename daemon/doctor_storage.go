@@ -107,6 +107,9 @@ func (k *checkup) serverChecks(offline bool) []doctor.Check {
 			tools := 0
 			if s.Offer != nil {
 				tools = len(s.Offer.Tools)
+				if out := s.Offer.LeftOut; len(out) > 0 {
+					return []doctor.Finding{doctor.Found(doctor.Warning, subject, "runs and offers %s, but %d cannot be used: %s", doctor.Count(tools, "tool"), len(out), k.Presentable(strings.Join(out, "; ")))}
+				}
 			}
 			return []doctor.Finding{doctor.Found(doctor.OK, subject, "runs and offers %s", doctor.Count(tools, "tool"))}
 		}})

@@ -291,7 +291,7 @@ func TestCachesArePrivate(t *testing.T) {
 	}
 }
 
-// The system does not say what becomes of a layer that two children use at a time.
+// The system does not define what happens to a layer that two children use at a time.
 func TestCommandsAtOnceHaveTheirOwnCaches(t *testing.T) {
 	d, dir := isolated(t)
 	home, root := filepath.Join(dir, "home"), filepath.Join(dir, "a")

@@ -27,7 +27,7 @@ func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
 			}
 			hint := similarTool(name, known)
 			p := cfg.Problem(path, "%s: there is no tool %q, so the hook does not run for it%s", config.KeyPath(path), name, hint)
-			if hint == "" { // it may be of a server of another folder
+			if hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) { // it may be of a server of another folder
 				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
 			}
 			out = append(out, p)

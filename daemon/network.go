@@ -39,7 +39,7 @@ func (w *webAccess) webhooks() *fetch.Poster {
 	return fetch.NewPoster(w.network, fetch.Rules{Allow: p.AllowHosts, Deny: p.DenyHosts, Private: p.PrivateHosts, Section: "a2a.push"}, "eca/"+w.opts.Version)
 }
 
-// badHosts names entries of toolCall.webFetch and a2a.push that are no hosts. One that
+// badHosts names entries of toolCall.webFetch and a2a.push that are not hosts. One that
 // should restrict must not be overlooked.
 func badHosts(cfg *config.Loaded) []config.Problem {
 	w, p := cfg.ToolCall.WebFetch, cfg.A2A.Push

@@ -196,8 +196,8 @@ func (p pluginManager) find(ctx context.Context, ref string) ([]plugins.Offer, e
 	return nil, context.Cause(ctx)
 }
 
-// Uninstall implements command.Plugins: it takes a plugin out of the configuration; what it
-// brought is gone when the function returns. The name alone stands for all sources'. It
+// Uninstall implements command.Plugins: it takes a plugin out of the configuration; its contents
+// are gone when the function returns. The name alone stands for all sources'. It
 // returns what was taken out.
 func (p pluginManager) Uninstall(ref string) ([]string, error) {
 	d := p.d

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/cassette"
 )
 
-// A preset counts when it has what it needs, and else does not stand in the way.
+// A preset counts if it has everything it needs, and otherwise has no effect.
 func TestPresets(t *testing.T) {
 	for name, c := range map[string]struct {
 		config string

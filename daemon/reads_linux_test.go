@@ -75,9 +75,10 @@ func TestUnaskedReadsPrintTheSame(t *testing.T) {
 	needs.Long(t)
 	j := newJudgedTool(t)
 	write(t, filepath.Join(j.root, "b.txt"), "one\ntwo\n")
+	write(t, filepath.Join(j.root, "b.gz"), "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\xe0\x02\x00\x1f\x08\xea\x46\x02\x00\x00\x00")
 	for _, command := range []string{
 		"cat a.txt b.txt", "ls -la a.txt b.txt", "git log --oneline", "git status --short", "git diff HEAD", "git stash list", "git branch -a", "git blame a.txt", "git show HEAD --stat", "git ls-files | sort", "git grep -n text",
-		"grep -rn two b.txt", "egrep 'o|w' b.txt", "rg -n two b.txt", "find . -name 'b.txt' -exec cat {} +", "printf 'b.txt' | xargs cat", "env cat b.txt", "timeout 20 cat b.txt", "nice cat b.txt", "head -1 b.txt | tr a-z A-Z",
+		"grep -rn two b.txt", "egrep 'o|w' b.txt", "rg -n two b.txt", "find . -name 'b.txt' -exec cat {} +", "printf 'b.txt' | xargs cat", "find . -name b.txt -exec grep -n two {} \\; -print", "rg -l two b.txt | xargs wc -l", "zcat b.gz", "hexdump -C b.txt", "set -euo pipefail; cat b.txt | head -1", "git config --get remote.origin.url", "env cat b.txt", "timeout 20 cat b.txt", "nice cat b.txt", "head -1 b.txt | tr a-z A-Z",
 		"sort -r b.txt", "wc -l b.txt", "sed -n 1p b.txt", "awk '{print $1}' b.txt", "diff a.txt b.txt", "file b.txt", "stat -c %s b.txt", "od -c b.txt", "jq -n 1", "pwd", "echo hi", "which cat", "cat nothere; ls nothere", "cd sub && ls", "for f in *.txt; do cat \"$f\"; done",
 	} {
 		mine, _ := j.run(t, command, true)
@@ -88,6 +89,25 @@ func TestUnaskedReadsPrintTheSame(t *testing.T) {
 		}
 		if got != mine {
 			t.Errorf("%s: unasked:\n%s\nwith the user's rights:\n%s", command, got, mine)
+		}
+	}
+}
+
+// Names that a reading command gets from others lead to nothing outside of the workspace.
+func TestNamesFromOthersReadNothingElse(t *testing.T) {
+	j := newJudgedTool(t)
+	secret := filepath.Join(j.root, "..", "home", "secret")
+	write(t, secret, "hidden\n")
+	if err := os.Symlink(secret, filepath.Join(j.root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"find . -name link -exec cat {} +", `find . -exec grep -s hidden {} \;`, "echo ../home/secret | xargs cat", "echo -R hidden .. | xargs grep", "echo --files0-from=../home/secret | xargs wc"} {
+		out, allowed := j.run(t, command, false)
+		if !allowed {
+			t.Errorf("%s: asks", command)
+		}
+		if strings.Contains(out, "hidden\n") {
+			t.Errorf("%s: %s", command, out)
 		}
 	}
 }

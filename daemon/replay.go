@@ -76,7 +76,7 @@ func (p *replaying) run(ctx context.Context, events func(context.Context, event.
 	defer cancel(nil)
 	from := p.session.Next() // before the first prompt: what is asked must not be missed
 	deciding.Go(func() {
-		if err := p.decide(events(ctx, from)); err != nil { // what waits would wait for ever
+		if err := p.decide(events(ctx, from)); err != nil { // what waits would wait forever
 			cancel(fmt.Errorf("what the engine does cannot be read: %w", err))
 		}
 	})
@@ -236,7 +236,7 @@ func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.
 		answer, used, err := m.p.answer(req)
 		if err == nil && answer.Says != "" {
 			m.p.session.Steer(answer.Says)
-			// It is there when this, behind it, is done.
+			// It is there when this, after it, is done.
 			_, err = m.p.session.Change(func(*chat.Meta) {}).Wait(ctx)
 		}
 		if err != nil {
@@ -260,7 +260,7 @@ func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.
 	}
 }
 
-// failure is that of an answer, so that the engine does behind it what it did: it goes on, or
+// failure is that of an answer, so that the engine does after it what it did: it goes on, or
 // the turn ends.
 func failure(on *journal.Asked) *llm.Error {
 	if on.GoesOn {
@@ -321,7 +321,7 @@ func (t playedTool) Spec() tools.Spec {
 	return tools.Spec{Server: server, Name: name, Origin: origin, Description: t.spec.Description, Schema: t.spec.Schema}
 }
 
-// Plan implements tools.Tool: it finds what became of the call.
+// Plan implements tools.Tool: it finds the outcome of the call.
 func (t playedTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error) {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()

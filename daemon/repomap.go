@@ -41,6 +41,11 @@ func (m mapper) RepoMap(ctx context.Context, roots, focus []string, tokens int) 
 	return m.index.Text(ctx, roots, repomap.Focus{Paths: focus}, tokens)
 }
 
+// FindDefinitions implements tools/repomap.Mapper.
+func (m mapper) FindDefinitions(ctx context.Context, roots []string, query string, focus []string, tokens int) (string, error) {
+	return m.index.FindText(ctx, roots, query, repomap.Focus{Paths: focus}, tokens)
+}
+
 // MapContext implements contexts.Mapper.
 func (m mapper) MapContext(ctx context.Context, roots []string, about contexts.About) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, mapPatience)

@@ -61,6 +61,9 @@ func TestBounds(t *testing.T) {
 			if got.Level != check.want.Level || got.Network != check.want.Network || got.Required != check.want.Required {
 				t.Errorf("%s: %s: %+v, want %+v", c.mode, what, got, check.want)
 			}
+			if want := got.Network && what != "auto-approve"; got.UnixSockets != want {
+				t.Errorf("%s: %s: Unix sockets: %v, want %v", c.mode, what, got.UnixSockets, want)
+			}
 		}
 		for authorization, want := range map[tools.Authorization]sandbox.Policy{{Auto: true}: c.mine, {Approved: true}: c.hand, {Rule: "sandbox.reads"}: c.reads, {Rule: "toolCall.approval.allow.theirs"}: c.theirs} {
 			if got := d.bounds.Custom(d.Config(), "mine", tools.Call{Roots: []string{root}, Authorization: authorization}); got.Level != want.Level || got.Network != want.Network {

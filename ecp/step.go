@@ -153,18 +153,18 @@ func ParseStepResult(raw json.RawMessage) (StepResult, error) {
 	for _, key := range []string{"status", "tool_calls", "usage"} {
 		delete(fields, key)
 	}
-	take(fields, "cost_usd", &r.CostUSD)
-	take(fields, "timing", &r.Timing)
-	take(fields, "model", &r.Model)
-	take(fields, "stop_reason", &r.StopReason)
+	moveField(fields, "cost_usd", &r.CostUSD)
+	moveField(fields, "timing", &r.Timing)
+	moveField(fields, "model", &r.Model)
+	moveField(fields, "stop_reason", &r.StopReason)
 	if len(fields) > 0 {
 		r.Extra = fields
 	}
 	return r, nil
 }
 
-// take moves a field with the right type to its destination.
-func take[T any](fields map[string]json.RawMessage, key string, dst *T) {
+// moveField moves a field with the right type to its destination.
+func moveField[T any](fields map[string]json.RawMessage, key string, dst *T) {
 	var v T
 	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
 		*dst = v
@@ -240,7 +240,7 @@ func parseToolCall(raw json.RawMessage) (ToolCall, error) {
 	}
 	if arguments, ok := fields["arguments"]; ok {
 		if kind(arguments) != '{' {
-			return c, errors.New("has arguments that are no object")
+			return c, errors.New("has arguments that are not an object")
 		}
 		c.Arguments = arguments
 	}

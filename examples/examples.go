@@ -1,5 +1,5 @@
 // Package examples has what a newcomer runs and reads: manifests, each in a folder of its
-// own. It owns no behaviour; what it hands out is what `ecp init` writes.
+// own. It has no behaviour: it provides the files that `ecp init` writes.
 package examples
 
 import (

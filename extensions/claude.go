@@ -52,7 +52,7 @@ func parseClaudeAgent(path, text string) (Agent, *fault) {
 				}
 			}
 		}
-		// There, a tool that is not named is not there.
+		// In an agent of Claude Code, a tool that is not named does not exist.
 		meta["tools"] = map[string]any{"byDefault": "deny", "allow": allow, "ask": ask}
 	}
 	return d.with(meta).agent(path)

@@ -21,7 +21,7 @@ type Command struct {
 	Plugin      string // the name of the plugin it belongs to; empty: none
 	Body        string
 
-	named bool // its arguments are {{name}}
+	hasNamedArguments bool // its arguments are {{name}}
 }
 
 // Argument of a command.
@@ -36,8 +36,8 @@ func positional() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:ARGUMENTS|ARGS|ARG(\d+)|(\d+))`)
 }
 
-// named are placeholders by name, with or without filters.
-func named() *regexp.Regexp {
+// namedPlaceholders are placeholders by name, with or without filters.
+func namedPlaceholders() *regexp.Regexp {
 	return regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)[^{}]*\}\}`)
 }
 
@@ -55,8 +55,8 @@ func parseCommand(path, text string) (Command, *fault) {
 		return Command{}, flt
 	}
 	names := c.placeholders()
-	c.named = named().MatchString(c.Body)
-	if c.named && positional().MatchString(c.Body) {
+	c.hasNamedArguments = namedPlaceholders().MatchString(c.Body)
+	if c.hasNamedArguments && positional().MatchString(c.Body) {
 		return Command{}, faultf(0, "{{name}} and $1 or $ARGS cannot be mixed in one command")
 	}
 	declared, flt := d.arguments()
@@ -65,9 +65,9 @@ func parseCommand(path, text string) (Command, *fault) {
 	}
 	for i, name := range names {
 		arg := Argument{Name: name, Required: true}
-		if at := slices.IndexFunc(declared, func(a Argument) bool { return a.Name == name }); c.named && at >= 0 {
+		if at := slices.IndexFunc(declared, func(a Argument) bool { return a.Name == name }); c.hasNamedArguments && at >= 0 {
 			arg = declared[at]
-		} else if !c.named && i < len(declared) {
+		} else if !c.hasNamedArguments && i < len(declared) {
 			arg = declared[i]
 		}
 		c.Arguments = append(c.Arguments, arg)
@@ -81,7 +81,7 @@ func parseCommand(path, text string) (Command, *fault) {
 // placeholders names what a call has to fill, in order.
 func (c Command) placeholders() []string {
 	var out []string
-	if found := named().FindAllStringSubmatch(c.Body, -1); found != nil {
+	if found := namedPlaceholders().FindAllStringSubmatch(c.Body, -1); found != nil {
 		for _, m := range found {
 			if !slices.Contains(out, m[1]) {
 				out = append(out, m[1])
@@ -146,12 +146,12 @@ func (d document) arguments() ([]Argument, *fault) {
 	return out, nil
 }
 
-// Prompt returns the text with the arguments of a call put in. rest is what stands behind
+// Prompt returns the text with the arguments of a call put in. rest is what is after
 // the command's name, args the same as words. Placeholders by number without an argument
 // stay as they are, those by name become empty. Arguments that no placeholder takes are
 // put at the end.
 func (c Command) Prompt(rest string, args []string) string {
-	if !c.named {
+	if !c.hasNamedArguments {
 		return substitute(c.Body, rest, args)
 	}
 	vars := template.Vars{}
@@ -162,7 +162,7 @@ func (c Command) Prompt(rest string, args []string) string {
 	}
 	text, err := template.Text(c.Body, vars)
 	if err != nil {
-		re := named()
+		re := namedPlaceholders()
 		text = re.ReplaceAllStringFunc(c.Body, func(place string) string {
 			value, _ := vars[re.FindStringSubmatch(place)[1]].(string)
 			return value

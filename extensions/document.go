@@ -35,7 +35,7 @@ func faultf(line int, format string, args ...any) *fault {
 	return &fault{line, fmt.Sprintf(format, args...)}
 }
 
-// parseDocument takes a text apart. Frontmatter stands between two lines of three dashes,
+// parseDocument takes a text apart. Frontmatter is between two lines of three dashes,
 // the first of which is the first line of the text.
 func parseDocument(text string) (document, *fault) {
 	if !utf8.ValidString(text) {

@@ -10,8 +10,8 @@
 //
 // It guarantees that a Set never changes; that loading never fails: a file that cannot
 // be used is named in Problems with its line and cause, and the others load; that a file
-// is read again only when it, or a file that it includes, may have changed; and that what
-// is looked through is bounded, wherever links lead.
+// is read again only when it, or a file that it includes, may have changed; and that the
+// search is bounded, wherever links lead.
 //
 // It decides nothing: agents become configuration (package config merges them), what a
 // rule or a skill says becomes text for a model, and who may use it is the policy's
@@ -64,9 +64,9 @@ type Inputs struct {
 	Pure       bool     // pureConfig: no agents, and no global files
 	Claude     bool     // files of Claude Code count: agents, skills, commands in .claude of the workspace folders
 	ClaudeHome string   // and in this folder; empty: none
-	Plugins    []Plugin // what they bring is below all else; the last of them goes first
+	Plugins    []Plugin // their files come after all others; the last of them goes first
 
-	// Expand resolves the dynamic strings of a text that stands in a file in dir, of the
+	// Expand resolves the dynamic strings of a text that is in a file in dir, of the
 	// plugin in the given folder if that is not empty. It returns the files that it looked
 	// for.
 	Expand func(text, dir, plugin string) (out string, files []string, err error)
@@ -87,9 +87,9 @@ type Plugin struct {
 	Dir  string // links resolved; what links lead to elsewhere does not count
 }
 
-// named returns what users call a plugin's skill or command: plugin:name, or the plugin's
+// qualify returns what users call a plugin's skill or command: plugin:name, or the plugin's
 // name alone if both are the same.
-func (p Plugin) named(name string) string {
+func (p Plugin) qualify(name string) string {
 	if p.Name == "" || strings.EqualFold(p.Name, name) {
 		return name
 	}

@@ -61,7 +61,7 @@ func globPattern(glob string) (*regexp.Regexp, error) {
 	return regexp.Compile(b.String())
 }
 
-// globClass translates what stands behind an opening bracket. No class matches a slash.
+// globClass translates what is after an opening bracket. No class matches a slash.
 func globClass(rest string) (class, after string, err error) {
 	end := strings.IndexByte(rest[min(1, len(rest)):], ']')
 	if end < 0 {

@@ -23,11 +23,11 @@ func (g *gather) agents() {
 		return markdown(name) && plain(name) && !strings.EqualFold(name, "README.md")
 	}
 	parse := func(path, text string) (any, *fault) { return asAny(parseAgent(path, text)) }
-	g.look(kindAgent, search{flat: true, want: want}, g.places(nil, ".eca/agents"), parse, func(f found, item any) {
+	g.look(kindAgent, search{flat: true, want: want}, g.locations(nil, ".eca/agents"), parse, func(f foundFile, item any) {
 		a := item.(Agent)
 		a.Root, a.Plugin, a.pluginDir = f.root, f.plugin.Name, f.plugin.Dir
 		if first, taken := byID[a.ID]; taken {
-			g.taken(f, first.File, first.Root, first.Plugin, "agent", a.ID)
+			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "agent", a.ID)
 			return
 		}
 		byID[a.ID] = a
@@ -43,10 +43,10 @@ func asAny[T any](item T, flt *fault) (any, *fault) {
 	return item, nil
 }
 
-// taken names a file whose name another file of the same place has. Where a workspace's
+// reportDuplicate names a file whose name another file of the same place has. Where a workspace's
 // file takes the place of a global one, or a file of the user's that of a plugin's or of
 // Claude Code's, that is what the user wants.
-func (g *gather) taken(f found, first, root, plugin, what, name string) {
+func (g *gather) reportDuplicate(f foundFile, first, root, plugin, what, name string) {
 	if f.root == root && !f.claude && (f.plugin.Name == "" || plugin != "") {
 		g.problem(f.path, 0, "the %s %s is not used: %s has the same name", what, name, first)
 	}
@@ -56,11 +56,11 @@ func (g *gather) skills() {
 	byName := map[string]Skill{}
 	s := search{want: func(name string) bool { return name == skillFile }, ends: true}
 	parse := func(path, text string) (any, *fault) { return asAny(parseSkill(path, text)) }
-	g.look(kindSkill, s, g.places(g.in.Skills, ".eca/skills", ".agents/skills"), parse, func(f found, item any) {
+	g.look(kindSkill, s, g.locations(g.in.Skills, ".eca/skills", ".agents/skills"), parse, func(f foundFile, item any) {
 		k := item.(Skill)
-		k.Root, k.Plugin, k.Name = f.root, f.plugin.Name, f.plugin.named(k.Name)
+		k.Root, k.Plugin, k.Name = f.root, f.plugin.Name, f.plugin.qualify(k.Name)
 		if first, taken := byName[k.Name]; taken {
-			g.taken(f, first.File, first.Root, first.Plugin, "skill", k.Name)
+			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "skill", k.Name)
 			return
 		}
 		byName[k.Name] = k
@@ -71,7 +71,7 @@ func (g *gather) skills() {
 func (g *gather) rules() {
 	seen := map[string]bool{}
 	parse := func(path, text string) (any, *fault) { return asAny(parseRule(path, text)) }
-	g.look(kindRule, search{want: plain, loose: true}, g.places(g.in.Rules, ".eca/rules"), parse, func(f found, item any) {
+	g.look(kindRule, search{want: plain, loose: true}, g.locations(g.in.Rules, ".eca/rules"), parse, func(f foundFile, item any) {
 		r := item.(Rule)
 		r.Plugin = f.plugin.Name
 		if r.ID = resolve(f.path); seen[r.ID] || r.Text == "" {
@@ -94,11 +94,11 @@ func (g *gather) commands() {
 	byName := map[string]Command{}
 	s := search{want: func(name string) bool { return markdown(name) && plain(name) }, loose: true}
 	parse := func(path, text string) (any, *fault) { return asAny(parseCommand(path, text)) }
-	g.look(kindCommand, s, g.places(g.in.Commands, ".eca/commands"), parse, func(f found, item any) {
+	g.look(kindCommand, s, g.locations(g.in.Commands, ".eca/commands"), parse, func(f foundFile, item any) {
 		c := item.(Command)
-		c.Root, c.Plugin, c.Name = f.root, f.plugin.Name, f.plugin.named(c.Name)
+		c.Root, c.Plugin, c.Name = f.root, f.plugin.Name, f.plugin.qualify(c.Name)
 		if first, taken := byName[c.Name]; taken {
-			g.taken(f, first.File, first.Root, first.Plugin, "command", c.Name)
+			g.reportDuplicate(f, first.File, first.Root, first.Plugin, "command", c.Name)
 			return
 		}
 		byName[c.Name] = c

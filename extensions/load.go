@@ -57,13 +57,13 @@ type entry struct {
 
 // stamp is the state of a file when it was read.
 type stamp struct {
-	path  string
-	info  fs.FileInfo // nil: it did not exist
-	fresh bool        // a change right after it would have the same time
+	path            string
+	info            fs.FileInfo // nil: it did not exist
+	changedRecently bool        // a change right after it would have the same time
 }
 
-// settled is the age from which a file's time distinguishes a change from the next one.
-const settled = 2 * time.Second
+// timeResolution is the age from which a file's time distinguishes a change from the next one.
+const timeResolution = 2 * time.Second
 
 // Load returns what the files say now. changed is false if it is the same Set as before.
 func (l *Loader) Load(in Inputs) (set *Set, changed bool) {
@@ -92,13 +92,13 @@ func (l *Loader) Load(in Inputs) (set *Set, changed bool) {
 
 // gather makes one Set.
 type gather struct {
-	loader *Loader
-	in     Inputs
-	set    *Set
-	used   map[key]bool
-	marks  []mark
-	watch  []string
-	later  []func() // fill the Set, if it is another one
+	loader   *Loader
+	in       Inputs
+	set      *Set
+	used     map[key]bool
+	marks    []mark
+	watch    []string
+	deferred []func() // fill the Set, if it is another one
 }
 
 func (g *gather) problem(path string, line int, format string, args ...any) {
@@ -113,7 +113,7 @@ func (g *gather) files() []string {
 }
 
 func (g *gather) finish() {
-	for _, fill := range g.later {
+	for _, fill := range g.deferred {
 		fill()
 	}
 	g.set.Files = g.files()
@@ -126,27 +126,27 @@ func (g *gather) finish() {
 	})
 }
 
-// place is a file or a folder to look at.
-type place struct {
+// location is a file or a folder to look at.
+type location struct {
 	path, root string
 	plugin     Plugin // empty: of none
 	claude     bool   // it is Claude Code's
 }
 
-// places lists the locations of a kind of extension, in the order of precedence: the workspace folders in
+// locations lists the locations of a kind of extension, in the order of precedence: the workspace folders in
 // their order, the global folder, what the configuration names, plugins.
-func (g *gather) places(named []string, folders ...string) []place {
-	var out []place
+func (g *gather) locations(named []string, folders ...string) []location {
+	var out []location
 	for _, root := range g.in.Roots {
 		for _, f := range folders {
-			out = append(out, place{path: filepath.Join(root, filepath.FromSlash(f)), root: root})
+			out = append(out, location{path: filepath.Join(root, filepath.FromSlash(f)), root: root})
 		}
 	}
 	for _, root := range g.in.Roots {
 		out = append(out, g.claude(filepath.Join(root, ".claude"), root, folders[0])...)
 	}
 	if g.in.ConfigHome != "" && !g.in.Pure {
-		out = append(out, place{path: filepath.Join(g.in.ConfigHome, filepath.Base(folders[0]))})
+		out = append(out, location{path: filepath.Join(g.in.ConfigHome, filepath.Base(folders[0]))})
 	}
 	if g.in.ClaudeHome != "" {
 		out = append(out, g.claude(g.in.ClaudeHome, "", folders[0])...)
@@ -161,32 +161,32 @@ func (g *gather) places(named []string, folders ...string) []place {
 			}
 		}
 		if filepath.IsAbs(path) {
-			out = append(out, place{path: path})
+			out = append(out, location{path: path})
 			continue
 		}
 		for _, root := range g.in.Roots {
-			out = append(out, place{path: filepath.Join(root, path), root: root})
+			out = append(out, location{path: filepath.Join(root, path), root: root})
 		}
 	}
 	for _, p := range slices.Backward(g.in.Plugins) {
-		out = append(out, place{path: filepath.Join(p.Dir, filepath.Base(folders[0])), plugin: p})
+		out = append(out, location{path: filepath.Join(p.Dir, filepath.Base(folders[0])), plugin: p})
 	}
 	return out
 }
 
 // claude returns the location of Claude Code's extensions of a kind, if they are enabled.
-func (g *gather) claude(dir, root, folder string) []place {
+func (g *gather) claude(dir, root, folder string) []location {
 	kind := filepath.Base(folder)
 	if !g.in.Claude || g.in.Pure || kind == kindRule {
 		return nil
 	}
-	return []place{{path: filepath.Join(dir, kind), root: root, claude: true}}
+	return []location{{path: filepath.Join(dir, kind), root: root, claude: true}}
 }
 
 // look calls use with each usable file.
-func (g *gather) look(kind string, s search, places []place, parse func(path, text string) (any, *fault), use func(f found, item any)) {
+func (g *gather) look(kind string, s search, places []location, parse func(path, text string) (any, *fault), use func(f foundFile, item any)) {
 	for _, p := range places {
-		s.within = p.plugin.Dir
+		s.boundary = p.plugin.Dir
 		files, watch, err := s.find(p.path, p.root)
 		g.watch = append(g.watch, watch...)
 		if err != nil {
@@ -214,7 +214,7 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 				g.set.Units = append(g.set.Units, *e.unit)
 			}
 			if e.item != nil {
-				g.later = append(g.later, func() { use(f, e.item) })
+				g.deferred = append(g.deferred, func() { use(f, e.item) })
 			}
 		}
 	}
@@ -222,25 +222,25 @@ func (g *gather) look(kind string, s search, places []place, parse func(path, te
 
 // absent lists the files that were found at a place before and are missing for a moment, as
 // while they are saved.
-func (g *gather) absent(kind string, p place, files []found) (missing []found) {
+func (g *gather) absent(kind string, p location, files []foundFile) (missing []foundFile) {
 	if g.in.Gone == nil {
 		return nil
 	}
 	for k, e := range g.loader.entries {
 		if k.kind != kind || e.item == nil || k.path != p.path && !strings.HasPrefix(k.path, p.path+string(filepath.Separator)) ||
-			slices.ContainsFunc(files, func(f found) bool { return f.path == k.path }) {
+			slices.ContainsFunc(files, func(f foundFile) bool { return f.path == k.path }) {
 			continue
 		}
 		if _, err := os.Stat(k.path); errors.Is(err, fs.ErrNotExist) && !g.in.Gone(k.path) {
-			missing = append(missing, found{path: k.path, root: p.root})
+			missing = append(missing, foundFile{path: k.path, root: p.root})
 		}
 	}
-	slices.SortFunc(missing, func(a, b found) int { return cmp.Compare(a.path, b.path) })
+	slices.SortFunc(missing, func(a, b foundFile) int { return cmp.Compare(a.path, b.path) })
 	return missing
 }
 
 // entry returns a file as it is, from memory if it has not changed.
-func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) (any, *fault)) *entry {
+func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text string) (any, *fault)) *entry {
 	before := l.entries[k]
 	if f.info == nil {
 		return before // it is missing for a moment
@@ -282,7 +282,7 @@ func (l *Loader) entry(k key, f found, in Inputs, parse func(path, text string) 
 
 // trusted records the part of a workspace's file that needs trust, and reports whether the file
 // may be used.
-func (e *entry) trusted(k key, f found, data []byte, in Inputs) bool {
+func (e *entry) trusted(k key, f foundFile, data []byte, in Inputs) bool {
 	if in.Trusts == nil || f.root == "" {
 		return true
 	}
@@ -315,7 +315,7 @@ func leadsOut(root, path string, data []byte) bool {
 
 // expand resolves the dynamic strings of a file. Those of agents are resolved with the
 // configuration's.
-func (l *Loader) expand(text string, f found, in Inputs, kind string, e *entry) string {
+func (l *Loader) expand(text string, f foundFile, in Inputs, kind string, e *entry) string {
 	if in.Expand == nil || kind == kindAgent || f.claude {
 		return text
 	}
@@ -343,7 +343,7 @@ func (l *Loader) stamp(path string, info fs.FileInfo) stamp {
 	s := stamp{path: path, info: info}
 	if info != nil {
 		age := l.now().Sub(info.ModTime())
-		s.fresh = age < settled // and if the file is from the future
+		s.changedRecently = age < timeResolution // and if the file is from the future
 	}
 	return s
 }
@@ -358,7 +358,7 @@ func (e *entry) included() bool {
 }
 
 func (s stamp) same(now fs.FileInfo) bool {
-	return safeio.Same(s.info, now) && (s.info == nil || !s.fresh)
+	return safeio.Same(s.info, now) && (s.info == nil || !s.changedRecently)
 }
 
 // readFile reads a file of at most maxFile bytes.

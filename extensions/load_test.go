@@ -227,7 +227,7 @@ func TestLoadIncrementally(t *testing.T) {
 	step("a fresh file that is the same", false, "ws/.eca/rules/10.md")
 }
 
-// Links are followed, but not in circles, and not for ever.
+// Links are followed, but not in circles, and not forever.
 func TestLinks(t *testing.T) {
 	needs.Symlinks(t)
 	h := newHouse(t)

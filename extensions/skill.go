@@ -53,7 +53,7 @@ func parseSkill(path, text string) (Skill, *fault) {
 	return s, nil
 }
 
-// Invoke returns the prompt of a skill that is called like a command: with arguments its
+// Invoke returns the prompt of a skill that is used like a command: with arguments its
 // text with these put in, without a request to load it.
 func (s Skill) Invoke(rest string, args []string) string {
 	if len(args) == 0 {

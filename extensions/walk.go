@@ -18,8 +18,8 @@ const (
 	maxFile    = 1 << 20 // bytes
 )
 
-// found is a file that may be an extension.
-type found struct {
+// foundFile is a file that may be an extension.
+type foundFile struct {
 	path string
 	info fs.FileInfo // of what it leads to
 	root string      // the workspace folder it was found for; empty: global
@@ -35,24 +35,24 @@ type search struct {
 	ends  bool                   // a folder with such a file has no others
 	loose bool                   // a file that the user named counts whatever its name
 
-	within string // what links lead to outside this folder does not count; empty: it does
+	boundary string // what links lead to outside this folder does not count; empty: it does
 }
 
 // walk looks through folders.
 type walk struct {
 	search
 	root    string
-	files   []found
+	files   []foundFile
 	watch   []string
 	folders int
-	seen    map[string]bool // folders that links lead to
+	visited map[string]bool // folders that links lead to
 	full    bool
 	out     []string // links that lead to where nothing counts
 }
 
 // find lists what is at path: the file itself, or the files below a folder, in the order
 // of their names. It names what to watch, also where there is nothing yet.
-func (s search) find(path, root string) (files []found, watch []string, err error) {
+func (s search) find(path, root string) (files []foundFile, watch []string, err error) {
 	info, statErr := os.Stat(path)
 	switch {
 	case statErr == nil && s.leaves(path):
@@ -65,9 +65,9 @@ func (s search) find(path, root string) (files []found, watch []string, err erro
 		if !s.loose && !s.want(filepath.Base(path)) {
 			return nil, []string{path}, nil
 		}
-		return []found{{path: path, info: info, root: root}}, []string{path}, nil
+		return []foundFile{{path: path, info: info, root: root}}, []string{path}, nil
 	}
-	w := &walk{search: s, root: root, seen: map[string]bool{}}
+	w := &walk{search: s, root: root, visited: map[string]bool{}}
 	// Level by level: what is left out of too much is what lies deepest.
 	level := []string{path}
 	for depth := 0; len(level) > 0 && !w.full; depth++ {
@@ -90,14 +90,14 @@ func (s search) find(path, root string) (files []found, watch []string, err erro
 
 // leaves says whether a path leads to where nothing counts.
 func (s search) leaves(path string) bool {
-	if s.within == "" {
+	if s.boundary == "" {
 		return false
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return true
 	}
-	below, err := filepath.Rel(s.within, real)
+	below, err := filepath.Rel(s.boundary, real)
 	return err != nil || !filepath.IsLocal(below)
 }
 
@@ -136,7 +136,7 @@ func (w *walk) folder(dir string) (below []string, err error) {
 				w.full = true
 				return nil, nil
 			}
-			w.files = append(w.files, found{path: path, info: info, root: w.root})
+			w.files = append(w.files, foundFile{path: path, info: info, root: w.root})
 			if w.ends {
 				return nil, nil
 			}
@@ -155,10 +155,10 @@ func (w *walk) enter(path, name string, link bool) bool {
 		return true
 	}
 	real, err := filepath.EvalSymlinks(path)
-	if err != nil || w.seen[real] || strings.HasPrefix(path+string(filepath.Separator), real+string(filepath.Separator)) {
+	if err != nil || w.visited[real] || strings.HasPrefix(path+string(filepath.Separator), real+string(filepath.Separator)) {
 		return false
 	}
-	w.seen[real] = true
+	w.visited[real] = true
 	return true
 }
 

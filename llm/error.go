@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
 // ErrorKind classifies a failed request by what can be done about it.
@@ -56,6 +59,15 @@ func (e *Error) Retryable() bool {
 		return true
 	}
 	return false
+}
+
+// Busy says whether the provider called itself overloaded or unavailable; an ErrOverloaded may be any
+// failure of a server.
+func (e *Error) Busy() bool {
+	const overloaded = 529 // without a standard text
+	said := strings.ToLower(e.Body + " " + e.Message)
+	return e.Kind == ErrOverloaded && (e.Status == http.StatusServiceUnavailable || e.Status == overloaded ||
+		slices.ContainsFunc([]string{"overload", "unavailable", "capacity"}, func(sign string) bool { return strings.Contains(said, sign) }))
 }
 
 // AsError returns err as *Error, wrapping any other error.
@@ -123,7 +135,7 @@ func StreamError(provider, code, message string) *Error {
 		e.Message = provider + " failed without saying why"
 	}
 	if status, err := strconv.Atoi(code); err == nil && status >= 400 && status < 600 {
-		e.Kind = kindOf(status, message)
+		e.Kind, e.Status = kindOf(status, message), status
 		return e
 	}
 	code = strings.ToLower(code)
@@ -154,7 +166,39 @@ func StreamError(provider, code, message string) *Error {
 	return e
 }
 
-// isRateLimit recognises a rate limit behind a status that is not 429.
+// EventError returns the error that an event of a stream or a whole answer contains, as
+// {"error": {"code", "type", "message"}} or {"error": "text"}; nil for any other event. Compatible
+// servers and proxies send such events in streams of any format. The code is a word or a status, and
+// may be missing; then the type says the same.
+func EventError(provider string, event []byte) *Error {
+	var e struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(event, &e) != nil || len(e.Error) == 0 || string(e.Error) == "null" {
+		return nil
+	}
+	var f struct {
+		Code json.RawMessage `json:"code"`
+		Type string          `json:"type"`
+	}
+	_ = json.Unmarshal(e.Error, &f) // of a text, or of other types, the text counts
+	code := strings.Trim(string(f.Code), `"`)
+	if code == "" || code == "null" {
+		code = f.Type
+	}
+	return StreamError(provider, code, ErrorText(event))
+}
+
+// UnreadableEvent is the error for an event of a stream that is not of the format.
+func UnreadableEvent(provider string, event []byte, cause error) *Error {
+	if failed := EventError(provider, event); failed != nil {
+		return failed
+	}
+	const shown = 100
+	return &Error{Kind: ErrProtocol, Message: fmt.Sprintf("%s sent something in its stream that is not of this API: %q", provider, shorten.Bytes(string(event), shown)), Cause: cause}
+}
+
+// isRateLimit recognises a rate limit after a status that is not 429.
 func isRateLimit(message string) bool {
 	m := strings.ToLower(message)
 	return strings.Contains(m, "rate limit") || strings.Contains(m, "rate_limit") || strings.Contains(m, "too many requests")

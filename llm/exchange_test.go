@@ -66,7 +66,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// Neither a key nor what is said goes to a server that somebody redirects to.
+// Neither a key nor a prompt follows a redirect to another server.
 func TestRedirects(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))

@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 	"github.com/seed-dec29ce4/eca/internal/redact"
@@ -120,6 +122,8 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 		return e.transportError(ctx, err)
 	case errors.As(err, &typed):
 		return typed
+	case errors.Is(err, io.EOF) && counted.plainText():
+		return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered %s: %q", e.Name(), resp.Status, shorten.Bytes(string(counted.begin), maxPageBegin))}
 	case errors.Is(err, io.EOF) && counted.n == 0:
 		return &Error{Kind: ErrPrematureStop, Message: fmt.Sprintf("%s answered %s with nothing: the body is empty", e.Name(), resp.Status), Cause: err}
 	case errors.Is(err, io.EOF):
@@ -130,16 +134,32 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	return e.transportError(ctx, err)
 }
 
-// countingReader counts the bytes that were read.
+// countingReader counts the bytes that were read, and keeps the first.
 type countingReader struct {
-	r io.Reader
-	n int64
+	r     io.Reader
+	n     int64
+	begin []byte
 }
 
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n += int64(n)
+	c.begin = append(c.begin, p[:min(n, maxPageBegin+1-len(c.begin))]...)
 	return n, err
+}
+
+// plainText says whether the answer begins with a text that begins no stream of any format.
+func (c *countingReader) plainText() bool {
+	said := bytes.TrimSpace(c.begin)
+	if len(said) == 0 || !utf8.Valid(said) || bytes.ContainsFunc(said, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
+		return false
+	}
+	for _, field := range []string{"data:", "event:", "id:", "retry:", ":", "{", "["} {
+		if bytes.HasPrefix(said, []byte(field)) {
+			return false
+		}
+	}
+	return true
 }
 
 // request returns a request with a JSON body. No repetition makes a url valid.
@@ -154,7 +174,7 @@ func (e Endpoint) request(ctx context.Context, method string, body []byte) (*htt
 }
 
 // sameOriginClient is the endpoint's client that goes to no other server than the one that is
-// asked: the key, and what is said, are not for others, whoever sends a redirect there.
+// asked: the key, and what is said, must not follow a redirect to another server.
 func (e Endpoint) sameOriginClient() *http.Client {
 	c := *e.Client
 	c.CheckRedirect = func(next *http.Request, via []*http.Request) error {
@@ -185,7 +205,7 @@ const (
 	drainSize = 4 << 10
 )
 
-// drain reads what comes behind the last event: only a connection whose answer was read
+// drain reads what comes after the last event: only a connection whose answer was read
 // to its end carries the next request.
 func (e Endpoint) drain(dog *Watchdog, rest io.Reader) {
 	timer := time.AfterFunc(drainTime, dog.Stop)

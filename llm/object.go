@@ -1,6 +1,19 @@
 package llm
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// ArgumentsObject returns the arguments of a call, or an empty object if they are not an object:
+// some APIs take nothing else.
+func ArgumentsObject(args json.RawMessage) json.RawMessage {
+	if args = bytes.TrimSpace(args); len(args) == 0 || args[0] != '{' || !json.Valid(args) {
+		return json.RawMessage("{}")
+	}
+	return args
+}
 
 // Object appends a JSON object to a buffer, byte for byte as encoding/json encodes a
 // struct. It is for what is large and encoded often: the messages of a conversation.
@@ -9,7 +22,7 @@ type Object struct {
 	empty bool
 }
 
-// NewObject begins an object behind out. The buffer is End's from then on.
+// NewObject begins an object after out. The buffer is End's from then on.
 func NewObject(out []byte) *Object { return &Object{append(out, '{'), true} }
 
 // Key begins a member whose value the caller appends to what is returned, and gives back

@@ -94,7 +94,7 @@ func scanFields(body []byte) (map[string]json.RawMessage, bool) {
 		return nil, false
 	}
 	fields := map[string]json.RawMessage{}
-	for at := 1; ; at++ { // behind { or ,
+	for at := 1; ; at++ { // after { or ,
 		if at == len(body)-1 {
 			return fields, len(fields) == 0
 		}

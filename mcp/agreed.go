@@ -11,16 +11,16 @@ type Described struct {
 	Schema      json.RawMessage
 }
 
-// Before is the description that the user agreed to.
-type Before struct{ Description string }
+// AgreedTool is the description that the user agreed to.
+type AgreedTool struct{ Description string }
 
 // Described returns the tool's current description of itself.
 func (t *Tool) Described() Described { return t.now }
 
 // Changed reports whether the tool's description differs from the one that the user agreed to.
-func (t *Tool) Changed() (before Before, changed bool) {
+func (t *Tool) Changed() (before AgreedTool, changed bool) {
 	if t.agreed == nil {
-		return Before{}, false
+		return AgreedTool{}, false
 	}
 	return *t.agreed, true
 }

@@ -62,7 +62,7 @@ func (m *Manager) reach(ctx context.Context, s *server, c config.MCPServer, sett
 			Instructions: shorten.Bytes(launch.Clean(info.Instructions), maxInstructions),
 		}
 		conn.server = info.Capabilities
-		if offer.Tools, err = conn.listTools(ctx, s); err == nil {
+		if offer.Tools, offer.LeftOut, err = conn.listTools(ctx, s); err == nil {
 			m.firstPrompts(ctx, conn, s, offer)
 			conn.session.settle(ctx)
 			conn.watch(settings, launch.URL != "")
@@ -165,8 +165,8 @@ func (m *Manager) capabilities() map[string]any {
 	return out
 }
 
-// lost is closed when the connection is over.
-func (c *connection) lost() <-chan struct{} { return c.ctx.Done() }
+// done is closed when the connection is over.
+func (c *connection) done() <-chan struct{} { return c.ctx.Done() }
 
 // cause returns the reason why the connection is over.
 func (c *connection) cause() error {

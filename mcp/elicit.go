@@ -77,7 +77,7 @@ func (u askable) elicit(ctx context.Context, r ServerRequest) (any, error) {
 		return elicited{Action: "decline"}, nil
 	}
 	call := r.Calls[len(r.Calls)-1]
-	defer call.hold()()
+	defer call.pauseTimer()()
 	var content map[string]any
 	var action string
 	if p.Mode == "url" {

@@ -57,7 +57,7 @@ func readPage(address string) (page, error) {
 		p.notes = append(p.notes, "the name of the host has letters that may look like others")
 	}
 	if u.User != nil {
-		p.notes = append(p.notes, "what stands before the @ is not the host")
+		p.notes = append(p.notes, "the text before the @ is not the host")
 	}
 	if u.Scheme == "http" && !localhost.Is(name) {
 		p.notes = append(p.notes, "the connection is not encrypted")
@@ -155,7 +155,7 @@ func (c *connection) visit(ctx context.Context, call ActiveCall, wanted []json.R
 	if asker == nil {
 		return errors.New("no user was available to confirm that the pages are done")
 	}
-	defer call.hold()()
+	defer call.pauseTimer()()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	finished := make(chan struct{})

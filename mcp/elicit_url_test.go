@@ -88,7 +88,7 @@ func TestPages(t *testing.T) {
 		"http://localhost:3000/":                   "localhost:3000",
 		"http://127.0.0.1/":                        "127.0.0.1",
 		"http://pay.example/":                      "pay.example: the connection is not encrypted",
-		"https://bank.example@evil.example/":       "evil.example: what stands before the @ is not the host",
+		"https://bank.example@evil.example/":       "evil.example: the text before the @ is not the host",
 		"https://xn--pypal-4ve.example/":           "xn--pypal-4ve.example: the name of the host has letters that may look like others",
 		"https://pаypal.example/":                  "pаypal.example: the name of the host has letters that may look like others",
 		"javascript:alert(1)":                      "",

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 // envelope is one JSON-RPC message: a request, a notification or an answer. eca reads the messages
@@ -53,6 +55,19 @@ func readEnvelopes(raw []byte) ([]envelope, error) {
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// eventEnvelopes returns the messages of an event of a stream. Other events and invalid messages are
+// passed over.
+func eventEnvelopes(e sse.Event, log *slog.Logger) []envelope {
+	if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
+		return nil
+	}
+	list, err := readEnvelopes(e.Data)
+	if err != nil {
+		log.Debug("MCP server sent an invalid message", "err", err)
+	}
+	return list
 }
 
 // transport carries messages between a session and a server.
@@ -99,12 +114,6 @@ var (
 	// errNotStarted is the error of requests before the start.
 	errNotStarted = errors.New("the server is not started")
 )
-
-// unauthorizedError is an errUnauthorized with the challenges of the server.
-type unauthorizedError struct{ challenges []string } // values of WWW-Authenticate
-
-func (e *unauthorizedError) Error() string { return errUnauthorized.Error() }
-func (e *unauthorizedError) Unwrap() error { return errUnauthorized }
 
 // statusError is an HTTP answer that is not a message of the protocol.
 type statusError struct {

@@ -169,7 +169,7 @@ func (p property) field(name string) (field, error) {
 	if len(f.choices) > maxChoices {
 		return field{}, fmt.Errorf("has more than %d choices", maxChoices)
 	}
-	if f.preset != nil && !f.takes(f.preset) {
+	if f.preset != nil && !f.accepts(f.preset) {
 		f.preset = nil // a default that is not a valid answer is useless
 	}
 	return f, nil
@@ -196,13 +196,13 @@ func (p property) options() []choice {
 	return out
 }
 
-// takes reports whether a value is a valid answer to a field.
-func (f field) takes(value any) bool {
+// accepts reports whether a value is a valid answer to a field.
+func (f field) accepts(value any) bool {
 	switch v := value.(type) {
 	case bool:
 		return f.kind == yesNoField
 	case float64:
-		return (f.kind == numberField || f.kind == integerField && v == math.Trunc(v)) && f.within(v) == nil
+		return (f.kind == numberField || f.kind == integerField && v == math.Trunc(v)) && f.checkRange(v) == nil
 	case string:
 		if f.kind == oneField {
 			return slices.ContainsFunc(f.choices, func(c choice) bool { return c.value == v })
@@ -214,7 +214,7 @@ func (f field) takes(value any) bool {
 				return false
 			}
 		}
-		return f.kind == someField && f.within(float64(len(v))) == nil
+		return f.kind == someField && f.checkRange(float64(len(v))) == nil
 	}
 	return false
 }
@@ -239,7 +239,7 @@ func (f field) read(answer string) (any, error) {
 		case f.kind == integerField && (n != math.Trunc(n) || math.Abs(n) > 1<<53):
 			return nil, fmt.Errorf("%q is not a whole number", shorten.Bytes(answer, 100))
 		}
-		return n, f.within(n)
+		return n, f.checkRange(n)
 	case oneField:
 		return f.choose(answer)
 	case someField:
@@ -277,7 +277,7 @@ func (f field) chooseSome(answer string) ([]string, error) {
 			out = append(out, value)
 		}
 	}
-	return out, f.within(float64(len(out)))
+	return out, f.checkRange(float64(len(out)))
 }
 
 func (f field) labels() string {
@@ -288,8 +288,8 @@ func (f field) labels() string {
 	return strings.Join(out, ", ")
 }
 
-// within checks a number against the limits.
-func (f field) within(n float64) error {
+// checkRange checks a number against the limits.
+func (f field) checkRange(n float64) error {
 	if f.least != nil && n < *f.least || f.most != nil && n > *f.most {
 		return fmt.Errorf("it must be %s", f.limits())
 	}
@@ -316,7 +316,7 @@ func (f field) checkText(text string) error {
 	if len(text) > maxAnswer {
 		return fmt.Errorf("it has more than %d bytes", maxAnswer)
 	}
-	if err := f.within(float64(utf8.RuneCountInString(text))); err != nil {
+	if err := f.checkRange(float64(utf8.RuneCountInString(text))); err != nil {
 		return err
 	}
 	var err error

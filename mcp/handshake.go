@@ -75,7 +75,7 @@ func (s *session) discover(ctx context.Context, sent func()) (*wire.InitializeRe
 		wire.DiscoverResult
 		Server *wire.Implementation `json:"serverInfo"` // where drafts had it
 	}
-	request := request{method: string(wire.MethodServerDiscover), version: newestVersion, sent: sent}
+	request := request{method: string(wire.MethodServerDiscover), version: newestVersion, onSent: sent}
 	raw, err := s.ask(ctx, request)
 	if versions := supported(err); slices.Contains(versions, newestVersion) {
 		raw, err = s.ask(ctx, request)

@@ -22,7 +22,7 @@ type way struct {
 	transport func() transport
 	version   string        // to speak; empty means any older one
 	limit     time.Duration // of the handshake; 0 means no limit
-	again     bool          // only if an earlier way may have failed by chance
+	retryOnly bool          // only if an earlier way may have failed by chance
 }
 
 // ways lists the ways to connect to a remote server, in the order of the attempts: the newest
@@ -41,7 +41,7 @@ func ways(streamable, sse func() transport, limits waits, known handshake, confi
 		return []way{older, newest, oldest}
 	}
 	probe, again := newest, newest
-	probe.limit, again.again = limits.remote, true
+	probe.limit, again.retryOnly = limits.remote, true
 	if known.version != "" {
 		probe.limit = limits.stuck
 	}
@@ -64,7 +64,7 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 	var reason error // from the older way, unless only the newest version is tried
 	again := false   // the newest version may still be spoken
 	for _, w := range list {
-		if w.again && !again {
+		if w.retryOnly && !again {
 			continue
 		}
 		conn, info, err := m.try(ctx, s.name, w, l, c)

@@ -206,7 +206,7 @@ func TestRemoteRefuses(t *testing.T) {
 	}{
 		"login":     {NeedsLogin, "login"},
 		"forbidden": {Failed, "HTTP 403: this key may not: ***"},
-		"page":      {Failed, "unexpected content type"},
+		"page":      {Failed, "which is not MCP"},
 	} {
 		server := newRemote(t, mode)
 		r := newRig(t, map[string]string{"s": server.URL})

@@ -33,9 +33,9 @@ type ActiveCall struct {
 	ChatID, CallID, Agent, Tool string
 	Model                       string // full id
 
-	taskID  string                  // of the task that the call became
-	hold    func() (release func()) // stops the timer of the call
-	samples *samples
+	taskID     string                  // of the task that the call became
+	pauseTimer func() (release func()) // stops the timer of the call
+	samples    *samples
 }
 
 const (
@@ -131,9 +131,9 @@ func (s *session) cancelled(params json.RawMessage) {
 // maxRounds is how often a server may ask for more input before it answers.
 const maxRounds = 10
 
-// wanted is the answer of a server without a handshake that needs more input. It contains the
+// inputRequest is the answer of a server without a handshake that needs more input. It contains the
 // server's requests, and the state that the same call has to return with the input.
-type wanted struct {
+type inputRequest struct {
 	Type     string `json:"resultType"`
 	Requests map[string]struct {
 		Method string          `json:"method"`
@@ -142,14 +142,14 @@ type wanted struct {
 	State json.RawMessage `json:"requestState"`
 }
 
-func wantsInput(result json.RawMessage) (wanted, bool) {
-	var w wanted
+func wantsInput(result json.RawMessage) (inputRequest, bool) {
+	var w inputRequest
 	more := json.Unmarshal(result, &w) == nil && w.Type == string(wire.ResultTypeInputRequired)
 	return w, more
 }
 
 // inputs answers all the requests for input concurrently.
-func (s *session) inputs(ctx context.Context, w wanted) (map[string]json.RawMessage, error) {
+func (s *session) inputs(ctx context.Context, w inputRequest) (map[string]json.RawMessage, error) {
 	if len(w.Requests) > maxIncoming {
 		return nil, fmt.Errorf("the server sent more than %d requests at the same time", maxIncoming)
 	}

@@ -57,7 +57,7 @@ func (m *Manager) AwaitTools(ctx context.Context) {
 		if c := s.status.Load().conn; c != nil {
 			c.mu.Lock()
 			if c.toolsListed != nil {
-				pending, lost = append(pending, c.toolsListed), append(lost, c.lost())
+				pending, lost = append(pending, c.toolsListed), append(lost, c.done())
 			}
 			c.mu.Unlock()
 		}
@@ -77,6 +77,7 @@ type refreshed struct {
 	conn      *connection
 	which     list // the lists that arrived
 	tools     []*Tool
+	leftOut   []string
 	prompts   []Prompt
 	resources []Resource
 	errs      []error
@@ -105,15 +106,15 @@ func (s *server) refresh(c *connection) {
 			}
 			out.which |= l
 		}
-		ask(toolsList, "tools", func(ctx context.Context) (err error) { out.tools, err = c.listTools(ctx, s); return })
+		ask(toolsList, "tools", func(ctx context.Context) (err error) { out.tools, out.leftOut, err = c.listTools(ctx, s); return })
 		ask(promptsList, "prompts", func(ctx context.Context) (err error) { out.prompts, err = c.listPrompts(ctx, s); return })
 		ask(resourcesList, "resources", func(ctx context.Context) (err error) { out.resources, err = c.listResources(ctx, s); return })
 		ch <- out
 	}()
 }
 
-// take stores the fetched lists.
-func (s *server) take(r refreshed) {
+// storeLists stores the fetched lists.
+func (s *server) storeLists(r refreshed) {
 	if r.conn != s.conn { // from an earlier connection
 		return
 	}
@@ -126,7 +127,7 @@ func (s *server) take(r refreshed) {
 	}
 	offer := *s.offer
 	if r.which&toolsList != 0 {
-		offer.Tools = r.tools
+		offer.Tools, offer.LeftOut = r.tools, r.leftOut
 	}
 	if r.which&promptsList != 0 {
 		offer.Prompts = r.prompts

@@ -81,7 +81,7 @@ type Deps struct {
 	// Agreed compares the descriptions of a server's tools with those that the user agreed to. It
 	// returns the old descriptions of the tools that differ, by name; tools that were never seen count
 	// as agreed to. Nil means that all are agreed to. It may read and write files.
-	Agreed func(server string, list []Described) map[string]Before
+	Agreed func(server string, list []Described) map[string]AgreedTool
 	// Spoken returns the version of the protocol that a server spoke last time, or an empty string if
 	// it is not known. Spoke records it. If they are nil, the manager remembers versions as long as it
 	// lives. They may read and write files.
@@ -123,6 +123,7 @@ type Offer struct {
 	Protocol     string // the version that was agreed on
 	Instructions string
 	Tools        []*Tool
+	LeftOut      []string // why tools of its list are not among Tools
 
 	// The lists below are fetched while the server is already running.
 	Prompts   []Prompt

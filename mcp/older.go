@@ -50,7 +50,7 @@ func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(e
 	events := newEvents(resp.Body)
 	first, err := events.Next()
 	if err == nil {
-		err = t.found(first)
+		err = t.handleEndpoint(first)
 	}
 	if err != nil {
 		_ = resp.Body.Close()
@@ -63,9 +63,9 @@ func (t *olderHTTP) start(life context.Context, hear func(envelope), over func(e
 	return nil
 }
 
-// found stores the address for messages. It has to be at the host of the stream, because messages
+// handleEndpoint stores the address for messages. It has to be at the host of the stream, because messages
 // may contain secrets.
-func (t *olderHTTP) found(e sse.Event) error {
+func (t *olderHTTP) handleEndpoint(e sse.Event) error {
 	if e.Name != "endpoint" {
 		return errors.New("the stream of the server does not begin with an endpoint")
 	}
@@ -83,15 +83,7 @@ func (t *olderHTTP) read(events *sse.Reader) error {
 		if err != nil && len(e.Data) == 0 {
 			return err
 		}
-		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
-			continue
-		}
-		list, err := readEnvelopes(e.Data)
-		if err != nil {
-			t.log.Debug("MCP server sent an invalid message", "err", err)
-			continue
-		}
-		for _, one := range list {
+		for _, one := range eventEnvelopes(e, t.log) {
 			t.hear(one)
 		}
 	}

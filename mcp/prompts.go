@@ -22,7 +22,7 @@ type Prompt struct {
 	Description  string
 	Arguments    []Argument
 
-	sent          string   // the name that the server uses
+	serverName    string   // the name that the server uses
 	sentArguments []string // the names that the server uses for the arguments
 }
 
@@ -62,7 +62,7 @@ func (m *Manager) Prompt(ctx context.Context, server, name string, args map[stri
 		if err != nil {
 			return err
 		}
-		out, err = said(raw, c.clean)
+		out, err = promptMessages(raw, c.clean)
 		return err
 	})
 	if err != nil {
@@ -81,7 +81,7 @@ func (m *Manager) promptParams(server, name string, args map[string]string) map[
 		if p.Server != server || p.Name != name {
 			continue
 		}
-		name = p.sent
+		name = p.serverName
 		for i, a := range p.Arguments {
 			if value, given := sent[a.Name]; given {
 				delete(sent, a.Name)
@@ -93,8 +93,8 @@ func (m *Manager) promptParams(server, name string, args map[string]string) map[
 	return map[string]any{"name": name, "arguments": sent}
 }
 
-// said converts the messages of a prompt for a chat: it joins adjacent messages of one role.
-func said(raw json.RawMessage, clean func(string) string) ([]event.Said, error) {
+// promptMessages converts the messages of a prompt for a chat: it joins adjacent messages of one role.
+func promptMessages(raw json.RawMessage, clean func(string) string) ([]event.Said, error) {
 	var res struct {
 		Messages []struct {
 			Role    wire.Role       `json:"role"`
@@ -201,7 +201,7 @@ func (c *connection) listPrompts(ctx context.Context, s *server) ([]Prompt, erro
 				s.m.deps.Log.Warn("a prompt of an MCP server is left out", "server", s.name, "prompt", shorten.Bytes(p.Name, 100))
 				continue
 			}
-			prompt := Prompt{Server: s.name, Name: oneLine(p.Name), sent: p.Name, Description: c.short(cmp.Or(p.Description, p.Title))}
+			prompt := Prompt{Server: s.name, Name: oneLine(p.Name), serverName: p.Name, Description: c.short(cmp.Or(p.Description, p.Title))}
 			for _, a := range p.Arguments {
 				prompt.sentArguments = append(prompt.sentArguments, a.Name)
 				prompt.Arguments = append(prompt.Arguments, Argument{Name: shorten.Bytes(oneLine(a.Name), maxToolName), Description: c.short(cmp.Or(a.Description, a.Title)), Required: a.Required})

@@ -26,7 +26,7 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 	}
 	got := contents(r.Content...)
 	out := tools.Result{Failed: r.IsError, Outputs: got.texts, Images: got.images}
-	if data := string(r.Structured); data != "" && data != "null" && !saysSame(r.Structured, got.said) {
+	if data := string(r.Structured); data != "" && data != "null" && !saysSame(r.Structured, got.ownTexts) {
 		out.Outputs = append(out.Outputs, withoutBinary(r.Structured))
 	}
 	if len(out.Outputs) == 0 {
@@ -43,9 +43,9 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 
 // content is the content that a server sent, for a model.
 type content struct {
-	texts  []string // binary data is described in words
-	images []event.Image
-	said   []string // the server's own texts
+	texts    []string // binary data is described in words
+	images   []event.Image
+	ownTexts []string // the server's own texts
 }
 
 // contents converts content items for a model.
@@ -66,7 +66,7 @@ func contents(list ...json.RawMessage) (out content) {
 		}
 	}
 	text := func(text string) {
-		out.said = append(out.said, text)
+		out.ownTexts = append(out.ownTexts, text)
 		rest, urls := cutDataURLs(text)
 		if strings.TrimSpace(rest) != "" || len(urls) == 0 {
 			add(rest)

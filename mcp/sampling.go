@@ -69,7 +69,7 @@ func (u askable) sample(ctx context.Context, r ServerRequest) (any, error) {
 		return nil, &jsonrpc.Error{Code: -1, Message: "no user is available to allow the request"}
 	}
 	call := r.Calls[len(r.Calls)-1]
-	defer call.hold()()
+	defer call.pauseTimer()()
 	if err := u.allowSample(ctx, asker, r.Server, call, request); err != nil {
 		return nil, err
 	}

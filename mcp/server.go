@@ -135,7 +135,7 @@ func (s *server) run() {
 		var lost <-chan struct{}
 		var listsChanged <-chan struct{}
 		if s.conn != nil {
-			lost = s.conn.lost()
+			lost = s.conn.done()
 			if s.refreshing == nil && s.refreshPause == nil {
 				listsChanged = s.conn.listsChanged
 			}
@@ -162,7 +162,7 @@ func (s *server) run() {
 		case r := <-s.refreshing:
 			s.refreshing = nil
 			s.refreshPause, _ = s.m.deps.After(time.Second) // limits the refreshes for a server that reports changes all the time
-			s.take(r)
+			s.storeLists(r)
 		case <-s.refreshPause:
 			s.refreshPause = nil
 		}

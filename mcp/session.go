@@ -58,7 +58,7 @@ type request struct {
 	progress func(text string)
 	header   map[string]string // over HTTP
 	version  string            // of the protocol, before one is agreed on
-	sent     func()            // called when the request has been sent; may be nil
+	onSent   func()            // called when the request has been sent; may be nil
 }
 
 func newSession(ctx context.Context, t transport) *session {
@@ -182,8 +182,8 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 			sent = nil
 			switch {
 			case err == nil:
-				if r.sent != nil {
-					r.sent()
+				if r.onSent != nil {
+					r.onSent()
 				}
 			case ctx.Err() != nil:
 				giveUp()
@@ -244,7 +244,7 @@ func (s *session) encode(r request, id string, inputs map[string]json.RawMessage
 			return nil, fmt.Errorf("encode: %w", err)
 		}
 		if err := json.Unmarshal(raw, &params); err != nil {
-			return nil, fmt.Errorf("the parameters of %s are no object: %w", r.method, err)
+			return nil, fmt.Errorf("the parameters of %s are not an object: %w", r.method, err)
 		}
 		_ = json.Unmarshal(params["_meta"], &meta) // it may be missing
 	}

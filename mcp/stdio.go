@@ -49,7 +49,7 @@ func (t *stdio) start(_ context.Context, hear func(envelope), over func(error)) 
 	t.hear = hear
 	t.proc, err = lineproc.Start(t.children, proc.Spec{
 		Path: t.launch.Command, Args: t.launch.Args, Dir: t.launch.Dir, Env: t.launch.Env, Stderr: t.stderr,
-	}, lineproc.Options{Limit: maxMessage, TooLong: errTooLong, Grace: stdinGrace, Line: t.message, Farewell: t.exitError})
+	}, lineproc.Options{Limit: maxMessage, TooLong: errTooLong, Grace: stdinGrace, Line: t.message, ExitError: t.exitError})
 	if err != nil {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), strings.Contains(err.Error(), "no such file"), strings.Contains(err.Error(), "executable file not found"):

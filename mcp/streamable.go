@@ -155,15 +155,15 @@ func (t *streamable) send(ctx context.Context, e envelope) error {
 	}
 	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media {
 	case "application/json":
-		return t.whole(resp.Body, e)
+		return t.handleJSON(resp.Body, e)
 	case sse.ContentType:
 		return t.follow(ctx, cancel, resp.Body, e)
 	}
-	return fmt.Errorf("unexpected content type %q", shorten.Bytes(resp.Header.Get("Content-Type"), 100))
+	return fmt.Errorf("it answered with %q, which is not MCP: perhaps a web page or another service answers there; correct its url", shorten.Bytes(resp.Header.Get("Content-Type"), 100))
 }
 
-// whole handles an answer that is not a stream.
-func (t *streamable) whole(body io.Reader, e envelope) error {
+// handleJSON handles an answer that is not a stream.
+func (t *streamable) handleJSON(body io.Reader, e envelope) error {
 	raw, err := io.ReadAll(body)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (t *streamable) whole(body io.Reader, e envelope) error {
 func (t *streamable) refused(e envelope, resp *http.Response, session string) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status matters most
 	if resp.StatusCode == http.StatusUnauthorized {
-		return &unauthorizedError{resp.Header.Values("WWW-Authenticate")}
+		return errUnauthorized
 	}
 	if resp.StatusCode == http.StatusNotFound && session != "" {
 		return t.forget(session)
@@ -246,15 +246,7 @@ func (t *streamable) read(body io.Reader, at *cursor, want string) (answered boo
 		if err != nil && len(e.Data) == 0 {
 			return false, err
 		}
-		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
-			continue
-		}
-		list, err := readEnvelopes(e.Data)
-		if err != nil {
-			t.log.Debug("MCP server sent an invalid message", "err", err)
-			continue
-		}
-		for _, one := range list {
+		for _, one := range eventEnvelopes(e, t.log) {
 			answered = answered || want != "" && one.Method == "" && one.key() == want
 			t.hear(one)
 		}

@@ -107,7 +107,7 @@ func (c *connection) finish(ctx context.Context, t task, running *activeCall, sa
 			ended = answered(err) // the server no longer has it
 			return nil, err
 		}
-		running.heard()
+		running.restartTimer()
 		next.extension = t.extension
 		t = next
 	}
@@ -156,7 +156,7 @@ func (f *following) advance(ctx context.Context, t task) (result json.RawMessage
 		return nil, true, errTaskCancelled
 	case wire.TaskStatusInputRequired:
 		if t.extension {
-			return nil, false, f.give(ctx, t)
+			return nil, false, f.answerInputs(ctx, t)
 		}
 		if f.waiting == nil { // requests of the server may arrive on the stream of this answer
 			f.ask(ctx, t)
@@ -177,9 +177,9 @@ func (f *following) ask(ctx context.Context, t task) {
 	}
 }
 
-// give answers the requests that a task depends on, each of them once.
-func (f *following) give(ctx context.Context, t task) error {
-	var w wanted
+// answerInputs answers the requests that a task depends on, each of them once.
+func (f *following) answerInputs(ctx context.Context, t task) error {
+	var w inputRequest
 	if err := json.Unmarshal(t.Requests, &w.Requests); err != nil && len(t.Requests) > 0 {
 		return fmt.Errorf("what the task asks for cannot be read: %w", err)
 	}
@@ -232,7 +232,7 @@ func (f *following) poll(ctx context.Context, t task) (task, error) {
 				f.failures = 0
 				return next, nil
 			case errors.Is(err, errForgotten): // the call has begun: it must not be repeated
-				return t, errors.New("the server ended the session, and what becomes of the task is not known")
+				return t, errors.New("the server ended the session, so the outcome of the task is unknown")
 			case answered(err) || ctx.Err() != nil || errors.Is(err, errUnauthorized):
 				return t, err
 			}

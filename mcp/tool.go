@@ -23,8 +23,8 @@ type Tool struct {
 	name   string // the name that the server uses
 	tasks  string // whether it is called as a task: required, optional or forbidden
 	output *outputSchema
-	now    Described // its current description of itself
-	agreed *Before   // the description that the user agreed to; nil if it is the same
+	now    Described   // its current description of itself
+	agreed *AgreedTool // the description that the user agreed to; nil if it is the same
 }
 
 var _ tools.Tool = (*Tool)(nil)
@@ -162,7 +162,7 @@ func (c *connection) perform(ctx context.Context, t *Tool, arguments json.RawMes
 	toolCall := request{
 		method: string(wire.MethodToolsCall), params: params, header: c.mirrored(t.spec, params),
 		progress: func(text string) {
-			running.heard()
+			running.restartTimer()
 			say(text)
 		},
 	}
@@ -210,12 +210,11 @@ func (c *connection) mirrored(spec tools.Spec, params any) map[string]string {
 	return wire.GenerateParamHeaders(&wire.Tool{RawInputSchema: spec.Schema}, raw)
 }
 
-// listTools fetches all tools of the server.
-func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) {
+// listTools fetches all tools of the server. leftOut says which of them cannot be used, and why.
+func (c *connection) listTools(ctx context.Context, s *server) (out []*Tool, leftOut []string, err error) {
 	if c.server.Tools == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var out []*Tool
 	cursor := map[string]any{}
 	for range maxPages {
 		var page struct {
@@ -223,7 +222,7 @@ func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) 
 			Next  string            `json:"nextCursor"`
 		}
 		if err := c.session.call(ctx, string(wire.MethodToolsList), cursor, &page); err != nil {
-			return nil, c.session.causeOr(fmt.Errorf("its tools could not be listed: %w", err))
+			return nil, nil, c.session.causeOr(fmt.Errorf("its tools could not be listed: %w", err))
 		}
 		for _, raw := range page.Tools {
 			name, tool, err := c.newTool(s, raw)
@@ -232,6 +231,9 @@ func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) 
 			}
 			if err != nil {
 				s.m.deps.Log.Warn("a tool of an MCP server is left out", "server", s.name, "tool", shorten.Bytes(name, 100), "err", err)
+				if len(leftOut) < maxLeftOut {
+					leftOut = append(leftOut, fmt.Sprintf("the tool %q: %v", shorten.Bytes(name, 100), err))
+				}
 				continue
 			}
 			out = append(out, tool)
@@ -241,7 +243,7 @@ func (c *connection) listTools(ctx context.Context, s *server) ([]*Tool, error) 
 		}
 		cursor["cursor"] = page.Next
 	}
-	return s.agree(out), nil
+	return s.agree(out), leftOut, nil
 }
 
 // newTool checks a tool from a server's list.
@@ -291,7 +293,10 @@ func caution(a wire.ToolAnnotation) string {
 	return ""
 }
 
-const maxToolName = 256 // bytes
+const (
+	maxToolName = 256 // bytes
+	maxLeftOut  = 20  // tools that are left out, of which the reason is kept
+)
 
 // objectSchema converts a schema of arguments to the form that providers and clients require: an
 // object with properties. Everything else stays unchanged.

@@ -6,7 +6,7 @@ import (
 )
 
 // landmarks are files, in lower case, that tell what a repository is and how it is built
-// and run. They are no source code: a map shows their names.
+// and run. They are not source code: a map shows their names.
 const landmarks = ` readme contributing architecture agents.md claude.md
 	makefile gnumakefile justfile taskfile.yml taskfile.yaml cmakelists.txt meson.build configure.ac
 	build.bazel module.bazel workspace.bazel build.gradle settings.gradle pom.xml build.xml
@@ -40,7 +40,7 @@ func isLandmark(rel string) bool {
 	return false
 }
 
-// listed says whether a word stands in a list.
+// listed says whether a word is in a list.
 func listed(list, word string) bool {
 	for {
 		i := strings.Index(list, word)

@@ -28,7 +28,7 @@ type table struct {
 }
 
 // nameSlot has a number with one added, 0 while it is free, and half of the hash: most that
-// are no match are seen without a look at hashes.
+// do not match are seen without a look at hashes.
 type nameSlot struct {
 	half uint32
 	id   int32
@@ -58,7 +58,7 @@ func (t *table) find(hash uint64) (id int32, ok bool) {
 	return s.id - 1, s.id != 0
 }
 
-// add adds a name that is not there, and returns its number.
+// add adds a missing name, and returns its number.
 func (t *table) add(hash uint64) int32 {
 	t.hashes = append(t.hashes, hash)
 	if 2*len(t.hashes) > len(t.slots) {

@@ -58,6 +58,8 @@ type ranking struct {
 	rank    []float64 // by file
 	flow    []float32 // by name: what comes along its links to each file that defines it, if it counted fully
 
+	direct []float32 // by file: what comes along imports, if it counted fully
+
 	seen []uint8 // by name: how often score met it in its file
 }
 
@@ -74,18 +76,20 @@ func (t *tree) rank(f Focus) *Map {
 func (r *ranking) result() *Map {
 	t := r.t
 	defs := 0
-	type place struct {
-		file int32
-		step int32
-	}
 	places := make([]place, 0, len(t.order))
 	for i, f := range t.order {
 		if f.shown() {
 			defs += len(f.defs)
-			places = append(places, place{int32(i), int32(step(r.rank[i]))}) //nolint:gosec // at most maxFiles, and a logarithm
+			p := place{file: int32(i), step: int32(step(r.rank[i])), tier: r.tier(i)} //nolint:gosec // at most maxFiles, and a logarithm
+			places = append(places, p)
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(b.step, a.step), cmp.Compare(a.file, b.file)) })
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(b.step, a.step), cmp.Compare(a.file, b.file))
+	})
+	if len(places) > 0 && r.aimless() {
+		places = mixed(places, t.mods.home)
+	}
 	m := &Map{Root: t.root, Cut: t.cut, Unmatched: r.focus.unmatched, Files: make([]File, len(places))}
 	scores := make([]float64, defs)
 	r.seen = make([]uint8, len(t.names.tell))
@@ -102,6 +106,54 @@ func (r *ranking) result() *Map {
 	return m
 }
 
+// place is the position of a file in a map.
+type place struct {
+	file int32
+	step int32 // of its rank
+	tier int
+}
+
+// aimless says whether nothing in the repository has what was asked for.
+func (r *ranking) aimless() bool { return len(r.focus.files)+len(r.focus.hints) == 0 }
+
+// tier is 0 for what is asked for, whatever it is.
+func (r *ranking) tier(i int) int {
+	if r.focus.files[i]+r.focus.hints[i] > 0 {
+		return 0
+	}
+	return r.t.order[i].role.tier()
+}
+
+// mixed bounds the share that one folder has of the first places: what is above three
+// quarters waits for files of other folders, as long as the same tier has some.
+func mixed(places []place, home []int32) []place {
+	const few = 8
+	out := make([]place, 0, len(places))
+	had := map[int32]int{} // by folder: places in out
+	var waiting []place    // of one folder: no other can have as much
+	full := func(p place) bool { return had[home[p.file]] >= max(few, 3*(len(out)+1)/4) }
+	add := func(p place) {
+		out = append(out, p)
+		had[home[p.file]]++
+	}
+	for _, p := range places {
+		if len(waiting) > 0 && waiting[0].tier < p.tier {
+			out, waiting = append(out, waiting...), nil
+			clear(had)
+		}
+		if full(p) {
+			waiting = append(waiting, p)
+			continue
+		}
+		add(p)
+		for len(waiting) > 0 && !full(waiting[0]) {
+			add(waiting[0])
+			waiting = waiting[1:]
+		}
+	}
+	return append(out, waiting...)
+}
+
 // step coarsens a rank: small differences, as an edit makes, change no order.
 func step(rank float64) int {
 	if rank <= 0 {
@@ -115,12 +167,12 @@ func (r *ranking) weigh() {
 	n := len(r.t.names.tell)
 	r.role = make([]float32, len(r.t.order))
 	r.defined, r.weight = make([]float32, n), make([]float32, n)
-	definers, users := make([]int32, n), make([]int32, n)
+	definers, users, strength := make([]int32, n), make([]int32, n), make([]float32, n)
 	files := 0
 	for i, f := range r.t.order {
 		r.role[i] = f.role.weight()
 		if r.focus.files[i] > 0 {
-			r.role[i] = 1 // what is asked for counts fully
+			r.role[i] = 1 // requested files count fully
 		}
 		if f.lang == nil {
 			continue
@@ -129,6 +181,11 @@ func (r *ranking) weigh() {
 		for _, id := range f.own {
 			r.defined[id] += r.role[i]
 			definers[id]++
+		}
+		for j, id := range f.named {
+			if id >= 0 {
+				strength[id] = max(strength[id], r.role[i]*linkStrength(f.defs[j].Kind))
+			}
 		}
 		for _, ref := range f.refs {
 			users[ref.name]++
@@ -147,7 +204,7 @@ func (r *ranking) weigh() {
 				rare[u] = w
 			}
 		}
-		r.weight[id] = w / float32(definers[id]) * r.t.names.tell[id]
+		r.weight[id] = w / float32(definers[id]) * r.t.names.tell[id] * strength[id]
 	}
 	for id := range r.focus.names {
 		r.weight[id] *= boost
@@ -160,6 +217,10 @@ func (r *ranking) score(i int, f *file, out []float64) {
 	rest := r.rank[i] * .05 / float64(1+len(f.defs)) // for names without uses
 	if r.focus.files[i] > 0 {
 		rest *= 10
+	}
+	foreign := 1.0
+	if r.tier(i) > test.tier() {
+		foreign = w
 	}
 	hint := r.focus.hints[i] > 0
 	for j := range f.defs {
@@ -176,11 +237,23 @@ func (r *ranking) score(i int, f *file, out []float64) {
 			s /= float64(int(1) << n) // overloads say less and less
 			r.seen[id] = min(n+1, 8)
 		}
-		out[j] = s * kindWeight(&f.defs[j])
+		out[j] = s * kindWeight(&f.defs[j]) * foreign
 	}
 	for _, id := range f.own {
 		r.seen[id] = 0
 	}
+}
+
+// linkStrength is what the use of a name says about the file that defines it. Macros and
+// constants are used everywhere, whatever their file is about.
+func linkStrength(k lang.Kind) float32 {
+	switch k {
+	case lang.Macro:
+		return .1
+	case lang.Constant, lang.Variable:
+		return .3
+	}
+	return 1
 }
 
 func kindWeight(d *lang.Definition) float64 {

@@ -112,7 +112,7 @@ func (c *choices) Pop() any {
 	return out
 }
 
-// show adds a definition, and those it stands in, if it fits.
+// show adds a definition, and those it is in, if it fits.
 func (p *page) show(file, def, room int) bool {
 	f := &p.m.Files[file]
 	size := 0
@@ -166,7 +166,7 @@ func (p *page) rest() {
 	}
 }
 
-// groupOf is the folder, with a slash, whose names stand in one line: `dir/{a,b}`; empty
+// groupOf is the folder, with a slash, whose names are in one line: `dir/{a,b}`; empty
 // for a file that has a line of its own.
 func groupOf(file string) string {
 	dir, base := path.Split(file)
@@ -214,7 +214,7 @@ func (p *page) text() string {
 	return b.String()
 }
 
-// indent is what stands before a signature: a space, and one for each definition it is in.
+// indent is what is before a signature: a space, and one for each definition it is in.
 func (f *File) indent(d int) string {
 	depth := 1
 	for p := f.Definitions[d].Parent; p >= 0; p = f.Definitions[p].Parent {

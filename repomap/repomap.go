@@ -10,7 +10,7 @@
 // the focus, in whichever way an Index came to know them. A text is never longer than its budget.
 // Its files are in the order of their names and there are no numbers of lines in it, so that an
 // edit changes few of its lines and prompt caches hold. An Index reads only what changed. Its
-// memory takes less space than the sources do; what it writes is outside of the repository, and
+// memory takes less space than the sources do; its cache is outside of the repository, and
 // nothing but time is lost with it.
 //
 // It follows no links, reads no file above 1 MiB and no more than 50,000 files of a
@@ -62,7 +62,7 @@ type Options struct {
 type Index struct {
 	opts  Options
 	langs func() *lang.Languages // made when first needed
-	// gitTime is how long git may take: files of a repository can make it wait for ever.
+	// gitTime is how long git may take: files of a repository can make it wait forever.
 	gitTime time.Duration
 
 	mu     sync.Mutex // guards what follows
@@ -100,6 +100,7 @@ type tree struct {
 	files  map[string]*file // by path relative to root, with slashes
 	order  []*file          // the same, sorted by path
 	names  names
+	mods   *modules // how files import each other; nil until they are linked
 	log    history
 	cut    bool // there are more files than are read
 
@@ -125,6 +126,8 @@ type file struct {
 	named []int32 // by definition: its name; -1 if it has none that others use
 	own   []int32 // names it defines, in the order of defs, each once
 	refs  []ref   // names it uses that other files define; see names
+
+	imports []int32 // what it imports, as modules.resolve returns it
 }
 
 // shown says whether maps have the file.

@@ -96,7 +96,7 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// A text has its budget, its files in order, and what a definition stands in.
+// A text has its budget, its files in order, and what a definition is in.
 func TestText(t *testing.T) {
 	root := t.TempDir()
 	files := shop()
@@ -210,7 +210,7 @@ func TestIncremental(t *testing.T) {
 	lasting.Close()
 }
 
-// A change that keeps size and time is seen if it came right behind the last look.
+// A change that keeps size and time is seen if it came right after the last look.
 func TestRacyEdit(t *testing.T) {
 	root := t.TempDir()
 	at := time.Now()
@@ -289,7 +289,7 @@ func mustAbs(t testing.TB, path string) string {
 	return abs
 }
 
-// A file with a good checksum can be from anybody.
+// A good checksum does not say who wrote a file.
 func FuzzDecode(f *testing.F) {
 	root := f.TempDir()
 	testkit.WriteFiles(f, root, shop())
@@ -311,7 +311,7 @@ func FuzzDecode(f *testing.F) {
 		for _, f := range files {
 			tr.order = append(tr.order, f)
 		}
-		tr.names.linkAll(tr.order, 1)
+		tr.link(tr.order, 0, false, 1)
 		tr.rank(Focus{}).Text(100)
 	})
 }
@@ -394,7 +394,7 @@ func TestWhatIsRead(t *testing.T) {
 	}
 }
 
-// Files that are no code are shown by name where the name tells what a repository is.
+// Files that are not code are shown by name where the name tells what a repository is.
 func TestLandmarks(t *testing.T) {
 	root, cache := t.TempDir(), t.TempDir()
 	files := shop()

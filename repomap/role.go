@@ -23,6 +23,12 @@ func (r fileRole) weight() float32 {
 	return [roles]float32{ordinary: 1, example: .4, test: .2, generated: .05, vendored: .02}[r]
 }
 
+// tier orders roles where a map has no focus: tests come after what they test, and what
+// programs or others wrote after everything else.
+func (r fileRole) tier() int {
+	return [roles]int{ordinary: 0, example: 0, test: 1, generated: 2, vendored: 3}[r]
+}
+
 // headBytes is where a file says that it was generated.
 const headBytes = 2048
 
@@ -30,10 +36,11 @@ const headBytes = 2048
 func roleOf(rel string, src []byte) fileRole {
 	role := ordinary
 	dir, base := path.Split(strings.ToLower(rel))
+	if vendoredPath(dir, base) {
+		return vendored
+	}
 	for _, part := range strings.Split(strings.TrimSuffix(dir, "/"), "/") {
 		switch part {
-		case "vendor", "vendored", "node_modules", "third_party", "third-party", "thirdparty", "bower_components", "site-packages", "extern", "externals":
-			return vendored
 		case "test", "tests", "testing", "testdata", "spec", "specs", "__tests__", "__mocks__", "fixtures", "e2e", "testutil", "bench", "benches", "benchmarks":
 			role = max(role, test)
 		case "example", "examples", "samples", "demo", "demos", "docs", "doc":

@@ -65,7 +65,7 @@ func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 				}
 			}
 		}
-		t.order, t.names = nil, names{} // what is linked is not what is known
+		t.order, t.names, t.mods = nil, names{}, nil // links are not up to date
 		t.mark, t.dirs = workspace.Mark{}, nil
 		return err
 	}

@@ -24,13 +24,14 @@ import (
 //	  the number of definitions, and of each: kind, line, parent+1, where in the text its
 //	  signature and its name stand (begin and length of both);
 //	  the number of uses, and of each: 8 bytes little-endian, count;
+//	  its imports, a text with a line end after each;
 //	4 bytes: CRC-32C of all that.
 //
 // Numbers are unsigned varints; texts are a number of bytes and those. A file whose size is
 // wrong by intention (racy) is read again.
 const (
 	storedMagic  = "eca repo map\n"
-	storedFormat = 3
+	storedFormat = 4
 	storedExt    = ".map"
 	storedAge    = 90 * 24 * time.Hour // of unused maps
 )
@@ -142,6 +143,11 @@ func encode(w io.Writer, root string, files []*file) error {
 			b = binary.LittleEndian.AppendUint64(b, name)
 		}
 		b = append(b, f.uses.Counts...)
+		texts = texts[:0]
+		for _, name := range f.uses.Imports {
+			texts = append(append(texts, name...), '\n')
+		}
+		b = append(binary.AppendUvarint(b, uint64(len(texts))), texts...)
 		if len(b) >= piece/2 {
 			if err := flush(); err != nil {
 				return err
@@ -260,6 +266,9 @@ func (r *reading) file(langs *lang.Languages) *file {
 		for i := range f.uses.Names {
 			f.uses.Names[i] = binary.LittleEndian.Uint64(names[8*i:])
 		}
+	}
+	if imports := r.text(); imports != "" {
+		f.uses.Imports = strings.Split(strings.TrimSuffix(imports, "\n"), "\n")
 	}
 	return f
 }

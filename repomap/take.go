@@ -95,7 +95,20 @@ func (t *tree) take(u *updating) {
 	// A walk's order is almost that of the paths.
 	slices.SortFunc(order, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 	t.order = order
-	t.names.link(t.order, read, before, u.x.opts.Workers)
+	t.link(read, before, gone > 0, u.x.opts.Workers)
+}
+
+// link brings the links of files up to date. changed are those that were read again, before
+// is how many there were.
+func (t *tree) link(changed []*file, before int, gone bool, workers int) {
+	t.names.link(t.order, changed, before, workers)
+	// With other files the numbers of all are others, and what passes on names has others.
+	if t.mods == nil || gone || len(t.order) != before || slices.ContainsFunc(changed, passesOn) {
+		t.mods, changed = newModules(t.order), t.order
+	}
+	for _, f := range changed {
+		f.imports = t.mods.resolve(f)
+	}
 }
 
 // found returns all files, those that were read, and how many are what or where others

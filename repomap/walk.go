@@ -22,25 +22,48 @@ type links struct {
 
 	ownFrom []int32 // by file: where its definitions begin; one more for the end
 	own     []int32 // names
+
+	importFrom []int32   // by file: where its imports begin; one more for the end
+	imported   []int32   // files
+	importPart []float32 // by import: its share of what the file gives to imports, if the imported file counted fully
 }
+
+// Weights of imports.
+const (
+	importShare = .4 // of what a file gives goes to the files that it imports
+	far         = .2 // a use of a name that nothing defines in what the file imports, or in its folder
+)
 
 // link gives each use of a name its share of what its file gives.
 func (r *ranking) link() {
 	files := r.t.order
-	total, owned := 0, 0
+	total, owned, imports := 0, 0, 0
 	for _, f := range files {
+		for _, to := range f.imports {
+			if to < 0 {
+				imports += len(r.t.mods.members[^to])
+			} else {
+				imports++
+			}
+		}
 		total += len(f.refs)
 		owned += len(f.own)
 	}
 	l := links{
 		from: make([]int32, len(files)+1), name: make([]int32, 0, total), part: make([]float32, 0, total),
-		ownFrom: make([]int32, len(files)+1), own: make([]int32, 0, owned),
+		ownFrom: make([]int32, len(files)+1), own: make([]int32, 0, owned), importFrom: make([]int32, len(files)+1), imported: make([]int32, 0, imports), importPart: make([]float32, 0, imports),
 	}
+	s := newSight(r)
 	for i, f := range files {
+		l.linkImports(r, i)
+		s.look(i)
 		begin := len(l.name)
 		sum := float32(0)
 		for _, ref := range f.refs {
 			if w := r.weight[ref.name] * often(ref.count); w > 0 {
+				if !s.sees(ref.name) {
+					w *= far
+				}
 				l.name, l.part = append(l.name, ref.name), append(l.part, w)
 				sum += w
 			}
@@ -52,6 +75,33 @@ func (r *ranking) link() {
 		l.from[i+1], l.ownFrom[i+1] = int32(len(l.name)), int32(len(l.own)) //nolint:gosec // maxFiles of maxBytes have fewer names
 	}
 	r.links = l
+}
+
+// linkImports gives each import of a file its share. The share of a folder is divided among
+// its files.
+func (l *links) linkImports(r *ranking, i int) {
+	f, m := r.t.order[i], r.t.mods
+	begin := len(l.imported)
+	sum := float32(0)
+	add := func(to int32, part float32) {
+		if w := part * r.role[to]; w > 0 && int(to) != i {
+			sum += w
+			l.imported, l.importPart = append(l.imported, to), append(l.importPart, part)
+		}
+	}
+	for _, to := range f.imports {
+		if to >= 0 {
+			add(to, 1)
+			continue
+		}
+		for _, member := range m.members[^to] {
+			add(member, 1/float32(len(m.members[^to])))
+		}
+	}
+	for k := begin; k < len(l.importPart); k++ {
+		l.importPart[k] /= sum
+	}
+	l.importFrom[i+1] = int32(len(l.imported)) //nolint:gosec // a file has few imports
 }
 
 // often is what so many uses of a name weigh: little more than one.
@@ -95,18 +145,18 @@ func (r *ranking) beginnings() {
 	}
 }
 
-// walk ranks files: along each of its names a file gives what it has to those that define
-// it.
+// walk ranks files: a file gives what it has to what it imports, and along each of its names
+// to those that define it.
 func (r *ranking) walk() {
 	l := &r.links
 	r.rank = slices.Clone(r.begin)
-	r.flow = make([]float32, len(r.weight))
+	r.flow, r.direct = make([]float32, len(r.weight)), make([]float32, len(r.rank))
 	next := make([]float64, len(r.rank))
 	for range rounds {
 		stuck := r.flows()
 		change := 0.0
 		for i, begin := range r.begin {
-			in := float32(0)
+			in := r.direct[i]
 			for _, id := range l.own[l.ownFrom[i]:l.ownFrom[i+1]] {
 				in += r.flow[id]
 			}
@@ -121,19 +171,32 @@ func (r *ranking) walk() {
 	r.flows()
 }
 
-// flows sums up what files give to names, and returns what those have that give nothing.
+// flows sums up what files give to names and to what they import, and returns what those have that give nothing.
 func (r *ranking) flows() (stuck float64) {
 	clear(r.flow)
+	clear(r.direct)
 	l := &r.links
 	for i, rank := range r.rank {
 		from, to := l.from[i], l.from[i+1]
-		if from == to {
+		imports, importTo := l.importFrom[i], l.importFrom[i+1]
+		if from == to && imports == importTo {
 			stuck += rank
 			continue
 		}
-		names, parts, rank := l.name[from:to], l.part[from:to], float32(rank)
+		give := float32(rank)
+		if imports < importTo {
+			direct := give
+			if from < to {
+				direct *= importShare
+			}
+			give -= direct
+			for k := imports; k < importTo; k++ {
+				r.direct[l.imported[k]] += direct * l.importPart[k]
+			}
+		}
+		names, parts := l.name[from:to], l.part[from:to]
 		for k, id := range names {
-			r.flow[id] += rank * parts[k]
+			r.flow[id] += give * parts[k]
 		}
 	}
 	return stuck

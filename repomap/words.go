@@ -68,7 +68,7 @@ func (w *wordset) match(word []byte) int {
 
 // eachWord calls fn with the parts of a name or a text, in small letters, until it returns
 // false. Parts end at characters other than letters, and where a capital follows on a small letter or
-// stands before one. The bytes are used again.
+// is before one. The bytes are used again.
 func eachWord(s string, fn func(word []byte) bool) {
 	var buf [maxWord]byte
 	word := buf[:0]

@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/server/protocol"
+	"github.com/seed-dec29ce4/eca/workspace"
 )
 
 // fieldsOf returns, for each method that clients call, the keys of its params.
@@ -239,4 +241,24 @@ func TestTwoDaemonsTakeTurns(t *testing.T) {
 	prompt(b, "six", "five|six")
 	a.Call("chat/delete", map[string]any{"chatId": "c"})
 	prompt(b, "seven", "seven")
+}
+
+// A workspace folder that does not exist is named once: everything that the model does there fails.
+func TestMissingWorkspaceFolderIsNamed(t *testing.T) {
+	r := newRig(t, options{})
+	missing := filepath.Join(t.TempDir(), "gone")
+	for range 2 {
+		r.Notify("workspace/didChangeWorkspaceFolders", map[string]any{"event": map[string]any{"added": []map[string]string{{"name": "gone", "uri": workspace.ToURI(missing)}}, "removed": []any{}}})
+	}
+	r.Await(0, "the warning", fake.Contains("$/showMessage", "gone, which the editor names as a workspace folder"))
+	r.Call("chat/list", map[string]any{})
+	count := 0
+	for _, m := range r.Since(0) {
+		if strings.Contains(m.String(), "which the editor names") {
+			count++
+		}
+	}
+	if count != 1 {
+		t.Errorf("it was named %d times", count)
+	}
 }

@@ -16,7 +16,7 @@ import (
 
 // failing is a server of which some models fail; it notes which models are asked.
 type failing struct {
-	failures map[string][]string // by the provider's name of the model: answers in order, the last for ever; "" is the script's
+	failures map[string][]string // by the provider's name of the model: answers in order, the last forever; "" is the script's
 
 	mu    sync.Mutex // guards asked
 	asked []string

@@ -88,7 +88,7 @@ func faults() []fault {
 		fault{name: "huge-line", what: "An event of more than 16 MiB.", steps: words, bytes: hugeEvent},
 		fault{name: "error-before", what: "An error inside of the stream, in place of an answer.", steps: status(503, ", late: true")},
 		fault{name: "error-after", what: "An error inside of the stream, after a delta.", steps: `{text: "FIRST", error: {status: 503, message: "reason", late: true}}`},
-		fault{name: "arguments", what: "A tool call whose arguments are no JSON.", steps: `{calls: [{tool: eca__read_file, rawArguments: '{"path": '}]}, {text: "I see"}`},
+		fault{name: "arguments", what: "A tool call whose arguments are invalid JSON.", steps: `{calls: [{tool: eca__read_file, rawArguments: '{"path": '}]}, {text: "I see"}`},
 	)
 }
 

@@ -95,7 +95,7 @@ A client gets these only if it asks for them in ` + "`initialize`" + `.
 | ` + "`codeAssistant.chatCapabilities.remount: true`" + ` | with each ` + "`chat/list`" + `, what is shown outside of chats once more: ` + "`config/updated`, `tool/serverUpdated`, `providers/updated`, `jobs/updated`" + `. For a page that is opened late, or again, and has kept nothing | ` + "`TestRemountIsNegotiated`" + ` |
 | ` + "`codeAssistant.chatCapabilities.search: true`" + ` | the request ` + "`chat/search`" + `: messages of all chats of the machine ([search.md](search.md)). Without it, the method does not exist | ` + "`TestSearchIsNegotiated`" + ` |
 
-` + "`eca web`" + ` and the extension for VS Code stand between the daemon and their page, which calls them by methods that begin with ` + "`host/`" + ` ([web.md](web.md#messages-between-page-and-host)). The daemon never sees these.
+` + "`eca web`" + ` and the extension for VS Code are between the daemon and their page, which calls them by methods that begin with ` + "`host/`" + ` ([web.md](web.md#messages-between-page-and-host)). The daemon never sees these.
 `
 
 // TestProtocolDoc compares docs/protocol.md with the code: the methods are those of

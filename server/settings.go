@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -168,8 +169,19 @@ func (s *settings) pushAgain(ctx context.Context) {
 // maxMistakes is how many mistakes in the configuration are shown at the same time.
 const maxMistakes = 10
 
+// missingFolders are messages about workspace folders that do not exist.
+func (s *settings) missingFolders() (out []protocol.ShowMessage) {
+	for _, root := range s.host.Roots() {
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			out = append(out, protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf("There is no directory %s, which the editor names as a workspace folder: tools and commands cannot work in it", root)})
+		}
+	}
+	return out
+}
+
 // pushMessages shows the mistakes and notices that are new since the last push.
 func (s *settings) pushMessages(ctx context.Context) {
+	missing := s.missingFolders()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var now []protocol.ShowMessage
@@ -180,6 +192,7 @@ func (s *settings) pushMessages(ctx context.Context) {
 	if more := len(mistakes) - maxMistakes; more > 0 {
 		now = append(now, protocol.ShowMessage{Type: "warning", Message: fmt.Sprintf("Configuration: %d more mistakes; `eca config check` lists them", more)})
 	}
+	now = append(now, missing...)
 	for _, n := range s.host.Notices() {
 		now = append(now, protocol.ShowMessage{Type: "info", Message: n})
 	}

@@ -481,3 +481,18 @@ turns:
 	}
 	sameInReplay(t, r, heard, "c", child)
 }
+
+// A subagent whose provider is overloaded shows in its own chat why nothing happens.
+func TestSubagentShowsThatItsRequestIsRepeated(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, options{model: `
+cassette: 1
+turns:
+  - {user: '^delegate', steps: [{calls: [` + spawn("call_1", "explorer", "busy", "") + `]}, {text: Done.}]}
+  - {user: '^busy', steps: [{text: "found it", error: {status: 503, message: "try later", times: 1}}]}
+`, config: map[string]any{"providers": map[string]any{"mock": map[string]any{"retry": map[string]any{"baseDelayMs": 1, "maxRetries": 2}}}}})
+	r.Call("chat/prompt", map[string]any{"chatId": "c", "message": "delegate"})
+	child := childOf(t, r, "call_1")
+	r.Await(0, "the repetition", ofChat(child, `"progress"`, "Provider overloaded. Retrying"))
+	r.Await(0, "the end", ofChat("c", `"finished"`, `"done"`))
+}

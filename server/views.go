@@ -122,8 +122,5 @@ func (vs *views) endDelete(id string) {
 func (vs *views) deletion(id string) <-chan struct{} {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	if ch, ok := vs.deletions[id]; ok {
-		return ch
-	}
-	return nil
+	return vs.deletions[id]
 }

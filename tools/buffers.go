@@ -44,7 +44,7 @@ func (t *buffered) connect(ctx context.Context, call Call) Call {
 	chatID, roots := call.ChatID, call.Roots
 	if t.buffers.Read != nil {
 		call.Unsaved = func(place string) (string, bool) {
-			path, ok := named(roots, place)
+			path, ok := clientPath(roots, place)
 			if !ok {
 				return "", false
 			}
@@ -54,16 +54,16 @@ func (t *buffered) connect(ctx context.Context, call Call) Call {
 	}
 	if t.buffers.Write != nil {
 		call.Save = func(place, text string) bool {
-			path, ok := named(roots, place)
+			path, ok := clientPath(roots, place)
 			return ok && t.buffers.Write(ctx, chatID, path, text) == nil
 		}
 	}
 	return call
 }
 
-// named is a place inside of the workspace by the name that the client has for it: below a
+// clientPath is a place inside of the workspace by the name that the client has for it: below a
 // root as the client wrote that. false is a place outside.
-func named(roots []string, place string) (string, bool) {
+func clientPath(roots []string, place string) (string, bool) {
 	for _, root := range roots {
 		rel, err := filepath.Rel(workspace.Resolve(root), place)
 		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits bound the outputs of a tool. The whole text of what is cut is kept in a
+// Limits bound the outputs of a tool. The whole text of a cut output is kept in a
 // file that the model can read; images stay whatever happens to the text.
 type Limits struct {
 	Lines int      // lines of one output; 0 means unlimited
@@ -18,7 +18,7 @@ type Limits struct {
 	Whole *Outputs // where whole outputs are kept
 }
 
-// CutMark begins what stands at the end of an output that was cut.
+// CutMark begins what is at the end of an output that was cut.
 const CutMark = "\n\n[cut: "
 
 // Limit decorates a tool with limits.
@@ -47,20 +47,20 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 	return withShowable(res), err
 }
 
-// apart is how many outputs of one result are cut each on its own.
-const apart = 4
+// separateOutputs is how many outputs of one result are cut each on its own.
+const separateOutputs = 4
 
-// gather makes one output of those behind the first ones, if together they would be cut: the
+// gather makes one output of those after the first ones, if together they would be cut: the
 // limits are for each, and servers may send thousands.
 func (l Limits) gather(outputs []string) []string {
-	if len(outputs) <= apart {
+	if len(outputs) <= separateOutputs {
 		return outputs
 	}
-	rest := strings.Join(outputs[apart-1:], "\n\n")
+	rest := strings.Join(outputs[separateOutputs-1:], "\n\n")
 	if _, cut := l.cut(rest); !cut {
 		return outputs
 	}
-	return append(outputs[:apart-1:apart-1], rest)
+	return append(outputs[:separateOutputs-1:separateOutputs-1], rest)
 }
 
 // maxImages bounds the images of one result.

@@ -8,7 +8,7 @@ func WithNews(t Tool, news func(chatID string) []string) Tool { return &newsy{t,
 
 type newsy struct {
 	Tool
-	news func(chatID string) []string
+	takeNews func(chatID string) []string
 }
 
 func (t *newsy) Run(ctx context.Context, call Call, out Sink) (Result, error) {
@@ -16,6 +16,6 @@ func (t *newsy) Run(ctx context.Context, call Call, out Sink) (Result, error) {
 	if err != nil || ctx.Err() != nil {
 		return res, err // what is not shown must not be lost
 	}
-	res.Outputs = append(res.Outputs, t.news(call.ChatID)...)
+	res.Outputs = append(res.Outputs, t.takeNews(call.ChatID)...)
 	return res, nil
 }

@@ -130,7 +130,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Many outputs are no way around the limits; those that fit stay as they are.
+// Many outputs do not evade the limits; those that fit stay as they are.
 func TestLimitOfMany(t *testing.T) {
 	dir := t.TempDir()
 	for n, want := range map[int]int{4: 4, 20: 20, 1000: 4} {

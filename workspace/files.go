@@ -92,8 +92,8 @@ func (f *Finder) Listing(ctx context.Context, roots []string, root string, since
 	return l, true
 }
 
-// wanted is a request for a listing.
-type wanted struct {
+// listingRequest is a request for a listing.
+type listingRequest struct {
 	root   string
 	since  Mark
 	answer chan *Listing // buffered; receives nil if the listing is not known
@@ -112,9 +112,9 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 	if tree := ix.hints.Load(); tree != nil && !tree.Sync(ctx) {
 		return nil
 	}
-	w := wanted{root, since, make(chan *Listing, 1)}
+	w := listingRequest{root, since, make(chan *Listing, 1)}
 	select {
-	case ix.wanted <- w:
+	case ix.listings <- w:
 	case <-ix.done:
 		return nil
 	case <-ctx.Done():
@@ -131,7 +131,7 @@ func (ix *index) list(ctx context.Context, root string, since Mark) *Listing {
 
 // serve answers a request, and walks again if the last walk is old, because notifications are
 // incomplete.
-func (ix *index) serve(ctx context.Context, w wanted) {
+func (ix *index) serve(ctx context.Context, w listingRequest) {
 	ix.apply(ctx)
 	w.answer <- ix.listing(w)
 	if ix.limit > 0 { // otherwise no caller gets a listing
@@ -142,7 +142,7 @@ func (ix *index) serve(ctx context.Context, w wanted) {
 }
 
 // listing answers a request. The owner has already applied all hints.
-func (ix *index) listing(w wanted) *Listing {
+func (ix *index) listing(w listingRequest) *Listing {
 	s := ix.current.Load()
 	if !s.watched || ix.hints.Load() == nil {
 		return nil
@@ -181,10 +181,10 @@ const maxTouched = 50_000
 
 // touched records which folders changed, and in which order.
 type touched struct {
-	mu      sync.Mutex // scanners have several goroutines
-	version uint64
-	known   uint64            // the first version with complete records
-	folders map[string]uint64 // by resolved path: the version of the last change
+	mu            sync.Mutex // scanners have several goroutines
+	version       uint64
+	firstComplete uint64            // the first version with complete records
+	folders       map[string]uint64 // by resolved path: the version of the last change
 }
 
 // all records that any folder may have changed.
@@ -192,7 +192,7 @@ func (t *touched) all() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version++
-	t.known, t.folders = t.version, map[string]uint64{}
+	t.firstComplete, t.folders = t.version, map[string]uint64{}
 }
 
 // add records changed paths.
@@ -227,7 +227,7 @@ func (t *touched) noting(next func(dir string)) func(dir string) {
 func (t *touched) since(version uint64, fn func(dir string)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if version < t.known {
+	if version < t.firstComplete {
 		return false
 	}
 	for dir, at := range t.folders {

@@ -116,7 +116,7 @@ func (f *Finder) index(roots []string) (*index, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ix := &index{
 		name: new(name), roots: slices.Clone(roots), limit: limit, now: time.Now, cancel: cancel, noted: func(paths []string) { f.Touch(paths...) },
-		ready: make(chan struct{}), done: make(chan struct{}), refresh: make(chan struct{}, 1), wanted: make(chan wanted), next: make(chan struct{}),
+		ready: make(chan struct{}), done: make(chan struct{}), refresh: make(chan struct{}, 1), listings: make(chan listingRequest), next: make(chan struct{}),
 	}
 	ix.lastQuery.Store(time.Now().UnixNano())
 	ix.ended = func() { f.forget(ix) }

@@ -160,9 +160,9 @@ func TestScanIsBounded(t *testing.T) {
 		if limit == 1 {
 			want = "1" // folders go first
 		}
-		sc := &scanner{top: root, left: limit}
+		sc := &scanner{top: root, remaining: limit}
 		f := &folder{}
-		if err := sc.below(context.Background(), f); err != nil {
+		if err := sc.scanBelow(context.Background(), f); err != nil {
 			t.Fatal(err)
 		}
 		if got := render(f); got != want {

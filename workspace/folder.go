@@ -12,10 +12,10 @@ import (
 // folder is a folder of an index, with its packed file names and its subfolders. It is
 // immutable once it is part of a snapshot.
 type folder struct {
-	text  text // its path from the root, with slashes and one at the end; empty for the root
-	subs  []*folder
-	rules *ignore.Rules // that apply to its content
-	above *ignore.Rules // that apply to the folder itself; nil for a root
+	text       text // its path from the root, with slashes and one at the end; empty for the root
+	subs       []*folder
+	rules      *ignore.Rules // that apply to its content
+	outerRules *ignore.Rules // that apply to the folder itself; nil for a root
 
 	// The concatenated file names in lexical order, as written and in lower case; ends has the
 	// end of each.
@@ -69,7 +69,7 @@ func (f *folder) fill(entries []fs.DirEntry, rules *ignore.Rules) {
 	f.ends, f.masks = make([]uint32, 0, files), make([]uint64, 0, files)
 	for _, e := range entries {
 		if e.IsDir() {
-			f.subs = append(f.subs, &folder{text: newText(f.text.plain + e.Name() + "/"), above: rules})
+			f.subs = append(f.subs, &folder{text: newText(f.text.plain + e.Name() + "/"), outerRules: rules})
 			continue
 		}
 		names.WriteString(e.Name())

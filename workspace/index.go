@@ -59,10 +59,10 @@ type index struct {
 	ended  func() // called at the end
 	cancel context.CancelFunc
 
-	ready     chan struct{} // closed with the first snapshot
-	done      chan struct{} // closed at the end
-	refresh   chan struct{} // requests a walk if the last one is old, and the pending hints
-	wanted    chan wanted   // requests a listing
+	ready     chan struct{}       // closed with the first snapshot
+	done      chan struct{}       // closed at the end
+	refresh   chan struct{}       // requests a walk if the last one is old, and the pending hints
+	listings  chan listingRequest // requests a listing
 	current   atomic.Pointer[snapshot]
 	lastQuery atomic.Int64 // time of the last query in Unix nanoseconds
 	hints     atomic.Pointer[watch.Tree]
@@ -152,7 +152,7 @@ func (ix *index) run(ctx context.Context) {
 		case <-ix.refresh:
 			ix.apply(ctx)
 			ix.renew(ctx)
-		case w := <-ix.wanted:
+		case w := <-ix.listings:
 			ix.serve(ctx, w)
 		case <-told:
 			if w, ok := ix.settle(ctx, told); ok {
@@ -180,7 +180,7 @@ func (ix *index) renew(ctx context.Context) {
 
 // settle waits until no hint arrives for a moment, or a caller needs a refresh or a listing. It
 // returns the request for a listing.
-func (ix *index) settle(ctx context.Context, hints <-chan struct{}) (w wanted, ok bool) {
+func (ix *index) settle(ctx context.Context, hints <-chan struct{}) (w listingRequest, ok bool) {
 	quiet, limit := time.NewTimer(pause), time.NewTimer(longest)
 	defer quiet.Stop()
 	defer limit.Stop()
@@ -189,7 +189,7 @@ func (ix *index) settle(ctx context.Context, hints <-chan struct{}) (w wanted, o
 		case <-hints:
 			quiet.Reset(pause)
 			continue
-		case w = <-ix.wanted:
+		case w = <-ix.listings:
 			return w, true
 		case <-quiet.C:
 		case <-limit.C:
@@ -206,17 +206,17 @@ func (ix *index) walk(ctx context.Context) error {
 	s := &snapshot{at: ix.now(), watched: tree != nil}
 	left := maxEntries
 	ix.touched.all()
-	for _, root := range ix.places() {
+	for _, root := range ix.resolvedRoots() {
 		sc := ix.scanner(root.top, left)
 		root.parted = len(sc.skip) > 0
 		if tree != nil {
 			sc.watch = ix.adder(tree, &s.watched)
 		}
 		root.folder = &folder{}
-		if err := sc.below(ctx, root.folder); err != nil {
+		if err := sc.scanBelow(ctx, root.folder); err != nil {
 			return err
 		}
-		left = sc.left
+		left = sc.remaining
 		s.roots = append(s.roots, root)
 	}
 	if tree != nil && !s.watched {
@@ -226,8 +226,8 @@ func (ix *index) walk(ctx context.Context) error {
 	return nil
 }
 
-// places are the roots, each once, with links resolved. One that is missing is left out.
-func (ix *index) places() []indexRoot {
+// resolvedRoots are the roots, each once, with links resolved. One that is missing is left out.
+func (ix *index) resolvedRoots() []indexRoot {
 	var out []indexRoot
 	for _, path := range ix.roots {
 		top, err := filepath.EvalSymlinks(path)
@@ -241,8 +241,8 @@ func (ix *index) places() []indexRoot {
 // scanner returns a scanner that skips other roots: a root inside another one is listed only
 // under its own path.
 func (ix *index) scanner(top string, left int) *scanner {
-	sc := &scanner{top: top, left: left, skip: map[string]bool{}}
-	for _, r := range ix.places() {
+	sc := &scanner{top: top, remaining: left, skip: map[string]bool{}}
+	for _, r := range ix.resolvedRoots() {
 		if r.top != top && within(top, r.top) {
 			sc.skip[r.top] = true
 		}
@@ -333,7 +333,7 @@ func (ix *index) apply(ctx context.Context) {
 		if err != nil {
 			return // ctx ended
 		}
-		now.roots[i].folder, left, changed = f, sc.left, true
+		now.roots[i].folder, left, changed = f, sc.remaining, true
 	}
 	if !now.watched {
 		ix.unwatch()

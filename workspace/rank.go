@@ -83,8 +83,8 @@ func (t *top) worst() int {
 	return t.matches[t.size-1].kind + 1
 }
 
-// place is where an entry is.
-type place struct {
+// location is where an entry is.
+type location struct {
 	folder *folder
 	name   string
 }
@@ -92,7 +92,7 @@ type place struct {
 // best returns the best matches, in order. inUse are absolute paths, the last used first.
 func best(s *snapshot, q query, inUse []string) []Found {
 	final := top{size: maxFound}
-	used := map[place]bool{}
+	used := map[location]bool{}
 	m := matcher{query: q, worst: noMatch}
 	for recent, path := range inUse {
 		root, f, i, ok := s.file(path)
@@ -100,7 +100,7 @@ func best(s *snapshot, q query, inUse []string) []Found {
 			continue
 		}
 		name := f.file(i)
-		used[place{f, name.plain}] = true
+		used[location{f, name.plain}] = true
 		m.enter(f)
 		if quality, ok := m.judge(name, false); ok {
 			final.add(match{quality: quality, recent: recent, root: root, folder: f, name: name.plain})
@@ -108,7 +108,7 @@ func best(s *snapshot, q query, inUse []string) []Found {
 	}
 	for _, t := range s.match(q, maxFound+len(used)) {
 		for _, m := range t.matches {
-			if m.dir || !used[place{m.folder, m.name}] {
+			if m.dir || !used[location{m.folder, m.name}] {
 				final.add(m)
 			}
 		}

@@ -72,7 +72,7 @@ func (r *Resolver) resolve(path string) string {
 
 // look reads the link at a path whose folders are resolved, once per path.
 func (r *Resolver) look(path string) link {
-	if found, known := r.known[path]; known {
+	if found, known := r.links[path]; known {
 		return found
 	}
 	var buf [4096]byte // longer links do not exist
@@ -81,8 +81,8 @@ func (r *Resolver) look(path string) link {
 	if err == nil && n < len(buf) {
 		found.target = string(buf[:n])
 	}
-	if r.known != nil {
-		r.known[path] = found
+	if r.links != nil {
+		r.links[path] = found
 	}
 	return found
 }

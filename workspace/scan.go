@@ -15,10 +15,10 @@ const maxEntries = 1_500_000
 
 // scanner reads the folders below one root.
 type scanner struct {
-	top   string              // the root with links resolved
-	skip  map[string]bool     // folders that are other roots
-	left  int                 // how many more entries fit
-	watch func(folder string) // called before a folder is read; may be nil
+	top       string              // the root with links resolved
+	skip      map[string]bool     // folders that are other roots
+	remaining int                 // how many more entries fit
+	watch     func(folder string) // called before a folder is read; may be nil
 }
 
 // path returns the absolute path of a folder.
@@ -26,9 +26,9 @@ func (s *scanner) path(f *folder) string {
 	return filepath.Join(s.top, filepath.FromSlash(f.text.plain))
 }
 
-// below fills a folder and all folders below it, level by level, so that the deepest entries are
+// scanBelow fills a folder and all folders below it, level by level, so that the deepest entries are
 // the ones that do not fit. It fails only if ctx ends.
-func (s *scanner) below(ctx context.Context, top *folder) error {
+func (s *scanner) scanBelow(ctx context.Context, top *folder) error {
 	level := []*folder{top}
 	for len(level) > 0 {
 		s.readAll(ctx, level)
@@ -37,9 +37,9 @@ func (s *scanner) below(ctx context.Context, top *folder) error {
 		}
 		var next []*folder
 		for _, f := range level {
-			if s.left -= f.entries(); s.left < 0 {
-				f.cut(-s.left)
-				s.left = 0
+			if s.remaining -= f.entries(); s.remaining < 0 {
+				f.cut(-s.remaining)
+				s.remaining = 0
 			}
 			next = append(next, f.subs...)
 		}
@@ -93,7 +93,7 @@ func (s *scanner) read(f *folder) {
 	if s.watch != nil {
 		s.watch(path) // first, so that entries created during the read are not missed
 	}
-	entries, rules, _ := readFolder(path, f.above)
+	entries, rules, _ := readFolder(path, f.outerRules)
 	f.fill(entries, rules)
 	if len(s.skip) > 0 {
 		f.subs = slices.DeleteFunc(f.subs, func(sub *folder) bool { return s.skip[s.path(sub)] })
@@ -135,16 +135,16 @@ func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, touch
 	all, read := changed[f.text.plain]
 	now := *f
 	if read {
-		now = folder{text: f.text, above: f.above}
+		now = folder{text: f.text, outerRules: f.outerRules}
 		if all {
-			s.left += f.total()
-			return &now, s.below(ctx, &now)
+			s.remaining += f.total()
+			return &now, s.scanBelow(ctx, &now)
 		}
-		s.left += f.entries()
+		s.remaining += f.entries()
 		s.read(&now)
-		if s.left -= now.entries(); s.left < 0 {
-			now.cut(-s.left)
-			s.left = 0
+		if s.remaining -= now.entries(); s.remaining < 0 {
+			now.cut(-s.remaining)
+			s.remaining = 0
 		}
 	}
 	now.subs = slices.Clone(now.subs)
@@ -153,7 +153,7 @@ func (s *scanner) refresh(ctx context.Context, f *folder, changed changes, touch
 		var err error
 		switch {
 		case read && !known:
-			err = s.below(ctx, sub)
+			err = s.scanBelow(ctx, sub)
 		default:
 			now.subs[i], err = s.refresh(ctx, f.subs[old], changed, touched)
 		}

@@ -134,7 +134,7 @@ func Resolve(path string) string {
 
 // Resolver resolves several paths consistently: it reads each link once and remembers it. It is
 // for one goroutine and a short time. The zero Resolver remembers nothing.
-type Resolver struct{ known map[string]link }
+type Resolver struct{ links map[string]link }
 
 // link is the remembered state of a path: target is empty if the path was not a link.
 type link struct {
@@ -143,7 +143,7 @@ type link struct {
 }
 
 // NewResolver returns a Resolver that has not looked at anything.
-func NewResolver() *Resolver { return &Resolver{known: map[string]link{}} }
+func NewResolver() *Resolver { return &Resolver{links: map[string]link{}} }
 
 // Resolve returns where an absolute path leads, as the function Resolve does.
 func (r *Resolver) Resolve(path string) string { return r.resolve(path) }

@@ -238,7 +238,7 @@ func (b *Browser) Paste(text string) error {
 	if strings.Contains(text, "://") {
 		u, err := url.Parse(text)
 		if err != nil {
-			return errors.New("what you pasted is not an address")
+			return errors.New("the pasted text is not an address")
 		}
 		if code, err = b.read(u.Query()); err != nil {
 			return err

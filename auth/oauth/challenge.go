@@ -74,7 +74,7 @@ func token(text string) string {
 	return text[:end]
 }
 
-// parameter reads a parameter's value, quoted or not, and returns what comes behind it.
+// parameter reads a parameter's value, quoted or not, and returns what comes after it.
 func parameter(text string) (value, rest string) {
 	if !strings.HasPrefix(text, `"`) {
 		end := strings.IndexAny(text, ", \t")

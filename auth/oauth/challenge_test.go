@@ -33,7 +33,7 @@ func TestParseChallenge(t *testing.T) {
 	}
 }
 
-// Whatever a server says, reading it ends, and what is found was there.
+// Reading any answer of a server ends, and every result is part of the answer.
 func FuzzParseChallenge(f *testing.F) {
 	f.Add(`Bearer realm="x", resource_metadata="https://x/", scope="a b"`)
 	f.Add(`Basic YWJj=, Bearer error=x`)

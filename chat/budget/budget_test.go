@@ -114,7 +114,7 @@ func TestDaysBeginAtMidnight(t *testing.T) {
 	}
 }
 
-// Requests beside the conversation are refused at a limit, whoever makes them; those of a turn are
+// Requests beside the conversation are refused at a limit, whatever their purpose; those of a turn are
 // not, because the turn asks.
 func TestRequestsAtALimit(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
 // Package budget counts what requests to models use, and knows what may be spent.
 //
-// A Keeper wraps models: every request that goes through one of them is counted, whoever makes it
+// A Keeper wraps models: every request that goes through one of them is counted, whatever its purpose
 // (turns, subagents, titles, compaction, rewrites, completions, questions of MCP servers). The sums
 // of chats and days are in a file that all daemons of the user share, spending.db.
 //
@@ -169,6 +169,9 @@ func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState
 			for _, model := range k.unpriced(chatID) {
 				warn("price "+chatID+" "+model, "The price of %s is not known, so budgets in money do not count it: set `cost` of the model in the configuration, or a budget in tokens.", model)
 			}
+		}
+		if left := time.Duration((l.Limit - l.Spent) * float64(time.Second)); l.kind == kindTime && left > 0 && (out.TimeLeft == 0 || left < out.TimeLeft) {
+			out.TimeLeft = left
 		}
 		switch share := l.Spent/l.Limit + rounding; {
 		case share >= 1 && out.Reached == "":

@@ -42,7 +42,7 @@ type slot struct {
 	model  string
 }
 
-// batch is what was used and is not in the file yet.
+// batch is usage that is not in the file yet.
 type batch struct {
 	slots map[slot]usage
 	chats map[string]config.Amount
@@ -339,7 +339,7 @@ func (l *ledger) setLimits(ctx context.Context, id string, own ownLimits) error 
 	})
 }
 
-// forget removes a chat; what it has spent stays in the sums of days.
+// forget removes a chat; its spending stays in the sums of days.
 func (l *ledger) forget(ctx context.Context, id string) error {
 	return l.use(ctx, func(db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "DELETE FROM chats WHERE chat = ?", id)

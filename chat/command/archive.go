@@ -94,15 +94,15 @@ func (c *Commands) describe(meta chat.Meta) header {
 }
 
 // encode makes the entry of an event, without secrets.
-func encode(e event.Event, clean *redact.Redactor) (entry, error) {
+func encode(e event.Event, clean *redact.Redactor) ([]byte, error) {
 	version, raw, err := event.EncodeBody(e.Body)
 	if err != nil {
-		return entry{}, fmt.Errorf("event %d: %w", e.Seq, err)
+		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	if raw, err = cleanJSON(raw, clean); err != nil {
-		return entry{}, fmt.Errorf("event %d: %w", e.Seq, err)
+		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
-	return entry{Seq: e.Seq, Turn: e.Turn, At: e.Time.UnixMilli(), Kind: event.KindOf(e.Body), Version: version, Body: raw}, nil
+	return marshal(entry{Seq: e.Seq, Turn: e.Turn, At: e.Time.UnixMilli(), Kind: event.KindOf(e.Body), Version: version, Body: raw})
 }
 
 // cleanJSON removes the secrets from a JSON value: those that clean finds, and strings
@@ -202,7 +202,7 @@ func decode(entries []entry) ([]event.Event, error) {
 	begun := map[event.Seq]bool{}
 	for i, en := range entries {
 		if en.Seq <= last || en.Seq >= maxSeq {
-			return nil, fmt.Errorf("it is damaged: event %d has the number %d behind %d", i+1, en.Seq, last)
+			return nil, fmt.Errorf("it is damaged: event %d has the number %d after %d", i+1, en.Seq, last)
 		}
 		last = en.Seq
 		switch en.Kind {

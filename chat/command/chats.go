@@ -174,7 +174,13 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	slices.Reverse(list)
-	list = slices.DeleteFunc(list, func(s chat.Summary) bool { return s.ID == in.session.ID() })
+	list = slices.DeleteFunc(list, func(s chat.Summary) bool {
+		if s.ID == in.session.ID() || s.Title != "" {
+			return s.ID == in.session.ID()
+		}
+		conversed, readErr := c.deps.Engine().Conversed(ctx, s.ID)
+		return readErr == nil && !conversed
+	})
 	switch page := 1; in.arg() {
 	case "page":
 		if len(in.args) > 1 {

@@ -118,7 +118,7 @@ type definition struct {
 type input struct {
 	session *chat.Session
 	args    []string // words; double quotes group
-	rest    string   // the message behind the name
+	rest    string   // the message after the name
 }
 
 // arg returns the first argument, or "".

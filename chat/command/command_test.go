@@ -144,7 +144,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Whatever is imported, numbers grow and flags stand behind messages.
+// Whatever is imported, numbers grow and flags are after messages.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"format":"eca-chat","version":1,"chat":{"id":"c"},"events":[{"seq":1,"kind":"user_message","version":1,"body":{"text":"x"}},{"seq":2,"kind":"flag","version":1,"body":{"after":1}}]}`))
 	f.Add([]byte(`{"format":"eca-chat","version":1,"events":[{"seq":5,"kind":"new","version":9,"body":{}},{"seq":5}]}`))

@@ -76,11 +76,7 @@ func writeDocument(w io.Writer, h header, events []event.Event, clean *redact.Re
 		return err
 	}
 	for i, e := range events {
-		en, err := encode(e, clean)
-		if err != nil {
-			return err
-		}
-		line, err := marshal(en)
+		line, err := encode(e, clean)
 		if err != nil {
 			return err
 		}
@@ -115,11 +111,7 @@ func (c *Commands) debugChat(ctx context.Context, in input) (string, error) {
 		}
 		fmt.Fprintf(w, "%s\n", head) // Flush reports what fails
 		for _, e := range events {
-			en, err := encode(e, clean)
-			if err != nil {
-				return err
-			}
-			line, err := marshal(en)
+			line, err := encode(e, clean)
 			if err != nil {
 				return err
 			}

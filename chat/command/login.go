@@ -50,7 +50,7 @@ type loginDialog struct {
 
 func (c *Commands) login() chat.Dialog { return &loginDialog{c: c} }
 
-// Secret implements chat.Dialog: what is entered is secret unless its field says otherwise,
+// Secret implements chat.Dialog: input is secret unless its field says otherwise,
 // and so is what a browser was sent to.
 func (l *loginDialog) Secret() bool {
 	switch l.state {
@@ -122,7 +122,16 @@ func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say f
 		say("No provider in the configuration needs a login.")
 		return false, nil
 	}
-	answer, cancelled := l.ask(ctx, s, "Which provider do you want to log in to?")
+	hint := "Answer with its number or name, or `cancel`.\n\n" + l.list() + "\n" + notOffered
+	return l.choose(ctx, s, "Which provider do you want to log in to?", hint, say, func(answer string) (bool, error) {
+		return l.chosenProvider(ctx, s, answer, say)
+	})
+}
+
+// choose asks the user a question through the client. If the client takes no questions, the user
+// gets it as text with a hint how to answer it, and the next prompt answers it.
+func (l *loginDialog) choose(ctx context.Context, s *chat.Session, question, hint string, say func(string), chosen func(answer string) (bool, error)) (bool, error) {
+	answer, cancelled := l.ask(ctx, s, question)
 	switch {
 	case ctx.Err() != nil:
 		return true, ctx.Err()
@@ -130,9 +139,9 @@ func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say f
 		say("The login is cancelled.")
 		return false, nil
 	case answer != "":
-		return l.chosenProvider(ctx, s, answer, say)
+		return chosen(answer)
 	}
-	say("Which provider do you want to log in to? Answer with its number or name, or `cancel`.\n\n" + l.list() + "\n" + notOffered)
+	say(question + " " + hint)
 	return true, nil
 }
 
@@ -154,22 +163,13 @@ func (l *loginDialog) chosenProvider(ctx context.Context, s *chat.Session, name 
 	for _, m := range step.Methods {
 		l.choices = append(l.choices, ask.Option{Label: m.Key, Description: m.Label})
 	}
-	answer, cancelled := l.ask(ctx, s, "How do you want to log in to "+name+"?")
-	switch {
-	case ctx.Err() != nil:
-		return true, ctx.Err()
-	case cancelled:
-		say("The login is cancelled.")
-		return false, nil
-	case answer != "":
-		return l.chosenMethod(ctx, answer, say)
-	}
-	text := "How do you want to log in to " + name + "? Answer with a number or a name, or `cancel`.\n\n" + l.list()
+	hint := "Answer with a number or a name, or `cancel`.\n\n" + l.list()
 	if step.Message != "" {
-		text += "\n" + step.Message + "\n"
+		hint += "\n" + step.Message + "\n"
 	}
-	say(text)
-	return true, nil
+	return l.choose(ctx, s, "How do you want to log in to "+name+"?", hint, say, func(answer string) (bool, error) {
+		return l.chosenMethod(ctx, answer, say)
+	})
 }
 
 func (l *loginDialog) chosenMethod(ctx context.Context, method string, say func(string)) (bool, error) {

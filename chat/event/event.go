@@ -168,7 +168,7 @@ type ToolUpdated struct {
 	Details *Details `json:"details"`
 }
 
-// Image is a picture that a tool returned. It stands in the log itself, so that the model
+// Image is a picture that a tool returned. It is in the log itself, so that the model
 // is sent the same after a restart, wherever the file is by then.
 type Image struct {
 	MediaType string `json:"mediaType"` // image/png, image/jpeg, image/gif or image/webp
@@ -203,7 +203,7 @@ type HookStarted struct {
 	Action string `json:"action"` // its type: shell
 }
 
-// HookFinished says what became of an action of a hook. Its changes are separate
+// HookFinished has the outcome of an action of a hook. Its changes are separate
 // events.
 type HookFinished struct {
 	ID     string `json:"id"`
@@ -260,7 +260,7 @@ type ToolRejected struct {
 	Message string `json:"message,omitempty"`
 }
 
-// UsageReported follows each model response, also those that are no part of the
+// UsageReported follows each model response, also those that are not part of the
 // conversation.
 type UsageReported struct {
 	InputTokens      int64    `json:"input"` // without cached tokens
@@ -380,7 +380,7 @@ type UndoFolder struct {
 	Record string `json:"record"`
 }
 
-// Flag is a mark that the user put behind a message. The model never sees it.
+// Flag is a mark that the user set after a message. The model never sees it.
 type Flag struct {
 	ContentID string `json:"contentId"`
 	Text      string `json:"text"`

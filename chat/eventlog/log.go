@@ -126,7 +126,7 @@ func (l *Log) Append(turn string, bodies ...event.Body) {
 	}
 }
 
-// structural says whether an event is stored before anybody sees it.
+// structural says whether an event is stored before any reader sees it.
 func structural(b event.Body) bool {
 	_, delta := b.(event.Delta)
 	return !delta && !event.Volatile(b)

@@ -159,8 +159,8 @@ func (m *memory) onRecord() string {
 	return render(out)
 }
 
-// An event that a reader has seen is on record at that moment, whatever kinds of events come and
-// however far behind it is.
+// An event that a reader has seen is on record at that moment, for all kinds of events, and
+// for a slow reader too.
 func TestLogShowsWhatIsOnRecord(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &memory{}
@@ -236,7 +236,7 @@ func TestReaderRepeatsFailedReads(t *testing.T) {
 }
 
 // A store that fails takes nothing away: readers see everything and get one notice;
-// when it works again, what was missing is stored.
+// when it works again, the missing events are stored.
 func TestLogSurvivesFailingStore(t *testing.T) {
 	m := &memory{fail: errors.New("disk full")}
 	l := testLog(m)
@@ -346,7 +346,7 @@ func (s slowMeta) Meta(context.Context, string) (Meta, event.Seq, bool, error) {
 	return Meta{ID: "c", Title: "old"}, 1, true, nil
 }
 
-// A title that is set while the log takes over what is stored stays.
+// A title that is set while the log loads stored events stays.
 func TestLogRefreshKeepsNewTitle(t *testing.T) {
 	s := slowMeta{&memory{}, make(chan struct{}), make(chan struct{})}
 	l := testLog(s)

@@ -44,7 +44,7 @@ type Store interface {
 	// Cut removes the messages from an event on, with their events, and appends marker.
 	Cut(ctx context.Context, meta Meta, from event.Seq, marker event.Event) error
 	// Adopt removes all messages of a chat, appends marker, and copies the messages of another
-	// chat before an event behind it: all in one step.
+	// chat before an event after it: all in one step.
 	Adopt(ctx context.Context, meta Meta, other string, end event.Seq, marker event.Event) error
 }
 

@@ -138,7 +138,7 @@ func FromHooks(texts []string) string {
 }
 
 // instructionsIntroduction introduces the instructions that come with a result.
-const instructionsIntroduction = "The project's instructions for the folders that this call is about, from files in them. Where it disagrees with what you know, the file nearer to what you work on counts.\n"
+const instructionsIntroduction = "The project's instructions for the folders that this call is about, from files in them. Where they contradict other instructions, the file nearer to the files you work on takes precedence.\n"
 
 // joinInstructions adds instructions to a result.
 func joinInstructions(text string, list []event.Instructions) string {

@@ -73,8 +73,8 @@ func (c Cache) Summaries() (list []Record, warning string, err error) {
 	return list, doc.warning(), nil
 }
 
-// Messages returns the messages of a chat. It fails with ErrNotFound for a chat that
-// is not there.
+// Messages returns the messages of a chat. It fails with ErrNotFound if the chat
+// does not exist.
 func (c Cache) Messages(id string) (list []Record, warning string, err error) {
 	path := c.file
 	if path == "" {

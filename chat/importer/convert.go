@@ -105,7 +105,7 @@ func (c *converter) message(i int, m Record) {
 	case "server_tool_use":
 		c.serverCall(fields, c.outputs.of[i])
 	case "tool_call_output":
-		if !c.outputs.taken[i] { // its call is not there, but it repeats it
+		if !c.outputs.taken[i] { // its call is missing, but the output repeats it
 			c.call(fields, &m)
 		}
 	case "server_tool_result":
@@ -276,7 +276,7 @@ func (c *converter) object(v any) json.RawMessage {
 		}
 	}
 	if v != nil {
-		c.leave("arguments that are no map")
+		c.leave("arguments that are not a map")
 	}
 	return json.RawMessage("{}")
 }

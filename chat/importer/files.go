@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Bounds of a file. Images stand in chats as text, so chats can be large.
+// Bounds of a file. Images are in chats as text, so chats can be large.
 const (
 	maxFile  = 256 << 20
 	maxDepth = 200

@@ -103,7 +103,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 
-	// Again: only what was broken is tried.
+	// Again: only broken files are tried.
 	if got := say(Import(ctx, s, cache, roots)); got != "imported [] known 0 empty 0 subagents 0 busy 0 problems 6" {
 		t.Error(got)
 	}

@@ -36,7 +36,7 @@ type Store interface {
 	Lock(id string) (release func(), ok bool, err error)
 }
 
-// Report says what became of the files that were not looked at before.
+// Report has the outcome for each file that was not read before.
 type Report struct {
 	Imported  []string       // ids of new chats
 	Known     int            // chats that are there, or were imported before

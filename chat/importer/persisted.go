@@ -29,7 +29,7 @@ func Summary(m chat.Meta, prompts int) Record {
 
 // Messages returns what the reference would have stored of a chat with these events,
 // and ends after an error. Flags must come where they stand, not where they were set.
-// Titles, notices, usage and progress are no messages.
+// Titles, notices, usage and progress are not messages.
 func Messages(events iter.Seq2[event.Event, error]) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		w := writer{reasons: map[string]*strings.Builder{}, calls: map[string]event.ToolJudged{}}

@@ -24,7 +24,7 @@ func decodeTransit(r io.Reader, size int64, depth int) (any, error) {
 	v, err := d.value(false)
 	if err == nil {
 		if _, end := d.json.Token(); !errors.Is(end, io.EOF) {
-			err = errors.New("there is something behind the value")
+			err = errors.New("there is something after the value")
 		}
 	}
 	if err != nil {
@@ -180,7 +180,7 @@ func (d *transitDecoder) field() (f transitField, err error) {
 	return f, err
 }
 
-// key returns a key as text. Keys that are no scalars have no use in records, and as
+// key returns a key as text. Keys that are not scalars have no use in records, and as
 // text they would grow with every level.
 func key(k any) (string, error) {
 	switch k := k.(type) {
@@ -193,7 +193,7 @@ func key(k any) (string, error) {
 	return string(b), err
 }
 
-// tagged reads the value of a tag and the end of what they stand in.
+// tagged reads the value of a tag and the end of what they are in.
 func (d *transitDecoder) tagged(t tag) (any, error) {
 	v, err := d.value(false)
 	if err != nil {

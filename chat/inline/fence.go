@@ -4,8 +4,8 @@ package inline
 // line breaks at its end: models add both, whatever the prompt says. The zero value
 // is ready for use.
 //
-// A fence is taken away if it is around the whole answer: only blank lines may stand
-// before its opening line, and only blank lines behind its closing line. So nothing
+// A fence is taken away if it is around the whole answer: only blank lines may be
+// before its opening line, and only blank lines after its closing line. So nothing
 // but the frame is ever lost, and fences inside the answer stay. Text that could still
 // turn out to be the end of the frame is held back until more comes.
 type stripper struct {

@@ -5,7 +5,7 @@
 // It owns which model is asked, what it is shown of the file, and what of its answer
 // is text for the editor.
 //
-// Guarantees: what is sent is bounded, however large the file; a code fence around the
+// Guarantees: a request is bounded, however large the file; a code fence around the
 // answer never reaches the editor, not even for a moment; an answer that is not
 // complete is an error; when ctx ends, the request to the provider is closed at once.
 //

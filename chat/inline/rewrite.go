@@ -19,7 +19,7 @@ import (
 // sent whole.
 const maxSelection = 1 << 20
 
-// Selection is a piece of text and what shall become of it.
+// Selection is a piece of text and the instruction for its rewrite.
 type Selection struct {
 	Text        string
 	Instruction string // the user's
@@ -78,7 +78,7 @@ func (e *Engine) Rewrite(sel Selection) (*Rewriting, error) {
 	}, nil
 }
 
-// rewriteSystem makes the system prompt: the configured text, and behind it what that does
+// rewriteSystem makes the system prompt: the configured text, and after it what that does
 // not place itself (eca-features 22).
 func (e *Engine) rewriteSystem(sel Selection, cfg *config.Config, m chat.Model) string {
 	path, around, label := "", "", "selection"
@@ -114,7 +114,7 @@ func surroundings(path string, sel Selection, cfg *config.Config, m chat.Model) 
 // that the selection shall go.
 var errNoText = errors.New("the model answered without text")
 
-// Stream asks the model and yields what becomes of the selection. It ends with
+// Stream asks the model and yields the rewritten selection. It ends with
 // Finished or with exactly one error. The text ends with the line breaks that the
 // selection ended with, unless it is empty.
 func (r *Rewriting) Stream(ctx context.Context) iter.Seq2[Step, error] {

@@ -17,7 +17,7 @@ import (
 type point struct {
 	Chat         string
 	ID           string // of the numbers
-	From, To     int    // what it did is in the numbers behind From up to To
+	From, To     int    // its changes have the numbers after From up to To
 	Began, Ended time.Time
 	Others       []string // paths that tools of other chats wrote meanwhile
 }

@@ -55,7 +55,7 @@ type base struct {
 	Files    map[string]*entry
 }
 
-// change is what became of a path; nil stands for nothing there. It is stored.
+// change is the change of a path; nil means that nothing exists there. It is stored.
 type change struct {
 	Path     string
 	Old, New *entry
@@ -204,7 +204,7 @@ func (r *record) changes(id string, number int) string {
 	return filepath.Join(r.dir, "changes", fmt.Sprintf("%s-%d", id, number))
 }
 
-// between returns what became of each path from one number to another.
+// between returns the change of each path from one number to another.
 func (r *record) between(id string, from, to int) (map[string]change, error) {
 	out := map[string]change{}
 	for n := from + 1; n <= to; n++ {

@@ -178,7 +178,7 @@ func (s *span) undo(ctx context.Context) (problems []string) {
 		case c.Old != nil && c.Old.Kind == isSpecial, c.Old != nil && c.Old.Kind == isFile && c.Old.Hash == "":
 			problems = append(problems, "the old content of "+full+" was not kept")
 		case c.Old != nil && c.Old.Kind == isFile && !s.record.objects.has(c.Old.Hash, c.Old.Size):
-			problems = append(problems, "the old content of "+full+" is not there any more")
+			problems = append(problems, "the old content of "+full+" no longer exists")
 		default:
 			todo = append(todo, c)
 		}

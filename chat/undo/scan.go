@@ -109,8 +109,8 @@ type scan struct {
 	left    []string // what is not covered, in words
 }
 
-// look fills files with what is below the folder, without contents. before is what an
-// earlier look found: what it has is looked at even if it is ignored by now.
+// look fills files with what is below the folder, without contents. before has the entries
+// of an earlier look: they are looked at even if they are ignored by now.
 func (s *scan) look(before map[string]*entry) error {
 	if err := s.folder(s.root, "", ignore.ForTree(s.path), 0); err != nil {
 		return err

@@ -118,7 +118,7 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	}
 	old, err := f.o.Kept().Get(ctx, c.Before.Hash)
 	if err != nil {
-		return fmt.Errorf("the old content of %s is not there any more: %w", c.Path, err)
+		return fmt.Errorf("the old content of %s no longer exists: %w", c.Path, err)
 	}
 	unchanged := func() error {
 		if now, err := version(p); err != nil || !same(now, c.After) {
@@ -132,7 +132,7 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	return nil
 }
 
-// moveBack undoes a move, if what was moved is still there and its old place free.
+// moveBack undoes a move, if the moved file still exists and its old path is free.
 func moveBack(c event.FileChanged) error {
 	from, err := safeio.OpenPlace("", c.MovedTo, false)
 	var moved fs.FileInfo
@@ -146,7 +146,7 @@ func moveBack(c event.FileChanged) error {
 	there := moved != nil
 	to, err := safeio.OpenPlace("", c.Path, there)
 	if err != nil && !there && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is not there any more", c.MovedTo)
+		return fmt.Errorf("%s no longer exists", c.MovedTo)
 	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be reached: %w", c.Path, err)
@@ -159,7 +159,7 @@ func moveBack(c event.FileChanged) error {
 	case !there && back != nil:
 		return nil // it was never moved, or has been moved back
 	case !there:
-		return fmt.Errorf("%s is not there any more", c.MovedTo)
+		return fmt.Errorf("%s no longer exists", c.MovedTo)
 	case back != nil:
 		return fmt.Errorf("%s cannot be moved back: there is a new %s", c.MovedTo, c.Path)
 	}

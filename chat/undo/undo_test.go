@@ -85,7 +85,7 @@ func TestRestore(t *testing.T) {
 
 	c = write("last")
 	c.Before.Hash = artifact.Hash([]byte("never kept"))
-	restore(c, "not there any more")
+	restore(c, "no longer exists")
 	content("last")
 
 	moved := event.FileChanged{Path: path, MovedTo: filepath.Join(dir, "b")}
@@ -105,11 +105,11 @@ func TestRestore(t *testing.T) {
 	if err := os.Remove(moved.MovedTo); err != nil {
 		t.Fatal(err)
 	}
-	restore(moved, "not there any more")
+	restore(moved, "no longer exists")
 }
 
-// Somebody puts a link in place of a folder or the file before the user rolls back: what it
-// leads to stays as it is, though it has the very content that eca wrote.
+// Somebody puts a link in place of a folder or the file before the user rolls back: the
+// target of the link stays as it is, although it has the content that eca wrote.
 func TestRestoreFollowsNoLinks(t *testing.T) {
 	ctx := context.Background()
 	for _, swap := range []string{"file", "folder", "folder above"} {

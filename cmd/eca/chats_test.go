@@ -132,3 +132,18 @@ func copyChat(t *testing.T, here place, id, copied string) {
 		}
 	}
 }
+
+// The chats that eca exec makes for slash commands are of no use to continue.
+func TestResumeListsNoChatsOfCommands(t *testing.T) {
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, p.env()...)
+	for _, prompt := range []string{"/help", "hi", "/costs"} {
+		if _, stderr, code := runProgram(t, here, "", "exec", prompt); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", prompt, code, stderr)
+		}
+	}
+	out, stderr, code := runProgram(t, here, "", "exec", "/resume")
+	if code != 0 || strings.Count(out, "message") != 1 || !strings.Contains(out, "- 1. **Untitled**") {
+		t.Errorf("exit code %d: %s%s", code, out, stderr)
+	}
+}

@@ -344,6 +344,9 @@ func (e ecosystem) try(t *testing.T, home string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// eca's own folders are not in the temporary folder, so that commands share that: Java does not obey
+	// TMPDIR.
+	t.Setenv("TMPDIR", home)
 	p := newProvider(t, `
 cassette: 1
 default:

@@ -188,6 +188,7 @@ func TestUserIsAskedAboutWhatTheSandboxStopped(t *testing.T) {
 // On a terminal, eca exec asks about stopped commands, with the same answers as an editor. Without
 // a terminal, it reports what was stopped and how to allow it.
 func TestExecAsksAboutWhatTheSandboxStopped(t *testing.T) {
+	needs.Long(t)
 	needIsolation(t)
 	for _, approve := range []string{"workspace", "all"} {
 		home := testkit.OutOfTemp(t)

@@ -47,8 +47,8 @@ stdin is context for the model.
 The model gets a refusal as the result of the call, and continues.
 
 --max-cost, --max-tokens and --max-time end the turn once its requests, with those of subagents,
-titles and summaries, have used that much. The turn ends between two requests, so the last one may
-exceed the limit.
+titles and summaries, have used that much. An answer that is arriving is not cut off, so the last
+request may exceed the limit.
 
 --json prints lines of JSON. The first is {"type":"start"} with chatId, model, agent, folder and
 version. Every notification about the chat follows ({"method", "params"}), and {"type":"waiting"}
@@ -225,11 +225,13 @@ func runExec(ctx context.Context, sf serverFlags, f execFlags, in *execInput, lo
 	if err != nil {
 		c.abort(err)
 	}
+	ended := c.awaiting(func() string { return "Waiting for hooks and commands to end, up to 10s" })
 	_ = c.conn.Call(alive, "shutdown", nil, nil)
 	_ = c.conn.Notify(alive, "exit", nil)
 	if serveErr := <-served; err == nil {
 		err = serveErr
 	}
+	ended()
 	_ = toClient.Close()
 	_ = toServer.Close()
 	c.conn.Close()
@@ -321,7 +323,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	if err := c.checkModel(ctx, cfg, chatID != ""); err != nil {
 		return "", err
 	}
-	if err := c.checkPrice(ctx, chatID); err != nil {
+	if err := c.checkFlags(ctx, chatID); err != nil {
 		return "", err
 	}
 	if c.flags.unaskedMode() != "" {
@@ -376,10 +378,10 @@ func (c *execClient) checkModel(ctx context.Context, cfg *config.Loaded, continu
 	return nil
 }
 
-// checkPrice refuses --max-cost for a model whose price is not known: the limit would never be
-// reached.
-func (c *execClient) checkPrice(ctx context.Context, chatID string) error {
-	if c.flags.limits.cost == "" {
+// checkFlags refuses flags that do not fit the model of the turn: a price limit that would never be
+// reached, because the price is not known, and images that the model would not get.
+func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
+	if c.flags.limits.cost == "" && len(c.flags.images) == 0 {
 		return nil
 	}
 	cfg := c.daemon.Config()
@@ -393,11 +395,13 @@ func (c *execClient) checkPrice(ctx context.Context, chatID string) error {
 	if err != nil && c.flags.model == "" {
 		m, err = c.daemon.Resolve("", "") // as the turn does
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil //nolint:nilerr // the turn reports it
-	}
-	if m.Cost.Input == nil || m.Cost.Output == nil {
-		return fmt.Errorf("--max-cost: the price of %s is not known; set `cost` of the model in the configuration, or use --max-tokens", printable(m.ID))
+	case c.flags.limits.cost != "" && (m.Cost.Input == nil || m.Cost.Output == nil):
+		return fmt.Errorf("--max-cost: the price of %s is not known; set `cost` of the model in the configuration, or use --max-tokens", printable(m.Spelled))
+	case len(c.flags.images) > 0 && m.NoImages:
+		return fmt.Errorf("--image: %s is not known to take images; choose another model, or set imageInput of the model in the configuration", printable(m.Spelled))
 	}
 	return nil
 }

@@ -3,8 +3,14 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // working is a cassette of which each answer but the fourth calls a tool, and costs $0.04 of the
@@ -119,5 +125,45 @@ func TestExecRefusesLimitsThatAreNone(t *testing.T) {
 	}
 	if p.requests() != 0 {
 		t.Errorf("%d requests", p.requests())
+	}
+}
+
+// A limit in time also ends the wait for a provider that says nothing, stops in the middle of its
+// answer, or fails again and again.
+func TestExecEndsAtItsTimeLimitWhileTheProviderIsSilent(t *testing.T) {
+	needs.Long(t)
+	const begun = `data: {"type":"response.output_text.delta","item_id":"m","delta":"Half"}` + "\n\n"
+	hang := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"says nothing": hang,
+		"stops": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, begun)
+			hang(w, r)
+		},
+		"breaks off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, begun)
+		},
+		"fails": refusing(http.StatusBadGateway, "no such upstream"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			provider := httptest.NewServer(answer)
+			defer provider.Close()
+			here := newPlace(t, "OPENAI_API_KEY=sk-test-0123456789abcdef", "OPENAI_API_URL="+provider.URL, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`)
+			begin := time.Now()
+			_, errOut, code := runProgram(t, here, "", "exec", "-m", "openai/gpt-5.2", "--max-time", "2s", "hi")
+			if took := time.Since(begin); code != exitBudget || took > maxWrongTime || !strings.Contains(errOut, "The budget of this turn is spent") {
+				t.Errorf("exit %d after %s: %s", code, took, errOut)
+			}
+			if name == "fails" && (strings.Contains(errOut, "overloaded") || !strings.Contains(errOut, "502 Bad Gateway: no such upstream")) {
+				t.Errorf("the cause is not named: %s", errOut)
+			}
+		})
 	}
 }

@@ -41,10 +41,12 @@ type execClient struct {
 	execScreen
 	execLines
 	execCalls
-	answer strings.Builder // the text since the last tool call
-	notice string          // the last notice of eca itself
-	usage  execUsage       // as last reported
-	wait   modelWait
+	checked  bool            // the flags and the configuration; see check
+	mistakes []string        // notices about the configuration from before that
+	answer   strings.Builder // the text since the last tool call
+	notice   string          // the last notice of eca itself
+	usage    execUsage       // as last reported
+	wait     modelWait
 }
 
 // execLines is the state of the lines that a run with --json writes.
@@ -132,9 +134,10 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 		return exitFailed, err
 	}
 	chatID, err := c.check(ctx, in.prompt)
-	if err != nil {
+	if err != nil { // it names the mistake that is the cause; whether the others have arrived is chance
 		return exitFailed, err
 	}
+	c.showMistakes()
 	c.startServers(ctx)
 	end, err := c.turn(ctx, alive, chatID, in.prompt, in.contexts)
 	if err != nil {
@@ -352,7 +355,11 @@ func (c *execClient) handle(_ context.Context, req *jsonrpc.Request) (any, error
 	switch req.Method {
 	case "$/showMessage":
 		var p struct{ Message string }
-		if json.Unmarshal(req.Params, &p) == nil && !c.repeatsUnavailable(p.Message) {
+		switch {
+		case json.Unmarshal(req.Params, &p) != nil || c.repeatsUnavailable(p.Message):
+		case !c.checked && strings.HasPrefix(p.Message, "Configuration: "):
+			c.mistakes = append(c.mistakes, p.Message)
+		default:
 			c.noteLocked(p.Message)
 		}
 	case "chat/contentReceived":
@@ -408,7 +415,10 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 	switch v.Type {
 	case "text":
 		switch {
-		case subagent || role == "user":
+		case subagent:
+		case role == "user": // a prompt, or what a hook goes on with
+			c.answer.Reset()
+			c.paragraph()
 		case role == "assistant":
 			c.answer.WriteString(v.Text)
 			c.print(v.Text)
@@ -458,8 +468,7 @@ func (c *execClient) content(chatID, role string, subagent bool, raw json.RawMes
 	case "hookActionStarted":
 		c.calls["hook "+v.ID] = &toolWait{label: "the hook " + v.Name, since: time.Now(), next: silentAfter}
 	case "hookActionFinished":
-		c.calls["hook "+v.ID].end()
-		c.hookFailure(chatID, v)
+		c.hookFinished(chatID, v)
 	case "usage":
 		if !subagent {
 			return json.Unmarshal(raw, &c.usage)

@@ -11,6 +11,7 @@ type execContent struct {
 	Type, ID, Text, State, Reason, Incomplete, Summary, Name, Server string
 	ToolCallID                                                       string
 	ManualApproval, Failed                                           bool
+	Status                                                           json.RawMessage // of a hook: its exit code
 	Error                                                            contentError
 	Outputs                                                          []struct{ Text string }
 	Details                                                          struct{ Type, Path string }

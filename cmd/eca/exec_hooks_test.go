@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +95,33 @@ func TestExecKeepsTheTitle(t *testing.T) {
 	}
 	if list, stderr, _ := runProgram(t, here, "", "chats", "list"); !strings.Contains(list, "Greetings") {
 		t.Errorf("%q %s", list, stderr)
+	}
+}
+
+// The answer to a hook's follow-up is a part of its own, and the final answer.
+func TestExecSeparatesAnswersToAFollowUp(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, "cassette: 1\nturns:\n  - steps: [{text: First.}]\n  - steps: [{text: Second.}]\n")
+	here := newPlace(t, p.env()...)
+	here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"more": {"type": "postRequest", "actions": [{"type": "shell", "shell": "grep -q 'follow_up_active\":true' || { echo And then? >&2; exit 2; }"}]}}}`)
+	out, stderr, code := runProgram(t, here, "", "exec", "go", "-o", "answer.txt")
+	said, err := os.ReadFile(filepath.Join(here.root, "answer.txt"))
+	if code != 0 || out != "First.\n\nSecond.\n" || err != nil || string(said) != "Second.\n" {
+		t.Errorf("exit code %d, %q, the file: %q (%v): %s", code, out, said, err, stderr)
+	}
+}
+
+// A hook of the session's end that does not end in time is named, and so is one that fails.
+func TestExecNamesHooksOfTheEndThatFail(t *testing.T) {
+	needs.POSIX(t)
+	needs.Long(t)
+	for script, want := range map[string]string{"sleep 60": "hook was stopped before it ended", "echo boom >&2; exit 3": "boom"} {
+		p := newProvider(t, tape("fine"))
+		here := newPlace(t, p.env()...)
+		here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "hooks": {"bye": {"type": "sessionEnd", "actions": [{"type": "shell", "shell": "`+script+`"}]}}}`)
+		out, stderr, code := runProgram(t, here, "", "exec", "go")
+		if code != 0 || out != "fine\n" || !strings.Contains(stderr, want) || !strings.Contains(stderr, "hook=bye") {
+			t.Errorf("%s: exit code %d, %q: %s", script, code, out, stderr)
+		}
 	}
 }

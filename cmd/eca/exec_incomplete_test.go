@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // An answer that is cut, filtered or empty makes a run fail. The user gets the reason, and so does a
 // program that reads --json. This holds in every wire format.
 func TestExecFailsWithAnIncompleteAnswer(t *testing.T) {
+	needs.Long(t)
 	type format struct{ api, path string }
 	for _, f := range []format{{"openai-chat", "/v1"}, {"openai-responses", ""}, {"anthropic", ""}, {"google", ""}, {"ollama", ""}} {
 		for _, c := range []struct{ step, reason, want string }{
@@ -95,4 +98,11 @@ func answered(stream string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, stream)
 	}
+}
+
+// streamed answers like a provider, in the format of OpenAI's Responses; lists of models have one
+// model.
+func streamed(text string) http.HandlerFunc {
+	return answered(`data: {"type":"response.output_text.delta","item_id":"m","delta":"` + text + `"}` + "\n\n" +
+		`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}` + "\n\n")
 }

@@ -152,6 +152,13 @@ func readSchema(path string) (*answerSchema, error) {
 	if err != nil {
 		return nil, err
 	}
+	var raw any
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
+	}
+	if _, object := raw.(map[string]any); !object && raw != true && raw != false { // what the module says of other values names its types
+		return nil, fmt.Errorf("%s is an invalid JSON Schema: it must be an object: { ... }", path)
+	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(data, &schema); err != nil {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
@@ -159,10 +166,6 @@ func readSchema(path string) (*answerSchema, error) {
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: %w", path, err)
-	}
-	var raw any
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return nil, err
 	}
 	if name := unknownType(raw); name != "" {
 		return nil, fmt.Errorf("%s is an invalid JSON Schema: there is no type %q; use one of %s", path, name, strings.Join(schemaTypes(), ", "))

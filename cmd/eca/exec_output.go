@@ -82,13 +82,18 @@ func (c *execClient) failure(v execContent) {
 	c.noteLocked("  failed: " + v.label(c.root()) + ": " + why)
 }
 
-// hookFailure shows why a hook did not do its work; c.mu is held. After a call, the engine says what
-// became of the result.
-func (c *execClient) hookFailure(chatID string, v execContent) {
-	if call := c.calls[chatID+" "+v.ToolCallID]; !v.Failed || call != nil && call.next != 0 {
+// hookFinished keeps why a hook rejects a call, and shows why another failed; c.mu is held. For a
+// hook after a call, the engine shows whether the result was kept.
+func (c *execClient) hookFinished(chatID string, v execContent) {
+	const rejects = "2" // the exit code
+	c.calls["hook "+v.ID].end()
+	id, why := chatID+" "+v.ToolCallID, strings.Join(strings.Fields(string(v.Error)), " ")
+	if v.ToolCallID != "" && string(v.Status) == rejects {
+		c.why[id] = strings.TrimSuffix("the hook "+v.Name+": "+why, ": ")
+	}
+	if call := c.calls[id]; !v.Failed || call != nil && call.next != 0 {
 		return
 	}
-	why := strings.Join(strings.Fields(string(v.Error)), " ")
 	went := "eca went on without it"
 	if v.ToolCallID != "" {
 		went = "the call was not stopped"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/tools"
@@ -31,7 +32,7 @@ func (c *execClient) refusalReason(rejected string, p callPermission, own string
 	agent, readOnly := strings.CutSuffix(strings.TrimPrefix(p.Rule, "agent."), ".readOnly")
 	switch {
 	case rejected == "hookRejected":
-		return "denied by a hook"
+		return "denied by " + cmp.Or(own, "a hook")
 	case own != "":
 		return "not approved: " + own
 	case p.Rule == ruleDisabled:

@@ -13,6 +13,7 @@ import (
 // the call with the reason.
 func TestExecRefusalsAreAlike(t *testing.T) {
 	needs.POSIX(t)
+	needs.Long(t)
 	const shell = `{tool: eca__shell_command, arguments: {command: "touch made"}}`
 	all := []string{"--approve", "all"}
 	for name, c := range map[string]struct {
@@ -28,7 +29,9 @@ func TestExecRefusalsAreAlike(t *testing.T) {
 		"a command of a read-only agent": {shell, `{}`, []string{"--agent", "plan"}, "denied: the agent plan is read-only"},
 		"nobody to ask":                  {shell, `{}`, nil, "not approved: there is no terminal for the question"},
 		"none":                           {shell, `{}`, []string{"--approve", "none"}, "not approved: this run approves no calls (--approve none)"},
-		"a hook":                         {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, all, "denied by a hook"},
+		"a hook":                         {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo not on Fridays >&2; exit 2"}]}}}`, all, "denied by the hook no: not on Fridays"},
+		"a hook that says nothing":       {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, all, "denied by the hook no"},
+		"a hook that answers":            {shell, `{"hooks": {"no": {"type": "preToolCall", "actions": [{"type": "shell", "shell": "echo '{\"approval\": \"deny\"}'"}]}}}`, all, "denied by a hook"},
 	} {
 		p := newProvider(t, calling(c.call))
 		tool := strings.TrimPrefix(strings.Split(c.call, ",")[0], "{tool: ")

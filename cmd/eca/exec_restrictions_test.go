@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
 // If a configuration was meant to deny something, and denies nothing because of a wrong key, type
 // or name, eca exec does not start: no user watches it.
 func TestExecRefusesLostRestrictions(t *testing.T) {
+	needs.Long(t)
 	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
 	for config, wants := range map[string][]string{
 		`{"toolCall": {"approvl": {"deny": {"eca__shell_command": {}}}}}`: {"line 1, column 15", "toolCall.approvl is not known", "did you mean toolCall.approval?"},

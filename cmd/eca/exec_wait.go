@@ -165,3 +165,13 @@ func (c *execClient) missingServers() {
 		}
 	}
 }
+
+// showMistakes shows the notices about the configuration that had to wait for the check.
+func (c *execClient) showMistakes() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, text := range c.mistakes {
+		c.noteLocked(text)
+	}
+	c.checked, c.mistakes = true, nil
+}

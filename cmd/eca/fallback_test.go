@@ -32,3 +32,21 @@ func TestConfigCheckReportsFallbackModels(t *testing.T) {
 		}
 	}
 }
+
+// A fallback model whose provider does not exist is ignored, as config check says. Messages spell
+// the models as the configuration does.
+func TestExecIgnoresAFallbackOfNoProvider(t *testing.T) {
+	p := newProvider(t, tape("fine"))
+	here := newPlace(t, p.env()...)
+	here.env = append(here.env, `ECA_CONFIG={"chat": {"title": false}, "defaultModel": "my_gpu1/m", "fallbackModels": ["nobody/x", "openai/gpt-5.2"],
+  "providers": {"my_gpu1": {"api": "openai-chat", "url": "http://127.0.0.1:1"}}}`)
+	out, stderr, code := runProgram(t, here, "", "exec", "hi")
+	if code != 0 || out != "fine\n" || strings.Contains(stderr, "my_gpu1/nobody/x") {
+		t.Errorf("exit %d, %q: %s", code, out, stderr)
+	}
+	for _, want := range []string{"my_gpu1/m cannot be used: ", "A fallback model is skipped: ", "no provider nobody", "openai/gpt-5.2 goes on with this turn; the next prompt asks my_gpu1/m first."} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%q is not said: %s", want, stderr)
+		}
+	}
+}

@@ -36,6 +36,7 @@ func TestUnreadOutputEndsQuietly(t *testing.T) {
 // Ctrl-C ends each command soon, with the exit code that shells expect.
 func TestInterruptedCommandsExitAsShellsExpect(t *testing.T) {
 	needs.POSIX(t)
+	needs.Long(t) // each command says what it waits for after seconds
 	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()

@@ -40,6 +40,7 @@ const maxWrongTime = 15 * time.Second
 // Every mistake of a new user ends soon, with a non-zero exit code, and the output names the cause
 // and the remedy. The demo model never answers once anything is configured.
 func TestWrongInputsEndWithCauseAndRemedy(t *testing.T) {
+	needs.Long(t) // it starts eca hundreds of times
 	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces()) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
@@ -115,13 +116,6 @@ func (w wrongInput) run(t *testing.T) (stdout, stderr string, code int, took tim
 		}
 	}
 	return stdout, stderr, code, took
-}
-
-// streamed answers like a provider, in the format of OpenAI's Responses; lists of models have one
-// model.
-func streamed(text string) http.HandlerFunc {
-	return answered(`data: {"type":"response.output_text.delta","item_id":"m","delta":"` + text + `"}` + "\n\n" +
-		`data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}` + "\n\n")
 }
 
 // refusing lists models, and answers prompts with an error.
@@ -205,6 +199,8 @@ func wrongArguments() []wrongInput {
 		{name: "nothing to continue", args: []string{"exec", "--continue", "hi"}, code: 1, want: []string{"eca exec: ", "no earlier chat", "without --continue"}, not: []string{"fine"}},
 		{name: "continue and chat", args: []string{"exec", "--continue", "--chat", "x", "hi"}, code: 2, want: []string{"eca exec: ", "--continue", "--chat"}},
 		{name: "no such folder", args: []string{"exec", "-C", "nowhere", "hi"}, code: 1, want: []string{"eca exec: ", "nowhere", "-C"}, not: []string{"fine"}},
+		{name: "schema that is a list", args: []string{"exec", "--output-schema", "s.json", "hi"}, files: map[string]string{"s.json": "[]"}, code: 1, want: []string{"s.json", "it must be an object"}, not: []string{"json:", "fine"}},
+		{name: "schema that is not JSON", args: []string{"exec", "--output-schema", "s.json", "hi"}, files: map[string]string{"s.json": "{a}"}, code: 1, want: []string{"s.json", "invalid JSON Schema"}, not: []string{"fine"}},
 		{name: "no such image", args: []string{"exec", "--image", "photo.png", "hi"}, code: 1, want: []string{"eca exec: ", "photo.png", "no such file"}, not: []string{"fine"}},
 		{name: "image that is text", args: []string{"exec", "--image", "photo.png", "hi"}, files: map[string]string{"photo.png": "text"}, code: 1, want: []string{"photo.png", "not an image", "PNG"}, not: []string{"fine"}},
 		{name: "no such schema", args: []string{"exec", "--output-schema", "s.json", "hi"}, code: 1, want: []string{"eca exec: ", "s.json", "no such file"}, not: []string{"fine"}},
@@ -373,6 +369,9 @@ func wrongProviders(t *testing.T) []wrongInput {
 		{name: "variable of a local server's key", bare: true, args: exec, config: `{"providers": {"my_gpu1": {"api": "openai-chat", "url": "%URL%/v1", "key": "${env:NOPE}", "models": {"m": {}}}}}`, answer: refusing(401, "no key"), code: 1, want: []string{"401", "no key", "providers.my_gpu1.key", "NOPE", "not set"}, not: []string{"my-gpu-1"}},
 		{name: "variable of a local server's header", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v1", "extraHeaders": {"X-Key": "Token ${env:NOPE}"}, "models": {"m": {}}}}}`, answer: refusing(401, "no key"), code: 1, want: []string{"401", "no key", "providers.mine.extraHeaders.X-Key", "NOPE", "not set"}},
 		{name: "variable of a local server's key, at the doctor's", bare: true, args: []string{"doctor"}, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v1", "key": "${env:NOPE}", "models": {"m": {}}}}}`, answer: refusing(401, "no key"), code: 1, want: []string{"PROBLEM", "no key", "NOPE", "not set"}},
+		{name: "500 in place of the models", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v1"}}}`, answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, code: 1, want: []string{"provider mine does not list its models", "500"}, not: []string{"explanation. Start its server"}},
+		{name: "text in place of a stream", bare: true, args: exec, config: atPage, answer: answered("go away"), code: 1, want: []string{"mine did not stream", "go away", "%HOST%", "providers.mine.url"}, not: []string{"Retrying"}},
+		{name: "error in the stream", bare: true, args: exec, config: `{"chat": {"title": false}, "providers": {"mine": {"api": "openai-responses", "url": "%URL%", "fetchModels": false, "models": {"m": {}}}}}`, answer: answered(`data: {"error": {"code": 400, "message": "no such adapter"}}` + "\n\n"), code: 1, want: []string{"mine failed: no such adapter"}, not: []string{"JSON"}},
 		{name: "path that there is not", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%/v2", "fetchModels": false, "models": {"m": {}}}}}`, answer: refusing(404, "no such page"), code: 1, want: []string{"404", "no such page", "%HOST%/v2", "providers.mine.url", "config.json"}},
 		{name: "web page in place of an API", bare: true, args: exec, config: atPage, answer: webPage(200), code: 1, want: []string{"mine answered with a web page", "text/html", "Sign in", "%HOST%", "a proxy or a login page", "providers.mine.url"}, not: []string{"eca models", "change it there"}},
 		{name: "web page that forbids", bare: true, args: exec, config: atPage, answer: webPage(403), code: 1, want: []string{"403", "a web page", "Sign in", "a proxy or a login page", "providers.mine.url"}, not: []string{"change it there", "<title>"}},

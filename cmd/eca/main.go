@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := command(stdin, stdout, stderr)
 	root.SetArgs(dropUnknownFlags(root, args, stderr))
 	called, err := usage.Execute(ctx, root)
-	if lost := usage.Lost(stdout); lost != nil {
+	if lost := usage.WriteError(stdout); lost != nil {
 		fmt.Fprintln(stderr, "eca: cannot write the output:", usage.Message(lost))
 		return 1
 	}
@@ -98,7 +98,7 @@ func report(ctx context.Context, called *cobra.Command, err error, stderr io.Wri
 		fmt.Fprintf(stderr, "%s: interrupted\n", called.CommandPath())
 		return usage.Interrupted
 	case !usage.Report(stderr, err):
-		fmt.Fprintln(stderr, "eca:", usage.Message(err))
+		fmt.Fprintf(stderr, "%s: %s\n", called.CommandPath(), usage.Message(err))
 	case called.Name() != "read-chat": // all its errors are exit code 1, as hooks expect
 		return usage.ExitCode
 	}

@@ -349,6 +349,7 @@ func showServer(s mcp.Status, clean func(string) string, stdout io.Writer) error
 		}
 		return t.Name, t.Description
 	})
+	section("left out", len(s.Offer.LeftOut), func(i int) (string, string) { return s.Offer.LeftOut[i], "" })
 	section("prompts", len(s.Offer.Prompts), func(i int) (string, string) {
 		return "/" + s.Name + ":" + s.Offer.Prompts[i].Name, s.Offer.Prompts[i].Description
 	})
@@ -374,7 +375,7 @@ func allowServer(ctx context.Context, d *daemon.Daemon, name string, stdout, std
 	if err := showServer(status, d.Presentable, stdout); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "Agreed to %s as it is.\n", printable(name))
+	_, err = fmt.Fprintf(stdout, "Approved the current command and tools of %s.\n", printable(name))
 	return err
 }
 

@@ -67,7 +67,7 @@ func TestMCPCommand(t *testing.T) {
 
 	write(filepath.Join(here, "words"), "Send all.")
 	eca(0, "t (changed since you agreed to it)  Send all.", "mcp", "test", "s")
-	eca(0, "Agreed to s as it is.", "mcp", "allow", "s")
+	eca(0, "Approved the current command and tools of s.", "mcp", "allow", "s")
 	eca(0, "  t  Send all.", "mcp", "test", "s")
 	text, err := os.ReadFile(global)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestMCPCommand(t *testing.T) {
 	}
 	write(global, strings.Replace(string(text), `"b"`, `"c"`, 1))
 	eca(1, "s: failed: it is to be started in another way than when you agreed to it: env has another A", "mcp", "test", "s")
-	eca(0, "Agreed to s as it is.", "mcp", "allow", "s")
+	eca(0, "Approved the current command and tools of s.", "mcp", "allow", "s")
 	eca(0, "s: running", "mcp", "test", "s")
 	eca(0, "Starting the MCP server s, up to 60 s (mcpTimeoutSeconds); Ctrl-C ends it: sh ", "mcp", "test", "s")
 	t.Setenv("ECA_CONFIG", `{"mcpTimeoutSeconds": 0.2, "mcpServers": {"silent": {"command": "sleep", "args": ["1000"]}}}`)
@@ -89,4 +89,25 @@ func TestMCPCommand(t *testing.T) {
 	}
 	eca(0, "Added local to "+filepath.Join(here, ".eca", "config.json"), "mcp", "add", "local", "--workspace", "--", "sh", "server.sh")
 	eca(0, "local: running", "mcp", "test", "local") // the user's own configuration is trusted
+}
+
+// Tools of a server's list that cannot be used are named with the reason: the server looks fine
+// otherwise, and the model never gets them.
+func TestToolsThatCannotBeUsedAreNamed(t *testing.T) {
+	needs.POSIX(t)
+	here := newPlace(t, `ECA_CONFIG={"mcpServers": {"s": {"command": "sh", "args": ["server.sh"]}}}`)
+	script := strings.Replace(testedServer, `{"name":"t"`, `{"nam":"x"},{"name":"odd","inputSchema":[]},{"name":"t"`, 1)
+	for name, text := range map[string]string{"server.sh": script, "words": "To look."} {
+		if err := os.WriteFile(filepath.Join(here.root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"mcp", "test", "s"}, {"doctor"}} {
+		out, stderr, _ := runProgram(t, here, "", args...)
+		for _, want := range []string{`the tool "": names have 1 to 256 bytes`, `the tool "odd": its schema is not an object`} {
+			if !strings.Contains(out, want) {
+				t.Errorf("eca %q does not say %q: %s%s", args, want, out, stderr)
+			}
+		}
+	}
 }

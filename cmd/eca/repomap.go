@@ -22,12 +22,16 @@ signatures of their definitions, as many as fit into a budget of tokens (four by
 see the same map through the tool repo_map.
 
 --focus names files, directories or definitions; related files come first.
---json prints all files, best first, each with its rank and all its definitions.`
+--query lists definitions instead of a map, best first: those with a name (AddItem), a name in
+something (Basket.AddItem), or words of a name ("add item").
+--json prints all files, best first, each with its rank and all its definitions; with
+--query all definitions that were found.`
 
 func repomapCommand(stdout, stderr io.Writer) *cobra.Command {
 	var (
 		budget int
 		focus  []string
+		query  string
 		asJSON bool
 	)
 	cmd := &cobra.Command{
@@ -50,6 +54,9 @@ func repomapCommand(stdout, stderr io.Writer) *cobra.Command {
 			for _, name := range m.Unmatched {
 				fmt.Fprintf(stderr, "eca: --focus %s: no file, directory or definition has this name\n", printable(name))
 			}
+			if query != "" {
+				return printDefinitions(m, query, budget, asJSON, stdout)
+			}
 			if asJSON {
 				return printMapJSON(m, stdout)
 			}
@@ -63,6 +70,7 @@ func repomapCommand(stdout, stderr io.Writer) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&budget, "budget", 4000, "tokens the map may have")
 	cmd.Flags().StringArrayVar(&focus, "focus", nil, "a path or a name; may be repeated")
+	cmd.Flags().StringVar(&query, "query", "", "a name, or words of one: list the definitions that have it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -111,8 +119,35 @@ func printMapJSON(m *repomap.Map, stdout io.Writer) error {
 			out.Files[i].Definitions[j] = mapDefinitionJSON{d.Name, d.Kind.String(), d.Line, d.Signature}
 		}
 	}
+	return printIndented(out, stdout)
+}
+
+type hitJSON struct {
+	Path string `json:"path"`
+	In   string `json:"in,omitempty"` // what the definition stands in
+	mapDefinitionJSON
+}
+
+// printDefinitions lists the definitions of a map that a query asks for.
+func printDefinitions(m *repomap.Map, query string, budget int, asJSON bool, stdout io.Writer) error {
+	hits := m.Find(query)
+	if asJSON {
+		out := make([]hitJSON, len(hits))
+		for i, h := range hits {
+			out[i] = hitJSON{h.Path, h.In, mapDefinitionJSON{h.Name, h.Kind.String(), h.Line, h.Signature}}
+		}
+		return printIndented(out, stdout)
+	}
+	if len(hits) == 0 {
+		return fmt.Errorf("no definition matches %s: try a part of the name, or other words", printable(query))
+	}
+	_, err := io.WriteString(stdout, visible.Text(repomap.HitsText(hits, budget)))
+	return err
+}
+
+func printIndented(value any, stdout io.Writer) error {
 	enc := json.NewEncoder(stdout)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return enc.Encode(value)
 }

@@ -115,7 +115,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8766", "address to serve at, host:port")
-	cmd.Flags().StringVar(&f.url, "url", "", "URL under which others reach /a2a, for the card, if a proxy stands between")
+	cmd.Flags().StringVar(&f.url, "url", "", "URL under which others reach /a2a, for the card; needed behind a proxy")
 	cmd.Flags().StringSliceVar(&f.origins, "allow-origin", nil, "origin of web pages that may call, besides those of this machine")
 	cmd.Flags().StringSliceVar(&f.hosts, "allow-host", nil, "name under which eca is reached, besides this machine's")
 	return cmd

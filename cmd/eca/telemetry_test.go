@@ -20,7 +20,7 @@ func exporting(p *provider, properties string) string {
 	return strings.Replace(working(p), `{"chat"`, `{"otlp":{`+properties+`},"chat"`, 1)
 }
 
-// received is what a collector got, by path. Texts stand in protobuf as they are.
+// received is what a collector got, by path. Protobuf contains texts unchanged.
 type received struct {
 	*httptest.Server
 	mu     sync.Mutex // guards the field below

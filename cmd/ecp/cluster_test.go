@@ -118,6 +118,9 @@ func TestCluster(t *testing.T) {
 	if !strings.Contains(list.out, id) || !strings.Contains(list.out, "finished") || !strings.Contains(list.out, "18/") || !strings.Contains(list.out, "at most 1 attempts") {
 		t.Errorf("exit %d: %s%s", list.code, list.out, list.err)
 	}
+	if r := invoke(t, as("controller", "gc")...); r.code != 0 || r.out != "Removed 0 runs and 0 uploads (0.0 MiB)\n" {
+		t.Errorf("gc: %d %q %q", r.code, r.out, r.err)
+	}
 	if r := invoke(t, as("controller", "cluster", "cancel", id)...); r.code != exitError || !strings.Contains(r.err, "finished already") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}

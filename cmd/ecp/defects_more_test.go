@@ -107,7 +107,7 @@ func testJudge(t *testing.T) {
 }
 
 // A failing judge is asked twice more, with messages on stderr; later questions get no retries. The
-// failure is an error of the run, and never counts against the agent.
+// failure is an error of the run, and never a failure of the agent.
 func TestBrokenJudge(t *testing.T) {
 	quiet(t)
 	var requests atomic.Int64

@@ -67,12 +67,12 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), viewCommand(s), importCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s),
-		submitCommand(s), workerCommand(s), followCommand(s), clusterCommand(s))
+		submitCommand(s), workerCommand(s), followCommand(s), clusterCommand(s), gcCommand(s))
 	usage.Strict(root)
 	root.SetArgs(args)
 	_, err := usage.Execute(ctx, root)
 	var code exitCode
-	if lost := usage.Lost(s.out); lost != nil {
+	if lost := usage.WriteError(s.out); lost != nil {
 		fmt.Fprintln(s.err, "ecp: cannot write the output:", usage.Message(lost))
 		return exitError
 	}

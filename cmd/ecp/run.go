@@ -78,7 +78,7 @@ func runCommand(s streams) *cobra.Command {
 	flags.StringVar(&f.rerunFailed, "rerun-failed", "", "run only what did not pass in a JSON report")
 	flags.StringArrayVar(&f.headers, "header", nil, "NAME: VALUE for requests to agents behind HTTP (repeatable)")
 	flags.BoolVar(&f.keep, "keep-workspaces", false, "leave the folders that agents worked in")
-	flags.BoolVar(&f.watch, "watch", false, "run again whenever the manifest or what stands beside it changes")
+	flags.BoolVar(&f.watch, "watch", false, "run again whenever the manifest or a file beside it changes")
 	flags.StringVar(&f.compat, "compat", "", "reference: behave as the reference where we differ on purpose")
 	return cmd
 }

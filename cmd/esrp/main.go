@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetErr(stderr)
 	_, err := usage.Execute(ctx, root)
 	var data *dataError
-	if lost := usage.Lost(stdout); lost != nil {
+	if lost := usage.WriteError(stdout); lost != nil {
 		fmt.Fprintln(stderr, "esrp: cannot write the output:", usage.Message(lost))
 		return exitData
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
 	"github.com/seed-dec29ce4/eca/esrp"
-	"github.com/seed-dec29ce4/eca/esrp/artifact"
 	"github.com/seed-dec29ce4/eca/esrp/service"
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 	"github.com/seed-dec29ce4/eca/internal/keychain"
@@ -136,13 +135,13 @@ func evaluate(eca daemon.Options, dir string) service.Evaluate {
 		if err != nil {
 			return nil, &service.Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()}
 		}
-		tell := func(done int) {
+		report := func(done int) {
 			progress(service.Progress{Message: "evaluating", Current: int64(done), Total: int64(plan.Total)})
 		}
-		tell(0)
+		report(0)
 		o.Watch = func(e runtime.Event) {
 			if e.Scenario != nil {
-				tell(e.Done)
+				report(e.Done)
 			}
 		}
 		r, err := runtime.Run(ctx, plan, o)
@@ -173,7 +172,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	defer keepClean(ctx, d)()
 	state := settings.StateDir(os.Getenv)
 	s, err := service.Open(ctx, service.Options{
-		Dir: filepath.Join(state, "esrp"), Token: token, Operations: ops, Artifacts: artifact.New(filepath.Join(state, "artifacts"), artifact.Options{}),
+		Dir: filepath.Join(state, "esrp"), Token: token, Operations: ops,
 		NATS: f.nats, NATSListen: f.natsListen, Log: log,
 	})
 	if err != nil {
@@ -205,8 +204,8 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	case <-ctx.Done():
 	}
 	s.Drain() // answers callers that wait for a job
-	const farewell = 5 * time.Second
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	const shutdownTime = 5 * time.Second
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if server.Shutdown(patience) != nil {
 		_ = server.Close()
@@ -237,16 +236,16 @@ to that NATS, unless the URL has credentials.`,
 			}
 			defer d.Close()
 			defer keepClean(ctx, d)()
-			nc, err := service.Dial(ctx, url, os.Getenv(tokenVariable), log)
+			conn, err := service.Dial(ctx, url, os.Getenv(tokenVariable), log)
 			if err != nil {
 				if ctx.Err() != nil {
 					return nil
 				}
 				return step("Failed to work", err)
 			}
-			w := service.NewWorker(nc, service.WorkerOptions{Operations: ops, Jobs: jobs, Log: log})
+			w := service.NewWorker(conn, service.WorkerOptions{Operations: ops, Jobs: jobs, Log: log})
 			defer w.Close()
-			fmt.Fprintln(cmd.ErrOrStderr(), "esrp worker: taking jobs from", nc.ConnectedUrlRedacted())
+			fmt.Fprintln(cmd.ErrOrStderr(), "esrp worker: taking jobs from", conn.URL())
 			<-ctx.Done()
 			return nil
 		},

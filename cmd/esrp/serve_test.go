@@ -148,7 +148,7 @@ func TestServeOperations(t *testing.T) {
 	if code, out, errs := h.ends("replay", chat); code != 0 || !strings.Contains(out, "Equal: 1 turns, 2 model calls, 1 tool calls") {
 		t.Errorf("replay: %d %q %q", code, out, errs)
 	}
-	if _, err := os.Stat(filepath.Join(h.dir, "state", "eca", "esrp", "service.db")); err != nil {
+	if _, err := os.Stat(filepath.Join(h.dir, "state", "eca", "esrp", "jetstream")); err != nil {
 		t.Errorf("the state is elsewhere: %v", err)
 	}
 }

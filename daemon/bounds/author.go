@@ -16,7 +16,8 @@ const (
 	byBuiltInRule     author = iota
 	byReadsRule              // the built-in rule for commands that only read
 	byWorkspaceRule          // the built-in rule for commands that stay in the workspace
-	byUserConfig             // the user's own configuration, what the user let eca remember, or auto-approve
+	byUserConfig             // the user's own configuration, or what the user let eca remember
+	byAutoApprove            // the user's word for the whole chat
 	byWorkspaceConfig        // a workspace's file that the user trusts
 	byHand                   // the user saw it and approved
 )
@@ -26,7 +27,9 @@ func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	switch {
 	case call.Authorization.Approved:
 		return byHand
-	case call.Authorization.Auto, strings.HasPrefix(call.Authorization.Rule, "remembered"): // no user saw this call
+	case call.Authorization.Auto:
+		return byAutoApprove
+	case strings.HasPrefix(call.Authorization.Rule, "remembered"):
 		return byUserConfig
 	}
 	return ruleAuthor(cfg, call.Roots, call.Authorization.Rule)

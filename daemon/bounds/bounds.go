@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -105,6 +106,7 @@ const (
 // For returns how a child is bound that somebody's word lets run (docs/sandbox.md).
 func (b *Bounds) For(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	p := b.levelFor(cfg, roots, by)
+	p.UnixSockets = p.Network && by != byAutoApprove
 	if p.Bounds() {
 		here := b.Isolation()
 		p.Isolate, p.OwnProcesses = here.Mounts, here.Processes
@@ -184,7 +186,7 @@ func (b *Bounds) levelFor(cfg *config.Config, roots []string, by author) sandbox
 		return sandbox.Policy{}
 	case byBuiltInRule, byReadsRule:
 		return sandbox.Policy{Level: sandbox.ReadOnly, Write: roots}
-	case byUserConfig:
+	case byUserConfig, byAutoApprove:
 		p.Network = true
 	case byWorkspaceRule:
 		p.Required = true // nobody approved it outside of its bounds
@@ -250,7 +252,7 @@ func (b *Bounds) Promises(cfg *config.Config, untrusted []config.Unit) permissio
 	if temp := b.sharedTemp(); temp != "" {
 		writable = append(writable, temp)
 	}
-	return permission.Sandbox{Writable: writable, Hosts: hosts, NoWorkspace: func() string {
+	return permission.Sandbox{ReadsHeld: runtime.GOOS == "linux", Writable: writable, Hosts: hosts, NoWorkspace: func() string {
 		here := b.Isolation()
 		switch {
 		case !here.Mounts || !here.Processes || !here.Network:

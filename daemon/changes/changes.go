@@ -1,8 +1,8 @@
-// Package changes is the daemon's change bus: whoever changes something that clients see
+// Package changes is the daemon's change bus: code that changes something that clients see
 // publishes its topic, and the daemon's watcher takes what was published.
 //
 // A topic that is published again before it was taken is taken once, and nothing that is
-// published is lost, also before anybody waits for it. Topics say only what changed, never
+// published is lost, also if the watcher does not wait yet. Topics say only what changed, never
 // to what: that is read from the daemon's snapshot. There is one watcher at a time.
 //
 // The entry points are New, Bus.Publish and Bus.Next.

@@ -1,5 +1,4 @@
-// Package edits changes the files of the configuration as the user wants, for whoever has
-// something to change: each value in the file that it comes from.
+// Package edits changes the files of the configuration for the user: each value in the file that it comes from.
 //
 // A change is in effect when the function returns, and a workspace's file that the user
 // trusted stays trusted. Changes that others made to the file since are not trusted by that.

@@ -89,7 +89,7 @@ func (j *Judge) Ask(ctx context.Context, model, system, question string) (string
 	answer, err := j.collect(ctx, name, m.Client, req)
 	var refused *llm.Error
 	if errors.As(err, &refused) && refused.Kind == llm.ErrBadRequest && strings.Contains(strings.ToLower(refused.Message), "temperature") {
-		req.Extra = maps.Clone(req.Extra) // what was asked is still being recorded
+		req.Extra = maps.Clone(req.Extra) // the request is still being recorded
 		delete(req.Extra, "temperature")  // some models have only one
 		answer, err = j.collect(ctx, name, m.Client, req)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // A judge has the models of the user's configuration, also where a command prints the key, and
-// what it is asked is on record, without that key.
+// its requests are on record, without that key.
 func TestJudgeOfTheConfiguration(t *testing.T) {
 	needs.POSIX(t)
 	const key = "an_unusual_key"

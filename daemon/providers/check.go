@@ -46,7 +46,7 @@ func (m *Models) Checks(offline bool) []doctor.Check {
 				}
 				return f
 			}))
-		case p.API == ollama.API && !offline: // may run without anybody's word
+		case p.API == ollama.API && !offline: // may run without any configuration
 			out = append(out, c.provider(p, func(f doctor.Finding) doctor.Finding {
 				if f.Status == doctor.Problem {
 					f = doctor.Found(doctor.Note, "", "does not run here")

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,10 +24,11 @@ import (
 // fetched is what came of asking a provider for its models when it was configured, and
 // reached, like from.
 type fetched struct {
-	from    config.Provider
-	models  map[string]llm.Facts
-	failed  string // why the list is missing
-	refused bool   // the key is not accepted
+	from      config.Provider
+	models    map[string]llm.Facts
+	failed    string // why the list is missing
+	refused   bool   // the key is not accepted
+	unreached bool   // there was no answer
 }
 
 // fetchedOf returns the models a provider was found to have; ok is false if it has not
@@ -123,13 +125,15 @@ func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map
 	m.asking[name]--
 	var failed *llm.Error
 	if errors.Is(limited.Err(), context.DeadlineExceeded) && err != nil {
+		found.unreached = true
 		err = fmt.Errorf("%s does not answer; try again, or set providers.%s.fetchModels to false", cmp.Or(hostOf(p.URL), name), v.cfg.Spelled(name))
 	}
 	if errors.As(err, &failed) {
 		found.refused = failed.Status == http.StatusUnauthorized
+		found.unreached = slices.Contains([]llm.ErrorKind{llm.ErrNetwork, llm.ErrUnreachable, llm.ErrTimeout}, failed.Kind)
 		if remedy := v.remedy(name, failed); remedy != "" {
 			told := *failed
-			told.Message += ". " + remedy
+			told.Message = strings.TrimRight(told.Message, ". ") + ". " + remedy
 			err = &told
 		}
 	}

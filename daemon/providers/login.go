@@ -168,7 +168,7 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 	}
 	configured.Key, configured.URL = c.Key.Reveal(), cmp.Or(configured.URL, c.URL)
 	if !listsModels(configured) {
-		return fmt.Sprintf("Whether %s accepts the key will show with the first prompt: it has no list of models to ask for.", l.config().Spelled(name)), nil
+		return fmt.Sprintf("%s has no list of models, so the first prompt will show whether it accepts the key.", l.config().Spelled(name)), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, keyCheckTime)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 // that have no chats, and converts to it.
 type Model struct {
 	ID        string // provider/model
+	Spelled   string // ID, with the provider's name as the user's files spell it
 	Name      string // the provider's name for it
 	Client    llm.Model
 	Reasoning bool

@@ -7,7 +7,7 @@
 // meaning of a configuration is decided by a view, which is made of one configuration, of the
 // credentials as they are stored then, and of the lists so far. A view does not change, so
 // that all it says belongs together; it is made for one question and thrown away. A login
-// counts as soon as it is stored, whoever stored it, without another configuration.
+// counts as soon as any process has stored it, without another configuration.
 //
 // The package does not read the configuration, and keeps no chats. Entry points: New, and
 // Models.With for the models of one configuration; NewLogins for logins.

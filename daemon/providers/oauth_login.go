@@ -101,7 +101,7 @@ func (l *Logins) loggedIn(ctx context.Context, name string, p config.Provider, s
 	return l.keyNotice(name, "The login for provider %s is stored, but not used: %s has a key that wins. Remove it there to use the login."), nil
 }
 
-// notOffered says what became of logins of the reference server that eca does not have:
+// notOffered names the replacement for a login of the reference server that eca does not have:
 // they need the identity of another program. Empty for others.
 func notOffered(name, method string) string {
 	const how = "That login is only for the vendor's own programs, and eca does not pretend to be one. "

@@ -38,7 +38,7 @@ func (r *remedied) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 				}
 				if text != "" {
 					told := *failed
-					told.Message += ". " + text
+					told.Message = strings.TrimRight(told.Message, ". ") + ". " + text
 					err = &told
 				}
 			}
@@ -192,11 +192,11 @@ func (m *Models) Unavailable() []string {
 
 // noList says what came of asking a provider for its models when it named none.
 func (v *view) noList(name string, p provider) string {
-	switch failed := v.fetched[name].failed; {
-	case failed != "" && localhost.IsURL(p.URL):
-		return fmt.Sprintf("provider %s does not list its models: %s. Start its server, or correct that", v.cfg.Spelled(name), failed)
-	case failed != "":
-		return fmt.Sprintf("provider %s does not list its models: %s", v.cfg.Spelled(name), failed)
+	switch f := v.fetched[name]; {
+	case f.unreached && localhost.IsURL(p.URL):
+		return fmt.Sprintf("provider %s does not list its models: %s. Start its server, or correct that", v.cfg.Spelled(name), f.failed)
+	case f.failed != "":
+		return fmt.Sprintf("provider %s does not list its models: %s", v.cfg.Spelled(name), f.failed)
 	case p.API == ollama.API:
 		return fmt.Sprintf("provider %s has no models; fetch one: ollama pull NAME", v.cfg.Spelled(name))
 	}

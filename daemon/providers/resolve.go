@@ -181,7 +181,7 @@ func (v *view) resolve(name, current string) (Model, error) {
 	}
 	mc, f := p.Models[model], v.facts(provider, p, model)
 	out := Model{
-		ID: provider + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
+		ID: provider + "/" + model, Spelled: v.cfg.Spelled(provider) + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
 		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: v.variantsOf(provider, p, model, f.Reasoning.Value),
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
 		Retry: v.retryPolicy(p.Provider),
@@ -295,5 +295,5 @@ func (m *Models) demo() (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
-	return Model{ID: DemoModel, Name: "offline", Client: m.opts.Record(m.recorded(player), DemoModel)}, nil
+	return Model{ID: DemoModel, Spelled: DemoModel, Name: "offline", Client: m.opts.Record(m.recorded(player), DemoModel)}, nil
 }

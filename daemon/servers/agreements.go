@@ -220,13 +220,13 @@ func pinOf(t mcp.Described) consent.Tool {
 }
 
 // changedTools implements mcp.Deps.Agreed.
-func (a *agreements) changedTools(server string, list []mcp.Described) map[string]mcp.Before {
-	key, changed := a.key(server), map[string]mcp.Before{}
+func (a *agreements) changedTools(server string, list []mcp.Described) map[string]mcp.AgreedTool {
+	key, changed := a.key(server), map[string]mcp.AgreedTool{}
 	known, err := a.store.Get(key)
 	if err != nil {
 		a.opts.Log.Warn("it is not known what the tools of an MCP server said before", "server", server, "err", err)
 		for _, t := range list {
-			changed[t.Name] = mcp.Before{}
+			changed[t.Name] = mcp.AgreedTool{}
 		}
 		return changed
 	}
@@ -237,7 +237,7 @@ func (a *agreements) changedTools(server string, list []mcp.Described) map[strin
 		case !seen:
 			fresh[t.Name] = pin
 		case before.Sum != pin.Sum:
-			changed[t.Name] = mcp.Before{Description: before.Description}
+			changed[t.Name] = mcp.AgreedTool{Description: before.Description}
 		}
 	}
 	if len(fresh) > 0 {

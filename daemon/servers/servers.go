@@ -67,7 +67,7 @@ type Options struct {
 	Now         func() time.Time
 }
 
-// Edits changes files of the configuration; what is changed is in effect when it returns.
+// Edits changes files of the configuration; changes are in effect when it returns.
 type Edits interface {
 	// Edit changes a file.
 	Edit(file string, changes ...config.Change) error

@@ -2,7 +2,7 @@
 // its commands print, the certificates and the logins that it names, the variants of models, and
 // which texts are secret. The daemon and the judge of evaluations both begin with it.
 //
-// It guarantees that what is wrong is added to the problems of the configuration, with its place.
+// It guarantees that every mistake is added to the problems of the configuration, with its place.
 // It does not load the configuration, keeps nothing, and has no opinion about when to read again.
 package settings
 

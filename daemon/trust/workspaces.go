@@ -1,4 +1,4 @@
-// Package trust asks the user whether what a workspace brings along may act, and records
+// Package trust asks the user whether the configuration in a workspace may act, and records
 // the answers.
 //
 // What a workspace's own files run, redirect or loosen has no effect until the user trusts
@@ -37,7 +37,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Workspaces is what the user trusts of what workspaces bring along.
+// Workspaces records which configuration of workspaces the user trusts.
 type Workspaces struct {
 	opts Options
 
@@ -152,7 +152,7 @@ func (w *Workspaces) Renew(file string) error {
 // trustLabel is the answer that trusts.
 const trustLabel = "Trust it"
 
-// AskUnits asks the user, in a chat, whether what the workspace brings along may act. Each content
+// AskUnits asks the user, in a chat, whether the configuration in the workspace may act. Each content
 // is asked about once; the chat goes on meanwhile without. Where the client cannot ask, the
 // notice tells instead.
 func (w *Workspaces) AskUnits(ctx context.Context, chatID string, questions ask.Client) {
@@ -160,7 +160,7 @@ func (w *Workspaces) AskUnits(ctx context.Context, chatID string, questions ask.
 	if len(units) == 0 {
 		return
 	}
-	text := "This folder brings along configuration that can run programs or redirect what you send."
+	text := "This folder contains configuration that can run programs or redirect what you send."
 	if changed := w.ChangedSinceTrust(units...); changed != "" {
 		text += " You trusted it before; since then: " + changed + "."
 	}
@@ -240,7 +240,7 @@ func (w *Workspaces) TrustNotice() string {
 			folders = append(folders, dir)
 		}
 	}
-	text := "This folder brings along configuration that can run programs or redirect what you send. It has no effect until you trust it, in a terminal: "
+	text := "This folder contains configuration that can run programs or redirect what you send. It has no effect until you trust it, in a terminal: "
 	if changed := w.ChangedSinceTrust(units...); changed != "" {
 		text = "You trusted this folder before; since then: " + changed + ". Programs and redirections of its configuration have no effect until you trust it again, in a terminal: "
 	}

@@ -43,7 +43,7 @@ func (j *job) tellHooks() {
 		return
 	}
 	none := 0
-	now := j.shown(&none)
+	now := j.snapshotLocked(&none)
 	for _, h := range j.hooks {
 		if len(h.waiting) == maxWaiting {
 			h.waiting = h.waiting[1:]
@@ -98,7 +98,7 @@ func (j *job) removeNotification(h *hook, t *task, left bool) (last bool) {
 		h.waiting = h.waiting[1:]
 	}
 	if len(h.waiting) == 0 && j.task.Status.State.ended() {
-		j.keep() // without the hooks that have been notified
+		j.save() // without the hooks that have been notified
 	}
 	return false
 }

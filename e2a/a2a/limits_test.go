@@ -39,9 +39,9 @@ func TestKeptTasks(t *testing.T) {
 	for i := range maxKept + 5 {
 		j := ended(s, fmt.Sprintf("t%04d", i), 10)
 		if i < 10 {
-			j.keep()
+			j.save()
 		}
-		s.drop(s.tasks.put(j))
+		s.drop(s.tasks.addEnded(j))
 	}
 	if n := len(s.tasks.list()); n != maxKept+1 {
 		t.Errorf("%d tasks", n)
@@ -55,7 +55,7 @@ func TestKeptTasks(t *testing.T) {
 	if err != nil || len(files) != 5 {
 		t.Errorf("%v %v", files, err)
 	}
-	s.drop(s.tasks.put(ended(s, "huge", maxKeptBytes+1)))
+	s.drop(s.tasks.addEnded(ended(s, "huge", maxKeptBytes+1)))
 	if n := len(s.tasks.list()); n != 2 {
 		t.Errorf("%d tasks beside a huge one", n)
 	}
@@ -317,8 +317,8 @@ func TestNoRecords(t *testing.T) {
 	s := New(Options{Records: filepath.Join(file, "below"), Log: slog.New(slog.DiscardHandler)})
 	defer s.Close()
 	j := ended(s, "t", 1)
-	j.keep()
-	s.drop(s.tasks.put(j))
+	j.save()
+	s.drop(s.tasks.addEnded(j))
 	if _, err := s.tasks.find("t"); err != nil {
 		t.Error(err)
 	}

@@ -211,7 +211,7 @@ func (s *Server) continueTask(ctx context.Context, p *sendParams, legacy bool) (
 	if len(j.open) == 0 {
 		j.setLocked(working, "")
 	} else {
-		j.keep()
+		j.save()
 	}
 	sub := j.subscribeLocked(p.Configuration.HistoryLength)
 	j.mu.Unlock()

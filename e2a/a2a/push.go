@@ -80,7 +80,7 @@ func (s *Server) push(c *call) (any, error) {
 		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.keep()
+		j.save()
 		return c.shownConfig(made), nil
 	case "GetTaskPushNotificationConfig":
 		config, ok := j.hooked(id, c.legacy)
@@ -252,5 +252,5 @@ func (j *job) unhook(id string) {
 		h.cancel()
 		return true
 	})
-	j.keep()
+	j.save()
 }

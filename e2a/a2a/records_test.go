@@ -107,7 +107,7 @@ func TestKilled(t *testing.T) {
 		if got := startRig(t, world, "", keeps(left)).call("GetTask", object{"id": id}); stateOf(got) != "FAILED" {
 			t.Errorf("%s: %v", state, got)
 		}
-		// A server that ends normally records what became of running tasks.
+		// A server that ends normally records the outcome of running tasks.
 		first.stop()
 		if got := startRig(t, world, "", keeps(dir)).call("GetTask", object{"id": id}); stateOf(got) != "CANCELED" || !strings.Contains(textOf(got["status"].(object)["message"]), "eca ended") {
 			t.Errorf("%s: %v", state, got)

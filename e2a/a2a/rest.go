@@ -14,7 +14,7 @@ const mediaType = "application/a2a+json"
 // serveREST answers calls of the binding HTTP+JSON: the same methods as over JSON-RPC, selected by
 // the path below Endpoint and the verb.
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
-	c := &call{rest: true, url: s.reached(r)}
+	c := &call{overREST: true, url: s.reached(r)}
 	method, names, allowed := restMethod(r.Method, strings.TrimPrefix(r.URL.EscapedPath(), Endpoint+"/"))
 	switch {
 	case len(allowed) > 0:

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// keep stores the current task before anyone is notified. The caller holds the job's lock. For an
+// save stores the current task before anyone is notified. The caller holds the job's lock. For an
 // ended task it stores only the hooks with pending notifications, so that no unused credentials
 // stay on disk.
-func (j *job) keep() {
+func (j *job) save() {
 	if j.s.records == nil || j.removed {
 		return
 	}
@@ -30,7 +30,7 @@ const cutShort = "eca ended before the task did. Its output until then is in the
 // removed.
 func (s *Server) restore(knows func(contextID string) (bool, error)) {
 	recs := slices.DeleteFunc(s.records.load(), func(rec record) bool {
-		removed := rec.Chat && knows != nil && s.lost(rec.Task, knows)
+		removed := rec.Chat && knows != nil && s.chatDeleted(rec.Task, knows)
 		if removed {
 			s.records.remove(rec.Task.ID)
 		}
@@ -48,13 +48,13 @@ func (s *Server) restore(knows func(contextID string) (bool, error)) {
 			j.hooks = append(j.hooks, hook)
 		}
 		j.resume()
-		s.drop(s.tasks.put(j))
+		s.drop(s.tasks.addEnded(j))
 	}
 }
 
-// lost reports whether a task's chat was certainly deleted. If that is unknown, because the store
+// chatDeleted reports whether a task's chat was certainly deleted. If that is unknown, because the store
 // cannot be read at the moment, the task stays.
-func (s *Server) lost(t task, knows func(contextID string) (bool, error)) bool {
+func (s *Server) chatDeleted(t task, knows func(contextID string) (bool, error)) bool {
 	known, err := knows(t.ContextID)
 	if err != nil {
 		s.log.Warn("whether a task's chat was deleted is not known; the task is kept", "task", t.ID, "err", err)

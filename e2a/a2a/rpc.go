@@ -22,12 +22,12 @@ const (
 
 // call is a request over JSON-RPC, or over HTTP+JSON.
 type call struct {
-	id     json.RawMessage
-	method string
-	params json.RawMessage
-	legacy bool   // it uses 0.3
-	rest   bool   // it came over HTTP+JSON
-	url    string // of the endpoint, as the caller used it
+	id       json.RawMessage
+	method   string
+	params   json.RawMessage
+	legacy   bool   // it uses 0.3
+	overREST bool   // it came over HTTP+JSON
+	url      string // of the endpoint, as the caller used it
 }
 
 // serveRPC answers one call per POST: with JSON, or with a stream of server-sent events.
@@ -206,9 +206,9 @@ func (s *Server) await(ctx context.Context, c *call, p *sendParams, sub *subscri
 func (c *call) answer(w http.ResponseWriter, status int, result any, err error) {
 	kind, shown := "application/json", any(nil)
 	switch {
-	case c.rest && err != nil: // clients expect plain JSON for errors
+	case c.overREST && err != nil: // clients expect plain JSON for errors
 		status, shown = restError(err, status)
-	case c.rest:
+	case c.overREST:
 		kind, shown = mediaType, result
 	default:
 		shown = c.response(result, err)
@@ -248,7 +248,7 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub
 			continue
 		}
 		shown := any(e)
-		if !c.rest {
+		if !c.overREST {
 			shown = c.response(e, nil)
 		}
 		body, err := json.Marshal(shown)

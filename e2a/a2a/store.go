@@ -46,8 +46,8 @@ func (st *store) add(j *job, begin func()) (removed []*job, err error) {
 	return st.putLocked(j), nil
 }
 
-// put adds an ended task. It returns the tasks that are no longer kept.
-func (st *store) put(j *job) (removed []*job) {
+// addEnded adds an ended task. It returns the tasks that are no longer kept.
+func (st *store) addEnded(j *job) (removed []*job) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.putLocked(j)

@@ -28,7 +28,7 @@ func (j *job) subscribe(history *int) *subscription {
 
 func (j *job) subscribeLocked(history *int) *subscription {
 	sub := &subscription{job: j, ready: make(chan struct{}, 1)}
-	sub.add(event{Task: j.shown(history)})
+	sub.add(event{Task: j.snapshotLocked(history)})
 	if j.task.Status.State.ended() {
 		sub.end()
 	} else {

@@ -40,11 +40,11 @@ type job struct {
 func (j *job) snapshot(history *int) *task {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.shown(history)
+	return j.snapshotLocked(history)
 }
 
-// shown is snapshot under the lock.
-func (j *job) shown(history *int) *task {
+// snapshotLocked is snapshot under the lock.
+func (j *job) snapshotLocked(history *int) *task {
 	t := j.task
 	t.Artifacts = slices.Clone(t.Artifacts)
 	for i := range t.Artifacts {
@@ -84,7 +84,7 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 		j.task.Status.Message = &m
 	}
 	j.tellHooks() // the delivery waits for the lock
-	j.keep()
+	j.save()
 	j.publish(event{Status: &statusUpdate{TaskID: j.id, ContextID: j.contextID, Status: j.task.Status, Metadata: j.task.Metadata}})
 	if to.ended() {
 		j.open = nil
@@ -163,8 +163,8 @@ func (j *job) remember(m message) {
 	}
 }
 
-// settled removes a call that no longer waits, whoever decided about it, and its question.
-func (j *job) settled(call string) {
+// removePending removes a call that no longer waits, whether the caller or another client decided about it, and its question.
+func (j *job) removePending(call string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := len(j.open)
@@ -207,10 +207,10 @@ func (j *job) Show(c transcript.Change) error {
 			}
 		case transcript.Running:
 			if !j.isQuestion(item.CallID) { // which runs while it waits
-				j.settled(item.CallID)
+				j.removePending(item.CallID)
 			}
 		case transcript.Finished, transcript.Rejected:
-			j.settled(item.CallID)
+			j.removePending(item.CallID)
 		}
 	default: // callers want the answer, and the calls and questions that wait for them
 	}

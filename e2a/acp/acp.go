@@ -119,8 +119,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 // maxMessage limits the size of a client's message in bytes: prompts contain images.
 const maxMessage = 64 << 20
 
-// farewell is how long running work may take to report its end.
-const farewell = 3 * time.Second
+// stopTimeout is how long running work may take to report its end.
+const stopTimeout = 3 * time.Second
 
 // end waits for running work, but not for a client that does not read.
 func (a *agent) end(taken <-chan struct{}) {
@@ -132,7 +132,7 @@ func (a *agent) end(taken <-chan struct{}) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(farewell):
+	case <-time.After(stopTimeout):
 		a.log.Warn("the client does not read the last messages")
 	}
 }
@@ -140,7 +140,7 @@ func (a *agent) end(taken <-chan struct{}) {
 // receive queues a message. Answers to requests of the agent, and cancellations of requests, bypass
 // the queue.
 func (a *agent) receive(ctx context.Context, req *jsonrpc.Request) (any, error) {
-	a.queue.add(func() { a.take(&call{Request: req, ctx: ctx}) })
+	a.queue.add(func() { a.handle(&call{Request: req, ctx: ctx}) })
 	return jsonrpc.Deferred, nil
 }
 

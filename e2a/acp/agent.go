@@ -52,12 +52,12 @@ const loginMethod = "eca-login"
 type call struct {
 	*jsonrpc.Request
 	ctx context.Context
-	// after is called after the answer has been sent.
-	after func()
+	// afterAnswer is called after the answer has been sent.
+	afterAnswer func()
 }
 
-// take handles a message. Only prompts continue after it returns.
-func (a *agent) take(c *call) {
+// handle handles a message. Only prompts continue after it returns.
+func (a *agent) handle(c *call) {
 	a.log.Debug("acp", "method", c.Method)
 	switch {
 	case !c.IsCall:
@@ -79,8 +79,8 @@ func (a *agent) answer(c *call, result any, err error) {
 		err = failure(codeCancelled, "the request was cancelled")
 	}
 	c.Answer(result, err)
-	if c.after != nil && err == nil {
-		c.after()
+	if c.afterAnswer != nil && err == nil {
+		c.afterAnswer()
 	}
 }
 

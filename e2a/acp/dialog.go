@@ -119,7 +119,7 @@ func (d *dialog) question(q turn.Question, lead string) (ends bool, err error) {
 	s, a := d.session, d.session.agent
 	if !a.hasForms() {
 		d.prompt.set(&d.prompt.endedWithQuestion)
-		err := s.update(messageChunk(agentMessage, words(lead+q.Text, q.Options), ""))
+		err := s.update(messageChunk(agentMessage, questionText(lead+q.Text, q.Options), ""))
 		d.work.Go(s.interrupt)
 		return true, err
 	}

@@ -92,7 +92,7 @@ func TestDiffsApply(t *testing.T) {
 	})
 }
 
-// Any line is a message or an error that can be answered, and reading ends.
+// Reading any line gives a message, or an error that can be answered.
 func FuzzLines(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`, "\n\n{}\n", "[1]\n", "{\"id\":null}", "\"x\"", "nul",

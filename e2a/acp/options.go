@@ -175,19 +175,19 @@ func (s *session) set(ctx context.Context, to turn.Settings) error {
 	return s.showChanges(ctx)
 }
 
-// shown is the latest state of a session that the client was shown.
-type shown struct {
+// shownState is the latest state of a session that the client was shown.
+type shownState struct {
 	title   string
 	choices turn.Choices
 }
 
 // current reads the current settings of the session.
-func (s *session) current(ctx context.Context) (shown, error) {
+func (s *session) current(ctx context.Context) (shownState, error) {
 	info, c, err := s.place.turns.Choices(ctx, s.id)
 	if c.Model != "" && !slices.Contains(c.Models, c.Model) {
 		c.Models = append([]string{c.Model}, c.Models...)
 	}
-	return shown{info.Title, c}, s.place.failed(ctx, err)
+	return shownState{info.Title, c}, s.place.failed(ctx, err)
 }
 
 // choices returns the choices that the client was shown.

@@ -56,7 +56,7 @@ type promptResult struct {
 
 // prompt starts to answer a prompt. If another prompt is being answered, the new one replaces it.
 func (a *agent) prompt(c *call) {
-	s, err := a.named(c.Params)
+	s, err := a.sessionOf(c.Params)
 	var blocks []e2a.Block
 	if err == nil {
 		blocks, err = readPrompt(c.Params)
@@ -154,7 +154,7 @@ func (p *prompt) reason(stop turn.StopReason) turn.StopReason {
 
 // cancel stops the turn of a session. Its prompt is answered when the turn has ended.
 func (a *agent) cancel(params json.RawMessage) {
-	s, err := a.named(params)
+	s, err := a.sessionOf(params)
 	if err != nil {
 		a.log.Warn("session/cancel", "err", err) // a notification has no answer
 		return

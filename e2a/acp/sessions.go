@@ -24,7 +24,7 @@ type session struct {
 	refused sync.Map // calls that the user rejected for the session, by kindOfCall
 
 	mu    sync.Mutex // guards the fields below, and the order in which changes are shown
-	shown shown
+	shown shownState
 }
 
 // update sends an update of the session.
@@ -61,8 +61,8 @@ func idOf(params json.RawMessage) (string, error) {
 	return p.SessionID, nil
 }
 
-// named finds the session of a request.
-func (a *agent) named(params json.RawMessage) (*session, error) {
+// sessionOf finds the session of a request.
+func (a *agent) sessionOf(params json.RawMessage) (*session, error) {
 	id, err := idOf(params)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (a *agent) about(c *call, params any) (*session, error) {
 	if err := decode(c.Params, params); err != nil {
 		return nil, err
 	}
-	return a.named(c.Params)
+	return a.sessionOf(c.Params)
 }
 
 // session returns an open session, or nil.
@@ -89,8 +89,8 @@ func (a *agent) session(id string) *session {
 	return a.sessions[id]
 }
 
-// begin opens a session and records what the client will be shown of it.
-func (a *agent) begin(ctx context.Context, p *place, id string) (*session, error) {
+// openSession opens a session and records what the client will be shown of it.
+func (a *agent) openSession(ctx context.Context, p *place, id string) (*session, error) {
 	s := &session{agent: a, id: id, place: p}
 	p.hold()
 	a.mu.Lock()
@@ -139,11 +139,11 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err != nil {
 		return nil, p.failed(c.ctx, err)
 	}
-	s, err := a.begin(c.ctx, p, made.ID)
+	s, err := a.openSession(c.ctx, p, made.ID)
 	if err != nil {
 		return nil, err
 	}
-	c.after = s.settle
+	c.afterAnswer = s.settle
 	result := s.settings()
 	result.SessionID = s.id
 	return result, nil
@@ -173,7 +173,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	if err := checkFolder("cwd", w.Cwd); err != nil { // a missing session is reported first
 		return nil, err
 	}
-	s, err := a.begin(c.ctx, p, id)
+	s, err := a.openSession(c.ctx, p, id)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 			return nil, p.failed(c.ctx, err)
 		}
 	}
-	c.after = s.settle
+	c.afterAnswer = s.settle
 	return s.settings(), nil
 }
 
@@ -288,7 +288,7 @@ func (a *agent) sessionDelete(c *call) (any, error) {
 
 // sessionClose stops the running turn of a session and closes the session. It can be loaded again.
 func (a *agent) sessionClose(c *call) (any, error) {
-	s, err := a.named(c.Params)
+	s, err := a.sessionOf(c.Params)
 	if err != nil {
 		return nil, err
 	}

@@ -152,7 +152,7 @@ func (w *updateWriter) askedBefore(c transcript.Call) error {
 		return nil
 	}
 	w.message = ""
-	return w.text(words(w.lead()+args.Question, args.Options))
+	return w.text(questionText(w.lead()+args.Question, args.Options))
 }
 
 // finished shows the result of a call: the change of a file, or otherwise the output.

@@ -142,8 +142,8 @@ func messageChunk(kind, text, id string) update {
 	return update{Kind: kind, Content: textBlock(text), MessageID: id}
 }
 
-// words formats a question as text.
-func words(text string, options []ask.Option) string {
+// questionText formats a question as text.
+func questionText(text string, options []ask.Option) string {
 	for _, o := range options {
 		text += "\n- " + o.Label
 		if o.Description != "" {

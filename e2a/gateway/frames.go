@@ -20,7 +20,7 @@ type chunk struct {
 	ReasoningID string        `json:"reasoning_id,omitempty"`
 }
 
-func (a *answer) chunk(c chunk) error { return a.put(a.Chunk(c)) }
+func (a *answer) chunk(c chunk) error { return a.sendFrame(a.Chunk(c)) }
 
 // custom shows something without a kind of its own.
 func (a *answer) custom(event string, delta any) error {

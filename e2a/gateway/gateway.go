@@ -84,7 +84,7 @@ func (g *Gateway) Run(ctx context.Context, e e2a.Envelope, send Send, accepted f
 	if ctx.Err() != nil && failure.Code == turn.Failed {
 		return ctx.Err()
 	}
-	return a.put(a.Fail(string(failure.Code), failure.Message, errorDetails{kindOf(failure.Code)}))
+	return a.sendFrame(a.Fail(string(failure.Code), failure.Message, errorDetails{kindOf(failure.Code)}))
 }
 
 // errorDetails contain the machine-readable kind of an error.
@@ -127,8 +127,8 @@ type answer struct {
 // errSend wraps the error of Send.
 var errSend = errors.New("frame not taken")
 
-// put sends a frame created by one of Stream's methods.
-func (a *answer) put(r e2a.Response, err error) error {
+// sendFrame sends a frame created by one of Stream's methods.
+func (a *answer) sendFrame(r e2a.Response, err error) error {
 	if err != nil {
 		return err
 	}

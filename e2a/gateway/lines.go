@@ -58,7 +58,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		select {
 		case <-answered:
 		case <-time.After(g.closeGrace):
-			g.log.Warn("what was answered last is not read")
+			g.log.Warn("the caller does not read the last answers")
 		}
 	}
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, turn.ErrEnding) {
@@ -83,15 +83,15 @@ func (g *Gateway) takeAll(ctx context.Context, read <-chan line, send Send) {
 				}
 				return
 			}
-			g.take(ctx, l, send, &running)
+			g.startAnswer(ctx, l, send, &running)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// take starts to answer a line. It returns when the next line cannot overtake it.
-func (g *Gateway) take(ctx context.Context, l line, send Send, running *sync.WaitGroup) {
+// startAnswer starts to answer a line. It returns when the next line cannot overtake it.
+func (g *Gateway) startAnswer(ctx context.Context, l line, send Send, running *sync.WaitGroup) {
 	e, bad := readEnvelope(l)
 	if bad != nil {
 		s := e2a.NewStream(e, g.newID, g.now)

@@ -48,19 +48,19 @@ func (a *answer) run(ctx context.Context) error {
 	}
 	switch method {
 	case "": // a heartbeat
-		return a.done(nil)
+		return a.emptyResult(nil)
 	case e2a.MethodSend, e2a.MethodPrompt:
 		return a.chatSend(ctx)
 	case e2a.MethodInterrupt, e2a.MethodCancel, e2a.MethodSessionClose:
 		running, err := turns.Cancel(a.session())
 		return a.result(interrupted{running}, err)
 	case e2a.MethodApprove, e2a.MethodReject:
-		return a.done(a.decide(method == e2a.MethodApprove))
+		return a.emptyResult(a.decide(method == e2a.MethodApprove))
 	case e2a.MethodAnswer:
 		if p.QuestionID.Value == "" {
 			return turn.Errorf(turn.BadParams, "params.question_id is missing")
 		}
-		return a.done(turns.Answer(p.QuestionID.Value, p.Answer.Value))
+		return a.emptyResult(turns.Answer(p.QuestionID.Value, p.Answer.Value))
 	case e2a.MethodSessionCreate:
 		s, err := turns.Create(ctx, a.session())
 		return a.result(infoOf(s), err)
@@ -70,7 +70,7 @@ func (a *answer) run(ctx context.Context) error {
 	case e2a.MethodSessionList:
 		return a.sessionList(ctx)
 	case e2a.MethodSessionDelete:
-		return a.done(turns.Delete(ctx, a.session()))
+		return a.emptyResult(turns.Delete(ctx, a.session()))
 	case e2a.MethodHistory:
 		s, err := turns.History(ctx, a.session(), a)
 		return a.result(infoOf(s), err)
@@ -81,7 +81,7 @@ func (a *answer) run(ctx context.Context) error {
 		return a.result(infoOf(s), err)
 	case e2a.MethodModelSync:
 		turns.SyncModels(ctx)
-		return a.done(nil)
+		return a.emptyResult(nil)
 	case e2a.MethodCommands:
 		return a.commandList()
 	}
@@ -93,11 +93,11 @@ func (a *answer) result(result any, err error) error {
 	if err != nil {
 		return err
 	}
-	return a.put(a.Complete(result))
+	return a.sendFrame(a.Complete(result))
 }
 
-// done is result for methods without a result.
-func (a *answer) done(err error) error { return a.result(struct{}{}, err) }
+// emptyResult is result for methods without a result.
+func (a *answer) emptyResult(err error) error { return a.result(struct{}{}, err) }
 
 // session returns the id of the chat for the envelope: its session, or the one in params.
 func (a *answer) session() string {

@@ -59,7 +59,7 @@ func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 			if !ok {
 				return
 			}
-			g.take(ctx, line{text: text}, send, &running)
+			g.startAnswer(ctx, line{text: text}, send, &running)
 		case <-g.turns.Closing():
 			defer time.AfterFunc(g.closeGrace, func() { _ = conn.CloseNow() }).Stop()
 			running.Wait()

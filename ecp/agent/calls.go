@@ -42,17 +42,17 @@ func parse(raw []byte) (list []message, batch bool) {
 	return list, true
 }
 
-// take puts messages that arrived together into the queue, without waiting. The returned function
+// accept puts messages that arrived together into the queue, without waiting. The returned function
 // waits for their turn, carries them out one after the other, and returns the answers.
 // Notifications and the runtime's own answers get none. ordered is false if there is nothing to
 // carry out.
-func (a *Agent) take(ctx context.Context, list []message) (answers func() []ecp.Response, ordered bool) {
+func (a *Agent) accept(ctx context.Context, list []message) (answers func() []ecp.Response, ordered bool) {
 	arrived := a.now()
 	if !slices.ContainsFunc(list, func(m message) bool { return m.bad == nil && a.method(m.Method) != nil }) {
 		return func() []ecp.Response { return a.answers(ctx, list, arrived) }, false
 	}
 	stop := len(list) == 1 && list[0].Method == ecp.MethodReset
-	t, err := a.line.take(ctx, stop)
+	t, err := a.line.enqueue(ctx, stop)
 	if err != nil {
 		for i := range list {
 			if list[i].bad == nil {

@@ -69,7 +69,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 		return
 	}
 	list, batch := parse(body)
-	answers, _ := h.agent.take(r.Context(), list)
+	answers, _ := h.agent.accept(r.Context(), list)
 	if events && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil }) {
 		w.Header().Set("Content-Type", sse.ContentType)
 		w.Header().Set("Cache-Control", "no-store")

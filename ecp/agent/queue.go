@@ -43,8 +43,8 @@ func (t ticket) wait() {
 	}
 }
 
-// take adds a call to the queue. With stop, it cancels all earlier calls.
-func (q *queue) take(ctx context.Context, stop bool) (ticket, error) {
+// enqueue adds a call to the queue. With stop, it cancels all earlier calls.
+func (q *queue) enqueue(ctx context.Context, stop bool) (ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {

@@ -69,7 +69,7 @@ func (r *run) follow(ctx context.Context, from event.Seq) {
 		if e.Turn == r.turn {
 			r.decide(r.session, e.Body)
 			r.beforeChild(e.Body)
-			r.take(e)
+			r.recordEvent(e)
 			r.behindChild(ctx, e.Body)
 		}
 		r.update(func() { r.seen = e.Seq })
@@ -79,8 +79,8 @@ func (r *run) follow(ctx context.Context, from event.Seq) {
 	}
 }
 
-// take records an event of the turn itself.
-func (r *run) take(e event.Event) {
+// recordEvent records an event of the turn itself.
+func (r *run) recordEvent(e event.Event) {
 	_, budgets := r.agent.gate.current()
 	r.update(func() {
 		r.record.add(e, r.session.ID(), "")

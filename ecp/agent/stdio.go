@@ -20,8 +20,8 @@ const (
 	// grace is how long calls may continue after the input has ended: runtimes end agents that way,
 	// and scripts pipe all their calls at once.
 	grace = time.Second
-	// farewell is how long writing the last answers may take.
-	farewell = 500 * time.Millisecond
+	// lastAnswersTime is how long writing the last answers may take.
+	lastAnswersTime = 500 * time.Millisecond
 )
 
 // Serve answers the messages on r, one JSON object per line (1.4), until r ends, the other side
@@ -58,7 +58,7 @@ func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	case <-ctx.Done():
 	}
 	cancel(errDisconnected)
-	timer.Reset(farewell)
+	timer.Reset(lastAnswersTime)
 	select {
 	case <-answered:
 	case <-timer.C:
@@ -101,13 +101,13 @@ func (s *stdio) read(ctx context.Context, r io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("read stdin: %w", err)
 		default:
-			s.take(ctx, bytes.Clone(line))
+			s.answerLine(ctx, bytes.Clone(line))
 		}
 	}
 }
 
-// take answers a line. Calls are queued in the order of the lines, and so are their answers.
-func (s *stdio) take(ctx context.Context, line []byte) {
+// answerLine answers a line. Calls are queued in the order of the lines, and so are their answers.
+func (s *stdio) answerLine(ctx context.Context, line []byte) {
 	select {
 	case s.room <- struct{}{}:
 	case <-ctx.Done():
@@ -119,7 +119,7 @@ func (s *stdio) take(ctx context.Context, line []byte) {
 		return
 	}
 	list, batch := parse(line)
-	answers, ordered := s.agent.take(ctx, list)
+	answers, ordered := s.agent.accept(ctx, list)
 	var before, written chan struct{}
 	if ordered {
 		before, written = s.last, make(chan struct{})

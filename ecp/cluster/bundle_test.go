@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // Unpacked files equal the packed ones, and equal contents have equal digests.
@@ -34,7 +35,7 @@ func TestBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := pack(dir, []string{"manifest.yaml", "repo"}, &second); err != nil || again != sum || sum != digest(first.Bytes()) {
+	if again, err := pack(dir, []string{"manifest.yaml", "repo"}, &second); err != nil || again != sum || sum != jet.Digest(first.Bytes()) {
 		t.Errorf("%s, then %s, %v", sum, again, err)
 	}
 	out := t.TempDir()

@@ -50,7 +50,7 @@ func TestLeaderIsLost(t *testing.T) {
 	first, cancel := context.WithCancel(t.Context())
 	go func() {
 		for {
-			if messages, _ := r.counted(c, d); messages >= 20 {
+			if messages, _ := r.counted(d); messages >= 20 {
 				cancel()
 				return
 			}
@@ -93,7 +93,8 @@ func TestLimitOfALane(t *testing.T) {
 	}
 	l.Limit = 5
 	r.must(c.SetLimit(t.Context(), name, l))
-	consumer, err := c.js.Consumer(t.Context(), workStream, "lane-"+name)
+	_, js := r.raw(RoleController)
+	consumer, err := js.Consumer(t.Context(), workStream, "lane-"+name)
 	r.must(err)
 	if got := consumer.CachedInfo().Config.MaxAckPending; got != 5 {
 		t.Errorf("the limit is %d", got)
@@ -146,7 +147,7 @@ func TestBudget(t *testing.T) {
 	r.work(r.spec("a"))
 	r.work(r.spec("b"))
 	out := r.follow(t.Context(), c, d, FollowOptions{Lead: true})
-	made, _ := r.counted(c, d)
+	made, _ := r.counted(d)
 	if made < 20 || made > 100 || out.Counts.Passed != int(made) || out.Counts.Error+out.NotRun != 200-int(made) || out.Status != report.Error {
 		t.Errorf("%d attempts were made of a budget for 20: %+v, %d not run, %s", made, out.Counts, out.NotRun, out.Status)
 	}
@@ -189,14 +190,13 @@ func TestTrust(t *testing.T) {
 		d := r.submit(c, m, Submission{})
 		kv, err := c.runs(t.Context())
 		r.must(err)
-		entry, err := kv.Get(t.Context(), docKey(d.Run))
+		doc, _, err := kv.Get(t.Context(), docKey(d.Run))
 		r.must(err)
-		forged := strings.Replace(string(entry.Value()), "sh agent.sh", "touch "+began+"; sh agent.sh", 1)
-		if forged == string(entry.Value()) {
+		forged := strings.Replace(string(doc), "sh agent.sh", "touch "+began+"; sh agent.sh", 1)
+		if forged == string(doc) {
 			t.Fatal("the document has no target")
 		}
-		_, err = kv.Put(t.Context(), docKey(d.Run), []byte(forged))
-		r.must(err)
+		r.must(kv.Put(t.Context(), docKey(d.Run), []byte(forged)))
 		w, job := r.handler(r.spec("a"), c, d)
 		if w.try(job) || exists(began) {
 			t.Error("it was run")
@@ -211,7 +211,7 @@ func TestTrust(t *testing.T) {
 	})
 }
 
-// If there is a result already, a later one is dropped, whoever made it. If a worker publishes a
+// If there is a result already, a later one is dropped, from any worker. If a worker publishes a
 // result twice because the first acknowledgement was lost, it counts once.
 func TestLateResult(t *testing.T) {
 	r := newRig(t, 1)
@@ -220,16 +220,16 @@ func TestLateResult(t *testing.T) {
 	h, job := r.handler(r.spec("a"), c, d)
 	run := h.w.enter(d.Run)
 	r.must(run.load())
-	for _, writer := range []string{"first", "second", "first"} {
-		a := &try{w: h.w, r: run, job: job, deliveries: 1, subject: resultSubject(d.Run, job.Key), writer: writer}
-		if done, err := a.publish(broken("kind", "of "+writer)); !done || err != nil {
-			t.Errorf("%s: %v, %v", writer, done, err)
+	for _, kind := range []string{"first", "second", "first"} {
+		a := &attempt{w: h.w, r: run, job: job, deliveries: 1, subject: resultSubject(d.Run, job.Key)}
+		if done, err := a.publish(broken(kind, "its message")); !done || err != nil {
+			t.Errorf("%s: %v, %v", kind, done, err)
 		}
-		if known, err := a.lookUp(t.Context()); known != "first" || err != nil {
-			t.Errorf("the result is of %q, %v", known, err)
+		if m, err := run.results.Last(t.Context(), a.subject); err != nil || !strings.Contains(string(m.Data), `"first"`) {
+			t.Errorf("the result is %s, %v", m.Data, err)
 		}
 	}
-	if messages, subjects := r.counted(c, d); messages != 1 || subjects != 1 {
+	if messages, subjects := r.counted(d); messages != 1 || subjects != 1 {
 		t.Errorf("%d results of %d attempts", messages, subjects)
 	}
 	h.w.leave(d.Run, run, true)
@@ -270,7 +270,7 @@ func (h handler) try(job work) bool {
 		h.t.Log(err)
 		return false
 	}
-	a := &try{w: h.w, r: r, job: job, deliveries: 1, subject: resultSubject(job.Run, job.Key), writer: "test"}
+	a := &attempt{w: h.w, r: r, job: job, deliveries: 1, subject: resultSubject(job.Run, job.Key)}
 	done, err := a.perform(h.t.Context())
 	h.t.Log(done, err)
 	return done && err == nil
@@ -289,11 +289,11 @@ func TestSmallRunBesideALargeOne(t *testing.T) {
 	defer leading.Wait()
 	before := uint64(0)
 	for before < 10 {
-		before, _ = r.counted(c, large)
+		before, _ = r.counted(large)
 	}
 	small := r.submit(c, r.manifest(20, "sleep 0.02", ""), same)
 	r.expect(c, small, r.follow(t.Context(), c, small, FollowOptions{Lead: true}), 20)
-	if after, _ := r.counted(c, large); after-before > 4*minWindow {
+	if after, _ := r.counted(large); after-before > 4*minWindow {
 		t.Errorf("%d attempts of the large run were made meanwhile", after-before)
 	}
 	if err := c.Control(t.Context(), large.Run, StateCancelled); err != nil {

@@ -5,9 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
@@ -22,107 +21,56 @@ func (f *Follower) lead(ctx context.Context, leads chan<- struct{}, finished <-c
 	case leads <- struct{}{}:
 	case <-ctx.Done():
 	}
-	beat := time.NewTicker(max(f.c.lease/3, 50*time.Millisecond))
-	defer beat.Stop()
-	for {
-		select {
-		case <-beat.C:
-			if err := msg.InProgress(); err != nil {
-				f.c.log.Warn("cluster: keep the lead", "run", f.doc.Run, "err", err)
-			}
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.c.lease)
-			defer cancel()
-			st, err := f.c.State(last, f.doc.Run)
-			if <-finished || err == nil && (st.State == StateFinished || st.State == StateCancelled) {
-				_ = msg.DoubleAck(last)
-			} else {
-				_ = msg.Nak() // so that the next leader need not wait
-				_ = f.c.nc.FlushWithContext(last)
-			}
-			return
-		}
+	stop := msg.KeepAlive(nil)
+	<-ctx.Done()
+	stop()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.c.lease)
+	defer cancel()
+	st, err := f.c.State(last, f.doc.Run)
+	if <-finished || err == nil && (st.State == StateFinished || st.State == StateCancelled) {
+		_ = msg.Acknowledge(last)
+		return
 	}
+	_ = msg.Return(0) // so that the next leader need not wait
+	_ = f.c.conn.Flush(last)
 }
 
 // planMessage waits for the message that makes its holder the leader. It returns nil if ctx ends.
-func (f *Follower) planMessage(ctx context.Context) jetstream.Msg {
+func (f *Follower) planMessage(ctx context.Context) *jet.Delivery {
 	for ctx.Err() == nil {
-		consumer, err := f.c.js.Consumer(ctx, planStream, "plan-"+f.doc.Run)
+		consumer, err := f.c.conn.Consumer(ctx, planStream, "plan-"+f.doc.Run)
 		if err == nil {
-			var batch jetstream.MessageBatch
-			if batch, err = consumer.Fetch(1, jetstream.FetchMaxWait(max(f.c.lease/6, time.Second))); err == nil {
-				for msg := range batch.Messages() {
-					return msg
-				}
-				err = batch.Error()
+			var msg *jet.Delivery
+			if msg, err = consumer.Fetch(max(f.c.lease/6, time.Second)); msg != nil {
+				return msg
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			pause(ctx, f.c.lease/6)
+			jet.Pause(ctx, f.c.lease/6)
 		}
 	}
 	return nil
 }
 
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// collect reads results in their order until ctx ends, and reconnects when necessary.
+// collect reads results in their order until ctx ends.
 func (f *Follower) collect(ctx context.Context, to chan<- arrival) {
-	seq := uint64(0)
-	for ctx.Err() == nil {
-		err := f.collectFrom(ctx, &seq, to)
-		if ctx.Err() == nil {
-			f.c.log.Warn("cluster: read results", "run", f.doc.Run, "err", err)
-			pause(ctx, time.Second)
-		}
-	}
-}
-
-func (f *Follower) collectFrom(ctx context.Context, seq *uint64, to chan<- arrival) error {
-	consumer, err := f.c.js.OrderedConsumer(ctx, resultStreams+f.doc.Run, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *seq + 1})
-	if err != nil {
-		return err
-	}
-	messages, err := consumer.Messages()
-	if err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, messages.Stop)
-	defer stop()
-	for {
-		msg, err := messages.Next()
+	err := f.c.conn.Follow(ctx, resultStreams+f.doc.Run, jet.FollowOptions{}, func(m jet.Message) error {
+		key, err := parseKey(m.Subject)
 		if err != nil {
-			messages.Stop()
-			return err
+			f.c.log.Warn("cluster: a result cannot be read", "run", f.doc.Run, "err", err)
+			return nil
 		}
-		meta, err := msg.Metadata()
-		if err != nil {
-			return err
-		}
-		if meta.Sequence.Stream <= *seq {
-			continue
-		}
-		key, err := parseKey(msg.Subject())
-		if err != nil {
-			return err
-		}
-		a, diff := f.c.attempt(ctx, msg.Data())
+		a, diff := f.c.attempt(ctx, m.Data)
 		f.keepDiff(ctx, &a, key, diff)
 		select {
-		case to <- arrival{meta.Sequence.Stream, key, a}:
-			*seq = meta.Sequence.Stream
+		case to <- arrival{m.Seq, key, a}:
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	})
+	if err != nil && ctx.Err() == nil {
+		f.fail(err)
 	}
 }
 

@@ -3,15 +3,13 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // Bounds of waiting attempts: minWindow and maxWindow bound the attempts of a lane that are handed
@@ -141,7 +139,7 @@ func (s *session) complete() bool { return s.ended && len(s.open) == 0 && len(s.
 // loop handles events until the run is over for this process.
 func (s *session) loop(ctx, inner context.Context, results <-chan arrival, states <-chan State, leads <-chan struct{}) {
 	var start uint64
-	err := s.c.throughOutages(inner, "read the results of the run "+s.doc.Run, func() (err error) {
+	err := s.c.conn.ThroughOutages(inner, "read the results of the run "+s.doc.Run, func() (err error) {
 		start, err = s.lastResult(inner)
 		return err
 	})
@@ -156,10 +154,10 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 	for ticks := 1; ; {
 		if s.seen >= start { // all results of earlier leaders are known
 			if s.o.Snapshot {
-				s.takeRest()
+				s.settleRest()
 				return
 			}
-			s.take(inner)
+			s.fillWindows(inner)
 			if s.complete() {
 				s.finish(inner)
 				return
@@ -191,7 +189,7 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 		}
 		if !stopping.IsZero() && s.drained(inner, stopping) {
 			s.finish(inner)
-			s.takeRest()
+			s.settleRest()
 			return
 		}
 	}
@@ -206,11 +204,11 @@ func (s *session) warn(err error) {
 
 // lastResult is the sequence number of the last result so far.
 func (f *Follower) lastResult(ctx context.Context) (uint64, error) {
-	stream, err := f.c.js.Stream(ctx, resultStreams+f.doc.Run)
+	stream, err := f.c.conn.Stream(ctx, resultStreams+f.doc.Run)
 	if err != nil {
-		return 0, fmt.Errorf("read the results of the run %s: %w", f.doc.Run, err)
+		return 0, err
 	}
-	return stream.CachedInfo().State.LastSeq, nil
+	return stream.LastSeq(ctx)
 }
 
 // drained reports whether a stopped run will get no more results: no attempt of it waits or runs,
@@ -234,15 +232,12 @@ func (s *session) drained(ctx context.Context, since time.Time) bool {
 
 // idle reports whether no attempt of the run waits or runs.
 func (s *session) idle(ctx context.Context) (bool, error) {
-	work, err := s.c.js.Stream(ctx, workStream)
+	work, err := s.c.conn.Stream(ctx, workStream)
 	if err != nil {
 		return false, err
 	}
-	info, err := work.Info(ctx, jetstream.WithSubjectFilter(runWork(s.doc.Run)))
-	if err != nil {
-		return false, err
-	}
-	return len(info.State.Subjects) == 0, nil
+	has, err := work.Has(ctx, runWork(s.doc.Run))
+	return !has && err == nil, err
 }
 
 // finish ends the run, and removes its waiting work.
@@ -252,9 +247,9 @@ func (s *session) finish(ctx context.Context) {
 		return
 	}
 	s.warn(s.c.setState(ctx, s.doc.Run, State{State: StateFinished, Reason: s.state.Reason}))
-	work, err := s.c.js.Stream(ctx, workStream)
+	work, err := s.c.conn.Stream(ctx, workStream)
 	if err == nil {
-		err = work.Purge(ctx, jetstream.WithPurgeSubject(runWork(s.doc.Run)))
+		err = work.Purge(ctx, runWork(s.doc.Run))
 	}
 	s.warn(err)
 }
@@ -267,9 +262,9 @@ func (s *session) report(ctx context.Context) {
 	s.progress.Planned = s.plan.Total
 	raw, err := json.Marshal(s.progress)
 	if err == nil {
-		var kv jetstream.KeyValue
+		var kv *jet.KV
 		if kv, err = s.c.runs(ctx); err == nil {
-			_, err = kv.Put(ctx, statKey(s.doc.Run), raw)
+			err = kv.Put(ctx, statKey(s.doc.Run), raw)
 		}
 	}
 	s.warn(err)
@@ -297,8 +292,8 @@ func (s *session) arrive(r arrival) {
 	s.done(e.job, &r.attempt)
 }
 
-// take takes attempts of the plan while there is room for them.
-func (s *session) take(ctx context.Context) {
+// fillWindows takes attempts of the plan while there is room for them.
+func (s *session) fillWindows(ctx context.Context) {
 	if s.state.over() {
 		return
 	}
@@ -321,8 +316,8 @@ func (s *session) take(ctx context.Context) {
 	}
 }
 
-// takeRest settles the attempts that have a result, in a run that has stopped.
-func (s *session) takeRest() {
+// settleRest settles the attempts that have a result, in a run that has stopped.
+func (s *session) settleRest() {
 	for !s.ended && len(s.early) > 0 {
 		j, ok := s.next()
 		if !ok {
@@ -376,7 +371,7 @@ func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
 	raw, err := json.Marshal(work{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Place, Name: c.Scenario.Name})
 	if err == nil {
 		// Its result shows whether it arrived; until then it is offered again.
-		_, err = s.c.js.PublishAsync(workSubject(s.doc.Run, e.lane, key), raw, jetstream.WithStallWait(s.c.lease))
+		err = s.c.conn.Offer(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)
 	}
 	s.warn(err)
 	e.offered = err == nil

@@ -166,7 +166,7 @@ func TestNoQuorum(t *testing.T) {
 	go func() {
 		defer close(gone)
 		for {
-			if messages, _ := r.counted(c, d); messages >= 5 {
+			if messages, _ := r.counted(d); messages >= 5 {
 				break
 			}
 		}

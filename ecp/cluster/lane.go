@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // Lane is the scope of a limit: a model, in one kind of environment.
@@ -45,9 +44,9 @@ func (c *Cluster) openLane(ctx context.Context, name string, l Lane, limited boo
 	if err := c.checkLane(ctx, name, l, limited); err != nil {
 		return err
 	}
-	if entry, err := kv.Get(ctx, laneKey(name)); err == nil && !limited {
+	if raw, _, err := kv.Get(ctx, laneKey(name)); err == nil && !limited {
 		var known Lane
-		if err := json.Unmarshal(entry.Value(), &known); err != nil {
+		if err := json.Unmarshal(raw, &known); err != nil {
 			return err
 		}
 		l.Limit = known.Limit
@@ -74,10 +73,8 @@ func (c *Cluster) SetLimit(ctx context.Context, name string, l Lane) error {
 	if !validToken(name) || l.Limit < 1 || l.Limit > 10_000 {
 		return fmt.Errorf("lane %q, limit %d: a limit is 1 to 10000", name, l.Limit)
 	}
-	if _, err := c.js.CreateOrUpdateConsumer(ctx, workStream, jetstream.ConsumerConfig{
-		Durable: "lane-" + name, FilterSubject: laneWork(name), AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.lease, MaxAckPending: l.Limit, MaxDeliver: -1,
-	}); err != nil {
-		return fmt.Errorf("open the lane %s: %w", name, err)
+	if err := c.conn.EnsureConsumer(ctx, workStream, jet.ConsumerSpec{Name: "lane-" + name, Subject: laneWork(name), Lease: c.lease, MaxInFlight: l.Limit}); err != nil {
+		return err
 	}
 	kv, err := c.runs(ctx)
 	if err != nil {
@@ -87,8 +84,7 @@ func (c *Cluster) SetLimit(ctx context.Context, name string, l Lane) error {
 	if err != nil {
 		return err
 	}
-	_, err = kv.Put(ctx, laneKey(name), raw)
-	return err
+	return kv.Put(ctx, laneKey(name), raw)
 }
 
 // NamedLane is a lane with its name.
@@ -103,17 +99,17 @@ func (c *Cluster) Lanes(ctx context.Context) ([]NamedLane, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := kv.ListKeysFiltered(ctx, laneKey("*"))
+	keys, err := kv.Keys(ctx, laneKey("*"))
 	if err != nil {
 		return nil, err
 	}
 	var out []NamedLane
-	for key := range keys.Keys() {
-		entry, err := kv.Get(ctx, key)
+	for _, key := range keys {
+		raw, _, err := kv.Get(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		l, err := parseLane(entry.Value())
+		l, err := parseLane(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -129,14 +125,14 @@ func (c *Cluster) Lane(ctx context.Context, name string) (l Lane, err error) {
 	if err != nil {
 		return l, err
 	}
-	entry, err := kv.Get(ctx, laneKey(name))
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return l, fmt.Errorf("there is no lane %s: ecp cluster runs lists those that are there", name)
+	raw, _, err := kv.Get(ctx, laneKey(name))
+	if errors.Is(err, jet.ErrNotFound) {
+		return l, fmt.Errorf("the lane %s does not exist: ecp cluster runs lists the lanes", name)
 	}
 	if err != nil {
 		return l, err
 	}
-	return l, json.Unmarshal(entry.Value(), &l)
+	return parseLane(raw)
 }
 
 func parseLane(raw []byte) (l Lane, err error) { return l, json.Unmarshal(raw, &l) }

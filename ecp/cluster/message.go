@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // work is an attempt to make: a place in the plan of a run. It contains no command.
@@ -25,7 +24,6 @@ type work struct {
 const (
 	headerStatus = "Ecp-Status"
 	headerCost   = "Ecp-Cost"
-	headerWriter = "Ecp-Writer" // identifies the try that wrote the result
 )
 
 // result is the result of an attempt.
@@ -42,23 +40,18 @@ type result struct {
 const maxInline = 128 << 10
 
 // message makes the message of a result.
-func (r result) message(subject, writer string, a *report.Attempt) (*nats.Msg, error) {
+func (r result) message(subject string, a *report.Attempt) (jet.Message, error) {
 	raw, err := json.Marshal(r)
 	if err != nil {
-		return nil, err
+		return jet.Message{}, err
 	}
-	msg := nats.NewMsg(subject)
-	msg.Data = raw
-	msg.Header.Set(headerStatus, a.Status)
-	msg.Header.Set(headerWriter, writer)
 	cost := 0.0
 	for _, st := range a.Steps {
 		if st.CostUSD != nil {
 			cost += max(*st.CostUSD, 0)
 		}
 	}
-	msg.Header.Set(headerCost, strconv.FormatFloat(cost, 'g', -1, 64))
-	return msg, nil
+	return jet.Message{Subject: subject, Data: raw, Header: map[string]string{headerStatus: a.Status, headerCost: strconv.FormatFloat(cost, 'g', -1, 64)}}, nil
 }
 
 // attempt reads the attempt of a result. If it cannot be read, that is an error of the attempt.

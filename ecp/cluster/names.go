@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // Streams and buckets. Each run has its own stream of results, so that removing the run removes
@@ -98,7 +100,7 @@ func laneToken(model, kind string) string {
 	}
 	name := b.String()
 	if len(name) > 32 || name != strings.ToLower(model) { // different names that give the same token are different lanes
-		name = name[:min(len(name), 24)] + "_" + digest([]byte(model))[:8]
+		name = name[:min(len(name), 24)] + "_" + jet.Digest([]byte(model))[:8]
 	}
 	if name == "" {
 		name = "any"

@@ -19,7 +19,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 
 	"github.com/seed-dec29ce4/eca/ecp/report"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
@@ -156,6 +158,19 @@ func (r *rig) dial(role string) *Cluster {
 	r.must(err)
 	r.t.Cleanup(c.Close)
 	return c
+}
+
+// raw connects as a role, without the code of this repository.
+func (r *rig) raw(role string) (*nats.Conn, jetstream.JetStream) {
+	r.t.Helper()
+	key, err := nkeys.FromSeed(r.seeds[role])
+	r.must(err)
+	nc, err := nats.Connect(r.url(), nats.Nkey(r.public[role], key.Sign), nats.CustomInboxPrefix(inboxPrefix(role)))
+	r.must(err)
+	r.t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	r.must(err)
+	return nc, js
 }
 
 // testWriter writes into the log of a test until the test has ended.
@@ -316,9 +331,10 @@ func workerProcess(spec string) int {
 }
 
 // counted returns the number of messages and of subjects in the stream of results.
-func (r *rig) counted(c *Cluster, d *Stored) (messages uint64, subjects int) {
+func (r *rig) counted(d *Stored) (messages uint64, subjects int) {
 	r.t.Helper()
-	stream, err := c.js.Stream(r.t.Context(), resultStreams+d.Run)
+	_, js := r.raw(RoleController)
+	stream, err := js.Stream(r.t.Context(), resultStreams+d.Run)
 	r.must(err)
 	info, err := stream.Info(r.t.Context(), jetstream.WithSubjectFilter(resultSubjects))
 	r.must(err)
@@ -337,7 +353,7 @@ func (r *rig) expect(c *Cluster, d *Stored, out *report.Report, want int) {
 		}
 		r.t.Errorf("%d passed of %d, %d not run, want %d", out.Counts.Passed, len(out.Scenarios), out.NotRun, want)
 	}
-	if messages, subjects := r.counted(c, d); messages != uint64(want) || subjects != want {
+	if messages, subjects := r.counted(d); messages != uint64(want) || subjects != want {
 		r.t.Errorf("%d results of %d attempts, want %d", messages, subjects, want)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nkeys"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // Roles of connections.
@@ -87,13 +87,10 @@ func quotedList(subjects []string) string {
 
 // NewKey makes an nkey. seed is the secret; public identifies the key to servers and others.
 func NewKey() (seed []byte, public string, err error) {
-	pair, err := nkeys.CreateUser()
+	key, err := jet.NewKey()
 	if err != nil {
 		return nil, "", err
 	}
-	if seed, err = pair.Seed(); err != nil {
-		return nil, "", err
-	}
-	public, err = pair.PublicKey()
-	return seed, public, err
+	seed, err = key.Seed()
+	return seed, key.Public(), err
 }

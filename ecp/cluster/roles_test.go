@@ -18,7 +18,7 @@ func TestRoles(t *testing.T) {
 	key := attemptKey{"v", "c", 1}
 	r.must(c.openLane(t.Context(), "any-host", Lane{Kind: KindHost, Limit: 1}, false))
 	for _, role := range []string{RoleWorker, RoleViewer} {
-		attacker := r.dial(role)
+		attacker := r.intrude(role)
 		for what, attack := range map[string]func(ctx context.Context) error{
 			"hand out work": func(ctx context.Context) error {
 				_, err := attacker.js.Publish(ctx, workSubject(d.Run, "any-host", key), nil)
@@ -32,7 +32,7 @@ func TestRoles(t *testing.T) {
 				return attacker.request(ctx, "$JS.API.CONSUMER.MSG.NEXT."+planStream+".plan-"+d.Run)
 			},
 			"write a document": func(ctx context.Context) error {
-				kv, err := attacker.runs(ctx)
+				kv, err := attacker.js.KeyValue(ctx, runsBucket)
 				if err == nil {
 					_, err = kv.Put(ctx, docKey(d.Run), []byte("{}"))
 				}
@@ -51,7 +51,8 @@ func TestRoles(t *testing.T) {
 				return err
 			},
 			"raise a limit": func(ctx context.Context) error {
-				return attacker.SetLimit(ctx, "any-host", Lane{Kind: KindHost, Limit: 100})
+				_, err := attacker.js.UpdateConsumer(ctx, workStream, jetstream.ConsumerConfig{Durable: "lane-any-host", FilterSubject: laneWork("any-host"), AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 100})
+				return err
 			},
 			"a consumer of its own": func(ctx context.Context) error {
 				_, err := attacker.js.CreateConsumer(ctx, workStream, jetstream.ConsumerConfig{Durable: "mine", FilterSubject: laneWork("other"), AckPolicy: jetstream.AckExplicitPolicy})
@@ -65,7 +66,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	t.Run("a viewer publishes no result and takes no work", func(t *testing.T) {
-		viewer := r.dial(RoleViewer)
+		viewer := r.intrude(RoleViewer)
 		refused(t, viewer, func(ctx context.Context) error {
 			_, err := viewer.js.Publish(ctx, resultSubject(d.Run, key), nil)
 			return err
@@ -84,8 +85,19 @@ func TestRoles(t *testing.T) {
 	r.expect(c, d, r.follow(t.Context(), c, d, FollowOptions{Lead: true}), 1)
 }
 
+// intruder has the key of a role, and its own program.
+type intruder struct {
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+func (r *rig) intrude(role string) intruder {
+	nc, js := r.raw(role)
+	return intruder{nc, js}
+}
+
 // refused checks that the server refuses an attack.
-func refused(t *testing.T, attacker *Cluster, attack func(context.Context) error) {
+func refused(t *testing.T, attacker intruder, attack func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -108,13 +120,13 @@ func refused(t *testing.T, attacker *Cluster, attack func(context.Context) error
 }
 
 // request fails unless it gets an answer.
-func (c *Cluster) request(ctx context.Context, subject string) error {
+func (c intruder) request(ctx context.Context, subject string) error {
 	_, err := c.nc.RequestWithContext(ctx, subject, nil)
 	return err
 }
 
 // listen waits for a message on a subject.
-func (c *Cluster) listen(ctx context.Context, subject string) error {
+func (c intruder) listen(ctx context.Context, subject string) error {
 	sub, err := c.nc.SubscribeSync(subject)
 	if err == nil {
 		_, err = sub.NextMsgWithContext(ctx)

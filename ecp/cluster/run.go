@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -15,10 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nkeys"
-
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // docVersion is the version of documents and messages.
@@ -93,9 +90,7 @@ func (c *Cluster) sign(d Doc) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Key, err = c.key.PublicKey(); err != nil {
-			return nil, err
-		}
+		s.Key = c.key.Public()
 		s.Signature = base64.StdEncoding.EncodeToString(sum)
 	}
 	return json.Marshal(s)
@@ -108,15 +103,11 @@ func readDoc(raw []byte) (*Stored, error) {
 		return nil, fmt.Errorf("invalid document of a run: %w", err)
 	}
 	if s.Key != "" {
-		key, err := nkeys.FromPublicKey(s.Key)
-		if err != nil {
-			return nil, fmt.Errorf("the document's key: %w", err)
-		}
 		signature, err := base64.StdEncoding.DecodeString(s.Signature)
 		if err != nil {
 			return nil, fmt.Errorf("the document's signature: %w", err)
 		}
-		if err := key.Verify([]byte(s.Doc), signature); err != nil {
+		if err := jet.Verify(s.Key, []byte(s.Doc), signature); err != nil {
 			return nil, fmt.Errorf("the document's signature: %w", err)
 		}
 	}
@@ -139,14 +130,14 @@ func (c *Cluster) Doc(ctx context.Context, run string) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry, err := kv.Get(ctx, docKey(run))
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, fmt.Errorf("there is no run %s: ecp cluster runs lists them", run)
+	raw, _, err := kv.Get(ctx, docKey(run))
+	if errors.Is(err, jet.ErrNotFound) {
+		return nil, fmt.Errorf("the run %s does not exist: ecp cluster runs lists the runs", run)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the document of the run %s: %w", run, err)
 	}
-	return readDoc(entry.Value())
+	return readDoc(raw)
 }
 
 // Submission is the input of Submit.
@@ -169,11 +160,7 @@ func (c *Cluster) Submit(ctx context.Context, s Submission) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	var replicas int
-	err = c.throughOutages(ctx, "make the streams", func() (err error) {
-		replicas, err = c.setup(ctx, s.Replicas)
-		return err
-	})
+	replicas, err := c.conn.Setup(ctx, layout(), s.Replicas)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +179,7 @@ func (c *Cluster) Submit(ctx context.Context, s Submission) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.throughOutages(ctx, "make the run "+id, func() error { return c.create(ctx, d, raw) }); err != nil {
+	if err := c.conn.ThroughOutages(ctx, "make the run "+id, func() error { return c.create(ctx, d, raw) }); err != nil {
 		return nil, fmt.Errorf("make the run %s: %w", id, err)
 	}
 	return readDoc(raw)
@@ -224,31 +211,39 @@ func (c *Cluster) upload(ctx context.Context, dir string, files []string) (strin
 	if err = errors.Join(err, f.Close()); err != nil {
 		return "", fmt.Errorf("pack the manifest's files: %w", err)
 	}
-	return name, c.throughOutages(ctx, "upload the manifest's files", func() error { return c.putFile(ctx, fixturesBucket, f.Name(), name) })
+	return name, c.conn.ThroughOutages(ctx, "upload the manifest's files", func() error {
+		fixtures, err := c.conn.Blobs(ctx, fixturesBucket)
+		if err != nil {
+			return err
+		}
+		return fixtures.PutFresh(ctx, name, fixtureAge/2, func() (io.ReadCloser, error) { return os.Open(f.Name()) })
+	})
 }
 
 // create makes the parts of a run. The message that starts the run comes last.
 func (c *Cluster) create(ctx context.Context, d Doc, doc []byte) error {
-	if _, err := c.js.CreateStream(ctx, resultsOf(d.Run, d.Replicas)); err != nil {
+	if _, err := c.conn.Setup(ctx, jet.Layout{Streams: []jet.StreamSpec{resultsOf(d.Run)}}, d.Replicas); err != nil {
 		return err
 	}
 	kv, err := c.runs(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := kv.Create(ctx, docKey(d.Run), doc); err != nil && !errors.Is(err, jetstream.ErrKeyExists) { // from an earlier try
+	if err := kv.Update(ctx, docKey(d.Run), doc, 0); err != nil && !errors.Is(err, jet.ErrConflict) { // from an earlier try
 		return err
 	}
 	if err := c.setState(ctx, d.Run, State{State: StateRunning}); err != nil {
 		return err
 	}
-	if _, err := c.js.CreateOrUpdateConsumer(ctx, planStream, jetstream.ConsumerConfig{
-		Durable: "plan-" + d.Run, FilterSubject: planSubject(d.Run), AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.lease, MaxAckPending: 1, MaxDeliver: -1,
-	}); err != nil {
+	if err := c.conn.EnsureConsumer(ctx, planStream, jet.ConsumerSpec{Name: "plan-" + d.Run, Subject: planSubject(d.Run), Lease: c.lease, MaxInFlight: 1}); err != nil {
 		return err
 	}
-	_, err = c.js.Publish(ctx, planSubject(d.Run), []byte("{}"))
-	if taken(err) {
+	plan, err := c.conn.Stream(ctx, planStream)
+	if err != nil {
+		return err
+	}
+	_, err = plan.Append(ctx, jet.Message{Subject: planSubject(d.Run), Data: []byte("{}")}, 0, planSubject(d.Run))
+	if errors.Is(err, jet.ErrConflict) {
 		return nil // from an earlier try whose answer was lost
 	}
 	return err
@@ -264,8 +259,12 @@ func (c *Cluster) Fetch(ctx context.Context, d *Stored, dir string) (*runtime.Ma
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}()
-	err = c.throughOutages(ctx, "download the manifest's files", func() error {
-		return c.get(ctx, fixturesBucket, d.Bundle, maxBundleBytes, func() (io.Writer, error) {
+	err = c.conn.ThroughOutages(ctx, "download the manifest's files", func() error {
+		fixtures, err := c.conn.Blobs(ctx, fixturesBucket)
+		if err != nil {
+			return err
+		}
+		return fixtures.Get(ctx, d.Bundle, maxBundleBytes, func() (io.Writer, error) {
 			_, err := f.Seek(0, io.SeekStart)
 			return f, errors.Join(err, f.Truncate(0))
 		})
@@ -301,13 +300,3 @@ func Kind(s runtime.Setup) string {
 // KindHost is the kind of scenarios without an environment: their agents run in the worker's own
 // environment.
 const KindHost = "host"
-
-// readBlob reads a blob of results.
-func (c *Cluster) readBlob(ctx context.Context, name string) ([]byte, error) {
-	var out bytes.Buffer
-	err := c.get(ctx, blobsBucket, name, maxBlob, func() (io.Writer, error) {
-		out.Reset()
-		return &out, nil
-	})
-	return out.Bytes(), err
-}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // States of a run.
@@ -62,26 +62,20 @@ func (c *Cluster) setState(ctx context.Context, run string, to State) error {
 		return err
 	}
 	for range stateTries {
-		entry, err := kv.Get(ctx, stateKey(run))
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			if _, err = kv.Create(ctx, stateKey(run), raw); err == nil {
+		old, revision, err := kv.Get(ctx, stateKey(run))
+		if err != nil && !errors.Is(err, jet.ErrNotFound) {
+			return err
+		}
+		if err == nil {
+			var now State
+			if err := json.Unmarshal(old, &now); err != nil {
+				return err
+			}
+			if now == to || now.State == StateFinished || now.State == StateCancelled {
 				return nil
 			}
-			continue
 		}
-		if err != nil {
-			return err
-		}
-		var now State
-		if err := json.Unmarshal(entry.Value(), &now); err != nil {
-			return err
-		}
-		if now == to || now.State == StateFinished || now.State == StateCancelled {
-			return nil
-		}
-		if _, err = kv.Update(ctx, stateKey(run), raw, entry.Revision()); err == nil {
-			return nil
-		} else if !taken(err) {
+		if err = kv.Update(ctx, stateKey(run), raw, revision); !errors.Is(err, jet.ErrConflict) {
 			return err
 		}
 	}
@@ -109,11 +103,11 @@ func (c *Cluster) State(ctx context.Context, run string) (s State, err error) {
 	if err != nil {
 		return s, err
 	}
-	entry, err := kv.Get(ctx, stateKey(run))
+	raw, _, err := kv.Get(ctx, stateKey(run))
 	if err != nil {
 		return s, fmt.Errorf("read the state of the run %s: %w", run, err)
 	}
-	return s, json.Unmarshal(entry.Value(), &s)
+	return s, json.Unmarshal(raw, &s)
 }
 
 // List returns all runs, oldest first.
@@ -122,20 +116,14 @@ func (c *Cluster) List(ctx context.Context) ([]Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := kv.Keys(ctx)
-	if errors.Is(err, jetstream.ErrNoKeysFound) {
-		return nil, nil
-	}
+	keys, err := kv.Keys(ctx, "*.doc")
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(keys)
 	var out []Summary
 	for _, key := range keys {
-		run, ok := strings.CutSuffix(key, ".doc")
-		if !ok {
-			continue
-		}
+		run := strings.TrimSuffix(key, ".doc")
 		var s Summary
 		if s.Doc, err = c.Doc(ctx, run); err != nil {
 			return out, err
@@ -143,8 +131,8 @@ func (c *Cluster) List(ctx context.Context) ([]Summary, error) {
 		if s.State, err = c.State(ctx, run); err != nil {
 			return out, err
 		}
-		if entry, err := kv.Get(ctx, statKey(run)); err == nil {
-			if err := json.Unmarshal(entry.Value(), &s.Progress); err != nil {
+		if raw, _, err := kv.Get(ctx, statKey(run)); err == nil {
+			if err := json.Unmarshal(raw, &s.Progress); err != nil {
 				return out, err
 			}
 		}
@@ -168,41 +156,15 @@ func (c *Cluster) watchStates(ctx context.Context, pattern string, changed func(
 // watch calls changed for keys of the bucket of runs, from one goroutine, until ctx ends. It
 // returns when the current values are known.
 func (c *Cluster) watch(ctx context.Context, pattern string, changed func(key string, value []byte)) error {
-	var w jetstream.KeyWatcher
-	err := c.throughOutages(ctx, "watch the bucket of runs", func() error {
+	err := c.conn.ThroughOutages(ctx, "watch the bucket of runs", func() error {
 		kv, err := c.runs(ctx)
 		if err != nil {
 			return err
 		}
-		w, err = kv.Watch(ctx, pattern)
-		return err
+		return kv.Watch(ctx, pattern, changed)
 	})
 	if err != nil {
 		return fmt.Errorf("watch the bucket of runs: %w", err)
 	}
-	for entry := range w.Updates() {
-		if entry == nil {
-			break // all current values were read
-		}
-		if entry.Operation() == jetstream.KeyValuePut {
-			changed(entry.Key(), entry.Value())
-		}
-	}
-	go func() {
-		defer func() { _ = w.Stop() }()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case entry, ok := <-w.Updates():
-				if !ok {
-					return
-				}
-				if entry != nil && entry.Operation() == jetstream.KeyValuePut {
-					changed(entry.Key(), entry.Value())
-				}
-			}
-		}
-	}()
 	return nil
 }

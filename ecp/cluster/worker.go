@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // WorkerOptions configure the work that a worker takes.
@@ -83,16 +82,16 @@ func (c *Cluster) Work(ctx context.Context, o WorkerOptions) error {
 // waitForRuns waits until a controller has made the streams and buckets, or ctx ends.
 func (w *worker) waitForRuns(ctx context.Context) {
 	for said := false; ; said = true {
-		_, err := w.c.js.KeyValue(ctx, runsBucket)
+		_, err := w.c.runs(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		if !errors.Is(err, jet.ErrNotFound) {
 			w.c.log.Warn("cluster: open the bucket of runs", "err", err)
 		} else if !said {
 			w.c.log.Info("cluster: there are no runs yet; waiting for the first")
 		}
-		pause(ctx, time.Second)
+		jet.Pause(ctx, time.Second)
 	}
 }
 
@@ -119,10 +118,10 @@ const (
 // work takes a lane's attempts, one for each free slot.
 func (w *worker) work(ctx context.Context, lane string) {
 	idle := minIdle
-	var consumer jetstream.Consumer // of the lane, once it is known
+	var consumer *jet.Consumer // of the lane, once it is known
 	for ctx.Err() == nil {
 		if consumer == nil {
-			consumer, _ = w.c.js.Consumer(ctx, workStream, "lane-"+lane) // else the lane is not open yet, or its server is gone
+			consumer, _ = w.c.conn.Consumer(ctx, workStream, "lane-"+lane) // else the lane is not open yet, or its server is gone
 		}
 		select {
 		case <-w.slots:
@@ -138,7 +137,7 @@ func (w *worker) work(ctx context.Context, lane string) {
 			consumer = nil
 		}
 		w.slots <- struct{}{}
-		pause(ctx, idle)
+		jet.Pause(ctx, idle)
 		idle = min(2*idle, maxIdle)
 	}
 }
@@ -148,22 +147,19 @@ func (w *worker) work(ctx context.Context, lane string) {
 const fetchTime = 50 * time.Millisecond
 
 // fetch begins an attempt, if there is one. The attempt frees the slot when it ends.
-func (w *worker) fetch(ctx context.Context, consumer jetstream.Consumer) (found bool, err error) {
+func (w *worker) fetch(ctx context.Context, consumer *jet.Consumer) (found bool, err error) {
 	if consumer == nil {
 		return false, nil
 	}
-	batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(fetchTime))
-	if err != nil {
+	msg, err := consumer.Fetch(fetchTime)
+	if msg == nil {
 		return false, err
 	}
-	for msg := range batch.Messages() {
-		go func() {
-			defer func() { w.slots <- struct{}{} }()
-			w.handle(ctx, msg, consumer.CachedInfo().Config.AckWait)
-		}()
-		return true, nil
-	}
-	return false, batch.Error()
+	go func() {
+		defer func() { w.slots <- struct{}{} }()
+		w.handle(ctx, msg, consumer.Lease())
+	}()
+	return true, nil
 }
 
 // setState handles a change of a run's state. If the run is cancelled, its running attempts are
@@ -201,7 +197,7 @@ type workerRun struct {
 	doc     *Stored
 	plan    *runtime.Plan
 	session *runtime.Session
-	results jetstream.Stream
+	results *jet.Stream
 	dir     string
 	release func()
 	invalid error // the manifest cannot be run, on any machine
@@ -272,7 +268,7 @@ func (w *worker) load(r *workerRun, run string) (err error) {
 	if r.doc.Run != run { // the document was replaced by that of another run
 		return fmt.Errorf("the document of run %s is of run %s", run, r.doc.Run)
 	}
-	if r.results, err = w.c.js.Stream(r.ctx, resultStreams+run); err != nil {
+	if r.results, err = w.c.conn.Stream(r.ctx, resultStreams+run); err != nil {
 		return err
 	}
 	if r.dir, err = os.MkdirTemp(w.o.Dir, "ecp-run-"); err != nil {

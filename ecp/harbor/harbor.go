@@ -262,7 +262,7 @@ func (f *file) task() Task {
 	if f.Agent.Timeout != nil {
 		t.AgentS = *f.Agent.Timeout
 	} else {
-		t.Notes = append(t.Notes, fmt.Sprintf("agent.timeout_sec is not there; the agent has %d seconds", defaultAgent))
+		t.Notes = append(t.Notes, fmt.Sprintf("agent.timeout_sec is missing; the agent has %d seconds", defaultAgent))
 	}
 	if f.Environment.StorageMB != nil || f.Environment.Storage != nil {
 		t.Notes = append(t.Notes, "environment.storage is not bounded")

@@ -66,7 +66,7 @@ allow_internet = false
 		t.Fatal(err)
 	}
 	want := []Task{
-		{Dir: filepath.Join(dir, "a"), ID: "a", Instruction: "Do it.\n", Dockerfile: "environment/Dockerfile", Network: true, AgentS: 3600, TestsS: 600, Notes: []string{"agent.timeout_sec is not there; the agent has 3600 seconds"}},
+		{Dir: filepath.Join(dir, "a"), ID: "a", Instruction: "Do it.\n", Dockerfile: "environment/Dockerfile", Network: true, AgentS: 3600, TestsS: 600, Notes: []string{"agent.timeout_sec is missing; the agent has 3600 seconds"}},
 		{Dir: filepath.Join(dir, "b"), ID: "org/b", Instruction: "Do it.\n", Image: "img:1", Workdir: "/app", CPUs: 2, MemoryMB: 2048, AgentS: 90.5, TestsS: 30, Notes: []string{"environment.storage is not bounded", "artifacts are not kept"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

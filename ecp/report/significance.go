@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// The pass rates of a trend are shares of checks. How far chance moves them depends on the number
+// The pass rates of a trend are shares of checks. Their random variation depends on the number
 // of checks: one of one says little, ten of ten says a lot. Runs may also differ by more than that,
 // for example with a model that does not always give the same answers. Then only a change that is
 // large compared to that variation counts.

@@ -36,11 +36,11 @@ func traceOf(c ecp.ToolCall) trace {
 	if more == nil {
 		return t
 	}
-	take(more, ecp.CallResult, &t.Result)
-	take(more, ecp.CallIsError, &t.Failed)
-	take(more, "refused", &t.Refused)
+	moveField(more, ecp.CallResult, &t.Result)
+	moveField(more, ecp.CallIsError, &t.Failed)
+	moveField(more, "refused", &t.Refused)
 	var ms *float64
-	if take(more, ecp.CallDuration, &ms); ms != nil {
+	if moveField(more, ecp.CallDuration, &ms); ms != nil {
 		t.Duration = duration(*ms)
 	}
 	if len(more) > 0 {
@@ -50,7 +50,7 @@ func traceOf(c ecp.ToolCall) trace {
 }
 
 // take moves a value out of an object if it has the right type.
-func take[T any](fields map[string]json.RawMessage, key string, into *T) {
+func moveField[T any](fields map[string]json.RawMessage, key string, into *T) {
 	var v T
 	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
 		*into = v

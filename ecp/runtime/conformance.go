@@ -178,7 +178,7 @@ func (e *examiner) checkExtended(ctx context.Context) {
 	r, err := e.send(ctx, "agent/unknown", `{"jsonrpc":"2.0","method":"agent/unknown","params":{},"id":"ecp-unknown"}`, `"ecp-unknown"`)
 	add("unknown method is -32601", "agent/unknown", wants(r, err, ecp.CodeNoMethod))
 	r, err = e.send(ctx, ecp.MethodStep, `{"jsonrpc":"2.0","method":"agent/step","params":[],"id":"ecp-params"}`, `"ecp-params"`)
-	add("params that are no object are -32602", ecp.MethodStep, wants(r, err, ecp.CodeInvalidParams))
+	add("params that are not an object are -32602", ecp.MethodStep, wants(r, err, ecp.CodeInvalidParams))
 	r, err = e.send(ctx, ecp.MethodReset, `{"jsonrpc":"2.0","method":"agent/reset","params":{},"id":"1"}`, `"1"`)
 	if err == nil && r.Err != nil {
 		err = withCode(r.Err)

@@ -102,7 +102,7 @@ func (i *ids) next() json.RawMessage {
 // repeated answer has the id of an earlier call and is skipped, and so are objects that are not
 // responses. Any other response must be meant for the only open call, so it is an error at once,
 // not only when the time is over.
-func (n *noise) match(raw, id []byte) (r ecp.Response, mine bool, err error) {
+func (n *strayOutput) match(raw, id []byte) (r ecp.Response, mine bool, err error) {
 	r, err = ecp.ParseResponse(raw)
 	switch {
 	case r.Answers(id):
@@ -187,15 +187,15 @@ func clip(text string, n int) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(text)
 }
 
-// noise counts the unexpected output of an agent by kind, and keeps the first example of each.
-type noise struct {
+// strayOutput counts the unexpected output of an agent by kind, and keeps the first example of each.
+type strayOutput struct {
 	mu     sync.Mutex // guards the fields below
 	sorts  []string
 	counts map[string]int
 	first  map[string]string
 }
 
-func (n *noise) add(sort string, data []byte) {
+func (n *strayOutput) add(sort string, data []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.counts == nil {
@@ -208,7 +208,7 @@ func (n *noise) add(sort string, data []byte) {
 	n.counts[sort]++
 }
 
-func (n *noise) list() (out []string) {
+func (n *strayOutput) list() (out []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, s := range n.sorts {
@@ -218,7 +218,7 @@ func (n *noise) list() (out []string) {
 }
 
 // said is the end of a message: the unexpected output, if any.
-func (n *noise) said() string {
+func (n *strayOutput) said() string {
 	if list := n.list(); len(list) > 0 {
 		return "; it sent: " + strings.Join(list, "; ")
 	}

@@ -114,7 +114,7 @@ func TestEvents(t *testing.T) {
 		{"data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":7,\"result\":true}\n\n", ""},
 		{": hi\r\nid: 3\r\nevent: message\r\ndata:" + answer + "\r\n\r\n", ""},
 		{"data: {\"jsonrpc\":\"2.0\",\"method\":\"progress\"}\n\ndata:\n\ndata: " + answer + "\n\n", ""},
-		{"data: " + answer[:20] + "\n", "ended without an answer; it sent: events that are no JSON"},
+		{"data: " + answer[:20] + "\n", "ended without an answer; it sent: events that are not JSON"},
 		{"data: {\"jsonrpc\":\"2.0\",\"id\":8,\"result\":true}\n\n", "the answer has the id 8, the call has 7"},
 		{"data: {\"jsonrpc\":\"2.0\",\"id\":6,\"result\":true}\n\ndata: " + answer + "\n\n", ""}, // the answer to an earlier call
 		{"", "ended without an answer"},

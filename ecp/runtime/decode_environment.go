@@ -59,7 +59,7 @@ func (d *decoder) checkEnvironment(n *node, path string, e *Environment) {
 	}
 	for _, g := range []Grants{e.Agent, e.Graders} {
 		if len(g.BuildCaches) > 0 {
-			d.problem(n, path, "build_caches is for local; an image brings along what its tools need")
+			d.problem(n, path, "build_caches is for local; an image contains what its tools need")
 		}
 		var names []string
 		for _, p := range g.Read {

@@ -28,7 +28,7 @@ type httpConn struct {
 	client      *http.Client
 	target      string
 	headers     http.Header
-	strayOutput noise
+	strayOutput strayOutput
 }
 
 // newHTTP returns a conn to an endpoint. It does not follow redirects: a server that moved would
@@ -139,7 +139,7 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 			continue
 		}
 		if !json.Valid(data) {
-			c.strayOutput.add("events that are no JSON", data)
+			c.strayOutput.add("events that are not JSON", data)
 			continue
 		}
 		r, mine, err := c.strayOutput.match(data, id)

@@ -112,7 +112,7 @@ func (p *localPlace) policy(g Grants, own privateDirs, files []string) sandbox.P
 	}
 	spaces := p.a.isolation()
 	return sandbox.Policy{
-		Level: sandbox.Workspace, Required: true, Network: g.Network,
+		Level: sandbox.Workspace, Required: true, Network: g.Network, UnixSockets: g.Network,
 		Write: []string{p.dir, own.home, own.temp}, Read: append(sandbox.Reads(nil, getenv), resolvedPaths(read)...),
 		Isolate: spaces.Mounts, OwnProcesses: spaces.Mounts && spaces.Processes, Loopback: spaces.Mounts && spaces.Network && !g.Network,
 	}

@@ -15,7 +15,7 @@ type earlier struct {
 	changed  int                      // attempts that could be reused if the agent had not changed
 }
 
-// earlier returns the attempts of the journal. Their cost counts against the budget, even if they
+// earlier returns the attempts of the journal. Their cost is part of the budget, even if they
 // cannot be reused.
 func (r *run) earlier() *earlier {
 	for _, l := range r.opts.Earlier {

@@ -28,7 +28,7 @@ const (
 type stdio struct {
 	proc        *lineproc.Process
 	tail        lineproc.Tail
-	strayOutput noise
+	strayOutput strayOutput
 	junk        int         // total size of its output, in bytes; owned by the reader
 	answers     chan []byte // objects that may be answers
 }
@@ -55,7 +55,7 @@ func startStdio(spec proc.Spec, pool *proc.Pool) (*stdio, error) {
 func (c *stdio) options() lineproc.Options {
 	return lineproc.Options{
 		Limit: maxLine, TooLong: fmt.Errorf("the agent sent a line of more than %d MiB", maxLine>>20),
-		Grace: stopGrace, Line: c.line, Farewell: c.exitError,
+		Grace: stopGrace, Line: c.line, ExitError: c.exitError,
 	}
 }
 

@@ -332,8 +332,8 @@ func Ready() Expectation {
 // Finished expects the end of a turn.
 func Finished() Expectation { return Contains("chat/contentReceived", `"state":"finished"`) }
 
-// Content expects a content of a type, with pieces of its JSON. How a streamed text is cut
-// depends on the machine, so a text's pieces are also looked for in all of it so far.
+// Content expects a content of a type, with pieces of its JSON. A streamed text is cut differently
+// on each machine, so a text's pieces are also looked for in all of it so far.
 func Content(kind string, pieces ...string) Expectation {
 	pieces = append(pieces, `"type":"`+kind+`"`)
 	whole := Contains("chat/contentReceived", pieces...)

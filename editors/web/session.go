@@ -67,7 +67,7 @@ type page struct {
 	name     string // prefix of its requests' ids
 	attached bool   // it gets what the server says; guarded by the session's mu
 	out      chan []byte
-	gone     <-chan struct{} // closed when its connection ends
+	closed   <-chan struct{} // closed when its connection ends
 	drop     func()          // ends its connection
 	// allow reports whether it may send a message; for an answer, method is empty.
 	allow func(method string, params []byte) bool
@@ -180,7 +180,7 @@ func (s *session) dispatch(m jsonrpc.Message, body []byte) {
 	to := s.attachedPages()
 	s.mu.Unlock()
 	for _, p := range to {
-		s.give(p, body)
+		s.queueMessage(p, body)
 	}
 }
 
@@ -204,7 +204,7 @@ func (s *session) answer(m jsonrpc.Message) {
 	}
 	s.mu.Unlock()
 	if to != nil {
-		s.give(to, m.Encode())
+		s.queueMessage(to, m.Encode())
 	}
 }
 
@@ -219,8 +219,8 @@ func (s *session) attachedPages() []*page {
 	return out
 }
 
-// give queues a message for a page; one that does not read is dropped.
-func (s *session) give(p *page, body []byte) {
+// queueMessage queues a message for a page; one that does not read is dropped.
+func (s *session) queueMessage(p *page, body []byte) {
 	select {
 	case p.out <- body:
 		return
@@ -230,7 +230,7 @@ func (s *session) give(p *page, body []byte) {
 	defer late.Stop()
 	select {
 	case p.out <- body:
-	case <-p.gone:
+	case <-p.closed:
 	case <-s.ctx.Done():
 	case <-late.C:
 		s.log.Warn("a page does not read and is disconnected")
@@ -262,7 +262,7 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn, allow func
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	const queued = 256
-	p := &page{out: make(chan []byte, queued), gone: ctx.Done(), drop: cancel, allow: allow}
+	p := &page{out: make(chan []byte, queued), closed: ctx.Done(), drop: cancel, allow: allow}
 	s.mu.Lock()
 	s.lastPage++
 	p.name = strconv.Itoa(s.lastPage)
@@ -290,7 +290,7 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn, allow func
 			_ = conn.Close(websocket.StatusUnsupportedData, "not a JSON-RPC message")
 			return
 		}
-		s.take(ctx, p, m)
+		s.handleMessage(ctx, p, m)
 	}
 }
 
@@ -322,8 +322,8 @@ func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 	}
 }
 
-// take handles a message of a page.
-func (s *session) take(ctx context.Context, p *page, m jsonrpc.Message) {
+// handleMessage handles a message of a page.
+func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message) {
 	switch {
 	case m.Method != "$/cancelRequest" && !p.allow(m.Method, m.Params):
 		s.refuse(p, m)
@@ -377,7 +377,7 @@ func (s *session) attach(ctx context.Context, p *page, id json.RawMessage) {
 		return
 	}
 	for _, m := range list {
-		s.give(p, m.Encode())
+		s.queueMessage(p, m.Encode())
 	}
 }
 
@@ -396,7 +396,7 @@ func (s *session) settle(from *page, m jsonrpc.Message) {
 	body := jsonrpc.Message{Method: "$/cancelRequest", Params: params}.Encode()
 	for _, p := range to {
 		if p != from {
-			s.give(p, body)
+			s.queueMessage(p, body)
 		}
 	}
 }

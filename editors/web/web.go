@@ -28,7 +28,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// dist is what build.mjs makes of src; CI compares the two.
+// dist is what build.mjs builds from src; CI compares the two.
 //
 //go:embed dist
 var dist embed.FS

@@ -115,7 +115,7 @@ func (c *Chain) put(data []byte) (string, error) {
 
 // The errors of bodies.
 var (
-	ErrNoBody  = errors.New("the content is not there any more: its chat was deleted, or the journal became too large or old")
+	ErrNoBody  = errors.New("the content no longer exists: its chat was deleted, or the journal became too large or old")
 	ErrDamaged = errors.New("the content is damaged")
 )
 

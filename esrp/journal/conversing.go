@@ -291,7 +291,7 @@ func (r *conversing) request(t *reading, call Call, a *Asked) error {
 	default:
 		for _, m := range new[:max(0, len(new)-1)] {
 			if m.isPrompt() || r.last == nil && r.summary == "" {
-				return left(call, "something stands before the prompt that is not on record: the chat was forked or imported, was not recorded from its beginning, or the prompt has several messages")
+				return left(call, "something that is not on record precedes the prompt: the chat was forked or imported, was not recorded from its beginning, or the prompt has several messages")
 			}
 		}
 		if t.Prompt, t.Contexts, err = prompt(r.c, a.messages[len(a.messages)-1]); err != nil {
@@ -347,7 +347,7 @@ func (r *conversing) compact(t *reading, call Call, a *Asked) error {
 	}
 	switch {
 	case r.last != nil && r.last.Failure != nil:
-		return left(call, "the conversation was compacted behind an answer that failed")
+		return left(call, "the conversation was compacted after an answer that failed")
 	case t.requests == 0:
 		t.begins = true
 	default:

@@ -2,146 +2,156 @@ package service
 
 import (
 	"context"
-	"database/sql"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
+// storeTime is how long a request may take to be stored while NATS has no quorum.
+const storeTime = 10 * time.Second
+
 // accept accepts a request, written as doc, or finds the job that already has its key. When it
-// returns without an error, the job survives the death of the process. Errors caused by the caller
+// returns without an error, the job survives the death of this process. Errors caused by the caller
 // are *Failure.
-func (s *Service) accept(ctx context.Context, r esrp.Request, doc []byte) (j job, err error) {
+func (s *Service) accept(ctx context.Context, r esrp.Request, doc []byte) (entry, error) {
 	if err := r.ValidateStrictly(); err != nil {
-		return job{}, failureOf(err)
+		return entry{}, failureOf(err)
 	}
 	if r.Mode.TimeoutMS > uint64(maxTimeout.Milliseconds()) {
-		return job{}, &Failure{Code: esrp.InvalidInputSemantic, Message: fmt.Sprintf("mode.timeout_ms is %d; at most %d is served", r.Mode.TimeoutMS, maxTimeout.Milliseconds())}
+		return entry{}, &Failure{Code: esrp.InvalidInputSemantic, Message: fmt.Sprintf("mode.timeout_ms is %d; at most %d is served", r.Mode.TimeoutMS, maxTimeout.Milliseconds())}
 	}
 	if err := s.o.Operations.Check(r); err != nil {
-		return job{}, err
+		return entry{}, err
 	}
 	hash, err := r.HashPayload()
 	if err != nil {
-		return job{}, failureOf(err)
+		return entry{}, failureOf(err)
 	}
-	var key sql.NullString
+	key := "key " + hash
 	switch {
+	case r.IdempotencyKey != nil && len(*r.IdempotencyKey) > maxKey:
+		return entry{}, &Failure{Code: esrp.InvalidInputSize, Message: fmt.Sprintf("idempotency_key has %d bytes; at most %d are accepted", len(*r.IdempotencyKey), maxKey)}
 	case r.IdempotencyKey != nil:
-		key = sql.NullString{String: *r.IdempotencyKey, Valid: true}
-	case !s.o.Operations.Repeatable(r):
-		key = sql.NullString{String: hash, Valid: true}
+		key = "key " + *r.IdempotencyKey
+	case s.o.Operations.Repeatable(r):
+		key = "repeatable " + s.o.NewID()
 	}
-	if len(key.String) > maxKey {
-		return job{}, &Failure{Code: esrp.InvalidInputSize, Message: fmt.Sprintf("idempotency_key has %d bytes; at most %d are taken", len(key.String), maxKey)}
+	keep := max(s.o.Keep, time.Duration(r.Mode.TimeoutMS)*time.Millisecond)
+	e := entry{kind: kindQueued, data: doc, state: state{Request: r.ID.String(), Hash: hash, Accepted: s.now().UnixMilli(), Keep: keep.Milliseconds()}}
+	limited, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	e, err = s.acceptWithKey(limited, e, key)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		s.log.Warn("a request cannot be stored", "err", err)
+		return entry{}, &Failure{Code: esrp.BackendUnavailable, Message: "the job cannot be stored now: NATS does not answer"}
 	}
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		if key.Valid {
-			j, err = scanJob(tx.QueryRow("SELECT "+jobColumns+" FROM jobs WHERE key = ?", key.String))
-			if err == nil && j.hash != hash {
-				return &Failure{Code: esrp.InvalidInputSemantic, Message: "idempotency_key was used for another payload, with the hash " + j.hash}
+	return e, err
+}
+
+// acceptWithKey appends the first event of a job, unless a job has the key.
+func (s *Service) acceptWithKey(ctx context.Context, e entry, key string) (entry, error) {
+	sum := sha256.Sum256([]byte(key))
+	first := newID(hex.EncodeToString(sum[:]))
+	for {
+		last, err := s.last(ctx, keySubjects(first))
+		switch {
+		case errors.Is(err, errNoJob):
+			e.id, e.seq = first, 0
+		case err != nil:
+			return entry{}, err
+		case last.Free || last.expired(s.now()):
+			if e.id, err = nextID(last.id); err != nil {
+				return entry{}, err
 			}
-			if !errors.Is(err, errNoJob) {
-				return err
-			}
+			e.seq = last.seq
+		case last.Hash != e.Hash:
+			return entry{}, &Failure{Code: esrp.InvalidInputSemantic, Message: "idempotency_key was used for another payload, with the hash " + last.Hash}
+		default:
+			return s.whole(ctx, last)
 		}
-		var open int
-		if err := tx.QueryRow("SELECT count(*) FROM jobs WHERE state IN ('queued', 'started')").Scan(&open); err != nil {
-			return err
+		if err := s.checkOpen(ctx); err != nil {
+			return entry{}, err
 		}
-		if open >= s.o.MaxJobs {
-			return &Failure{Code: esrp.BackendUnavailable, Message: fmt.Sprintf("%d jobs wait or run already", open)}
+		added, err := s.append(ctx, e)
+		if !errors.Is(err, jet.ErrConflict) {
+			s.open.added(err == nil)
+			return added, err
 		}
-		j = job{id: s.o.NewID(), hash: hash, request: doc, state: esrp.JobQueued, accepted: s.now()}
-		keep := max(s.o.Keep, time.Duration(r.Mode.TimeoutMS)*time.Millisecond)
-		_, err := tx.Exec("INSERT INTO jobs (id, key, hash, request, state, accepted, keep) VALUES (?, ?, ?, ?, ?, ?, ?)",
-			j.id, key, hash, doc, string(j.state), j.accepted.UnixMilli(), keep.Milliseconds())
-		if err != nil {
-			return err
-		}
-		return s.addEvent(tx, j, esrp.JobQueuedEvent, esrp.ObjectValue())
-	})
-	if err != nil {
-		return job{}, err
 	}
-	s.wake()
-	return j, nil
 }
 
 // wait waits until a job has ended, or ctx ends.
-func (s *Service) wait(ctx context.Context, id string) (job, error) {
+func (s *Service) wait(ctx context.Context, id string) (entry, error) {
 	for {
 		news, leave := s.hub.subscribe(id)
-		j, err := s.job(ctx, id)
-		if err != nil || j.state.Final() {
+		e, err := s.job(ctx, id)
+		if err != nil || e.final() {
 			leave()
-			return j, err
+			return e, err
 		}
 		select {
 		case <-news:
 			leave()
 		case <-ctx.Done():
 			leave()
-			return j, ctx.Err()
+			return e, ctx.Err()
 		}
+	}
+}
+
+// end ends a job, as decide says for its last event. Without an end, the job stays as it is.
+func (s *Service) end(ctx context.Context, id string, decide func(entry) (esrp.JobState, esrp.Response, error)) (entry, error) {
+	for {
+		e, err := s.job(ctx, id)
+		if err != nil {
+			return entry{}, err
+		}
+		to, r, err := decide(e)
+		if err != nil || to == "" {
+			return e, err
+		}
+		ended, err := s.finish(ctx, e, to, r)
+		if errors.Is(err, jet.ErrConflict) {
+			continue
+		}
+		if err == nil {
+			s.stop(id)
+		}
+		return ended, err
 	}
 }
 
 // cancelJob cancels a job. The error is an *esrp.TransitionError if the job has ended.
-func (s *Service) cancelJob(ctx context.Context, id, reason string) (j job, err error) {
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		if j, err = jobOf(tx, id); err != nil {
-			return err
-		}
-		return s.finish(tx, &j, esrp.JobCancelled, cancelled(reason))
-	})
-	if err == nil {
-		s.ended(id)
-	}
-	return j, err
-}
-
-func cancelled(reason string) esrp.Response {
-	return failed(&Failure{
-		Code: esrp.Unknown, Message: reason,
-		Details: esrp.ObjectValue(esrp.Member{Key: "cancelled", Value: esrp.BoolValue(true)}),
+func (s *Service) cancelJob(ctx context.Context, id, reason string) (entry, error) {
+	return s.end(ctx, id, func(entry) (esrp.JobState, esrp.Response, error) {
+		return esrp.JobCancelled, failed(&Failure{
+			Code: esrp.Unknown, Message: reason,
+			Details: esrp.ObjectValue(esrp.Member{Key: "cancelled", Value: esrp.BoolValue(true)}),
+		}), nil
 	})
 }
 
-// expire ends a job whose caller's time limit has passed.
-func (s *Service) expire(ctx context.Context, id string) (j job, err error) {
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		if j, err = jobOf(tx, id); err != nil || j.state.Final() {
-			return err // it ended just in time
+// expire ends a job whose caller's time limit has passed, unless it ended just in time.
+func (s *Service) expire(ctx context.Context, id string) (entry, error) {
+	r, err := s.request(ctx, id)
+	if err != nil {
+		return entry{}, err
+	}
+	late := failed(&Failure{Code: esrp.Timeout, Message: fmt.Sprintf("it took longer than %d ms", r.Mode.TimeoutMS), Final: !s.o.Operations.Repeatable(r)})
+	return s.end(ctx, id, func(e entry) (esrp.JobState, esrp.Response, error) {
+		switch e.jobState() {
+		case esrp.JobQueued:
+			return esrp.JobCancelled, late, nil // a job that never started cannot fail
+		case esrp.JobStarted:
+			return esrp.JobFailed, late, nil
 		}
-		end := esrp.JobFailed
-		if j.state == esrp.JobQueued {
-			end = esrp.JobCancelled // a job that never started cannot fail
-		}
-		return s.finish(tx, &j, end, failed(s.timeout(j)))
+		return "", late, nil
 	})
-	if err == nil {
-		s.ended(id)
-	}
-	return j, err
-}
-
-// timeout is the failure of a job that exceeded its time limit.
-func (s *Service) timeout(j job) *Failure {
-	r, err := esrp.DecodeRequest(j.request)
-	return &Failure{
-		Code: esrp.Timeout, Message: fmt.Sprintf("it took longer than %d ms", r.Mode.TimeoutMS),
-		Final: err != nil || !s.o.Operations.Repeatable(r),
-	}
-}
-
-// ended notifies all waiting callers and the worker that a job has ended.
-func (s *Service) ended(id string) {
-	s.hub.notify(id)
-	s.blobs.drop(id)
-	_ = s.nc.Publish(stopSubject(id), nil) // a worker that misses this learns it with its next report
 }
 
 // failed is the response of a failure.

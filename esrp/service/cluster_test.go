@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/seed-dec29ce4/eca/esrp"
@@ -96,12 +97,12 @@ func addresses(nodes []*server.Server) string {
 	return strings.Join(out, ",")
 }
 
-// A service and two workers use a cluster of three nodes. The node that leads the queue stops while
+// A service and two workers use a cluster of three nodes. The node that leads the stream stops while
 // jobs run, and every job still completes exactly once.
 func TestClusterLosesANode(t *testing.T) {
 	needs.Long(t)
 	nodes, ops := clusterOf(t, 3), newEcho()
-	o := options(t, t.TempDir(), ops)
+	o := options(t.TempDir(), ops)
 	o.NATS, o.Lease = addresses(nodes), 3*time.Second
 	s, err := Open(t.Context(), o)
 	if err != nil {
@@ -135,13 +136,22 @@ func TestClusterLosesANode(t *testing.T) {
 	for _, id := range ids[:4] {
 		eventually(t, s, id, "holding")
 	}
-	stream, err := s.queue.js.Stream(t.Context(), streamName)
+	nc, err := nats.Connect(o.NATS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), streamName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	info := stream.CachedInfo()
 	if info.Config.Replicas != 3 || info.Cluster == nil || info.Cluster.Leader == "" {
-		t.Fatalf("the queue is kept %d times, %+v", info.Config.Replicas, info.Cluster)
+		t.Fatalf("the jobs are kept %d times, %+v", info.Config.Replicas, info.Cluster)
 	}
 	for _, n := range nodes {
 		if n.Name() == info.Cluster.Leader {
@@ -151,85 +161,6 @@ func TestClusterLosesANode(t *testing.T) {
 	}
 	close(ops.hold)
 	succeededOnce(t, s, ids)
-}
-
-// A queue that lost jobs, or was deleted, is filled again.
-func TestQueueIsRefilled(t *testing.T) {
-	ops := newEcho()
-	s, err := Open(t.Context(), options(t, t.TempDir(), ops))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	var ids []string
-	submit := func(data string) {
-		doc := request("echo", data, asyncMode, "")
-		q, err := esrp.DecodeRequest([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, err := s.accept(t.Context(), q, []byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, j.id)
-	}
-	filled := func(want int) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		for {
-			n, err := s.queue.holds(ctx, jobSubject(s.id))
-			if err != nil {
-				t.Fatalf("the queue does not get %d jobs: %v", want, err)
-			}
-			sent, err := s.sent(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n == want && len(sent) == want {
-				return
-			}
-		}
-	}
-	submit("first")
-	submit("second")
-	filled(2)
-	if err := s.refill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	filled(2) // nothing was missing, and nothing was added
-	for what, lose := range map[string]func(jetstream.JetStream) error{
-		"messages": func(js jetstream.JetStream) error {
-			stream, err := js.Stream(t.Context(), streamName)
-			if err != nil {
-				return err
-			}
-			return stream.Purge(t.Context())
-		},
-		"the stream": func(js jetstream.JetStream) error { return js.DeleteStream(t.Context(), streamName) },
-	} {
-		if err := lose(s.queue.js); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if err := s.refill(t.Context()); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		filled(2)
-	}
-	w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	for _, id := range ids {
-		if j, err := s.wait(t.Context(), id); err != nil || j.state != esrp.JobSucceeded {
-			t.Errorf("%s, %v", j.state, err)
-		}
-	}
-	if ops.count("first") != 1 || ops.count("second") != 1 {
-		t.Errorf("run %d and %d times", ops.count("first"), ops.count("second"))
-	}
 }
 
 // A client that NATS refuses gets an error and does not wait forever. It waits for a NATS that
@@ -250,7 +181,7 @@ func TestDial(t *testing.T) {
 	if _, err := Dial(ctx, "nats://127.0.0.1:1", "", quiet()); err == nil || !strings.Contains(err.Error(), "connect to NATS") {
 		t.Errorf("nobody waits any more, and there is %v", err)
 	}
-	o := options(t, t.TempDir(), newEcho())
+	o := options(t.TempDir(), newEcho())
 	o.NATSListen = strings.TrimPrefix(alone.ClientURL(), "nats://")
 	if s, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("two listen at %s: %v, %v", o.NATSListen, s, err)

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 const artifactTime = 10 * time.Minute
 
 // accept reads and accepts the request of a POST. q has the request's id as soon as it is known.
-func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j job, err error) {
+func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j entry, err error) {
 	now := h.s.now()
 	start := h.starts.ReserveN(now, 1)
 	if wait := start.DelayFrom(now); wait > 0 {
@@ -55,7 +54,7 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 		return q, j, err
 	}
 	if slices.ContainsFunc(q.Inputs, func(in esrp.Body) bool { return in.Encoding == esrp.Path }) {
-		if err := h.s.checkPaths(q, doc); err != nil {
+		if err := h.s.checkPaths(r.Context(), q); err != nil {
 			return q, j, err
 		}
 	}
@@ -63,18 +62,28 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 	return q, j, err
 }
 
-// checkPaths reports an error if a request, with the content of the files that it refers to, is too
-// large for a worker.
-func (s *Service) checkPaths(q esrp.Request, doc []byte) error {
+// checkPaths reports an error if an artifact that a request refers to cannot be used.
+func (s *Service) checkPaths(ctx context.Context, q esrp.Request) error {
 	if err := q.ValidateStrictly(); err != nil {
 		return failureOf(err)
 	}
-	whole, err := s.inputs.inlined(doc)
-	if err != nil {
-		return err
+	total := int64(0)
+	for _, in := range q.Inputs {
+		if in.Encoding != esrp.Path {
+			continue
+		}
+		hash, err := artifactHash(in.Data)
+		if err != nil {
+			return err
+		}
+		size, err := s.blobs.Size(ctx, hash)
+		if err != nil {
+			return s.missing(in.Data, err)
+		}
+		total += size
 	}
-	if most := s.nc.MaxPayload() - overhead; int64(len(whole)) > most {
-		return &Failure{Code: esrp.InvalidInputSize, Message: fmt.Sprintf("with what its paths name, the request has %d bytes; workers can be sent %d", len(whole), most)}
+	if total > maxBlob {
+		return &Failure{Code: esrp.InvalidInputSize, Message: fmt.Sprintf("the artifacts of the request have %d bytes; at most %d are accepted", total, maxBlob)}
 	}
 	return nil
 }
@@ -123,7 +132,7 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, q.ID, err)
 		return
 	}
-	doc, _, err := j.answer()
+	doc, err := j.answer()
 	if err != nil {
 		h.fail(w, q.ID, err)
 		return
@@ -152,15 +161,15 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request) {
 }
 
 // accepted answers with a job, or with its result if a job with the same key has ended.
-func (h *handler) accepted(w http.ResponseWriter, j job) {
-	doc, _, err := j.answer()
+func (h *handler) accepted(w http.ResponseWriter, j entry) {
+	doc, err := j.answer()
 	if err != nil {
 		h.fail(w, esrp.UUID{}, err)
 		return
 	}
 	w.Header().Set("Location", "/v1/jobs/"+j.id)
 	status := http.StatusAccepted
-	if j.state.Final() {
+	if j.final() {
 		status = http.StatusOK
 	}
 	writeJSON(w, status, doc)
@@ -178,17 +187,17 @@ func jobID(r *http.Request) (string, error) {
 // get answers GET /v1/jobs/{id}.
 func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	id, err := jobID(r)
-	var j job
+	var j entry
 	if err == nil {
 		j, err = h.s.job(r.Context(), id)
 	}
 	h.show(w, j, err)
 }
 
-func (h *handler) show(w http.ResponseWriter, j job, err error) {
+func (h *handler) show(w http.ResponseWriter, j entry, err error) {
 	var doc []byte
 	if err == nil {
-		doc, _, err = j.answer()
+		doc, err = j.answer()
 	}
 	if err != nil {
 		h.fail(w, esrp.UUID{}, err)
@@ -200,7 +209,7 @@ func (h *handler) show(w http.ResponseWriter, j job, err error) {
 // cancel answers POST /v1/jobs/{id}/cancel.
 func (h *handler) cancel(w http.ResponseWriter, r *http.Request) {
 	id, err := jobID(r)
-	var j job
+	var j entry
 	if err == nil {
 		j, err = h.s.cancelJob(r.Context(), id, "cancelled by the caller")
 	}
@@ -218,20 +227,27 @@ func (h *handler) artifact(w http.ResponseWriter, r *http.Request) {
 		refused(err)
 		return
 	}
-	data, err := h.s.inputs.artifact(r.Context(), checked.String())
-	var f *Failure
-	switch {
-	case errors.As(err, &f):
+	hash, err := artifactHash(checked.String())
+	if err != nil {
 		refused(err)
 		return
-	case err != nil:
-		h.fail(w, esrp.UUID{}, err)
+	}
+	content, err := h.s.blobs.Open(r.Context(), hash)
+	if err != nil {
+		err = h.s.missing(checked.String(), err)
+		var f *Failure
+		if errors.As(err, &f) {
+			refused(err)
+		} else {
+			h.fail(w, esrp.UUID{}, err)
+		}
 		return
 	}
+	defer content.Close()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(artifactTime))
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("ETag", `"sha256:`+esrp.HashBytes(data)+`"`)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	w.Header().Set("ETag", `"sha256:`+hash+`"`)
+	http.ServeContent(w, r, "", time.Time{}, content)
 }
 
 // capabilities answers GET /v1/capabilities.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // openForFuzz starts a service for one run of the fuzzer.
@@ -61,32 +62,23 @@ func FuzzHTTP(f *testing.F) {
 	})
 }
 
-// Every message over NATS is answered, and only a result ends a job.
-func FuzzDesk(f *testing.F) {
-	s := openForFuzz(f)
-	doc := request("echo", "a", asyncMode, "")
-	q, err := esrp.DecodeRequest([]byte(doc))
-	if err != nil {
-		f.Fatal(err)
-	}
-	j, err := s.accept(f.Context(), q, []byte(doc))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, say := range []string{sayStart, sayAlive, sayProgress, sayBlob, sayRelease, "", "x"} {
-		f.Add(say, "w", 1, []byte(`{"message":"m"}`), []byte("piece"))
-	}
-	f.Fuzz(func(t *testing.T, say, worker string, number int, data, piece []byte) {
-		if say == sayDone || !json.Valid(data) {
+// Every message under the subjects of jobs is an event or an error, and every event can be shown.
+func FuzzEvent(f *testing.F) {
+	id := newID(strings.Repeat("0123456789abcdef", 4))
+	f.Add(jobPrefix(id)+kindQueued, `{"request":"`+id+`"}`, []byte("{}"))
+	f.Add(jobPrefix(id)+kindFailed, `{"time":1}`, []byte(`{"status":"failed"}`))
+	f.Add("esrp.job.x.y.z", "", []byte(nil))
+	f.Fuzz(func(t *testing.T, subject, header string, data []byte) {
+		e, err := parseEvent(jet.Message{Subject: subject, Header: map[string]string{headerState: header}, Data: data})
+		if err != nil {
 			return
 		}
-		a, err := s.answer(t.Context(), report{Say: say, Job: j.id, Worker: worker, Number: number, Data: data, Piece: piece})
-		if err == nil && a.Hear == "" {
-			t.Error("no answer")
+		if jobPrefix(e.id)+e.kind != subject {
+			t.Errorf("%q: %+v", subject, e)
 		}
-		now, err := s.job(t.Context(), j.id)
-		if err != nil || now.state.Final() && now.attempts < s.o.Attempts {
-			t.Errorf("%s ended the job: %+v, %v", say, now, err)
+		if _, body, err := e.frame(); err == nil && !json.Valid(body) {
+			t.Errorf("%q", body)
 		}
+		_, _ = e.answer()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -15,7 +16,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/seed-dec29ce4/eca/esrp"
-	"github.com/seed-dec29ce4/eca/esrp/artifact"
 )
 
 // taken submits a request.
@@ -32,30 +32,22 @@ func taken(t *testing.T, s *Service, doc string) string {
 	return j.id
 }
 
-// A job fails with the reason if a file that it refers to is gone when a worker requests the job.
+// A job fails with the reason if an artifact that it refers to is gone when a worker begins.
 func TestJobWhoseArtifactIsGone(t *testing.T) {
-	ops, kept := newEcho(), t.TempDir()
-	o := options(t, t.TempDir(), ops)
-	o.Artifacts = artifact.New(kept, artifact.Options{})
-	s, err := Open(t.Context(), o)
+	ops := newEcho()
+	s, err := Open(t.Context(), options(t.TempDir(), ops))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	hash, err := o.Artifacts.Put(t.Context(), []byte("content"))
+	hash, err := s.blobs.PutBytes(t.Context(), []byte("content"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := taken(t, s, strings.Replace(request("echo", artifactPrefix+hash, asyncMode, ""), `"encoding":"utf-8"`, `"encoding":"path"`, 1))
 	next := taken(t, s, request("echo", "next", asyncMode, ""))
-	entries, err := os.ReadDir(kept)
-	if err != nil {
+	if err := s.blobs.Delete(t.Context(), hash); err != nil {
 		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(kept, e.Name())); err != nil {
-			t.Fatal(err)
-		}
 	}
 	w, err := s.Worker(t.Context(), WorkerOptions{Operations: ops, Jobs: 1, Log: quiet()})
 	if err != nil {
@@ -69,27 +61,24 @@ func TestJobWhoseArtifactIsGone(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", want, err)
 		}
-		doc, _, err := j.answer()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := esrp.DecodeResponse(doc)
+		out, err := esrp.DecodeResponse(j.data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		state, reason, _ := strings.Cut(want, " ")
 		if string(out.Job.State) != state || reason != "" && (out.Error.Code != esrp.InvalidInputSemantic || !strings.Contains(out.Error.Message, reason)) {
-			t.Errorf("want %s: %s", want, doc)
+			t.Errorf("want %s: %s", want, j.data)
 		}
 	}
 }
 
-// A worker stops a job whose server is gone for good, and frees its slot.
-func TestServerIsGone(t *testing.T) {
+// Services of one NATS have the same jobs: a job goes on when the service that accepted it is gone,
+// and another one answers for it, with the same events.
+func TestServiceIsGone(t *testing.T) {
 	at := addresses([]*server.Server{node(t, server.Options{})})
 	ops := newEcho()
 	open := func() *Service {
-		o := options(t, t.TempDir(), ops)
+		o := options(t.TempDir(), ops)
 		o.NATS, o.Lease = at, time.Second
 		s, err := Open(t.Context(), o)
 		if err != nil {
@@ -99,21 +88,42 @@ func TestServerIsGone(t *testing.T) {
 	}
 	gone, stays := open(), open()
 	defer stays.Close()
-	nc, err := Dial(t.Context(), at, token, quiet())
+	conn, err := Dial(t.Context(), at, token, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWorker(nc, WorkerOptions{Operations: ops, Jobs: 1, Log: quiet()})
+	w := NewWorker(conn, WorkerOptions{Operations: ops, Jobs: 1, Log: quiet()})
 	defer w.Close()
-	held := taken(t, gone, request("hold", "held", asyncMode, ""))
-	taken(t, gone, request("echo", "waits", asyncMode, ""))
+	doc := request("hold", "held", asyncMode, "")
+	held, waits := taken(t, gone, doc), taken(t, gone, request("echo", "waits", asyncMode, ""))
 	eventually(t, gone, held, "holding")
 	gone.Close()
-	id := taken(t, stays, request("echo", "next", asyncMode, ""))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if j, err := stays.wait(ctx, id); err != nil || j.state != esrp.JobSucceeded {
-		t.Errorf("%s %v", j.state, err)
+	if same := taken(t, stays, doc); same != held {
+		t.Errorf("the same request is another job: %s, %s", same, held)
+	}
+	close(ops.hold)
+	succeededOnce(t, stays, []string{held, waits})
+	if ops.count("held") != 1 {
+		t.Errorf("run %d times", ops.count("held"))
+	}
+}
+
+// The folder of an earlier version is named with what to do.
+func TestOldJobs(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "service.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	o := options(dir, newEcho())
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if !strings.Contains(log.String(), "service.db") || !strings.Contains(log.String(), "not carried over") {
+		t.Errorf("the log is %q", log.String())
 	}
 }
 

@@ -29,8 +29,6 @@ func (s *Service) Handler(o HTTPOptions) http.Handler {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 4 << 20
 	}
-	// A request is sent to its worker in one message, together with other fields.
-	o.MaxBody = min(o.MaxBody, s.nc.MaxPayload()*3/4)
 	if o.Rate <= 0 {
 		o.Rate = 200
 	}

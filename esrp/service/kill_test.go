@@ -3,12 +3,14 @@ package service
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
@@ -91,20 +94,34 @@ func child(t *testing.T, what string) (c *exec.Cmd, out *bufio.Reader) {
 	return c, bufio.NewReader(stdout)
 }
 
+// frames returns all events of a job so far, in the form in which listeners get them.
+func frames(t *testing.T, s *Service, id string) (kinds []esrp.JobEventType, bodies []string) {
+	t.Helper()
+	for after := uint64(0); ; {
+		e, err := s.next(t.Context(), id, after)
+		if errors.Is(err, jet.ErrNotFound) {
+			return kinds, bodies
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, body, err := e.frame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds, bodies, after = append(kinds, kind), append(bodies, string(body)), e.seq
+	}
+}
+
 // eventually waits for an event of a job that contains a text.
 func eventually(t *testing.T, s *Service, id, says string) {
 	t.Helper()
 	for {
 		news, leave := s.hub.subscribe(id)
-		list, err := s.events(t.Context(), id, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range list {
-			if strings.Contains(string(e.body), says) {
-				leave()
-				return
-			}
+		_, bodies := frames(t, s, id)
+		if slices.ContainsFunc(bodies, func(body string) bool { return strings.Contains(body, says) }) {
+			leave()
+			return
 		}
 		select {
 		case <-news:
@@ -120,7 +137,7 @@ func eventually(t *testing.T, s *Service, id, says string) {
 func TestKilledWorker(t *testing.T) {
 	needs.Long(t)
 	ops := newEcho()
-	o := options(t, t.TempDir(), ops)
+	o := options(t.TempDir(), ops)
 	o.NATSListen, o.Lease = "127.0.0.1:0", 3*time.Second
 	s, err := Open(t.Context(), o)
 	if err != nil {
@@ -191,7 +208,7 @@ func TestKilledServer(t *testing.T) {
 
 	ops := newEcho()
 	close(ops.hold)
-	o := options(t, dir, ops)
+	o := options(dir, ops)
 	o.Lease = time.Hour // the service does not wait for workers that died with the server
 	s, err := Open(t.Context(), o)
 	if err != nil {
@@ -204,8 +221,8 @@ func TestKilledServer(t *testing.T) {
 	}
 	defer w.Close()
 	for i, id := range ids {
-		if j, err := s.wait(t.Context(), id); err != nil || j.state != esrp.JobSucceeded || ops.count(fmt.Sprint("job ", i)) != 1 {
-			t.Errorf("job %d: %s, %v, run %d times", i, j.state, err, ops.count(fmt.Sprint("job ", i)))
+		if j, err := s.wait(t.Context(), id); err != nil || j.jobState() != esrp.JobSucceeded || ops.count(fmt.Sprint("job ", i)) != 1 {
+			t.Errorf("job %d: %s, %v, run %d times", i, j.jobState(), err, ops.count(fmt.Sprint("job ", i)))
 		}
 	}
 }
@@ -215,21 +232,22 @@ func succeededOnce(t *testing.T, s *Service, ids []string) {
 	t.Helper()
 	for i, id := range ids {
 		j, err := s.wait(t.Context(), id)
-		if err != nil || j.state != esrp.JobSucceeded {
-			t.Fatalf("job %d: %s, %v", i, j.state, err)
+		if err != nil || j.jobState() != esrp.JobSucceeded {
+			t.Fatalf("job %d: %s, %v", i, j.jobState(), err)
 		}
-		list, err := s.events(t.Context(), id, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kinds, _ := frames(t, s, id)
 		ends := 0
-		for _, e := range list {
-			if e.final() {
+		for _, kind := range kinds {
+			if isEnd(kind) {
 				ends++
 			}
 		}
-		if ends != 1 || !list[len(list)-1].final() {
-			t.Errorf("job %d ended %d times", i, ends)
+		if ends != 1 || !isEnd(kinds[len(kinds)-1]) {
+			t.Errorf("job %d ended %d times: %q", i, ends, kinds)
 		}
 	}
+}
+
+func isEnd(kind esrp.JobEventType) bool {
+	return kind == esrp.JobCompletedEvent || kind == esrp.JobFailedEvent || kind == esrp.JobCancelledEvent
 }

@@ -53,8 +53,14 @@ func TestLimits(t *testing.T) {
 		}
 		close(r.ops.hold)
 		r.await(ids[0])
-		if status, out := r.respond("POST", "/v1/jobs", request("hold", "one more", asyncMode, "")); status != http.StatusAccepted {
-			t.Errorf("%d %+v", status, out.Error)
+		for deadline := time.Now().Add(time.Minute); ; { // its worker acknowledges it after its end
+			status, out = r.respond("POST", "/v1/jobs", request("hold", "one more", asyncMode, ""))
+			if status == http.StatusAccepted {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d %+v", status, out.Error)
+			}
 		}
 	})
 	t.Run("requests per second", func(t *testing.T) {
@@ -163,9 +169,6 @@ func TestAnswersAreForgotten(t *testing.T) {
 	_, short := r.respond("POST", "/v1/execute", request("echo", "short", `{"type":"sync","timeout_ms":60000}`, ""))
 	_, long := r.respond("POST", "/v1/execute", request("echo", "long", `{"type":"sync","timeout_ms":3600000}`, ""))
 	status := func(out esrp.Response) int {
-		if err := r.s.prune(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		status, _, _ := r.do("GET", "/v1/jobs/"+out.Job.ID.String(), "")
 		return status
 	}
@@ -287,12 +290,15 @@ func TestStreamGoesOn(t *testing.T) {
 		}
 		heard = append(heard, id+" "+event)
 	}
-	for n, h := range heard {
-		if !strings.HasPrefix(h, fmt.Sprint(n, " ")) {
+	before := 0
+	for _, h := range heard {
+		var seq int
+		if _, err := fmt.Sscan(h, &seq); err != nil || seq <= before {
 			t.Errorf("heard %q", heard)
 		}
+		before = seq
 	}
-	if heard[0] != "0 job_queued" || heard[1] != "1 job_started" || !strings.HasSuffix(heard[len(heard)-1], "job_completed") {
+	if !strings.HasSuffix(heard[0], " job_queued") || !strings.HasSuffix(heard[1], " job_started") || !strings.HasSuffix(heard[len(heard)-1], "job_completed") {
 		t.Errorf("heard %q", heard)
 	}
 	for _, wrong := range []string{"x", "-1", "1.5", "99999999999999999999"} {
@@ -300,8 +306,8 @@ func TestStreamGoesOn(t *testing.T) {
 			t.Errorf("%q: %d", wrong, status)
 		}
 	}
-	if status, all, _ := r.do("GET", "/v1/jobs/"+job+"/events", "", "Last-Event-ID", "99"); status != http.StatusOK || all != "" {
-		t.Errorf("behind the end: %d %q", status, all)
+	if status, all, _ := r.do("GET", "/v1/jobs/"+job+"/events", "", "Last-Event-ID", "9999999"); status != http.StatusOK || all != "" {
+		t.Errorf("after the end: %d %q", status, all)
 	}
 	if status, _, _ := r.do("GET", "/v1/jobs/"+uuid.NewString()+"/events", ""); status != http.StatusNotFound {
 		t.Errorf("of no job: %d", status)
@@ -309,7 +315,7 @@ func TestStreamGoesOn(t *testing.T) {
 }
 
 // Every request below the size limit reaches its worker: text with many JSON escapes does not
-// exceed a message. The content of referenced files counts, too; such a request is refused at once.
+// exceed a message, and neither do the contents of artifacts.
 func TestMessages(t *testing.T) {
 	r := newRig(t, nil)
 	text := strings.Repeat("<&>", 1<<20)
@@ -319,15 +325,6 @@ func TestMessages(t *testing.T) {
 	}
 	body := strings.Replace(request("echo", out.Outputs[0].Data, syncMode, ""), `"utf-8"`, `"path"`, 1)
 	if status, out := r.respond("POST", "/v1/execute", body); status != http.StatusOK {
-		t.Errorf("%d %+v", status, out.Error)
-	}
-	hash, err := r.s.o.Artifacts.Put(t.Context(), make([]byte, 2<<20)) // six bytes each in a record
-	if err != nil {
-		t.Fatal(err)
-	}
-	body = strings.Replace(request("echo", artifactPrefix+hash, syncMode, ""), `"utf-8"`, `"path"`, 1)
-	status, out = r.respond("POST", "/v1/execute", body)
-	if status != http.StatusRequestEntityTooLarge || out.Error.Code != esrp.InvalidInputSize {
 		t.Errorf("%d %+v", status, out.Error)
 	}
 	// An output that is short, but long in the form of a record, becomes an artifact.

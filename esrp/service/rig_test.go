@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-dec29ce4/eca/esrp"
-	"github.com/seed-dec29ce4/eca/esrp/artifact"
 )
 
 const token = "secret of the tests"
@@ -83,17 +82,16 @@ type rig struct {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-func options(t *testing.T, dir string, ops Operations) Options {
+func options(dir string, ops Operations) Options {
 	return Options{
-		Dir: dir, Token: token, Operations: ops, Artifacts: artifact.New(t.TempDir(), artifact.Options{}),
-		Log: quiet(),
+		Dir: dir, Token: token, Operations: ops, Log: quiet(),
 	}
 }
 
 func newRig(t *testing.T, change func(*Options, *HTTPOptions)) *rig {
 	t.Helper()
 	ops := newEcho()
-	o, h := options(t, t.TempDir(), ops), HTTPOptions{}
+	o, h := options(t.TempDir(), ops), HTTPOptions{}
 	if change != nil {
 		change(&o, &h)
 	}
@@ -189,7 +187,7 @@ func (r *rig) started(id string) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if j.state != esrp.JobQueued {
+		if j.jobState() != esrp.JobQueued {
 			leave()
 			return
 		}

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
@@ -104,10 +103,12 @@ func TestJob(t *testing.T) {
 	}
 	_, all, _ := r.do("GET", "/v1/jobs/"+id+"/events", "")
 	frames := strings.Split(strings.TrimSuffix(all, "\n\n"), "\n\n")
-	for i, f := range frames {
+	var ids []string
+	for _, f := range frames {
 		lines := strings.Split(f, "\n")
 		e, err := esrp.DecodeJobEvent([]byte(strings.TrimPrefix(lines[2], "data: ")))
-		if err != nil || lines[0] != fmt.Sprintf("id: %d", i) || lines[1] != "event: "+string(e.Type) || e.JobID.String() != id {
+		ids = append(ids, strings.TrimPrefix(lines[0], "id: "))
+		if err != nil || lines[1] != "event: "+string(e.Type) || e.JobID.String() != id {
 			t.Errorf("%q: %v", f, err)
 		}
 	}
@@ -116,7 +117,7 @@ func TestJob(t *testing.T) {
 	}
 	// The events after any event are the same.
 	for i := range frames {
-		_, rest, _ := r.do("GET", "/v1/jobs/"+id+"/events", "", "Last-Event-ID", fmt.Sprint(i))
+		_, rest, _ := r.do("GET", "/v1/jobs/"+id+"/events", "", "Last-Event-ID", ids[i])
 		want := strings.Join(frames[i+1:], "\n\n")
 		if strings.TrimSuffix(rest, "\n\n") != want {
 			t.Errorf("after %d: %q", i, rest)
@@ -198,7 +199,7 @@ func TestArtifact(t *testing.T) {
 // Accepted jobs continue when the service is opened again, and answers are kept.
 func TestReopen(t *testing.T) {
 	dir, ops := t.TempDir(), newEcho()
-	o := options(t, dir, ops)
+	o := options(dir, ops)
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -230,8 +231,8 @@ func TestReopen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j, err = s.wait(t.Context(), j.id); err != nil || j.state != esrp.JobSucceeded {
-			t.Errorf("%s, %v", j.state, err)
+		if j, err = s.wait(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
+			t.Errorf("%s, %v", j.jobState(), err)
 		}
 		w.Close()
 		s.Close()

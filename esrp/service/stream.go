@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -8,21 +9,22 @@ import (
 	"time"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 	"github.com/seed-dec29ce4/eca/internal/sse"
 )
 
 const heartbeat = 15 * time.Second
 
 // events answers GET /v1/jobs/{id}/events: it sends all events, or those after Last-Event-ID, and
-// then new events until the last one.
+// then new events until the last one. The id of an event is its place in the stream of all jobs.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	id, err := jobID(r)
 	if err == nil {
 		_, err = h.s.job(r.Context(), id)
 	}
-	after := int64(-1)
+	after := uint64(0)
 	if last := strings.TrimSpace(r.Header.Get("Last-Event-ID")); err == nil && last != "" {
-		if after, err = strconv.ParseInt(last, 10, 64); err != nil || after < 0 {
+		if after, err = strconv.ParseUint(last, 10, 63); err != nil {
 			err = &Failure{Code: esrp.InvalidInputSemantic, Message: "Last-Event-ID is not a valid event id"}
 		}
 	}
@@ -35,27 +37,13 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	out := sse.NewWriter(w)
 	for out.Flush() == nil {
 		news, leave := h.s.hub.subscribe(id)
-		list, err := h.s.events(r.Context(), id, after)
-		if err != nil {
+		over, err := h.send(r.Context(), out, id, &after)
+		if over || err != nil { // after an error, the reader connects again
 			leave()
-			return // the reader connects again
-		}
-		for _, e := range list {
-			after = e.seq
-			if out.Event(strconv.FormatInt(e.seq, 10), string(e.kind), e.body) != nil || e.final() {
-				leave()
-				_ = out.Flush()
-				return
-			}
-		}
-		if len(list) > 0 {
-			leave()
-			continue
-		}
-		if over, err := h.over(r, id, after); over || err != nil {
-			leave()
+			_ = out.Flush()
 			return
 		}
+		_ = out.Flush()
 		select {
 		case <-news:
 		case <-tick.C:
@@ -70,15 +58,24 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// over reports whether no event can follow: the reader already has the last one.
-func (h *handler) over(r *http.Request, id string, after int64) (bool, error) {
-	j, err := h.s.job(r.Context(), id)
-	if errors.Is(err, errNoJob) || err == nil && !j.state.Final() {
-		return err != nil, err
+// send sends the events after a place that exist so far. It reports whether no event can follow.
+func (h *handler) send(ctx context.Context, out sse.Writer, id string, after *uint64) (over bool, err error) {
+	for {
+		e, err := h.s.next(ctx, id, *after)
+		if errors.Is(err, jet.ErrNotFound) {
+			last, err := h.s.job(ctx, id)
+			return last.final() && last.seq <= *after, err
+		}
+		if err != nil {
+			return false, err
+		}
+		kind, body, err := e.frame()
+		if err == nil {
+			err = out.Event(strconv.FormatUint(e.seq, 10), string(kind), body)
+		}
+		if err != nil || e.final() {
+			return true, err
+		}
+		*after = e.seq
 	}
-	if err != nil {
-		return false, err
-	}
-	left, err := h.s.events(r.Context(), id, after)
-	return len(left) == 0, err
 }

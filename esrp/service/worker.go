@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,269 +9,239 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
 // WorkerOptions of a worker.
 type WorkerOptions struct {
 	Operations Operations
-	Jobs       int           // how many run at the same time; default 4
+	Jobs       int // how many run at the same time; default 4
+	Attempts   int // attempts of a job whose workers are lost; default 5
+	Now        func() time.Time
 	NewID      func() string // UUIDs
 	Log        *slog.Logger
 }
 
-// Worker takes jobs from a queue and runs them. Close must be called.
+// Worker takes jobs from the stream and runs them. Close must be called.
 type Worker struct {
 	o      WorkerOptions
-	nc     *nats.Conn
+	conn   *jet.Conn
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 }
 
-// NewWorker starts a worker on a connection, which Close closes. If there is no server yet, the
-// worker waits for one.
-func NewWorker(nc *nats.Conn, o WorkerOptions) *Worker {
+// NewWorker starts a worker on a connection, which Close closes. If no service has made the stream
+// yet, the worker waits for it.
+func NewWorker(conn *jet.Conn, o WorkerOptions) *Worker {
 	o.Jobs = orElse(o.Jobs, 4)
+	o.Attempts = orElse(o.Attempts, 5)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	w := &Worker{o: o, nc: nc}
+	w := &Worker{o: o, conn: conn}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for range o.Jobs {
-		w.work.Go(w.take)
+		w.work.Go(w.run)
 	}
 	return w
 }
 
-// Close stops the running jobs; their servers are notified and give them to other workers.
+// Close stops the running jobs and gives them back, for other workers.
 func (w *Worker) Close() {
 	w.cancel()
 	w.work.Wait()
-	w.nc.Close()
+	w.conn.Close()
 }
 
-// take runs one job after another, until the worker ends.
-func (w *Worker) take() {
-	for w.ctx.Err() == nil {
-		m, err := w.next()
-		if err == nil {
-			w.handle(m)
-			continue
-		}
-		if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
-			continue
-		}
-		w.o.Log.Debug("no job from the queue", "err", err)
-		w.pause(retryAfter)
-	}
-}
-
-// pause waits for a time, or until the worker ends.
-func (w *Worker) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-w.ctx.Done():
-	}
-}
-
-func (w *Worker) next() (jetstream.Msg, error) {
-	js, err := jetstream.New(w.nc)
-	if err != nil {
-		return nil, err
-	}
+// run runs one job after another, until the worker ends.
+func (w *Worker) run() {
 	const patience = 30 * time.Second
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
-	defer cancel()
-	consumer, err := js.Consumer(ctx, streamName, consumerName)
+	for w.ctx.Err() == nil {
+		jobs, err := openJobs(w.ctx, w.conn, w.o.Now, w.o.Log)
+		var queue *jet.Consumer
+		if err == nil {
+			queue, err = w.conn.Consumer(w.ctx, streamName, consumerName)
+		}
+		for err == nil {
+			var d *jet.Delivery
+			if d, err = queue.FetchUntil(w.ctx, patience); d != nil {
+				w.handle(jobs, d)
+			}
+		}
+		if w.ctx.Err() == nil {
+			w.o.Log.Debug("there is no job", "err", err)
+			jet.Pause(w.ctx, retryAfter)
+		}
+	}
+}
+
+// handle runs the job of a delivery, unless it has ended, and acknowledges it afterwards.
+func (w *Worker) handle(s *jobs, d *jet.Delivery) {
+	first, err := parseEvent(d.Message)
 	if err != nil {
-		return nil, err
-	}
-	return consumer.Next(jetstream.FetchContext(ctx))
-}
-
-// handle handles a message from the queue.
-func (w *Worker) handle(m jetstream.Msg) {
-	var o jobRef
-	if err := json.Unmarshal(m.Data(), &o); err != nil || o.Server == "" || o.Job == "" {
-		w.o.Log.Warn("a message in the queue is not a job", "err", err)
-		_ = m.Term()
+		w.o.Log.Warn("a message in the stream is not a job", "err", err)
+		_ = d.Acknowledge(context.WithoutCancel(w.ctx))
 		return
 	}
-	t := &attempt{w: w, m: m, ref: o, name: w.o.NewID()}
-	a, err := t.ask(w.ctx, report{Say: sayStart})
+	err = (&attempt{jobs: s, w: w, d: d, name: w.o.NewID()}).perform(first)
 	switch {
-	case err != nil:
-		w.unreachable(m, o, err)
-	case a.Hear == hearRun:
-		t.run(a)
-	case a.Hear == hearLater:
-		_ = m.NakWithDelay(time.Duration(a.LeaseMS) * time.Millisecond)
-	case a.Hear == hearAgain:
-		_ = m.NakWithDelay(retryAfter)
+	case err == nil:
+		if err := d.Acknowledge(context.WithoutCancel(w.ctx)); err != nil {
+			w.o.Log.Warn("a job cannot be acknowledged; it is looked at again", "job", first.id, "err", err)
+		}
+	case w.ctx.Err() != nil:
+		_ = d.Return(0)
+		const last = 2 * time.Second
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), last)
+		defer cancel()
+		_ = w.conn.Flush(ctx)
 	default:
-		_ = m.Ack()
+		w.o.Log.Warn("a job cannot be run now; it waits", "job", first.id, "err", err)
+		_ = d.Return(retryAfter)
 	}
 }
 
-// Limits for jobs whose server does not answer.
-const (
-	maxUnreachable = 20          // how often a job is offered
-	longestWait    = time.Minute // between two offers
-)
-
-// unreachable postpones a job whose server does not answer, longer each time, and finally removes
-// it from the queue. A server that comes back sends its jobs to the queue again.
-func (w *Worker) unreachable(m jetstream.Msg, o jobRef, err error) {
-	delivered := uint64(1)
-	if meta, err := m.Metadata(); err == nil {
-		delivered = meta.NumDelivered
-	}
-	if delivered >= maxUnreachable {
-		w.o.Log.Warn("the server of a job is gone; the job leaves the queue", "job", o.Job, "err", err)
-		_ = m.Term()
-		return
-	}
-	wait := min(retryAfter<<(delivered-1), longestWait)
-	w.o.Log.Warn("the server of a job cannot be reached; the job waits", "job", o.Job, "wait", wait, "err", err)
-	_ = m.NakWithDelay(wait)
-}
+// errOver means that the job has ended, or that another worker has it.
+var errOver = errors.New("the job is over")
 
 // attempt is one attempt at a job.
 type attempt struct {
+	*jobs
 	w    *Worker
-	m    jetstream.Msg
-	ref  jobRef
+	d    *jet.Delivery
 	name string
+	e    entry // the last event of this attempt
 }
 
-// ask sends a report to the server and returns its answer.
-func (t *attempt) ask(ctx context.Context, r report) (a answer, err error) {
-	r.Job, r.Worker = t.ref.Job, t.name
-	body, err := encoded(r)
-	if err != nil {
-		return answer{}, err
+// perform makes the attempt. Without an error, the job has ended, or another worker has it.
+func (a *attempt) perform(first entry) error {
+	stopBeats := a.d.KeepAlive(nil) // while data are read
+	var r esrp.Request
+	goes, err := a.begin(first)
+	if !goes || err != nil {
+		stopBeats()
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, coordinatorTimeout)
-	defer cancel()
-	m, err := t.w.nc.RequestWithContext(ctx, coordinatorSubject(t.ref.Server), body)
-	if err != nil {
-		return answer{}, err
+	if first, err = a.whole(a.w.ctx, first); err == nil {
+		r, err = esrp.DecodeRequest(first.data)
 	}
-	return a, json.Unmarshal(m.Data, &a)
-}
-
-// askWithRetry repeats a report until the server answers, or ctx ends.
-func (t *attempt) askWithRetry(ctx context.Context, r report) (answer, error) {
-	for {
-		a, err := t.ask(ctx, r)
-		if err == nil && a.Hear != hearAgain {
-			return a, nil
-		}
-		if ctx.Err() != nil {
-			return answer{}, ctx.Err()
-		}
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-			return answer{}, ctx.Err()
-		}
-	}
-}
-
-// errOver means that the job has ended and no more reports are wanted. errGone means that its
-// server has been silent for so long that another worker has the job, or will get it when the
-// server is back.
-var (
-	errOver = errors.New("the job is over")
-	errGone = errors.New("the server of the job is gone")
-)
-
-// goneAfter is for how many leases a server may be silent before its job is given up.
-const goneAfter = 2
-
-// run runs the job and reports the result.
-func (t *attempt) run(a answer) {
-	ctx, stop := context.WithCancelCause(t.w.ctx)
-	defer stop(nil)
-	sub, err := t.w.nc.Subscribe(stopSubject(t.ref.Job), func(*nats.Msg) { stop(errOver) })
 	if err == nil {
-		defer func() { _ = sub.Unsubscribe() }()
+		err = a.inline(a.w.ctx, &r)
 	}
-	news := make(chan Progress, 1)
-	var helper sync.WaitGroup
-	helper.Go(func() { t.report(ctx, stop, time.Duration(a.LeaseMS)*time.Millisecond, news) })
-	out, err := t.execute(ctx, a, news)
-	if err == nil && ctx.Err() == nil {
-		_, err = t.askWithRetry(ctx, report{Say: sayDone, Data: out})
+	stopBeats()
+	if err != nil && (jet.IsOutage(err) || a.w.ctx.Err() != nil) {
+		return a.release(err)
 	}
-	cause := context.Cause(ctx)
-	ended := t.w.ctx.Err() != nil && !errors.Is(cause, errOver)
-	stop(nil)
-	helper.Wait()
-	if ended {
-		t.release()
-		return
-	}
-	if errors.Is(cause, errGone) {
-		t.w.o.Log.Warn("the server of a job does not answer; the job is given up", "job", t.ref.Job)
-		_ = t.m.NakWithDelay(retryAfter)
-		return
-	}
-	if err != nil && !errors.Is(cause, errOver) {
-		t.w.o.Log.Warn("a job's result could not be delivered", "job", t.ref.Job, "err", err)
-	}
-	_ = t.m.Ack()
+	return a.run(r, err)
 }
 
-// release gives the job back because the worker ends.
-func (t *attempt) release() {
-	const farewell = 2 * time.Second
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.w.ctx), farewell)
-	defer cancel()
-	_, _ = t.ask(ctx, report{Say: sayRelease}) // if this fails, the lease runs out
-	_ = t.m.Nak()
-	_ = t.w.nc.FlushWithContext(ctx)
-}
-
-// report notifies the server that the worker is alive, and of the progress, until ctx ends. If the
-// server is silent for too long, report stops the job.
-func (t *attempt) report(ctx context.Context, stop context.CancelCauseFunc, lease time.Duration, news <-chan Progress) {
-	tick := time.NewTicker(max(lease/4, time.Millisecond))
-	defer tick.Stop()
-	answered := time.Now()
-	number := 0
+// begin appends that the attempt begins. It returns false if the job has ended.
+func (a *attempt) begin(first entry) (goes bool, err error) {
 	for {
-		r := report{Say: sayAlive}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case p := <-news:
-			data, err := p.value().Canonical()
-			if err != nil {
-				continue
-			}
-			number++
-			r = report{Say: sayProgress, Number: number, Data: data}
-		}
-		_ = t.m.InProgress()
-		a, err := t.ask(ctx, r)
+		last, err := a.last(a.w.ctx, jobPrefix(first.id)+"*")
 		switch {
-		case err == nil && a.Hear == hearOver:
+		case errors.Is(err, errNoJob):
+			return false, nil
+		case err != nil || last.final():
+			return false, err
+		case last.Attempt >= a.w.o.Attempts:
+			err = a.giveUp(last)
+		default:
+			goes = true
+			err = a.start(last)
+		}
+		if !errors.Is(err, jet.ErrConflict) {
+			return goes, err
+		}
+		goes = false
+	}
+}
+
+func (a *attempt) start(last entry) (err error) {
+	var data []byte
+	switch last.kind {
+	case kindQueued:
+		last.Started = a.now().UnixMilli()
+	case kindReleased:
+		data = message("it runs again")
+	default:
+		data = message(fmt.Sprintf("its worker was lost; it runs again (attempt %d)", last.Attempt+1))
+	}
+	last.Attempt++
+	last.Worker = a.name
+	a.e, err = a.progress(a.w.ctx, last, kindStarted, data)
+	return err
+}
+
+func (a *attempt) giveUp(last entry) error {
+	f := &Failure{Code: esrp.Unknown, Message: fmt.Sprintf("its workers were lost %d times", last.Attempt), Final: true}
+	_, err := a.finish(a.w.ctx, last, esrp.JobFailed, failed(f))
+	return err
+}
+
+// run runs the job and appends its end. wrong is why the request cannot be run, or nil.
+func (a *attempt) run(r esrp.Request, wrong error) error {
+	ctx, stop := context.WithCancelCause(a.w.ctx)
+	defer stop(nil)
+	if unlisten, err := a.conn.Listen(stopSubject(a.e.id), func() { stop(errOver) }); err == nil {
+		defer unlisten()
+	}
+	id := a.e.id
+	defer a.d.KeepAlive(func() {
+		if last, err := a.last(ctx, jobPrefix(id)+"*"); errors.Is(err, errNoJob) || err == nil && (last.final() || last.Worker != a.name) {
 			stop(errOver)
-			return
-		case err == nil:
-			answered = time.Now()
-		case time.Since(answered) > goneAfter*lease:
-			stop(errGone)
-			return
+		}
+	})()
+	out, err := a.execute(ctx, stop, r, wrong)
+	if err == nil {
+		end := esrp.JobSucceeded
+		if out.Status != esrp.Succeeded {
+			end = esrp.JobFailed
+		}
+		_, err = a.finish(ctx, a.e, end, out)
+	}
+	switch {
+	case errors.Is(err, jet.ErrConflict), errors.Is(context.Cause(ctx), errOver):
+		return nil
+	case err != nil && a.w.ctx.Err() != nil:
+		return a.release(err)
+	}
+	return err
+}
+
+// release gives the job back because of an error.
+func (a *attempt) release(err error) error {
+	const last = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.w.ctx), last)
+	defer cancel()
+	e := a.e
+	e.Attempt-- // it was not lost
+	e.Worker = ""
+	_, _ = a.progress(ctx, e, kindReleased, message("its worker ends; it waits for another one")) // without it, the next attempt counts one more
+	return err
+}
+
+// report appends the progress until news is closed. If another event came first, the job is over.
+func (a *attempt) report(ctx context.Context, stop context.CancelCauseFunc, news <-chan Progress) {
+	for p := range news {
+		data, err := p.value().Canonical()
+		if err != nil || ctx.Err() != nil {
+			continue
+		}
+		e, err := a.progress(ctx, a.e, kindProgress, data)
+		if err == nil {
+			a.e = e
+		} else if errors.Is(err, jet.ErrConflict) {
+			stop(errOver)
 		}
 	}
 }
@@ -291,63 +260,81 @@ func (p Progress) value() esrp.Value {
 	return v
 }
 
-// execute runs the operation and returns the response, with the fields that a worker knows.
-func (t *attempt) execute(ctx context.Context, a answer, news chan Progress) ([]byte, error) {
-	r, err := esrp.DecodeRequest(a.Request)
-	if err != nil {
-		return nil, err
-	}
+// execute runs the operation and returns the response, with the fields that a worker knows. The
+// error is that the job must stop.
+func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r esrp.Request, wrong error) (out esrp.Response, err error) {
 	limit := time.Duration(r.Mode.TimeoutMS) * time.Millisecond
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	result, err := t.call(limited, Call{Job: t.ref.Job, Attempt: a.Attempt, Request: r, Progress: func(p Progress) {
+	var result Result
+	if err = wrong; err == nil {
+		result, err = a.call(limited, stop, r)
+	}
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
+	out = esrp.Response{Version: esrp.Version, Status: esrp.Succeeded}
+	if err == nil {
+		err = a.outputs(limited, &out, result)
+	}
+	var f *Failure
+	switch {
+	case ctx.Err() != nil:
+		return out, context.Cause(ctx)
+	case err == nil:
+	case errors.Is(err, jet.ErrConflict):
+		return out, err
+	case errors.As(err, &f):
+		out = failed(f)
+	case limited.Err() != nil && wrong == nil:
+		out = failed(&Failure{
+			Code: esrp.Timeout, Message: fmt.Sprintf("it took longer than %d ms", r.Mode.TimeoutMS),
+			Final: !a.w.o.Operations.Repeatable(r),
+		})
+	default:
+		out = failed(&Failure{Code: esrp.Unknown, Message: err.Error()})
+	}
+	return out, nil
+}
+
+// call runs the operation and appends its progress; a panic becomes a failure.
+func (a *attempt) call(ctx context.Context, stop context.CancelCauseFunc, r esrp.Request) (result Result, err error) {
+	news := make(chan Progress, 1)
+	var reporter sync.WaitGroup
+	reporter.Go(func() { a.report(ctx, stop, news) })
+	defer reporter.Wait()
+	var open sync.Mutex // guards ended: an operation may report its progress late
+	ended := false
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("an operation panicked", "job", a.e.id, "panic", p)
+			err = fmt.Errorf("the operation panicked: %v", p)
+		}
+		open.Lock()
+		defer open.Unlock()
+		ended = true
+		close(news)
+	}()
+	if err := a.w.o.Operations.Check(r); err != nil {
+		return Result{}, err
+	}
+	return a.w.o.Operations.Run(ctx, Call{Job: a.e.id, Attempt: a.e.Attempt, Request: r, Progress: func(p Progress) {
+		open.Lock()
+		defer open.Unlock()
+		if ended {
+			return
+		}
 		select {
 		case news <- p:
 		default:
 		}
 	}})
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	out := esrp.Response{Version: esrp.Version, RequestID: r.ID, Status: esrp.Succeeded}
-	if err == nil {
-		err = t.outputs(ctx, &out, result)
-	}
-	var f *Failure
-	switch {
-	case err == nil:
-	case limited.Err() != nil:
-		out = failed(&Failure{
-			Code: esrp.Timeout, Message: fmt.Sprintf("it took longer than %d ms", r.Mode.TimeoutMS),
-			Final: !t.w.o.Operations.Repeatable(r),
-		})
-	case errors.As(err, &f):
-		out = failed(f)
-	default:
-		out = failed(&Failure{Code: esrp.Unknown, Message: err.Error()})
-	}
-	out.RequestID = r.ID
-	return out.Value().Canonical()
-}
-
-// call runs the operation; a panic becomes a failure.
-func (t *attempt) call(ctx context.Context, c Call) (r Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.w.o.Log.Error("an operation panicked", "job", c.Job, "panic", p)
-			err = fmt.Errorf("the operation panicked: %v", p)
-		}
-	}()
-	if err := t.w.o.Operations.Check(c.Request); err != nil {
-		return Result{}, err
-	}
-	return t.w.o.Operations.Run(ctx, c)
 }
 
 // outputs adds a call's outputs to its response. An output that is large, or does not fit with the
 // others, becomes an artifact.
-func (t *attempt) outputs(ctx context.Context, r *esrp.Response, result Result) error {
-	room := maxInline
+func (a *attempt) outputs(ctx context.Context, r *esrp.Response, result Result) error {
+	room := maxInline / 2 // so that the response's message has them, with all else in it
 	for _, o := range result.Outputs {
 		body := esrp.Body{Name: o.Name, ContentType: o.ContentType}
 		if size := inlineSize(o.Data); size <= room {
@@ -356,32 +343,28 @@ func (t *attempt) outputs(ctx context.Context, r *esrp.Response, result Result) 
 			r.Outputs = append(r.Outputs, body)
 			continue
 		}
-		hash, err := t.upload(ctx, o.Data)
+		if len(o.Data) > maxBlob {
+			return &Failure{Code: esrp.OutOfMemory, Message: fmt.Sprintf("cannot keep an output: it is longer than %d bytes", maxBlob), Final: true}
+		}
+		hash, err := a.blobs.PutBytes(ctx, o.Data)
 		if err != nil {
 			return err
 		}
 		body.Data, body.Encoding = artifactPrefix+hash, esrp.Path
 		r.Outputs = append(r.Outputs, body)
-		r.Artifacts = append(r.Artifacts, esrp.Artifact{
-			ID: esrp.DerivedUUID(t.ref.Job + " " + o.Name + " " + hash), Kind: esrp.Blob, URI: body.Data,
+		artifact := esrp.Artifact{
+			ID: esrp.DerivedUUID(a.e.id + " " + o.Name + " " + hash), Kind: esrp.Blob, URI: body.Data,
 			SHA256: hash, SizeBytes: uint64(len(o.Data)), Retention: esrp.Run,
-		})
-	}
-	return nil
-}
-
-// upload sends an output to the server in pieces.
-func (t *attempt) upload(ctx context.Context, data []byte) (hash string, err error) {
-	for sent := 0; ; sent += pieceSize {
-		sent = min(sent, len(data))
-		a, err := t.askWithRetry(ctx, report{Say: sayBlob, Number: sent, Piece: data[sent:min(sent+pieceSize, len(data))]})
-		switch {
-		case err != nil:
-			return "", err
-		case a.Hear != hearRun:
-			return "", &Failure{Code: esrp.OutOfMemory, Message: "cannot keep an output: " + a.Reason, Final: true}
-		case sent == len(data):
-			return a.Reason, nil
+		}
+		r.Artifacts = append(r.Artifacts, artifact)
+		list, _ := esrp.Response{Artifacts: []esrp.Artifact{artifact}}.Value().Get("artifacts")
+		data, err := list.Items[0].Canonical()
+		if err != nil {
+			return err
+		}
+		if a.e, err = a.progress(ctx, a.e, kindArtifact, data); err != nil {
+			return err
 		}
 	}
+	return nil
 }

@@ -61,8 +61,8 @@ func agent(ctx context.Context, own bool) (int, error) {
 	return exit.Code, nil
 }
 
-// leftOut are folders that are no part of what is searched: the questions and their answers
-// stand in examples.
+// leftOut are folders that are not searched: the questions and their answers
+// are in examples.
 var leftOut = []string{"examples", "node_modules"} //nolint:gochecknoglobals // constant
 
 func copySources(from, to string) error {

@@ -111,7 +111,7 @@ func understand(req *request) *searcher {
 	return s
 }
 
-// short is a tool's name without what stands before it, as in eca__grep.
+// short is a tool's name without what is before it, as in eca__grep.
 func short(name string) string {
 	if i := strings.LastIndex(name, "__"); i >= 0 {
 		return name[i+2:]

@@ -251,7 +251,7 @@ func (c Call) claude(text string) (o output, reason string, blocked bool) {
 	o, ok := parse(text)
 	if !ok {
 		if c.Event == PreRequest || c.Event == ChatStart || c.Event == SubagentStart {
-			o.AdditionalContext = text // there, what is printed is for the model
+			o.AdditionalContext = text // in Claude Code, output is for the model
 		}
 		return o, "", false
 	}

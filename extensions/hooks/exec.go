@@ -18,12 +18,12 @@ const maxOutput = 256 << 10
 
 // ran is how a script ended.
 type ran struct {
-	status  int
-	stdout  string
-	stderr  string
-	whole   bool   // nothing of stdout was thrown away
-	ran     bool   // it was started
-	problem string // why it did not run to its end
+	status   int
+	stdout   string
+	stderr   string
+	complete bool   // nothing of stdout was thrown away
+	ran      bool   // it was started
+	problem  string // why it did not run to its end
 }
 
 // run runs a script with its input. It never fails: what went wrong is a status of 1
@@ -40,7 +40,7 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran 
 		Path: path, Args: args, Dir: root, Env: []string{"ECA_EXECUTABLE=" + s.opts.Executable, "CLAUDE_PROJECT_DIR=" + root},
 		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, Sandbox: a.bound,
 	})
-	r := ran{status: exit.Code, stdout: text(&stdout), stderr: text(&stderr), whole: !stdout.Cut, ran: err == nil}
+	r := ran{status: exit.Code, stdout: text(&stdout), stderr: text(&stderr), complete: !stdout.Cut, ran: err == nil}
 	switch problem := problemOf(exit, a.limit); {
 	case ctx.Err() != nil:
 		r.status, r.problem, r.ran = 1, "it was stopped", true

@@ -180,7 +180,7 @@ func FuzzOutput(f *testing.F) {
 			kept := o.only(e)
 			_ = kept.effects()
 			out, call := Outcome{}, Call{Event: e, Fields: map[string]any{}, Tool: &Tool{Arguments: json.RawMessage(`{"a":0}`)}}
-			out.take(&call, "h", kept)
+			out.apply(&call, "h", kept)
 			if out.Input != nil && !json.Valid(out.Input) {
 				t.Fatalf("%q makes the arguments %s", s, out.Input)
 			}

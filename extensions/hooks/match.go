@@ -105,6 +105,9 @@ func newSelector(key string, v any) (selector, error) {
 
 // compileRegexp anchors a pattern: the reference matches whole values.
 func compileRegexp(pattern string) (*regexp2.Regexp, error) {
+	if _, err := regexp2.Compile(pattern, regexp2.None); err != nil { // whose error has the user's own text
+		return nil, fmt.Errorf("the matcher %q is not a valid regular expression: %w", pattern, err)
+	}
 	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
 	if err != nil {
 		return nil, fmt.Errorf("the matcher %q is not a valid regular expression: %w", pattern, err)
@@ -131,7 +134,7 @@ func (m matcher) matches(c Call) bool {
 	var args map[string]json.RawMessage
 	_ = json.Unmarshal(c.Tool.Arguments, &args)
 	return slices.ContainsFunc(m.selectors, func(s selector) bool {
-		return s.selects(*c.Tool) && s.takes(args)
+		return s.selects(*c.Tool) && s.matchesArguments(args)
 	})
 }
 
@@ -139,8 +142,8 @@ func (s selector) selects(t Tool) bool {
 	return s.key == t.Server+"__"+t.Name || s.key == t.Server || t.Server == tools.Native && s.key == t.Name
 }
 
-// takes says whether each argument that is named has a value that fits.
-func (s selector) takes(args map[string]json.RawMessage) bool {
+// matchesArguments says whether each argument that is named has a value that fits.
+func (s selector) matchesArguments(args map[string]json.RawMessage) bool {
 	for name, patterns := range s.args {
 		raw, ok := args[name]
 		if !ok {

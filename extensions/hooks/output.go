@@ -20,7 +20,7 @@ type output struct {
 	Approval          string
 	UpdatedInput      map[string]json.RawMessage
 
-	// problems names fields that are not used, because they are no such thing.
+	// problems names fields that are not used, because they have another type.
 	problems []string
 }
 
@@ -115,7 +115,7 @@ func (o output) effects() string {
 // messages.
 const maxShown = 8 << 10
 
-func shown(text string) string {
+func forDisplay(text string) string {
 	if len(text) <= maxShown {
 		return text
 	}

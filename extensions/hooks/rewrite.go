@@ -67,7 +67,7 @@ func failure(r ran, said output, rewrites bool) string {
 		return fmt.Sprintf("exit code %d, a program that it calls cannot be executed", r.status)
 	case r.status != 0:
 		return fmt.Sprintf("exit code %d", r.status)
-	case !r.whole:
+	case !r.complete:
 		return "its output is too long to be used"
 	case len(said.problems) > 0:
 		return strings.Join(said.problems, "; ")

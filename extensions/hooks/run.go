@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"strings"
 )
@@ -137,7 +138,7 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 	r := s.run(ctx, a, c.Roots[0], s.input(h, a, *c))
 	rep := Report{Status: r.status, Output: r.stdout, Error: join(r.problem, r.stderr)}
 	said, reason, blocked := output{}, "", false
-	if h.Claude && r.status == 0 && r.whole {
+	if h.Claude && r.status == 0 && r.complete {
 		said, reason, blocked = c.claude(r.stdout)
 	}
 	switch {
@@ -149,7 +150,7 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 		out.Context = append(out.Context, r.stderr)
 	case r.status == interventionCode:
 		out.block(c, Blocked{Hook: a.name, Text: r.stderr, Visible: h.visible})
-	case r.status == 0 && !r.whole:
+	case r.status == 0 && !r.complete:
 		rep.Error = join("its output is too long to be used", r.stderr)
 	case r.status == 0:
 		parsed, ok := said, h.Claude
@@ -159,7 +160,7 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 		if ok {
 			said = parsed.only(c.Event)
 			rep.Output, rep.Error = said.effects(), join(strings.Join(said.problems, "\n"), r.stderr)
-			out.take(c, a.name, said)
+			out.apply(c, a.name, said)
 		}
 	}
 	cause := failure(r, said, !h.Claude && strings.HasPrefix(r.stdout, "{"))
@@ -167,8 +168,15 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 		rep.Error = cmp.Or(rep.Error, cause)
 	}
 	s.guardResult(h, a, c, out, r, said, o)
-	if rep.Failed {
-		s.opts.Log.Warn("hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", shown(rep.Error))
+	level := slog.LevelWarn
+	if o == nil { // nothing else shows it
+		level = slog.LevelError
+	}
+	switch {
+	case rep.Failed:
+		s.opts.Log.Log(ctx, level, "hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", forDisplay(rep.Error))
+	case o == nil && ctx.Err() != nil:
+		s.opts.Log.Error("hook was stopped before it ended, because eca ends", "hook", a.name, "event", c.Event)
 	}
 	if o == nil {
 		return
@@ -181,11 +189,11 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 		if said.SuppressOutput && !rep.Failed {
 			rep.Output, rep.Error = "", ""
 		}
-		rep.Output, rep.Error = shown(rep.Output), shown(rep.Error)
+		rep.Output, rep.Error = forDisplay(rep.Output), forDisplay(rep.Error)
 		o.Finished(seen, rep)
 	}
 	if said.SystemMessage != "" {
-		o.Said("Hook '" + a.name + "': " + shown(said.SystemMessage))
+		o.Said("Hook '" + a.name + "': " + forDisplay(said.SystemMessage))
 	}
 }
 
@@ -231,8 +239,8 @@ func (out *Outcome) block(c *Call, b Blocked) {
 	}
 }
 
-// take notes what a script wants.
-func (out *Outcome) take(c *Call, name string, o output) {
+// apply notes what a script wants.
+func (out *Outcome) apply(c *Call, name string, o output) {
 	if o.Stop {
 		out.Stop = &Stop{Hook: name, Reason: o.StopReason}
 	}

@@ -9,7 +9,7 @@ import (
 // `grep -q secret && echo '{...}'` does without a match, and not because it failed: it was
 // silent, it is made only of programs that tell the two apart, and it hides no messages.
 func foundNothing(a action, root string, r ran) bool {
-	if !r.ran || r.problem != "" || r.status != 1 || !r.whole || r.stdout != "" || r.stderr != "" {
+	if !r.ran || r.problem != "" || r.status != 1 || !r.complete || r.stdout != "" || r.stderr != "" {
 		return false
 	}
 	text := a.Shell

@@ -40,8 +40,8 @@ func isCommit(s string) bool {
 	return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`).MatchString(s)
 }
 
-// shown returns an address without what may be secret in it.
-func shown(location string) string {
+// withoutSecrets returns an address without what may be secret in it.
+func withoutSecrets(location string) string {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" || u.User == nil && u.RawQuery == "" {
 		return location
@@ -53,7 +53,7 @@ func shown(location string) string {
 // folder returns where the checkouts of a repository are. The readable part of the name is
 // for people; the hash tells addresses apart.
 func (s *Store) folder(r repository) string {
-	name := strings.TrimSuffix(shown(r.location), ".git")
+	name := strings.TrimSuffix(withoutSecrets(r.location), ".git")
 	if _, rest, ok := strings.Cut(name, "://"); ok {
 		name = rest
 	}
@@ -120,7 +120,7 @@ func (s *Store) run(repo repository, f *fetch) {
 	defer cancel()
 	f.commit, f.err = s.checkout(ctx, repo)
 	if f.err != nil {
-		f.err = fmt.Errorf("%s cannot be fetched: %w", shown(repo.location), f.err)
+		f.err = fmt.Errorf("%s cannot be fetched: %w", withoutSecrets(repo.location), f.err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +251,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 
 // cause returns the last lines of what git complained about, in one.
 func (g git) cause(stderr string, code int) string {
-	text := strings.ReplaceAll(strings.ToValidUTF8(strings.TrimSpace(stderr), ""), g.location, shown(g.location))
+	text := strings.ReplaceAll(strings.ToValidUTF8(strings.TrimSpace(stderr), ""), g.location, withoutSecrets(g.location))
 	if u, err := url.Parse(g.location); err == nil && u.User != nil {
 		if password, ok := u.User.Password(); ok && password != "" {
 			text = strings.ReplaceAll(text, password, "***")

@@ -199,7 +199,7 @@ func parseEntry(raw json.RawMessage) (entry, error) {
 	return e, nil
 }
 
-// file reads a file below a folder that it cannot lead out of. A file that is not there
+// file reads a file below a folder that it cannot lead out of. A missing file
 // is fs.ErrNotExist, unless it is missing for a moment only, as while it is saved.
 func (r *reader) file(dir, name string) ([]byte, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
@@ -210,7 +210,7 @@ func (r *reader) file(dir, name string) ([]byte, error) {
 		r.store.lastRead[path] = data
 	case !errors.Is(err, fs.ErrNotExist):
 	case ok && r.store.opts.Gone != nil && !r.store.opts.Gone(path):
-		r.stamps = append(r.stamps, stamp{fresh: true}) // it is looked for again
+		r.stamps = append(r.stamps, stamp{changedRecently: true}) // it is looked for again
 		return last, nil
 	default:
 		delete(r.store.lastRead, path)
@@ -233,16 +233,16 @@ func (r *reader) decodeFile(dir, name string, v any) (line int, err error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	data, err := r.file(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		delete(r.store.whole, path)
+		delete(r.store.lastValid, path)
 		return 0, err
 	}
 	if err == nil {
 		if line, err = decode(data, v); err == nil {
-			r.store.whole[path] = data
+			r.store.lastValid[path] = data
 			return 0, nil
 		}
 	}
-	last, ok := r.store.whole[path]
+	last, ok := r.store.lastValid[path]
 	if !ok {
 		return line, err
 	}

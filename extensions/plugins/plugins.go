@@ -15,7 +15,7 @@
 //
 // It guarantees that Load never fails and needs no network: what cannot be used is named
 // in Problems with its file, and the others load; that nothing outside a plugin's folder
-// counts as the plugin's, by whatever path or link; that what is read is bounded; that a
+// counts as the plugin's, by whatever path or link; that reading is bounded; that a
 // repository is only fetched when it is missing or somebody asks for its news; and that a
 // fetch that fails leaves what was there.
 //
@@ -149,15 +149,15 @@ type Store struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
-	closed   bool
-	fetches  map[repository]*fetch
-	failed   map[repository]error // until it is requested again
-	last     *Set
-	lastIn   Inputs
-	stamps   []stamp
-	whole    map[string][]byte // by path: files as they were when they could be used last
-	lastRead map[string][]byte // by path: files as they were read last
+	mu        sync.Mutex // guards what follows
+	closed    bool
+	fetches   map[repository]*fetch
+	failed    map[repository]error // until it is requested again
+	last      *Set
+	lastIn    Inputs
+	stamps    []stamp
+	lastValid map[string][]byte // by path: files as they were when they could be used last
+	lastRead  map[string][]byte // by path: files as they were read last
 }
 
 // New returns a store; Close must be called.
@@ -165,7 +165,7 @@ func New(o Options) *Store {
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
 	}
-	s := &Store{opts: o, fetches: map[repository]*fetch{}, failed: map[repository]error{}, whole: map[string][]byte{}, lastRead: map[string][]byte{}}
+	s := &Store{opts: o, fetches: map[repository]*fetch{}, failed: map[repository]error{}, lastValid: map[string][]byte{}, lastRead: map[string][]byte{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -198,22 +198,22 @@ func (s *Store) Load(in Inputs) (set *Set, changed bool) {
 }
 
 // forget has the next Load look again.
-func (s *Store) forgetLocked() { s.stamps = []stamp{{fresh: true}} }
+func (s *Store) forgetLocked() { s.stamps = []stamp{{changedRecently: true}} }
 
 // stamp is the state of a file when it was looked at.
 type stamp struct {
-	path  string
-	info  fs.FileInfo // nil: it did not exist
-	fresh bool        // it had changed so shortly before that it may change again unnoticed
+	path            string
+	info            fs.FileInfo // nil: it did not exist
+	changedRecently bool        // it had changed so shortly before that it may change again unnoticed
 }
 
-// settled is how old a change must be to differ from the next in the time of the file.
-const settled = 2 * time.Second
+// timeResolution is how old a change must be to differ from the next in the time of the file.
+const timeResolution = 2 * time.Second
 
 func newStamp(path string, now time.Time) stamp {
 	s := stamp{path: path}
 	if info, err := os.Stat(path); err == nil {
-		s.info, s.fresh = info, now.Sub(info.ModTime()) < settled
+		s.info, s.changedRecently = info, now.Sub(info.ModTime()) < timeResolution
 	}
 	return s
 }
@@ -221,7 +221,7 @@ func newStamp(path string, now time.Time) stamp {
 // stale says that a file may be another one by now.
 func (s stamp) stale() bool {
 	info, _ := os.Stat(s.path) // or nil
-	return s.fresh || !safeio.Same(s.info, info)
+	return s.changedRecently || !safeio.Same(s.info, info)
 }
 
 // Offer is a plugin that a source has.
@@ -241,7 +241,7 @@ type State struct {
 }
 
 // Shown returns the location without credentials.
-func (s Source) Shown() string { return shown(s.Location) }
+func (s Source) Shown() string { return withoutSecrets(s.Location) }
 
 // Sources tells of all sources and what they offer, without the network.
 func (s *Store) Sources(in Inputs) []State {
@@ -309,7 +309,7 @@ func parseRef(ref string) (name, source string, err error) {
 	case !validName(name):
 		return "", "", fmt.Errorf("%q is not a plugin: the name must be one word without @, : and slashes", ref)
 	case qualified && source == "":
-		return "", "", fmt.Errorf("%q names no source behind the @", ref)
+		return "", "", fmt.Errorf("%q names no source after the @", ref)
 	}
 	return name, source, nil
 }
@@ -324,9 +324,9 @@ func validName(name string) bool {
 	})
 }
 
-// inside returns the folder that a path below base leads to, with links resolved. It is an
+// resolveBelow returns the folder that a path below base leads to, with links resolved. It is an
 // error if that is not below base.
-func inside(base, rel string) (string, error) {
+func resolveBelow(base, rel string) (string, error) {
 	local := filepath.FromSlash(rel)
 	if strings.HasPrefix(rel, "/") || !filepath.IsLocal(local) {
 		return "", fmt.Errorf("%q is not a path within %s", rel, base)

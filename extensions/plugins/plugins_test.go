@@ -113,7 +113,7 @@ func TestOrder(t *testing.T) {
 plugins.install: alone@c: there is no source c in plugins
 plugins.install: other@a: the source a has no plugin other
 plugins.install: "a b" is not a plugin: the name must be one word without @, : and slashes
-plugins.install: "x@" names no source behind the @
+plugins.install: "x@" names no source after the @
 `},
 		{"none", nil, nil, ""},
 	} {
@@ -374,7 +374,7 @@ func TestGitFails(t *testing.T) {
 	}
 }
 
-// A fetch has its limit, and whoever waits has theirs.
+// A fetch has its time limit, and each waiting caller has its own.
 func TestGitLimit(t *testing.T) {
 	address, _ := repo(t, folder(t, "a"))
 	src := Source{Name: "s", Location: address}

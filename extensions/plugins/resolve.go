@@ -10,17 +10,17 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// found is a plugin and where it was found.
-type found struct {
+// foundPlugin is a plugin and where it was found.
+type foundPlugin struct {
 	market *market
 	entry  entry
 }
 
-func (f found) id() string { return f.entry.Name + "@" + f.market.source.Name }
+func (f foundPlugin) id() string { return f.entry.Name + "@" + f.market.source.Name }
 
 // node is a plugin on the way into the Set.
 type node struct {
-	found
+	foundPlugin
 	dir      string
 	neededBy string
 	direct   bool
@@ -32,7 +32,7 @@ type node struct {
 func (r *reader) resolve() *Set {
 	nodes := map[string]*node{}
 	var direct, queue []*node
-	add := func(f found, neededBy string) *node {
+	add := func(f foundPlugin, neededBy string) *node {
 		if n := nodes[f.id()]; n != nil {
 			return n
 		}
@@ -40,10 +40,10 @@ func (r *reader) resolve() *Set {
 			r.problem("plugins.install", 0, "there are more than %d plugins, with what they need; the rest is left out", maxPlugins)
 			return nil
 		}
-		n := &node{found: f, neededBy: neededBy}
+		n := &node{foundPlugin: f, neededBy: neededBy}
 		nodes[f.id()] = n
 		var err error
-		if n.dir, err = inside(f.market.dir, f.entry.Path); err != nil {
+		if n.dir, err = resolveBelow(f.market.dir, f.entry.Path); err != nil {
 			r.problem(filepath.Join(f.market.dir, filepath.FromSlash(marketFile)), 0, "the plugin %s is not used: %v", f.entry.Name, err)
 			return n
 		}
@@ -113,7 +113,7 @@ func order(direct []*node) []*node {
 
 // find returns the plugins that a name stands for. from is the source of the plugin that
 // needs it: its own plugins go first.
-func (r *reader) find(ref, from string) []found {
+func (r *reader) find(ref, from string) []foundPlugin {
 	at := "plugins.install"
 	if from != "" {
 		at = "plugins." + from
@@ -129,16 +129,16 @@ func (r *reader) find(ref, from string) []found {
 		case m == nil:
 			r.problem(at, 0, "%s: there is no source %s in plugins", ref, source)
 		case ok:
-			return []found{f}
+			return []foundPlugin{f}
 		case !m.missing && m.broken == "":
 			r.problem(at, 0, "%s: the source %s has no plugin %s", ref, source, name)
 		}
 		return nil
 	}
 	if f, ok := r.market(from).plugin(name); ok {
-		return []found{f}
+		return []foundPlugin{f}
 	}
-	var out []found
+	var out []foundPlugin
 	var unusable []string // sources of the user's that may have it
 	for _, src := range r.in.Sources {
 		if src.Builtin {
@@ -175,15 +175,15 @@ func (r *reader) find(ref, from string) []found {
 }
 
 // plugin finds a plugin of a source; a nil market has none.
-func (m *market) plugin(name string) (found, bool) {
+func (m *market) plugin(name string) (foundPlugin, bool) {
 	if m == nil {
-		return found{}, false
+		return foundPlugin{}, false
 	}
 	i := slices.IndexFunc(m.entries, func(e entry) bool { return e.Name == name })
 	if i < 0 {
-		return found{}, false
+		return foundPlugin{}, false
 	}
-	return found{m, m.entries[i]}, true
+	return foundPlugin{m, m.entries[i]}, true
 }
 
 // dependencies lists what a plugin needs.

@@ -33,7 +33,7 @@ func awkPrints(program string) bool {
 	for program != "" {
 		c, size := program[0], 1
 		switch {
-		case strings.IndexByte(" \t\n;,$()<=!~&+-*%?:", c) >= 0:
+		case strings.IndexByte(" \t\n;,$()<=!~&+-*%?:[]", c) >= 0:
 		case c == '{':
 			depth++
 		case c == '}':
@@ -51,8 +51,9 @@ func awkPrints(program string) bool {
 		case c == '|' && strings.HasPrefix(program, "||"):
 			size = 2
 		default:
-			size = len(program) - len(strings.TrimLeft(program, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_."))
-			if !awkWord(program[:size]) {
+			rest := strings.TrimLeft(program, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.")
+			size = len(program) - len(rest)
+			if !awkWord(program[:size], strings.HasPrefix(strings.TrimLeft(rest, " \t"), "(")) {
 				return false
 			}
 		}
@@ -85,10 +86,25 @@ func awkText(program string) int {
 	return 0
 }
 
-// awkWord tells the words that compute and print, numbers and variables of one letter.
-func awkWord(word string) bool {
-	if word != "" && strings.Trim(word, "0123456789.") == "" || len(word) == 1 && word[0] >= 'a' && word[0] <= 'z' {
+// awkWord tells the words that compute and print, numbers, and variables in small letters that no
+// awk has a meaning for. Before a parenthesis, a word may call a function.
+func awkWord(word string, called bool) bool {
+	switch {
+	case word == "":
+		return false
+	case strings.Trim(word, "0123456789.") == "", slices.Contains([]string{"print", "printf", "if", "for", "while", "length", "substr", "index", "tolower", "toupper", "int", "split", "sprintf", "sub", "gsub", "match"}, word):
 		return true
+	case slices.Contains([]string{"NR", "NF", "FNR", "FILENAME", "FS", "OFS", "ORS", "BEGIN", "END", "else", "in", "do", "next", "exit", "break", "continue", "delete"}, word):
+		return !called || word == "exit" || word == "in" || word == "else"
 	}
-	return slices.Contains([]string{"print", "printf", "NR", "NF", "FNR", "FILENAME", "BEGIN", "END", "length", "substr", "index", "tolower", "toupper", "int", "if", "else", "next", "exit", "sum", "count", "max", "min", "total"}, word)
+	small := strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" && word[0] >= 'a' && word[0] <= 'z'
+	return small && !called && !slices.Contains(awkReserved(), word)
+}
+
+// awkReserved are the words in small letters that some awk has a meaning for, besides those of
+// awkWord: the functions of all, and what defines others, reads or chooses.
+func awkReserved() []string {
+	return strings.Fields(`getline function func return switch case default nextfile namespace include load
+		system close fflush srand rand sqrt exp log sin cos atan2 and or xor compl lshift rshift strtonum systime mktime strftime gensub
+		asort asorti patsplit isarray typeof mkbool bindtextdomain dcgettext dcngettext extension adump stopme intdiv0`)
 }

@@ -204,7 +204,7 @@ type wrapperWords struct {
 	assigns bool // it sets variables first
 }
 
-// parseWrapper reads the words of a wrapper. Behind an option that is not known may be
+// parseWrapper reads the words of a wrapper. After an option that is not known may be
 // another command than is found; that is said, and the one that is found is listed.
 func parseWrapper(name string, args []word) wrapperWords {
 	p, _ := wrapperOptions(name)
@@ -302,7 +302,7 @@ func (w *walker) shell(r run, name string) wrapperKind {
 	return transparent
 }
 
-// joined is what eval makes of its words.
+// joined is the line that eval builds from its words.
 func joined(args []word) (string, bool) {
 	texts := make([]string, len(args))
 	for i, a := range args {

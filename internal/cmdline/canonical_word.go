@@ -13,6 +13,9 @@ type piece struct {
 	text string
 }
 
+// mayVanish says whether the piece is nothing if its value is empty, not even an empty word.
+func (x piece) mayVanish() bool { return x.kind == expansion && !strings.HasPrefix(x.text, `"`) }
+
 type pieceKind int
 
 const (
@@ -27,7 +30,7 @@ const (
 type wordFor int
 
 const (
-	anArgument wordFor = iota // braces, ~ and globs are expanded, and what is expanded is split
+	anArgument wordFor = iota // braces, ~ and globs are expanded, and the results are split
 	aValue                    // ~ is expanded
 	aPattern                  // is matched
 )
@@ -47,7 +50,7 @@ func (p *printer) list(w *syntax.Word, command string) string {
 		if named && slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
 			p.none("which command it runs is a glob")
 		}
-		p.vanishes = p.vanishes && !slices.ContainsFunc(pieces, func(x piece) bool { return x.kind != expansion || strings.HasPrefix(x.text, `"`) })
+		p.vanishes = p.vanishes && !slices.ContainsFunc(pieces, func(x piece) bool { return !x.mayVanish() })
 		pieces = p.tilde(pieces, false)
 		for _, text := range p.globbed(pieces, command) {
 			b.WriteString(" " + text)
@@ -84,6 +87,8 @@ func (p *printer) pattern(w *syntax.Word) string {
 func (p *printer) join(pieces []piece) string {
 	var b, text strings.Builder
 	quoted := false
+	// Empty quotes next to an expansion keep the word, if the expansion is empty.
+	computed := slices.ContainsFunc(pieces, piece.mayVanish)
 	flush := func() {
 		if quoted {
 			b.WriteString(p.quote(text.String()))
@@ -95,7 +100,7 @@ func (p *printer) join(pieces []piece) string {
 		switch piece.kind {
 		case quotedText, bareText, braceText:
 			text.WriteString(piece.text)
-			quoted = quoted || piece.text != ""
+			quoted = quoted || piece.text != "" || computed && piece.kind == quotedText
 		case globText, expansion:
 			flush()
 			b.WriteString(piece.text)
@@ -141,7 +146,7 @@ func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
 	return out
 }
 
-// part adds a part other than bare text. inQuotes says that it stands in double quotes.
+// part adds a part other than bare text. inQuotes says that it is in double quotes.
 func (p *printer) part(out []piece, part syntax.WordPart, inQuotes bool) []piece {
 	switch part := part.(type) {
 	case *syntax.Lit:
@@ -308,7 +313,7 @@ func assignsHome(s string) bool {
 
 // globbed prints a word, or those that its globs match.
 func (p *printer) globbed(pieces []piece, command string) []string {
-	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" {
+	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" && !pieces[1].mayVanish() {
 		pieces = pieces[1:]
 	}
 	pattern, literal, expands, constant := "", "", false, true
@@ -353,7 +358,7 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 	case hiddenGlob(pattern):
 		p.none("a glob for hidden files matches the folder above in some shells")
 	case dashed && (!value || strings.ContainsAny(name, "*?[")):
-		p.none("a glob stands behind a dash")
+		p.none("a glob follows a dash")
 	case pieces[0].kind == globText && searches(command):
 		p.none("what " + command + " is to look for is a glob without quotes")
 	case pieces[0].kind == globText: // a file's name cannot become an option

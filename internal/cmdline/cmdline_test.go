@@ -170,7 +170,7 @@ func TestPaths(t *testing.T) {
 		"cat a ../b /c": "a ../b /c", "grep foo a": "a", "grep -e foo a": "a", "grep -r /api src": "src", "grep -f/etc/x y": "/etc/x y", "grep -f../x y": "../x y", "grep --file=../x y": "../x y",
 		"ls *.go": "*.go", "cat < ../x": "../x", "git log -- ../x": "../x", "git log main": "main", "git diff --no-index a b": "a b", "git diff /a /b": "/a /b", "echo /a": "", "echo /a/*": "/a/*",
 
-		// An option may have the pattern, or the name of a file, behind other letters.
+		// An option may have the pattern, or the name of a file, after other letters.
 		"grep -ne. /c": "/c", "rg -ie x /c": "/c", "egrep -he. /c": "/c", "grep --reg=. /c": "/c", "grep --exclude-from /c x a": "/c a", "rg --ignore-file /c x a": "/c a",
 		"grep -vf /c a": "/c a", "grep -xFf /c a": "/c a", "rg -cf /c a": "/c a", "grep -nfx a": "x a", "grep -n x a": "a", "grep -A5 x a": "a", "grep -A 5 x a": "a", "grep x a -e /c": "/c x a",
 		"git grep -f/c x": "/c x", "git grep -vf/c": "/c", "git grep -f c x": "c x", "git -C d grep -vf c": "d/c", "git ls-files -oX/c": "/c", "git ls-files --exclude-from c": "c",

@@ -25,7 +25,7 @@ func losses(name string, args []word) loss {
 			return loss{}
 		}
 		if len(g.operands) == 0 { // given by xargs
-			return loss{why: "what is deleted is not known"}
+			return loss{why: "it deletes unknown files"}
 		}
 		return loss{deletes: texts(g.operands)}
 	case "find":

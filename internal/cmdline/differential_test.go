@@ -4,7 +4,6 @@ package cmdline
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -16,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
@@ -62,10 +60,10 @@ done
 type ran struct{ out, code, err string }
 
 // sourceOf is what of a shell's messages comes from the program's text: the number of the line,
-// and the word behind which a redirection finds no file, or several. Some messages go into pipes.
+// and the word after which a redirection finds no file, or several. Some messages go into pipes.
 var sourceOf = regexp.MustCompile(`line \d+: |\S+: ambiguous redirect`) //nolint:gochecknoglobals // a constant
 
-// bareRedirection is a redirection without a command behind a pipe: shells differ in its exit code.
+// bareRedirection is a redirection without a command after a pipe: shells differ in its exit code.
 var bareRedirection = regexp.MustCompile(`\|\s*<`) //nolint:gochecknoglobals // a constant
 
 // runAll runs programs in a shell, many at a time.
@@ -80,9 +78,7 @@ func runAll(t *testing.T, shell, dir string, texts []string) []ran {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			limited, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(limited, shell, append([]string{"-c", driver, shell}, part...)...)
+			cmd := exec.CommandContext(t.Context(), shell, append([]string{"-c", driver, shell}, part...)...) // each program has a limit of its own
 			cmd.Dir, cmd.Env = dir, []string{"LC_ALL=C", "HOME=/home/u", "PATH=/nowhere", "x=val ue", "y=", "z=*"}
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -403,7 +399,7 @@ func TestCanonicalFormForOtherShells(t *testing.T) {
 		out := &printer{Form: Form{Home: "/home/u", Dir: dir}, tree: p.tree, line: 1, posix: true, acted: true}
 		out.stmts(p.tree.stmts)
 		text := out.out.String()
-		// Messages differ, and so does what echo makes of a backslash, and the exit code of a
+		// Messages differ, and so does the output of echo for a backslash, and the exit code of a
 		// redirection without a command.
 		if out.why == "" && !strings.Contains(text, "2>&1") && !strings.Contains(text, ">&2") && !strings.Contains(text, "'echo'") && !bareRedirection.MatchString(text) {
 			texts = append(texts, text)

@@ -14,7 +14,7 @@ func GitReads(sub string) bool {
 // git runs filters and programs that show differences.
 func gitContents(sub string, g parsedWords) bool {
 	switch sub {
-	case "branch", "tag", "remote", "for-each-ref", "show-ref", "merge-base", "name-rev", "rev-parse", "symbolic-ref", "worktree", "count-objects":
+	case "branch", "tag", "remote", "config", "for-each-ref", "show-ref", "merge-base", "name-rev", "rev-parse", "symbolic-ref", "worktree", "count-objects":
 		return false
 	case "log", "reflog":
 		history := program{options: gitHistory}
@@ -118,6 +118,21 @@ func checkGitList(g parsedWords) (option, why string) {
 	return "", ""
 }
 
+// checkGitConfig refuses all but to show a setting that other reading commands show as well, or that
+// holds no secret. Without --get, a word more would be a value to set.
+func checkGitConfig(g parsedWords) (option, why string) {
+	if !g.has("--get", "--get-all") || len(g.operands) != 1 {
+		return "", "git config may change something"
+	}
+	key := strings.ToLower(g.operands[0].text)
+	for _, section := range []string{"user.", "remote.", "branch.", "core.", "init.", "pull.", "push."} {
+		if strings.HasPrefix(key, section) {
+			return "", ""
+		}
+	}
+	return "", "git config may show a secret"
+}
+
 // gitPaths lists the words that may name files, seen from where git was called.
 func gitPaths(p program, dir string, g parsedWords) []Path {
 	operands := g.operands
@@ -131,7 +146,7 @@ func gitPaths(p program, dir string, g parsedWords) []Path {
 	for _, list := range [][]word{g.files, operands} {
 		for _, w := range list {
 			name := w.text
-			// A name may also stand behind a revision, which is a path in the repository.
+			// A name may also follow a revision, which is a path in the repository.
 			if dir != "" && !strings.HasPrefix(name, "/") && !strings.Contains(name, ":") {
 				name = dir + "/" + name
 			}

@@ -25,7 +25,7 @@ func GitEnv(getenv func(string) string, settings ...string) []string {
 }
 
 // HarmlessGit are settings with which git, where it only reads, starts nothing that a repository
-// brings along: no hooks, no monitor, no look into submodules. A folder that looks like a
+// contains: no hooks, no monitor, no look into submodules. A folder that looks like a
 // repository, and may be one that somebody checked in, does not count as one. Judging relies on
 // them.
 func HarmlessGit() []string {
@@ -36,7 +36,7 @@ func HarmlessGit() []string {
 }
 
 // GitCeilings is the variable that keeps git from looking for a repository above some folders:
-// what it finds there is not what was judged. A folder in another one may belong to that one's.
+// It would find another repository than the judged one. A folder in another one may belong to that one's.
 func GitCeilings(roots []string) string {
 	var above []string
 	for _, root := range roots {

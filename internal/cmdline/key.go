@@ -290,7 +290,7 @@ func (k keyed) covers(words []word, bundled bool) bool {
 }
 
 // remoteOrRef says whether an operand is the plain name of a remote (the first one) or of what
-// is transferred: not an address, which may be anybody's.
+// is transferred: not an address, which may belong to another account.
 func remoteOrRef(text string, n int) bool {
 	if n == 0 {
 		return plainName(text, "_.-")

@@ -25,7 +25,7 @@ func (c Command) NeedsNetwork(hosts bool) bool {
 		"pip": {"install", "download"}, "pip3": {"install", "download"}, "poetry": {"add", "update", "publish"}, "uv": {"add", "publish"}, "conda": {"install", "create", "update"},
 		"cargo": {"install", "publish", "search", "login"}, "go": {"get", "install"}, "gem": {"install", "push"}, "bundle": {"update"}, "composer": {"require", "update"}, "rustup": {"install", "update"},
 	}[base(c.Name)]
-	// The subcommand may stand behind options with values. A word too many asks once too often.
+	// The subcommand may follow options with values. An unknown word makes the command ask.
 	const looked = 4
 	has := func(list []string) bool {
 		return slices.ContainsFunc(c.Args[:min(len(c.Args), looked)], func(word string) bool { return slices.Contains(list, word) })

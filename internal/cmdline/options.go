@@ -5,7 +5,7 @@ import (
 )
 
 // program says how a program reads its words. Options that are not in its table are unknown,
-// and whoever gives one is asked for.
+// and a command with one asks for.
 type program struct {
 	// options is the table, in the form of a usage message: entries of an option's spellings
 	// with a comma between. `-n,--lines=N` takes a value, `--color[=WHEN]` may have one
@@ -24,7 +24,7 @@ type program struct {
 	anyWords  bool // wildcards may be among its words; the caller sees that none becomes an option
 	raw       bool // words are never options
 	exact     bool // long options are not abbreviated
-	whole     bool // options are whole words behind one dash (find, go)
+	whole     bool // options are whole words after a single dash (find, go)
 	first     bool // options end at the first operand
 	separate  bool // values are never attached to letters
 	open      bool // the table has only the options that matter; others are passed over
@@ -57,7 +57,7 @@ type parsedWords struct {
 	ended    bool   // there is a --
 	loose    bool   // a word may turn out to be an option
 	globbed  bool   // a value is a glob, which may become several words
-	late     bool   // an option is behind an operand, where some systems read none
+	late     bool   // an option is after an operand, where some systems read none
 
 	// The first option that is refused, as it is written.
 	refused string
@@ -88,7 +88,7 @@ func (g *parsedWords) refuse(written word, mark byte, why string) {
 	}
 }
 
-// parse reads a program's words, as getopt_long does: options may stand behind operands, and
+// parse reads a program's words, as getopt_long does: options may be after operands, and
 // letters in groups.
 func (p program) parse(args []word) parsedWords {
 	var g parsedWords
@@ -207,7 +207,7 @@ func (p program) take(g *parsedWords, o option, written, value word, attached bo
 			g.refuse(written, 0, "has a value that may be taken for an option")
 		}
 		g.globbed = g.globbed || value.glob
-		// A program that reads no options behind operands takes it for a file, and the
+		// A program that reads no options after operands takes it for a file, and the
 		// words that a glob becomes are more than one.
 		if kind == "FILE" || value.glob || o.mark == differs || len(g.operands) > 0 && !p.whole && !p.noDash {
 			g.files = append(g.files, value)

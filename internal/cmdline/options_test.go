@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Options are read as the program reads them: the value of one is not an option, letters stand
+// Options are read as the program reads them: the value of one is not an option, letters are
 // in groups of any length, and what is not known, or may mean something else, asks.
 func TestOptionsAreParsed(t *testing.T) {
 	for _, line := range []string{
@@ -29,6 +29,8 @@ func TestOptionsAreParsed(t *testing.T) {
 		"xxd -ps a b", "xxd -bc a b", "xxd a -b", "xxd -l16 a", "xxd -r a", "uniq a -c", "uniq a -w 3", "sed 'w pwn' a -e p", "sed -n p a -n", "date +%s -u", "date -r a*", "printf a* PATH", "git -C l* log", "nice -n a* ls", "timeout a* ls", "stdbuf -o a* ls",
 		"ls -D -- -LR a", "stat -f -- -x a", "grep --context -R x", "grep -C -- -R x", "rg -g -z x", "rg -A -z x", "git branch -l x", "tree --sort -o a", "find l* -name", "column -n -- a -x", "df -T -- -x",
 		"git diff -O./order", "git log --textconv", "git shortlog --output=F", "git worktree list --nothing", "git log --end-of-options x --output=F", "git grep --no-index x", "git cat-file --textconv HEAD:a", "git rev-parse --resolve-git-dir /x",
+		"hostname x", "hostname -F x", "hostname -b", "base64 -o F a", "base64 -i -d a", "hexdump -f F a", "zcat -S.x a", "set", "set -a", "set -f", "set -- x", "set x", "set -euo posix", "set -eo", "set -o history", "set +e", "set -e$x", "git config x.y z", "git config --get-regexp .", "git config --get github.token",
+		"git config user.name", "git config --get user.name --unset", "git config -f F --get user.name", "git config --global --get user.name", "git config --get --get user.name x", "find . -exec cat {}", "find . -execdir cat {} +", "find . -exec sort {} +", "find . -exec sed -n 1p {} +", "find . -exec sh -c 'cat {}' +", "find . -exec cat {} + -delete",
 		"nice --nothing ./x", "stdbuf -o0 -x ls", "time -o F ls 2>/dev/null | time ls", "ionice -c 2 -p 1 ls", "env -S 'ls -l'", "env -vS ls", "env -0 ls", "env -L x ls", "xargs -0a list echo", "xargs -l1 echo", "xargs -p echo",
 	} {
 		if ok, _ := Parse(line).Reads(); ok {
@@ -42,6 +44,7 @@ func TestOptionsAreParsed(t *testing.T) {
 		"git log -5 --oneline --graph", "git log -n 5 --since '2 days ago' --author x -- a", "git log -S foo -p -- a", "git diff --stat --cached -- a", "git diff -U5 -w HEAD", "git show HEAD:a", "git show --name-only --format=%H HEAD", "git status -sb", "git status --porcelain=v1 -uno", "git branch -a --contains HEAD",
 		"git branch --list 'x'", "git tag -l 'v1' --sort=-v:refname", "git tag -n", "git remote get-url origin", "git rev-parse --abbrev-ref HEAD", "git rev-parse --show-toplevel", "git ls-files -o --exclude-standard", "git blame -L 1,5 a", "git shortlog -sn", "git for-each-ref --sort=-committerdate --format='%(refname)' refs/heads",
 		"git grep -n -e foo --and -e bar -- a", "git reflog -5", "git stash list -p", "git stash show -p", "git describe --tags --abbrev=0", "git --no-pager log -1", "git cat-file -p HEAD", "git ls-tree -r --name-only HEAD", "git diff main...HEAD -- '*.go'",
+		"hostname", "hostname -s", "base64 -w 0 a", "base64 -d a", "hexdump -C -n 64 a", "zcat a.gz", "set -e; ls", "set -euo pipefail; ls", "set -x -o nounset; ls", "ls || exit 1", "git config --get remote.origin.url", "git config --get-all --local user.name", "find . -exec cat {} +", `find . -name x -exec grep -l y {} \; -print`, `find a -type f -exec wc -l {} + -o -empty`,
 		"timeout -k 1 -s KILL 5 ls -la", "timeout --signal=KILL 5 ls", "nice -n 5 ls", "nice -5 ls", "stdbuf -oL ls", "env LC_ALL=C ls", "xargs -0 -n1 echo", "xargs -tn 1 echo", "command -pv ls", "printf -- '-%s\\n' a", "cd -- a", "type -a ls", "ls -lLa a", "ls -R a", "grep -rn --include='*.go' foo .", "grep -A3 -B 3 foo a", "grep -5 foo a",
 	} {
 		if ok, why := Parse(line).Reads(); !ok {
@@ -76,6 +79,7 @@ func TestSedScripts(t *testing.T) {
 // A program of awk that only computes and prints is a read.
 func TestAwkPrograms(t *testing.T) {
 	for _, line := range []string{
+		"awk '{count[$1]++} END {for (k in count) print k, count[k]}' a", "awk 'BEGIN {for (i=0;i<3;i++) print i}'", "awk 'BEGIN{FS=\",\"; OFS=\"\\t\"} {gsub(/a/, \"b\"); print $1, toupper($2)}' a", "awk '{n = split($0, parts, \",\"); while (n != 0) n--; total_lines += n} END {print total_lines}' a", "awk '/a/{found=1} found{print} /b/{found=0}' a", "awk '!seen[$0]++' a",
 		"awk '{print $1}' a", "awk -F: '{print $1, $NF}' a b", "awk -F , '{print $2}' a", "ls -l | awk '{print $9}'", "awk 'NR>=10 && NR<=20' a", "awk 'NR==5' a", "awk '/foo/ {print $2}' a", "awk '{s+=$1} END {print s}' a", "awk '{print \"a\" $1 \"\\n\"}' a", "awk 'length($0) > 80' a", "awk '$1 > 5 || !/x/ {print $0; next}' a",
 		"awk 'NR % 2 == 0 {print FILENAME \":\" FNR}' a", "awk '{print substr($0, 1, 10)}' a", "awk '{ if ($1 < 3) print $1*2; else print $(NF-1) }' a", "awk '{printf \"%s %d\\n\", $1, NR}' a", "awk '!/x/ && $1 ~ /y/' a", "awk 'BEGIN{print 1}'", "awk -F'\t' '{print NF}' a", "awk '/a/,/b/' a",
 	} {
@@ -84,6 +88,7 @@ func TestAwkPrograms(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
+		"awk '{getline; print}' a", "awk '{getline line; print line}' a", "awk 'func f(x) {}' a", "awk '{f(1)}' a", "awk '{fflush (\"x\")}' a", "awk '{close (c)}' a", "awk '{system (c)}' a", "awk '{x = system; x()}' a", "awk '{print PROCINFO[\"pid\"]}' a", "awk '{a[1]=ARGV[1]}' a", "awk '{RS=1; nextfile}' a", "awk '{print a[1] > \"x\"}' a", "awk '{print a[1] | \"sh\"}' a", "awk '{a[\"x\"] | getline y}' a", "awk '{print a[1] /1>\"x\"/ 2}' a", "awk '{SYMTAB[\"x\"]=1}' a",
 		"awk '{print > \"x\"}' a", "awk '{print $1 >> \"x\"}' a", "awk '{print | \"sh\"}' a", "awk '{\"id\" | getline}' a", "awk '{getline < \"/etc/passwd\"; print}' a", "awk 'BEGIN{system(\"id\")}'", "awk 'BEGIN{print ENVIRON[\"A\"]}'", "awk '{print |& \"x\"}' a", "awk -f x a", "awk -v a=b '{print a}' a", "awk -i inplace '{print}' a", "awk '@include \"x\"' a",
 		"awk '@load \"x\"' a", "awk 'function f(x) {}' a", "awk '{ARGV[1]=\"/etc/passwd\"}' a", "awk '{print}' a FS=x", "awk *", "awk a* b", "awk -F a* '{print}' b", "awk '/[/]{print > \"x\"}/' a", "awk '/a\\/{print > \"x\"}/' a", "awk '{print 1/2 > \"x/\"}' a", "awk '{x = 1 / 2; print > \"y/\"}' a", "awk '{print \"\\\" > \"x\"}' a",
 		"awk --file=x a", "awk -E x", "awk -e '{print}' a", "awk -Wexec=x", "awk '{print' a", "awk '}{print' a", "awk '{print # x}' a", "awk -- '{print}' -f x && rm y", "gawk '{print}' a -i inplace", "awk '{print $1\n\"x\" | \"sh\"}' a", "awk '{close(\"x\")}' a", "awk '{printf(\"%s\", $1) > \"x\"}' a", "awk '{print a++ /1>\"x\"/ b}' a", "awk '{if (1) /\"/; print > \"x\"; /\"/}' a", "awk '{exit /\"/; print > \"x\"; /\"/}' a", "awk '{print $1/2}' a", "awk '{length /\"/; print > \"x\"; /\"/}' a", "awk '{print (1)>\"x\"}' a", "awk '{print a /1>\"x\"/ b}' a",
@@ -136,7 +141,7 @@ func TestTables(t *testing.T) {
 }
 
 func gitSubcommands() []string {
-	return strings.Fields("log show whatchanged rev-list diff-tree reflog shortlog diff diff-index diff-files status blame annotate grep ls-files ls-tree describe rev-parse merge-base name-rev branch tag remote stash worktree cat-file for-each-ref show-ref count-objects check-ignore cherry symbolic-ref show-branch var version --version")
+	return strings.Fields("config log show whatchanged rev-list diff-tree reflog shortlog diff diff-index diff-files status blame annotate grep ls-files ls-tree describe rev-parse merge-base name-rev branch tag remote stash worktree cat-file for-each-ref show-ref count-objects check-ignore cherry symbolic-ref show-branch var version --version")
 }
 
 // Options that change a file are marked, and their abbreviations, too.

@@ -43,7 +43,7 @@ type Command struct {
 
 	// Key is what "remember this" remembers: the name, with the subcommand for programs
 	// that have them. It is empty for what must not be remembered: programs that run
-	// others, and options that make of a harmless command another.
+	// others, and options that turn a harmless command into another.
 	Key string
 
 	// Demands is what a pattern has to mention by name to cover this command, besides
@@ -272,7 +272,7 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		w.call(cmd, depth, input)
 	case *syntax.BinaryCmd:
 		if _, timed := cmd.Y.Cmd.(*syntax.TimeClause); timed && (cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll) {
-			w.unresolved("behind a pipe, time is a program") // not the shell's own word
+			w.unresolved("after a pipe, time is a program") // not the shell's own word
 		}
 		w.stmt(cmd.X, depth)
 		w.stmt(cmd.Y, depth)
@@ -434,7 +434,7 @@ func (w *walker) hereDocument(r *syntax.Redirect, depth int) string {
 }
 
 // read notes a file that is read by a redirection: it is judged as cat would be. The
-// names with which bash opens connections are no files.
+// names with which bash opens connections are not files.
 func (w *walker) read(name string) {
 	if network(name) {
 		w.unresolved("it opens a connection")

@@ -15,8 +15,8 @@ func (w *walker) ambiguous(why string) {
 }
 
 // comments finds comments that end in a backslash: the parser takes the next line for a part
-// of the line before the comment. And it finds those that begin within a word: behind an
-// expansion, the parser takes # for a comment in some places, and a shell never does.
+// of the line before the comment. And it finds those that begin within a word: after an
+// expansion or a quote, the parser takes # for a comment in some places, and a shell never does.
 func (w *walker) comments(text string) {
 	if hashInWord(text) {
 		w.commentsInWords(text)
@@ -42,13 +42,10 @@ func (w *walker) comments(text string) {
 	}
 }
 
-// hashInWord says whether a # stands within a word of a text that has expansions.
+// hashInWord says whether a # may stand within a word.
 func hashInWord(text string) bool {
-	if !strings.ContainsAny(text, "$`") {
-		return false
-	}
 	for i := 1; i < len(text); i++ {
-		if text[i] == '#' && strings.IndexByte(" \t\n;&|(<>$", text[i-1]) < 0 {
+		if text[i] == '#' && strings.IndexByte(" \t\n;&|(<>", text[i-1]) < 0 {
 			return true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 type judgement struct {
 	effect   Effect
 	why      string
-	option   string // that makes of a reading command another, or runs something
+	option   string // that turns a reading command into another, or runs something
 	paths    []Path
 	git      bool
 	contents bool // git looks at the contents of files
@@ -43,7 +43,7 @@ func judge(name string, args []word, loose bool) judgement {
 		j = judgement{effect: Reads}
 	case "command":
 		if g := commandOptions().parse(args); !g.has("-v", "-V") || g.why != "" {
-			return judgement{why: "what it runs is not known"}
+			return judgement{why: "it runs an unknown command"}
 		}
 		j = judgement{effect: Reads}
 	default:
@@ -165,10 +165,14 @@ func bare(option string) string {
 	return option
 }
 
-// judgeFind judges find by its expression. The commands of -exec are judged elsewhere.
+// judgeFind judges find by its expression. The commands of -exec are judged elsewhere: a find that
+// runs only such as read does so itself.
 func judgeFind(args []word) judgement {
 	starts, g := findWords(args)
 	j := g.refusal("find")
+	if g.has("-exec") && j.option == "" {
+		j.option = "-exec"
+	}
 	if j.why == "" && g.loose {
 		j.why = "words of find may turn out to be options"
 	}
@@ -206,11 +210,14 @@ func findWords(args []word) (starts []word, g parsedWords) {
 			g.loose = true
 		case slices.Contains([]string{"(", ")", "!", ","}, a.text):
 		case slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, a.text):
-			g.refuse(a, doesMore, "runs a program")
 			end := commandEnd(args, i)
+			if a.text != "-exec" || end < 0 { // the others run in other folders, or ask on a terminal
+				g.refuse(a, doesMore, "runs a program")
+			}
 			if end < 0 {
 				return starts, g
 			}
+			g.options = append(g.options, givenOption{name: a.text})
 			i = end + 1
 		case !strings.HasPrefix(a.text, "-"):
 			g.refuse(a, 0, "is not where find expects it")

@@ -14,7 +14,7 @@ func checkSed(g parsedWords) (option, why string) {
 	}
 	switch {
 	case g.late: // which are files on some systems, and the first operand is the script
-		return "", "options of sed behind its files are not options everywhere"
+		return "", "options of sed after its files are not options everywhere"
 	case g.globbed, len(scripts) == 0 && len(g.operands) > 0 && g.operands[0].glob:
 		return "", "the script of sed may be the name of a file"
 	case len(scripts) == 0 && len(g.operands) > 0:

@@ -49,6 +49,10 @@ func fileReaders(name string) (p program, known bool) {
 	case "cksum":
 		return program{anyWords: true, options: `-a,--algorithm=TYPE -b,--base64 --raw !-c,--check --debug -l,--length=BITS --tag --untagged -z,--zero --ignore-missing --quiet --status --strict -w,--warn
 			--help --version`}, true
+	case "zcat":
+		return program{options: "-f --help --version"}, true
+	case "hexdump":
+		return program{options: "-b -c -C,--canonical -d -o -x -n,--length=N -s,--skip=N -v,--no-squeezing -e,--format=FORMAT !-f,--format-file=FILE -h,--help -V,--version"}, true
 	case "cd":
 		return program{options: "-L -P -e", first: true, anyWords: true, check: func(g parsedWords) (string, string) {
 			if len(g.operands) != 1 {

@@ -29,6 +29,8 @@ func gitTable(sub string) (p program, known bool) {
 			-w,--word-regexp -v,--invert-match -h -H --full-name -E,--extended-regexp -G,--basic-regexp -P,--perl-regexp -F,--fixed-strings -n,--line-number --column -l,--files-with-matches,--name-only
 			-L,--files-without-match !-O,--open-files-in-pager[=PAGER] !--recurse-submodules -z,--null -o,--only-matching -c,--count --color[=WHEN] --no-color --break --heading -p,--show-function -NUM
 			-C,--context=N -A,--after-context=N -B,--before-context=N -W,--function-context -m,--max-count=N --threads=N -f=FILE -e=PATTERN --and --or --not --all-match -q,--quiet`}, true
+	case "config":
+		return program{text: true, check: checkGitConfig, options: "--get --get-all --local"}, true
 	case "ls-files":
 		return program{options: `-c,--cached -d,--deleted -o,--others -i,--ignored -s,--stage -u,--unmerged -k,--killed -m,--modified --resolve-undo -z --directory --no-empty-directory --empty-directory --eol --deduplicate
 			-x,--exclude=PATTERN -X,--exclude-from=FILE --exclude-per-directory=NAME --exclude-standard --error-unmatch --with-tree=TREE -t -v -f --full-name !--recurse-submodules --abbrev[=N] --debug

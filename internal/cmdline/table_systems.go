@@ -19,6 +19,8 @@ func systemReaders(name string) (p program, known bool) {
 	case "uname":
 		return program{anyWords: true, text: true, options: `-a,--all -s,--kernel-name -n,--nodename -r,--kernel-release -v,--kernel-version -m,--machine -p,--processor -i,--hardware-platform -o,--operating-system
 			--help --version`}, true
+	case "hostname": // with a word, it sets the name
+		return program{check: checkNoOperands, options: "-s,--short --help --version -V"}, true
 	case "nproc":
 		return program{anyWords: true, options: "--all --ignore=N --help --version"}, true
 	case "which", "type":
@@ -39,6 +41,14 @@ func systemReaders(name string) (p program, known bool) {
 			-u,--utc,--universal,--uct --help --version`}, true
 	}
 	return program{}, false
+}
+
+// checkNoOperands refuses operands.
+func checkNoOperands(g parsedWords) (option, why string) {
+	if len(g.operands) > 0 {
+		return "", "what it does with " + g.operands[0].text + " is not known"
+	}
+	return "", ""
 }
 
 // checkDate refuses to set the time: a word that is not a format does.

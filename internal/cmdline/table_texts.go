@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -9,6 +10,12 @@ func textReaders(name string) (p program, known bool) {
 	switch name {
 	case "echo", "true", "false", ":":
 		return program{raw: true, text: true, anyWords: true}, true
+	case "exit":
+		return program{raw: true, text: true}, true
+	case "set":
+		return program{raw: true, text: true, check: checkSet}, true
+	case "base64": // -i and -o are files on some systems
+		return program{options: "-d,-D,--decode ~-i,--ignore-garbage -w,--wrap=COLS >-o=FILE --help --version"}, true
 	case "printf":
 		return program{raw: true, text: true, check: checkPrintf}, true
 	case "cut":
@@ -65,6 +72,28 @@ func textReaders(name string) (p program, known bool) {
 			--unchanged-line-format=FORMAT -d,--minimal --horizon-lines=N -H,--speed-large-files --color[=WHEN] --palette=TEXT --binary -v,--version --help`}, true
 	}
 	return program{}, false
+}
+
+// checkSet refuses all but the options with which scripts end at an error, and show what they run.
+func checkSet(g parsedWords) (option, why string) {
+	for i := 0; i < len(g.operands); i++ {
+		w := g.operands[i].text
+		letters, isOption := strings.CutPrefix(w, "-")
+		named := strings.HasSuffix(letters, "o")
+		if !isOption || letters == "" || strings.Trim(strings.TrimSuffix(letters, "o"), "eux") != "" || named && i+1 == len(g.operands) {
+			return w, "set " + w + " changes what a shell does"
+		}
+		if named {
+			i++
+			if !slices.Contains([]string{"errexit", "nounset", "pipefail", "xtrace"}, g.operands[i].text) {
+				return g.operands[i].text, "set -o " + g.operands[i].text + " changes what a shell does"
+			}
+		}
+	}
+	if len(g.operands) == 0 {
+		return "", "set shows all variables"
+	}
+	return "", ""
 }
 
 // checkPrintf refuses to set a variable.

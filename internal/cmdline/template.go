@@ -204,7 +204,7 @@ func (t *Template) checkCall(c *syntax.CallExpr) error {
 	for _, w := range c.Args {
 		some, whole := has(w)
 		if some && (!whole || code) {
-			return fmt.Errorf("arguments would become code of %s; pass them behind it, each as a word: sh -c 'echo \"$1\"' name {{argument}}", worst)
+			return fmt.Errorf("arguments would become code of %s; pass them after it, each as a word: sh -c 'echo \"$1\"' name {{argument}}", worst)
 		}
 		lit := w.Lit()
 		flag := strings.HasPrefix(lit, "-")

@@ -29,7 +29,7 @@ import (
 const (
 	// version is the only one that is understood.
 	version = 1
-	// maxSize bounds a file, in bytes: what is larger was not written by us.
+	// maxSize bounds a file, in bytes: a larger file was not written by eca.
 	maxSize = 16 << 20
 	// patience is how long a change waits for those of other processes, which take a
 	// millisecond each, on a busy disk some hundred.
@@ -142,8 +142,8 @@ func (f File) change(record Record, change func()) error {
 	return safeio.Unwritable(f.Path, safeio.Write(f.Path, append(data, '\n'), 0o600))
 }
 
-// put sets an entry of a map that may not be made yet.
-func put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
+// setEntry sets an entry of a map that may not be made yet.
+func setEntry[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	if *m == nil {
 		*m = M{}
 	}

@@ -106,14 +106,14 @@ func (s *FolderStore) Trust(root string, files map[string]Agreed) error {
 		f.Since = s.now().UTC().Truncate(time.Second)
 		for file, agreed := range files {
 			file = name(root, file)
-			put(&f.Files, file, agreed.Sum)
-			put(&f.Parts, file, agreed.Parts)
+			setEntry(&f.Files, file, agreed.Sum)
+			setEntry(&f.Parts, file, agreed.Parts)
 			delete(f.Texts, file)
 			if len(agreed.Text) <= maxText {
-				put(&f.Texts, file, agreed.Text)
+				setEntry(&f.Texts, file, agreed.Text)
 			}
 		}
-		put(&r.Folders, Resolve(root), f)
+		setEntry(&r.Folders, Resolve(root), f)
 	})
 }
 

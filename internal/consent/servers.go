@@ -53,13 +53,13 @@ func Sum(parts ...string) string {
 // Difference describes the changes in now; empty if nothing changed.
 func (l Launch) Difference(now Launch) string {
 	var out []string
-	for _, c := range []struct{ name, before, now string }{
+	for _, c := range []struct{ name, agreed, current string }{
 		{"command", l.Command, now.Command},
 		{"args", strings.Join(l.Args, " "), strings.Join(now.Args, " ")},
 		{"url", l.URL, now.URL},
 	} {
-		if c.before != c.now || c.name == "args" && !slices.Equal(l.Args, now.Args) {
-			out = append(out, fmt.Sprintf("%s was %s and is %s", c.name, quoted(c.before), quoted(c.now)))
+		if c.agreed != c.current || c.name == "args" && !slices.Equal(l.Args, now.Args) {
+			out = append(out, fmt.Sprintf("%s was %s and is %s", c.name, quoted(c.agreed), quoted(c.current)))
 		}
 	}
 	names := map[string]bool{}
@@ -134,7 +134,7 @@ func (s *ServerStore) Change(key string, change func(*Server)) error {
 		}
 		change(&server)
 		server.Since = s.now().UTC().Truncate(time.Second)
-		put(&r.Servers, key, server)
+		setEntry(&r.Servers, key, server)
 		for len(r.Servers) > maxServers {
 			oldest := slices.MinFunc(slices.Collect(maps.Keys(r.Servers)), func(a, b string) int {
 				return r.Servers[a].Since.Compare(r.Servers[b].Since)

@@ -68,7 +68,7 @@ type Report struct {
 
 // Check looks at one thing.
 type Check struct {
-	Section string // checks of one section stand beside each other
+	Section string // checks of one section are adjacent
 	Subject string // what an overdue check is about
 	Run     func(ctx context.Context) []Finding
 	Limit   time.Duration // 0: that of the run

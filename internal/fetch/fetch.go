@@ -88,7 +88,7 @@ type Page struct {
 	Cut    bool // there was more
 }
 
-// Check says why a URL would not be asked for, without asking anybody.
+// Check says why a URL would not be requested, without any network access.
 func (g *Getter) Check(address string) error {
 	_, err := g.parse(address)
 	return err
@@ -210,7 +210,7 @@ func (g *Getter) mayDial(host string, a netip.Addr) error {
 
 // excepted says whether the user named a host, or a network that an address of it is in.
 func (g *Getter) excepted(host string, a netip.Addr) bool {
-	return within(host, g.rules.Private) || slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+	return matchesHost(host, g.rules.Private) || slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
 
 // lookUp checks a host's addresses as they are known here. That a name is not known here
@@ -261,9 +261,9 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 	}
 	u.Fragment = ""
 	switch {
-	case within(name, g.rules.Deny):
+	case matchesHost(name, g.rules.Deny):
 		return nil, fmt.Errorf("%s is denied by %s.denyHosts", name, g.rules.Section)
-	case len(g.rules.Allow) > 0 && !within(name, g.rules.Allow):
+	case len(g.rules.Allow) > 0 && !matchesHost(name, g.rules.Allow):
 		return nil, fmt.Errorf("%s is not among %s.allowHosts", name, g.rules.Section)
 	}
 	if a, err := netip.ParseAddr(name); err == nil {
@@ -276,7 +276,7 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 }
 
 // normal is how hosts are compared: as the name server sees them. Ways to write an IPv4
-// address that only some programs understand (0x7f.1, 2130706433) are no hosts.
+// address that only some programs understand (0x7f.1, 2130706433) are not hosts.
 func normal(host string) (string, error) {
 	host = strings.TrimSuffix(host, ".")
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -312,8 +312,8 @@ func hosts(list []string) []string {
 	return out
 }
 
-// within says whether a host is one of a list or below it.
-func within(host string, list []string) bool {
+// matchesHost says whether a host is one of a list or below it.
+func matchesHost(host string, list []string) bool {
 	return slices.ContainsFunc(list, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) })
 }
 

@@ -33,7 +33,7 @@ func NewPoster(network *netclient.Network, rules Rules, agent string) *Poster {
 	return &Poster{getter: New(network, rules, agent), time: postTime}
 }
 
-// Check says why nothing would be sent to a URL, without asking anybody. The
+// Check says why nothing would be sent to a URL, without any network access. The
 // addresses of a name are checked when it is dialed.
 func (p *Poster) Check(address string) error {
 	u, err := p.getter.parse(address)
@@ -45,7 +45,7 @@ func (p *Poster) Check(address string) error {
 	if err != nil && localhost.Is(host) {
 		at, err = netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	if within(host, p.getter.rules.Private) || err == nil && p.getter.excepted(host, at) {
+	if matchesHost(host, p.getter.rules.Private) || err == nil && p.getter.excepted(host, at) {
 		return nil
 	}
 	return fmt.Errorf("notifications go to https addresses only; the user can except %s in %s.privateHosts", host, p.getter.rules.Section)

@@ -6,8 +6,8 @@
 // daemon comes next, and until then Due holds back what would run unasked in that workspace. The
 // record of a command that runs is locked by its daemon, and no other touches it.
 //
-// It guarantees that nothing is overwritten, that no link leads a move elsewhere, and that what is
-// moved is what was found. It does not undo what a command did to places that existed: these are
+// It guarantees that nothing is overwritten, that no link leads a move elsewhere, and that only
+// the found file is moved. It does not undo what a command did to places that existed: these are
 // read-only for it (package sandbox).
 //
 // The entry points are New, Store.Begin and Store.Resume.

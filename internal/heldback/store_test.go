@@ -114,7 +114,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// A link or another file that takes the place of what was found is not moved, nor followed.
+// A link or another file that replaces the found file is neither moved nor followed.
 func TestMoveFollowsNoLink(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	s := New(t.TempDir())

@@ -84,7 +84,7 @@ func compile(glob string) (path []segment, ok bool) {
 	return path, true
 }
 
-// parse reads a bracket expression behind its `[`, and says how long it is with its `]`.
+// parse reads a bracket expression after its `[`, and says how long it is with its `]`.
 func (s *set) parse(text string) (n int, ok bool) {
 	i, negate := 0, false
 	if i < len(text) && (text[i] == '!' || text[i] == '^') {

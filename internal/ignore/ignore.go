@@ -114,7 +114,7 @@ func (r *Rules) Ignored(path string, isDir bool) bool {
 }
 
 // readFile returns what is in an ignore file; or nothing. Links count only
-// outside of work trees: what is in one was chosen by whoever made it.
+// outside of work trees: the author of a work tree chose its contents.
 func readFile(path string, links bool) []byte {
 	if info, err := os.Lstat(path); err != nil || !links && !info.Mode().IsRegular() {
 		return nil

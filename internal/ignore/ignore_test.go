@@ -84,7 +84,7 @@ func (g *git) check(dir string) {
 }
 
 // below lists the paths below a folder, relative to it; with rules, only what they leave,
-// and what they do not goes to ignored.
+// and other files go to ignored.
 func below(dir string, rules *Rules, ignored *[]string) []string {
 	var out []string
 	var visit func(dir, rel string, rules *Rules)
@@ -202,7 +202,7 @@ func TestNoRepository(t *testing.T) {
 	}
 }
 
-// undecided are patterns that git before 2.41 reads in two ways: whether `**` behind
+// undecided are patterns that git before 2.41 reads in two ways: whether `**` after
 // something else than a slash takes folders hangs on where in memory the pattern and the
 // path lie, because it compares pointers into both. It should not, and ours does not.
 var undecided = regexp.MustCompile(`[^/\n]\*\*+\\?(/|$)|[^/\n]\*\*+\n`)

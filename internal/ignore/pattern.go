@@ -11,7 +11,7 @@ type pattern struct {
 	dirOnly bool
 	base    bool // matches the name alone, at any depth; else the path from its folder on
 	shape   shape
-	text    string // of the shapes that are no glob
+	text    string // of the shapes that are not a glob
 	path    []segment
 }
 

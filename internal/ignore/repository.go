@@ -39,13 +39,13 @@ func repository(dir string) *Rules {
 		})
 	}
 	r := &Rules{fold: fold}
-	r = r.outside(dir, excludesFile(dir, excludes))
-	r = r.outside(dir, filepath.Join(common, "info", "exclude"))
+	r = r.withUserFile(dir, excludesFile(dir, excludes))
+	r = r.withUserFile(dir, filepath.Join(common, "info", "exclude"))
 	return r.with(dir)
 }
 
-// outside adds the patterns of a file that no work tree holds, where links are fine.
-func (r *Rules) outside(dir, path string) *Rules {
+// withUserFile adds the patterns of a file that no work tree holds, where links are fine.
+func (r *Rules) withUserFile(dir, path string) *Rules {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -134,7 +134,7 @@ func config(path string, depth int, say func(section, key, value string)) {
 }
 
 // parseConfig reads git's format of configurations: sections in brackets, keys with values
-// that may be quoted, continued behind a backslash, and followed by comments. A section
+// that may be quoted, continued after a backslash, and followed by comments. A section
 // with a subsection is named `section "sub"`.
 func parseConfig(text string, say func(section, key, value string)) {
 	section := ""

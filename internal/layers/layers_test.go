@@ -89,14 +89,14 @@ func allowed(from, to string) bool {
 
 // mayImport says whether a package may import a foreign package.
 func mayImport(from, path string) bool {
-	if (from == "esrp/service" || from == "ecp/runfile" || from == "chat/search" || from == "chat/budget") && (strings.HasPrefix(path, "modernc.org/") || path == "database/sql") {
+	if (from == "ecp/runfile" || from == "chat/search" || from == "chat/budget") && (strings.HasPrefix(path, "modernc.org/") || path == "database/sql") {
 		return true // they have records of their own, beside that of chats
 	}
 	if from == "editors/web" && strings.HasPrefix(path, "github.com/coder/websocket") {
 		return true // it carries messages of another protocol
 	}
-	if from == "ecp/cluster" && strings.HasPrefix(path, "github.com/nats-io") && !strings.HasPrefix(path, "github.com/nats-io/nats-server") {
-		return true // the client: the service embeds a server, evaluations do not
+	if strings.HasPrefix(path, "github.com/nats-io/nats-server") {
+		return from == "internal/jet/embed" // so that who uses the client links no server
 	}
 	only := onlyImporter(path)
 	return only == "" || only == from
@@ -124,7 +124,7 @@ func onlyImporter(path string) string {
 		"golang.org/x/net/idna":       "internal/fetch",
 		"golang.org/x/net/netutil":    "cmd/eca",
 		"github.com/coder/websocket":  "e2a/gateway",
-		"github.com/nats-io":          "esrp/service",
+		"github.com/nats-io":          "internal/jet",
 		"rsc.io/qr":                   "cmd/eca",
 		"google.golang.org/protobuf":  "internal/otlp",
 	} {

@@ -36,8 +36,8 @@ type Options struct {
 	// Line returns. The last line may be cut. Line must not wait after ended is closed. An error
 	// ends the conversation.
 	Line func(ended <-chan struct{}, line []byte, cut bool) error
-	// Farewell describes how the child ended. exit is nil if only its output has ended.
-	Farewell func(exit *proc.Exit) error
+	// ExitError describes how the child ended. exit is nil if only its output has ended.
+	ExitError func(exit *proc.Exit) error
 }
 
 // Process is a child.
@@ -79,7 +79,7 @@ func Start(pool *proc.Pool, spec proc.Spec, o Options) (*Process, error) {
 	p.work.Go(func() {
 		<-p.child.Done()
 		if !Within(p.ended, exitTime) {
-			p.End(p.farewell()) // another process has its stdout open
+			p.End(p.exitError()) // another process has its stdout open
 		}
 	})
 	return p, nil
@@ -166,7 +166,7 @@ func (p *Process) read() error {
 	if err != nil {
 		return err
 	}
-	return p.farewell()
+	return p.exitError()
 }
 
 // Read passes on the lines of a stream until its end, which is not an error.
@@ -188,15 +188,15 @@ func Read(ended <-chan struct{}, r io.Reader, o Options) error {
 	}
 }
 
-func (p *Process) farewell() error {
+func (p *Process) exitError() error {
 	if !Within(p.child.Done(), exitTime) {
-		return p.o.Farewell(nil)
+		return p.o.ExitError(nil)
 	}
 	exit := p.child.Wait()
-	return p.o.Farewell(&exit)
+	return p.o.ExitError(&exit)
 }
 
-// Describe describes how a child ended, as passed to Farewell.
+// Describe describes how a child ended, as passed to ExitError.
 func Describe(exit *proc.Exit) string {
 	switch {
 	case exit == nil:

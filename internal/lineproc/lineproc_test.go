@@ -26,7 +26,7 @@ func run(t *testing.T, script string) (p *Process, stderr *Tail, lines func() st
 			got = append(got, fmt.Sprintf("%s %v", line, cut))
 			return nil
 		},
-		Farewell: func(exit *proc.Exit) error { return errors.New(Describe(exit)) },
+		ExitError: func(exit *proc.Exit) error { return errors.New(Describe(exit)) },
 	})
 	if err != nil {
 		t.Fatal(err)

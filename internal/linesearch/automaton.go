@@ -16,8 +16,8 @@ type automaton struct {
 	ids    map[string]int32 // of states by what they are
 	start  int32            // at the beginning of a line
 
-	resets int
-	lost   bool // it grows without end
+	resets   int
+	tooLarge bool // it grows without end
 
 	// For one step.
 	set   []uint32 // instructions reached
@@ -59,7 +59,7 @@ func (a *automaton) reset() {
 	a.start = a.id(nil, true, false)
 }
 
-// find returns a place in the first line of text behind from that matches: at its end at
+// find returns a place in the first line of text after from that matches: at its end at
 // most. It returns or -1, and without meaning once the automaton is lost.
 func (a *automaton) find(text []byte, from int) int {
 	s := a.start
@@ -67,7 +67,7 @@ func (a *automaton) find(text []byte, from int) int {
 		c := text[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(text[i:])
-			if s = a.rune(s, r); s == hit || a.lost {
+			if s = a.rune(s, r); s == hit || a.tooLarge {
 				return i
 			}
 			i += size
@@ -75,7 +75,7 @@ func (a *automaton) find(text []byte, from int) int {
 		}
 		next := a.table[int(s)<<7|int(c)]
 		if next == unknown {
-			if next = a.ascii(s, c); a.lost {
+			if next = a.ascii(s, c); a.tooLarge {
 				return i
 			}
 		}
@@ -86,9 +86,9 @@ func (a *automaton) find(text []byte, from int) int {
 		i++
 	}
 	if len(text) > 0 && text[len(text)-1] == '\n' {
-		return -1 // nothing is behind the last end of a line
+		return -1 // nothing is after the last end of a line
 	}
-	if a.after(s, endOfLine) == hit {
+	if a.nextState(s, endOfLine) == hit {
 		return len(text)
 	}
 	return -1
@@ -101,7 +101,7 @@ func (a *automaton) ascii(s int32, c byte) int32 {
 	if c == '\n' {
 		next = endOfLine
 	}
-	to := a.after(s, next)
+	to := a.nextState(s, next)
 	if c == '\n' && to != hit {
 		to = a.start
 	}
@@ -117,7 +117,7 @@ func (a *automaton) rune(s int32, r rune) int32 {
 		return to
 	}
 	resets := a.resets
-	to := a.after(s, r)
+	to := a.nextState(s, r)
 	if a.resets == resets {
 		if st := &a.states[s]; st.more == nil {
 			st.more = map[rune]int32{r: to}
@@ -128,8 +128,8 @@ func (a *automaton) rune(s int32, r rune) int32 {
 	return to
 }
 
-// after computes what follows a state on a rune.
-func (a *automaton) after(s int32, r rune) int32 {
+// nextState computes what follows a state on a rune.
+func (a *automaton) nextState(s int32, r rune) int32 {
 	from := a.states[s]
 	word := wordRune(r)
 	var flags syntax.EmptyOp
@@ -221,7 +221,7 @@ func (a *automaton) id(insts []uint32, begin, word bool) int32 {
 	}
 	if len(a.states) >= maxStates {
 		if a.resets++; a.resets > maxResets {
-			a.lost = true
+			a.tooLarge = true
 			return a.start
 		}
 		a.reset()

@@ -3,7 +3,7 @@
 //
 // It guarantees the same answers as package regexp, asked about each line without its end
 // (\n, and any \r before it): ^ and $ are the ends of a line, nothing matches across lines,
-// and bytes that are no UTF-8 count as U+FFFD each. TestAsRegexp and FuzzSearch hold it to
+// and bytes that are not UTF-8 count as U+FFFD each. TestAsRegexp and FuzzSearch hold it to
 // that. It does not say where in its line a match is.
 //
 // Text in which nothing matches is not looked at rune by rune: where every match has to
@@ -41,7 +41,7 @@ func Compile(expr string) (*Pattern, error) {
 	p := &Pattern{re: re, need: needed(tree)}
 	if len(p.need) == 1 && tree.Op == syntax.OpLiteral {
 		l := p.need[0]
-		p.plain = l.whole && !strings.ContainsAny(l.text, "\r\n")
+		p.plain = l.complete && !strings.ContainsAny(l.text, "\r\n")
 	}
 	if p.prog, err = syntax.Compile(tree.Simplify()); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *Searcher) Start(text []byte) {
 	s.returns = len(s.p.need) == 0 && bytes.IndexByte(text, '\r') >= 0
 }
 
-// Next finds the first matching line that begins at or behind from, which is the beginning
+// Next finds the first matching line that begins at or after from, which is the beginning
 // of a line and not before that of the last call. at is a place in that line or its end;
 // after is where the next line begins. ok is false if not found.
 func (s *Searcher) Next(from int) (at, after int, ok bool) {
@@ -88,13 +88,13 @@ func (s *Searcher) Next(from int) (at, after int, ok bool) {
 		return s.byLine(from)
 	}
 	at = s.auto.find(s.text, from)
-	if s.auto.lost {
+	if s.auto.tooLarge {
 		return s.byLine(from)
 	}
 	if at < 0 {
 		return 0, 0, false
 	}
-	return at, behind(s.text, at), true
+	return at, nextLine(s.text, at), true
 }
 
 // Line returns the line around a place that Next found: text[start:end], without its end.
@@ -107,7 +107,7 @@ func (s *Searcher) byLiteral(from int) (at, after int, ok bool) {
 			break
 		}
 		// A literal with an end of line in it begins in the line that cannot match.
-		after = behind(s.text, at)
+		after = nextLine(s.text, at)
 		if s.p.plain {
 			return at, after, true
 		}
@@ -144,7 +144,7 @@ func (s *Searcher) candidate(from int) int {
 func (s *Searcher) byLine(from int) (at, after int, ok bool) {
 	for from < len(s.text) {
 		start, end := lineAt(s.text, from)
-		if after = behind(s.text, from); s.match(s.text[start:end]) {
+		if after = nextLine(s.text, from); s.match(s.text[start:end]) {
 			return from, after, true
 		}
 		from = after
@@ -154,8 +154,8 @@ func (s *Searcher) byLine(from int) (at, after int, ok bool) {
 
 // match says whether a line matches, without its end.
 func (s *Searcher) match(line []byte) bool {
-	if !s.auto.lost {
-		if at := s.auto.find(line, 0); !s.auto.lost {
+	if !s.auto.tooLarge {
+		if at := s.auto.find(line, 0); !s.auto.tooLarge {
 			return at >= 0
 		}
 	}
@@ -177,8 +177,8 @@ func lineAt(text []byte, at int) (start, end int) {
 	return start, end
 }
 
-// behind returns where the line behind a place begins.
-func behind(text []byte, at int) int {
+// nextLine returns where the line after a position begins.
+func nextLine(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i + 1
 	}

@@ -11,9 +11,9 @@ import (
 
 // literal is a text that is searched for.
 type literal struct {
-	text  string // in lower case if fold
-	fold  bool   // upper case of ASCII letters counts as well
-	whole bool   // it is all of the literal of the expression
+	text     string // in lower case if fold
+	fold     bool   // upper case of ASCII letters counts as well
+	complete bool   // it is all of the literal of the expression
 
 	rare int // offset of its rarest byte
 }
@@ -59,11 +59,11 @@ func needed(re *syntax.Regexp) []literal {
 // newLiteral makes a literal of an expression that is one. Of one in which case does not
 // count, it takes the longest part whose other cases are ASCII too.
 func newLiteral(re *syntax.Regexp) (literal, bool) {
-	if slices.Contains(re.Rune, utf8.RuneError) { // bytes that are no UTF-8 match it as well
+	if slices.Contains(re.Rune, utf8.RuneError) { // bytes that are not UTF-8 match it as well
 		return literal{}, false
 	}
 	if re.Flags&syntax.FoldCase == 0 {
-		l := literal{text: string(re.Rune), whole: true}
+		l := literal{text: string(re.Rune), complete: true}
 		l.rare = rarest(l.text)
 		return l, true
 	}
@@ -72,7 +72,7 @@ func newLiteral(re *syntax.Regexp) (literal, bool) {
 		return literal{}, false
 	}
 	longest := slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
-	return literal{text: longest, fold: true, whole: len(longest) == len(re.Rune), rare: rarest(longest)}, true
+	return literal{text: longest, fold: true, complete: len(longest) == len(re.Rune), rare: rarest(longest)}, true
 }
 
 // foldsInASCII tells runes that are ASCII in all cases: k is also the Kelvin sign.

@@ -87,7 +87,7 @@ func explain(err, ended error, at *url.URL, j *route) *Error {
 		return throughProxy(op, at, j.proxy)
 	}
 	out := classify(err, address(at))
-	if j.asked.Load() && (out.Kind == KindTLS || out.Kind == KindLost || out.Kind == KindClientCertificate) {
+	if j.certificateRequested.Load() && (out.Kind == KindTLS || out.Kind == KindLost || out.Kind == KindClientCertificate) {
 		out.Kind = KindClientCertificate
 		out.Message = address(at) + " demands a client certificate: set network.clientCert and network.clientKey"
 	}
@@ -175,21 +175,21 @@ func classify(err error, host string) *Error {
 			out.Message = "no connection to " + to + ": it does not answer"
 		}
 	case errors.As(err, &op) && op.Op == "remote error":
-		out.Kind, out.Message = KindTLS, named(host)+" broke TLS off: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
+		out.Kind, out.Message = KindTLS, hostName(host)+" broke TLS off: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
 		if strings.Contains(op.Err.Error(), "internal error") {
 			out.Kind = KindLost // may not be the next time
 		}
 		for _, sign := range []string{"certificate", "access denied"} {
 			if strings.Contains(op.Err.Error(), sign) {
-				out.Kind, out.Message = KindClientCertificate, named(host)+" does not accept our client certificate (network.clientCert): "+strings.TrimPrefix(op.Err.Error(), "tls: ")
+				out.Kind, out.Message = KindClientCertificate, hostName(host)+" does not accept our client certificate (network.clientCert): "+strings.TrimPrefix(op.Err.Error(), "tls: ")
 			}
 		}
 	case errors.As(err, new(tls.RecordHeaderError)):
-		out.Kind, out.Message = KindTLS, named(host)+" does not speak TLS there; is it http:// and not https://, or another port?"
+		out.Kind, out.Message = KindTLS, hostName(host)+" does not speak TLS there; is it http:// and not https://, or another port?"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		out.Message = named(host) + " closed the connection"
+		out.Message = hostName(host) + " closed the connection"
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Message = named(host) + " did not answer in time"
+		out.Message = hostName(host) + " did not answer in time"
 	default:
 		out.Message = "the connection failed: " + withoutURL(err).Error()
 	}
@@ -208,9 +208,9 @@ func certificate(err error, host string) string {
 		if unknown.Cert != nil && unknown.Cert.Issuer.CommonName != "" {
 			by = fmt.Sprintf("%.80q", unknown.Cert.Issuer.CommonName)
 		}
-		return fmt.Sprintf("the certificate of %s is signed by %s, which is not trusted here; if it is your organisation's, put its certificate into a file and name that in network.caCertFile", named(host), by)
+		return fmt.Sprintf("the certificate of %s is signed by %s, which is not trusted here; if it is your organisation's, put its certificate into a file and name that in network.caCertFile", hostName(host), by)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Sprintf("the certificate of %s is not valid now: only from %s until %s; or this machine's clock is wrong", named(host), day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter))
+		return fmt.Sprintf("the certificate of %s is not valid now: only from %s until %s; or this machine's clock is wrong", hostName(host), day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter))
 	case errors.As(err, &name):
 		names := append([]string{}, name.Certificate.DNSNames...)
 		for _, ip := range name.Certificate.IPAddresses {
@@ -219,14 +219,14 @@ func certificate(err error, host string) string {
 		if len(names) == 0 {
 			names = []string{"no host"}
 		}
-		return fmt.Sprintf("the certificate of %s is for %.200s", named(host), strings.Join(names, ", "))
+		return fmt.Sprintf("the certificate of %s is for %.200s", hostName(host), strings.Join(names, ", "))
 	case errors.As(err, &invalid), errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.SystemRootsError)):
-		return fmt.Sprintf("the certificate of %s is not accepted: %v", named(host), withoutURL(err))
+		return fmt.Sprintf("the certificate of %s is not accepted: %v", hostName(host), withoutURL(err))
 	}
 	return ""
 }
 
-func named(host string) string {
+func hostName(host string) string {
 	if host == "" {
 		return "the server"
 	}

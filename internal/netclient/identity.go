@@ -235,7 +235,7 @@ func (id *Identity) config() *tls.Config {
 func (id *Identity) clientCertificate(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if id.client == nil {
 		if j := routeOf(info.Context()); j != nil {
-			j.asked.Store(true)
+			j.certificateRequested.Store(true)
 		}
 		return &tls.Certificate{}, nil
 	}

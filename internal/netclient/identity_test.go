@@ -121,7 +121,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	// A bundle is looked through later, and then what is wrong is said too.
+	// A bundle is read later, and its errors are reported too.
 	bundle := ca(a.Write("bundle.pem", append([]byte(strings.Repeat("# one of many\n", 6000)), testkit.PEM("CERTIFICATE", a.Cert.Raw[:100])...)))
 	if id, problems := Read(bundle); len(problems) > 0 || len(id.Check()) != 1 || len(id.Authorities()) != 0 {
 		t.Errorf("a damaged bundle: %v", problems)

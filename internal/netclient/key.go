@@ -190,7 +190,7 @@ func deriveKey(kdf pkix.AlgorithmIdentifier, passphrase []byte, size int) ([]byt
 	return pbkdf2.Key(newHash, string(passphrase), p.Salt, p.Iterations, size)
 }
 
-// unmarshal reads one structure and nothing behind it.
+// unmarshal reads one structure and nothing after it.
 func unmarshal(der []byte, into any) error {
 	rest, err := asn1.Unmarshal(der, into)
 	if err != nil || len(rest) > 0 {

@@ -179,8 +179,8 @@ func secured(ctx context.Context, conn net.Conn, config *tls.Config, limit time.
 // route is what is known of a request while it is on its way. The connection made for
 // it may serve others later.
 type route struct {
-	proxy *url.URL    // nil: none
-	asked atomic.Bool // a server asked for a client certificate, and none is configured
+	proxy                *url.URL    // nil: none
+	certificateRequested atomic.Bool // a server asked for a client certificate, and none is configured
 }
 
 type routeKey struct{}

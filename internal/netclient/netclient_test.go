@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit is for connections that stand at once, on a busy machine too.
+// limit is for connections that are open at the same time, on a busy machine too.
 const limit = time.Minute
 
 func network(t testing.TB, env map[string]string, files Files) *Network {
@@ -150,7 +150,7 @@ func TestClientCertificate(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 
-	// Whatever becomes of the connection, that the server asked is known.
+	// Even if the connection fails, the server's request is known.
 	_, err := get(network(t, nil, trusting(ours)), Options{Connect: limit}, srv.URL)
 	if kindOf(err) != KindClientCertificate || !strings.Contains(err.Error(), "demands a client certificate: set network.clientCert") {
 		t.Errorf("without one: %v", err)

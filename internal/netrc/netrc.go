@@ -3,8 +3,8 @@
 //
 // It guarantees that errors name files and lines but never content, and that an entry
 // printed or logged does not show its password. Files are read each time and never
-// written. The entry `default` never answers: it would send a password to whoever is
-// asked (eca-features 3.2, 5.2).
+// written. The entry `default` never answers: it would send a password to any
+// server (eca-features 3.2, 5.2).
 package netrc
 
 import (
@@ -71,7 +71,7 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
-// cutPort splits machine:port; an IPv6 address stands in brackets if a port follows.
+// cutPort splits machine:port; an IPv6 address is in brackets if a port follows.
 func cutPort(s string) (machine, port string, found bool) {
 	if inner, after, ok := strings.Cut(strings.TrimPrefix(s, "["), "]"); ok && strings.HasPrefix(s, "[") {
 		port, found = strings.CutPrefix(after, ":")
@@ -93,7 +93,7 @@ func DefaultPaths(home string) []string {
 
 // Find returns the first entry that matches. login may be empty, which any entry
 // matches; port must be the entry's, and empty where the entry has none. Files that do
-// not exist are passed over. An entry that stands before a mistake in its file counts;
+// not exist are passed over. An entry that is before a mistake in its file counts;
 // the mistake is the error only if nothing is found.
 func Find(paths []string, machine, login, port string) (Entry, bool, error) {
 	var errs []error

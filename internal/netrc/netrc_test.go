@@ -82,7 +82,7 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// Mistakes are named by their line, without what stands there; entries before them count.
+// Errors name the line, without its text; entries before it count.
 func TestMistakes(t *testing.T) {
 	first := "machine a password " + secret + "\n"
 	for text, want := range map[string]string{

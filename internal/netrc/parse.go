@@ -10,12 +10,12 @@ import (
 // Parse reads the entries of a file, in order, without `default`. Entries before a
 // mistake are returned with the error, which names the line.
 func Parse(data []byte) ([]Entry, error) {
-	s := scanner{rest: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1}
+	s := scanner{remaining: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1}
 	var out []Entry
 	var e *Entry // the entry that values go to; nil before the first
 	for {
 		s.blank(true)
-		if len(s.rest) == 0 {
+		if len(s.remaining) == 0 {
 			return out, nil
 		}
 		at := s.line
@@ -64,15 +64,15 @@ func Parse(data []byte) ([]Entry, error) {
 
 // scanner takes a file apart into words.
 type scanner struct {
-	rest []byte
-	line int
+	remaining []byte
+	line      int
 }
 
 // value is the word that must follow a keyword.
 func (s *scanner) value(keyword string) (string, error) {
 	at := s.line
 	s.blank(false)
-	if len(s.rest) == 0 {
+	if len(s.remaining) == 0 {
 		return "", fmt.Errorf("line %d: %s has no value", at, keyword)
 	}
 	return s.word()
@@ -80,15 +80,15 @@ func (s *scanner) value(keyword string) (string, error) {
 
 // word reads the word that begins here.
 func (s *scanner) word() (string, error) {
-	if s.rest[0] == '"' {
+	if s.remaining[0] == '"' {
 		return s.quoted()
 	}
-	end := bytes.IndexAny(s.rest, " \t\r\n")
+	end := bytes.IndexAny(s.remaining, " \t\r\n")
 	if end < 0 {
-		end = len(s.rest)
+		end = len(s.remaining)
 	}
-	word := string(s.rest[:end])
-	s.rest = s.rest[end:]
+	word := string(s.remaining[:end])
+	s.remaining = s.remaining[end:]
 	if !utf8.ValidString(word) {
 		return "", fmt.Errorf("line %d: it is not UTF-8 text", s.line)
 	}
@@ -98,22 +98,22 @@ func (s *scanner) word() (string, error) {
 // blank passes over white space, and over comments if there may be some: a "#" begins
 // one only where a keyword is expected, since passwords contain it.
 func (s *scanner) blank(comments bool) {
-	for len(s.rest) > 0 {
-		switch c := s.rest[0]; {
+	for len(s.remaining) > 0 {
+		switch c := s.remaining[0]; {
 		case c == '\n':
 			s.line++
 		case c == ' ', c == '\t', c == '\r':
 		case c == '#' && comments:
-			end := bytes.IndexByte(s.rest, '\n')
+			end := bytes.IndexByte(s.remaining, '\n')
 			if end < 0 {
-				end = len(s.rest)
+				end = len(s.remaining)
 			}
-			s.rest = s.rest[end:]
+			s.remaining = s.remaining[end:]
 			continue
 		default:
 			return
 		}
-		s.rest = s.rest[1:]
+		s.remaining = s.remaining[1:]
 	}
 }
 
@@ -122,19 +122,19 @@ func (s *scanner) blank(comments bool) {
 func (s *scanner) quoted() (string, error) {
 	begun := s.line
 	var out strings.Builder
-	for i := 1; i < len(s.rest); i++ {
-		switch c := s.rest[i]; c {
+	for i := 1; i < len(s.remaining); i++ {
+		switch c := s.remaining[i]; c {
 		case '"':
-			s.rest = s.rest[i+1:]
+			s.remaining = s.remaining[i+1:]
 			if !utf8.ValidString(out.String()) {
 				return "", fmt.Errorf("line %d: it is not UTF-8 text", begun)
 			}
 			return out.String(), nil
 		case '\\':
-			if i++; i == len(s.rest) {
+			if i++; i == len(s.remaining) {
 				continue
 			}
-			c = s.rest[i]
+			c = s.remaining[i]
 			if c == '\n' {
 				s.line++
 			}
@@ -149,16 +149,16 @@ func (s *scanner) quoted() (string, error) {
 			out.WriteByte(c)
 		}
 	}
-	s.rest = nil
+	s.remaining = nil
 	return "", fmt.Errorf("line %d: a double quote is never closed", begun)
 }
 
 // skipMacro passes over a macro: the rest of the line that names it, and its lines up to
 // an empty one.
 func (s *scanner) skipMacro() {
-	for named := false; len(s.rest) > 0; named = true {
-		line, rest, _ := bytes.Cut(s.rest, []byte("\n"))
-		s.rest = rest
+	for named := false; len(s.remaining) > 0; named = true {
+		line, rest, _ := bytes.Cut(s.remaining, []byte("\n"))
+		s.remaining = rest
 		s.line++
 		if named && len(bytes.TrimSpace(line)) == 0 {
 			return

@@ -92,7 +92,7 @@ func TestLongFiles(t *testing.T) {
 	}
 }
 
-// A file that has itself read again and again comes to an end: what was read is counted.
+// A file that has itself read again and again comes to an end: the bytes that were read are counted.
 func TestReadsAreCounted(t *testing.T) {
 	b := &bounded{ctx: t.Context(), data: make([]byte, 10), left: 15}
 	for range 2 {

@@ -179,7 +179,7 @@ func takeOver(o order) error {
 			return fmt.Errorf("hand over descriptor %d: %w", i, err)
 		}
 	}
-	// Whatever whoever started eca had left open.
+	// Everything that the process that started eca had left open.
 	if err := unix.CloseRange(socketFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}

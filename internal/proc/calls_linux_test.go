@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,6 +23,10 @@ import (
 // print what the kernel answered.
 const callsArg = "__calls"
 
+// dialArg, as first argument, has this test's program connect to a Unix socket and make sockets of
+// other families.
+const dialArg = "__dial"
+
 // strikeArg, as first argument, has this test's program kill a process, thread by thread.
 const strikeArg = "__strike"
 
@@ -31,6 +36,8 @@ func childOfTest(args []string) bool {
 		makeCalls()
 	case strikeArg:
 		strike(args[1])
+	case dialArg:
+		dial(args[1])
 	case escapesArg:
 		playEscapes()
 	case fosterArg:
@@ -236,14 +243,83 @@ func TestSandboxSystemCalls(t *testing.T) {
 	}
 }
 
-// A bounded child has no terminal, not even one that eca itself was started in.
+// dial is the program of dialArg.
+func dial(path string) {
+	if c, err := net.Dial("unix", path); err == nil {
+		_ = c.Close()
+		fmt.Print("connected ")
+	}
+	for name, family := range map[string]int{"vsock": unix.AF_VSOCK, "alg": unix.AF_ALG, "packet": unix.AF_PACKET, "bluetooth": unix.AF_BLUETOOTH} {
+		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_SEQPACKET, unix.SOCK_RAW} {
+			if fd, err := unix.Socket(family, kind, 0); err == nil {
+				_ = unix.Close(fd)
+				fmt.Print(name + " ")
+			}
+		}
+	}
+	if listener, err := net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		fmt.Print("no server: ", err)
+	} else {
+		_ = listener.Close()
+	}
+}
+
+// With the network, a bounded child reaches the services of this machine that act for the user
+// (Docker, systemd, tmux) only if its policy says so, wherever their sockets are.
+func TestSandboxedServices(t *testing.T) {
+	needSandbox(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for _, sockets := range []bool{false, true} {
+		p := sandbox.Policy{Level: sandbox.Workspace, Write: []string{dir}, Network: true, UnixSockets: sockets}
+		_, out := bounded(t, p, dir, self+" "+dialArg+" "+socket)
+		if want := map[bool]string{true: "connected "}[sockets]; out != want {
+			t.Errorf("Unix sockets %v: %q, want %q", sockets, out, want)
+		}
+	}
+}
+
+// A bounded child has no terminal, not even one that eca itself was started in, and reads no
+// device: not what the user types in a terminal either.
 func TestSandboxHasNoTerminal(t *testing.T) {
 	needSandbox(t)
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("NOT TESTED: no pseudo terminals here: ", err)
+	}
+	defer terminal.Close()
+	number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	other := fmt.Sprintf("/dev/pts/%d", number)
+	if f, err := os.OpenFile(other, os.O_RDONLY|unix.O_NOCTTY, 0); err != nil {
+		t.Skip("NOT TESTED: it cannot be opened without a sandbox either: ", err)
+	} else {
+		_ = f.Close()
+	}
 	for _, level := range []sandbox.Level{sandbox.ReadOnly, sandbox.Workspace} {
 		_, out := bounded(t, sandbox.Policy{Level: level}, "/", `
 			(exec 3<>/dev/tty) 2>/dev/null && echo "opens /dev/tty"
-			(exec 3<>/dev/ptmx) 2>/dev/null && echo "opens /dev/ptmx"
-			for f in /dev/pts/[0-9]*; do (exec 3<>"$f") 2>/dev/null && echo "opens $f"; done
+			[ -e '`+other+`' ] || echo "there is no other terminal"
+			for f in /dev/ptmx /dev/pts/[0-9]* /dev/console /dev/tty[0-9]* /dev/input/event* /dev/loop*; do
+				(exec 3<>"$f") 2>/dev/null && echo "opens $f"
+				(exec 3<"$f") 2>/dev/null && echo "reads $f"
+			done
+			head -c 1 /dev/zero >/dev/null && : </dev/null && head -c 1 /dev/urandom >/dev/null || echo "does not read the harmless ones"
+			cat <(echo x) /dev/fd/0 </etc/hostname >/dev/null || echo "has no /dev/fd"
 			read -r _ _ _ _ _ session terminal _ </proc/$$/stat
 			[ "$session" = $$ ] || echo "is in session $session"
 			[ "$terminal" = 0 ] || echo "has terminal $terminal"`)

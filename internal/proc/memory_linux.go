@@ -126,7 +126,7 @@ type memoryGroup struct {
 	seen   memoryEvents
 }
 
-// memoryEvents counts what became of a group's processes.
+// memoryEvents counts the memory events of a group's processes.
 type memoryEvents struct {
 	limit int64 // how often the group's limit was reached and nothing could be freed
 	kills int64 // processes that were killed for memory, whatever limit was reached
@@ -199,7 +199,7 @@ func memoryKills() int64 {
 	return countOf(string(data), "oom_kill")
 }
 
-// countOf returns the number behind a name in a list with a name and a number in each line.
+// countOf returns the number after a name in a list with a name and a number in each line.
 func countOf(list, name string) int64 {
 	for line := range strings.Lines(list) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {

@@ -10,7 +10,7 @@ import (
 // Child is a running child, however it was started.
 type Child interface {
 	Pid() int              // the process id, which is also its group's
-	Done() <-chan struct{} // closed when the child has ended and what it started is gone
+	Done() <-chan struct{} // closed when the child and all processes that it started have ended
 	Wait() Exit
 	Kill() // ends the child and what it started; returns when they are gone
 }

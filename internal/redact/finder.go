@@ -31,7 +31,7 @@ func newFinder(known []string, looks []look) finder {
 		f.kinds = append(f.kinds, k)
 	}
 	for _, value := range known {
-		add(kind{value: value, look: look{match: whole, to: Mark}}, value[:min(len(value), maxLiteral)])
+		add(kind{value: value, look: look{match: wholeValue, to: Mark}}, value[:min(len(value), maxLiteral)])
 	}
 	for _, l := range looks {
 		add(kind{look: l}, l.literals...)
@@ -40,8 +40,8 @@ func newFinder(known []string, looks []look) finder {
 	return f
 }
 
-// whole matches a known value.
-func whole(_ string, value span, from int) (span, bool) {
+// wholeValue matches a known value.
+func wholeValue(_ string, value span, from int) (span, bool) {
 	return secretIf(value.start >= from, value.start, value.end)
 }
 

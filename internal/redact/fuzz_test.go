@@ -56,7 +56,7 @@ func FuzzString(f *testing.F) {
 		}
 		r := New(one, two)
 		want := text
-		for _, k := range r.known {
+		for _, k := range r.values {
 			want = strings.ReplaceAll(want, k, Mark)
 		}
 		known := want
@@ -64,13 +64,13 @@ func FuzzString(f *testing.F) {
 			want = rule.ReplaceAllString(want, to[i])
 		}
 		if got := r.String(text); got != want {
-			t.Errorf("%q with %q:\ngot  %q\nwant %q", text, r.known, got, want)
+			t.Errorf("%q with %q:\ngot  %q\nwant %q", text, r.values, got, want)
 		}
 		if got := Known(one, two).String(text); got != known {
 			t.Errorf("known values of %q:\ngot  %q\nwant %q", text, got, known)
 		}
-		if !slices.IsSortedFunc(r.known, func(a, b string) int { return len(b) - len(a) }) {
-			t.Errorf("order %q", r.known)
+		if !slices.IsSortedFunc(r.values, func(a, b string) int { return len(b) - len(a) }) {
+			t.Errorf("order %q", r.values)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func allLooks() []look {
 }
 
 // prefixed matches a word that begins with a prefix, in which ? stands for any character, and at
-// least so many characters behind it.
+// least so many characters after it.
 func prefixed(prefix string, in func(byte) bool, least int) matcher {
 	return func(s string, literal span, from int) (span, bool) {
 		if !begins(s, literal.start, from) {
@@ -124,7 +124,7 @@ func keyLine(s string, start int) (end int, ok bool) {
 func field(s string, literal span, from int) (span, bool) {
 	name := literal.start
 	if s[name] != '"' {
-		name = back(s, name, from, func(c byte) bool { return letter(c) || c == '_' || c == '-' }) - 1
+		name = startOf(s, name, from, func(c byte) bool { return letter(c) || c == '_' || c == '-' }) - 1
 	}
 	if name < from || s[name] != '"' {
 		return span{}, false
@@ -152,7 +152,7 @@ func field(s string, literal span, from int) (span, bool) {
 
 // userinfo matches a user and a password in a URL.
 func userinfo(s string, literal span, from int) (span, bool) {
-	scheme := back(s, literal.start, from, func(c byte) bool { return alphanumeric(c) || strings.IndexByte("+.-", c) >= 0 })
+	scheme := startOf(s, literal.start, from, func(c byte) bool { return alphanumeric(c) || strings.IndexByte("+.-", c) >= 0 })
 	if !strings.ContainsFunc(s[scheme:literal.start], func(c rune) bool { return letter(byte(c)) }) { //nolint:gosec // all of ASCII
 		return span{}, false
 	}
@@ -162,7 +162,7 @@ func userinfo(s string, literal span, from int) (span, bool) {
 
 // parameter matches the value of a URL's parameter, whose name the literal ends.
 func parameter(s string, literal span, from int) (span, bool) {
-	mark := back(s, literal.start, from, wordOrDash) - 1
+	mark := startOf(s, literal.start, from, wordOrDash) - 1
 	if mark < from || s[mark] != '?' && s[mark] != '&' {
 		return span{}, false
 	}
@@ -191,8 +191,8 @@ func run(s string, start int, in func(byte) bool) int {
 	return start
 }
 
-// back returns where the characters begin that belong to a set, up to end and not before from.
-func back(s string, end, from int, in func(byte) bool) int {
+// startOf returns where the characters begin that belong to a set, up to end and not before from.
+func startOf(s string, end, from int, in func(byte) bool) int {
 	for end > from && in(s[end-1]) {
 		end--
 	}

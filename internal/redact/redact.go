@@ -24,7 +24,7 @@ const minSecret = 6
 
 // Redactor removes secrets. It is immutable and safe for concurrent use.
 type Redactor struct {
-	known  []string // longest first
+	values []string // longest first
 	finder func() finder
 }
 
@@ -39,17 +39,17 @@ func newRedactor(secrets []string, looks func() []look) *Redactor {
 		if len(s) < minSecret || strings.Contains(Mark, s) {
 			continue
 		}
-		r.known = append(r.known, s)
+		r.values = append(r.values, s)
 		for _, quoted := range []string{asJSON(s, true), asJSON(s, false), strconv.Quote(s)} {
 			if quoted = quoted[1 : len(quoted)-1]; quoted != s {
-				r.known = append(r.known, quoted)
+				r.values = append(r.values, quoted)
 			}
 		}
 	}
 	// A secret that contains another must go first.
-	slices.SortFunc(r.known, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	r.known = slices.Compact(r.known)
-	r.finder = sync.OnceValue(func() finder { return newFinder(r.known, looks()) })
+	slices.SortFunc(r.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	r.values = slices.Compact(r.values)
+	r.finder = sync.OnceValue(func() finder { return newFinder(r.values, looks()) })
 	return r
 }
 

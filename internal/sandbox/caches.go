@@ -103,7 +103,7 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 			if err := os.MkdirAll(own, 0o700); err != nil {
 				return nil, nil, nil, fmt.Errorf("private caches: %w", err)
 			}
-			if k.variable == "CARGO_HOME" && real != "" { // what was fetched is read there
+			if k.variable == "CARGO_HOME" && real != "" { // fetched sources are read there
 				for _, part := range []string{"registry", "git"} {
 					_ = os.Symlink(filepath.Join(real, part), filepath.Join(own, part))
 				}
@@ -121,7 +121,7 @@ func (c Caches) layer(base, name, over string) Overlay {
 
 func layerName(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
 
-// touches says whether a folder is in a root, or a root in it: then what is written there is the
+// touches says whether a folder is in a root, or a root in it: then files written there are the
 // workspace's.
 func touches(dir string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) || within(root, dir) })

@@ -21,6 +21,8 @@ const (
 	atReadOnly          // Level is ReadOnly
 	withoutNetwork      // Network is false, and so is Loopback
 	onLoopback          // Loopback is true
+	onNetwork           // Network is true
+	withoutUnix         // likewise, and UnixSockets is false
 	unscoped            // the kernel's Landlock does not keep signals inside
 )
 
@@ -109,6 +111,8 @@ func rules(protected []int) []rule {
 		{when: withoutNetwork, calls: []uint32{unix.SYS_SOCKET}, errno: unix.EPERM},
 		{when: onLoopback, calls: []uint32{unix.SYS_SOCKET}, test: except, arg: 0, among: []uint32{unix.AF_INET, unix.AF_INET6}, errno: unix.EPERM},
 		{when: onLoopback, calls: []uint32{unix.SYS_SOCKET}, test: except, arg: 2, among: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}, errno: unix.EPROTONOSUPPORT},
+		{when: onNetwork, calls: []uint32{unix.SYS_SOCKET}, test: except, arg: 0, among: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK, unix.AF_UNIX}, errno: unix.EPERM},
+		{when: withoutUnix, calls: []uint32{unix.SYS_SOCKET}, test: equal, arg: 0, value: unix.AF_UNIX, errno: unix.EPERM},
 		{when: onLoopback, calls: []uint32{unix.SYS_SENDTO}, test: hasBits, arg: 3, value: unix.MSG_FASTOPEN, errno: unix.EPERM},
 	}
 	for _, pid := range append(protected, 1) {
@@ -208,7 +212,8 @@ func assemble(list []rule) []unix.SockFilter {
 func filter(p Policy) error {
 	abi, err := llsyscall.LandlockGetABIVersion()
 	counts := map[when]bool{
-		always: true, atReadOnly: p.Level == ReadOnly, withoutNetwork: !p.Network && !p.Loopback, onLoopback: p.Loopback, unscoped: err != nil || abi < scopedABI,
+		always: true, atReadOnly: p.Level == ReadOnly, withoutNetwork: !p.Network && !p.Loopback, onLoopback: p.Loopback, onNetwork: p.Network,
+		withoutUnix: p.Network && !p.UnixSockets, unscoped: err != nil || abi < scopedABI,
 	}
 	var list []rule
 	for _, r := range rules(p.Protect) {

@@ -20,7 +20,7 @@ type Names struct {
 
 // Bounds of a search for protected places: below so many folders, in so many, and so many
 // repositories. The search after a command goes farther, so that the command cannot hide a place
-// behind others; these are not made read-only.
+// among others; these are not made read-only.
 const (
 	maxDepth        = 4
 	maxFolders      = 5000

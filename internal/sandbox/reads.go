@@ -53,7 +53,7 @@ func repositories(root string) []string {
 	}
 }
 
-// commonFolder returns the git folder of a linked work tree, given its .git file. Anybody can
+// commonFolder returns the git folder of a linked work tree, given its .git file. Any process can
 // write such a file, so the repository has to know of the work tree: in the place where git keeps
 // that, which is below the folder itself. Elsewhere, a workspace could name any folder.
 func commonFolder(file string) []string {
@@ -179,7 +179,7 @@ func programs(getenv func(string) string) []string {
 	home := getenv("HOME")
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
 		if !filepath.IsAbs(dir) || strings.HasPrefix(dir, "/usr/") || within(dir, home) || slices.Contains(out, dir) {
-			continue // a home folder is not for programs, whoever put it there
+			continue // a home folder is not for programs, whatever added it to PATH
 		}
 		out = append(out, dir)
 		if prefix := filepath.Dir(dir); prefix != "/" && prefix != home && filepath.Base(dir) == "bin" {

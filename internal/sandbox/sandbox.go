@@ -33,6 +33,11 @@ type Policy struct {
 	Write   []string `json:"write,omitempty"` // folders it works in, absolute; at ReadOnly it may not write to them
 	Network bool     `json:"network,omitempty"`
 
+	// UnixSockets also lets it connect to services of this machine, which may act for the user
+	// outside of all bounds (Docker, systemd, a terminal multiplexer). Only with Network; only Linux
+	// refuses them.
+	UnixSockets bool `json:"unixSockets,omitempty"`
+
 	// Read and Execute are the files and folders that it may read and the programs that it may
 	// start, absolute and with links resolved; nil is everything. The parts of the system that
 	// every program needs can be read as well, and programs of Execute find their loaders. Only
@@ -58,7 +63,7 @@ type Policy struct {
 	Guard  *Guard `json:"-"`
 	Places Places `json:"places,omitzero"`
 
-	// Caches are the private caches that Prepare makes of the user's; Env are the variables that
+	// Caches are the private caches that Prepare makes from the user's; Env are the variables that
 	// lead there.
 	Caches  *Caches  `json:"-"`
 	Env     []string `json:"-"`

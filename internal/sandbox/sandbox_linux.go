@@ -36,7 +36,7 @@ func Probe() Support {
 // Gaps names what the bounds do not hold here.
 func Gaps() []string {
 	out := []string{
-		"with the network allowed, commands reach services of this machine as well, those behind Unix sockets included",
+		"with the network allowed, commands reach servers of this machine as well; those that your rules or your memory allow also reach services behind Unix sockets",
 	}
 	if os.Geteuid() == 0 {
 		out = append(out, "as root, no limit on the number of processes")
@@ -142,7 +142,7 @@ var systemReads = []string{
 // allowReading adds the rules for what may be read and executed.
 func allowReading(rules int, p Policy) error {
 	if p.Read == nil {
-		if err := allow(rules, "/", lookRights); err != nil {
+		if err := allowAllButDevices(rules); err != nil {
 			return err
 		}
 	} else {
@@ -167,6 +167,27 @@ func allowReading(rules int, p Policy) error {
 	}
 	for _, path := range loaders(p.Execute) {
 		if err := allow(rules, path, llsyscall.AccessFSExecute|llsyscall.AccessFSReadFile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allowAllButDevices lets a child read everything but device files: a terminal gives what the user
+// types in it, others are keyboards, cameras and disks.
+func allowAllButDevices(rules int) error {
+	if err := allow(rules, "/", llsyscall.AccessFSReadDir); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == "dev" {
+			continue
+		}
+		if err := allow(rules, "/"+e.Name(), lookRights); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Changes are what became of protected places since they were found.
+// Changes are the changes of protected places since they were found.
 type Changes struct {
 	New []Change // none of them is below another
 	// Missed is why there may be more; empty if there are not.

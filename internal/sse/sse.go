@@ -1,7 +1,7 @@
 // Package sse reads and writes streams of server-sent events (WHATWG HTML, section 9.2).
 //
-// It guarantees that no event takes more memory than its limit, that an event which was cut
-// off is not taken for a whole one, and that a client which does not read holds up a writer
+// It guarantees that no event takes more memory than its limit, that a truncated event
+// is not taken for a whole one, and that a client which does not read holds up a writer
 // for a bounded time. It knows nothing of what events say, and does not connect again.
 package sse
 
@@ -34,11 +34,11 @@ type Reader struct {
 	// negative if it did not.
 	Retry time.Duration
 
-	lines   *lines.Reader
-	limit   int
-	tooLong error
-	data    []byte
-	begun   bool
+	lines    *lines.Reader
+	limit    int
+	tooLong  error
+	data     []byte
+	hasEvent bool
 }
 
 // NewReader returns a reader of events of at most limit bytes; tooLong is the error for a
@@ -58,8 +58,8 @@ func (s *Reader) Next() (Event, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return Event{}, err
 		}
-		if !s.begun {
-			line, s.begun = bytes.TrimPrefix(line, []byte("\uFEFF")), true
+		if !s.hasEvent {
+			line, s.hasEvent = bytes.TrimPrefix(line, []byte("\uFEFF")), true
 		}
 		if len(line) == 0 && err == nil {
 			s.ID = id

@@ -79,7 +79,7 @@ func isTrue(v any) bool {
 	return false
 }
 
-// condition reads what stands behind if: values and comparisons with not, and, or (and
+// condition reads what is after if: values and comparisons with not, and, or (and
 // binds more tightly), or all or any before several values.
 func (p *parser) condition(s string) (condition, error) {
 	w, err := p.words(s)

@@ -44,9 +44,9 @@ type operand struct {
 
 // parser goes through a template once.
 type parser struct {
-	rest  string
-	line  int
-	names map[string]bool // of the variables that are read
+	remaining string
+	line      int
+	names     map[string]bool // of the variables that are read
 }
 
 func (p *parser) errorf(format string, args ...any) error {
@@ -55,9 +55,9 @@ func (p *parser) errorf(format string, args ...any) error {
 
 // skip moves on by n bytes.
 func (p *parser) skip(n int) string {
-	piece := p.rest[:n]
+	piece := p.remaining[:n]
 	p.line += strings.Count(piece, "\n")
-	p.rest = p.rest[n:]
+	p.remaining = p.remaining[n:]
 	return piece
 }
 
@@ -67,8 +67,8 @@ func (p *parser) block(depth int) (nodes []node, end string, err error) {
 	if depth > maxNesting {
 		return nil, "", p.errorf("more than %d blocks within each other", maxNesting)
 	}
-	for p.rest != "" {
-		at, kind := nextMark(p.rest)
+	for p.remaining != "" {
+		at, kind := nextMark(p.remaining)
 		if at > 0 {
 			nodes = append(nodes, text(p.skip(at)))
 		}
@@ -114,16 +114,16 @@ func nextMark(s string) (at int, kind string) {
 	}
 }
 
-// mark reads what stands between a mark and its end. Quotes hide ends.
+// mark reads what is between a mark and its end. Quotes hide ends.
 func (p *parser) mark(kind string) (string, error) {
 	end := map[string]string{"{{": "}}", "{%": "%}", "{#": "#}"}[kind]
 	quoted := false
-	for i := 2; i+2 <= len(p.rest); i++ {
+	for i := 2; i+2 <= len(p.remaining); i++ {
 		switch {
-		case kind != "{#" && p.rest[i] == '"':
+		case kind != "{#" && p.remaining[i] == '"':
 			quoted = !quoted
-		case !quoted && p.rest[i:i+2] == end:
-			inside := p.rest[2:i]
+		case !quoted && p.remaining[i:i+2] == end:
+			inside := p.remaining[2:i]
 			if strings.Contains(inside, "\n") && kind == "{{" {
 				return "", p.errorf("%s goes on to the next line", kind)
 			}
@@ -164,14 +164,14 @@ func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
 // raw returns the text up to an end tag, as it is.
 func (p *parser) raw(end string) (string, error) {
 	for from := 0; ; {
-		i := strings.Index(p.rest[from:], "{%")
+		i := strings.Index(p.remaining[from:], "{%")
 		if i < 0 {
 			return "", p.errorf("{%% %s %%} is missing", end)
 		}
 		i += from
-		close := strings.Index(p.rest[i:], "%}")
-		if close >= 0 && strings.TrimSpace(p.rest[i+2:i+close]) == end {
-			raw := p.rest[:i]
+		close := strings.Index(p.remaining[i:], "%}")
+		if close >= 0 && strings.TrimSpace(p.remaining[i+2:i+close]) == end {
+			raw := p.remaining[:i]
 			p.skip(i + close + 2)
 			return raw, nil
 		}
@@ -279,7 +279,7 @@ func (p *parser) output(inside string) (node, error) {
 			}
 			f.args = append(f.args, arg)
 		}
-		if !f.known() {
+		if !f.exists() {
 			return nil, p.errorf("there is no filter %q with %d arguments", f.name, len(f.args))
 		}
 		out.filters = append(out.filters, f)

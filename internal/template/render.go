@@ -132,8 +132,8 @@ type filter struct {
 	args []operand
 }
 
-// known says whether there is such a filter with so many arguments.
-func (f filter) known() bool {
+// exists says whether there is such a filter with so many arguments.
+func (f filter) exists() bool {
 	switch f.name {
 	case "upper", "lower", "capitalize", "trim", "safe", "length", "count", "first", "last":
 		return len(f.args) == 0

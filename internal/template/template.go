@@ -8,8 +8,8 @@
 //
 // Guarantees: rendering reads nothing but the variables it is given, calls nothing and
 // takes bounded time and memory, whatever the template says. Values are inserted as they
-// are: nothing in them is read as a template, and nothing is escaped. A variable that is
-// not there is empty. Text without tags comes out byte for byte.
+// are: nothing in them is read as a template, and nothing is escaped. A missing variable
+// is empty. Text without tags comes out byte for byte.
 //
 // It has no inheritance, no inclusion of files and no code: a template that wants them,
 // or anything else unknown, does not parse.
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Limits; what is beyond them is an error.
+// Limits; a template beyond them is an error.
 const (
 	maxSource  = 1 << 20 // bytes of a template
 	maxOutput  = 4 << 20 // bytes of what it renders to
@@ -45,7 +45,7 @@ func Parse(source string) (*Template, error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("the template has %d bytes, more than %d", len(source), maxSource)
 	}
-	p := &parser{rest: source, line: 1, names: map[string]bool{}}
+	p := &parser{remaining: source, line: 1, names: map[string]bool{}}
 	nodes, end, err := p.block(0)
 	if err == nil && end != "" {
 		err = p.errorf("{%% %s %%} without a beginning", end)

@@ -14,7 +14,7 @@ import (
 
 // Stalled has a client send text to a server of HTTP and then nothing more. It returns what
 // the client gets and after what time it is let go. The time is that of testing/synctest:
-// none really passes, and a server that waits for ever fails the test. Of server, only the
+// none really passes, and a server that waits forever fails the test. Of server, only the
 // handler and the limits count.
 func Stalled(t *testing.T, server *http.Server, text string) (answer string, after time.Duration) {
 	t.Helper()

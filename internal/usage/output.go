@@ -42,8 +42,8 @@ func (o *Output) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{o}, r)
 }
 
-// Lost returns why a part of what was written to w is lost; nil if nothing is. Only an Output knows.
-func Lost(w io.Writer) error {
+// WriteError returns why a part of what was written to w is lost; nil if nothing is. Only an Output knows.
+func WriteError(w io.Writer) error {
 	o, ok := w.(*Output)
 	if !ok {
 		return nil

@@ -29,7 +29,7 @@ import (
 const (
 	ExitCode    = 2   // a wrong command line
 	Interrupted = 130 // the user left with Ctrl-C
-	Unread      = 141 // whoever read the output is gone, as head is after some lines
+	Unread      = 141 // the reader of the output is gone, as head is after some lines
 )
 
 // IsUnread says whether a program failed because its output is read no more. Nothing is to be
@@ -83,7 +83,7 @@ func Execute(ctx context.Context, root *cobra.Command) (*cobra.Command, error) {
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if cmd.HasSubCommands() {
-			wrong = known(cmd, cmd.Flags().Args())
+			wrong = refuseUnknown(cmd, cmd.Flags().Args())
 		}
 		if wrong == nil {
 			show(cmd, args)
@@ -108,11 +108,11 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			case err != nil:
 				return err
 			case cmd.HasSubCommands():
-				if err := known(cmd, rest); err != nil {
+				if err := refuseUnknown(cmd, rest); err != nil {
 					return err
 				}
 			case len(rest) > 0:
-				return within(cmd, Errorf("it has no commands, so no %s", quoted(rest)))
+				return atCommand(cmd, Errorf("it has no commands, so no %s", quoted(rest)))
 			}
 			cmd.InitDefaultHelpFlag()
 			return cmd.Help()
@@ -139,7 +139,7 @@ func strict(cmd *cobra.Command) {
 	args, run := cmd.Args, cmd.RunE
 	switch {
 	case cmd.HasSubCommands():
-		cmd.Args = known
+		cmd.Args = refuseUnknown
 		if run == nil {
 			run = func(cmd *cobra.Command, _ []string) error {
 				return Errorf("a command is missing; %s --help lists them", cmd.CommandPath())
@@ -152,17 +152,17 @@ func strict(cmd *cobra.Command) {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			for _, check := range []func() error{cmd.ValidateRequiredFlags, cmd.ValidateFlagGroups} {
 				if err := check(); err != nil {
-					return within(cmd, groupError(err))
+					return atCommand(cmd, groupError(err))
 				}
 			}
 			if err := argumentError(given, args(cmd, given)); err != nil {
-				return within(cmd, err)
+				return atCommand(cmd, err)
 			}
-			return within(cmd, emptyError(cmd, given))
+			return atCommand(cmd, emptyError(cmd, given))
 		}
 	}
 	if run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error { return within(cmd, run(cmd, args)) }
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return atCommand(cmd, run(cmd, args)) }
 	}
 	for _, sub := range cmd.Commands() {
 		strict(sub)
@@ -191,7 +191,7 @@ func groupError(err error) error {
 const Lenient = "lenient"
 
 // emptyError refuses empty values: they come from variables that are not set, and would
-// count as if the flag, or the argument, were not there.
+// count as if the flag, or the argument, were missing.
 func emptyError(cmd *cobra.Command, args []string) error {
 	if _, lenient := cmd.Annotations[Lenient]; lenient {
 		return nil
@@ -215,8 +215,8 @@ func emptyError(cmd *cobra.Command, args []string) error {
 	return out
 }
 
-// within notes in which command a usage error was found.
-func within(cmd *cobra.Command, err error) error {
+// atCommand notes in which command a usage error was found.
+func atCommand(cmd *cobra.Command, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.command == "" {
 		e.command, e.line = cmd.CommandPath(), cmd.UseLine()
@@ -227,8 +227,8 @@ func within(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// known refuses arguments of a command that groups others: none of them is called so.
-func known(cmd *cobra.Command, args []string) error {
+// refuseUnknown refuses arguments of a command that groups others: none of them is called so.
+func refuseUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -247,7 +247,7 @@ func known(cmd *cobra.Command, args []string) error {
 	if hint == "" {
 		hint = "; " + cmd.CommandPath() + " --help lists the commands"
 	}
-	return within(cmd, Errorf("unknown command %q%s", args[0], hint))
+	return atCommand(cmd, Errorf("unknown command %q%s", args[0], hint))
 }
 
 // argumentError explains arguments that a command does not take.
@@ -273,7 +273,7 @@ func quoted(args []string) string {
 // flagError explains a flag that is not known, or whose value is wrong.
 func flagError(cmd *cobra.Command, err error) error {
 	if cmd.HasSubCommands() { // of a command that does not exist no flag is known
-		if wrong := known(cmd, cmd.Flags().Args()); wrong != nil {
+		if wrong := refuseUnknown(cmd, cmd.Flags().Args()); wrong != nil {
 			return wrong
 		}
 	}
@@ -288,7 +288,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
-			return within(cmd, Errorf("unknown flag -%s%s", name, hint))
+			return atCommand(cmd, Errorf("unknown flag -%s%s", name, hint))
 		}
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -299,13 +299,13 @@ func flagError(cmd *cobra.Command, err error) error {
 		if best := suggest.Nearest(name, names); best != "" {
 			hint = fmt.Sprintf("; did you mean --%s?", best)
 		}
-		return within(cmd, Errorf("unknown flag --%s%s", name, hint))
+		return atCommand(cmd, Errorf("unknown flag --%s%s", name, hint))
 	case errors.As(err, &missing):
-		return within(cmd, Errorf("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
+		return atCommand(cmd, Errorf("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
 	case errors.As(err, &invalid):
-		return within(cmd, Errorf("--%s cannot be %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), kind(invalid.GetFlag(), invalid.Unwrap())))
+		return atCommand(cmd, Errorf("--%s cannot be %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), kind(invalid.GetFlag(), invalid.Unwrap())))
 	}
-	return within(cmd, New(err))
+	return atCommand(cmd, New(err))
 }
 
 // kind says in words what a flag takes; cause is why it did not take a value.

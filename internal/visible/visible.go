@@ -1,7 +1,7 @@
 // Package visible writes out what a text of others hides, for people who have to decide about
 // it: orders for a terminal, and characters that turn text around or cannot be seen.
 //
-// It guarantees that what is written out stays in its place, and that nothing else changes but
+// It guarantees that escaped characters stay in their places, and that nothing else changes but
 // carriage returns, which go. It does not make one line of a text, and does not know letters
 // that look like others.
 package visible

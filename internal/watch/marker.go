@@ -8,7 +8,7 @@ import (
 )
 
 // marker is a file without a name that a Tree watches too: it is written to, to see that
-// event come behind those of all that happened before. No folder shows it, and it ends with
+// event come after those of all that happened before. No folder shows it, and it ends with
 // the process, however that ends; where the file system has no files without names, it has one
 // for a moment.
 type marker struct {

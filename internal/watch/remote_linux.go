@@ -3,7 +3,7 @@ package watch
 import "syscall"
 
 // Remote says whether a folder is on a file system that others may change without this
-// system hearing of it: a network's, or one that a program provides.
+// system being notified: a network's, or one that a program provides.
 func Remote(dir string) bool {
 	var st syscall.Statfs_t
 	if syscall.Statfs(dir, &st) != nil {

@@ -5,5 +5,5 @@ package watch
 import "strings"
 
 // Remote says whether a folder is on a file system that others may change without this
-// system hearing of it, as its path shows.
+// system being notified, as its path shows.
 func Remote(dir string) bool { return strings.HasPrefix(dir, `\\`) }

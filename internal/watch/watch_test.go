@@ -81,7 +81,7 @@ func TestFile(t *testing.T) {
 	noticed(t, w, "a new life", save(path, "6"))
 }
 
-// Folders come and go; what is in them is seen as soon as they are there.
+// Folders come and go; their files are seen as soon as they exist.
 func TestFolders(t *testing.T) {
 	root := tempDir(t)
 	a := filepath.Join(root, "a")

@@ -20,13 +20,13 @@ func Main(path string) string {
 	if !ok {
 		return path
 	}
-	private := below(path, strings.TrimSpace(line))
+	private := relativeTo(path, strings.TrimSpace(line))
 	common := firstLine(filepath.Join(private, "commondir"))
 	known := firstLine(filepath.Join(private, "gitdir"))
-	if common == "" || known == "" || !same(below(private, known), marker) {
+	if common == "" || known == "" || !same(relativeTo(private, known), marker) {
 		return path
 	}
-	common = below(private, common)
+	common = relativeTo(private, common)
 	if info, err := os.Stat(common); err != nil || !info.IsDir() || filepath.Base(common) != ".git" {
 		return path
 	}
@@ -46,7 +46,7 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(ia, ib)
 }
 
-func below(dir, path string) string {
+func relativeTo(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}

@@ -205,7 +205,7 @@ func (e *encoder) content(m llm.Message) []block {
 				rest = append(rest, block{raw: raw})
 			}
 		case llm.ToolCall:
-			rest = append(rest, block{Type: "tool_use", ID: e.calls.Add(part.ID), Name: e.tools.Add(part.Name), Input: object(part.Arguments)})
+			rest = append(rest, block{Type: "tool_use", ID: e.calls.Add(part.ID), Name: e.tools.Add(part.Name), Input: llm.ArgumentsObject(part.Arguments)})
 		case llm.ToolResult:
 			result, more := e.result(part)
 			results = append(results, result)
@@ -249,13 +249,4 @@ func image(i llm.Image, from llm.Role) block {
 		return block{Type: "text", Text: fmt.Sprintf("[An image (%s, %d bytes) stood here. It cannot be shown to this model.]", i.MediaType, len(i.Data))}
 	}
 	return block{Type: "image", Source: &source{"base64", i.MediaType, base64.StdEncoding.EncodeToString(i.Data)}}
-}
-
-// object returns the arguments of a call, which must be an object.
-func object(arguments json.RawMessage) json.RawMessage {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(arguments, &fields) != nil || fields == nil {
-		return json.RawMessage("{}")
-	}
-	return arguments
 }

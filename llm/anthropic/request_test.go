@@ -241,7 +241,7 @@ func TestListModels(t *testing.T) {
 	}
 }
 
-// Parts that may change from request to request stand after the breakpoint of the system
+// Parts that may change from request to request are after the breakpoint of the system
 // prompt.
 func TestSystemTail(t *testing.T) {
 	ask := []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "hi"}}}}

@@ -29,10 +29,6 @@ type streamEvent struct {
 		StopReason  string `json:"stop_reason"`
 	} `json:"delta"`
 	Usage usage `json:"usage"`
-	Error struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	} `json:"error"`
 }
 
 type streamBlock struct {
@@ -126,7 +122,12 @@ func (s *stream) read(events *sse.Reader) error {
 		}
 		var ev streamEvent
 		if err := json.Unmarshal(raw.Data, &ev); err != nil && ev.Type == "" {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is not an event of this API in its stream", Cause: err}
+			return llm.UnreadableEvent(s.provider, raw.Data, err)
+		}
+		if ev.Type == "" || ev.Type == "error" {
+			if err := llm.EventError(s.provider, raw.Data); err != nil {
+				return err
+			}
 		}
 		done, err := s.event(&ev)
 		if done || err != nil {
@@ -154,7 +155,7 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 	case "message_stop":
 		return true, s.end()
 	case "error":
-		return true, llm.StreamError(s.provider, ev.Error.Type, ev.Error.Message)
+		return true, llm.StreamError(s.provider, "", "") // read has dealt with those that say more
 	}
 	return false, err
 }
@@ -295,7 +296,7 @@ func (s *stream) end() error {
 			}
 			continue
 		case len(p.arguments) == 0:
-			p.arguments = object(p.input)
+			p.arguments = llm.ArgumentsObject(p.input)
 			if (cut || !p.ended) && string(p.arguments) == "{}" {
 				continue // they did not come any more; that is not a call without arguments
 			}

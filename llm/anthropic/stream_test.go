@@ -69,7 +69,7 @@ func answers(at llm.Endpoint, req llm.Request) string {
 	return strings.Join(out, "|")
 }
 
-// decode renders what a stream makes of bytes, without HTTP.
+// decode renders what a stream decodes from bytes, without HTTP.
 func decode(r io.Reader) string {
 	var out []string
 	s := stream{provider: "p", tools: llm.NewAliases(maxName), Emitter: llm.Emitter{Origin: "p/anthropic", Yield: func(d llm.Delta, err error) bool {
@@ -187,10 +187,12 @@ func TestEvents(t *testing.T) {
 		"rate limited":     {events(`{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`), "!rate_limited p failed: slow"},
 		"internal":         {events(`{"type":"error","error":{"type":"api_error","message":"boom"}}`), "!overloaded p failed: boom"},
 		"too long":         {events(`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 2 tokens > 1 maximum"}}`), "!context_overflow p failed: prompt is too long: 2 tokens > 1 maximum"},
+		"foreign error":    {events(`{"error":{"message":"GPU fell off","type":"server_error","code":500}}`), "!overloaded p failed: GPU fell off"},
+		"text of an error": {events(text, `{"error":"GPU fell off"}`), "t:a|!unknown p failed: GPU fell off"},
 		"bad request":      {events(`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`), "!bad_request p failed: no"},
 		"key revoked":      {events(`{"type":"error","error":{"type":"permission_error","message":"no"}}`), "!auth p failed: no"},
 		"error of no kind": {events(`{"type":"error","error":null}`), "!unknown p failed without saying why"},
-		"garbage":          {events("<html>"), "!protocol p sent something that is not an event of this API in its stream"},
+		"garbage":          {events("<html>"), `!protocol p sent something in its stream that is not of this API: "<html>"`},
 	} {
 		if got := decode(strings.NewReader(c.body)); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// betaBinding lets a request say what becomes of thinking whose conversation changed.
+// betaBinding lets a request say what happens to thinking whose conversation changed.
 const betaBinding = "thinking-binding-controls-2026-08-01"
 
 // Tokens to think with where the model does not choose itself (eca-features 7), and the

@@ -131,13 +131,13 @@ func classify(err error) error {
 	switch {
 	case tooLong(e.Message):
 		e.Kind = llm.ErrContextOverflow
-	case e.Status == http.StatusFailedDependency: // the model behind it failed
+	case e.Status == http.StatusFailedDependency: // the model that it calls failed
 		e.Kind = llm.ErrOverloaded
 	}
 	return err
 }
 
-// tooLong recognises how Bedrock and the models behind it say that a conversation does
+// tooLong recognises how Bedrock and its models say that a conversation does
 // not fit.
 func tooLong(message string) bool {
 	m := strings.ToLower(message)

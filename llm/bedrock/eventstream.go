@@ -17,7 +17,7 @@ const (
 	maxHeaders = 128 << 10
 )
 
-// errCorrupt begins the error for bytes that are no event stream.
+// errCorrupt begins the error for bytes that are not an event stream.
 var errCorrupt = errors.New("the event stream is corrupt")
 
 func corrupt(format string, args ...any) error {
@@ -45,7 +45,7 @@ func newEventReader(r io.Reader) *eventReader {
 }
 
 // next returns the next message. It returns io.EOF between two messages, and
-// io.ErrUnexpectedEOF within one; bytes that are no message are an errCorrupt. Memory
+// io.ErrUnexpectedEOF within one; bytes that are not a message are an errCorrupt. Memory
 // grows with what has arrived, not with the length that is claimed.
 func (e *eventReader) next() (message, error) {
 	var prelude [12]byte
@@ -120,7 +120,7 @@ func (m *message) set(name, value string) {
 const headerString = 7
 
 // headerSize returns the size of a header's value, and how many bytes of its type and
-// its length stand before it.
+// its length are before it.
 func headerSize(b []byte) (size, skip int, err error) {
 	switch b[0] {
 	case 0, 1: // true, false

@@ -17,8 +17,8 @@ func readShared(path string) (string, error) {
 	return string(text), err
 }
 
-// read adds the settings of a section; ok says that the text has it. Lines that are no
-// setting are skipped, and so are indented ones: they belong to a setting of several
+// read adds the settings of a section; ok says that the text has it. Lines that are not
+// settings are skipped, and so are indented ones: they belong to a setting of several
 // values, of which we use none.
 func (p profile) read(text, section string) (ok bool) {
 	inside := false

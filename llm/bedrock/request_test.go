@@ -225,7 +225,7 @@ func TestOperation(t *testing.T) {
 	}
 }
 
-// Parts that may change from request to request stand after the cache point.
+// Parts that may change from request to request are after the cache point.
 func TestSystemTail(t *testing.T) {
 	req := llm.Request{Model: "anthropic.claude-sonnet-4-5-20250929-v1:0", System: "fixed", SystemTail: "moving"}
 	body, err := encode(req, "")

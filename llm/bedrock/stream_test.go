@@ -188,7 +188,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// answers renders what the client makes of an HTTP answer.
+// answers renders what the client decodes from an HTTP answer.
 func answers(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	srv := httptest.NewServer(h)

@@ -8,7 +8,7 @@
 //     the faults a network can have;
 //   - record.go: writes cassettes from live traffic, secrets removed.
 //
-// Which step answers depends on the request alone, so a chat that is continued after
+// The request alone decides which step answers, so a chat that is continued after
 // a restart goes on where it was. The one exception are errors that happen a number
 // of times. It does not judge requests: that they are well-formed, tests of the wire
 // formats look at.
@@ -101,7 +101,7 @@ type Error struct {
 	Message    string  `yaml:"message,omitempty"`
 	RetryAfter float64 `yaml:"retryAfter,omitempty"` // seconds
 	Times      int     `yaml:"times,omitempty"`      // then the step answers; 0 means always
-	Late       bool    `yaml:"late,omitempty"`       // inside of the stream, behind what the step says
+	Late       bool    `yaml:"late,omitempty"`       // inside of the stream, after what the step says
 }
 
 // Player answers requests from a cassette.

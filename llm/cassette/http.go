@@ -87,8 +87,8 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 				return
 			}
 		}
-		// A flush per delta is what a real provider does; in a flood, batches are what
-		// the network makes of it.
+		// A real provider flushes each delta; in a flood, the network turns them into
+		// batches.
 		if sent++; s.Repeat == 0 || sent%64 == 0 {
 			flush()
 		}
@@ -118,7 +118,7 @@ func readAll(r *http.Request) ([]byte, error) {
 }
 
 // writeError answers as OpenAI does, unless the format has a way of its own. When to try
-// again stands in a header, but for Google, which has it in the body.
+// again is in a header, but for Google, which has it in the body.
 func writeError(w http.ResponseWriter, format wireFormat, e *Error) {
 	w.Header().Set("Content-Type", "application/json")
 	body := object{"error": object{"message": e.Message, "type": "cassette"}}
@@ -247,7 +247,11 @@ type chatFormat struct {
 	index map[string]int // of calls
 }
 
-func (*chatFormat) request(body []byte) (llm.Request, error) {
+func (*chatFormat) request(body []byte) (llm.Request, error) { return chatRequest(body) }
+
+// chatRequest reads a request of Chat Completions, or one of Ollama's, which differ only in what
+// a cassette does not look at.
+func chatRequest(body []byte) (llm.Request, error) {
 	var in struct {
 		Model    string `json:"model"`
 		Messages []struct {

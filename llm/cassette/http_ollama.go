@@ -12,33 +12,7 @@ type ollamaFormat struct{ names map[string]string } // of calls
 
 func (*ollamaFormat) contentType() string { return "application/x-ndjson" }
 
-func (*ollamaFormat) request(body []byte) (llm.Request, error) {
-	var in struct {
-		Model    string `json:"model"`
-		Messages []struct {
-			Role    string `json:"role"`
-			Content string `json:"content"`
-			CallID  string `json:"tool_call_id"`
-		} `json:"messages"`
-	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		return llm.Request{}, err
-	}
-	req := llm.Request{Model: in.Model}
-	for _, m := range in.Messages {
-		switch m.Role {
-		case "system":
-			req.System = m.Content
-		case "user":
-			req.Messages = appendUser(req.Messages, m.Content)
-		case "tool":
-			req.Messages = appendResult(req.Messages, llm.ToolResult{ID: m.CallID, Text: m.Content})
-		default:
-			req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant})
-		}
-	}
-	return req, nil
-}
+func (*ollamaFormat) request(body []byte) (llm.Request, error) { return chatRequest(body) }
 
 func (f *ollamaFormat) events(d llm.Delta) [][]byte {
 	one := func(message object) [][]byte {

@@ -69,7 +69,7 @@ func compile(rules map[string]config.VariantRule) (out []variantRule, bad map[st
 // name, the user's over the built-in ones and otherwise in the order of the patterns,
 // and own, the model's own, over them. An empty payload removes a variant. If the model
 // cannot reason, nothing of the payloads asks it to, and variants that do nothing else
-// are not there.
+// are missing.
 func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool) Payloads {
 	out := Payloads{}
 	for _, r := range slices.Concat(v.builtIn(), v.own) {

@@ -1,7 +1,6 @@
 package google
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -140,20 +139,12 @@ func modelParts(m llm.Message, origin string, names map[string]string) []part {
 				}
 			}
 		case llm.ToolCall:
-			parts = append(parts, part{Call: &call{p.ID, p.Name, object(p.Arguments)}, Signature: onCalls[calls]})
+			parts = append(parts, part{Call: &call{p.ID, p.Name, llm.ArgumentsObject(p.Arguments)}, Signature: onCalls[calls]})
 			names[p.ID] = p.Name
 			calls++
 		}
 	}
 	return parts
-}
-
-// object returns arguments, or none if they are no object: the API takes nothing else.
-func object(args json.RawMessage) json.RawMessage {
-	if args = bytes.TrimSpace(args); len(args) == 0 || args[0] != '{' || !json.Valid(args) {
-		return json.RawMessage("{}")
-	}
-	return args
 }
 
 // userParts puts results first, then their images, then what the user says.

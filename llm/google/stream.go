@@ -82,7 +82,7 @@ func (s *stream) read(events *sse.Reader) error {
 		}
 		var c chunk
 		if err := json.Unmarshal(ev.Data, &c); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is not JSON in its stream", Cause: err}
+			return llm.UnreadableEvent(s.provider, ev.Data, err)
 		}
 		if len(c.Error) > 0 && !bytes.Equal(c.Error, []byte("null")) {
 			return s.failed(ev.Data)

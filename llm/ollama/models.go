@@ -103,7 +103,7 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			found[i], _ = show(ctx, at, m.Name) // what it can do stays unknown
+			found[i], _ = show(ctx, at, m.Name) // its capabilities stay unknown
 		})
 	}
 	wg.Wait()

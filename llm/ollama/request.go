@@ -1,7 +1,6 @@
 package ollama
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -112,7 +111,7 @@ func (h *history) assistant(m llm.Message) []message {
 			}
 		case llm.ToolCall:
 			h.names[p.ID] = p.Name
-			out.ToolCalls = append(out.ToolCalls, toolCall{p.ID, toolFunction{len(out.ToolCalls), p.Name, object(p.Arguments)}})
+			out.ToolCalls = append(out.ToolCalls, toolCall{p.ID, toolFunction{len(out.ToolCalls), p.Name, llm.ArgumentsObject(p.Arguments)}})
 		}
 	}
 	if out.Content = strings.Join(said, "\n"); out.Content == "" && len(out.ToolCalls) == 0 {
@@ -120,14 +119,6 @@ func (h *history) assistant(m llm.Message) []message {
 	}
 	out.Thinking = strings.Join(thought, "\n")
 	return []message{out}
-}
-
-// object returns arguments, or an empty object if they are not one: the API takes nothing else.
-func object(args json.RawMessage) json.RawMessage {
-	if args = bytes.TrimSpace(args); len(args) == 0 || args[0] != '{' || !json.Valid(args) {
-		return json.RawMessage("{}")
-	}
-	return args
 }
 
 // user makes each result a message of its own, before what the user says.

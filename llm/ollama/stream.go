@@ -45,7 +45,7 @@ type stream struct {
 }
 
 // payload returns the document of a line. Proxies send lines as events of a stream: with a
-// prefix, and with lines that are no document.
+// prefix, and with lines that are not a document.
 func payload(raw []byte) (document []byte, ok bool) {
 	if rest, found := bytes.CutPrefix(raw, []byte("data:")); found {
 		raw = bytes.TrimSpace(rest)
@@ -70,7 +70,7 @@ func (s *stream) read(lines *llm.NDJSONReader) error {
 		}
 		var l line
 		if err := json.Unmarshal(raw, &l); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent something that is not JSON in its stream", Cause: err}
+			return llm.UnreadableEvent(s.provider, raw, err)
 		}
 		if len(l.Error) > 0 && string(l.Error) != "null" {
 			return s.failed(raw)

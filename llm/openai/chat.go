@@ -136,7 +136,7 @@ func chatBody(req llm.Request, e chatEncoder) ([]byte, error) {
 }
 
 // answeredResults has the model say something between results and what the user says next,
-// or the results' images: strict servers refuse the one right behind the other.
+// or the results' images: strict servers refuse the one right after the other.
 func answeredResults(msgs []chatMessage) []chatMessage {
 	var out []chatMessage
 	for i, m := range msgs {

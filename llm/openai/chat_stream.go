@@ -126,27 +126,14 @@ func (s *chatStream) answer(body io.Reader) error {
 func (s *chatStream) decode(raw []byte) (*chatChunk, error) {
 	var chunk chatChunk
 	if err := json.Unmarshal(raw, &chunk); err != nil {
-		return nil, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent something that is not JSON in its stream", Cause: err}
+		return nil, llm.UnreadableEvent(s.at.Name(), raw, err)
 	}
-	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
-		return nil, s.failed(raw, chunk.Error)
+	if len(chunk.Error) > 0 {
+		if err := llm.EventError(s.at.Name(), raw); err != nil {
+			return nil, err
+		}
 	}
 	return &chunk, nil
-}
-
-// failed maps an error that arrived inside of the stream. Its code is a word or a status,
-// and may be missing; then its type says the same.
-func (s *chatStream) failed(raw, failure []byte) error {
-	var f struct {
-		Code json.RawMessage `json:"code"`
-		Type string          `json:"type"`
-	}
-	_ = json.Unmarshal(failure, &f) // some servers send a text, or other types: then the text counts
-	code := strings.Trim(string(f.Code), `"`)
-	if code == "" || code == "null" {
-		code = f.Type
-	}
-	return llm.StreamError(s.at.Name(), code, llm.ErrorText(raw))
 }
 
 func (s *chatStream) read(events *sse.Reader) error {

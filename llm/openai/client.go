@@ -54,7 +54,7 @@ func URL(base, path, api string) string {
 }
 
 // WithFallback serves compatible servers that do not have the Responses API: when first
-// is not there (404, 405), second takes over for good.
+// does not exist (404, 405), second takes over for good.
 func WithFallback(first, second llm.Model) llm.Model {
 	return &withFallback{first: first, second: second}
 }

@@ -108,7 +108,7 @@ func TestShortIDs(t *testing.T) {
 	}
 }
 
-// Parts that may change from request to request stand after the mark.
+// Parts that may change from request to request are after the mark.
 func TestSystemTail(t *testing.T) {
 	req := llm.Request{
 		Model: "claude-sonnet", Purpose: llm.PurposeTurn, Retention: llm.RetainShort, System: "fixed", SystemTail: "moving",

@@ -15,7 +15,7 @@ import (
 // ListModels asks a server for its models, and what it says of them. e.URL is the
 // provider's, as users write it.
 func ListModels(ctx context.Context, e llm.Endpoint) (map[string]llm.Facts, error) {
-	// The list stands beside chat/completions.
+	// The path of the list is beside that of chat/completions.
 	e.URL = strings.TrimSuffix(URL(e.URL, "", APIChat), "/chat/completions") + "/models"
 	var body json.RawMessage
 	if err := e.Exchange(ctx, nil, &body); err != nil {

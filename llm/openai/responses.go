@@ -1,11 +1,11 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/openai/openai-go/v3/packages/param"
 
@@ -105,12 +105,8 @@ type responsesEvent struct {
 	SummaryIndex int             `json:"summary_index"`
 	Item         json.RawMessage `json:"item"`
 	Response     json.RawMessage `json:"response"`
-	Code         string          `json:"code"`
+	Code         json.RawMessage `json:"code"` // a word, or a status
 	Message      string          `json:"message"`
-	Error        struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
 }
 
 // responsesStream turns stream events into deltas.
@@ -137,10 +133,18 @@ func (s *responsesStream) read(events *sse.Reader) error {
 		}
 		var ev responsesEvent
 		if err := json.Unmarshal(raw.Data, &ev); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent something that is not JSON in its stream", Cause: err}
+			return llm.UnreadableEvent(s.at.Name(), raw.Data, err)
+		}
+		if ev.Type == "" || ev.Type == "error" && ev.Message == "" {
+			if err := llm.EventError(s.at.Name(), raw.Data); err != nil {
+				return err
+			}
 		}
 		if raw.Name == "error" && ev.Type != "error" { // some servers put the kind of the error there
-			ev.Code, ev.Type = cmp.Or(ev.Code, ev.Type), "error"
+			if len(ev.Code) == 0 {
+				ev.Code = json.RawMessage(ev.Type)
+			}
+			ev.Type = "error"
 		}
 		done, err := s.event(ev)
 		if done || err != nil {
@@ -181,8 +185,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	case "response.failed":
 		return true, s.failed(ev.Response)
 	case "error":
-		// The code and the message come in two places, depending on the server.
-		return true, llm.StreamError(s.at.Name(), cmp.Or(ev.Code, ev.Error.Code), cmp.Or(ev.Message, ev.Error.Message))
+		return true, llm.StreamError(s.at.Name(), strings.Trim(string(ev.Code), `"`), ev.Message)
 	}
 	return false, err
 }

@@ -73,7 +73,7 @@ func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
 	return encodeItems(items)
 }
 
-// encodeItems writes items one behind the other into one buffer: a conversation is sent
+// encodeItems writes items one after the other into one buffer: a conversation is sent
 // whole with every request, and encoding/json's reflection takes as long over it as
 // everything else that happens between a prompt and its request.
 func encodeItems(items []inputItem) (json.RawMessage, error) {

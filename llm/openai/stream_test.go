@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answers renders what a model makes of an HTTP answer.
+// answers renders what a model decodes from an HTTP answer.
 func answers(t *testing.T, api, contentType, body string) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -88,7 +88,7 @@ func TestChatDialects(t *testing.T) {
 		"reasoning_text":    {sse, chunks(delta(`{"reasoning_text":"x"}`), finish("stop"), "[DONE]"), `r+|r:x|r-{"member":"reasoning_text"}|u:0,0,0|stop:end`},
 		"said twice":        {sse, chunks(delta(`{"reasoning":"x","reasoning_content":"x"}`), finish("stop"), "[DONE]"), "r+|r:x|r-|u:0,0,0|stop:end"},
 		"content blocks":    {sse, chunks(delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}]}`), delta(`{"content":[{"type":"thinking","thinking":"z"},{"type":"text","text":"a"}]}`), delta(`{"content":"b"}`), finish("stop"), "[DONE]"), `r+|r:xy|r:z|r-{"member":"content"}|t:a|t:b|u:0,0,0|stop:end`},
-		"odd content":       {sse, chunks(delta(`{"content":7}`)), "!protocol p sent something that is not JSON in its stream"},
+		"odd content":       {sse, chunks(delta(`{"content":7}`)), `!protocol p sent something in its stream that is not of this API: "{\"choices\":[{\"index\":0,\"delta\":{\"content\":7}}]}"`},
 		"usage of a choice": {sse, chunks(`{"choices":[{"delta":{"content":"a"},"finish_reason":"stop","usage":{"prompt_tokens":10,"completion_tokens":2,"cached_tokens":3}}]}`, "[DONE]"), "t:a|u:7,2,3|stop:end"},
 		"cache hits":        {sse, chunks(delta(`{"content":"a"}`), finish("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_cache_hit_tokens":6}}`, "[DONE]"), "t:a|u:4,2,6|stop:end"},
 		"cache writes":      {sse, chunks(delta(`{"content":"a"}`), finish("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"cache_creation_input_tokens":6}}`, "[DONE]"), "t:a|u:4,2,0|stop:end"},
@@ -100,7 +100,7 @@ func TestChatDialects(t *testing.T) {
 		"whole":             {sse, `{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, "t:a|u:3,1,0|stop:end"},
 		"whole call":        {sse, `{"choices":[{"message":{"content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`, "c+1=f|c-1={}|u:0,0,0|stop:tool_calls"},
 		"whole error":       {sse, `{"error":{"message":"overheated"}}`, "!unknown p failed: overheated"},
-		"whole, cut":        {sse, `{"choices":[{"mess`, "!protocol p sent something that is not JSON in its stream"},
+		"whole, cut":        {sse, `{"choices":[{"mess`, `!protocol p sent something in its stream that is not of this API: "{\"choices\":[{\"mess"`},
 		"whole, empty":      {sse, `{"message":"odd"}`, "!protocol p did not stream but answered: odd"},
 		"error in stream":   {sse, chunks(delta(`{"content":"a"}`), `{"error":{"message":"overheated"}}`), "t:a|!unknown p failed: overheated"},
 		"cut":               {sse, chunks(delta(`{"content":"a"}`)), "t:a|!premature_stop p ended the answer before it was complete"},
@@ -108,8 +108,9 @@ func TestChatDialects(t *testing.T) {
 		"[DONE] after call": {sse, chunks(call(`"index":0,`, "1", "f", "{}"), "[DONE]"), "c+1=f|c-1={}|u:0,0,0|stop:tool_calls"},
 		"[DONE] in a call":  {sse, chunks(call(`"index":0,`, "1", "f", "{"), "[DONE]"), "c+1=f|!premature_stop p ended the answer without a finish reason"},
 		"only [DONE]":       {sse, chunks("[DONE]"), "!premature_stop p ended the answer without a finish reason"},
-		"garbage":           {sse, chunks("<html>"), "!protocol p sent something that is not JSON in its stream"},
+		"garbage":           {sse, chunks("<html>"), `!protocol p sent something in its stream that is not of this API: "<html>"`},
 		"html":              {"text/html; charset=utf-8", "<h1>Welcome</h1>", "!protocol p answered with a web page (text/html), which is not its API: \"Welcome\""},
+		"text":              {"text/plain", "OK, go away\n", `!protocol p did not stream but answered 200 OK: "OK, go away\n"`},
 		"json error":        {"application/json", `{"error":"model not loaded"}`, "!protocol p did not stream but answered with application/json: model not loaded"},
 	} {
 		if got := answers(t, APIChat, c.contentType, c.body); got != c.want {
@@ -153,7 +154,7 @@ func TestThinkTags(t *testing.T) {
 	}
 }
 
-// The suite of eca-recorded compares how text is cut, and where usage stands in it.
+// The suite of eca-recorded compares how text is cut, and where usage is in it.
 func TestSteady(t *testing.T) {
 	think := DefaultThink()
 	think.Steady = true
@@ -201,6 +202,10 @@ func TestResponsesEvents(t *testing.T) {
 		"failed":           {chunks(`{"type":"response.failed","response":{"error":{"code":"server_error","message":"boom"}}}`), "!overloaded p failed: boom"},
 		"error":            {chunks(`{"type":"error","code":"rate_limit_exceeded","message":"slow"}`), "!rate_limited p failed: slow"},
 		"nested error":     {chunks(`{"type":"error","error":{"code":"context_length_exceeded","message":"too long"}}`), "!context_overflow p failed: too long"},
+		"foreign error":    {chunks(`{"error":{"message":"GPU fell off","type":"server_error","code":500}}`), "!overloaded p failed: GPU fell off"},
+		"text of an error": {chunks(`{"error":"GPU fell off"}`), "!unknown p failed: GPU fell off"},
+		"status of error":  {chunks(`{"type":"error","code":429,"message":"slow"}`), "!rate_limited p failed: slow"},
+		"nested status":    {chunks(`{"type":"error","error":{"code":429,"message":"slow"}}`), "!rate_limited p failed: slow"},
 		"unknown events":   {chunks(`{"type":"response.something.new","delta":"x"}`, done), "u:6,2,4|stop:end"},
 		"cut":              {chunks(`{"type":"response.output_text.delta","delta":"a"}`), "t:a|!premature_stop p ended the answer before it was complete"},
 	} {

@@ -27,7 +27,7 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 		return errors.New("the server is reached over plain HTTP, where everybody on the way could read the token; it needs an https url")
 	}
 	a.logins.mu.Lock()
-	said := a.logins.said[a.server.Key]
+	said := a.logins.challenges[a.server.Key]
 	a.logins.mu.Unlock()
 	client := a.client(ctx)
 	at, resource, err := a.discover(ctx, client, said)
@@ -99,7 +99,7 @@ func (a *Account) store(ctx context.Context, p oauth.Provider, t oauth.Tokens, b
 	}
 	a.logins.mu.Lock()
 	defer a.logins.mu.Unlock()
-	delete(a.logins.said, a.server.Key)
+	delete(a.logins.challenges, a.server.Key)
 	return nil
 }
 

@@ -19,14 +19,14 @@ const lookupTime = 5 * time.Second
 // client returns the OAuth client for the addresses that the server, or its metadata, refers to.
 func (a *Account) client(ctx context.Context) *oauth.Client {
 	return &oauth.Client{
-		HTTP: &http.Client{Transport: &guard{next: a.logins.deps.HTTP().Transport, inside: a.inside(ctx)}},
+		HTTP: &http.Client{Transport: &guard{next: a.logins.deps.HTTP().Transport, private: a.onPrivateNetwork(ctx)}},
 		Now:  a.logins.deps.Now,
 	}
 }
 
-// inside reports whether the server itself is on this machine or in a private network; its login
+// onPrivateNetwork reports whether the server itself is on this machine or in a private network; its login
 // server may be there as well then.
-func (a *Account) inside(ctx context.Context) bool {
+func (a *Account) onPrivateNetwork(ctx context.Context) bool {
 	u, err := url.Parse(a.server.URL)
 	if err != nil {
 		return false
@@ -51,15 +51,15 @@ func (a *Account) inside(ctx context.Context) bool {
 
 // guard allows connections to the public internet only, unless the server is inside.
 type guard struct {
-	next   http.RoundTripper
-	inside bool
+	next    http.RoundTripper
+	private bool
 }
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := req.URL.Hostname()
 	may := func(at netip.AddrPort) error {
-		if g.inside || fetch.Public(at.Addr()) {
+		if g.private || fetch.Public(at.Addr()) {
 			return nil
 		}
 		return fmt.Errorf("%s is at %s, which is not of the public internet; the MCP server that leads there is", host, at.Addr())

@@ -62,9 +62,9 @@ type Server struct {
 type Logins struct {
 	deps Deps
 
-	mu   sync.Mutex                 // guards the fields below
-	said map[string]oauth.Challenge // the last challenge of each server, by key
-	poor map[string]string          // the tokens with too little permission, by key
+	mu         sync.Mutex                 // guards the fields below
+	challenges map[string]oauth.Challenge // the last challenge of each server, by key
+	poor       map[string]string          // the tokens with too little permission, by key
 }
 
 // New returns the logins of a store.
@@ -74,7 +74,7 @@ func New(d Deps) *Logins {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
 	}
-	return &Logins{deps: d, said: map[string]oauth.Challenge{}, poor: map[string]string{}}
+	return &Logins{deps: d, challenges: map[string]oauth.Challenge{}, poor: map[string]string{}}
 }
 
 // Of returns the login to a server, whether it exists or not.
@@ -203,7 +203,7 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 	if !errors.Is(err, auth.ErrEnded) && !errors.Is(err, auth.ErrNone) {
 		return token, err
 	}
-	reason := "the server wants a login"
+	reason := "the server wants a login: connect it in an editor, or give it an Authorization header"
 	if errors.Is(err, auth.ErrEnded) {
 		reason = "the login has ended; log in again"
 	}
@@ -239,7 +239,7 @@ func (a *Account) wantsMore(said oauth.Challenge) error {
 func (l *Logins) remember(key string, said oauth.Challenge) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.said[key] = said
+	l.challenges[key] = said
 }
 
 // revokeTime limits how long revoking a token at a logout may take.

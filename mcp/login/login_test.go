@@ -241,7 +241,7 @@ func TestGuard(t *testing.T) {
 	network := netclient.New(func(string) string { return "" })
 	defer network.Close()
 	for _, inside := range []bool{false, true} {
-		g := &guard{next: network.Client(netclient.Options{Guarded: true}).Transport, inside: inside}
+		g := &guard{next: network.Client(netclient.Options{Guarded: true}).Transport, private: inside}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -271,7 +271,7 @@ func TestGuard(t *testing.T) {
 		"https://intra.example/mcp": true, "https://mcp.example": false, "https://both.example": false, "https://none.example": false,
 		"http://127.0.0.1:1/": true, "http://[::1]/": true, "https://192.168.0.1": true, "https://1.1.1.1": false, "%": false,
 	} {
-		if got := logins.Of(Server{URL: address}).inside(t.Context()); got != want {
+		if got := logins.Of(Server{URL: address}).onPrivateNetwork(t.Context()); got != want {
 			t.Errorf("%s is inside: %v", address, got)
 		}
 	}

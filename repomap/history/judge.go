@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 const (
 	mapped = "map"
 	plain  = "map without focus and log"
+	other  = "other program's map"
 	list   = "list of paths"
 	tree   = "indented tree"
 )
@@ -130,10 +132,17 @@ func (r *result) commit(ctx context.Context, c clone, id string, told, bare *rep
 	}
 	r.commits, r.files = r.commits+1, r.files+len(want)
 	paths := sorted(known)
+	others, err := c.otherMaps(ctx, o, message)
+	if err != nil {
+		return err
+	}
 	for b, tokens := range o.budgets {
 		seen := linesOf(m.Text(tokens))
 		r.count(mapped, b, o, want, seen)
 		r.count(plain, b, o, want, linesOf(all.Text(tokens)))
+		if others != nil {
+			r.count(other, b, o, want, linesOf(others[b]))
+		}
 		r.count(list, b, o, want, cut(paths, tokens, func(p, _ string) string { return p }))
 		r.count(tree, b, o, want, cut(paths, tokens, branch))
 		if o.verbose {
@@ -148,6 +157,35 @@ func (r *result) commit(ctx context.Context, c clone, id string, told, bare *rep
 		}
 	}
 	return nil
+}
+
+// otherMaps returns the maps that another program makes, by budget; nil without one.
+func (c clone) otherMaps(ctx context.Context, o options, message string) ([]string, error) {
+	command := strings.Fields(o.other)
+	if len(command) == 0 {
+		return nil, nil
+	}
+	args := command[1:]
+	for _, b := range o.budgets {
+		args = append(args, strconv.Itoa(b))
+	}
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		return nil, err
+	}
+	var out, errs bytes.Buffer
+	exit, err := proc.Run(ctx, proc.Spec{Path: program, Args: args, Dir: c.dir, Stdin: strings.NewReader(message), Stdout: &out, Stderr: &errs})
+	switch {
+	case err != nil:
+		return nil, err
+	case exit.Code != 0:
+		return nil, fmt.Errorf("%s: %s", o.other, strings.TrimSpace(errs.String()))
+	}
+	maps := strings.Split(out.String(), "\f")
+	if len(maps) != len(o.budgets) {
+		return nil, fmt.Errorf("%s printed %d maps, not %d", o.other, len(maps), len(o.budgets))
+	}
+	return maps, nil
 }
 
 // count adds how many of the wanted files a text shows.
@@ -167,7 +205,7 @@ func linesOf(text string) map[string]bool {
 	for line := range strings.SplitSeq(text, "\n") {
 		dir, names, several := strings.Cut(line, "/{")
 		if !several || strings.HasPrefix(line, " ") {
-			out[line] = true
+			out[strings.TrimSuffix(line, ":")] = true
 			continue
 		}
 		for name := range strings.SplitSeq(strings.TrimSuffix(names, "}"), ",") {
@@ -178,7 +216,7 @@ func linesOf(text string) map[string]bool {
 }
 
 // cut returns the paths whose lines fit into a budget, one after the other; line says what
-// a path takes behind the one before it.
+// a path takes after the one before it.
 func cut(paths []string, tokens int, line func(p, before string) string) map[string]bool {
 	out, room, before := map[string]bool{}, 4*tokens, ""
 	for _, p := range paths {
@@ -268,7 +306,10 @@ func (r *result) write(out io.Writer, o options) error {
 	for _, b := range o.budgets {
 		fmt.Fprintf(w, "\t%d", b)
 	}
-	for _, way := range []string{mapped, plain, list, tree} {
+	for _, way := range []string{mapped, plain, other, list, tree} {
+		if r.found[way] == nil {
+			continue
+		}
 		fmt.Fprintf(w, "\n  %s", way)
 		for _, n := range r.found[way] {
 			fmt.Fprintf(w, "\t%.3f", float64(n)/float64(r.files))

@@ -34,6 +34,7 @@ type options struct {
 	skip    int   // commits from the newest, so that a repository can be tuned on and judged by others
 	verbose bool  // say of each commit what was found
 	git     string
+	other   string // a program that makes other maps; empty: none
 }
 
 func main() {
@@ -72,6 +73,7 @@ Flags:
 	flags.IntVar(&o.files, "files", 10, "leave out commits that changed more of the files that maps know")
 	flags.IntVar(&o.skip, "skip", 0, "begin so many commits below the newest")
 	flags.BoolVar(&o.verbose, "v", false, "say of each commit what was found and what was not")
+	flags.StringVar(&o.other, "other", "", "a program that makes other maps: it gets the budgets as arguments and the message as input,\nand prints a map for each budget with form feeds between them")
 	flags.StringVar(&o.git, "git", "git", "the program that is asked for commits")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -3,7 +3,7 @@ package lang
 import "strings"
 
 // braces finds definitions that words introduce (`fn name`, `class Name {`) in languages
-// whose bodies stand in braces. Bodies that hold definitions are read; all others, and
+// whose bodies are in braces. Bodies that hold definitions are read; all others, and
 // all braces that belong to no definition, are left out.
 type braces struct {
 	lines     bool // a statement ends with its line, unless something says that it goes on
@@ -13,7 +13,7 @@ type braces struct {
 	// name returns the token of the name of what the word at a token defines; -1 if it
 	// defines nothing. Without it, the name is the next token.
 	name func(o *outline, at int) int
-	// other reads a definition that no word introduces and returns the token behind it;
+	// other reads a definition that no word introduces and returns the token after it;
 	// or 0.
 	other func(o *outline, at int) int
 	// anyName says that functions in types may have names that are words of the language.
@@ -142,6 +142,9 @@ func (b *braces) begin(o *outline, at int) int {
 		case (before.role == modifier || before.role == definer) && !o.isMark(at-2, '.'):
 			at--
 			continue
+		case o.at(at-1).kind == stringToken && o.word(at-2).role == modifier: // as in `extern "C"`
+			at -= 2
+			continue
 		case o.isMark(at-1, ')') || o.isMark(at-1, ']'): // as in `pub(crate)`
 			if m := int(o.tokens[at-1].mate); m > 0 && m < at && o.word(m-1).role == modifier && o.adjoins(m-1) {
 				at = m - 1
@@ -153,7 +156,7 @@ func (b *braces) begin(o *outline, at int) int {
 	return at
 }
 
-// body enters or skips what is behind a signature.
+// body enters or skips what is after a signature.
 func (b *braces) body(o *outline, w word, def int, kind Kind, from, end int) int {
 	col := int(o.at(from).col)
 	if b.indents {

@@ -49,7 +49,7 @@ func cSpecial(x *lexer) bool {
 	if !x.first {
 		return false
 	}
-	end := x.pos // behind the line and those that go on with it
+	end := x.pos // after the line and those that go on with it
 	for {
 		i := bytes.IndexByte(x.src[end:], '\n')
 		if i < 0 {
@@ -73,6 +73,8 @@ func cSpecial(x *lexer) bool {
 	switch {
 	case bytes.HasPrefix(word, []byte("define")):
 		cMacro(x, x.pos+1+len(text)-len(word)+len("define"), end)
+	case bytes.HasPrefix(word, []byte("include")):
+		cInclude(x, bytes.TrimSpace(word[len("include"):]))
 	case bytes.HasPrefix(word, []byte("if")):
 		x.marks = append(x.marks, len(x.open))
 	case bytes.HasPrefix(word, []byte("el")): // the other branch opens the same again
@@ -86,6 +88,21 @@ func cSpecial(x *lexer) bool {
 	}
 	x.skipTo(end)
 	return true
+}
+
+// cInclude notes the file that a line names. One without a folder in angles is the system's.
+func cInclude(x *lexer, rest []byte) {
+	if len(rest) < 2 || rest[0] != '"' && rest[0] != '<' {
+		return
+	}
+	closing := byte('"')
+	if rest[0] == '<' {
+		closing = '>'
+	}
+	end := bytes.IndexByte(rest[1:], closing)
+	if end > 0 && (closing == '"' || bytes.IndexByte(rest[1:1+end], '/') >= 0) {
+		x.included = append(x.included, string(rest[1:1+end]))
+	}
 }
 
 // macroMark precedes the name in `#define name`.

@@ -7,8 +7,9 @@ func csharp() *Language {
 		Name: "csharp",
 		exts: []string{".cs"},
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/"}},
+			imports: importing{paths: "using", others: "System Microsoft"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},

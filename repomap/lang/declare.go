@@ -1,6 +1,6 @@
 package lang
 
-// declared finds definitions in languages where a name stands before its parameters
+// declared finds definitions in languages where a name is before its parameters
 // and after its type: `static int name(int x) {`. It reads one statement after the other,
 // at the top and in the bodies of types and namespaces.
 type declared struct {
@@ -25,9 +25,9 @@ func (d *declared) read(o *outline) {
 
 // parts are what a statement is judged by; -1 if absent.
 type parts struct {
-	from    int // behind attributes
+	from    int // after attributes
 	typeAt  int // the word of a type: class, struct, ...
-	params  int // the first parentheses behind a name
+	params  int // the first parentheses after a name
 	name    int // that name
 	equals  int
 	end     int // what ends it: a brace, a semicolon
@@ -37,7 +37,7 @@ type parts struct {
 	using   bool
 }
 
-// statement reads one and returns the token behind it, or the first of its body.
+// statement reads one and returns the token after it, or the first of its body.
 func (d *declared) statement(o *outline, at int) int {
 	if o.isMark(at, macroMark) {
 		end := at + 2
@@ -62,6 +62,10 @@ func (d *declared) statement(o *outline, at int) int {
 	}
 	if p.params > 0 && (p.equals < 0 || p.equals > p.params) {
 		d.function(o, p, body)
+	} else if body && d.compact(o, p) {
+		o.define(Method, p.end-1, p.from, p.end)
+	} else if d.macros && p.equals > 0 && o.is(p.from, "template") && o.is(p.equals-2, "concept") && o.isName(p.equals-1) {
+		o.define(Trait, p.equals-1, p.from, p.equals)
 	} else if d.properties && o.inType() && p.params < 0 && (body && p.equals < 0 || p.arrow > 0) {
 		d.property(o, p)
 	}
@@ -159,7 +163,8 @@ func (d *declared) initialised(o *outline, p parts, brace int) bool {
 
 // operator says whether a parenthesis begins the parameters of `operator+`.
 func (d *declared) operator(o *outline, from, at int) bool {
-	for i := at - 1; i >= max(from, at-3); i-- {
+	const longest = 6 // tokens, as in `operator const char*(`
+	for i := at - 1; i >= max(from, at-longest); i-- {
 		if o.is(i, "operator") {
 			return true
 		}
@@ -167,7 +172,7 @@ func (d *declared) operator(o *outline, from, at int) bool {
 	return false
 }
 
-// attribute returns the token behind `[x]` or `@Name(…)`.
+// attribute returns the token after `[x]` or `@Name(…)`.
 func (d *declared) attribute(o *outline, at int) int {
 	if o.isMark(at, '[') {
 		return o.skip(at)
@@ -182,7 +187,7 @@ func (d *declared) attribute(o *outline, at int) int {
 	return min(i, len(o.tokens))
 }
 
-// angles returns the token behind `<…>`; what is never closed has 200 tokens at most.
+// angles returns the token after `<…>`; what is never closed has 200 tokens at most.
 func angles(o *outline, at int) int {
 	const free = 1 << 12
 	if o.wastedScans > 4*at+free {
@@ -216,11 +221,16 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 			name++
 		}
 	}
-	for o.isMark(name, '[') || o.isMark(name, '@') { // attributes
-		name = d.attribute(o, name)
+	for next := -1; next != name; { // attributes
+		if next > 0 {
+			name = next
+		}
+		if next = attributes(o, name); next == name && (o.isMark(name, '[') || o.isMark(name, '@')) {
+			next = d.attribute(o, name)
+		}
 	}
 	// Macros for visibility, and `alignas(8)`: the last name counts.
-	for o.isName(name) && (o.isName(name+1) && !o.is(name+1, "final") && o.word(name+1).role != continuing || d.macros && o.isMark(name+1, '(') && kind != Class && o.isName(o.skip(name+1))) {
+	for o.isName(name) && (o.isName(name+1) && !o.is(name+1, "final") && o.word(name+1).role != continuing || d.macros && o.isMark(name+1, '(') && (kind != Class || capitals(o.text(name))) && o.isName(o.skip(name+1))) {
 		name++
 		if o.isMark(name, '(') {
 			name = o.skip(name)
@@ -251,8 +261,8 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 	}
 	record := o.is(p.typeAt, "record")
 	switch {
-	case next == p.end && (body || record || kind == Module && d.properties):
-	case body && (o.isMark(next, ':') || o.word(next).role == continuing || o.is(next, "final")):
+	case next == p.end && (body || record || d.properties):
+	case (body || d.properties) && (o.isMark(next, ':') || o.word(next).role == continuing || o.is(next, "final")):
 	case o.isMark(next, '(') && (record || d.properties):
 	default:
 		return 0
@@ -292,7 +302,7 @@ func (d *declared) enumMembers(o *outline, brace int) bool {
 	return false
 }
 
-// enumBody goes behind the values.
+// enumBody goes after the values.
 func (d *declared) enumBody(o *outline, brace, def int) int {
 	end := mate(o, brace)
 	i := brace + 1
@@ -322,9 +332,8 @@ func (d *declared) function(o *outline, p parts, body bool) {
 			}
 			text += string(o.text(i))
 		}
-	} else if o.is(name-1, "operator") { // `operator bool`
-		name--
-		text = "operator " + text
+	} else if at, full := operatorName(o, p.from, name); at >= 0 {
+		name, text = at, full
 	}
 	first := name
 	for first-2 >= p.from && o.isMark(first-1, ':') { // `Type::name`
@@ -383,7 +392,37 @@ func (d *declared) function(o *outline, p parts, body bool) {
 	o.defineAs(text, kind, name, "", p.from, end)
 }
 
-// explicit says whether a name behind a dot is what a type has of an interface:
+// operatorName returns where `operator bool`, `operator std::string` or `operator ""_km` begins
+// whose last part is given, and what it is called; -1 if it is another name.
+func operatorName(o *outline, from, name int) (at int, text string) {
+	text = string(o.text(name))
+	at = name - 1
+	if o.at(at).kind == stringToken {
+		text = `""` + text
+		at--
+	}
+	for at-2 >= from && o.marks(at-1, "::") && o.at(at-2).kind == nameToken {
+		text = string(o.text(at-2)) + "::" + text
+		at -= 3
+	}
+	if at < from || !o.is(at, "operator") {
+		return -1, ""
+	}
+	return at, "operator " + text
+}
+
+// compact says whether a statement is a record's constructor without parameters of its own:
+// `Point {`.
+func (d *declared) compact(o *outline, p parts) bool {
+	parent := o.parent()
+	if d.properties || d.macros || !o.inType() || parent < 0 || p.params > 0 || p.equals > 0 || p.typeAt >= 0 || !o.isName(p.end-1) {
+		return false
+	}
+	f := o.defs[parent]
+	return string(o.text(p.end-1)) == string(o.sig[f.nameFrom:f.nameTo])
+}
+
+// explicit says whether a name after a dot is what a type has of an interface:
 // `int IShape.Corners() {`.
 func (d *declared) explicit(o *outline, p parts, name int, body bool) bool {
 	if !d.properties || !o.inType() || !body && p.arrow < 0 {

@@ -5,7 +5,8 @@ func elixir() *Language {
 		Name: "elixir",
 		exts: []string{".ex", ".exs"}, shebang: []string{"elixir"},
 		text: text{
-			line: []string{"#"},
+			imports: importing{paths: "alias import use require"},
+			line:    []string{"#"},
 			quotes: []quote{
 				{open: `"""`, close: `"""`, escape: '\\', lines: true, hole: "#{"},
 				{open: "'''", close: "'''", escape: '\\', lines: true},
@@ -27,7 +28,7 @@ func elixir() *Language {
 	}
 }
 
-// elixirName finds the name behind a word. Of the clauses of one function the first counts.
+// elixirName finds the name after a word. Of the clauses of one function the first counts.
 func elixirName(o *outline, at int) int {
 	name := at + 1
 	switch o.word(at).kind {

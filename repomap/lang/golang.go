@@ -5,8 +5,9 @@ func golang() *Language {
 		Name: "go",
 		exts: []string{".go"},
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/"}},
+			imports: importing{texts: "import"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},
@@ -90,7 +91,7 @@ func goFunc(o *outline, at int) int {
 	return end
 }
 
-// goSpec reads one of the specifications behind a word, as `a, b = 1, 2`.
+// goSpec reads one of the specifications after a word, as `a, b = 1, 2`.
 func goSpec(o *outline, kind Kind, keyword, at, limit int) int {
 	if !o.isName(at) {
 		return o.skip(at)
@@ -123,7 +124,7 @@ func goSpec(o *outline, kind Kind, keyword, at, limit int) int {
 	}
 }
 
-// goTypeKind looks at what is behind a type's name and parameters.
+// goTypeKind looks at what is after a type's name and parameters.
 func goTypeKind(o *outline, at, end int) Kind {
 	i := at + 1
 	if o.isMark(i, '[') && o.skip(i) > i+3 { // type parameters; the length of an array is shorter

@@ -7,9 +7,10 @@ func haskell() *Language {
 		Name: "haskell",
 		exts: []string{".hs", ".hs-boot", ".hsc"}, shebang: []string{"runhaskell", "runghc"},
 		text: text{
-			block:  []block{{open: "{-", close: "-}", nested: true}},
-			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
-			inside: "'", at: "'-#", special: haskellSpecial,
+			imports: importing{paths: "import"},
+			block:   []block{{open: "{-", close: "-}", nested: true}},
+			quotes:  []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			inside:  "'", at: "'-#", special: haskellSpecial,
 		},
 		words: words(
 			all(word{role: definer, kind: Type}, "data newtype type"),

@@ -1,6 +1,6 @@
 package lang
 
-// hidden is a body that the outline skips: what stands in it is read for the names in it,
+// hidden is a body that the outline skips: it is read for the names in it,
 // and leaves no tokens. Most of a program is in such bodies.
 type hidden struct {
 	on    bool

@@ -5,8 +5,9 @@ func java() *Language {
 		Name: "java", family: "jvm",
 		exts: []string{".java"},
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/"}},
+			imports: importing{paths: "import", others: "java javax"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
 				{open: `"""`, close: `"""`, escape: '\\', lines: true},
 				{open: `"`, close: `"`, escape: '\\'},

@@ -17,8 +17,9 @@ func javascript() *Language {
 
 func scriptText() text {
 	return text{
-		line:  []string{"//"},
-		block: []block{{open: "/*", close: "*/"}},
+		imports: importing{texts: "import from require"},
+		line:    []string{"//"},
+		block:   []block{{open: "/*", close: "*/"}},
 		quotes: []quote{
 			{open: `"`, close: `"`, escape: '\\'},
 			{open: "'", close: "'", escape: '\\'},
@@ -111,7 +112,7 @@ func endOfRegexp(src []byte, slash int) int {
 	return 0
 }
 
-// scriptName finds the name behind a word: `function* name`.
+// scriptName finds the name after a word: `function* name`.
 func scriptName(o *outline, at int) int {
 	name := at + 1
 	if o.isMark(name, '*') {
@@ -257,8 +258,8 @@ func scriptMember(o *outline, at int) int {
 	return 0
 }
 
-// scriptExpression returns the token behind an expression: one that begins a line ends it,
-// unless an operator stands before or after the end of the line.
+// scriptExpression returns the token after an expression: one that begins a line ends it,
+// unless an operator is before or after the end of the line.
 func scriptExpression(o *outline, at int) int {
 	i := o.skip(at)
 	for i < len(o.tokens) {
@@ -284,7 +285,7 @@ func scriptGoesOn(o *outline, i int) bool {
 		o.word(i-1).role == reserved && !o.word(i-1).soft && !o.is(i-1, "this") && !o.is(i-1, "null") && !o.is(i-1, "true") && !o.is(i-1, "false")
 }
 
-// skipBody returns the token behind a body that opens at i, or i itself.
+// skipBody returns the token after a body that opens at i, or i itself.
 func (o *outline) skipBody(i int) int {
 	if o.isMark(i, '{') {
 		return o.skip(i)

@@ -5,8 +5,9 @@ func kotlin() *Language {
 		Name: "kotlin", family: "jvm",
 		exts: []string{".kt", ".kts"},
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/", nested: true}},
+			imports: importing{paths: "import", others: "java javax kotlin"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
 				{open: `"""`, close: `"""`, lines: true, hole: "${"},
 				{open: `"`, close: `"`, escape: '\\', hole: "${"},
@@ -32,7 +33,7 @@ func kotlin() *Language {
 	}
 }
 
-// kotlinHead finds the constructor of a class that stands on a line of its own.
+// kotlinHead finds the constructor of a class that is on a line of its own.
 func kotlinHead(o *outline, at int) int {
 	i := at
 	for range 8 {
@@ -52,7 +53,7 @@ func kotlinHead(o *outline, at int) int {
 	return at
 }
 
-// kotlinName finds the name behind type parameters and a receiver: `fun <T> List<T>.name`.
+// kotlinName finds the name after type parameters and a receiver: `fun <T> List<T>.name`.
 func kotlinName(o *outline, at int) int {
 	name := at + 1
 	switch o.word(at).kind {

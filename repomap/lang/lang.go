@@ -67,7 +67,7 @@ type Definition struct {
 	Name      string
 	Kind      Kind
 	Line      int    // 1-based
-	Parent    int    // index of the definition it stands in; -1 at the top
+	Parent    int    // index of the definition it is in; -1 at the top
 	Signature string // one line, without the body; at most MaxSignature bytes
 }
 
@@ -76,6 +76,11 @@ type Definition struct {
 type Uses struct {
 	Names  []uint64 // see Language.Hash
 	Counts []uint8  // by name: how often, at most MaxCount
+
+	// Imports are the files and modules that the file names, each once: their parts are
+	// divided by slashes, and those that begin with "./" or "../" are relative to its folder.
+	// It is nil in languages whose imports are not read.
+	Imports []string
 }
 
 // MaxCount is how far uses of a name are counted.
@@ -89,7 +94,7 @@ const MaxSignature = 160
 
 // Version says which tables and outlines made a result. It changes when they do: stored
 // results of another version are worth nothing.
-const Version = 5
+const Version = 6
 
 // Language is what is known of one language.
 type Language struct {
@@ -104,7 +109,7 @@ type Language struct {
 	text    text
 	words   map[string]word
 	outline func(*outline)
-	opaque  func(*lexer) bool     // whether the outline skips what stands in the brace just read, which is in no other bracket
+	opaque  func(*lexer) bool     // whether the outline skips what is in the brace just read, which is in no other bracket
 	private func(first byte) bool // by a name's first byte: it is seen in its own folder only
 
 	classes [256]class
@@ -112,8 +117,13 @@ type Language struct {
 	plain   bool       // names are made of letters, digits and _ only
 	table   []wordSlot // words by hash
 	meaning []word     // by token.word; the first is unused
-	seed    uint64
+	// importing says by token.word whether it begins an import, and of which kind.
+	importing []uint8
+	seed      uint64
 }
+
+// Family names the languages whose files use each other's names, as C and C++.
+func (l *Language) Family() string { return l.family }
 
 // Hash returns the number by which uses refer to a name. Languages whose files use each
 // other's names, as C and C++, have the same.

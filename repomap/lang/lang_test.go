@@ -108,7 +108,7 @@ func check(t *testing.T, l *Language, src []byte) {
 	}
 }
 
-// With -fuzzminimizetime 100x it is seen at work: making what is interesting shorter is not
+// With -fuzzminimizetime 100x it is seen at work: minimizing interesting inputs is not
 // counted, and takes a minute for each.
 func FuzzScan(f *testing.F) {
 	ls := New()

@@ -7,7 +7,7 @@ type lines struct {
 	// defines nothing. Without it, the name is the next token.
 	name func(o *outline, at int) int
 	// other reads a definition without a word, at the first token of a line, and returns
-	// the token behind it; or 0.
+	// the token after it; or 0.
 	other func(o *outline, at int) int
 	// stops says whether a signature ends before a token of its line.
 	stops func(o *outline, i int) bool

@@ -1,10 +1,10 @@
 package lang
 
-// lisp finds definitions in parentheses that begin their line, or stand in no others:
+// lisp finds definitions in parentheses that begin their line, or are in no others:
 // `(defn name`.
 type lisp struct {
-	conditions bool // those behind a keyword count too: `#?(:clj (defn name`
-	// name returns the token of the name behind the word at a token; or -1.
+	conditions bool // those after a keyword count too: `#?(:clj (defn name`
+	// name returns the token of the name after the word at a token; or -1.
 	name func(o *outline, at int) int
 	// params says whether a token is the parameters, which end a signature.
 	params func(o *outline, i int) bool

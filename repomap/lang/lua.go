@@ -7,6 +7,7 @@ func lua() *Language {
 		Name: "lua",
 		exts: []string{".lua"}, shebang: []string{"lua", "luajit"},
 		text: text{
+			imports: importing{texts: "require dofile"},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\'},
 				{open: "'", close: "'", escape: '\\'},
@@ -23,7 +24,7 @@ func lua() *Language {
 	}
 }
 
-// luaOpens says whether a function without a name begins that goes on behind its line.
+// luaOpens says whether a function without a name begins that continues after its line.
 func luaOpens(o *outline, i int) bool {
 	if !o.is(i, "function") || !o.isMark(i+1, '(') || o.inFunction() {
 		return false

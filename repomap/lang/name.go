@@ -18,7 +18,7 @@ func hash(b []byte) uint64 {
 		h = mix(h^binary.LittleEndian.Uint64(b), mixMore)
 	}
 	var rest uint64
-	if cap(b) >= 8 { // what stands behind it is read too, and shifted out
+	if cap(b) >= 8 { // the bytes after it are read too, and shifted out
 		rest = firstBytes(binary.LittleEndian.Uint64(b[:8]), len(b))
 	} else {
 		for _, c := range b {

@@ -56,7 +56,7 @@ func (s *score) compare(t *testing.T, f oracleFile, defs []Definition) {
 	}
 }
 
-// Public code, against tree-sitter's grammars. How the list is made stands in
+// Public code, against tree-sitter's grammars. How the list is made is in
 // oracle/definitions.py, the scores in docs/repomap.md.
 func TestOracle(t *testing.T) {
 	list := os.Getenv("REPOMAP_ORACLE")

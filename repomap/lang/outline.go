@@ -13,7 +13,7 @@ type role uint8
 const (
 	reserved   role = iota + 1 // no name, and no meaning here
 	definer                    // a definition follows
-	modifier                   // may stand before a definition
+	modifier                   // may be before a definition
 	continuing                 // goes on with a definition on another line
 )
 
@@ -62,7 +62,9 @@ func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, Uses) {
 	s.lex.run()
 	s.out.reset(l, src, s.lex.tokens)
 	l.outline(&s.out)
-	return s.out.result(), s.lex.uses.result()
+	uses := s.lex.uses.result()
+	uses.Imports = s.out.imports(s.lex.included)
+	return s.out.result(), uses
 }
 
 // outline collects the definitions of one file.
@@ -74,7 +76,7 @@ type outline struct {
 	levels      []level
 	sig         []byte // all signatures and names, one after the other
 	steps       int    // how often skip was asked, for tests
-	wastedScans int    // tokens that were looked at for an end that was not there
+	wastedScans int    // tokens that were looked at for an end that does not exist
 }
 
 // found is a definition whose texts are in outline.sig.
@@ -142,7 +144,7 @@ func (o *outline) isName(i int) bool {
 // word returns the meaning of a token; the zero word if it has none.
 func (o *outline) word(i int) word { return o.l.meaning[o.at(i).word] }
 
-// adjoins says whether nothing stands between a token and the next.
+// adjoins says whether nothing is between a token and the next.
 func (o *outline) adjoins(i int) bool { return i+1 < len(o.tokens) && o.at(i).end == o.at(i+1).start }
 
 // marks says whether the marks from i on, without gaps, are the given ones.
@@ -155,7 +157,7 @@ func (o *outline) marks(i int, marks string) bool {
 	return true
 }
 
-// skip returns the token behind i, or behind the group that i opens.
+// skip returns the token after i, or after the group that i opens.
 func (o *outline) skip(i int) int {
 	o.steps++
 	if t := o.at(i); t.mate > int32(i) {
@@ -164,13 +166,13 @@ func (o *outline) skip(i int) int {
 	return i + 1
 }
 
-// indentation returns how far in the line begins that a token stands in. Code after
+// indentation returns how far in the line begins that a token is in. Code after
 // a text of several lines belongs to the line where that began.
 func (o *outline) indentation(i int) int {
 	if i >= len(o.tokens) {
 		return 0
 	}
-	const texts = 8 // that are looked behind
+	const texts = 8 // that are looked at
 	for range texts {
 		line := o.tokens[i].line
 		i, _ = slices.BinarySearchFunc(o.tokens[:i], line, func(t token, line int32) int { return cmp.Compare(t.line, line) })
@@ -182,7 +184,7 @@ func (o *outline) indentation(i int) int {
 	return int(o.tokens[i].col)
 }
 
-// deepest is how deep definitions stand in each other; what is deeper is shown there.
+// deepest is how deep definitions are nested; deeper ones are shown at that depth.
 const deepest = 12
 
 // parent returns the definition whose body is being read; -1 at the top.
@@ -208,8 +210,11 @@ func (o *outline) inType() bool {
 // define adds a definition of the token at name, with a signature from token from to
 // before token to, and returns its index.
 func (o *outline) define(kind Kind, name, from, to int) int {
-	return o.defineAs(strings.Trim(string(o.text(name)), "`"), kind, name, "", from, to)
+	return o.defineAs(plainName(string(o.text(name))), kind, name, "", from, to)
 }
+
+// plainName removes what lets a word of the language be a name.
+func plainName(name string) string { return strings.TrimPrefix(strings.Trim(name, "`"), "r#") }
 
 // defineAs is define with a name that differs from the token's text and with the
 // beginning of a signature.

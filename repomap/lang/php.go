@@ -7,8 +7,9 @@ func php() *Language {
 		Name: "php",
 		exts: []string{".php", ".phtml", ".inc"}, shebang: []string{"php"},
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/"}},
+			imports: importing{paths: "use", texts: "require require_once include include_once"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/"}},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\', lines: true},
 				{open: "'", close: "'", escape: '\\', lines: true},
@@ -37,7 +38,7 @@ func php() *Language {
 	}
 }
 
-// phpName finds the name behind a word.
+// phpName finds the name after a word.
 func phpName(o *outline, at int) int {
 	name := at + 1
 	switch w := o.word(at); {
@@ -140,7 +141,7 @@ func phpOutside(x *lexer, from int) {
 }
 
 // hereText reads a text that begins in the next line and ends with a line that is, or with
-// loose begins with, the word behind its mark: `<<<WORD`, `<<~WORD`.
+// loose begins with, the word after its mark: `<<<WORD`, `<<~WORD`.
 func hereText(x *lexer, at int, loose bool) bool {
 	src := x.src
 	for at < len(src) && (src[at] == ' ' || src[at] == '"' || src[at] == '\'') {

@@ -6,7 +6,8 @@ func python() *Language {
 		exts: []string{".py", ".pyi", ".pyw"}, names: []string{"SConstruct", "SConscript", "wscript"},
 		shebang: []string{"python", "pypy"},
 		text: text{
-			line: []string{"#"},
+			imports: importing{paths: "import from"},
+			line:    []string{"#"},
 			quotes: []quote{
 				{open: `"""`, close: `"""`, escape: '\\', lines: true},
 				{open: "'''", close: "'''", escape: '\\', lines: true},

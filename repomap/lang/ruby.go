@@ -8,7 +8,8 @@ func ruby() *Language {
 		exts: []string{".rb", ".rake", ".gemspec", ".ru"}, names: []string{"Rakefile", "Gemfile", "Vagrantfile", "Podfile", "Fastfile"},
 		shebang: []string{"ruby"},
 		text: text{
-			line: []string{"#"},
+			imports: importing{texts: "require require_relative load autoload", qualified: true},
+			line:    []string{"#"},
 			quotes: []quote{
 				{open: `"`, close: `"`, escape: '\\', lines: true, hole: "#{"},
 				{open: "'", close: "'", escape: '\\', lines: true},
@@ -29,7 +30,7 @@ func ruby() *Language {
 	}
 }
 
-// rubyName finds the name behind a word: `def self.name`, `class A::B`.
+// rubyName finds the name after a word: `def self.name`, `class A::B`.
 func rubyName(o *outline, at int) int {
 	name := at + 1
 	if o.marks(name, "<<") { // `class << self` holds what is around it
@@ -192,7 +193,7 @@ func rubySpecial(x *lexer) bool {
 	return true
 }
 
-// endOfGroup returns where a literal ends whose opening mark stands at a position: at the
+// endOfGroup returns where a literal ends whose opening mark is at a position: at the
 // same mark, or at the one that closes it.
 func endOfGroup(src []byte, at int) int {
 	open := src[at]

@@ -7,10 +7,11 @@ func rust() *Language {
 		Name: "rust",
 		exts: []string{".rs"},
 		text: text{
-			line:   []string{"//"},
-			block:  []block{{open: "/*", close: "*/", nested: true}},
-			quotes: []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
-			at:     "'\"#", special: rustSpecial,
+			imports: importing{paths: "use mod", leading: "crate self super", others: "std core alloc", qualified: true},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/", nested: true}},
+			quotes:  []quote{{open: `"`, close: `"`, escape: '\\', lines: true}},
+			at:      "'\"#", special: rustSpecial,
 		},
 		words: words(
 			all(word{role: definer, kind: Function}, "fn"),
@@ -22,27 +23,30 @@ func rust() *Language {
 			all(word{role: definer, kind: Module, hasMembers: true}, "mod"),
 			all(word{role: definer, kind: Type}, "type"),
 			all(word{role: definer, kind: Constant}, "const static"),
-			all(word{role: definer, kind: Macro, soft: true}, "macro_rules"),
+			all(word{role: definer, kind: Macro, soft: true}, "macro_rules macro"),
 			all(word{role: modifier}, "async extern pub unsafe"),
-			all(word{role: modifier, soft: true}, "default"),
+			all(word{role: modifier, soft: true}, "default safe"),
 			all(word{role: continuing}, "where"),
 			all(word{role: reserved}, `as await break continue crate dyn else for if in let loop match move mut ref return
 				self super use while true false`),
 			all(word{role: reserved, soft: true}, `Self bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize
 				String Vec Option Result Some None Ok Err Box auto`),
 		),
-		outline: (&braces{name: rustName}).read,
+		outline: (&braces{name: rustName, other: rustForeign}).read,
 	}
 }
 
-// rustName finds the name behind a word; of `impl Trait for Type` it is the type's.
+// rustName finds the name after a word; of `impl Trait for Type` it is the type's.
 func rustName(o *outline, at int) int {
 	name := at + 1
 	switch o.word(at).kind {
 	case Extension:
 		return rustImpl(o, at)
 	case Macro:
-		if !o.isMark(name, '!') {
+		switch {
+		case o.is(at, "macro") && (o.isMark(name+1, '(') || o.isMark(name+1, '{')):
+			return name
+		case !o.isMark(name, '!') || o.is(at, "macro"):
 			return -1
 		}
 		return name + 1
@@ -100,6 +104,9 @@ func rustSpecial(x *lexer) bool {
 	if p.kind != nameToken || int(p.end) != i || src[p.end-1] != 'r' || p.end-p.start > 2 {
 		return false
 	}
+	if src[i] == '#' && p.end-p.start == 1 && i+1 < len(src) && x.l.classes[src[i+1]] == letter {
+		return rustRaw(x)
+	}
 	for i < len(src) && src[i] == '#' {
 		i++
 	}
@@ -113,4 +120,35 @@ func rustSpecial(x *lexer) bool {
 		x.stringTo(x.pos, len(src))
 	}
 	return true
+}
+
+// rustRaw reads the rest of `r#match`, which is not a word of the language.
+func rustRaw(x *lexer) bool {
+	x.pos++
+	start := x.pos
+	end, h := x.l.readName(x.src, start)
+	x.pos = end
+	x.used(h^x.l.seed, start, end)
+	t := &x.hidden.token
+	if !x.hidden.on {
+		t = &x.tokens[len(x.tokens)-1]
+	}
+	t.end, t.word = int32(end), 0 //nolint:gosec // files have less than 4 GiB
+	return true
+}
+
+// rustForeign enters `extern "C" {`, which has no name.
+func rustForeign(o *outline, at int) int {
+	if !o.is(at, "extern") {
+		return 0
+	}
+	brace := at + 1
+	if o.at(brace).kind == stringToken {
+		brace++
+	}
+	if !o.isMark(brace, '{') || o.at(brace).mate < 0 {
+		return 0
+	}
+	o.levels = append(o.levels, level{end: int(o.at(brace).mate), parent: o.parent(), col: -1})
+	return brace + 1
 }

@@ -5,8 +5,9 @@ func scala() *Language {
 		Name: "scala", family: "jvm",
 		exts: []string{".scala", ".sc"}, names: nil,
 		text: text{
-			line:  []string{"//"},
-			block: []block{{open: "/*", close: "*/", nested: true}},
+			imports: importing{paths: "import", leading: "_root_", others: "java javax scala"},
+			line:    []string{"//"},
+			block:   []block{{open: "/*", close: "*/", nested: true}},
 			quotes: []quote{
 				{open: `"""`, close: `"""`, lines: true, hole: "${"},
 				{open: `"`, close: `"`, escape: '\\', hole: "${"},
@@ -20,24 +21,32 @@ func scala() *Language {
 			all(word{role: definer, kind: Object, hasMembers: true}, "object"),
 			all(word{role: definer, kind: Enum, hasMembers: true}, "enum"),
 			all(word{role: definer, kind: Type}, "type"),
+			all(word{role: definer, kind: Module, hasMembers: true}, "package"),
 			all(word{role: definer, kind: Property}, "val var"),
 			all(word{role: modifier}, "abstract case final implicit lazy override private protected sealed"),
 			all(word{role: modifier, soft: true}, "inline open opaque transparent infix"),
 			all(word{role: continuing}, "extends with"),
 			all(word{role: continuing, soft: true}, "derives"),
-			all(word{role: reserved}, `catch do else finally for forSome given if import macro match new null package return
-				super then this throw true false try while yield`),
-			all(word{role: reserved, soft: true}, "end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
+			all(word{role: reserved}, `catch do else finally for forSome given if import macro match new null return
+				super then throw true false try while yield`),
+			all(word{role: reserved, soft: true}, "this end using extension as String Int Boolean Unit Any Long Double Seq List Option"),
 		),
 		outline: (&braces{lines: true, indents: true, name: scalaName, operators: "+-*/%&|^!=<>?:~#@\\"}).read,
 	}
 }
 
-// scalaName finds the name behind a word.
+// scalaName finds the name after a word.
 func scalaName(o *outline, at int) int {
 	name := at + 1
 	switch {
-	case o.is(name, "this"), o.word(at).kind == Object && o.is(at-1, "package") && !o.isName(name):
+	case o.word(at).kind == Module: // `package a.b {`; without a body it is all of the file
+		for o.isMark(name+1, '.') {
+			name += 2
+		}
+		if !o.isMark(name+1, '{') && !o.isMark(name+1, ':') {
+			return -1
+		}
+	case o.word(at).kind == Object && o.is(at-1, "package") && !o.isName(name):
 		return -1
 	case o.word(at).kind == Property && (o.isMark(name, '(') || o.isMark(name+1, '(') || o.isMark(name+1, ',')):
 		return -1 // a pattern

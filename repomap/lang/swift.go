@@ -40,7 +40,7 @@ func swift() *Language {
 	}
 }
 
-// swiftName finds the name behind a word; of an initialiser it is the word.
+// swiftName finds the name after a word; of an initialiser it is the word.
 func swiftName(o *outline, at int) int {
 	w := o.word(at)
 	switch {

@@ -19,6 +19,8 @@ type text struct {
 	at      string
 	special func(*lexer) bool
 
+	imports importing
+
 	ticks    bool // numbers may have ticks between digits
 	caseless bool // names differ by more than their case
 }
@@ -114,7 +116,19 @@ func (l *Language) prepare() {
 		l.family = l.Name
 	}
 	l.seed = hash([]byte("family " + l.family))
-	l.meaning = []word{{}}
+	l.meaning, l.importing = []word{{}}, []uint8{0}
+	begins := map[string]uint8{}
+	for _, w := range strings.Fields(l.text.imports.paths) {
+		begins[w] = importsPath
+	}
+	for _, w := range strings.Fields(l.text.imports.texts) {
+		begins[w] = importsText
+	}
+	for w := range begins {
+		if _, known := l.words[w]; !known {
+			l.words[w] = word{role: reserved, soft: true}
+		}
+	}
 	size := 8
 	for size < 4*len(l.words) {
 		size *= 2
@@ -126,7 +140,7 @@ func (l *Language) prepare() {
 	}
 	slices.Sort(sorted)
 	for _, w := range sorted {
-		l.meaning = append(l.meaning, l.words[w])
+		l.meaning, l.importing = append(l.meaning, l.words[w]), append(l.importing, begins[w])
 		h := hash([]byte(w)) ^ l.seed
 		i := int(h) & (size - 1)
 		for l.table[i].word != 0 {
@@ -157,14 +171,15 @@ type lexer struct {
 	pos         int
 	line        int
 	lineStart   int
-	first       bool // no token stands before pos in its line
+	first       bool // no token is before pos in its line
 	tokens      []token
 	open        []int32 // unmatched brackets
 	marks       []int   // lengths of open at conditions of a preprocessor
 	lower       []byte
-	wastedScans int // bytes that were looked at for an end that was not there
+	wastedScans int // bytes that were looked at for an end that does not exist
 	uses        counter
 	hidden      hidden
+	included    []string // files that lines of a preprocessor name
 }
 
 func (x *lexer) reset(l *Language, src []byte) {
@@ -175,7 +190,7 @@ func (x *lexer) reset(l *Language, src []byte) {
 	x.uses.begin(len(src))
 }
 
-// byteOrderMark may stand before everything, and means nothing.
+// byteOrderMark may be before everything, and means nothing.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // run reads everything.

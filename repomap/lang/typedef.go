@@ -33,7 +33,7 @@ func (d *declared) alias(o *outline, p parts) int {
 		if name >= 0 {
 			o.defineAs(string(o.text(name)), Type, name, specifiers, from, comma)
 		}
-		if specifiers == "" && comma < end && name >= 0 { // the first one stands behind them
+		if specifiers == "" && comma < end && name >= 0 { // the first one is after them
 			for at > from && (o.isMark(at-1, '*') || o.isMark(at-1, '&')) {
 				at--
 			}
@@ -44,7 +44,7 @@ func (d *declared) alias(o *outline, p parts) int {
 	return end + 1
 }
 
-// tag returns the name behind `struct`; or 0.
+// tag returns the name after `struct`; or 0.
 func (d *declared) tag(o *outline, p parts) int {
 	at := p.typeAt + 1
 	for at > 0 && at < p.end {
@@ -63,7 +63,7 @@ func (d *declared) tag(o *outline, p parts) int {
 	return at
 }
 
-// attributes returns the token behind `__attribute__((…))` and similar ones, in whose
+// attributes returns the token after `__attribute__((…))` and similar ones, in whose
 // parentheses no name is given, otherwise at.
 func attributes(o *outline, at int) int {
 	switch {
@@ -92,7 +92,7 @@ func (d *declared) comma(o *outline, at, end int) int {
 
 // declarator returns the name that a declarator gives, and where the declarator begins: at its
 // name or at the parentheses around it. Both are -1 if not found. bare says that no type
-// stands before it.
+// is before it.
 func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 	name = -1
 	group := -1 // the first parentheses that were entered
@@ -137,8 +137,8 @@ func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 	return name, begin
 }
 
-// attribute says whether a name behind another one is a macro for an attribute: `name __packed`,
-// `name ALIGNED(8)`. Behind what can only be a type it is the name.
+// attribute says whether a name after another one is a macro for an attribute: `name __packed`,
+// `name ALIGNED(8)`. After what can only be a type it is the name.
 func attribute(o *outline, from, name, at int, bare bool) bool {
 	if bytes.HasPrefix(o.text(at), []byte("__")) {
 		return true

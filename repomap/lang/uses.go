@@ -64,7 +64,7 @@ func (c *counter) addUnlessWord(l *Language, h uint64, first byte) {
 	}
 }
 
-// put adds a name that is not there, counted as a word: not at all.
+// put adds a missing name, counted as a word: not at all.
 func (c *counter) put(h uint64) *useSlot {
 	if 2*len(c.used) >= c.mask {
 		c.grow()
@@ -112,7 +112,7 @@ func (c *counter) result() Uses {
 	if n == 0 {
 		return Uses{}
 	}
-	out := Uses{make([]uint64, 0, n), make([]uint8, 0, n)}
+	out := Uses{Names: make([]uint64, 0, n), Counts: make([]uint8, 0, n)}
 	for _, at := range c.used {
 		if s := &c.slots[at]; s.count > 0 {
 			out.Names, out.Counts = append(out.Names, s.hash), append(out.Counts, s.count)

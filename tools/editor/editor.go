@@ -113,9 +113,9 @@ func Tools(o Options) []tools.Tool {
 // (eca-protocol, section 6).
 const retryDelay = 2 * time.Second
 
-// within asks until there is an answer, the time is over or the turn ends; then the
+// withTimeout asks until there is an answer, the time is over or the turn ends; then the
 // error is that of ctx.
-func within[A any](ctx context.Context, timeout time.Duration, ask func(context.Context) (A, error)) (A, error) {
+func withTimeout[A any](ctx context.Context, timeout time.Duration, ask func(context.Context) (A, error)) (A, error) {
 	limited := ctx
 	if timeout > 0 {
 		var cancel context.CancelFunc

@@ -49,7 +49,7 @@ func navigate(ctx context.Context, o Options, call tools.Call, a definitionArgs,
 	if err != nil {
 		return tools.Result{}, err
 	}
-	found, err := within(ctx, o.Timeout, func(ctx context.Context) ([]Position, error) { return ask(ctx, at) })
+	found, err := withTimeout(ctx, o.Timeout, func(ctx context.Context) ([]Position, error) { return ask(ctx, at) })
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("Editor failed to find %s: %w. Use eca__grep as fallback.", what, err) //nolint:staticcheck // shown as it is
 	}

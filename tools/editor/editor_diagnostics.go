@@ -52,7 +52,7 @@ func runDiagnostics(ctx context.Context, o Options, path string) (tools.Result, 
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		file, folder = "", path // editors know files
 	}
-	found, err := within(ctx, o.Timeout, func(ctx context.Context) ([]Diagnostic, error) {
+	found, err := withTimeout(ctx, o.Timeout, func(ctx context.Context) ([]Diagnostic, error) {
 		return o.Client.Diagnostics(ctx, file)
 	})
 	if err != nil && ctx.Err() == nil {

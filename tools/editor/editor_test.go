@@ -105,7 +105,7 @@ func TestWithin(t *testing.T) {
 				timer := time.AfterFunc(c.stopAfter, func() { cancel(stop) })
 				defer timer.Stop()
 				start := time.Now()
-				got, err := within(ctx, c.timeout, c.ask())
+				got, err := withTimeout(ctx, c.timeout, c.ask())
 				if err != nil {
 					got = err.Error()
 				}

@@ -66,7 +66,7 @@ func readLine(path string, line int) (string, error) {
 // is nearest to hint. offset is where in word the column is taken.
 func column(text, word string, offset, hint int) int {
 	best, bestWhole := 0, false
-	counted, units := 0, 0 // code units before a place that is behind us
+	counted, units := 0, 0 // code units before the current place
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)
 		if i < 0 {

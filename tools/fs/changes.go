@@ -37,9 +37,9 @@ const turnTime = time.Second
 
 func newChanges() *changes { return &changes{files: map[string]*changingFile{}} }
 
-// begin waits for a call's turn to change a file. ok is false if another chat still has it.
+// lockFile waits for a call's turn to change a file. ok is false if another chat still has it.
 // end must be called.
-func (c *changes) begin(ctx context.Context, chatID, path string) (f *changingFile, ok bool, end func(), err error) {
+func (c *changes) lockFile(ctx context.Context, chatID, path string) (f *changingFile, ok bool, end func(), err error) {
 	key := workspace.Resolve(path)
 	c.mu.Lock()
 	f = c.files[key]
@@ -81,7 +81,7 @@ func (c *changes) begin(ctx context.Context, chatID, path string) (f *changingFi
 	}
 }
 
-// changed is what became of a file.
+// changed is the new state of a file.
 type changed struct {
 	before, after string
 	note          string // for the call's result
@@ -93,10 +93,10 @@ var (
 	errSaved   = errors.New("the client has saved it")
 )
 
-// change replaces the text of a file, the first path of the plan, by what compute makes of
+// change replaces the text of a file, the first path of the plan, by what compute returns for
 // it. If somebody else changes the file before it is written, compute is called again.
 func (c *changes) change(ctx context.Context, call tools.Call, path string, compute func() (before, after string, err error)) (changed, error) {
-	f, turn, end, err := c.begin(ctx, call.ChatID, path)
+	f, turn, end, err := c.lockFile(ctx, call.ChatID, path)
 	if err != nil {
 		return changed{}, err
 	}
@@ -199,7 +199,7 @@ func (c *changes) beginMove(ctx context.Context, chatID, src, dst string) (end f
 		}
 	}
 	for _, path := range slices.Compact(paths) {
-		_, _, one, err := c.begin(ctx, chatID, path)
+		_, _, one, err := c.lockFile(ctx, chatID, path)
 		if err != nil {
 			end()
 			return nil, err

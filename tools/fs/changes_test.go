@@ -27,7 +27,7 @@ func runFor(t *testing.T, all *tools.Registry, name string, call tools.Call, arg
 }
 
 // A client that hangs while it saves a file holds up neither other files nor, for long, the
-// same file in another chat. Both edits of one file are in it, and the loser gets an error.
+// same file in another chat. The edit of the hanging call is refused, because the file has changed.
 func TestSavingClientHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := t.TempDir()

@@ -8,7 +8,7 @@ import (
 )
 
 // Editors have lines, not line ends: some tell and take a file with CRLF as one with LF, and
-// some put an end of line behind what has one.
+// some add a line end to a text that has one.
 
 const crlf = "\r\n"
 

@@ -45,7 +45,7 @@ func Tools(o Options) []tools.Tool {
 	return []tools.Tool{directoryTree(), readFile(o), writeFile(c), editFile(c), multiEdit(c), previewFileChange(), moveFile(c)}
 }
 
-// unseen makes of what is wrong with a call about a path outside of the workspace a plan
+// unseen turns an error of a call about a path outside of the workspace into a plan
 // without details: the model learns what exists there when the user has agreed.
 func unseen(call tools.Call, plan tools.Plan, err error) (tools.Plan, error) {
 	if workspace.New(call.Roots...).Contains(plan.Paths[0]) {

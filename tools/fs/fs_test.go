@@ -319,7 +319,7 @@ func TestFileLog(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	// Content written through a link changes the file behind it.
+	// Content written through a link changes the file that it leads to.
 	if err := os.Symlink(filepath.Join(root, "f/b"), filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}

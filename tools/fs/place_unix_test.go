@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A pipe or a device is not read or written, and does not hold anybody up.
+// A pipe or a device is not read or written, and does not block the call.
 func TestPipes(t *testing.T) {
 	root := t.TempDir()
 	pipe := filepath.Join(root, "pipe")

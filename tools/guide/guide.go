@@ -114,7 +114,7 @@ func FetchRuleTool(s Source) tools.Tool {
 }
 
 // Gate decorates a tool that uses files: a call is refused, with the rules to fetch, while
-// one that is enforced for what it does is not known.
+// a rule that is enforced for this tool is not known.
 func Gate(t tools.Tool, access Access, s Source) tools.Tool { return &gated{t, access, s} }
 
 type gated struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A repository in which git would wait for ever, or a git that does, makes the command ask.
+// A repository in which git would wait forever, or a git that does, makes the command ask.
 func TestGitThatHangsAsks(t *testing.T) {
 	needs.Git(t)
 	for _, pipe := range []string{".git/config", ".git/config.worktree", ".git/HEAD", ".git", ".git/commondir", ".git/objects/info/alternates", ".gitmodules", ".git/modules/s/config"} {

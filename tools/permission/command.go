@@ -91,7 +91,7 @@ func (p pattern) mentions(demands []string) bool {
 
 // uncovered returns what of a command no pattern is for, or "". whole is the pattern that
 // matches the text; each simple command must be matched by a pattern too, or only read in
-// the workspace, and a pattern for a program does not cover what makes of it another:
+// the workspace, and a pattern for a program does not cover anything that turns it into another command:
 // options that run or write, assignments, redirections, what it wraps.
 func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern) string {
 	if whole.everything() {
@@ -152,6 +152,9 @@ func (j *judgment) reads(c *tools.Command, printed *tools.Printed) (ok bool, why
 		if !j.enter(places, cmd) {
 			return false, "where it runs is not known"
 		}
+		if j.sandbox.ReadsHeld {
+			cmd = withoutAnywhere(cmd)
+		}
 		if why := j.pathsInside(cmd, places); why != "" {
 			return false, why
 		}
@@ -162,6 +165,12 @@ func (j *judgment) reads(c *tools.Command, printed *tools.Printed) (ok bool, why
 		}
 	}
 	return true, ""
+}
+
+// withoutAnywhere leaves out the paths that stand for names which are not known.
+func withoutAnywhere(c cmdline.Command) cmdline.Command {
+	c.Paths = slices.DeleteFunc(slices.Clone(c.Paths), func(path cmdline.Path) bool { return path.Anywhere })
+	return c
 }
 
 // globsInside says which glob of a command leads out of the workspace, if one does. The names
@@ -233,8 +242,8 @@ func (l *places) add(dir string) {
 	}
 }
 
-// under returns the absolute path of a name in a folder. What .. means in it is left to
-// whoever follows the links.
+// under returns the absolute path of a name in a folder. The caller, which follows
+// the links, interprets .. in it.
 func under(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name

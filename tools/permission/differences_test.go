@@ -21,7 +21,7 @@ func TestOtherDifferences(t *testing.T) {
 		changed  = "an allowed tool of a server stayed one, whatever it said later"
 		shells   = "an `allow` pattern for commands was the same for every shell"
 		patterns = "patterns were read by Java"
-		legacy   = "`manualApproval` with a list of tools came behind `allow`"
+		legacy   = "`manualApproval` with a list of tools came after `allow`"
 	)
 	doc, err := os.ReadFile(filepath.FromSlash("../../docs/permissions.md"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Bounds of what a glob may match, and of the entries of folders that are looked at for
-// that: whoever judges is not to read a whole disk.
+// that: judging a command must not read a whole disk.
 const (
 	maxGlob   = 500
 	maxLooked = 20_000
@@ -40,7 +40,7 @@ func expand(glob string) (found []string, ok bool) {
 // entries that may still be looked at.
 func matching(dir, part string, left *int) (paths []string, ok bool) {
 	if !strings.ContainsAny(part, "*?") {
-		path := under(dir, part) // behind a link, .. is not the folder that the link is in
+		path := under(dir, part) // after a link, .. is not the folder that the link is in
 		if _, err := os.Lstat(path); err != nil {
 			return nil, true
 		}

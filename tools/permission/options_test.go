@@ -10,7 +10,7 @@ import (
 )
 
 // tabled are the programs whose options are made up from their tables, but those that may go on
-// for ever (tail -f, free -s, sleep).
+// forever (tail -f, free -s, sleep).
 func tabled() []string {
 	out := strings.Fields("ls cat head stat du wc realpath readlink file tree md5sum sha256sum b2sum cksum cut tr nl tac rev fold paste join expand unexpand column cmp comm od strings seq sort uniq xxd diff" +
 		" pwd whoami arch df id uname nproc which basename dirname uptime date grep egrep fgrep rg jq sed awk find")
@@ -21,7 +21,7 @@ func tabled() []string {
 }
 
 // optioned makes up words of a program from its table: options in all spellings, short ones in
-// groups, with values that look like something else, before and behind operands.
+// groups, with values that look like something else, before and after operands.
 func optioned() *rapid.Generator[string] {
 	names := tabled()
 	// The kinds of values and operands: a file, one that leads outside, an option, the end of
@@ -49,7 +49,7 @@ func optioned() *rapid.Generator[string] {
 			switch {
 			case kind == 4 && long: // shortened
 				option = option[:rapid.IntRange(3, len(option)).Draw(t, "length")]
-			case kind == 5 && !long && len(option) == 2: // behind others
+			case kind == 5 && !long && len(option) == 2: // after others
 				for range rapid.IntRange(0, 10).Draw(t, "letters") {
 					other := strings.TrimLeft(rapid.SampledFrom(entries).Draw(t, "letter"), "!>~")
 					if len(other) >= 2 && other[1] != '-' && !strings.Contains(other, "=") {
@@ -82,7 +82,7 @@ func optioned() *rapid.Generator[string] {
 // place: delimiters, quotes, and what writes, reads or runs.
 func scripted() *rapid.Generator[string] {
 	pieces := map[string][]string{
-		"sed":    {"1", "$", "/a/", "/", "[", "]", "[/]", `\`, `\/`, "s", "s/a/b/", "s|a|b|", "y/a/b/", "p", "d", "n", "N", "w pwn", "w", "r sub/key", "e", "e ./x.sh", "g", "I", ",", "~", "+", "!", ";", "\n", "{", "}", " ", "a", ":a", "t", "q", "#", "2", "M", "^", "]", "[^]]", "[[:space:]]", "c", "i"}, // no b, which may go on for ever
+		"sed":    {"1", "$", "/a/", "/", "[", "]", "[/]", `\`, `\/`, "s", "s/a/b/", "s|a|b|", "y/a/b/", "p", "d", "n", "N", "w pwn", "w", "r sub/key", "e", "e ./x.sh", "g", "I", ",", "~", "+", "!", ";", "\n", "{", "}", " ", "a", ":a", "t", "q", "#", "2", "M", "^", "]", "[^]]", "[[:space:]]", "c", "i"}, // no b, which may go on forever
 		"sed -n": {"1", "$", "/b/", "p", ";", "s/b/c/", "w pwn", "{", "}", "e", "I", "/", "[", `\`},
 		"awk":    {"{", "}", "print", "printf", "$1", "$0", ">", `"pwn"`, `"`, "/", "/a/", "/\"/", " ", ";", "\n", "NR", "==", "1", "|", `"sh"`, `"./x.sh"`, "(", ")", "if", "else", "exit", "length", "++", "a", "=", "<", "getline", `"sub/key"`, `\`, "[", "]", ",", "&&", "||", "!", "~", "system", "BEGIN", "END", "#", "-", "?", ":"},
 	}

@@ -22,7 +22,7 @@ func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 	return re, nil
 }
 
-// knownEscapes are the letters that mean the same behind a backslash in Java and here.
+// knownEscapes are the letters that mean the same after a backslash in Java and here.
 const knownEscapes = "tnrfaecxudDsSwWbBAZzGpPk"
 
 // checkPattern refuses what Java reads in another way: escapes of letters that are not known
@@ -38,7 +38,7 @@ func checkPattern(pattern string) error {
 			}
 		case !class && c == '[':
 			class = true
-			for _, start := range []string{"^", "]"} { // both are no end here
+			for _, start := range []string{"^", "]"} { // neither is an end here
 				if strings.HasPrefix(pattern[i+1:], start) {
 					i++
 				}

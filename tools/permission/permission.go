@@ -113,7 +113,7 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	return p, errs
 }
 
-// judgment is one decision. It looks each link up once: what is decided on is one state of the
+// judgment is one decision. It looks each link up once, so it decides on one state of the
 // file system, and costs little.
 type judgment struct {
 	*Policy
@@ -128,7 +128,7 @@ type judgment struct {
 
 func (p *Policy) judgment() *judgment { return &judgment{Policy: p, links: workspace.NewResolver()} }
 
-// Judge implements tools.Policy. What is decided on is what Verdict.Places has, and tools open
+// Judge implements tools.Policy. The verdict is about the paths in Verdict.Places, and tools open
 // nothing else.
 func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	j := p.judgment()

@@ -227,7 +227,7 @@ func TestOldMemoryOfInterpretersIsVoid(t *testing.T) {
 	}
 }
 
-// A pattern that backtracks for ever does not hold a turn up.
+// A pattern that backtracks forever does not hold a turn up.
 func TestEvilPattern(t *testing.T) {
 	p := policy(t, `{"toolCall": {"approval": {"allow": {"eca__shell_command": {"argsMatchers": {"command": ["(a+)+b"]}}}}}}`)
 	start := time.Now()

@@ -95,7 +95,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 // builtin tells commands that bash itself has; wrappers run the programs of these names.
 func builtin(name string) bool {
 	switch name {
-	case "echo", "printf", "true", "false", ":", "cd", "pwd", "test", "[", "type", "command", "builtin", "eval", "exit":
+	case "echo", "printf", "true", "false", ":", "cd", "pwd", "test", "[", "type", "command", "builtin", "eval", "exit", "set":
 		return true
 	}
 	return false
@@ -268,7 +268,7 @@ func examine(file string, info os.FileInfo, inside func(string) bool) (real, int
 		return real, "", ""
 	}
 	// A script of the system may do what its name says by others (egrep); elsewhere it is one
-	// that chooses a version, and what it then runs is not known.
+	// that chooses a version, so the command that runs is unknown.
 	line, _, _ := bytes.Cut(first, []byte("\n"))
 	fields := strings.Fields(string(line))
 	if !slices.Contains([]string{"/bin", "/usr/bin"}, filepath.Dir(real)) || len(fields) == 0 {

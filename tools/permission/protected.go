@@ -154,11 +154,16 @@ type protectedNames struct {
 	folders  []string        // of several names
 	folder   map[string]bool // of one name
 	files    map[string]bool
-	patterns []string // of the last two names
+	twoNames map[string]bool // the last two
+	patterns []namePattern
 }
 
+// namePattern is a pattern of the last two names of a path, with what the last one begins and
+// ends with.
+type namePattern struct{ pattern, begin, end string }
+
 func newProtectedNames() protectedNames {
-	n := protectedNames{folder: map[string]bool{}, files: map[string]bool{}}
+	n := protectedNames{folder: map[string]bool{}, files: map[string]bool{}, twoNames: map[string]bool{}}
 	for _, name := range protectedFolders() {
 		if strings.Contains(name, "/") {
 			n.folders = append(n.folders, "/"+name+"/")
@@ -169,7 +174,15 @@ func newProtectedNames() protectedNames {
 	for _, name := range protectedFiles() {
 		n.files[name] = true
 	}
-	n.patterns = protectedPatterns()
+	for _, pattern := range protectedPatterns() {
+		last := pathpkg.Base(pattern)
+		begin, _, found := strings.Cut(last, "*")
+		if !found && !strings.Contains(pattern, "*") {
+			n.twoNames[pattern] = true
+			continue
+		}
+		n.patterns = append(n.patterns, namePattern{pattern, begin, last[strings.LastIndexByte(last, '*')+1:]})
+	}
 	return n
 }
 
@@ -191,8 +204,11 @@ func (n protectedNames) match(path string) bool {
 		return true
 	}
 	twoNames := pathpkg.Base(dir) + "/" + name
-	return slices.ContainsFunc(n.patterns, func(pattern string) bool {
-		matches, _ := pathpkg.Match(pattern, twoNames)
+	return n.twoNames[twoNames] || slices.ContainsFunc(n.patterns, func(p namePattern) bool {
+		if !strings.HasPrefix(name, p.begin) || !strings.HasSuffix(name, p.end) {
+			return false
+		}
+		matches, _ := pathpkg.Match(p.pattern, twoNames)
 		return matches
 	})
 }

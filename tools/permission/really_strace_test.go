@@ -42,8 +42,8 @@ const watchedCalls = "?execve,?execveat,?open,?openat,?openat2,?creat,?unlink,?u
 // mark is where the driver goes between two programs.
 const mark = "/eca-program-"
 
-// traced runs programs below strace, one after another, within the read-only sandbox: what
-// they try is seen all the same, and a hole does no harm. strace stands outside of the sandbox
+// traced runs programs below strace, one after another, within the read-only sandbox: their attempts
+// are seen all the same, and a hole does no harm. strace stands outside of the sandbox
 // and stops a process before the filter of system calls looks at its call, so it also sees
 // what the filter refuses. The network is bound like everything else.
 func (w *world) traced(t failer, strace string, texts []string) []seen {

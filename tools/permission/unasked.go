@@ -36,6 +36,9 @@ const (
 type Sandbox struct {
 	// NoReads is why the read-only level cannot be held, in words for the user; empty if it can.
 	NoReads string
+	// ReadsHeld says that the system also holds commands that only read to reading the workspace. Then
+	// they may be given names that are not known before they run (xargs, find -exec).
+	ReadsHeld bool
 	// NoWorkspace says the same of the workspace level in full: protected places, processes and
 	// loopback of its own, undo, a workspace without anything that is not trusted. Nil: it
 	// cannot be held.
@@ -148,7 +151,7 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
 		// Names that xargs reads may be anywhere, like those in a program that is not known.
-		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return path.Anywhere })
+		cmd = withoutAnywhere(cmd)
 		switch {
 		case cmd.NeedsNetwork(j.sandbox.Hosts):
 			return cmd.Name + " needs the network"

@@ -275,3 +275,27 @@ func TestCustomToolIsJudgedAsItsLine(t *testing.T) {
 		}
 	}
 }
+
+// Names that a command reads from others may lead anywhere. They need no question where the
+// system holds what reads to the workspace, as long as none of them makes it do more.
+func TestNamesFromOthersAreHeldBySandbox(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": "foo\n"})
+	cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{}`), Getenv: func(string) string { return "" }})
+	policy := func(held bool) *Policy {
+		p, _ := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{ReadsHeld: held}})
+		return p
+	}
+	for _, command := range []string{"find . -name '*.txt' | xargs wc -l", "find . -type f -exec grep -l foo {} +", `find . -exec ls -l {} \;`, "grep -rl foo . | xargs -n 1 head -5"} {
+		if v := judge(t, policy(true), "code", dir, command); v.Decision != tools.Allow || v.Rule != RuleReads {
+			t.Errorf("%q: %v (%s: %s)", command, v.Decision, v.Rule, v.Reason)
+		}
+		if v := judge(t, policy(false), "code", dir, command); v.Decision != tools.Ask {
+			t.Errorf("%q, where reading is not held: %v (%s)", command, v.Decision, v.Rule)
+		}
+	}
+	for _, command := range []string{"ls | xargs rm", "ls | xargs sort", "ls | xargs sed -n 1p", "ls | xargs git log", "find . -exec sort {} +", "find . -exec cat /etc/passwd {} +", "ls | xargs cat ../x", "find / -exec cat {} +", "find . -execdir cat {} +"} {
+		if v := judge(t, policy(true), "code", dir, command); v.Decision != tools.Ask {
+			t.Errorf("%q: %v (%s)", command, v.Decision, v.Rule)
+		}
+	}
+}

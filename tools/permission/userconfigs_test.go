@@ -66,7 +66,7 @@ func TestUserConfigs(t *testing.T) {
 		links    = "path patterns saw the path as the model wrote it"
 		reserved = "`allow`, memory and auto-approve reached"
 		computed = "an `allow` pattern also let through what no text shows"
-		shape    = "an `allow` pattern for a program was also for what its options make of it"
+		shape    = "an `allow` pattern for a program also allowed what its options turn it into"
 		quotes   = "a `deny` pattern was evaded by quotes"
 	)
 	root := makeFiles(t, map[string]string{"src/a.go": "", "secrets/key": "", "docs/a.md": "", "a.txt": ""})

@@ -27,9 +27,14 @@ type Mapper interface {
 	// RepoMap returns a map of the folders in at most so many tokens. The focus is paths of
 	// files and folders, and names.
 	RepoMap(ctx context.Context, roots, focus []string, tokens int) (string, error)
+
+	// FindDefinitions returns the definitions that a query asks for, best first, one a line
+	// with path and line, in at most so many tokens; empty if nothing matches.
+	FindDefinitions(ctx context.Context, roots []string, query string, focus []string, tokens int) (string, error)
 }
 
 type args struct {
+	Query  string   `json:"query,omitempty" jsonschema:"Instead of a map, list the definitions with this name, a name in something (Basket.AddItem) or words of one (add item), best first, each with its file and line."`
 	Focus  []string `json:"focus,omitempty" jsonschema:"Paths of files or directories, names of definitions, or words that they may have: what is connected with them comes first."`
 	Budget int      `json:"budget,omitempty" jsonschema:"How many tokens the map may have, 100 to 30000 (default: 4000)."`
 }
@@ -46,6 +51,9 @@ func Tools(m Mapper) []tools.Tool {
 				return tools.Plan{}, fmt.Errorf("INVALID_ARGS: budget must be %d to %d, not %d", minBudget, maxBudget, a.Budget)
 			}
 			summary := "Mapping the repository"
+			if a.Query != "" {
+				summary = "Finding definitions of " + a.Query
+			}
 			if len(a.Focus) > 0 {
 				summary += ": " + strings.Join(a.Focus, ", ")
 			}
@@ -54,6 +62,16 @@ func Tools(m Mapper) []tools.Tool {
 		Run: func(ctx context.Context, call tools.Call, a args, _ tools.Sink) (tools.Result, error) {
 			if a.Budget == 0 {
 				a.Budget = defaultBudget
+			}
+			if a.Query != "" {
+				text, err := m.FindDefinitions(ctx, call.Roots, a.Query, a.Focus, a.Budget)
+				switch {
+				case err != nil:
+					return tools.Result{}, err
+				case text == "":
+					return tools.Text(fmt.Sprintf("No definition in the workspace matches %q. Search the files with grep: it may be used without being defined here.", a.Query)), nil
+				}
+				return tools.Text(text), nil
 			}
 			text, err := m.RepoMap(ctx, call.Roots, a.Focus, a.Budget)
 			switch {

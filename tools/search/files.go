@@ -67,7 +67,7 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 	if size > maxFile {
 		return nil
 	}
-	in := scan{scanner: s, path: path, found: found}
+	in := scan{scanner: s, path: path, results: found}
 	have, total := 0, int64(0) // bytes in the buffer, and read
 	for {
 		n := f.read(s.buf[have:])
@@ -99,12 +99,12 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 // scan is the search of one file.
 type scan struct {
 	*scanner
-	path  string
-	found *results
-	line  int // how many lines are before what is searched next; only for modeContent
-	count int // matching lines
-	skip  bool
-	done  bool // nothing more is of interest
+	path    string
+	results *results
+	line    int // how many lines are before what is searched next; only for modeContent
+	count   int // matching lines
+	skip    bool
+	done    bool // nothing more is of interest
 }
 
 // block searches the whole lines in the buffer, and returns the rest.
@@ -134,8 +134,8 @@ func (s *scan) block(text []byte, end bool) (rest []byte) {
 		at = after
 		switch s.mode {
 		case modeFiles:
-			s.found.add(s.path)
-			s.found.end()
+			s.results.add(s.path)
+			s.results.end()
 			s.done = true
 			return nil
 		case modeContent:
@@ -143,7 +143,7 @@ func (s *scan) block(text []byte, end bool) (rest []byte) {
 			s.line += bytes.Count(text[counted:start], []byte("\n"))
 			counted = start
 			s.show(text[start:stop])
-			if s.done = len(s.found.ends) >= s.most; s.done {
+			if s.done = len(s.results.ends) >= s.most; s.done {
 				return nil
 			}
 		}
@@ -156,7 +156,7 @@ func (s *scan) block(text []byte, end bool) (rest []byte) {
 
 // show adds a line to the results.
 func (s *scan) show(line []byte) {
-	r := s.found
+	r := s.results
 	r.add(s.path)
 	r.number(s.line + 1)
 	r.text = append(r.text, ':')

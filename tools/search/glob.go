@@ -29,7 +29,7 @@ const (
 	maxPattern = 1000    // bytes of a pattern
 
 	// maxAlternatives bounds what braces may mean. Each is tried with each of the others, for
-	// each file: a line of braces could take for ever.
+	// each file: a line of braces could take forever.
 	maxAlternatives = 200
 )
 

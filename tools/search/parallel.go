@@ -15,7 +15,7 @@ import (
 // batch is some files of a tree, in its order.
 type batch struct {
 	files   []workspace.File
-	found   results
+	results results
 	err     error
 	trouble any           // what a panic said
 	done    chan struct{} // closed when it was searched
@@ -67,8 +67,8 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 		if b.err != nil {
 			return "", false, b.err
 		}
-		out = append(out, b.found.first(left))
-		if left -= len(b.found.ends); left < 0 {
+		out = append(out, b.results.first(left))
+		if left -= len(b.results.ends); left < 0 {
 			return joined(out), true, nil
 		}
 	}
@@ -133,14 +133,14 @@ func produce(ctx context.Context, dir, include string, work, ordered chan<- *bat
 func (s *scanner) batch(ctx context.Context, b *batch, within *workspace.Workspace) {
 	defer close(b.done)
 	defer func() { b.trouble = recover() }()
-	b.found.text = make([]byte, 0, s.usual) // batches are much alike
-	defer func() { s.usual = len(b.found.text) }()
+	b.results.text = make([]byte, 0, s.usual) // batches are much alike
+	defer func() { s.usual = len(b.results.text) }()
 	for _, f := range b.files {
 		// A link may lead outside of the search.
 		if !f.Regular && !within.Contains(f.Path) {
 			continue
 		}
-		if b.err = s.file(ctx, &b.found, f.Path, !f.Regular); b.err != nil || len(b.found.ends) >= s.most {
+		if b.err = s.file(ctx, &b.results, f.Path, !f.Regular); b.err != nil || len(b.results.ends) >= s.most {
 			return
 		}
 		if b.err = ctx.Err(); b.err != nil {

@@ -77,7 +77,7 @@ func TestGrepTree(t *testing.T) {
 	}
 }
 
-// A line that is longer than a block is searched at its beginning, and the lines behind it
+// A line that is longer than a block is searched at its beginning, and the lines after it
 // keep their numbers.
 func TestGrepLongLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")

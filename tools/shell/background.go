@@ -24,8 +24,8 @@ type Jobs struct {
 	dir string
 	now func() time.Time
 
-	// settled fires when a job that goes on has been waited for long enough.
-	settled func(b *job) <-chan time.Time
+	// startupElapsed fires when a job that goes on has been waited for long enough.
+	startupElapsed func(b *job) <-chan time.Time
 
 	mu       sync.Mutex // guards what follows
 	next     int
@@ -41,34 +41,34 @@ const (
 	newsLines = 20       // of the output, when a chat gets the end of its job
 )
 
-// job is one of Jobs. Its tools.Job is guarded by theirs; what stands above never changes.
+// job is one of Jobs. Its tools.Job is guarded by theirs; what is above never changes.
 type job struct {
 	process proc.Child
 	lines   *lines
 	log     string // its output file
-	gone    chan struct{}
+	ended   chan struct{}
 
 	tools.Job
-	kill bool // somebody wanted it to end
-	told bool // the chat knows that it has ended
+	kill     bool // somebody wanted it to end
+	reported bool // the chat knows that it has ended
 }
 
 // NewJobs keeps the output files of background commands below dir, which is created
 // when the first one starts.
 func NewJobs(dir string, now func() time.Time) *Jobs {
 	const settle = 2 * time.Second
-	return &Jobs{dir: dir, now: now, settled: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
+	return &Jobs{dir: dir, now: now, startupElapsed: func(*job) <-chan time.Time { return time.After(settle) }, watchers: map[chan struct{}]bool{}}
 }
 
 // start starts a command and waits a moment to see whether it fails at once. afterwards is called
-// when it has ended; what it returns is added to the output.
+// when it has ended; its result is added to the output.
 func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, spec proc.Spec, afterwards func() string) (tools.Result, error) {
 	b, err := j.launch(children, info, spec, afterwards)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	select {
-	case <-b.gone:
+	case <-b.ended:
 		j.settleNews(b)
 		end := j.info(b)
 		return tools.Result{
@@ -78,7 +78,7 @@ func (j *Jobs) start(ctx context.Context, children *proc.Pool, info tools.Job, s
 	case <-ctx.Done():
 		j.end(b)
 		return tools.Result{}, errors.New("the command was stopped")
-	case <-j.settled(b):
+	case <-j.startupElapsed(b):
 	}
 	out := fmt.Sprintf("%q runs in the background as %s (process %d). bg_job reads its output and ends it; the whole output is written to %s.", info.Label, j.info(b).ID, b.process.Pid(), b.log)
 	if list, _ := b.lines.unread(); len(list) > 0 {
@@ -114,9 +114,9 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, after
 	if err != nil {
 		return nil, err
 	}
-	b := &job{lines: &lines{}, log: path, gone: make(chan struct{}), Job: info}
+	b := &job{lines: &lines{}, log: path, ended: make(chan struct{}), Job: info}
 	b.ID, b.Status, b.Started = fmt.Sprintf("job-%d", j.next), tools.JobRunning, j.now()
-	file := &capped{f: out, left: maxJobLog}
+	file := &capped{f: out, remaining: maxJobLog}
 	spec.Stdout, spec.Stderr = io.MultiWriter(stream{b.lines, false}, file), io.MultiWriter(stream{b.lines, true}, file)
 	if b.process, err = children.Start(spec); err != nil {
 		_ = out.Close()
@@ -144,7 +144,7 @@ func (j *Jobs) launch(children *proc.Pool, info tools.Job, spec proc.Spec, after
 func (j *Jobs) ended(b *job, exit proc.Exit) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	defer close(b.gone)
+	defer close(b.ended)
 	b.Ended, b.ExitCode = j.now(), exit.Code
 	switch {
 	case b.kill:
@@ -175,10 +175,10 @@ func (j *Jobs) end(b *job) bool {
 	j.mu.Lock()
 	running := b.Status == tools.JobRunning
 	b.kill = b.kill || running
-	b.told = b.told || running // who ends it knows
+	b.reported = b.reported || running // who ends it knows
 	j.mu.Unlock()
 	b.process.Kill()
-	<-b.gone
+	<-b.ended
 	return running
 }
 
@@ -261,8 +261,8 @@ func (j *Jobs) News(chatID string) []string {
 	j.mu.Lock()
 	var ended []*job
 	for _, b := range j.jobs {
-		if b.ChatID == chatID && b.Status != tools.JobRunning && !b.told {
-			b.told = true
+		if b.ChatID == chatID && b.Status != tools.JobRunning && !b.reported {
+			b.reported = true
 			ended = append(ended, b)
 		}
 	}
@@ -283,7 +283,7 @@ func (j *Jobs) News(chatID string) []string {
 func (j *Jobs) settleNews(b *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	b.told = true
+	b.reported = true
 }
 
 // Close kills all background commands.
@@ -342,24 +342,24 @@ func (j *Jobs) of(chatID string) []tools.Job {
 type capped struct {
 	f *os.File
 
-	mu   sync.Mutex // guards left
-	left int
+	mu        sync.Mutex // guards left
+	remaining int
 }
 
 // Write never fails: a full disk must not end a job.
 func (c *capped) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left <= 0 {
+	if c.remaining <= 0 {
 		return len(p), nil
 	}
-	n := min(len(p), c.left)
-	c.left -= n
+	n := min(len(p), c.remaining)
+	c.remaining -= n
 	if _, err := c.f.Write(p[:n]); err != nil {
-		c.left = 0
+		c.remaining = 0
 		return len(p), nil
 	}
-	if c.left == 0 {
+	if c.remaining == 0 {
 		_, _ = c.f.WriteString("\n[further output is not kept]\n")
 	}
 	return len(p), nil

@@ -17,7 +17,7 @@ func TestEndedJobs(t *testing.T) {
 	jobs := NewJobs(t.TempDir(), time.Now)
 	began := time.Now()
 	add := func(n int) *job {
-		b := &job{lines: &lines{}, log: filepath.Join(jobs.dir, fmt.Sprintf(logName, 0, n)), gone: make(chan struct{})}
+		b := &job{lines: &lines{}, log: filepath.Join(jobs.dir, fmt.Sprintf(logName, 0, n)), ended: make(chan struct{})}
 		b.Job = tools.Job{ID: fmt.Sprint("job-", n), ChatID: "a", Status: tools.JobRunning, Started: began}
 		if err := os.WriteFile(b.log, nil, 0o600); err != nil {
 			t.Fatal(err)

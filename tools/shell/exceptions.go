@@ -38,15 +38,15 @@ type Memory interface {
 
 // access is something that the sandbox of the workspace does not allow: a connection or a place.
 type access struct {
-	address string // host:port
-	place   string // an existing file or folder
+	address     string // host:port
+	allowedPath string // an existing file or folder
 }
 
 func (a access) String() string {
 	if a.address != "" {
 		return "connect to " + a.address
 	}
-	return "write to " + a.place
+	return "write to " + a.allowedPath
 }
 
 // exceptions are what the user decided about some programs.
@@ -64,7 +64,7 @@ func parseAccess(text string) (access, bool) {
 		return access{address: address}, true
 	}
 	place, ok := strings.CutPrefix(text, "write to ")
-	return access{place: place}, ok
+	return access{allowedPath: place}, ok
 }
 
 // remembered returns what the user decided that all of some programs may do, or that one of them
@@ -120,22 +120,22 @@ func sandboxPrograms(p cmdline.Program, dir string) []string {
 
 // execution is a command of a call.
 type execution struct {
-	program cmdline.Program
-	dir     string
-	timeout time.Duration
-	prepare func(tools.Call) (proc.Spec, error)
-	outside bool // the tool has the argument outside
+	program       cmdline.Program
+	dir           string
+	timeout       time.Duration
+	prepare       func(tools.Call) (proc.Spec, error)
+	canAskOutside bool // the tool has the argument outside
 }
 
 // attempt is one run of an execution.
 type attempt struct {
-	result  tools.Result
-	left    bool // it left processes behind
-	limited bool // it was killed at the sandbox's limit on memory
-	spec    proc.Spec
-	refused []string // addresses
-	private []string // likewise, of this machine or its network
-	stopped stop     // what its messages show
+	result        tools.Result
+	leftProcesses bool // it left processes behind
+	limited       bool // it was killed at the sandbox's limit on memory
+	spec          proc.Spec
+	refused       []string // addresses
+	private       []string // likewise, of this machine or its network
+	stopped       stop     // what its messages show
 }
 
 // execute runs a command to its end and returns what it printed. If the sandbox stopped it, the
@@ -156,16 +156,16 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 	first, err := o.runOnce(ctx, call, spec, e.timeout, known.allowed, out)
 	last := first
 	if err == nil {
-		last, err = o.again(ctx, call, e, programs, known, first, out)
+		last, err = o.retryOutside(ctx, call, e, programs, known, first, out)
 	}
 	note := o.afterwards(ctx, call, search)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if last.left && e.outside {
+	if last.leftProcesses && e.canAskOutside {
 		last.result.Outputs = append(last.result.Outputs, leftNote)
 	}
-	if last.limited && e.outside && o.leaves(call) {
+	if last.limited && e.canAskOutside && o.leaves(call) {
 		last.result.Outputs = append(last.result.Outputs, limitedNote)
 	}
 	for _, text := range []string{note, resumed} {
@@ -204,7 +204,7 @@ func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, t
 		case a.address != "":
 			addresses = append(addresses, a.address)
 		case r.spec.Sandbox.Level == sandbox.Workspace:
-			r.spec.Sandbox.Write = append(r.spec.Sandbox.Write, a.place)
+			r.spec.Sandbox.Write = append(r.spec.Sandbox.Write, a.allowedPath)
 		}
 	}
 	children, connection := o.Children, (*Connection)(nil)
@@ -220,7 +220,7 @@ func (o Options) runOnce(ctx context.Context, call tools.Call, spec proc.Spec, t
 	if r.result, exit, stderr, err = toEnd(ctx, children, r.spec, timeout, out); err != nil {
 		return r, err
 	}
-	r.left, r.limited = exit.Left, exit.OutOfMemory && exit.MemoryLimit > 0
+	r.leftProcesses, r.limited = exit.Left, exit.OutOfMemory && exit.MemoryLimit > 0
 	if connection != nil {
 		r.refused, r.private = connection.Refused()
 	}
@@ -244,16 +244,16 @@ func (r attempt) wants() (list []access, ok bool) {
 	for _, address := range r.refused {
 		list = append(list, access{address: address})
 	}
-	if place := r.place(); place != "" && len(r.private) == 0 {
-		list = append(list, access{place: place})
+	if place := r.deniedPath(); place != "" && len(r.private) == 0 {
+		list = append(list, access{allowedPath: place})
 	}
 	return list, len(list) > 0
 }
 
-// place returns the file or folder that could be made writable so that a run can write where it
+// deniedPath returns the file or folder that could be made writable so that a run can write where it
 // was refused that; or empty: not all of the home folder, nor what is above it or
 // the workspace, nor a place that is protected.
-func (r attempt) place() string {
+func (r attempt) deniedPath() string {
 	p := r.spec.Sandbox
 	if r.stopped.path == "" || p.Level != sandbox.Workspace || p.Guard == nil {
 		return ""
@@ -316,9 +316,9 @@ const (
 	answerNever  = "Never"
 )
 
-// again asks the user about what the sandbox stopped, and runs the command once more if the user
-// wants that. A line of the result says what became of it.
-func (o Options) again(ctx context.Context, call tools.Call, e execution, programs []string, known exceptions, first attempt, out tools.Sink) (attempt, error) {
+// retryOutside asks the user about what the sandbox stopped, and runs the command once more if the user
+// wants that. A line of the result states the outcome.
+func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution, programs []string, known exceptions, first attempt, out tools.Sink) (attempt, error) {
 	what := first.what()
 	if what == "" {
 		return first, nil
@@ -334,7 +334,7 @@ func (o Options) again(ctx context.Context, call tools.Call, e execution, progra
 	case len(first.private) > 0:
 		hint = ": the host leads to this machine or a private network; toolCall.sandboxHosts can list the address itself"
 	}
-	if e.outside && (first.result.Failed || hint == "") {
+	if e.canAskOutside && (first.result.Failed || hint == "") {
 		hint += `; call again with outside: "<why>" to ask the user`
 	}
 	wanted, within := first.wants()
@@ -350,12 +350,12 @@ func (o Options) again(ctx context.Context, call tools.Call, e execution, progra
 	switch o.askAboutStop(ctx, call, programs, wanted, what) {
 	case answerNever:
 		text := what + ": the user does not allow that; do without it"
-		if err := o.keep(call, programs, denies, wanted); err != nil {
+		if err := o.remember(call, programs, denies, wanted); err != nil {
 			text += fmt.Sprintf(" (this could not be remembered: %v)", err)
 		}
 		return note(first, text), nil
 	case answerAlways:
-		if err := o.keep(call, programs, allows, wanted); err != nil {
+		if err := o.remember(call, programs, allows, wanted); err != nil {
 			first = note(first, fmt.Sprintf("this is not remembered: %v", err))
 		}
 	case answerOnce:
@@ -415,8 +415,8 @@ func (o Options) askAboutStop(ctx context.Context, call tools.Call, programs []s
 	return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s, which wanted to %s. Run it again with that allowed?", label, strings.Join(list, " and to ")), append(choices, Choice{answerNever, never}))
 }
 
-// keep remembers an answer for each of some programs.
-func (o Options) keep(call tools.Call, programs []string, word string, list []access) error {
+// remember remembers an answer for each of some programs.
+func (o Options) remember(call tools.Call, programs []string, word string, list []access) error {
 	if o.Memory == nil {
 		return nil
 	}

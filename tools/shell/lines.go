@@ -16,12 +16,12 @@ const (
 
 // lines keeps the end of what a job prints.
 type lines struct {
-	mu    sync.Mutex // guards what follows
-	kept  []tools.JobLine
-	bytes int
-	lost  int                // lines that are not kept any more
-	read  int                // lines that the model has read, lost ones included
-	open  [2]strings.Builder // the unfinished lines of stdout and stderr
+	mu      sync.Mutex // guards what follows
+	recent  []tools.JobLine
+	bytes   int
+	dropped int                // lines that are not kept any more
+	read    int                // lines that the model has read, lost ones included
+	open    [2]strings.Builder // the unfinished lines of stdout and stderr
 }
 
 // stream is where one of a job's streams is written to.
@@ -64,13 +64,13 @@ func (s stream) Write(p []byte) (int, error) {
 func (l *lines) add(open *strings.Builder, stderr bool) {
 	text := strings.ToValidUTF8(strings.TrimSuffix(open.String(), "\r"), "�")
 	open.Reset()
-	l.kept = append(l.kept, tools.JobLine{Text: text, Stderr: stderr})
+	l.recent = append(l.recent, tools.JobLine{Text: text, Stderr: stderr})
 	l.bytes += len(text)
-	for len(l.kept) > maxLines || l.bytes > maxLinesSize {
-		l.bytes -= len(l.kept[0].Text)
-		l.kept[0] = tools.JobLine{}
-		l.kept = l.kept[1:]
-		l.lost++
+	for len(l.recent) > maxLines || l.bytes > maxLinesSize {
+		l.bytes -= len(l.recent[0].Text)
+		l.recent[0] = tools.JobLine{}
+		l.recent = l.recent[1:]
+		l.dropped++
 	}
 }
 
@@ -89,16 +89,16 @@ func (l *lines) end() {
 func (l *lines) all() []tools.JobLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]tools.JobLine{}, l.kept...)
+	return append([]tools.JobLine{}, l.recent...)
 }
 
 // unread returns the lines that were not read yet, and how many of those are lost.
 func (l *lines) unread() (list []tools.JobLine, lost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lost = max(l.lost-l.read, 0)
-	list = append(list, l.kept[max(l.read-l.lost, 0):]...)
-	l.read = l.lost + len(l.kept)
+	lost = max(l.dropped-l.read, 0)
+	list = append(list, l.recent[max(l.read-l.dropped, 0):]...)
+	l.read = l.dropped + len(l.recent)
 	return list, lost
 }
 

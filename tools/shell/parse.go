@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 )
 
-// parse takes a command apart, where the shell that will run it reads it as we do.
+// parse parses a command if eca reads it in the same way as the shell that will run it.
 func (o Options) parse(command string) cmdline.Program {
 	if !o.posix() {
 		return cmdline.Program{Unresolved: "it is for a shell whose programs cannot be judged here"}
@@ -29,8 +29,8 @@ func name(path string) string {
 	return strings.TrimSuffix(filepath.Base(filepath.FromSlash(path)), ".exe")
 }
 
-// describe lists the commands of a program for clients; nil if they, with all their
-// words, are not all that it does: then it cannot be remembered either.
+// describe lists the commands of a program for clients. It returns nil if the program may do
+// more than these commands say; such a program cannot be remembered either.
 func describe(p cmdline.Program) []event.Command {
 	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 {
 		return nil
@@ -41,7 +41,7 @@ func describe(p cmdline.Program) []event.Command {
 			continue
 		}
 		command := event.Command{Name: c.Name, Args: c.Args}
-		if len(c.Demands) == 0 { // what a wrapper runs is not remembered
+		if len(c.Demands) == 0 { // commands of wrappers are not remembered
 			command.Key = c.Key
 		}
 		out = append(out, command)
@@ -49,8 +49,8 @@ func describe(p cmdline.Program) []event.Command {
 	return out
 }
 
-// harmlessGit is the environment with which git starts nothing that a repository brings
-// along.
+// harmlessGit is the environment with which git starts nothing that a repository
+// contains.
 func harmlessGit(getenv func(string) string) []string {
 	if getenv == nil {
 		getenv = func(string) string { return "" }

@@ -50,7 +50,7 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 		if unasked {
 			return proc.Spec{}, err
 		}
-		return spec, nil // a rule of the user's; the shell is what it always was
+		return spec, nil // a rule of the user's: the shell runs as usual
 	}
 	// -p: no functions, start-up files and settings from the environment. The shell's messages
 	// begin with its name, which is that of the original.

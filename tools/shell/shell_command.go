@@ -1,5 +1,5 @@
-// Package shell holds the native tools shell_command, git, and bg_job with the background
-// jobs it is about, and makes the tools that users configure (eca-features, section 17).
+// Package shell has the native tools shell_command, git, and bg_job with its background
+// jobs, and makes the tools that users configure (eca-features, section 17).
 //
 // A command runs in bash (else sh; PowerShell on Windows; or as configured), in its own process
 // group. When it ends, times out or is stopped, nothing of its group is left. Output is captured up
@@ -52,7 +52,7 @@ type Options struct {
 
 	Getenv func(string) string // the environment that commands get
 
-	// Sandbox says how what a call runs is bound; nil binds nothing.
+	// Sandbox returns the restrictions for the command of a call; nil means none.
 	Sandbox func(tools.Call) sandbox.Policy
 
 	// Bash is the copy of bash that runs what the user did not approve by hand.
@@ -315,9 +315,9 @@ func (o Options) summary(command string, roots []string) string {
 type capture struct {
 	sink tools.Sink
 
-	mu   sync.Mutex // guards what follows
-	buf  []byte
-	lost bool
+	mu        sync.Mutex // guards what follows
+	buf       []byte
+	truncated bool
 }
 
 func (c *capture) Write(p []byte) (int, error) {
@@ -325,7 +325,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	c.buf = append(c.buf, p...)
 	if over := len(c.buf) - 2*maxOutput; over > 0 {
 		c.buf = append(c.buf[:0], c.buf[len(c.buf)-maxOutput:]...)
-		c.lost = true
+		c.truncated = true
 	}
 	c.mu.Unlock()
 	if c.sink != nil {
@@ -338,7 +338,7 @@ func (c *capture) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.buf
-	lost := c.lost
+	lost := c.truncated
 	if len(b) > maxOutput {
 		b, lost = b[len(b)-maxOutput:], true
 	}

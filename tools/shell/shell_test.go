@@ -127,8 +127,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A command that times out or is stopped leaves no process, nor do its children; what
-// it had printed is kept.
+// A command that times out or is stopped leaves no process, nor do its children; its
+// output so far is kept.
 func TestNothingIsLeft(t *testing.T) {
 	posix(t)
 	for _, how := range []string{"timeout", "stop", "end"} {
@@ -211,13 +211,13 @@ func awaitTrue(fn func() bool) bool {
 
 // until has a job that goes on waited for until it has printed something.
 func (j *Jobs) until(texts ...string) {
-	j.settled = func(b *job) <-chan time.Time {
+	j.startupElapsed = func(b *job) <-chan time.Time {
 		ch := make(chan time.Time)
 		go func() {
 			defer close(ch)
 			awaitTrue(func() bool {
 				select {
-				case <-b.gone:
+				case <-b.ended:
 					return true
 				default:
 				}
@@ -334,7 +334,7 @@ func TestJobs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	<-b.gone
+	<-b.ended
 	if news := jobs.News("b"); news != nil {
 		t.Errorf("news of another chat: %q", news)
 	}

@@ -41,6 +41,9 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 				return stop{what: what}
 			}
 		}
+		if p.Network && !p.UnixSockets && refusedService(line) {
+			return stop{what: "use of a Unix socket refused"}
+		}
 		if address := ownServer(line); address != "" && p.Loopback {
 			return stop{what: "connection to your own server at " + address + " refused (toolCall.sandboxPorts)"}
 		}
@@ -68,6 +71,15 @@ func refusedConnection(line string) string {
 		return "connection refused: there is no network"
 	}
 	return ""
+}
+
+// refusedService finds what programs say that may use no Unix sockets.
+func refusedService(line string) bool {
+	low := strings.ToLower(line)
+	return slices.ContainsFunc([]string{
+		"permission denied (publickey", // ssh could not ask its agent
+		"dial unix", "unix://", "docker daemon", "authentication agent", "gpg-agent", "dbus", "d-bus", "listen eperm", "connect eperm /", "socket: operation not permitted", "socket(2)",
+	}, func(said string) bool { return strings.Contains(low, said) })
 }
 
 // ownServer finds an address of this machine that a command could not connect to, although eca

@@ -45,6 +45,17 @@ func TestStoppedIsNamed(t *testing.T) {
 			t.Errorf("%q: without a sandbox, or of a command that did not fail: %q", stderr, got)
 		}
 	}
+	for _, line := range []string{
+		"permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: dial unix /var/run/docker.sock: socket: operation not permitted",
+		"Error: listen EPERM: operation not permitted /tmp/tsx-0/1.pipe", "Failed to connect to bus: socket: Operation not permitted",
+	} {
+		if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace, Network: true}, 1, line).what; got != "use of a Unix socket refused" {
+			t.Errorf("%q: %q", line, got)
+		}
+		if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace, Network: true, UnixSockets: true}, 1, line).what; strings.Contains(got, "Unix socket") {
+			t.Errorf("%q, with Unix sockets: %q", line, got)
+		}
+	}
 	if got := stoppedBy(sandbox.Policy{Level: sandbox.Workspace, Network: true}, 1, "curl: (6) Could not resolve host: x.example"); got.what != "" {
 		t.Errorf("with network: %q", got)
 	}
@@ -82,7 +93,7 @@ func TestOwnServerOutsideOfTheSandboxIsNamed(t *testing.T) {
 	}
 }
 
-// A command that fails for reasons of its own is not called stopped.
+// The failure of a command that has another reason is not reported as the sandbox's.
 func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 	posix(t)
 	root := t.TempDir()

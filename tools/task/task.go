@@ -1,9 +1,9 @@
-// Package task holds the native tool task, with which a model keeps a list of what it
-// has to do where the user sees it (eca-features, section 17).
+// Package task has the native tool task, with which a model keeps a list of its tasks that
+// the user sees (eca-features, section 17).
 //
-// The list is what the chat's events say: each successful call carries the whole list in
-// its details, and the next one is given it (tools.Call.Tasks). So it survives whatever
-// the chat survives, and a rollback or a fork takes it along. Nothing is kept here.
+// The list is stored in the chat's events: the details of each successful call contain the
+// whole list, and the next call gets it (tools.Call.Tasks). It survives restarts, rollbacks
+// and forks with the chat. The package has no state of its own.
 package task
 
 import (
@@ -25,7 +25,7 @@ var doc string
 // maxTasks bounds a list: it travels with each call.
 const maxTasks = 200
 
-// fields is a task as the model writes it; nil is not given.
+// fields is a task as the model writes it; nil fields were omitted.
 type fields struct {
 	Subject     *string `json:"subject,omitempty" jsonschema:"The task, in one line."`
 	Description *string `json:"description,omitempty" jsonschema:"Everything needed to do it, and when it is done."`
@@ -88,7 +88,7 @@ func (l *list) apply(a args) error {
 			return err
 		}
 		if a.Task == nil {
-			return errors.New("INVALID_ARGS: update needs task, with what shall change")
+			return errors.New("INVALID_ARGS: update needs task, with the fields to change")
 		}
 		if err := l.set(t, *a.Task); err != nil {
 			return err
@@ -130,7 +130,7 @@ func (l *list) add(tasks []fields) error {
 	return l.check()
 }
 
-// set changes what f gives of a task.
+// set changes the fields of a task that f sets.
 func (l *list) set(t *event.Task, f fields) error {
 	if f.Subject != nil {
 		t.Subject = strings.Join(strings.Fields(*f.Subject), " ")
@@ -155,8 +155,8 @@ func (l *list) set(t *event.Task, f fields) error {
 	return nil
 }
 
-// check refuses what can never be worked off: a task that waits for one that does not
-// exist, or for itself.
+// check refuses lists that can never be finished: with a task that waits for a missing
+// task, or for itself.
 func (l *list) check() error {
 	const visiting, visited = 1, 2
 	state := map[int]int{}

@@ -46,7 +46,7 @@ func TestOperations(t *testing.T) {
 		"start done":          {[]string{plan, `{"op":"complete","id":1}`, `{"op":"start","id":1}`}, "task 1 is done already"},
 		"delete frees":        {[]string{plan, `{"op":"delete","ids":[1]}`}, "0 of 2 tasks done.\n2. [pending] b (medium)\n3. [pending] c (medium), blocked by 2\n"},
 		"update":              {[]string{plan, `{"op":"update","id":3,"task":{"blocked_by":[],"priority":"LOW"}}`}, "3. [pending] c (low)\n"},
-		"update with nothing": {[]string{plan, `{"op":"update","id":3}`}, "INVALID_ARGS: update needs task, with what shall change"},
+		"update with nothing": {[]string{plan, `{"op":"update","id":3}`}, "INVALID_ARGS: update needs task, with the fields to change"},
 		"circle":              {[]string{plan, `{"op":"update","id":1,"task":{"blocked_by":[3]}}`}, "would wait for itself"},
 		"unknown blocker":     {[]string{`{"op":"plan","tasks":[{"subject":"a","blocked_by":[7]}]}`}, "there is no task 7"},
 		"unknown task":        {[]string{plan, `{"op":"complete","ids":[9]}`}, "there is no task 9"},

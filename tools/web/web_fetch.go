@@ -35,7 +35,7 @@ const (
 
 type webFetchArgs struct {
 	URL      string `json:"url" jsonschema:"The address of the page: http or https."`
-	Format   string `json:"format,omitempty" jsonschema:"What to make of an HTML page: markdown (default), text or html."`
+	Format   string `json:"format,omitempty" jsonschema:"The form of an HTML page: markdown (default), text or html."`
 	MaxBytes int    `json:"max_bytes,omitempty" jsonschema:"How many bytes of the page to read at most (default: 1048576, at most 5242880)."`
 }
 

@@ -27,7 +27,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** How long requests may wait while the daemon says nothing at all. */
+/** The time limit of requests while the daemon sends nothing at all. */
 const silenceLimit = 30_000;
 /** How long it may take to end when it is asked to. */
 const endLimit = 3_000;

@@ -47,7 +47,7 @@ function apply(text: string, hunks: readonly Hunk[]): string | undefined {
   return [...out, ...lines.slice(done)].join("\n");
 }
 
-/** Where a hunk fits: where it says, else the nearest place behind those before it. */
+/** Where a hunk fits: where it says, else the nearest place after those before it. */
 function place(lines: readonly string[], hunk: Hunk, lowest: number): number | undefined {
   for (let distance = 0; distance <= lines.length; distance++) {
     for (const at of [hunk.from + distance, hunk.from - distance]) {

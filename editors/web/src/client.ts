@@ -55,7 +55,7 @@ export class Client {
       this.scheduled = false;
       for (const listener of this.listeners) listener();
     };
-    // A page in the background gets no frames, and no reader either, but must not fall behind for ever.
+    // A page in the background gets no frames, and no reader either, but must not fall behind forever.
     if (document.hidden) setTimeout(run, 250);
     else requestAnimationFrame(run);
   }

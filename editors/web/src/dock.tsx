@@ -1,4 +1,4 @@
-// Everything that waits for the user: calls to approve and questions to answer. It stands above the
+// Everything that waits for the user: calls to approve and questions to answer. It is above the
 // prompt and never takes the focus: what is typed there can approve nothing.
 import type { VNode } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";

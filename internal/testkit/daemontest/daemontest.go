@@ -1,7 +1,7 @@
-// Package daemontest puts together what tests of the faces behind E2A stand on: a workspace, a
+// Package daemontest puts together what tests of the faces behind E2A need: a workspace, a
 // scripted model behind real HTTP, and real daemons for both. It is for tests only.
 //
-// It guarantees: what is made is gone when the test ends, in the right order; nothing of the
+// It guarantees: everything it makes is gone when the test ends, in the right order; nothing of the
 // user's own configuration counts.
 package daemontest
 

@@ -108,7 +108,7 @@ local function cursor_context()
   end
 end
 
--- The contexts whose words stand in the message.
+-- The contexts whose words are in the message.
 function M.contexts(message)
   local out = {}
   for name, context in pairs(offered) do

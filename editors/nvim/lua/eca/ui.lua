@@ -74,7 +74,7 @@ local function prompt_buffer(chat)
   return buf
 end
 
--- Sends what stands in the prompt. It comes back if it could not be sent.
+-- Sends what is in the prompt. It comes back if it could not be sent.
 function M.submit()
   local buf = api.nvim_get_current_buf()
   local chat = chats.chats[vim.b[buf].eca_prompt or ""]

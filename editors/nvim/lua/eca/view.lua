@@ -1,5 +1,5 @@
 -- The buffer of a chat. Text is only ever added at its end (or, for earlier messages, as one piece at its top), so
--- that its length does not matter; what is folded away is not in the buffer, and is made when it is unfolded.
+-- that its length does not matter; folded parts are not in the buffer until they are unfolded.
 --
 -- Headers of tool calls, prompts and notices of the daemon are distinguished from a model's text by extended marks,
 -- which no text can forge.

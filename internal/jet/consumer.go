@@ -1,0 +1,177 @@
+package jet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ConsumerSpec describes a consumer, which hands out each message to one worker. A message is
+// handed out again when its worker neither acknowledges it nor says that it goes on for Lease.
+type ConsumerSpec struct {
+	Name, Subject string
+	Lease         time.Duration
+	MaxInFlight   int // messages that workers have; 0 means any number
+}
+
+// EnsureConsumer makes a consumer of a stream, or changes it to what spec says.
+func (c *Conn) EnsureConsumer(ctx context.Context, stream string, spec ConsumerSpec) error {
+	_, err := c.js.CreateOrUpdateConsumer(ctx, stream, spec.config())
+	if err != nil {
+		return fmt.Errorf("make the consumer %s: %w", spec.Name, err)
+	}
+	return nil
+}
+
+func (s ConsumerSpec) config() jetstream.ConsumerConfig {
+	if s.MaxInFlight == 0 {
+		s.MaxInFlight = -1
+	}
+	return jetstream.ConsumerConfig{
+		Durable: s.Name, FilterSubject: s.Subject, AckPolicy: jetstream.AckExplicitPolicy, AckWait: s.Lease, MaxAckPending: s.MaxInFlight, MaxDeliver: -1,
+	}
+}
+
+// RestartConsumer makes a consumer again, so that what workers had is handed out at once. It is for
+// a server whose workers died with it.
+func (c *Conn) RestartConsumer(ctx context.Context, stream string, spec ConsumerSpec) error {
+	cfg := spec.config()
+	old, err := c.js.Consumer(ctx, stream, spec.Name)
+	if err == nil {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, old.CachedInfo().AckFloor.Stream+1
+		err = c.js.DeleteConsumer(ctx, stream, spec.Name)
+	}
+	if err == nil || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		_, err = c.js.CreateConsumer(ctx, stream, cfg)
+	}
+	if err != nil {
+		return fmt.Errorf("make the consumer %s again: %w", spec.Name, err)
+	}
+	return nil
+}
+
+// DeleteConsumer removes a consumer, if it exists.
+func (c *Conn) DeleteConsumer(ctx context.Context, stream, name string) error {
+	err := c.js.DeleteConsumer(ctx, stream, name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Consumer is a consumer on the servers.
+type Consumer struct {
+	c     jetstream.Consumer
+	lease time.Duration
+}
+
+// Consumer opens a consumer. The error is ErrNotFound if it does not exist.
+func (c *Conn) Consumer(ctx context.Context, stream, name string) (*Consumer, error) {
+	q, err := c.js.Consumer(ctx, stream, name)
+	if err != nil {
+		return nil, fmt.Errorf("open the consumer %s: %w", name, notFound(err))
+	}
+	return &Consumer{q, q.CachedInfo().Config.AckWait}, nil
+}
+
+// Lease is how long a worker may be silent.
+func (q *Consumer) Lease() time.Duration { return q.lease }
+
+// Open is how many messages wait or are with workers.
+func (q *Consumer) Open(ctx context.Context) (int, error) {
+	info, err := q.c.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return int(info.NumPending) + info.NumAckPending, nil //nolint:gosec // no more than messages fit into a stream
+}
+
+// Fetch takes a message for a worker, and waits for one up to a time. It returns nil if no message
+// came.
+func (q *Consumer) Fetch(wait time.Duration) (*Delivery, error) {
+	batch, err := q.c.Fetch(1, jetstream.FetchMaxWait(wait))
+	if err != nil {
+		return nil, err
+	}
+	return q.first(batch)
+}
+
+// FetchUntil is Fetch, which waits until ctx ends as well.
+func (q *Consumer) FetchUntil(ctx context.Context, wait time.Duration) (*Delivery, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	batch, err := q.c.Fetch(1, jetstream.FetchContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return q.first(batch)
+}
+
+func (q *Consumer) first(batch jetstream.MessageBatch) (*Delivery, error) {
+	for m := range batch.Messages() {
+		d := &Delivery{m: m, lease: q.lease}
+		d.Message = Message{Subject: m.Subject(), Header: flat(m.Headers()), Data: m.Data()}
+		if meta, err := m.Metadata(); err == nil {
+			d.Seq, d.Time, d.Count = meta.Sequence.Stream, meta.Timestamp, meta.NumDelivered
+		}
+		return d, nil
+	}
+	if err := batch.Error(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	return nil, nil //nolint:nilnil // nil means that nothing waits
+}
+
+// Delivery is a message that a worker has.
+type Delivery struct {
+	Message
+	Count uint64 // how often it was handed out, this time included
+	m     jetstream.Msg
+	lease time.Duration
+}
+
+// Acknowledge says that the message is done with, and waits for the servers' answer. If that fails,
+// the message is handed out again.
+func (d *Delivery) Acknowledge(ctx context.Context) error {
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return d.m.DoubleAck(ctx)
+}
+
+// Return gives the message back, to be handed out again after a time.
+func (d *Delivery) Return(after time.Duration) error {
+	if after <= 0 {
+		return d.m.Nak()
+	}
+	return d.m.NakWithDelay(after)
+}
+
+// KeepAlive says that the worker goes on, several times per lease, until the function that it
+// returns is called. each, which may be nil, is called as often.
+func (d *Delivery) KeepAlive(each func()) (stop func()) {
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		beat := time.NewTicker(max(d.lease/3, 50*time.Millisecond))
+		defer beat.Stop()
+		for {
+			select {
+			case <-beat.C:
+				_ = d.m.InProgress() // a lost report is harmless: the next one may arrive
+				if each != nil {
+					each()
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-done
+	}
+}

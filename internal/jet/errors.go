@@ -1,0 +1,100 @@
+package jet
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Errors that callers decide by.
+var (
+	ErrConflict = errors.New("another message came first")
+	ErrNotFound = errors.New("not found")
+)
+
+// Codes of JetStream's API that the library does not name.
+const (
+	noSuitableServers jetstream.ErrorCode = 10005 // for as many replicas as requested
+	notAvailable      jetstream.ErrorCode = 10008 // no leader is chosen yet
+	noResources       jetstream.ErrorCode = 10023
+	notClustered      jetstream.ErrorCode = 10074 // a server without others cannot have replicas
+	storeFailed       jetstream.ErrorCode = 10077 // of several errors; the text says which
+)
+
+// errorCode is the code of JetStream's API, 0 for other errors.
+func errorCode(err error) jetstream.ErrorCode {
+	var js jetstream.JetStreamError
+	if errors.As(err, &js) && js.APIError() != nil {
+		return js.APIError().ErrorCode
+	}
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode
+	}
+	var older *nats.APIError // of the interface that watchers and object stores still use
+	if errors.As(err, &older) {
+		return jetstream.ErrorCode(older.ErrorCode)
+	}
+	return 0
+}
+
+// isTaken reports whether a message was refused because another one came first.
+func isTaken(err error) bool {
+	switch errorCode(err) {
+	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+		return true
+	case storeFailed:
+		return strings.Contains(err.Error(), "per subject")
+	}
+	return false
+}
+
+// isLasting reports whether trying again cannot help.
+func isLasting(err error) bool {
+	switch errorCode(err) {
+	case jetstream.JSErrCodeStreamMessageExceedsMaximum, jetstream.JSErrCodeStreamNotFound:
+		return true
+	}
+	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
+}
+
+// IsOutage reports whether an error is one of servers that restart or choose a leader: they answer
+// late, not at all, or that they are not ready.
+func IsOutage(err error) bool {
+	for _, one := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, jetstream.ErrNoStreamResponse} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	code := errorCode(err)
+	return code == noSuitableServers || code == notAvailable
+}
+
+// OutageTime bounds how long ThroughOutages tries an operation again.
+const OutageTime = time.Minute
+
+// ThroughOutages runs an operation until it succeeds, fails for another reason than an outage, or
+// OutageTime is over. what names the operation in the log.
+func (c *Conn) ThroughOutages(ctx context.Context, what string, op func() error) error {
+	for begin := time.Now(); ; Pause(ctx, time.Second) {
+		err := op()
+		if err == nil || ctx.Err() != nil || time.Since(begin) > OutageTime || !IsOutage(err) {
+			return err
+		}
+		c.log.Info("NATS does not answer; trying again", "what", what, "err", err)
+	}
+}
+
+// notFound turns the library's errors of missing things into ErrNotFound.
+func notFound(err error) error {
+	for _, one := range []error{jetstream.ErrMsgNotFound, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound, jetstream.ErrBucketNotFound, jetstream.ErrKeyNotFound, jetstream.ErrObjectNotFound, jetstream.ErrNoKeysFound} {
+		if errors.Is(err, one) {
+			return errors.Join(ErrNotFound, err)
+		}
+	}
+	return err
+}

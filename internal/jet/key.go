@@ -1,0 +1,54 @@
+package jet
+
+import (
+	"fmt"
+
+	"github.com/nats-io/nkeys"
+)
+
+// Key is an nkey with its secret: the servers know its owner by it, and it signs.
+type Key struct {
+	pair   nkeys.KeyPair
+	public string
+}
+
+// NewKey makes an nkey of a user.
+func NewKey() (*Key, error) {
+	pair, err := nkeys.CreateUser()
+	return withPublic(pair, err)
+}
+
+// ParseKey reads the secret of an nkey.
+func ParseKey(seed []byte) (*Key, error) {
+	pair, err := nkeys.FromSeed(seed)
+	return withPublic(pair, err)
+}
+
+func withPublic(pair nkeys.KeyPair, err error) (*Key, error) {
+	if err != nil {
+		return nil, fmt.Errorf("the nkey cannot be read: %w", err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return nil, fmt.Errorf("the nkey cannot be read: %w", err)
+	}
+	return &Key{pair, public}, nil
+}
+
+// Public is the part that identifies the key to others.
+func (k *Key) Public() string { return k.public }
+
+// Seed is the secret.
+func (k *Key) Seed() ([]byte, error) { return k.pair.Seed() }
+
+// Sign returns a signature.
+func (k *Key) Sign(data []byte) ([]byte, error) { return k.pair.Sign(data) }
+
+// Verify checks the signature of a public key.
+func Verify(public string, data, signature []byte) error {
+	key, err := nkeys.FromPublicKey(public)
+	if err != nil {
+		return err
+	}
+	return key.Verify(data, signature)
+}

@@ -1,0 +1,218 @@
+package jet
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Message is a message of a stream.
+type Message struct {
+	Subject string
+	Header  map[string]string
+	Data    []byte
+	Seq     uint64    // its place in the stream
+	Time    time.Time // of the server that took it
+}
+
+func fromRaw(m *jetstream.RawStreamMsg) Message {
+	return Message{Subject: m.Subject, Header: flat(m.Header), Data: m.Data, Seq: m.Sequence, Time: m.Time}
+}
+
+func flat(h nats.Header) map[string]string {
+	out := make(map[string]string, len(h))
+	for key := range h {
+		out[key] = h.Get(key)
+	}
+	return out
+}
+
+// Stream is a stream on the servers.
+type Stream struct {
+	c    *Conn
+	name string
+	s    jetstream.Stream
+}
+
+// Stream opens a stream. The error is ErrNotFound if it does not exist.
+func (c *Conn) Stream(ctx context.Context, name string) (*Stream, error) {
+	s, err := c.js.Stream(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("open the stream %s: %w", name, notFound(err))
+	}
+	return &Stream{c, name, s}, nil
+}
+
+// Last returns the last message whose subject matches, or ErrNotFound.
+func (s *Stream) Last(ctx context.Context, subject string) (Message, error) {
+	m, err := s.s.GetLastMsgForSubject(ctx, subject)
+	if err != nil {
+		return Message{}, notFound(err)
+	}
+	return fromRaw(m), nil
+}
+
+// Next returns the first message from seq on whose subject matches, or ErrNotFound.
+func (s *Stream) Next(ctx context.Context, seq uint64, subject string) (Message, error) {
+	m, err := s.s.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(subject))
+	if err != nil {
+		return Message{}, notFound(err)
+	}
+	return fromRaw(m), nil
+}
+
+// LastSeq is the place of the stream's last message; 0 if it never had a message.
+func (s *Stream) LastSeq(ctx context.Context) (uint64, error) {
+	info, err := s.s.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the state of the stream %s: %w", s.name, err)
+	}
+	return info.State.LastSeq, nil
+}
+
+// Has reports whether there are messages whose subject matches.
+func (s *Stream) Has(ctx context.Context, subject string) (bool, error) {
+	info, err := s.s.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return false, fmt.Errorf("read the state of the stream %s: %w", s.name, err)
+	}
+	return len(info.State.Subjects) > 0, nil
+}
+
+// Purge removes the messages whose subject matches.
+func (s *Stream) Purge(ctx context.Context, subject string) error {
+	return s.s.Purge(ctx, jetstream.WithPurgeSubject(subject))
+}
+
+// Bounds of one try of an append, and of the pause before the next.
+const (
+	appendTry = 5 * time.Second
+	minPause  = 20 * time.Millisecond
+	maxPause  = 5 * time.Second
+)
+
+// headerID identifies an append. It is not the header by which servers recognize repeated messages:
+// they remember each for minutes, and the expected place refuses a repetition anyway.
+const headerID = "Jet-Id"
+
+// Append adds a message if the last one whose subject matches filter has the place after; 0 means
+// that no message matches. Otherwise the error is ErrConflict. While the servers do not answer, Append
+// tries again until ctx ends; the message is stored once.
+func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter string) (seq uint64, err error) {
+	msg := nats.NewMsg(m.Subject)
+	msg.Data = m.Data
+	for key, value := range m.Header {
+		msg.Header.Set(key, value)
+	}
+	id := rand.Text()
+	msg.Header.Set(headerID, id)
+	expect := jetstream.WithExpectLastSequenceForSubject(after, filter)
+	if filter == m.Subject {
+		expect = jetstream.WithExpectLastSequencePerSubject(after)
+	}
+	for wait := minPause; ; wait = min(2*wait, maxPause) {
+		limited, cancel := context.WithTimeout(ctx, appendTry)
+		ack, err := s.c.js.PublishMsg(limited, msg, expect)
+		cancel()
+		if err == nil {
+			return ack.Sequence, nil
+		}
+		if isLasting(err) {
+			return 0, fmt.Errorf("append to %s: %w", m.Subject, notFound(err))
+		}
+		// It may be stored although no answer came, or another one may be.
+		last, lookErr := s.Last(ctx, filter)
+		switch {
+		case lookErr == nil && last.Header[headerID] == id:
+			return last.Seq, nil
+		case lookErr == nil && last.Seq != after, isTaken(err) && errors.Is(lookErr, ErrNotFound) && after != 0:
+			return 0, fmt.Errorf("append to %s: %w", m.Subject, ErrConflict)
+		}
+		if ctx.Err() != nil {
+			return 0, fmt.Errorf("append to %s: %w", m.Subject, errors.Join(err, ctx.Err()))
+		}
+		if !isTaken(err) { // one that is being stored may still fail
+			s.c.log.Warn("NATS does not take a message; trying again", "subject", m.Subject, "err", err)
+		}
+		Pause(ctx, wait)
+	}
+}
+
+// DeleteStream removes a stream, if it exists, with its messages and consumers.
+func (c *Conn) DeleteStream(ctx context.Context, name string) error {
+	err := c.js.DeleteStream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Offer adds a message without waiting for the answer. It fails if so many answers are awaited
+// that none comes within wait.
+func (c *Conn) Offer(subject string, data []byte, wait time.Duration) error {
+	_, err := c.js.PublishAsync(subject, data, jetstream.WithStallWait(wait))
+	return err
+}
+
+// FollowOptions select messages.
+type FollowOptions struct {
+	After       uint64 // the place before the first message
+	Subject     string // empty means all
+	HeadersOnly bool
+}
+
+// Follow calls each for the messages of a stream in their order, and for new ones, until ctx ends
+// or each returns an error. When reading fails, it goes on after the last message.
+func (c *Conn) Follow(ctx context.Context, stream string, o FollowOptions, each func(Message) error) error {
+	for ctx.Err() == nil {
+		stopped, err := c.followOnce(ctx, stream, &o, each)
+		if stopped {
+			return err
+		}
+		if ctx.Err() == nil {
+			c.log.Warn("NATS does not deliver; trying again", "stream", stream, "err", err)
+			Pause(ctx, time.Second)
+		}
+	}
+	return ctx.Err()
+}
+
+// followOnce reads until it fails, or each does.
+func (c *Conn) followOnce(ctx context.Context, stream string, o *FollowOptions, each func(Message) error) (stopped bool, err error) {
+	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: o.After + 1, HeadersOnly: o.HeadersOnly}
+	if o.Subject != "" {
+		cfg.FilterSubjects = []string{o.Subject}
+	}
+	consumer, err := c.js.OrderedConsumer(ctx, stream, cfg)
+	if err != nil {
+		return false, err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return false, err
+	}
+	defer messages.Stop()
+	defer context.AfterFunc(ctx, messages.Stop)()
+	for {
+		m, err := messages.Next()
+		if err != nil {
+			return false, err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return false, err
+		}
+		if meta.Sequence.Stream <= o.After {
+			continue
+		}
+		if err := each(Message{Subject: m.Subject(), Header: flat(m.Headers()), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp}); err != nil {
+			return true, err
+		}
+		o.After = meta.Sequence.Stream
+	}
+}

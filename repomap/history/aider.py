@@ -1,0 +1,55 @@
+"""Prints aider's repo map, for the flag -other of `go run ./repomap/history`.
+
+    python3 aider.py BUDGET... <message
+
+It maps the git work tree in the current directory once for each budget of tokens (four bytes
+each), with a form feed between two maps. Files and identifiers of the message direct the map
+as they do in aider's chats. It needs the package aider-chat, and no model.
+"""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+
+from aider.repomap import RepoMap
+
+
+class Model:
+    def token_count(self, text):
+        return len(text.encode()) / 4
+
+
+class Console:
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: None
+
+    def read_text(self, name, silent=False):
+        try:
+            with open(name, encoding="utf-8", errors="replace") as f:
+                return f.read()
+        except OSError:
+            return None
+
+
+def main():
+    message = sys.stdin.read()
+    root = os.getcwd()
+    listing = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True).stdout.decode(errors="replace")
+    files = [f for f in listing.split("\0") if f and os.path.isfile(f) and not os.path.islink(f)]
+    words = set(message.split())
+    idents = {i for i in re.split(r"\W+", message) if i}
+    longer = {i.lower() for i in idents if len(i) >= 5}
+    named = {f for f in files if f in words or os.path.basename(f) in words or os.path.splitext(os.path.basename(f))[0].lower() in longer}
+    maps = []
+    for budget in sys.argv[1:]:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            repo = RepoMap(map_tokens=int(budget), root=root, main_model=Model(), io=Console(), map_mul_no_files=1, refresh="always")
+            text = repo.get_repo_map([], [os.path.join(root, f) for f in files], mentioned_fnames=named, mentioned_idents=idents)
+        maps.append(text or "")
+    sys.stdout.write("\f".join(maps))
+
+
+main()

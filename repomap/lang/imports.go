@@ -1,0 +1,200 @@
+package lang
+
+import (
+	"bytes"
+	"strings"
+)
+
+// importing says how files of a language name others that they use. All are words that are
+// divided by spaces.
+type importing struct {
+	paths   string // words that a module follows, as in `import a.b.C` and `use a::{b, c}`
+	texts   string // words that a file's name in quotes follows, as in `require("./a")`
+	leading string // first parts of a module that do not say where it is
+	others  string // first parts of modules that come with the language
+	// qualified says that names with colons between them lead to modules wherever they are:
+	// `task::spawn(x)`.
+	qualified bool
+}
+
+// Kinds of words that begin an import.
+const (
+	importsPath = 1 + iota
+	importsText
+)
+
+// maxImports bounds the imports of a file.
+const maxImports = 500
+
+// imports appends the modules that a file names, each once, in the order of the file: parts
+// are divided by slashes. Those with "./" or "../" before them
+// are relative to the file's folder.
+func (o *outline) imports(included []string) []string {
+	r := importReader{o: o}
+	for _, name := range included {
+		r.add(name)
+	}
+	for i := 0; i < len(o.tokens); {
+		next := i + 1
+		if t := &o.tokens[i]; t.kind == nameToken && !o.isMark(i-1, '.') {
+			switch kind := o.l.importing[t.word]; {
+			case kind == importsText:
+				r.text(i)
+			case kind == importsPath && (t.first || o.word(i-1).role == modifier || o.isMark(i-1, ';') || o.isMark(i-1, ')')):
+				next = r.module(i)
+			case o.l.text.imports.qualified && o.marks(i+1, "::") && !o.isMark(i-1, ':'):
+				_, next = r.path(i, "", deepestGroup)
+			}
+		}
+		i = max(next, i+1)
+	}
+	return r.out
+}
+
+// listed says whether a word is in a list that is divided by spaces.
+func listed(list, word string) bool {
+	for list != "" {
+		var one string
+		if one, list, _ = strings.Cut(list, " "); one == word {
+			return true
+		}
+	}
+	return false
+}
+
+// importReader collects the imports of one file.
+type importReader struct {
+	o    *outline
+	out  []string
+	seen map[string]bool // made when first needed
+}
+
+func (r *importReader) add(name string) {
+	im := r.o.l.text.imports
+	name = strings.TrimSuffix(name, "/self")
+	first, rest, several := strings.Cut(name, "/")
+	for several && listed(im.leading, first) {
+		name = rest
+		first, rest, several = strings.Cut(name, "/")
+	}
+	const longest = 200
+	if name == "" || len(name) > longest || strings.Contains(name, "\n") || listed(im.others, first) || listed(im.leading, name) || r.seen[name] || len(r.out) >= maxImports {
+		return
+	}
+	if r.seen == nil {
+		r.seen = map[string]bool{}
+	}
+	r.seen[name] = true
+	r.out = append(r.out, name)
+}
+
+// text reads the string of an import, or all of a group in parentheses.
+func (r *importReader) text(at int) {
+	o := r.o
+	const near = 64 // tokens between an import's word and its string
+	group := o.isMark(at+1, '(') && o.at(at+1).mate > 0
+	end := at + near
+	i := at + 1
+	if group {
+		end = int(o.at(at + 1).mate)
+		i++
+	}
+	for ; i < min(end, len(o.tokens)); i = o.skip(i) {
+		t := &o.tokens[i]
+		if t.kind == stringToken {
+			name := string(bytes.Trim(o.src[t.start:t.end], "\"'`"))
+			switch {
+			case o.is(at, "require_relative") && !strings.HasPrefix(name, "."):
+				name = "./" + name
+			case o.l.Name == "lua" && !strings.Contains(name, "/"):
+				name = strings.ReplaceAll(name, ".", "/")
+			}
+			r.add(name)
+		}
+		if !group && (t.kind == stringToken || t.mark == ';' || t.mark == '(' || t.mark == '=' || t.first && o.word(i).role == definer) {
+			return
+		}
+	}
+}
+
+// module reads names with marks between them, and the groups in them. It returns the token
+// after them.
+func (r *importReader) module(at int) (next int) {
+	o := r.o
+	i := at + 1
+	for o.is(i, "static") || o.is(i, "qualified") || o.is(i, "function") || o.is(i, "global") {
+		i++
+	}
+	if o.isMark(i+1, '=') { // `using A = b.C`
+		i += 2
+	}
+	prefix, next := r.path(i, "", 0)
+	if !o.is(at, "from") || !o.is(next, "import") {
+		return next
+	}
+	const longest = 400 // tokens
+	group := o.isMark(next+1, '(')
+	for i = next + 1; i < min(next+longest, len(o.tokens)); i++ { // `from a.b import c, d`
+		switch {
+		case o.tokens[i].first && !group, o.isMark(i, ')'):
+			return i
+		case o.is(i, "as"):
+			i++
+		case o.at(i).kind == nameToken:
+			r.add(strings.TrimPrefix(prefix+"/"+string(o.text(i)), "/"))
+		}
+	}
+	return i
+}
+
+// deepestGroup is the greatest depth of nested groups.
+const deepestGroup = 6
+
+// path reads one module, with those in braces after it, and returns it and the token
+// after it.
+func (r *importReader) path(i int, prefix string, depth int) (string, int) {
+	o := r.o
+	const longestPath = 64
+	line := o.at(i).line
+	for o.isMark(i, '.') { // relative to the file's own package
+		i++
+	}
+	for n := 0; n < longestPath; n++ {
+		switch {
+		case o.isMark(i, '{'):
+			end := int(o.at(i).mate)
+			if depth == deepestGroup || end < 0 {
+				return prefix, i
+			}
+			for i++; i < end; i++ {
+				if o.at(i).kind == nameToken && !o.is(i, "as") {
+					_, i = r.path(i, prefix, depth+1)
+					for i < end && !o.isMark(i, ',') {
+						i = o.skip(i)
+					}
+				}
+			}
+			return prefix, end + 1
+		case o.at(i).kind == nameToken && !o.is(i, "import") && !o.is(i, "_") && (depth > 0 || o.at(i).line == line || o.isMark(i-1, ':')):
+			name := plainName(string(o.text(i)))
+			if prefix != "" {
+				name = prefix + "/" + name
+			}
+			prefix = name
+			i++
+		default:
+			r.add(prefix)
+			return prefix, i
+		}
+		switch {
+		case o.isMark(i, '.') || o.isMark(i, '\\'):
+			i++
+		case o.marks(i, "::"):
+			i += 2
+		default:
+			r.add(prefix)
+			return prefix, i
+		}
+	}
+	return prefix, i
+}

@@ -1,0 +1,270 @@
+package repomap
+
+import (
+	"path"
+	"strings"
+)
+
+// modules finds the files of a tree by the names under which others import them.
+type modules struct {
+	order   []*file
+	exact   map[string]int32   // by path, with and without extension: the first file; of a folder, what stands for it
+	stems   map[string][]int32 // files, by the last part of their module's name as of fold
+	dirs    map[string]int32   // folders, by path
+	ends    map[string][]int32 // folders, by the last part of their path as of fold
+	folders []string           // by number: path
+	members [][]int32          // by number: files with source code
+	home    []int32            // by file: its folder
+}
+
+// Bounds of what an import may lead to.
+const (
+	maxCandidates = 256 // files or folders with the same last part of a name
+	maxDropped    = 2   // last parts of a module that may be names in it
+	maxPassed     = 3   // files that pass on a name before the one that defines it
+)
+
+func newModules(order []*file) *modules {
+	m := &modules{
+		order: order, exact: make(map[string]int32, 2*len(order)), stems: make(map[string][]int32, len(order)),
+		dirs: map[string]int32{}, ends: map[string][]int32{}, home: make([]int32, len(order)),
+	}
+	put := func(name string, i int32) {
+		if _, taken := m.exact[name]; !taken {
+			m.exact[name] = i
+		}
+	}
+	for n, f := range order {
+		i := int32(n) //nolint:gosec // at most maxFiles
+		dir := path.Dir(f.path)
+		d, known := m.dirs[dir]
+		if !known {
+			d = int32(len(m.folders)) //nolint:gosec // as above
+			m.dirs[dir] = d
+			m.folders, m.members = append(m.folders, dir), append(m.members, nil)
+			end := fold(path.Base(dir))
+			m.ends[end] = append(m.ends[end], d)
+		}
+		m.home[i] = d
+		if f.lang == nil {
+			continue
+		}
+		m.members[d] = append(m.members[d], i)
+		put(f.path, i)
+		put(strings.TrimSuffix(f.path, path.Ext(f.path)), i)
+		module := moduleOf(f.path)
+		put(module, i)
+		stem := fold(path.Base(module))
+		m.stems[stem] = append(m.stems[stem], i)
+	}
+	return m
+}
+
+// standsForFolder says whether a file, without its extension, is what its folder exports.
+func standsForFolder(stem string) bool {
+	switch stem {
+	case "index", "mod", "__init__", "init", "lib":
+		return true
+	}
+	return false
+}
+
+// moduleOf returns the name of a file's module: its path without the extension, or that of
+// the folder that it stands for.
+func moduleOf(file string) string {
+	stem := strings.TrimSuffix(file, path.Ext(file))
+	if base := path.Base(stem); standsForFolder(base) {
+		if stem = path.Dir(stem); base == "lib" && path.Base(stem) == "src" { // of Rust
+			stem = path.Dir(stem)
+		}
+	}
+	return stem
+}
+
+// fold removes what the names of a module and of its file differ in: `ShopBasket`,
+// `shop_basket`.
+func fold(name string) string {
+	plain := true
+	for i := 0; i < len(name) && plain; i++ {
+		plain = name[i] < 0x80 && name[i] != '_' && name[i] != '-' && !isUpper(name[i])
+	}
+	if plain {
+		return name
+	}
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' {
+			return -1
+		}
+		return r
+	}, name))
+}
+
+// resolve returns what a file imports, each once: numbers of files, and ^n for all of
+// folder n.
+func (m *modules) resolve(f *file) (out []int32) {
+	if f.lang == nil {
+		return nil
+	}
+	dir := path.Dir(f.path)
+	for _, name := range f.uses.Imports {
+		to, ok := m.find(f, dir, name, maxPassed)
+		if !ok || to >= 0 && m.order[to] == f {
+			continue
+		}
+		known := false
+		for _, o := range out {
+			known = known || o == to
+		}
+		if !known {
+			out = append(out, to)
+		}
+	}
+	return out
+}
+
+// find returns where an import of a file leads. passed bounds through how many files that
+// only pass on a name it is followed.
+func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool) {
+	family := f.lang.Family()
+	if family == "c" || strings.HasPrefix(name, ".") {
+		full := path.Join(dir, name)
+		for _, p := range []string{full, strings.TrimSuffix(full, path.Ext(full))} {
+			if i, ok := m.exact[p]; ok && m.order[i].lang.Family() == family {
+				return i, true
+			}
+			if family == "c" {
+				break
+			}
+		}
+		if family != "c" {
+			return 0, false
+		}
+		return m.header(dir, name)
+	}
+	parts := strings.Split(strings.TrimSuffix(name, path.Ext(name)), "/")
+	below := "" // the part after parts
+	for dropped := 0; dropped <= maxDropped && len(parts) > 0; dropped++ {
+		last := fold(parts[len(parts)-1])
+		if family != "go" {
+			if to, ok := m.nearest(f, m.stems[last], parts, func(i int32) (string, bool) { return moduleOf(m.order[i].path), m.order[i].lang.Family() == family }); ok {
+				return m.behind(to, below, passed), true
+			}
+		}
+		if to, ok := m.nearest(f, m.ends[last], parts, func(d int32) (string, bool) { return m.folders[d], len(m.members[d]) > 0 }); ok {
+			return ^to, true
+		}
+		if family == "go" {
+			break
+		}
+		below, parts = parts[len(parts)-1], parts[:len(parts)-1]
+	}
+	return 0, false
+}
+
+// `behind` returns the file from which a file that stands for its folder has a name that it
+// passes on; else the file itself.
+func (m *modules) behind(to int32, name string, passed int) int32 {
+	f := m.order[to]
+	if name == "" || passed == 0 || !passesOn(f) {
+		return to
+	}
+	for _, from := range f.uses.Imports {
+		if strings.HasSuffix(from, "/"+name) {
+			if next, ok := m.find(f, path.Dir(f.path), from, passed-1); ok && next >= 0 {
+				return next
+			}
+		}
+	}
+	return to
+}
+
+// header finds a file of C by the end of its path.
+func (m *modules) header(dir, name string) (to int32, ok bool) {
+	most := -1
+	stem := fold(path.Base(strings.TrimSuffix(name, path.Ext(name))))
+	for _, i := range m.stems[stem][:min(len(m.stems[stem]), maxCandidates)] {
+		p := m.order[i].path
+		if p == name || strings.HasSuffix(p, "/"+name) {
+			if near := shared(dir, p); near > most {
+				to, most = i, near
+			}
+		}
+	}
+	return to, most >= 0
+}
+
+// nearest returns the candidate whose path ends with most parts of a module's name; of
+// several the nearest to the file.
+func (m *modules) nearest(f *file, candidates []int32, parts []string, named func(int32) (string, bool)) (to int32, ok bool) {
+	best, most := 0, 0
+	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
+		p, ok := named(c)
+		if !ok {
+			continue
+		}
+		score, rest := trailing(p, parts)
+		if score < best || score == 0 || score == 1 && !visible(f.path, rest) {
+			continue
+		}
+		if near := shared(f.path, p); score > best || near > most {
+			to, best, most = c, score, near
+		}
+	}
+	return to, best > 0
+}
+
+// trailing says how many last parts of a module's name a path ends with, and what of the
+// path is before them. Folders that hold all sources are not in a module's name.
+func trailing(p string, parts []string) (score int, rest string) {
+	for n := len(parts) - 1; n >= 0 && p != "." && p != ""; {
+		dir, base := path.Split(p)
+		switch {
+		case fold(base) == fold(parts[n]):
+			score++
+			n--
+		case score > 0 && holdsSources(base):
+		default:
+			return score, p
+		}
+		p = strings.TrimSuffix(dir, "/")
+	}
+	return score, p
+}
+
+func holdsSources(folder string) bool {
+	switch folder {
+	case "src", "lib", "main", "java", "kotlin", "scala", "python", "include", "app":
+		return true
+	}
+	return false
+}
+
+// visible says whether a module of one part is known in a file: it is in a folder of the
+// file, or nothing but what holds sources is above it.
+func visible(file, rest string) bool {
+	if rest == "" || rest == "." || strings.HasPrefix(file, rest+"/") || strings.TrimSuffix(file, path.Ext(file)) == rest {
+		return true
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		if !holdsSources(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// shared is how many bytes of whole parts two paths begin with.
+func shared(a, b string) (n int) {
+	for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {
+		if a[i] == '/' {
+			n = i
+		}
+	}
+	return n
+}
+
+// passesOn says whether who imports a file sees what the file imports too.
+func passesOn(f *file) bool {
+	ext := path.Ext(f.path)
+	return strings.HasPrefix(ext, ".h") || standsForFolder(strings.TrimSuffix(path.Base(f.path), ext))
+}
