@@ -349,11 +349,11 @@ func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message)
 func (s *session) refuse(p *page, m jsonrpc.Message) {
 	const text = "This device may not do that."
 	if m.IsCall() {
-		s.give(p, jsonrpc.Message{ID: m.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", text)}.Encode())
+		s.queueMessage(p, jsonrpc.Message{ID: m.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", text)}.Encode())
 		return
 	}
 	params, _ := json.Marshal(map[string]string{"type": "warning", "message": text}) // of strings
-	s.give(p, jsonrpc.Message{Method: "$/showMessage", Params: params}.Encode())
+	s.queueMessage(p, jsonrpc.Message{Method: "$/showMessage", Params: params}.Encode())
 }
 
 // attach lets a page follow, from here on: it is answered, then asked what waits for an
