@@ -31,3 +31,10 @@ func (a *approvals) decide(callID string, d Decision) (ok bool) {
 	}
 	return ok
 }
+
+// count returns how many calls wait.
+func (a *approvals) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.waiting)
+}

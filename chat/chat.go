@@ -217,6 +217,7 @@ type Engine struct {
 	queue     *hookQueue
 	begin     sync.Once
 	begun     chan struct{} // closed when the hooks of the session's start have run
+	news      newsroom
 	ending    sync.Once
 
 	mu       sync.Mutex // guards what follows

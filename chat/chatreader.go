@@ -34,6 +34,9 @@ func (r *chatReader) FlushedSeq() event.Seq {
 	return r.log.Next()
 }
 
+// ReadAt returns a reader that has seen off bytes of the event with a number.
+func (r *chatReader) ReadAt(seq event.Seq, off int) *eventlog.Reader { return r.log.ReadAt(seq, off) }
+
 // Read returns a reader of the chat's events that starts at a number.
 func (r *chatReader) Read(from event.Seq) *eventlog.Reader { return r.log.Read(from) }
 

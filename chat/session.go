@@ -194,12 +194,44 @@ type Decision struct {
 
 // Decide answers a call that waits for the user. It is accepted from the moment the
 // call is announced, also for calls of the turn's subagents; for anything else it does
-// nothing.
-func (s *Session) Decide(callID string, d Decision) {
-	s.mail.put(func() {
-		if s.turn != nil {
-			s.turn.decide(callID, d)
+// nothing. The first decision about a call counts: the result says whether this one did.
+func (s *Session) Decide(callID string, d Decision) *Pending[bool] {
+	p := &Pending[bool]{done: make(chan struct{})}
+	finish := func(counts bool, err error) {
+		p.value, p.err = counts, err
+		close(p.done)
+	}
+	ok := s.mail.put(func() {
+		if s.turn == nil {
+			finish(false, nil)
+			return
 		}
+		counts, children := s.turn.decide(callID, d)
+		if len(children) == 0 {
+			finish(counts, nil)
+			return
+		}
+		go func() { // their goroutines may wait for this one
+			for _, child := range children {
+				decided, err := child.Wait(s.ctx)
+				counts = counts || err == nil && decided
+			}
+			finish(counts, nil)
+		}()
+	})
+	if !ok {
+		finish(false, ErrClosed)
+	}
+	return p
+}
+
+// PendingApprovals counts the calls that wait for the user.
+func (s *Session) PendingApprovals() *Pending[int] {
+	return command(s, func() (int, error) {
+		if s.turn == nil {
+			return 0, nil
+		}
+		return s.turn.calls.approvals.count(), nil
 	})
 }
 

@@ -351,14 +351,16 @@ func (t *turn) unwind() {
 	}
 }
 
-// decide passes a decision to the call that waits for it.
-func (t *turn) decide(callID string, d Decision) {
+// decide passes a decision to the call that waits for it; if none does, to the subagents, whose
+// results it returns.
+func (t *turn) decide(callID string, d Decision) (counts bool, children []*Pending[bool]) {
 	if t.calls.approvals.decide(callID, d) {
-		return
+		return true, nil
 	}
 	for _, s := range t.children.openSessions() { // some clients name the parent (eca-protocol 4.2)
-		s.Decide(callID, d)
+		children = append(children, s.Decide(callID, d))
 	}
+	return false, children
 }
 
 // stream makes a request whose answer is shown. With an error it returns what came before. At a

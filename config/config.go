@@ -44,7 +44,7 @@ type Config struct {
 	CustomTools              map[string]CustomTool  `json:"customTools" doc:"Tools of your own, by name." each:"A tool that runs a command."`
 	Hooks                    map[string]Hook        `json:"hooks" doc:"Scripts that run at events, by name; they run in the order of their names." each:"A hook."`
 	Plugins                  Plugins                `json:"plugins" doc:"Plugins: the sources by name, and what to install from them."`
-	Remote                   Remote                 `json:"remote" pending:"true" doc:"The server for remote control."`
+	Remote                   Remote                 `json:"remote" doc:"The server for remote control."`
 	Network                  Network                `json:"network" doc:"How servers are reached over TLS."`
 	Index                    Index                  `json:"index" trust:"safe" pending:"true" doc:"The index of a workspace's files."`
 	OTLP                     map[string]any         `json:"otlp" doc:"Exports traces and metrics to an OpenTelemetry collector: properties as OpenTelemetry for Java names them, such as otel.exporter.otlp.endpoint. See docs/telemetry.md." each:"The value of a property."`

@@ -114,14 +114,18 @@ func (p Plugins) MarshalJSON() ([]byte, error) {
 type Remote struct {
 	Enabled  bool   `json:"enabled" doc:"Whether it runs."`
 	Host     string `json:"host" doc:"The name under which clients reach it."`
-	BindHost string `json:"bindHost" doc:"The address it listens at."`
+	BindHost string `json:"bindHost" doc:"The address it listens at. Without it: this machine's own, or all if tls has a certificate."`
 	Port     int    `json:"port" min:"0" max:"65535" doc:"The port it listens at. Without it: the first free one from 7777 to 7796."`
-	Password string `json:"password" doc:"The password that clients must send. Without it: a random one."`
+	Password string `json:"password" doc:"A password for clients. Without it, only devices that were paired with eca remote pair can connect."`
+
+	Hosts   []string `json:"hosts" doc:"Other names under which clients reach it, such as that of a proxy." each:"A name without a port."`
+	Origins []string `json:"origins" doc:"Web pages elsewhere that may call it. Without it: https://web.eca.dev." each:"An origin, like https://example.com."`
+
 	TLS      struct {
 		CertFile string `json:"certFile" doc:"A PEM file with the certificate."`
 		KeyFile  string `json:"keyFile" doc:"A PEM file with the certificate's key."`
-		CertURL  string `json:"certUrl" doc:"Where the certificate is fetched."`
-		KeyURL   string `json:"keyUrl" doc:"Where the key is fetched."`
+		CertURL  string `json:"certUrl" pending:"true" doc:"Where the certificate is fetched."`
+		KeyURL   string `json:"keyUrl" pending:"true" doc:"Where the key is fetched."`
 	} `json:"tls" doc:"Its certificate."`
 }
 

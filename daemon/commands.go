@@ -33,6 +33,7 @@ func (d *Daemon) newCommands() *command.Commands {
 		Prompts:    d.CommandPrompts(),
 		RepoMap:    d.maps.show,
 		Ask:        d.questions,
+		Remote:     d.remote.status,
 		TempDir:    os.TempDir(),
 		Now:        d.opts.Now,
 		NewID:      d.opts.NewID,

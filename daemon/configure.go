@@ -84,8 +84,15 @@ func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 // Watch puts changes of the configuration's and the credentials' files into effect until
 // ctx ends, from those since Configure on. It calls changed after each, and when the
 // models of a changed provider are known; changed must not wait. Where the system cannot
-// watch files, that is logged, and they count as they were.
+// watch files, that is logged, and they count as they were. Several callers may watch.
 func (d *Daemon) Watch(ctx context.Context, changed func()) {
+	leave := d.watchers.join(changed, d.watch)
+	<-ctx.Done()
+	leave()
+}
+
+// watch is Watch for all watchers.
+func (d *Daemon) watch(ctx context.Context, changed func()) {
 	w := watch.New(func(err error) {
 		d.opts.Log.Warn("changes of the configuration need a restart", "err", err)
 	})

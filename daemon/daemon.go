@@ -34,7 +34,9 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 	"github.com/seed-dec29ce4/eca/mcp"
 	"github.com/seed-dec29ce4/eca/tools"
+	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/tools/diagnostics"
+	"github.com/seed-dec29ce4/eca/tools/editor"
 	"github.com/seed-dec29ce4/eca/tools/permission"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -63,7 +65,12 @@ type Daemon struct {
 	importNotice atomic.Pointer[string] // the notice about an import
 	searchNotice atomic.Pointer[string] // the notice about searches that were made up for
 
-	mu sync.Mutex // guards the reader, and that snapshots come in order
+	board    *ask.Board // of questions to the user
+	watchers watchers   // of the configuration
+	remote   remoteRun
+
+	mu      sync.Mutex       // guards the fields below, the reader, and that snapshots come in order
+	editors []*editor.Client // of the clients, in the order in which they joined
 }
 
 // New assembles a daemon without reading any configuration: call Configure before
@@ -71,7 +78,9 @@ type Daemon struct {
 func New(o Options) *Daemon {
 	o = withDefaults(o)
 	base := newServices(o)
-	d := &Daemon{services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}}
+	d := &Daemon{
+		services: base, backgroundJobs: backgroundJobs{base}, webAccess: webAccess{base}, board: ask.NewBoard(o.NewID), remote: remoteRun{work: newBackground()},
+	}
 	d.toolbox = &toolbox{services: base, servers: func() *mcp.Manager { return d.MCP() }, reporter: diagnostics.New()}
 	d.reader = newReader(d.toolbox, func() *providers.Models { return d.Models })
 	d.decisions = decisions{d.toolbox}
@@ -116,6 +125,7 @@ func (d *Daemon) Inline() *inline.Engine { return d.inline }
 
 // Close ends everything: turns, background commands, connections, the store.
 func (d *Daemon) Close() {
+	d.remote.work.close()
 	d.daily.close()
 	d.EndProviderLogins()
 	d.EndServerLogins()

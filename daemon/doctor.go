@@ -48,6 +48,7 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	checks = append(checks,
 		one("Network", "proxies", k.checkProxies),
 		one("Network", "certificates", k.checkCertificates),
+		one("Network", "remote", d.remote.check),
 		one("Storage", "directories", k.checkState),
 		one("Storage", "chats", k.checkStore),
 		one("Storage", "kept", k.checkKept),

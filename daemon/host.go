@@ -14,7 +14,7 @@ func (s *services) FindFiles(ctx context.Context, roots []string, query string) 
 
 // Tasks lists the work that is done once, after the start.
 func (d *Daemon) Tasks() []chat.Task {
-	return []chat.Task{
+	return append([]chat.Task{
 		{ID: "models", Title: "Syncing models", Run: d.SyncModels},
 		{ID: "mcp-servers", Title: "Initializing MCP servers", Run: d.StartMCPServers},
 		{ID: "plugins", Title: "Resolving plugins", Run: d.SyncPlugins},
@@ -23,7 +23,7 @@ func (d *Daemon) Tasks() []chat.Task {
 			d.daily.begin(d.cleanDaily)
 		}},
 		{ID: "import", Title: "Looking for earlier chats", Run: func(ctx context.Context) { d.ImportReference(ctx) }},
-	}
+	}, d.remote.tasks(d.Config().Remote.Enabled)...)
 }
 
 // SyncModels asks providers what they offer. It may take seconds.

@@ -107,14 +107,43 @@ func (d *Daemon) amendLocked(change func(*Snapshot)) {
 	d.snapshot.Store(&next)
 }
 
-// Connect says what the client can be asked, now that it is known; the next Configure
-// builds the tools for it. Without it there are no tools that need a client.
-func (d *Daemon) Connect(e editor.Client, questions ask.Client) {
-	c := client{editor: e, questions: questions, aboutCommands: questions}
+// Join adds a client, with what it can be asked. Questions go to all clients that show them,
+// requests to the editor to the first that can answer. Without such a client there are no tools
+// that need one; tools that come or go do so between turns.
+func (d *Daemon) Join(e editor.Client, questions ask.Client) (leave func()) {
+	unask := func() {}
+	if questions != nil {
+		unask = d.board.Join(questions)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.editors = append(d.editors, &e)
+	d.clientsChangedLocked()
+	return func() {
+		unask()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.editors = slices.DeleteFunc(d.editors, func(other *editor.Client) bool { return other == &e })
+		d.clientsChangedLocked()
+	}
+}
+
+// clientsChangedLocked has the next turns use the clients that there are now.
+func (d *Daemon) clientsChangedLocked() {
+	var c client
+	for _, e := range d.editors {
+		c.editor = c.editor.Or(*e)
+	}
+	if !d.board.Empty() {
+		c.questions, c.aboutCommands = d.board, d.board
+	}
 	if d.opts.OnlyCommandQuestions {
 		c.questions = nil
 	}
-	d.amend(func(s *Snapshot) { s.client = c })
+	d.amendLocked(func(s *Snapshot) {
+		s.client = c
+		s.native = sync.OnceValue(func() *tools.Registry { return d.nativeTools(s) })
+	})
 }
 
 // Guard has all tools pass through a function before models get them, from now on: it may

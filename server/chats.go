@@ -93,6 +93,7 @@ func (cs *chats) ChatDelete(_ context.Context, req protocol.Request[protocol.Cha
 			return protocol.Empty{}, err
 		}
 		cs.notify(cs.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: id})
+		cs.news.Announce(chat.ChatDeleted, id)
 		return protocol.Empty{}, nil
 	}, nil
 }
@@ -153,7 +154,17 @@ func (cs *chats) ChatUpdate(ctx context.Context, req protocol.Request[protocol.C
 	if p.Title != "" {
 		edits = append(edits, func(session *chat.Session) *chat.Pending[event.Seq] { return session.Rename(string(p.Title)) })
 	}
-	return cs.edit(ctx, p.ChatID, edits...)
+	edit, err := cs.edit(ctx, p.ChatID, edits...)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (protocol.Empty, error) {
+		res, err := edit(ctx)
+		if err == nil {
+			cs.news.Announce(chat.ChatChanged, string(p.ChatID))
+		}
+		return res, err
+	}, nil
 }
 
 // ChatFork implements protocol.Server.

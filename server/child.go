@@ -43,6 +43,11 @@ func (r *renderer) forChild(sub event.Subagent) *renderer {
 
 // showChild begins to show a subagent if it works in this process.
 func (v *view) showChild(ctx context.Context, callID string, sub event.Subagent) {
+	v.showChildFrom(ctx, callID, sub, position{})
+}
+
+// showChildFrom is like showChild for a client that was shown everything before a position.
+func (v *view) showChildFrom(ctx context.Context, callID string, sub event.Subagent, from position) {
 	session, ok := v.views.host.Engine().Lookup(sub.ChatID)
 	if _, shown := v.children[callID]; shown || !ok || sub.Background {
 		return
@@ -56,14 +61,17 @@ func (v *view) showChild(ctx context.Context, callID string, sub event.Subagent)
 	go func() {
 		defer close(c.done)
 		defer c.quit()
-		v.followChild(ctx, waiting, session, callID, r)
+		v.followChild(ctx, waiting, session, callID, r, from)
 	}()
 }
 
 // followChild sends what a subagent does for a call, until the subagent's turn for the call ends.
 // Once waiting ends, it sends only the events that exist already.
-func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, callID string, r *renderer) {
+func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, callID string, r *renderer, from position) {
 	for reader := session.Read(1); ; {
+		if reader.Position() == from.Seq && reader.Offset() < from.Offset {
+			reader = session.ReadAt(from.Seq, from.Offset)
+		}
 		e, ok, err := reader.Next(waiting)
 		if !ok && err == nil {
 			e, ok, err = reader.Try(ctx)
@@ -81,7 +89,11 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 		if e.Turn != callID {
 			continue
 		}
-		v.send(ctx, r.live(e))
+		if e.Seq < from.Seq {
+			r.live(e)
+			continue
+		}
+		v.sendAt(ctx, r.chatID, reader, r.live(e))
 		if _, over := e.Body.(event.TurnFinished); over {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
@@ -21,6 +22,9 @@ type connection struct {
 	conn  *jsonrpc.Conn
 	log   *slog.Logger
 	newID func() string
+
+	news   *chat.Subscription // of what other clients do
+	follow bool               // see Options
 
 	name         atomic.Pointer[client]                // nil before initialize
 	capabilities atomic.Pointer[protocol.Capabilities] // nil before initialize
@@ -105,6 +109,8 @@ func (c *connection) logMessage(params any) {
 	}
 }
 
+var errUnreachable = errors.New("cannot reach the client")
+
 // request calls the client and reads its answer. An error says in plain words why there is no
 // answer; it wraps a *jsonrpc.Error if the client sent an error object.
 func (c *connection) request(ctx context.Context, method string, params, result any) error {
@@ -127,5 +133,5 @@ func (c *connection) request(ctx context.Context, method string, params, result 
 	case errors.As(err, &refused):
 		return fmt.Errorf("the client failed: %w", refused)
 	}
-	return fmt.Errorf("cannot reach the client: %w", err)
+	return fmt.Errorf("%w: %w", errUnreachable, err)
 }

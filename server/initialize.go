@@ -32,10 +32,15 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	if p.Capabilities.AskQuestion {
 		asker = questions{s.connection, s.views}
 	}
-	s.host.Connect(editorRequests{s.connection}.client(p.Capabilities), asker)
-	s.host.Configure(p.InitializationOptions, roots)
-	if p.ProcessID > 0 {
-		s.watchParent(int(p.ProcessID))
+	leave := s.host.Join(editorRequests{s.connection}.client(p.Capabilities), asker)
+	if before := s.leaveDaemon.Swap(&leave); before != nil {
+		(*before)()
+	}
+	if !s.shared {
+		s.host.Configure(p.InitializationOptions, roots)
+		if p.ProcessID > 0 {
+			s.watchParent(int(p.ProcessID))
+		}
 	}
 	s.advance(initializing)
 	s.log.Debug("initialize", "client", p.ClientInfo.Name, "version", p.ClientInfo.Version, "roots", roots)
@@ -55,6 +60,10 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 // state (3.2).
 func (s *Server) Initialized(context.Context, protocol.None) error {
 	s.advance(initialized)
+	if s.shared {
+		s.background(func() { s.settings.push(s.ctx) })
+		return nil
+	}
 	s.host.Engine().Begin()
 	s.background(func() {
 		tasks := s.host.Tasks()

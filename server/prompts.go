@@ -143,6 +143,11 @@ func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], to pr
 		pr.Agent = ps.settings.currentAgent()
 	}
 	pr.TurnID = ps.newID()
+	kind := chat.ChatPrompted
+	if to.isNew {
+		kind = chat.ChatBegun
+	}
+	ps.news.Announce(kind, to.session.ID()) // before its first event
 	v := ps.views.get(to.session)
 	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Env == config.EnvTest)
 	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
@@ -18,21 +19,22 @@ type questions struct {
 // Ask implements ask.Client. A chat asks one question at a time, because clients can only show one.
 // It asks after everything that happened earlier in the chat was shown.
 func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, error) {
-	v, ok := q.views.shown(question.ChatID)
-	if !ok {
+	switch v, ok := q.views.shown(question.ChatID); {
+	case ok:
+		select {
+		case v.questionSlot <- struct{}{}:
+			defer func() { <-v.questionSlot }()
+		case <-ctx.Done():
+			return ask.Answer{}, ctx.Err()
+		}
+		if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
+			return ask.Answer{}, err
+		}
+	case !q.follow: // a client that follows is asked about every chat
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
-	select {
-	case v.questionSlot <- struct{}{}:
-		defer func() { <-v.questionSlot }()
-	case <-ctx.Done():
-		return ask.Answer{}, ctx.Err()
-	}
-	if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
-		return ask.Answer{}, err
-	}
 	params := protocol.QuestionParams{
-		ChatID: question.ChatID, ToolCallID: question.CallID, RequestID: q.newID(),
+		ChatID: question.ChatID, ToolCallID: question.CallID, RequestID: question.ID,
 		Question: question.Text, AllowFreeform: question.Freeform, Options: []protocol.QuestionOption{},
 	}
 	for _, o := range question.Options {
@@ -45,6 +47,8 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 	}
 	var refused *jsonrpc.Error
 	switch {
+	case errors.Is(err, errUnreachable):
+		return ask.Answer{}, fmt.Errorf("%w: %w", ask.ErrGone, err)
 	case errors.As(err, &refused) && refused.Code == jsonrpc.CodeRequestCancelled:
 		return ask.Answer{Cancelled: true}, nil
 	case err != nil:

@@ -62,6 +62,7 @@ func (s *selections) ChatSelectedAgentChanged(ctx context.Context, p protocol.Se
 			update.SelectModel = *sel.Model
 		}
 		s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
+		s.news.Announce(chat.ChatChanged, session.ID())
 		s.settings.selectAgent(meta.Agent, false)
 		s.settings.pushTools(s.ctx, true)
 		s.settings.pushMCP(s.ctx, true)
@@ -101,6 +102,7 @@ func (s *selections) ChatSelectedModelChanged(ctx context.Context, p protocol.Se
 				return
 			}
 			s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
+			s.news.Announce(chat.ChatChanged, session.ID())
 		})
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,10 +38,10 @@ import (
 type Host interface {
 	Providers
 	MCPServers
+	// Join adds the client, with the requests that it supports. It is called before Configure.
+	Join(editor.Client, ask.Client) (leave func())
 	Jobs
 	Offers
-	// Connect sets the requests that the client supports. It is called before Configure.
-	Connect(editor.Client, ask.Client)
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
 	// SetRoots changes the workspace folders and keeps the options.
@@ -79,6 +80,12 @@ type Options struct {
 	Log     *slog.Logger                     // default: slog.Default
 	Trace   func(incoming bool, body []byte) // see jsonrpc.Options
 	Monitor *Monitor                         // gets the server; may be nil
+
+	// Shared says that the daemon belongs to another client: it is configured, and it goes on when
+	// this client leaves.
+	Shared bool
+	// Follow serves a client that reads positions: see follow.go.
+	Follow bool
 }
 
 // Server serves one client: it has the lifecycle of the connection, and passes each message to the
@@ -92,12 +99,16 @@ type Server struct {
 	exit chan struct{} // closed by the exit notification or the parent's death
 	once sync.Once
 
+	shared bool // see Options
+
 	handling chan struct{} // holds one element while a message is handled, and when Serve ends
 
 	queues   chatQueues
 	numbers  chatNumbers
 	views    *views
 	settings *settings
+
+	leaveDaemon atomic.Pointer[func()] // nil before initialize
 
 	mu        sync.Mutex // guards lifecycle
 	lifecycle lifecycle
@@ -133,6 +144,10 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s := newServer(ctx, o)
 	trace := traced(o.Trace, o.Host)
 	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Decode: scanner.Decode, Trace: trace, Log: o.Log})
+	if s.follow {
+		s.addFollowMethods()
+	}
+	s.news = o.Host.Engine().Subscribe(s.heed)
 	if o.Monitor != nil {
 		o.Monitor.views.Store(s.views)
 	}
@@ -144,8 +159,13 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	case <-s.conn.EOF():
 	case <-ctx.Done():
 	}
-	// Stored before the pipe closes: some clients kill right after exit.
-	s.host.Engine().Close()
+	s.news.Close()
+	if leave := s.leaveDaemon.Swap(nil); leave != nil {
+		(*leave)()
+	}
+	if !s.shared { // stored before the pipe closes: some clients kill right after exit
+		s.host.Engine().Close()
+	}
 	s.conn.Close()
 	cancel()
 	select {
@@ -161,12 +181,12 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 
 // newServer puts a server together. It has no connection yet.
 func newServer(ctx context.Context, o Options) *Server {
-	c := &connection{ctx: ctx, log: o.Log, newID: o.NewID}
+	c := &connection{ctx: ctx, log: o.Log, newID: o.NewID, follow: o.Follow}
 	jobs := &jobs{c, o.Host}
 	views := &views{connection: c, host: o.Host, list: map[string]*view{}, deletions: map[string]chan struct{}{}}
 	settings := &settings{connection: c, host: o.Host, jobs: jobs, begun: make(chan struct{})}
 	s := &Server{
-		connection: c, host: o.Host, version: o.Version, exit: make(chan struct{}), handling: make(chan struct{}, 1),
+		connection: c, host: o.Host, version: o.Version, shared: o.Shared, exit: make(chan struct{}), handling: make(chan struct{}, 1),
 		queues: chatQueues{last: map[string]chan struct{}{}}, numbers: chatNumbers{ids: map[string]string{}, newID: o.NewID},
 		views: views, settings: settings,
 	}
@@ -229,6 +249,9 @@ const shutdownTime = 2 * time.Second
 // Shutdown implements protocol.Server: it ends all turns and stores everything.
 func (s *Server) Shutdown(context.Context, protocol.Request[protocol.None]) (protocol.AsyncResult[protocol.Null], error) {
 	s.advance(shutDown)
+	if s.shared {
+		return protocol.Immediate(protocol.Null{}), nil
+	}
 	return func(context.Context) (protocol.Null, error) {
 		stored, closed := make(chan struct{}), make(chan struct{})
 		go func() {

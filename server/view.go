@@ -40,6 +40,7 @@ type view struct {
 	turns    map[string]*expectedTurn // by turn id
 	deferred []deferredAction
 	wake     context.CancelFunc // ends the wait for the next event
+	held     *hold              // nil unless a client that follows has paused the view
 }
 
 // deferredAction is a function that the view runs between two events, after it has shown everything before
@@ -188,7 +189,7 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 		v.letAnswer(ctx)
 	}
 	v.beforeChild(ctx, e)
-	v.send(ctx, v.renderer.live(e))
+	v.sendAt(ctx, v.chatID, v.reader, v.renderer.live(e))
 	v.behindChild(ctx, e)
 	if _, ok := e.Body.(event.TurnStarted); ok {
 		v.opening = v.takeTurn(e.Turn)

@@ -66,6 +66,7 @@ type Deps struct {
 	Spending Spending
 	Prompts  Prompts           // of MCP servers
 	Ask      func() ask.Client // the user's client, for questions; nil: it takes none
+	Remote   func() string     // how to connect from elsewhere, as Markdown
 	TempDir  string            // for files without a name of the user's
 	Now      func() time.Time
 	NewID    func() string
@@ -146,7 +147,7 @@ func definitions() []definition {
 		{Info: Info{"resume", "List earlier chats, or go on with one of them in this chat", []Argument{{Name: "chat-id", Description: "A number of the list, latest, a chat's id, or page and a number for older ones"}}}, rest: true, run: (*Commands).resume},
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
 		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "filepath", Description: "The file", Required: true}}}, run: (*Commands).importChat},
-		{Info: Info{"remote", "Show how to connect to this server from elsewhere (not implemented in this version)", nil}, run: (*Commands).remote},
+		{Info: Info{"remote", "Show how to connect to this server from elsewhere", nil}, run: (*Commands).remote},
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: settings, providers, network, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
@@ -194,11 +195,8 @@ func (c *Commands) List() []Offer {
 	})
 }
 
-// remote says that there is no such thing yet. The name is known, because sent to a model it
-// would cost money and lead nowhere.
-func (c *Commands) remote(context.Context, input) (string, error) {
-	return "This version of eca does not have `/remote` yet.", nil
-}
+// remote says how to connect from elsewhere.
+func (c *Commands) remote(context.Context, input) (string, error) { return c.deps.Remote(), nil }
 
 // own finds one of our commands.
 func (c *Commands) own(name string) (definition, bool) {

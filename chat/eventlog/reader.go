@@ -21,6 +21,13 @@ type Reader struct {
 // Read returns a reader that starts at a number.
 func (l *Log) Read(from event.Seq) *Reader { return &Reader{log: l, seq: max(from, 1)} }
 
+// ReadAt returns a reader that starts inside of an entry: off bytes of its delta were seen.
+func (l *Log) ReadAt(seq event.Seq, off int) *Reader {
+	r := l.Read(seq)
+	r.off = max(off, 0)
+	return r
+}
+
 // Next returns the next event and waits for it; ok is false when the log is closed or ctx ended.
 // Deltas of one entry may come in several pieces with the same number.
 func (r *Reader) Next(ctx context.Context) (e event.Event, ok bool, err error) {
@@ -35,6 +42,9 @@ func (r *Reader) Try(ctx context.Context) (e event.Event, ok bool, err error) {
 // Position returns the number of the next event. While an event is growing, it is that
 // event's.
 func (r *Reader) Position() event.Seq { return r.seq }
+
+// Offset returns how many bytes of the growing event were seen.
+func (r *Reader) Offset() int { return r.off }
 
 // Events yields events from a number on, then waits for more until ctx or the log ends.
 func (l *Log) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
@@ -129,7 +139,8 @@ func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, record bo
 		}
 		e = en.Event
 		if grows {
-			e.Body = withText(en.Body, string(text[r.off:cutRune(text, r.off, r.off+maxPiece)]))
+			start := min(r.off, len(text)) // ReadAt may have been given any offset
+			e.Body = withText(en.Body, string(text[start:cutRune(text, start, start+maxPiece)]))
 		}
 		if r.take(&e, grows) {
 			return e, true, 0, false, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,7 @@ func doctorCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 				return err
 			}
 			defer d.Close()
+			attachRemote(d, *sf, slog.Default())
 			waiting := noticeLater(stderr, fmt.Sprintf("Waiting for providers and MCP servers to answer, up to %s (%s for programs)", doctor.CheckTime, doctor.StartTime))
 			report := d.Doctor(cmd.Context(), offline)
 			waiting.Stop()

@@ -173,6 +173,7 @@ func command(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		serveCommand(&f, stderr),
 		webCommand(&f, stdout, stderr),
 		acpCommand(&f, stdin, stdout, stderr),
+		remoteCommand(&f, stdout, stderr),
 	)
 	addCompletions(root, &f)
 	usage.Strict(root)
@@ -363,6 +364,7 @@ func serve(ctx context.Context, f serverFlags, stdin io.Reader, stdout, stderr i
 		return err
 	}
 	defer d.Close()
+	attachRemote(d, f, log.Logger)
 	opts := server.Options{Host: d, Version: version, Log: log.Logger, Monitor: &server.Monitor{}}
 	if f.debug != "" {
 		stop, err := serveDebug(f.debug, &debugPage{time.Now(), d.Engine(), opts.Monitor}, stderr)

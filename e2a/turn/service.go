@@ -28,8 +28,8 @@ import (
 
 // Host is the part of the program that the service uses.
 type Host interface {
-	// Connect sets the abilities of the client, before Configure.
-	Connect(editor.Client, ask.Client)
+	// Join adds the client, with what it can be asked, before Configure.
+	Join(editor.Client, ask.Client) (leave func())
 	// Configure applies options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
 	Config() *config.Loaded
@@ -91,7 +91,7 @@ func New(o Options) *Service {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.waiting.newID = s.newID
-	s.host.Connect(o.Editor, &s.waiting)
+	s.host.Join(o.Editor, &s.waiting)
 	s.host.Configure(o.InitOptions, append([]string{o.Workspace}, o.Folders...))
 	s.work.Go(func() { s.host.Watch(s.ctx, func() {}) })
 	s.ready = sync.OnceFunc(func() {

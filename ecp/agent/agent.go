@@ -40,8 +40,8 @@ import (
 
 // Host is the interface of the program around the face.
 type Host interface {
-	// Connect sets the requests that the client supports. It is called before Configure.
-	Connect(editor.Client, ask.Client)
+	// Join adds the client, with the requests that it supports. It is called before Configure.
+	Join(editor.Client, ask.Client) (leave func())
 	// Guard passes all tools through a function before they are offered to a model.
 	Guard(func(tools.Tool) (t tools.Tool, offered bool))
 	// Configure applies a client's options and workspace folders.
@@ -111,7 +111,7 @@ func New(o Options) *Agent {
 		a.newID = uuid.NewString
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
-	a.host.Connect(editor.Client{}, questions{a})
+	a.host.Join(editor.Client{}, questions{a})
 	return a
 }
 

@@ -32,6 +32,9 @@ const maxFrame = 1 << 30
 // pingPeriod and writeTime find pages whose machine is asleep or gone.
 const pingPeriod, writeTime = 30 * time.Second, 20 * time.Second
 
+// checkPeriod is how often a page's right to be attached is looked at.
+const checkPeriod = 500 * time.Millisecond
+
 // errEnded is what pages see of a session that ends.
 var errEnded = errors.New("eca web has ended")
 
@@ -66,6 +69,8 @@ type page struct {
 	out      chan []byte
 	closed   <-chan struct{} // closed when its connection ends
 	drop     func()          // ends its connection
+	// allow reports whether it may send a message; for an answer, method is empty.
+	allow func(method string, params []byte) bool
 }
 
 // initializeID is the id of the session's own request.
@@ -252,12 +257,12 @@ func cancelled(params json.RawMessage) json.RawMessage {
 }
 
 // converse serves a connected page until either ends.
-func (s *session) converse(ctx context.Context, conn *websocket.Conn) {
+func (s *session) converse(ctx context.Context, conn *websocket.Conn, allow func(method string, params []byte) bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	const queued = 256
-	p := &page{out: make(chan []byte, queued), closed: ctx.Done(), drop: cancel}
+	p := &page{out: make(chan []byte, queued), closed: ctx.Done(), drop: cancel, allow: allow}
 	s.mu.Lock()
 	s.lastPage++
 	p.name = strconv.Itoa(s.lastPage)
@@ -293,6 +298,8 @@ func (s *session) converse(ctx context.Context, conn *websocket.Conn) {
 func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 	ping := time.NewTicker(pingPeriod)
 	defer ping.Stop()
+	check := time.NewTicker(checkPeriod)
+	defer check.Stop()
 	within := func(do func(ctx context.Context) error) bool {
 		limited, cancel := context.WithTimeout(ctx, writeTime)
 		defer cancel()
@@ -304,6 +311,8 @@ func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 			alive = within(func(ctx context.Context) error { return conn.Write(ctx, websocket.MessageText, body) })
 		case <-ping.C:
 			alive = within(conn.Ping)
+		case <-check.C:
+			alive = p.allow("host/attach", nil)
 		case <-s.ctx.Done():
 			_ = conn.Close(websocket.StatusGoingAway, errEnded.Error())
 			return
@@ -316,6 +325,8 @@ func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 // handleMessage handles a message of a page.
 func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message) {
 	switch {
+	case m.Method != "$/cancelRequest" && !p.allow(m.Method, m.Params):
+		s.refuse(p, m)
 	case m.Method == "host/attach":
 		s.attach(ctx, p, m.ID)
 	case slices.Contains([]string{"initialize", "initialized", "shutdown", "exit"}, m.Method):
@@ -332,6 +343,17 @@ func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message)
 	case m.Method != "":
 		s.send(m)
 	}
+}
+
+// refuse tells a page that it may not do something.
+func (s *session) refuse(p *page, m jsonrpc.Message) {
+	const text = "This device may not do that."
+	if m.IsCall() {
+		s.queueMessage(p, jsonrpc.Message{ID: m.ID, Error: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", text)}.Encode())
+		return
+	}
+	params, _ := json.Marshal(map[string]string{"type": "warning", "message": text}) // of strings
+	s.queueMessage(p, jsonrpc.Message{Method: "$/showMessage", Params: params}.Encode())
 }
 
 // attach lets a page follow, from here on: it is answered, then asked what waits for an

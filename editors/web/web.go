@@ -52,8 +52,18 @@ type Options struct {
 	Folder  string // that the server works in
 	Version string // of the program
 	Log     *slog.Logger
+	// Gate, if set, takes the place of links and sessions: the tokens of devices are used for both.
+	Gate Gate
 	// NewLink is called after each token that was used, with the token for the next page.
 	NewLink func(token string)
+}
+
+// Gate decides about devices.
+type Gate interface {
+	// Admit reports whether a token, which came from an address, is one of a device.
+	Admit(remoteAddress, token string) bool
+	// Allow reports whether the device with a token may still send a message.
+	Allow(token, method string, params []byte) bool
 }
 
 // Handler serves pages.
@@ -62,6 +72,7 @@ type Handler struct {
 	session *session
 	log     *slog.Logger
 	newLink func(token string)
+	gate    Gate
 
 	mu     sync.Mutex // guards what follows
 	token  string     // for the next page
@@ -74,7 +85,7 @@ func New(ctx context.Context, o Options) (*Handler, string) {
 	if err != nil {
 		panic(err) // the name of an embedded folder
 	}
-	h := &Handler{mux: http.NewServeMux(), log: o.Log, newLink: o.NewLink, token: rand.Text(), secret: rand.Text()}
+	h := &Handler{mux: http.NewServeMux(), log: o.Log, newLink: o.NewLink, gate: o.Gate, token: rand.Text(), secret: rand.Text()}
 	h.session = startSession(ctx, o)
 	h.mux.Handle("GET /", http.FileServerFS(files))
 	h.mux.HandleFunc("POST /session", h.exchange)
@@ -115,6 +126,15 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not a JSON object with a token", http.StatusBadRequest)
 		return
 	}
+	if h.gate != nil {
+		if !h.gate.Admit(r.RemoteAddr, given.Token) {
+			http.Error(w, "this token is wrong, was revoked, or was not used in time", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]string{"session": given.Token}) // what the page has sent
+		return
+	}
 	h.mu.Lock()
 	ok := same(given.Token, h.token)
 	if ok {
@@ -135,7 +155,8 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) {
 
 // socket connects a page that has a session.
 func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
-	if !h.letIn(r) {
+	token, ok := h.letIn(r)
+	if !ok {
 		http.Error(w, "the session is missing or wrong", http.StatusUnauthorized)
 		return
 	}
@@ -147,19 +168,24 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxMessage)
-	h.session.converse(r.Context(), conn)
+	allow := func(string, []byte) bool { return true }
+	if h.gate != nil {
+		allow = func(method string, params []byte) bool { return h.gate.Allow(token, method, params) }
+	}
+	h.session.converse(r.Context(), conn, allow)
 }
 
-// letIn says whether a request for a socket carries the session.
-func (h *Handler) letIn(r *http.Request) bool {
+// letIn returns the session that a request for a socket carries, and whether it may connect.
+func (h *Handler) letIn(r *http.Request) (secret string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, list := range r.Header.Values("Sec-WebSocket-Protocol") {
 		for name := range strings.SplitSeq(list, ",") {
-			if secret, ok := strings.CutPrefix(strings.TrimSpace(name), "session."); ok && same(secret, h.secret) {
-				return true
+			secret, ok := strings.CutPrefix(strings.TrimSpace(name), "session.")
+			if ok && (h.gate == nil && same(secret, h.secret) || h.gate != nil && h.gate.Admit(r.RemoteAddr, secret)) {
+				return secret, true
 			}
 		}
 	}
-	return false
+	return "", false
 }

@@ -30,11 +30,14 @@ type Options struct {
 	Token   string   // bearer token that each call needs; empty: none, but this machine only
 	Origins []string // of web pages that may call
 	Hosts   []string // names under which the server is reached, besides this machine's
+	// OwnTokens says that the server checks the callers' tokens itself: it does not call Authorize.
+	OwnTokens bool
 }
 
 // Pages say what the protocol allows web pages that may call.
 type Pages struct {
 	Own     bool   // pages of this machine at the server's port may call, too
+	Served  bool   // pages of the name under which the server was called may call, too
 	Methods string // of requests
 	Headers string // of requests
 	Expose  string // headers of answers that pages may read
@@ -47,6 +50,7 @@ type Guard struct {
 	hosts   []string // without ports
 	origins []string
 	token   []byte // hash; nil: none is needed
+	local   bool   // only this machine may call
 }
 
 // New returns a Guard.
@@ -65,6 +69,7 @@ func New(o Options, pages Pages) *Guard {
 			g.origins = append(g.origins, "http://"+net.JoinHostPort(name, port))
 		}
 	}
+	g.local = o.Token == "" && !o.OwnTokens
 	if o.Token != "" {
 		sum := sha256.Sum256([]byte(o.Token))
 		g.token = sum[:]
@@ -91,14 +96,15 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refuse
 	if !g.knownHost(r.Host) {
 		return false, &Refusal{http.StatusForbidden, "this host is not served: a page may have pointed its name here"}
 	}
-	if g.token == nil && !fromHere(r.RemoteAddr) {
+	if g.local && !fromHere(r.RemoteAddr) {
 		return false, &Refusal{http.StatusForbidden, "without a token, only this machine may call"}
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return false, nil
 	}
-	if !slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
+	known := slices.ContainsFunc(g.origins, func(o string) bool { return strings.EqualFold(o, origin) })
+	if !known && (!g.pages.Served || !served(origin, r)) {
 		return false, &Refusal{http.StatusForbidden, "pages of this origin may not call"}
 	}
 	w.Header().Set("Access-Control-Allow-Origin", origin)
@@ -111,6 +117,9 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refuse
 	}
 	w.Header().Set("Access-Control-Allow-Methods", g.pages.Methods)
 	w.Header().Set("Access-Control-Allow-Headers", g.pages.Headers)
+	if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
+		w.Header().Set("Access-Control-Allow-Private-Network", "true")
+	}
 	w.Header().Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true, nil
@@ -155,6 +164,12 @@ func (g *Guard) TokenInPath(next http.Handler) http.Handler {
 
 // PathOf is the path below which TokenInPath serves.
 func PathOf(token string) string { return "/" + token + "/" }
+
+// served reports whether an origin is the name that the request itself was sent to, which is known.
+// A proxy may have ended TLS.
+func served(origin string, r *http.Request) bool {
+	return strings.EqualFold(origin, "https://"+r.Host) || r.TLS == nil && strings.EqualFold(origin, "http://"+r.Host)
+}
 
 func fromHere(remote string) bool {
 	host, _, err := net.SplitHostPort(remote)

@@ -24,7 +24,7 @@ func level(room string) int {
 	switch {
 	case strings.HasPrefix(room, "cmd/"), strings.HasPrefix(room, "examples/"), room == "repomap/history":
 		return 1
-	case strings.HasPrefix(room, "daemon/"), slices.Contains([]string{"server", "daemon", "ecp/agent", "ecp/cluster", "ecp/runtime", "ecp/viewer", "e2a/turn", "e2a/gateway", "e2a/acp", "e2a/a2a", "esrp/service", "editors/web"}, room):
+	case strings.HasPrefix(room, "daemon/"), slices.Contains([]string{"server", "daemon", "ecp/agent", "ecp/cluster", "ecp/runtime", "ecp/viewer", "e2a/turn", "e2a/gateway", "e2a/acp", "e2a/a2a", "esrp/service", "editors/web", "remote"}, room):
 		return 2
 	case room == "chat", strings.HasPrefix(room, "chat/") && room != "chat/event" && room != "chat/eventlog" && room != "chat/transcript", room == "ecp/runfile":
 		return 3
@@ -125,6 +125,7 @@ func onlyImporter(path string) string {
 		"golang.org/x/net/netutil":    "cmd/eca",
 		"github.com/coder/websocket":  "e2a/gateway",
 		"github.com/nats-io":          "internal/jet",
+		"rsc.io/qr":                   "cmd/eca",
 		"google.golang.org/protobuf":  "internal/otlp",
 	} {
 		if strings.HasPrefix(path, prefix) {
@@ -188,6 +189,7 @@ func TestImports(t *testing.T) {
 		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
 			to, ours := strings.CutPrefix(imp, module+"/")
 			helper := forTests(to) || to == "daemon" || strings.HasPrefix(to, from+"/") || // tests of a package may put it together
+				from == "remote" && (to == "server" || to == "editors/web") ||
 				from == "tools/lsp" && to == "tools/diagnostics" // and see what edits report of its servers
 			if ours && !helper && to != from && !allowed(from, to) && level(from) >= level(to) {
 				t.Errorf("tests of %s must not import %s", from, to)

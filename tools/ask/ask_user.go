@@ -30,6 +30,7 @@ type Client interface {
 
 // Question is what the user is asked.
 type Question struct {
+	ID             string // the same for all clients that are asked; a Board sets it
 	ChatID, CallID string // where it comes from
 	Text           string
 	Options        []Option // may be empty

@@ -30,6 +30,23 @@ type Client struct {
 	Files tools.Buffers
 }
 
+// Or returns a client that can be asked for what c can be asked for, and for the rest what other can.
+func (c Client) Or(other Client) Client {
+	if c.Diagnostics == nil {
+		c.Diagnostics = other.Diagnostics
+	}
+	if c.Definition == nil {
+		c.Definition = other.Definition
+	}
+	if c.References == nil {
+		c.References = other.References
+	}
+	if c.Files.Read == nil {
+		c.Files = other.Files
+	}
+	return c
+}
+
 // ErrStarting says that the editor cannot answer yet: a language server is starting.
 // The question is asked again.
 var ErrStarting = errors.New("the language server is still starting")

@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
+)
+
+// RemoteFace is the server for clients elsewhere.
+type RemoteFace interface {
+	// Run serves until ctx ends. started is called when it listens, or cannot.
+	Run(ctx context.Context, started func())
+	// Status says how to connect, as Markdown.
+	Status() string
+	// Check says what can be reached from where.
+	Check(context.Context) []doctor.Finding
+}
+
+// remoteRun is the remote face and its work.
+type remoteRun struct {
+	face RemoteFace
+	work *background
+}
+
+// AttachRemote has the daemon run a remote face if the configuration enables it. It is called
+// before Configure.
+func (d *Daemon) AttachRemote(f RemoteFace) { d.remote.face = f }
+
+// tasks returns the task that starts the remote face, if it is enabled.
+func (r *remoteRun) tasks(enabled bool) []chat.Task {
+	if r.face == nil || !enabled {
+		return nil
+	}
+	return []chat.Task{{ID: "remote-server", Title: "Starting remote server", Run: func(ctx context.Context) {
+		started := make(chan struct{})
+		r.work.begin(func(ctx context.Context) { r.face.Run(ctx, sync.OnceFunc(func() { close(started) })) })
+		select {
+		case <-started:
+		case <-ctx.Done():
+		}
+	}}}
+}
+
+// status says how to connect from elsewhere.
+func (r *remoteRun) status() string {
+	if r.face == nil {
+		return "This process has no remote server: it runs with `eca server`, which editors start."
+	}
+	return r.face.Status()
+}
+
+func (r *remoteRun) check(ctx context.Context) []doctor.Finding {
+	if r.face == nil {
+		return nil
+	}
+	return r.face.Check(ctx)
+}

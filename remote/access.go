@@ -1,0 +1,195 @@
+package remote
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// throttle bounds wrong passwords and tokens, per address and in all.
+type throttle struct {
+	now func() time.Time
+
+	mu       sync.Mutex // guards failures
+	failures map[string][]time.Time
+}
+
+const (
+	throttlePeriod = time.Minute
+	maxFailures    = 10 // of one address
+	maxAllFailures = 60
+)
+
+// wait returns how long an address has to wait until its password is looked at; 0 if it need not.
+func (t *throttle) wait(address string) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, all := t.now(), []time.Time{}
+	for a, list := range t.failures {
+		for len(list) > 0 && now.Sub(list[0]) >= throttlePeriod {
+			list = list[1:]
+		}
+		if t.failures[a] = list; len(list) == 0 {
+			delete(t.failures, a)
+		}
+		all = append(all, list...)
+	}
+	if own := t.failures[address]; len(own) >= maxFailures {
+		return own[len(own)-maxFailures].Add(throttlePeriod).Sub(now)
+	}
+	if len(all) >= maxAllFailures {
+		return throttlePeriod
+	}
+	return 0
+}
+
+func (t *throttle) failed(address string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failures == nil {
+		t.failures = map[string][]time.Time{}
+	}
+	t.failures[address] = append(t.failures[address], t.now())
+}
+
+// passwordDevice stands for everyone who has the password.
+const passwordDevice = "password"
+
+// authenticate returns the device that sent a request.
+func (f *Face) authenticate(w http.ResponseWriter, r *http.Request) (Device, *failure) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
+	}
+	dev, wait, ok := f.identify(r.RemoteAddr, token)
+	switch {
+	case ok:
+		return dev, nil
+	case wait > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		return Device{}, &failure{http.StatusTooManyRequests, "too_many_failures", "too many wrong passwords; try again later"}
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	return Device{}, &failure{http.StatusUnauthorized, "unauthorized", "the password or token is missing or wrong"}
+}
+
+// identify returns the device with a token. A token of a paired device counts even while its address
+// is throttled, so that guessing cannot lock devices out; wait says how long an address has to wait
+// until its passwords are looked at.
+func (f *Face) identify(remoteAddress, token string) (dev Device, wait time.Duration, ok bool) {
+	if dev, ok := f.devices.find(token); ok {
+		return dev, 0, true
+	}
+	address, _, err := net.SplitHostPort(remoteAddress)
+	if err != nil {
+		address = remoteAddress
+	}
+	if wait := f.throttle.wait(address); wait > 0 {
+		return Device{}, wait, false
+	}
+	if dev, ok := f.passwordDevice(token); ok {
+		return dev, 0, true
+	}
+	if token != "" {
+		f.throttle.failed(address)
+		f.opts.Log.Warn("remote: a wrong password or token", "from", address)
+	}
+	return Device{}, 0, false
+}
+
+// passwordDevice returns the device of the configured password, if this is it.
+func (f *Face) passwordDevice(token string) (Device, bool) {
+	password := f.opts.Config().Remote.Password
+	if password == "" || token == "" {
+		return Device{}, false
+	}
+	hash := hashOf(token)
+	if subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(password))) != 1 {
+		return Device{}, false
+	}
+	return Device{ID: passwordDevice, Name: "password", Rights: Trust, Hash: hash}, true
+}
+
+// admitted reports whether a device may still be served.
+func (f *Face) admitted(dev Device) bool {
+	if dev.ID == passwordDevice {
+		return dev.Hash == hashOf(f.opts.Config().Remote.Password)
+	}
+	return f.devices.valid(dev)
+}
+
+// Admit implements Gate.
+func (f *Face) Admit(remoteAddress, token string) bool {
+	_, _, ok := f.identify(remoteAddress, token)
+	return ok
+}
+
+// deviceOf returns the device with a token that was admitted before.
+func (f *Face) deviceOf(token string) (Device, bool) {
+	if dev, ok := f.devices.find(token); ok {
+		return dev, true
+	}
+	return f.passwordDevice(token)
+}
+
+// Methods of the ECA protocol that the page calls, by the rights that they need. All others need
+// Trust, since they change what eca may do.
+var (
+	watchMethods = []string{ //nolint:gochecknoglobals // a table
+		"host/attach", "chat/list", "chat/open", "chat/history", "chat/search", "chat/queryContext", "chat/queryFiles", "chat/queryCommands",
+		"jobs/list", "jobs/readOutput", "providers/list",
+	}
+	controlMethods = []string{ //nolint:gochecknoglobals // a table
+		"", // answers to questions
+		"chat/prompt", "chat/promptStop", "chat/promptSteer", "chat/promptSteerRemove", "chat/toolCallApprove", "chat/toolCallReject",
+		"chat/delete", "chat/clear", "chat/rollback", "chat/addFlag", "chat/removeFlag", "chat/fork", "chat/update",
+		"chat/selectedAgentChanged", "chat/selectedBehaviorChanged", "chat/selectedModelChanged", "jobs/kill",
+	}
+)
+
+// Allow implements Gate.
+func (f *Face) Allow(token, method string, params []byte) bool {
+	dev, ok := f.deviceOf(token)
+	return ok && dev.Rights >= f.Needs(method, params)
+}
+
+// Needs returns the rights that a message of the page needs.
+func (*Face) Needs(method string, params []byte) Rights {
+	needed := Trust
+	switch {
+	case slices.Contains(watchMethods, method):
+		needed = Watch
+	case slices.Contains(controlMethods, method):
+		needed = Control
+		if grants(params) {
+			needed = Trust
+		}
+	}
+	return needed
+}
+
+// grants reports whether params turn on auto-approve, or approve later calls as well. Names of
+// members are compared as loosely as the protocol does.
+func grants(params []byte) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(params, &members) != nil {
+		return false // nothing that has params without members grants anything
+	}
+	loose := strings.NewReplacer("-", "", "_", "")
+	for name, value := range members {
+		switch strings.ToLower(loose.Replace(name)) {
+		case "trust", "save", "auto":
+			if !slices.Contains([]string{"null", "false", `""`}, string(value)) {
+				return true
+			}
+		}
+	}
+	return false
+}

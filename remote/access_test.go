@@ -1,0 +1,391 @@
+package remote_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
+	"github.com/seed-dec29ce4/eca/remote"
+)
+
+// Each route answers what is wrong with a request with the right status and an error object.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: One.}]\n  - steps: [{text: Two.}]\n", nil, nil)
+	page := r.events(r.token, "")
+	r.do("POST", "/chats/c/prompt", object{"message": "hi"})
+	page.await(0, "chat:content-received", `"state":"finished"`)
+	for _, c := range []struct {
+		method, path string
+		body         any
+		status       int
+		code         string
+	}{
+		{"GET", "/health", nil, 200, ""},
+		{"GET", "/session", nil, 200, ""},
+		{"GET", "/jobs", nil, 200, ""},
+		{"GET", "/jobs/job%20one/output", nil, 200, ""},
+		{"POST", "/jobs/none/kill", nil, 200, ""},
+		{"GET", "/nothing", nil, 404, "not_found"},
+		{"PUT", "/chats/c", nil, 404, "not_found"},
+		{"GET", "/chats/c/prompt", nil, 404, "not_found"},
+		{"GET", "/chats/other", nil, 404, "chat_not_found"},
+		{"GET", "/chats/a%20b", nil, 404, "chat_not_found"},
+		{"GET", "/chats/c?limit=1", nil, 200, ""},
+		{"GET", "/chats/c?limit=x", nil, 400, "invalid_request"},
+		{"GET", "/chats/c?before=x", nil, 400, "invalid_request"},
+		{"GET", "/chats/c?before=lastCompaction", nil, 409, "cursor_expired"},
+		{"POST", "/chats/c/prompt", "{", 400, "invalid_request"},
+		{"POST", "/chats/c/prompt", object{}, 400, "invalid_request"},
+		{"POST", "/chats/a%20b/prompt", object{"message": "x"}, 400, "invalid_request"},
+		{"POST", "/chats/c/prompt", `{"message": "` + strings.Repeat("x", 17<<20) + `"}`, 413, "too_large"},
+		{"POST", "/chats/c/stop", nil, 409, "chat_wrong_status"},
+		{"POST", "/chats/other/stop", nil, 404, "chat_not_found"},
+		{"POST", "/chats/c/steer", object{"message": "x"}, 409, "chat_wrong_status"},
+		{"POST", "/chats/c/approve/x", object{"save": "forever"}, 400, "invalid_request"},
+		{"POST", "/chats/c/reject/x", nil, 404, "tool_call_not_found"},
+		{"POST", "/chats/c/rollback", nil, 400, "invalid_request"},
+		{"POST", "/chats/c/model", object{}, 400, "invalid_request"},
+		{"POST", "/chats/c/model", object{"model": "mock/n"}, 204, ""},
+		{"POST", "/chats/c/variant", object{"variant": "low"}, 204, ""},
+		{"POST", "/chats/c/agent", object{"agent": "plan"}, 204, ""},
+		{"POST", "/chats/other/agent", object{"agent": "plan"}, 404, "chat_not_found"},
+		{"POST", "/chats/c/flag", object{"contentId": "x"}, 400, "invalid_request"},
+		{"POST", "/trust", object{}, 400, "invalid_request"},
+		{"POST", "/trust", object{"trust": true}, 200, ""},
+		{"POST", "/answer", object{"requestId": "x", "answer": "y"}, 404, "question_not_found"},
+		{"POST", "/answer", object{"requestId": 1}, 400, "invalid_request"},
+		{"POST", "/mcp", object{}, 400, "invalid_request"},
+		{"POST", "/mcp/a%20b/stop", nil, 204, ""},
+		{"POST", "/chats/c/clear", nil, 204, ""},
+	} {
+		status, body := r.do(c.method, c.path, c.body)
+		var e struct {
+			Error struct{ Code, Message string }
+		}
+		_ = json.Unmarshal([]byte(body), &e)
+		if status != c.status || e.Error.Code != c.code || (c.code != "") != (e.Error.Message != "") {
+			t.Errorf("%s %s %.40v: %d %.200s", c.method, c.path, c.body, status, body)
+		}
+	}
+	page.await(0, "trust:updated", `"trust":true`)
+	page.await(0, "chat:cleared", `"c"`)
+}
+
+// Requests for other hosts and from other origins are refused before anything else; pages that may
+// call get exactly their origin back.
+func TestHostsAndOrigins(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns: []\n", object{"remote": object{"hosts": []string{"box.example"}, "origins": []string{"https://app.example"}}}, nil)
+	at := func(format string) string { return strings.ReplaceAll(format, "PORT", fmt.Sprint(r.port)) }
+	for _, c := range []struct {
+		host, origin, method string
+		status               int
+	}{
+		{"127.0.0.1:PORT", "", "GET", 200},
+		{"LOCALHOST.:PORT", "", "GET", 200},
+		{"eca.localhost:PORT", "", "GET", 200},
+		{"[::1]:PORT", "", "GET", 200},
+		{"box.example", "", "GET", 200},
+		{"box.example", "https://box.example", "GET", 200},
+		{"evil.example", "", "GET", 403},
+		{"evil.example:PORT", "", "GET", 403},
+		{"evil.example.:PORT", "", "GET", 403},
+		{"192.168.7.7:PORT", "", "GET", 403},
+		{"127.0.0.1.evil.example", "", "GET", 403},
+		{"evil.example", "https://evil.example", "GET", 403},
+		{"127.0.0.1:PORT", "https://app.example", "GET", 200},
+		{"127.0.0.1:PORT", "http://127.0.0.1:PORT", "GET", 200},
+		{"127.0.0.1:PORT", "http://127.0.0.1:1", "GET", 403},
+		{"127.0.0.1:PORT", "http://app.example", "GET", 403},
+		{"127.0.0.1:PORT", "https://app.example.evil", "GET", 403},
+		{"127.0.0.1:PORT", "https://evil.app.example", "GET", 403},
+		{"127.0.0.1:PORT", "https://app.example:444", "GET", 403},
+		{"127.0.0.1:PORT", "https://web.eca.dev", "GET", 403}, // it is not listed
+		{"127.0.0.1:PORT", "null", "GET", 403},
+		{"127.0.0.1:PORT", "https://app.example", "OPTIONS", 204},
+		{"127.0.0.1:PORT", "https://other.example", "OPTIONS", 403},
+	} {
+		req := r.request("", c.method, "/api/v1/health", nil)
+		req.Host = at(c.host)
+		if c.origin != "" {
+			req.Header.Set("Origin", at(c.origin))
+			req.Header.Set("Access-Control-Request-Method", "POST")
+			req.Header.Set("Access-Control-Request-Private-Network", "true")
+		}
+		status, body, header := r.send(req)
+		allowed := header.Get("Access-Control-Allow-Origin")
+		if status != c.status || c.status < 300 && allowed != at(c.origin) || c.status >= 300 && allowed != "" {
+			t.Errorf("%s from %q: %d, %q, %s", c.host, c.origin, status, allowed, body)
+		}
+		if c.status < 300 && c.origin != "" && header.Get("Vary") != "Origin" {
+			t.Errorf("%s from %q: Vary is %q", c.host, c.origin, header.Get("Vary"))
+		}
+		if c.status == 204 && header.Get("Access-Control-Allow-Private-Network") != "true" {
+			t.Errorf("%s: %v", c.origin, header)
+		}
+	}
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", r.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n")
+	if answer, _ := io.ReadAll(conn); !bytes.HasPrefix(answer, []byte("HTTP/1.1 400")) {
+		t.Errorf("two hosts: %.100s", answer)
+	}
+}
+
+// Guessing is throttled, and does not lock out paired devices. No answer and no log has a secret.
+func TestGuessing(t *testing.T) {
+	t.Parallel()
+	const password = "a-long-password"
+	r := newRig(t, "turns: []\n", object{"remote": object{"password": password}}, nil)
+	get := func(token, path string) (int, string) {
+		status, body, header := r.send(r.request(token, "GET", path, nil))
+		return status, body + fmt.Sprint(header)
+	}
+	if status, _ := get(password, "/api/v1/session"); status != 200 {
+		t.Errorf("the password: %d", status)
+	}
+	said := ""
+	for i := range 30 {
+		status, body := get(fmt.Sprint("guess", i), "/api/v1/session")
+		said += body
+		if want := map[bool]int{true: 401, false: 429}[i < 10]; status != want {
+			t.Errorf("guess %d: %d", i, status)
+		}
+	}
+	if status, body := get(password, "/api/v1/session"); status != 429 || !strings.Contains(body, "Retry-After") {
+		t.Errorf("the password while its address is throttled: %d", status)
+	}
+	for _, path := range []string{"/api/v1/session", "/api/v1/chats", "/", "/app.js", "/api/v1/health"} {
+		status, body := get(r.token, path)
+		said += body
+		if status != 200 {
+			t.Errorf("%s as a paired device: %d", path, status)
+		}
+	}
+	status, body, _ := r.send(r.request("", "POST", "/session", object{"token": "guess"}))
+	if said += body; status != 403 {
+		t.Errorf("the page with a guess: %d", status)
+	}
+	if status, _, _ := r.send(r.request("", "POST", "/session", object{"token": password})); status != 403 {
+		t.Errorf("the page with the password while its address is throttled: %d", status)
+	}
+	r.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
+	r.Await(0, "how to connect", fake.Content("text", "Open http://eca.localhost:"))
+	r.Call("chat/prompt", object{"chatId": "c", "message": "/doctor"})
+	r.Await(0, "the check-up", fake.Content("text", "can be reached from this machine only"))
+	record, err := os.ReadFile(filepath.Join(r.world.State(), "remote.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	everything := said + r.log.String() + string(record) + r.Conversation()
+	for _, secret := range []string{r.token, password} {
+		if strings.Contains(everything, secret) {
+			t.Errorf("a secret is in an answer, the log or the file")
+		}
+	}
+	if info, err := os.Stat(filepath.Join(r.world.State(), "remote.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info, err)
+	}
+}
+
+// A revoked device loses its streams at once. One that may only watch can change nothing, also not
+// by other spellings; its prompt is shown with the reason.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns: []\n", nil, nil)
+	watcher, dev := r.pair(remote.Watch)
+	control, _ := r.pair(remote.Control)
+	page := r.events(watcher, "")
+	page.await(0, "session:connected", `"rights":"watch"`)
+	call := func(token, method, path string, body any) int {
+		status, _, _ := r.send(r.request(token, method, "/api/v1"+path, body))
+		return status
+	}
+	for _, path := range []string{"POST /chats/c/stop", "POST /chats/c/approve/x", "POST /trust", "DELETE /chats/c", "POST /mcp", "POST /chats/c/update", "POST /chats/c/clear"} {
+		method, path, _ := strings.Cut(path, " ")
+		if status := call(watcher, method, path, object{"trust": true}); status != 403 {
+			t.Errorf("%s %s as a watcher: %d", method, path, status)
+		}
+	}
+	for _, path := range []string{"POST /trust", "POST /mcp", "DELETE /mcp/x", "POST /mcp/x/start"} {
+		method, path, _ := strings.Cut(path, " ")
+		if status := call(control, method, path, object{"trust": true}); status != 403 {
+			t.Errorf("%s %s with control: %d", method, path, status)
+		}
+	}
+	if status := call(watcher, "POST", "/chats/c/prompt", object{"message": "do it"}); status != 200 {
+		t.Errorf("a watcher's prompt: %d", status)
+	}
+	page.await(0, "chat:content-received", "do it")
+	page.await(0, "chat:content-received", "may only watch")
+	if _, list := r.do("GET", "/chats", nil); list != "[]" {
+		t.Errorf("a watcher's prompt made a chat: %s", list)
+	}
+	if n, err := r.devices.Revoke(dev.ID); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	select {
+	case <-page.over:
+	case <-time.After(time.Minute):
+		t.Error("the stream of a revoked device goes on")
+	}
+	if status := call(watcher, "GET", "/session", nil); status != 401 {
+		t.Errorf("a revoked device: %d", status)
+	}
+}
+
+// The method of a message, and whether it grants more, decide which rights it needs.
+func TestAllow(t *testing.T) {
+	t.Parallel()
+	f := remote.New(remote.Options{StateDir: t.TempDir()})
+	for _, c := range []struct {
+		method, params string
+		needed         remote.Rights
+	}{
+		{"chat/open", `{}`, remote.Watch},
+		{"host/attach", ``, remote.Watch},
+		{"chat/prompt", `{"message":"x"}`, remote.Control},
+		{"", ``, remote.Control},
+		{"chat/prompt", `{"message":"x","trust":false}`, remote.Control},
+		{"chat/prompt", `{"message":"x","trust":true}`, remote.Trust},
+		{"chat/prompt", `{"message":"x","tru-st":true,"trust":false}`, remote.Trust},
+		{"chat/prompt", `{"message":"x","TRUST":"true"}`, remote.Trust},
+		{"chat/toolCallApprove", `{"toolCallId":"x","save":"session"}`, remote.Trust},
+		{"chat/toolCallApprove", `{"toolCallId":"x","s_ave":"session"}`, remote.Trust},
+		{"mcp/addServer", `{}`, remote.Trust},
+		{"providers/login", `{}`, remote.Trust},
+		{"made/up", `{}`, remote.Trust},
+	} {
+		if got := f.Needs(c.method, []byte(c.params)); got != c.needed {
+			t.Errorf("%s %s: %s", c.method, c.params, got)
+		}
+	}
+}
+
+// A token must be used in time; then it works until it is revoked.
+func TestPairing(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	dir := t.TempDir()
+	clock := func() time.Time { return now }
+	devices := remote.OpenDevices(dir, clock)
+	f := remote.New(remote.Options{
+		Config: func() *config.Loaded { return &config.Loaded{Config: &config.Config{}} }, StateDir: dir, Now: clock, Log: slog.New(slog.DiscardHandler),
+	})
+	early, _, err := devices.Pair("early", remote.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, _, err := devices.Pair("late", remote.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admit := func(token string) bool { return f.Admit("192.0.2.1:1", token) }
+	if first, second := admit(early), admit(early); !first || !second || admit("") || admit(early[1:]) {
+		t.Error("a fresh token")
+	}
+	now = now.Add(11 * time.Minute)
+	if !admit(early) || admit(late) {
+		t.Error("after eleven minutes")
+	}
+	list, err := devices.List()
+	if err != nil || len(list) != 1 || list[0].Name != "early" || list[0].Used.IsZero() {
+		t.Error(list, err)
+	}
+	if n, err := devices.Revoke(""); n == 0 || err != nil || admit(early) {
+		t.Error("after all were revoked", n, err)
+	}
+}
+
+// Without a certificate, a configuration opens nothing beyond this machine; what goes beyond it
+// without TLS, and what is wrong, is said.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	ca := testkit.NewAuthority(t, "ca")
+	valid, expired := ca.Issue(testkit.Tomorrow(), "box.example"), ca.Issue(time.Now().Add(-time.Hour), "box.example")
+	files := func(name string, c tls.Certificate) (cert, key string) {
+		return ca.Write(name+".pem", testkit.CertPEM(c)), ca.Write(name+".key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, c.PrivateKey)))
+	}
+	cert, key := files("valid", valid)
+	oldCert, oldKey := files("expired", expired)
+	for _, c := range []struct {
+		name, bind, password, cert, key string
+		beyond, tls                     bool
+		warning                         string
+	}{
+		{name: "by default"},
+		{name: "an address", bind: "0.0.0.0", beyond: true, warning: "without TLS"},
+		{name: "this machine's address", bind: "127.0.0.1"},
+		{name: "a certificate", cert: cert, key: key, beyond: true, tls: true},
+		{name: "an expired certificate", cert: oldCert, key: oldKey, warning: "valid from"},
+		{name: "another key", cert: cert, key: oldKey, warning: "cannot use the certificate"},
+		{name: "a missing file", cert: cert + "x", key: key, warning: "cannot use the certificate"},
+		{name: "half a certificate", cert: cert, warning: "needs both"},
+		{name: "a short password", bind: "0.0.0.0", password: "short", warning: "only this machine"},
+	} {
+		var cfg config.Remote
+		cfg.BindHost, cfg.Password, cfg.TLS.CertFile, cfg.TLS.KeyFile = c.bind, c.password, c.cert, c.key
+		p := remote.PlanFor(cfg, time.Now())
+		if said := strings.Join(p.Warnings, "\n"); p.Beyond() != c.beyond || p.TLS() != c.tls || !strings.Contains(said, c.warning) || (c.warning == "") != (said == "") {
+			t.Errorf("%s: beyond %v, TLS %v, %q", c.name, p.Beyond(), p.TLS(), said)
+		}
+	}
+}
+
+// With a certificate, connections are encrypted; a new one counts without a restart.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca := testkit.NewAuthority(t, "ca")
+	write := func(host string) (cert, key string) {
+		c := ca.Issue(testkit.Tomorrow(), host, "127.0.0.1")
+		return ca.Write("served.pem", testkit.CertPEM(c)), ca.Write("served.key", testkit.PEM("PRIVATE KEY", testkit.PKCS8(t, c.PrivateKey)))
+	}
+	cert, key := write("one.example")
+	r := newRig(t, "turns: []\n", object{"remote": object{"bindHost": "127.0.0.1", "tls": object{"certFile": cert, "keyFile": key}}}, nil)
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(ca.File())
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		t.Fatal(err)
+	}
+	get := func(name string) error {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name}, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		res, err := (&http.Client{Transport: transport}).Get(fmt.Sprintf("https://127.0.0.1:%d/api/v1/health", r.port))
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if res.ProtoMajor != 2 {
+			t.Errorf("%s", res.Proto)
+		}
+		return nil
+	}
+	if err := get("one.example"); err != nil {
+		t.Error(err)
+	}
+	write("two.example")
+	if err := get("two.example"); err != nil {
+		t.Error("after the certificate was replaced:", err)
+	}
+	if err := get("one.example"); err == nil {
+		t.Error("the replaced certificate still counts")
+	}
+}

@@ -1,0 +1,288 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/internal/filelock"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
+)
+
+// Rights say what a device may do. Higher rights include the lower ones.
+type Rights int
+
+// The rights.
+const (
+	Watch   Rights = iota + 1 // read chats
+	Control                   // prompt, stop, approve, answer and edit
+	Trust                     // auto-approve, remembered approvals and MCP servers
+)
+
+func (r Rights) String() string {
+	switch r {
+	case Watch:
+		return "watch"
+	case Trust:
+		return "trust"
+	}
+	return "control"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Rights) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Rights) UnmarshalText(text []byte) error {
+	for known := Watch; known <= Trust; known++ {
+		if known.String() == string(text) {
+			*r = known
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not one of watch, control and trust", text)
+}
+
+// Device is a paired device.
+type Device struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Rights  Rights    `json:"rights"`
+	Hash    string    `json:"hash"` // of its token: SHA-256, in hex
+	Created time.Time `json:"created"`
+	Used    time.Time `json:"used,omitzero"`
+	// Expires is when the token stops working unless it is used before; zero once it was used.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// Endpoint is a server that listens.
+type Endpoint struct {
+	Roots []string `json:"roots"`
+	URL   string   `json:"url"`
+	Port  int      `json:"port"`
+	PID   int      `json:"pid"` // 0: it has ended, and the port is kept for the next one
+}
+
+// record is the content of the file.
+type record struct {
+	Devices   []Device   `json:"devices"`
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// Devices is the file with the paired devices. Several processes share it. It has no tokens, only
+// their hashes.
+type Devices struct {
+	path string
+	now  func() time.Time
+
+	mu     sync.Mutex // guards the fields below
+	cached record
+	stamp  fs.FileInfo // of the file as it was read
+}
+
+const (
+	pairingTime = 10 * time.Minute // for the first use of a token
+	usedStep    = time.Minute      // how exactly the last use is kept
+	maxRecord   = 1 << 20
+	maxDevices  = 100
+)
+
+// OpenDevices returns the devices that are kept in a folder. Nothing is read or written yet.
+func OpenDevices(stateDir string, now func() time.Time) *Devices {
+	return &Devices{path: filepath.Join(stateDir, "remote.json"), now: now}
+}
+
+// read returns the current content. mu is held.
+func (d *Devices) read() (record, error) {
+	info, err := os.Stat(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.cached, d.stamp = record{}, nil
+		return d.cached, nil
+	}
+	if err != nil {
+		return record{}, err
+	}
+	if d.stamp != nil && safeio.Same(d.stamp, info) {
+		return d.cached, nil
+	}
+	text, err := safeio.Read(d.path, maxRecord)
+	if err != nil {
+		return record{}, err
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return record{}, fmt.Errorf("cannot read %s: %w", d.path, err)
+	}
+	d.cached, d.stamp = r, info
+	return r, nil
+}
+
+// update changes the file, which other processes may change as well.
+func (d *Devices) update(change func(*record) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
+		return err
+	}
+	const patience, pause = 2 * time.Second, 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	unlock, err := filelock.Acquire(ctx, d.path+".lock", pause)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	d.stamp = nil
+	r, err := d.read()
+	if err != nil {
+		return err
+	}
+	r = record{slices.Clone(r.Devices), slices.Clone(r.Endpoints)}
+	if err := change(&r); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	d.stamp = nil
+	return safeio.Write(d.path, append(text, '\n'), 0o600)
+}
+
+func hashOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// Pair adds a device and returns its token, which must be used within ten minutes.
+func (d *Devices) Pair(name string, rights Rights) (token string, dev Device, err error) {
+	token = rand.Text() // 128 random bits at least
+	now := d.now().UTC()
+	dev = Device{ID: rand.Text()[:6], Name: name, Rights: rights, Hash: hashOf(token), Created: now, Expires: now.Add(pairingTime)}
+	err = d.update(func(r *record) error {
+		r.Devices = slices.DeleteFunc(r.Devices, func(old Device) bool { return old.expired(now) })
+		if len(r.Devices) >= maxDevices {
+			return fmt.Errorf("%d devices are paired; revoke one first", maxDevices)
+		}
+		r.Devices = append(r.Devices, dev)
+		return nil
+	})
+	return token, dev, err
+}
+
+func (dev Device) expired(now time.Time) bool { return !dev.Expires.IsZero() && now.After(dev.Expires) }
+
+// List returns the devices, the one that was used last first.
+func (d *Devices) List() ([]Device, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.read()
+	list := slices.DeleteFunc(slices.Clone(r.Devices), func(dev Device) bool { return dev.expired(d.now()) })
+	slices.SortStableFunc(list, func(a, b Device) int { return cmp.Or(b.Used.Compare(a.Used), b.Created.Compare(a.Created)) })
+	return list, err
+}
+
+// Revoke removes a device, or all of them if id is empty, and returns how many it removed.
+func (d *Devices) Revoke(id string) (n int, err error) {
+	err = d.update(func(r *record) error {
+		before := len(r.Devices)
+		r.Devices = slices.DeleteFunc(r.Devices, func(dev Device) bool { return id == "" || dev.ID == id })
+		n = before - len(r.Devices)
+		return nil
+	})
+	return n, err
+}
+
+// find returns the device with a token. The first use confirms the pairing.
+func (d *Devices) find(token string) (Device, bool) {
+	d.mu.Lock()
+	r, err := d.read()
+	now := d.now().UTC()
+	d.mu.Unlock()
+	if err != nil || token == "" {
+		return Device{}, false
+	}
+	var found *Device
+	hash := []byte(hashOf(token))
+	for i := range r.Devices {
+		if subtle.ConstantTimeCompare([]byte(r.Devices[i].Hash), hash) == 1 {
+			found = &r.Devices[i]
+		}
+	}
+	if found == nil || found.expired(now) {
+		return Device{}, false
+	}
+	dev := *found
+	if dev.Expires.IsZero() && now.Sub(dev.Used) < usedStep {
+		return dev, true
+	}
+	first := !dev.Expires.IsZero()
+	dev.Used, dev.Expires = now, time.Time{}
+	known := false
+	err = d.update(func(r *record) error {
+		for i := range r.Devices {
+			if r.Devices[i].ID == dev.ID && r.Devices[i].Hash == dev.Hash {
+				r.Devices[i], known = dev, true
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		return dev, known
+	}
+	return dev, !first // a full disk does not lock devices out, but a pairing must be recorded
+}
+
+// valid reports whether a device is still paired.
+func (d *Devices) valid(dev Device) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.read()
+	return err != nil || slices.ContainsFunc(r.Devices, func(o Device) bool { return o.ID == dev.ID && o.Hash == dev.Hash })
+}
+
+// Endpoints lists the servers that listen now, or did.
+func (d *Devices) Endpoints() ([]Endpoint, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.read()
+	return slices.Clone(r.Endpoints), err
+}
+
+// maxEndpoints bounds how many workspaces keep their port.
+const maxEndpoints = 50
+
+// listening records a server.
+func (d *Devices) listening(e Endpoint) error {
+	return d.update(func(r *record) error {
+		r.Endpoints = slices.DeleteFunc(r.Endpoints, func(o Endpoint) bool {
+			return slices.Equal(o.Roots, e.Roots) && (o.PID == 0 || o.PID == e.PID)
+		})
+		r.Endpoints = append(r.Endpoints, e)
+		r.Endpoints = r.Endpoints[max(0, len(r.Endpoints)-maxEndpoints):]
+		return nil
+	})
+}
+
+// lastPort returns the port that a workspace was served at last, or 0.
+func (d *Devices) lastPort(roots []string) int {
+	list, _ := d.Endpoints()
+	for _, e := range slices.Backward(list) {
+		if slices.Equal(e.Roots, roots) {
+			return e.Port
+		}
+	}
+	return 0
+}

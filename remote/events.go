@@ -1,0 +1,208 @@
+package remote
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+)
+
+const (
+	maxStreams    = 64 // of all devices
+	maxOwnStreams = 4  // of one device over HTTP/1.1, where browsers allow six connections
+	maxListed     = 200
+	// recent is how long pages keep what they have loaded of a chat.
+	recent = 6 * time.Minute
+)
+
+// serveEvents serves a stream.
+func (f *Face) serveEvents(w http.ResponseWriter, r *http.Request, dev Device) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(f.ctx, cancel)()
+	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
+	resumed := f.resumable(ctx, parseID(id))
+	first := f.greeting(ctx, dev, id != "", resumed)
+	s := f.newStream(ctx, dev, r.ProtoMajor == 1, resumed)
+	defer s.link.end()
+	f.join(s)
+	defer f.leave(s)
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-store")
+	h.Set("X-Accel-Buffering", "no")
+	s.write(w, first)
+	s.end()
+}
+
+// resumable returns the positions at which a stream can go on.
+func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPosition {
+	return slices.DeleteFunc(list, func(p chatPosition) bool {
+		if chat.IsSubagent(p.chat) {
+			return false // its parent's position counts
+		}
+		session, ok, err := f.opts.Engine.Existing(ctx, p.chat)
+		if err != nil || !ok {
+			return true
+		}
+		if _, err := session.Refresh().Wait(ctx); err != nil {
+			return true
+		}
+		return event.Seq(p.Seq) > session.FlushedSeq()
+	})
+}
+
+// greeting returns the first events of a stream: the state, and the chats of which a page may have
+// loaded an older state. Their titles make it load them again.
+func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed []chatPosition) []byte {
+	var buf bytes.Buffer
+	var s stream
+	s.positions, s.idText = resumed, formatID(resumed)
+	more := map[string]any{}
+	if resuming {
+		chats := []string{}
+		for _, p := range resumed {
+			chats = append(chats, p.chat)
+		}
+		more["resumed"], more["resumedChats"] = len(chats) > 0, chats
+	}
+	s.append(&buf, frame{event: "session:connected", data: encode(f.session(ctx, dev, more))})
+	for _, c := range f.listed(ctx) {
+		if !c.Running && f.opts.Now().Sub(c.Updated) > recent || slices.ContainsFunc(resumed, func(p chatPosition) bool { return p.chat == c.ID }) {
+			continue
+		}
+		title := cmp.Or(c.Title, untitled)
+		s.append(&buf, frame{event: "chat:opened", data: encode(map[string]any{"chatId": c.ID, "title": title})})
+		s.append(&buf, frame{event: "chat:content-received", data: encode(map[string]any{
+			"chatId": c.ID, "role": "system", "content": map[string]any{"type": "metadata", "title": title},
+		})})
+	}
+	return buf.Bytes()
+}
+
+// listed returns the chats of the workspace that are shown, the one that was used last at the end.
+func (f *Face) listed(ctx context.Context) []chat.Summary {
+	list, err := f.opts.Engine.List(ctx, chat.ByUpdated, 0)
+	if err != nil {
+		f.opts.Log.Warn("remote: the chats cannot be listed", "err", err)
+	}
+	n := 0
+	list = slices.DeleteFunc(list, func(c chat.Summary) bool {
+		n++
+		return n > maxListed && !c.Running
+	})
+	slices.Reverse(list)
+	return list
+}
+
+// summaries returns the list of chats.
+func (f *Face) summaries(ctx context.Context) []any {
+	out := []any{}
+	for _, c := range f.listed(ctx) {
+		pending := 0
+		if session, ok := f.opts.Engine.Lookup(c.ID); ok && c.Running {
+			pending, _ = session.PendingApprovals().Wait(ctx)
+		}
+		out = append(out, map[string]any{
+			"id": c.ID, "title": cmp.Or(c.Title, untitled), "status": simpleStatus(c.Running),
+			"createdAt": c.Created.UnixMilli(), "updatedAt": c.Updated.UnixMilli(), "pendingApprovalCount": pending,
+		})
+	}
+	return out
+}
+
+// session returns the state outside of chats.
+func (f *Face) session(ctx context.Context, dev Device, more map[string]any) map[string]any {
+	cfg, servers := f.hub.state()
+	named := func(list []string) []any {
+		out := []any{}
+		for _, id := range list {
+			provider, name := "", id
+			if i := slices.Index([]byte(id), '/'); i >= 0 {
+				provider, name = id[:i], id[i+1:]
+			}
+			out = append(out, map[string]string{"id": id, "name": name, "provider": provider})
+		}
+		return out
+	}
+	agents := []any{}
+	for _, name := range cfg.Agents {
+		agents = append(agents, map[string]string{"id": name, "name": name, "description": f.opts.Config().Agents[name].Description})
+	}
+	variant := cfg.SelectVariant
+	if variant == nil {
+		variant = json.RawMessage("null")
+	}
+	out := map[string]any{
+		"version": f.opts.Version, "protocolVersion": "1.0", "workspaceFolders": f.opts.Roots(),
+		"models": named(cfg.Models), "agents": agents, "mcpServers": append([]json.RawMessage{}, servers...), "chats": f.summaries(ctx),
+		"startedAt": f.started.UTC().Format(time.RFC3339), "welcomeMessage": cfg.WelcomeMessage,
+		"selectModel": cfg.SelectModel, "selectAgent": cfg.SelectAgent, "variants": append([]string{}, cfg.Variants...),
+		"selectedVariant": variant, "trust": f.trusts(dev.ID), "rights": dev.Rights.String(),
+	}
+	for key, value := range more {
+		out[key] = value
+	}
+	return out
+}
+
+// join adds a stream, and ends the oldest ones if there are too many.
+func (f *Face) join(s *stream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.streams = append(f.streams, s)
+	own := 0
+	for _, o := range slices.Backward(f.streams) {
+		if o.device.ID == s.device.ID && o.http1 {
+			if own++; own > maxOwnStreams {
+				o.close("Too many pages are open; this one is disconnected.")
+			}
+		}
+	}
+	if len(f.streams) > maxStreams {
+		f.streams[0].close("Too many pages are open; this one is disconnected.")
+	}
+}
+
+func (f *Face) leave(s *stream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.streams = slices.DeleteFunc(f.streams, func(o *stream) bool { return o == s })
+}
+
+// streamsOf lists the streams of a device, the oldest first.
+func (f *Face) streamsOf(dev Device) []*stream {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []*stream
+	for _, s := range f.streams {
+		if s.device.ID == dev.ID {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// show shows an event in the streams of a device.
+func (f *Face) show(ctx context.Context, dev Device, fr frame) {
+	for _, s := range f.streamsOf(dev) {
+		select {
+		case s.frames <- fr:
+		case <-s.ctx.Done():
+		case <-time.After(advanceTime): // it does not read
+		case <-ctx.Done():
+		}
+	}
+}
+
+// showNotification shows a notification about a chat that the page knows.
+func (f *Face) showNotification(ctx context.Context, dev Device, chatID string, n notification) {
+	_ = chatID
+	f.show(ctx, dev, (*stream)(nil).frame(n.method, n.params))
+}

@@ -1,0 +1,79 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+)
+
+// link is a connection to an ECA server of this process: a stream or the hub is a client of the ECA
+// protocol, like an editor.
+type link struct {
+	conn *jsonrpc.Conn
+	end  func() // ends the server and waits for it
+}
+
+// connect starts a server. handle gets its messages in order; while it waits, the server waits.
+func (f *Face) connect(ctx context.Context, handle jsonrpc.Handler) *link {
+	ctx, cancel := context.WithCancel(ctx)
+	fromUs, toServer := io.Pipe()
+	fromServer, toUs := io.Pipe()
+	var served sync.WaitGroup
+	served.Go(func() {
+		if err := f.opts.Serve(ctx, fromUs, toUs, true); err != nil && ctx.Err() == nil {
+			f.opts.Log.Error("remote: the server of a stream ended", "err", err)
+		}
+		_, _ = fromUs.CloseWithError(io.ErrClosedPipe), toUs.CloseWithError(io.EOF)
+	})
+	l := &link{conn: jsonrpc.NewConn(fromServer, toServer, jsonrpc.Options{Log: f.opts.Log})}
+	l.end = func() {
+		cancel()
+		l.conn.Close()
+		_, _ = fromServer.Close(), toServer.Close()
+		served.Wait()
+		<-l.conn.Done()
+	}
+	l.conn.Start(ctx, handle)
+	return l
+}
+
+// introduce begins to speak with the server.
+func (f *Face) introduce(ctx context.Context, l *link, questions bool) error {
+	params := map[string]any{
+		"clientInfo": map[string]string{"name": "eca-remote", "version": f.opts.Version},
+		"capabilities": map[string]any{"codeAssistant": map[string]any{
+			"chat": true, "chatCapabilities": map[string]bool{"askQuestion": questions},
+		}},
+	}
+	if err := l.conn.Call(ctx, "initialize", params, nil); err != nil {
+		return err
+	}
+	return l.conn.Notify(ctx, "initialized", struct{}{})
+}
+
+// position is a place in a chat's log: the next event, and how much of it was shown.
+type position struct {
+	Seq    int64 `json:"seq"`
+	Offset int   `json:"offset"`
+}
+
+// positioned is a notification of a chat, with the position after it; zero if it has none.
+type positioned struct {
+	ChatID string `json:"chatId"`
+	position
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// chatCall calls one of the methods for clients that follow; done says whether there was something
+// to do.
+func (l *link) chatCall(ctx context.Context, method string, params map[string]any) (done bool, err error) {
+	var res struct {
+		Done bool `json:"done"`
+	}
+	err = l.conn.Call(ctx, method, params, &res)
+	return res.Done, err
+}

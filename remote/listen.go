@@ -1,0 +1,241 @@
+package remote
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/localhost"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
+)
+
+// Ports that are tried without remote.port: those that the reference's page looks at.
+const firstPort, lastPort = 7777, 7796
+
+// Lengths of passwords. A short one can be guessed in spite of the throttle.
+const minPassword, goodPassword = 8, 12
+
+// Plan is where a configuration has the server listen, and what users should know about that.
+type Plan struct {
+	Host     string // to bind; empty: all addresses
+	Hosts    []string
+	Warnings []string
+	cert     *certificate // nil: no TLS
+}
+
+// TLS reports whether the server uses TLS.
+func (p Plan) TLS() bool { return p.cert != nil }
+
+// Beyond reports whether other machines can connect.
+func (p Plan) Beyond() bool { return !localhost.Is(p.Host) }
+
+// PlanFor returns where a configuration has the server listen. It reads the certificate.
+func PlanFor(cfg config.Remote, now time.Time) Plan {
+	p := Plan{Host: "127.0.0.1"}
+	switch cert, err := loadCertificate(cfg, now); {
+	case err != nil:
+		p.Warnings = append(p.Warnings, err.Error()+"; without a certificate, only this machine can connect")
+	case cert != nil:
+		p.cert = cert
+		p.Hosts = append(p.Hosts, cert.names()...)
+		p.Host = ""
+	}
+	if cfg.TLS.CertURL != "" || cfg.TLS.KeyURL != "" {
+		p.Warnings = append(p.Warnings, "remote.tls.certUrl and keyUrl have no effect: others would have the same key; use certFile and keyFile")
+	}
+	if cfg.BindHost != "" {
+		p.Host = strings.Trim(cfg.BindHost, "[]")
+		if p.cert == nil && p.Beyond() {
+			p.Warnings = append(p.Warnings, "remote.bindHost makes eca listen without TLS: everyone on the way can read and change what is sent")
+		}
+	}
+	switch n := len(cfg.Password); {
+	case n > 0 && n < minPassword:
+		p.Warnings = append(p.Warnings, fmt.Sprintf("remote.password has fewer than %d characters, so only this machine can connect", minPassword))
+		p.Host = "127.0.0.1"
+	case n > 0 && n < goodPassword:
+		p.Warnings = append(p.Warnings, fmt.Sprintf("remote.password has fewer than %d characters; pair devices with `eca remote pair` instead", goodPassword))
+	}
+	if cfg.Host != "" {
+		host, _, err := net.SplitHostPort(cfg.Host)
+		if err != nil {
+			host = cfg.Host
+		}
+		p.Hosts = append(p.Hosts, strings.Trim(host, "[]"))
+	}
+	p.Hosts = append(p.Hosts, cfg.Hosts...)
+	if name, err := os.Hostname(); err == nil && p.Beyond() {
+		p.Hosts = append(p.Hosts, name, name+".local")
+	}
+	return p
+}
+
+// listen opens the port: the configured one, else the last one of the workspace, else the first
+// that is free.
+func (p Plan) listen(port, last int) (net.Listener, error) {
+	try := func(port int) (net.Listener, error) {
+		return net.Listen("tcp", net.JoinHostPort(p.Host, strconv.Itoa(port)))
+	}
+	if port != 0 {
+		return try(port)
+	}
+	var first error
+	ports := []int{}
+	if last != 0 {
+		ports = append(ports, last)
+	}
+	for port := firstPort; port <= lastPort; port++ {
+		ports = append(ports, port)
+	}
+	for _, port := range ports {
+		l, err := try(port)
+		if err == nil {
+			return l, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// URL returns the address to open from elsewhere, or on this machine if others cannot connect.
+func (p Plan) URL(cfg config.Remote, port int) string {
+	scheme := "http"
+	if p.TLS() {
+		scheme = "https"
+	}
+	if cfg.Host != "" {
+		if _, _, err := net.SplitHostPort(cfg.Host); err == nil {
+			return addressOf(scheme, cfg.Host)
+		}
+		return addressOf(scheme, net.JoinHostPort(strings.Trim(cfg.Host, "[]"), strconv.Itoa(port)))
+	}
+	return addressOf(scheme, net.JoinHostPort(p.name(), strconv.Itoa(port)))
+}
+
+// name returns a name or an address under which the server is reached.
+func (p Plan) name() string {
+	if p.cert != nil {
+		for _, name := range p.cert.names() {
+			if !strings.HasPrefix(name, "*") {
+				return name
+			}
+		}
+	}
+	if addr, err := netip.ParseAddr(p.Host); err == nil && !addr.IsUnspecified() && !addr.IsLoopback() {
+		return p.Host
+	}
+	if !p.Beyond() {
+		// Chrome takes localhost of a page elsewhere for another address space, but not names below it.
+		return "eca.localhost"
+	}
+	return lanAddress()
+}
+
+// lanAddress returns a private address of this machine, or else its name.
+func lanAddress() string {
+	list, _ := net.InterfaceAddrs()
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsPrivate() && n.IP.To4() != nil {
+			return n.IP.String()
+		}
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "127.0.0.1"
+	}
+	return name
+}
+
+// certificate is the user's certificate, which is read again when its files change.
+type certificate struct {
+	certFile, keyFile string
+
+	mu     sync.Mutex // guards the fields below
+	loaded *tls.Certificate
+	stamps [2]fs.FileInfo
+}
+
+// loadCertificate returns the configured certificate; nil without one.
+func loadCertificate(cfg config.Remote, now time.Time) (*certificate, error) {
+	if cfg.TLS.CertFile == "" && cfg.TLS.KeyFile == "" {
+		return nil, nil
+	}
+	if cfg.TLS.CertFile == "" || cfg.TLS.KeyFile == "" {
+		return nil, errors.New("remote.tls needs both certFile and keyFile")
+	}
+	c := &certificate{certFile: cfg.TLS.CertFile, keyFile: cfg.TLS.KeyFile}
+	cert, err := c.current()
+	if err != nil {
+		return nil, fmt.Errorf("remote.tls: cannot use the certificate: %w", err)
+	}
+	if now.After(cert.Leaf.NotAfter) || now.Before(cert.Leaf.NotBefore) {
+		return nil, fmt.Errorf("remote.tls: the certificate is valid from %s to %s", cert.Leaf.NotBefore.Format(time.DateOnly), cert.Leaf.NotAfter.Format(time.DateOnly))
+	}
+	return c, nil
+}
+
+// current returns the certificate of the files as they are now. If they cannot be read, the last one
+// counts.
+func (c *certificate) current() (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var stamps [2]fs.FileInfo
+	for i, path := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(path)
+		if err != nil {
+			if c.loaded != nil {
+				return c.loaded, nil
+			}
+			return nil, err
+		}
+		stamps[i] = info
+	}
+	if c.loaded != nil && safeio.Same(c.stamps[0], stamps[0]) && safeio.Same(c.stamps[1], stamps[1]) {
+		return c.loaded, nil
+	}
+	cert, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err == nil && cert.Leaf == nil {
+		cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0])
+	}
+	if err != nil {
+		if c.loaded != nil {
+			return c.loaded, nil
+		}
+		return nil, err
+	}
+	c.loaded, c.stamps = &cert, stamps
+	return c.loaded, nil
+}
+
+// names lists the names of the certificate.
+func (c *certificate) names() []string {
+	cert, err := c.current()
+	if err != nil {
+		return nil
+	}
+	out := append([]string{}, cert.Leaf.DNSNames...)
+	for _, ip := range cert.Leaf.IPAddresses {
+		out = append(out, ip.String())
+	}
+	return out
+}
+
+// config returns how connections are encrypted.
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current() },
+	}
+}

@@ -1,0 +1,277 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/importer"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+)
+
+// gate keeps a chat still in a device's streams while the device loads it. A page wipes what it was
+// shown between its request and the answer, and shows twice what is in both.
+type gate struct {
+	f       *Face
+	chatID  string
+	at      int64 // the next event after the loaded ones
+	streams []gatedStream
+}
+
+type gatedStream struct {
+	*stream
+	held bool // it was followed before
+}
+
+// advanceTime is how long a stream may take to show what comes before the load.
+const advanceTime = time.Second
+
+// closeGate brings the chat to one position in all streams of a device, and keeps it there.
+func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session) *gate {
+	g := &gate{f: f, chatID: session.ID()}
+	for _, s := range f.streamsOf(dev) { // in one order, so that two loads do not wait for each other
+		select {
+		case <-s.ready:
+		case <-s.ctx.Done():
+			continue
+		case <-ctx.Done():
+			continue
+		}
+		s.moving.Lock()
+		held, err := s.link.chatCall(ctx, "chat/hold", map[string]any{"chatId": g.chatID})
+		if err != nil {
+			s.moving.Unlock()
+			continue
+		}
+		s.mu.Lock()
+		delete(s.waiting, g.chatID)
+		s.followed[g.chatID] = true
+		s.mu.Unlock()
+		g.streams = append(g.streams, gatedStream{s, held})
+	}
+	g.at = int64(session.FlushedSeq())
+	g.streams = slices.DeleteFunc(g.streams, func(s gatedStream) bool {
+		limited, cancel := context.WithTimeout(ctx, advanceTime)
+		defer cancel()
+		if s.held {
+			if done, err := s.link.chatCall(limited, "chat/advance", map[string]any{"chatId": g.chatID, "seq": g.at}); err != nil || !done {
+				_, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID})
+				s.moving.Unlock()
+				return true
+			}
+		}
+		if !s.sync(limited) {
+			if s.held {
+				_, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID})
+			}
+			s.moving.Unlock()
+			return true
+		}
+		return false
+	})
+	return g
+}
+
+// open lets the streams go on after the page has taken over what it loaded. They repeat what waits
+// for the user, which a load does not have.
+func (g *gate) open() {
+	for _, s := range g.streams {
+		g.f.work.Go(func() {
+			defer s.moving.Unlock()
+			select {
+			case <-time.After(settleTime):
+			case <-s.ctx.Done():
+				return
+			}
+			if s.held {
+				_, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID, "remind": true})
+			} else {
+				s.followLocked(g.chatID, map[string]any{"seq": g.at, "remind": true})
+			}
+			s.askAgain(g.chatID)
+		})
+	}
+}
+
+// loadChat returns a chat with its messages.
+func (f *Face) loadChat(c *call) (any, error) {
+	session, err := f.existing(c)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := session.Refresh().Wait(c.ctx); err != nil {
+		return nil, err
+	}
+	span, meta, err := window(c, session)
+	if err != nil {
+		return nil, err
+	}
+	if span == nil {
+		c.gate = f.closeGate(c.ctx, c.device, session)
+		span = &chat.Span{From: 1, To: event.Seq(c.gate.at)}
+	}
+	messages, waiting, err := read(c.ctx, session, *span)
+	if err != nil {
+		return nil, err
+	}
+	about := session.Meta()
+	out := map[string]any{
+		"id": session.ID(), "title": about.Title, "status": simpleStatus(session.Running()),
+		"createdAt": about.Created.UnixMilli(), "updatedAt": about.Updated.UnixMilli(),
+		"messages": messages, "pendingToolCalls": waiting, "model": about.Model, "agent": about.Agent, "variant": about.Variant,
+	}
+	if meta != nil {
+		out["messagesMeta"] = meta
+	} else { // as an event's id: later events come after it
+		out["position"] = formatID([]chatPosition{{session.ID(), position{int64(span.To), 0}}})
+	}
+	return out, nil
+}
+
+// window returns the messages that the query of a request selects; nil for all.
+func window(c *call, session *chat.Session) (span *chat.Span, meta map[string]any, err error) {
+	query := c.r.URL.Query()
+	if !query.Has("limit") && !query.Has("before") && !query.Has("after") {
+		return nil, nil, nil
+	}
+	compaction, compacted, err := session.LastCompaction(c.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var w chat.Window
+	if limit := query.Get("limit"); limit != "" {
+		if w.Limit, err = strconv.Atoi(limit); err != nil || w.Limit < 0 {
+			return nil, nil, badRequest("limit is not a number of messages")
+		}
+	}
+	for key, to := range map[string]**chat.Cursor{"before": &w.Before, "after": &w.After} {
+		switch text := query.Get(key); {
+		case text == "":
+		case text == "lastCompaction" && compacted:
+			*to = &compaction
+		case text == "lastCompaction" && key == "after": // everything comes after it
+		case text == "lastCompaction":
+			return nil, nil, &failure{409, "cursor_expired", "the chat was not compacted"}
+		default:
+			at, err := chat.ParseCursor(text)
+			if err != nil {
+				return nil, nil, badRequest(key + " is not a cursor")
+			}
+			*to = &at
+		}
+	}
+	w.Forward = w.After != nil && w.Before == nil && query.Get("after") != "lastCompaction"
+	s, err := session.Window(c.ctx, w)
+	if errors.Is(err, chat.ErrCursorExpired) {
+		return nil, nil, &failure{409, "cursor_expired", "the message that the cursor points at is gone"}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	meta = map[string]any{"total": s.Total, "returned": s.Returned, "beforeCursor": nil, "afterCursor": nil, "compactionCursor": nil}
+	if s.Older {
+		meta["beforeCursor"] = s.First.String()
+	}
+	if s.Newer {
+		meta["afterCursor"] = s.Last.String()
+	}
+	if compacted {
+		meta["compactionCursor"] = compaction.String()
+	}
+	s.To = min(s.To, session.FlushedSeq())
+	return &s, meta, nil
+}
+
+// read returns the messages of a span in the reference's form, with a text that is not finished, and
+// the calls that wait for approval at its end.
+func read(ctx context.Context, session *chat.Session, span chat.Span) (messages, waiting []any, err error) {
+	messages, waiting = []any{}, []any{}
+	fold, reasons := transcript.New(), map[string]*strings.Builder{}
+	events := func(yield func(event.Event, error) bool) {
+		for reader := session.Read(max(span.From, 1)); reader.Position() < span.To; {
+			e, ok, err := reader.Try(ctx)
+			if err != nil {
+				yield(e, err)
+				return
+			}
+			if !ok || e.Seq >= span.To {
+				return
+			}
+			fold.Add(e)
+			switch b := e.Body.(type) {
+			case event.ReasoningStarted:
+				reasons[b.ID] = &strings.Builder{}
+			case event.ReasoningDelta:
+				if r := reasons[b.ID]; r != nil {
+					r.WriteString(b.Text)
+				}
+			case event.ReasoningFinished:
+				delete(reasons, b.ID)
+			case event.TurnFinished:
+				clear(reasons)
+			case event.Flag: // its place is elsewhere, and pages do not restore it
+				continue
+			default:
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+	for r, err := range importer.Messages(iter.Seq2[event.Event, error](events)) {
+		if err != nil {
+			return nil, nil, err
+		}
+		text, err := r.MarshalJSON()
+		if err != nil {
+			return nil, nil, err
+		}
+		var m map[string]any
+		if err := json.Unmarshal(text, &m); err != nil {
+			return nil, nil, err
+		}
+		messages = append(messages, camelMessage(m))
+	}
+	for id, text := range reasons {
+		messages = append(messages, map[string]any{"role": "reason", "content": map[string]any{"id": id, "text": text.String()}})
+	}
+	for _, c := range fold.Calls() {
+		if c.Stage == transcript.Judged && c.Judgment.Manual {
+			waiting = append(waiting, map[string]any{
+				"id": c.CallID, "name": c.Name, "server": c.Server, "origin": c.Origin, "arguments": c.Arguments(),
+				"manualApproval": true, "summary": c.Judgment.Summary,
+			})
+		}
+	}
+	return messages, waiting, nil
+}
+
+// camelMessage renames the keys of a message and of its content, but not those of a tool's arguments.
+func camelMessage(m map[string]any) map[string]any {
+	out := camelKeys(m)
+	if content, ok := out["content"].(map[string]any); ok {
+		out["content"] = camelKeys(content)
+	}
+	return out
+}
+
+func camelKeys(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		words := strings.Split(key, "-")
+		for i, word := range words {
+			if i > 0 && word != "" {
+				words[i] = strings.ToUpper(word[:1]) + word[1:]
+			}
+		}
+		out[strings.Join(words, "")] = value
+	}
+	return out
+}

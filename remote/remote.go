@@ -1,0 +1,316 @@
+// Package remote serves the chats of a daemon over HTTP: the API and the event stream of the
+// reference's remote server, for its web client, and eca's own page.
+//
+// Each stream, and the hub that carries out requests, is a client of the ECA protocol in this
+// process, as an editor is. So pages are shown what editors are shown, and there is no second
+// rendering. The id of an event is the position after it in the log of each chat that the stream has
+// shown: a client that comes back with it gets exactly what it missed, also from another process.
+//
+// It guarantees: nothing is served to requests for unknown hosts or from unknown origins (package
+// httpguard), or without the token of a paired device or the password; without a certificate or
+// remote.bindHost, only this machine can connect; no answer, redirect or log has a token or the
+// password; a client that does not read delays and loses nothing but its own stream.
+//
+// It does not keep chats running when the editor ends, and makes no connections of its own.
+//
+// The entry points are New, Face.Run, and Devices for the commands.
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/doctor"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
+)
+
+// Options configure a Face.
+type Options struct {
+	Engine *chat.Engine
+	Config func() *config.Loaded
+	// Watch calls changed after each change of the configuration, until ctx ends.
+	Watch func(ctx context.Context, changed func())
+	Roots func() []string
+	// Serve speaks the ECA protocol with one client more until ctx ends. A client that follows gets
+	// positions.
+	Serve func(ctx context.Context, r io.Reader, w io.Writer, follow bool) error
+	// Page returns the handler of the chat page. It is called once, and the handler ends with ctx.
+	Page func(ctx context.Context, g Gate) http.Handler
+	// Limit bounds how many connections a listener accepts.
+	Limit    func(net.Listener) net.Listener
+	StateDir string
+	Version  string
+	Log      *slog.Logger
+	Now      func() time.Time // default: time.Now
+}
+
+// Gate decides for the chat page.
+type Gate interface {
+	// Admit reports whether a token is one of a device. Wrong ones are throttled by address.
+	Admit(remoteAddress, token string) bool
+	// Allow reports whether the device with a token may send a message.
+	Allow(token, method string, params []byte) bool
+}
+
+// Face is the server.
+type Face struct {
+	opts      Options
+	devices   *Devices
+	throttle  *throttle
+	questions questions
+	started   time.Time
+	leaving   atomic.Bool
+	work      sync.WaitGroup
+
+	ctx context.Context // of Run
+	hub *hub
+
+	mu       sync.Mutex // guards the fields below
+	streams  []*stream
+	trusting map[string]bool // devices whose prompts turn on auto-approve
+	status   status
+}
+
+// status describes the server to users.
+type status struct {
+	url      string // empty: it does not run
+	problem  string // why not
+	warnings []string
+	beyond   bool
+}
+
+// New returns a Face that does not run yet.
+func New(o Options) *Face {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Face{
+		opts: o, devices: OpenDevices(o.StateDir, o.Now), throttle: &throttle{now: o.Now}, started: o.Now(), trusting: map[string]bool{},
+	}
+}
+
+// Run serves until ctx ends. started is called when the server listens, or when it cannot; while it
+// runs, changes of the configuration take effect.
+func (f *Face) Run(ctx context.Context, started func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer f.work.Wait()
+	defer cancel()
+	f.ctx = ctx
+	begun := sync.OnceFunc(started)
+	defer begun()
+	hub, err := f.newHub(ctx)
+	if err != nil {
+		f.fail(err)
+		return
+	}
+	f.hub = hub
+	defer hub.end()
+	handler := f.handler()
+	changed := make(chan struct{}, 1)
+	f.work.Go(func() {
+		f.opts.Watch(ctx, func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})
+	})
+	for ctx.Err() == nil {
+		cfg := f.opts.Config().Remote
+		stop := f.listen(cfg, handler)
+		begun()
+		for same := true; same; {
+			select {
+			case <-changed:
+				same = reflect.DeepEqual(cfg, f.opts.Config().Remote)
+			case <-ctx.Done():
+				same = false
+				f.leaving.Store(true)
+			}
+		}
+		stop()
+	}
+}
+
+// fail notes why the server does not run.
+func (f *Face) fail(err error) {
+	f.opts.Log.Error("remote: the server does not run", "err", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status = status{problem: err.Error()}
+}
+
+// listen serves with a configuration until stop is called. If it cannot, the status says why.
+func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
+	nothing := func() {}
+	if !cfg.Enabled {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.status = status{problem: "remote.enabled is off"}
+		return nothing
+	}
+	plan, roots := PlanFor(cfg, f.opts.Now()), f.opts.Roots()
+	listener, err := plan.listen(cfg.Port, f.devices.lastPort(roots))
+	if err != nil {
+		f.fail(fmt.Errorf("cannot listen: %w", err))
+		return nothing
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	guard := httpguard.New(
+		httpguard.Options{Address: listener.Addr().String(), Origins: origins(cfg), Hosts: plan.Hosts, OwnTokens: true},
+		httpguard.Pages{Own: true, Served: true, Methods: "GET, POST, DELETE", Headers: "Content-Type, Authorization, Last-Event-ID"},
+	)
+	server := httpguard.NewServer(guarded(guard, handler))
+	server.ErrorLog = slog.NewLogLogger(f.opts.Log.Handler(), slog.LevelDebug) // scans and broken handshakes
+	limited := f.opts.Limit(listener)
+	if plan.cert != nil {
+		server.TLSConfig = plan.cert.config()
+		limited = tls.NewListener(limited, server.TLSConfig)
+	}
+	url := plan.URL(cfg, port)
+	f.mu.Lock()
+	f.status = status{url: url, warnings: plan.Warnings, beyond: plan.Beyond()}
+	f.mu.Unlock()
+	if err := f.devices.listening(Endpoint{Roots: roots, URL: url, Port: port, PID: os.Getpid()}); err != nil {
+		f.opts.Log.Warn("remote: the address is not recorded for `eca remote pair`", "err", err)
+	}
+	f.opts.Log.Info("remote: serving", "url", url, "beyond this machine", plan.Beyond())
+	for _, w := range plan.Warnings {
+		f.opts.Log.Warn("remote: " + w)
+	}
+	served := make(chan struct{})
+	f.work.Go(func() {
+		defer close(served)
+		if err := server.Serve(limited); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			f.fail(err)
+		}
+	})
+	return func() {
+		const farewell = 2 * time.Second
+		goodbye, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		f.mu.Lock()
+		for _, s := range f.streams {
+			s.end()
+		}
+		f.mu.Unlock()
+		if server.Shutdown(goodbye) != nil {
+			_ = server.Close()
+		}
+		<-served
+		if err := f.devices.listening(Endpoint{Roots: roots, URL: url, Port: port}); err != nil {
+			f.opts.Log.Warn("remote: the port is not kept for the next start", "err", err)
+		}
+	}
+}
+
+// origins are the pages elsewhere that may call.
+func origins(cfg config.Remote) []string {
+	if cfg.Origins != nil {
+		return cfg.Origins
+	}
+	return []string{"https://web.eca.dev"}
+}
+
+// guarded checks where requests come from before they are served.
+func guarded(guard *httpguard.Guard, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		done, refused := guard.Admit(w, r)
+		switch {
+		case refused != nil:
+			(&failure{refused.Status, "forbidden", refused.Message}).write(w)
+		case !done:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// handler serves the API, and the page at all other paths.
+func (f *Face) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/api/", f.api())
+	page := sync.OnceValue(func() http.Handler { return f.opts.Page(f.ctx, f) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { page().ServeHTTP(w, r) })
+	return mux
+}
+
+// trusts reports whether the prompts of a device turn on auto-approve.
+func (f *Face) trusts(deviceID string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.trusting[deviceID]
+}
+
+func (f *Face) setTrust(deviceID string, on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trusting[deviceID] = on
+}
+
+// Status returns how to connect, as Markdown. It has no token and no password.
+func (f *Face) Status() string {
+	if !f.opts.Config().Remote.Enabled {
+		return "The remote server does not run. Set `remote.enabled` to `true` in your configuration and restart the editor; see docs/remote.md."
+	}
+	f.mu.Lock()
+	s, streams := f.status, len(f.streams)
+	f.mu.Unlock()
+	if s.url == "" {
+		return "The remote server does not run: " + s.problem + "."
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Open %s in a browser.\n\n", s.url)
+	if !s.beyond {
+		b.WriteString("Only this machine can connect. For others, use an SSH tunnel or a VPN's proxy, or set `remote.tls` or `remote.bindHost`.\n\n")
+	}
+	b.WriteString("Each device needs a token: run `eca remote pair` in a terminal.")
+	if f.opts.Config().Remote.Password != "" {
+		b.WriteString(" `remote.password` works as well.")
+	}
+	fmt.Fprintf(&b, "\n\n%s connected.\n", doctor.Count(streams, "stream"))
+	for _, w := range s.warnings {
+		fmt.Fprintf(&b, "\n⚠️ %s\n", w)
+	}
+	return b.String()
+}
+
+// Check reports for eca doctor what can be reached from where.
+func (f *Face) Check(context.Context) []doctor.Finding {
+	cfg := f.opts.Config().Remote
+	if !cfg.Enabled {
+		return []doctor.Finding{doctor.Found(doctor.Note, "remote", "off")}
+	}
+	plan := PlanFor(cfg, f.opts.Now())
+	where := "this machine only"
+	switch {
+	case plan.Beyond() && plan.TLS():
+		where = "other machines, over TLS"
+	case plan.Beyond():
+		where = "other machines, without TLS"
+	}
+	out := []doctor.Finding{doctor.Found(doctor.Note, "remote", "can be reached from %s", where)}
+	for _, w := range plan.Warnings {
+		out = append(out, doctor.Found(doctor.Warning, "remote", "%s", w))
+	}
+	list, err := f.devices.List()
+	if err != nil {
+		return append(out, doctor.Found(doctor.Warning, "remote", "%v", err))
+	}
+	return append(out, doctor.Found(doctor.Note, "remote", "%s paired", doctor.Count(len(list), "device")))
+}

@@ -1,0 +1,487 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/internal/httpguard"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// failure is an answer that is an error. Its message has no text of other errors, which may have
+// secrets.
+type failure struct {
+	status  int
+	code    string
+	message string
+}
+
+func (e *failure) Error() string { return e.message }
+
+func (e *failure) write(w http.ResponseWriter) {
+	writeJSON(w, e.status, map[string]any{"error": map[string]string{"code": e.code, "message": e.message}})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(encode(v))
+}
+
+var (
+	errNotFound   = &failure{http.StatusNotFound, "not_found", "there is no such route"}
+	errNoChat     = &failure{http.StatusNotFound, "chat_not_found", "there is no such chat"}
+	errNoCall     = &failure{http.StatusNotFound, "tool_call_not_found", "there is no such tool call"}
+	errNoQuestion = &failure{http.StatusNotFound, "question_not_found", "there is no such question"}
+	errDecided    = &failure{http.StatusConflict, "already_decided", "this was decided already"}
+	errIdle       = &failure{http.StatusConflict, "chat_wrong_status", "the chat does not run"}
+	errForbidden  = &failure{http.StatusForbidden, "forbidden", "this device may not do that"}
+)
+
+func badRequest(message string) *failure {
+	return &failure{http.StatusBadRequest, "invalid_request", message}
+}
+
+// call is an authenticated request.
+type call struct {
+	ctx    context.Context
+	device Device
+	r      *http.Request
+	body   map[string]json.RawMessage // empty if it has no JSON object
+	gate   *gate                      // set by a load; opened after the answer
+}
+
+// text returns a text of the body.
+func (c *call) text(key string) string {
+	var s string
+	_ = json.Unmarshal(c.body[key], &s)
+	return s
+}
+
+// flag returns a truth value of the body; ok is false without one.
+func (c *call) flag(key string) (on, ok bool) {
+	err := json.Unmarshal(c.body[key], &on)
+	return on, err == nil && string(c.body[key]) != "null"
+}
+
+func (c *call) path(name string) string { return c.r.PathValue(name) }
+
+// route is what a request leads to. A nil result is answered without a body.
+type route struct {
+	rights Rights
+	serve  func(f *Face, c *call) (result any, err error)
+}
+
+// maxBody bounds the body of a request: a prompt with images.
+const maxBody = 16 << 20
+
+// routes are the routes of the API, below /api/v1.
+func routes() map[string]route {
+	list := map[string]route{
+		"GET /session":    {Watch, func(f *Face, c *call) (any, error) { return f.session(c.ctx, c.device, nil), nil }},
+		"GET /chats":      {Watch, func(f *Face, c *call) (any, error) { return f.summaries(c.ctx), nil }},
+		"GET /chats/{id}": {Watch, (*Face).loadChat},
+		"GET /jobs":       {Watch, forward("jobs/list", nil)},
+		"GET /jobs/{job}/output": {Watch, forward("jobs/readOutput", func(c *call) (map[string]any, error) {
+			return map[string]any{"jobId": c.path("job")}, nil
+		})},
+		"POST /jobs/{job}/kill": {Control, forward("jobs/kill", func(c *call) (map[string]any, error) {
+			return map[string]any{"jobId": c.path("job")}, nil
+		})},
+		"POST /chats/{id}/prompt":           {Watch, (*Face).prompt}, // a refusal is shown in the chat
+		"POST /chats/{id}/stop":             {Control, (*Face).stop},
+		"POST /chats/{id}/steer":            {Control, (*Face).steer},
+		"POST /chats/{id}/approve/{call}":   {Control, (*Face).approve},
+		"POST /chats/{id}/reject/{call}":    {Control, (*Face).reject},
+		"POST /chats/{id}/update":           {Control, (*Face).update},
+		"POST /answer":                      {Control, (*Face).answer},
+		"POST /trust":                       {Trust, (*Face).trust},
+		"POST /mcp":                         {Trust, (*Face).addServer},
+		"DELETE /mcp/{name}":                {Trust, noContent(forward("mcp/removeServer", func(c *call) (map[string]any, error) { return map[string]any{"name": c.path("name")}, nil }))},
+		"DELETE /chats/{id}":                {Control, chatCall("chat/delete")},
+		"POST /chats/{id}/clear":            {Control, chatCall("chat/clear", "messages", true)},
+		"POST /chats/{id}/rollback":         {Control, chatCall("chat/rollback", "contentId", required)},
+		"POST /chats/{id}/fork":             {Control, chatCall("chat/fork", "contentId", required)},
+		"POST /chats/{id}/flag":             {Control, chatCall("chat/addFlag", "contentId", required, "text", required)},
+		"DELETE /chats/{id}/flag/{content}": {Control, chatCall("chat/removeFlag")},
+		"POST /chats/{id}/model":            {Control, chatCall("chat/selectedModelChanged", "model", required, "variant", optional)},
+		"POST /chats/{id}/agent":            {Control, chatCall("chat/selectedAgentChanged", "agent", required)},
+		"POST /chats/{id}/variant":          {Control, (*Face).variant},
+	}
+	for path, method := range map[string]string{
+		"start": "mcp/startServer", "stop": "mcp/stopServer", "connect": "mcp/connectServer", "logout": "mcp/logoutServer",
+		"enable": "mcp/enableServer", "disable": "mcp/disableServer",
+	} {
+		list["POST /mcp/{name}/"+path] = route{Trust, func(f *Face, c *call) (any, error) {
+			return nil, f.hub.conn.Notify(c.ctx, method, map[string]any{"name": c.path("name")})
+		}}
+	}
+	return list
+}
+
+// Marks for the fields of a body, see chatCall.
+const (
+	required = "\x00required"
+	optional = "\x00optional"
+)
+
+// chatCall passes a request about an existing chat on. fields are names and values, or marks for
+// texts of the body.
+func chatCall(method string, fields ...any) func(f *Face, c *call) (any, error) {
+	return func(f *Face, c *call) (any, error) {
+		params := map[string]any{"chatId": c.path("id")}
+		if content := c.path("content"); content != "" {
+			params["contentId"] = content
+		}
+		for i := 0; i < len(fields); i += 2 {
+			name, value := fields[i].(string), fields[i+1]
+			if value == required || value == optional {
+				text := c.text(name)
+				if text == "" && value == required {
+					return nil, badRequest(name + " is missing")
+				}
+				value = text
+			}
+			params[name] = value
+		}
+		if _, err := f.existing(c); err != nil {
+			return nil, err
+		}
+		switch method {
+		case "chat/selectedModelChanged", "chat/selectedAgentChanged":
+			return nil, f.hub.conn.Notify(c.ctx, method, params)
+		}
+		return nil, f.hub.conn.Call(c.ctx, method, params, nil)
+	}
+}
+
+// forward passes a request on and returns its result.
+func forward(method string, params func(c *call) (map[string]any, error)) func(f *Face, c *call) (any, error) {
+	return func(f *Face, c *call) (any, error) {
+		given := map[string]any{}
+		if params != nil {
+			var err error
+			if given, err = params(c); err != nil {
+				return nil, err
+			}
+		}
+		var result json.RawMessage
+		err := f.hub.conn.Call(c.ctx, method, given, &result)
+		return result, err
+	}
+}
+
+func noContent(serve func(f *Face, c *call) (any, error)) func(f *Face, c *call) (any, error) {
+	return func(f *Face, c *call) (any, error) {
+		_, err := serve(f, c)
+		return nil, err
+	}
+}
+
+// serveRoute serves a request of a device.
+func (f *Face) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev Device) {
+	if dev.Rights < to.rights {
+		errForbidden.write(w)
+		return
+	}
+	c := &call{ctx: r.Context(), device: dev, r: r, body: map[string]json.RawMessage{}}
+	body, err := httpguard.ReadBody(w, r, maxBody)
+	switch {
+	case errors.Is(err, httpguard.ErrTooLarge):
+		(&failure{http.StatusRequestEntityTooLarge, "too_large", "the body has more than 16 MiB"}).write(w)
+		return
+	case err != nil:
+		badRequest("the body is incomplete").write(w)
+		return
+	}
+	_ = json.Unmarshal(body, &c.body) // one that is not an object counts as absent
+	result, err := to.serve(f, c)
+	if c.gate != nil {
+		defer c.gate.open()
+	}
+	var refused *failure
+	var rpc *jsonrpc.Error
+	switch {
+	case err == nil && result == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case err == nil:
+		writeJSON(w, http.StatusOK, result)
+	case errors.As(err, &refused):
+		refused.write(w)
+	case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeInvalidParams:
+		badRequest("the request is not valid").write(w)
+	default:
+		if r.Context().Err() == nil {
+			f.opts.Log.Error("remote: a request failed", "path", r.URL.Path, "err", err)
+		}
+		(&failure{http.StatusInternalServerError, "internal_error", "the request failed; eca's log says why"}).write(w)
+	}
+}
+
+// existing returns the chat that a request is about.
+func (f *Face) existing(c *call) (*chat.Session, error) {
+	id := c.path("id")
+	if !chat.ValidID(id) {
+		return nil, errNoChat
+	}
+	session, ok, err := f.opts.Engine.Existing(c.ctx, id)
+	if err == nil && !ok {
+		err = errNoChat
+	}
+	return session, err
+}
+
+// stop ends a chat's turn.
+func (f *Face) stop(c *call) (any, error) {
+	session, err := f.existing(c)
+	if err != nil {
+		return nil, err
+	}
+	if !session.Running() {
+		return nil, errIdle
+	}
+	session.Cancel()
+	return nil, nil
+}
+
+// steer adds to what a running turn is about.
+func (f *Face) steer(c *call) (any, error) {
+	message := c.text("message")
+	if message == "" {
+		return nil, badRequest("message is missing")
+	}
+	session, err := f.existing(c)
+	if err != nil {
+		return nil, err
+	}
+	if !session.Running() {
+		return nil, errIdle
+	}
+	session.Steer(message)
+	return nil, nil
+}
+
+// approve lets a call run.
+func (f *Face) approve(c *call) (any, error) {
+	d := chat.Decision{Approve: true}
+	switch save := tools.Scope(c.text("save")); save {
+	case "":
+	case tools.ForSession, tools.ForWorkspace, tools.Everywhere:
+		if c.device.Rights < Trust {
+			return nil, errForbidden
+		}
+		d.Remember = save
+	default:
+		return nil, badRequest("save is not one of the known values")
+	}
+	return f.decide(c, d)
+}
+
+// reject refuses a call.
+func (f *Face) reject(c *call) (any, error) { return f.decide(c, chat.Decision{}) }
+
+// decide decides about a call. The first decision counts.
+func (f *Face) decide(c *call, d chat.Decision) (any, error) {
+	session, err := f.existing(c)
+	if err != nil {
+		return nil, err
+	}
+	id := c.path("call")
+	counts, err := session.Decide(id, d).Wait(c.ctx)
+	if err != nil || counts {
+		f.opts.Log.Info("remote: a decision", "device", c.device.Name, "chat", session.ID(), "call", id, "approve", d.Approve)
+		return nil, err
+	}
+	if _, known, err := session.Call(c.ctx, id); err != nil || !known {
+		return nil, errors.Join(err, errNoCall)
+	}
+	return nil, errDecided
+}
+
+// answer answers a question.
+func (f *Face) answer(c *call) (any, error) {
+	id := c.text("requestId")
+	if id == "" {
+		return nil, badRequest("requestId is missing")
+	}
+	cancelled, _ := c.flag("cancelled")
+	a := answer{Answer: c.text("answer"), Cancelled: cancelled}
+	if a.Answer == "" && !cancelled {
+		return nil, badRequest("answer is missing")
+	}
+	switch f.questions.answer(id, c.device.ID, a) {
+	case answerUnknown:
+		return nil, errNoQuestion
+	case answerLate:
+		if !cancelled { // else the user only closes what is still shown
+			return nil, errDecided
+		}
+	case answerTaken:
+	}
+	return nil, nil
+}
+
+// update changes a chat's title or its auto-approve.
+func (f *Face) update(c *call) (any, error) {
+	if _, err := f.existing(c); err != nil {
+		return nil, err
+	}
+	params := map[string]any{"chatId": c.path("id")}
+	if title := c.text("title"); title != "" {
+		params["title"] = title
+	}
+	if on, ok := c.flag("trust"); ok {
+		if on && c.device.Rights < Trust {
+			return nil, errForbidden
+		}
+		params["trust"] = on
+	}
+	return nil, f.hub.conn.Call(c.ctx, "chat/update", params, nil)
+}
+
+// variant chooses a variant of the chat's model.
+func (f *Face) variant(c *call) (any, error) {
+	variant := c.text("variant")
+	if variant == "" {
+		return nil, badRequest("variant is missing")
+	}
+	session, err := f.existing(c)
+	if err != nil {
+		return nil, err
+	}
+	return nil, f.hub.conn.Notify(c.ctx, "chat/selectedModelChanged", map[string]any{
+		"chatId": session.ID(), "model": session.Meta().Model, "variant": variant,
+	})
+}
+
+// trust notes whether the device's prompts turn on auto-approve.
+func (f *Face) trust(c *call) (any, error) {
+	on, ok := c.flag("trust")
+	if !ok {
+		return nil, badRequest("trust is missing")
+	}
+	f.setTrust(c.device.ID, on)
+	state := map[string]bool{"trust": on}
+	f.show(c.ctx, c.device, frame{event: "trust:updated", data: encode(state)})
+	return state, nil
+}
+
+// addServer adds an MCP server to the user's configuration.
+func (f *Face) addServer(c *call) (any, error) {
+	if c.text("name") == "" {
+		return nil, badRequest("name is missing")
+	}
+	var result json.RawMessage
+	err := f.hub.conn.Call(c.ctx, "mcp/addServer", c.body, &result)
+	return result, err
+}
+
+// promptPatience is how long the answer to a prompt is waited for: commands answer at their end,
+// and pages give up after 15 seconds.
+const promptPatience = 5 * time.Second
+
+// prompt sends a prompt. A well-formed one is always accepted: if it is refused, the stream shows
+// it with the reason, because the page has forgotten its text.
+func (f *Face) prompt(c *call) (any, error) {
+	message, id := c.text("message"), c.path("id")
+	if message == "" {
+		return nil, badRequest("message is missing")
+	}
+	if !chat.ValidID(id) {
+		return nil, badRequest("the chat's id is not valid")
+	}
+	params := map[string]any{"chatId": id}
+	for _, key := range []string{"message", "model", "agent", "variant", "contexts"} {
+		if value, ok := c.body[key]; ok {
+			params[key] = value
+		}
+	}
+	on, given := c.flag("trust")
+	switch {
+	case c.device.Rights < Control:
+		return f.refuse(c, message, "This device may only watch, so the prompt was not sent.")
+	case on && c.device.Rights < Trust:
+		return f.refuse(c, message, "This device may not turn on auto-approve, so the prompt was not sent.")
+	case given:
+		params["trust"] = on
+	}
+	type outcome struct {
+		result json.RawMessage
+		err    error
+	}
+	done := make(chan outcome, 1)
+	f.work.Go(func() {
+		result, refusal, err := f.hub.prompt(f.ctx, id, params)
+		var r struct {
+			Status string `json:"status"`
+		}
+		if json.Unmarshal(result, &r) == nil && r.Status == "error" {
+			for _, n := range refusal {
+				f.showNotification(f.ctx, c.device, id, n)
+			}
+		}
+		done <- outcome{result, err}
+	})
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-time.After(promptPatience):
+		return map[string]string{"chatId": id, "model": c.text("model"), "status": "prompting"}, nil
+	case <-c.ctx.Done():
+		return nil, c.ctx.Err()
+	}
+}
+
+// refuse shows a prompt that is not sent, with the reason.
+func (f *Face) refuse(c *call, message, why string) (any, error) {
+	id := c.path("id")
+	content := func(role string, content map[string]any) notification {
+		return notification{"chat/contentReceived", encode(map[string]any{"chatId": id, "role": role, "content": content})}
+	}
+	for _, n := range []notification{
+		content("user", map[string]any{"type": "text", "text": message + "\n"}),
+		content("system", map[string]any{"type": "text", "text": "\n\n" + why}),
+		content("system", map[string]any{"type": "progress", "state": "finished"}),
+	} {
+		f.showNotification(c.ctx, c.device, id, n)
+	}
+	return map[string]string{"chatId": id, "model": "error", "status": "error"}, nil
+}
+
+// api returns the handler of the API for devices.
+func (f *Face) api() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/health", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": f.opts.Version})
+	})
+	for pattern, to := range routes() {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.Handle(method+" /api/v1"+path, f.authenticated(func(w http.ResponseWriter, r *http.Request, dev Device) {
+			f.serveRoute(w, r, to, dev)
+		}))
+	}
+	mux.Handle("GET /api/v1/events", f.authenticated(f.serveEvents))
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) { errNotFound.write(w) })
+	return mux
+}
+
+func (f *Face) authenticated(serve func(http.ResponseWriter, *http.Request, Device)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		dev, refused := f.authenticate(w, r)
+		if refused != nil {
+			refused.write(w)
+			return
+		}
+		serve(w, r, dev)
+	})
+}
+
+// addressOf returns a URL with a host and a port.
+func addressOf(scheme, host string) string { return (&url.URL{Scheme: scheme, Host: host}).String() }

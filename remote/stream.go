@@ -1,0 +1,448 @@
+package remote
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+)
+
+const (
+	heartbeat   = 10 * time.Second
+	writeTime   = 30 * time.Second      // for one write to a client that does not read
+	writePeriod = 16 * time.Millisecond // between two writes
+	maxWrite    = 64 << 10              // bytes of one write, apart from the last event
+	checkPeriod = 500 * time.Millisecond
+	// standstill is how long chats that run are not shown at the start of a stream: the page loads
+	// them first.
+	standstill = 2 * time.Second
+	// settleTime is how long a page needs to take over a chat that it has loaded.
+	settleTime = 300 * time.Millisecond
+	// maxPositions bounds the chats that an event's id names.
+	maxPositions = 32
+)
+
+// stream sends one client what all chats show, as server-sent events. It is a client of an ECA
+// server of its own, which reads the chats' logs: nothing is buffered here, and a client that does
+// not read delays only its own server.
+type stream struct {
+	f      *Face
+	device Device
+	link   *link
+	frames chan frame
+	ctx    context.Context
+	end    context.CancelFunc
+	began  time.Time
+	http1  bool
+	ready  chan struct{} // closed when the link can be used
+
+	moving sync.Mutex // held while a chat is moved to another position
+
+	mu       sync.Mutex // guards the fields below
+	farewell string     // shown before the stream ends
+	followed map[string]bool
+	waiting  map[string]int64           // chats that stand still, and where they go on
+	asked    map[string]json.RawMessage // open questions, by request id
+
+	// Owned by the goroutine that writes.
+	positions []chatPosition // the chat that moved last comes last
+	idText    string
+}
+
+type chatPosition struct {
+	chat string
+	position
+}
+
+// frame is one event on its way out.
+type frame struct {
+	event   string // empty: nothing is shown
+	data    json.RawMessage
+	at      chatPosition  // after it; without a chat if it has no position
+	flushed chan struct{} // closed when everything before it was written; may be nil
+}
+
+// eventNames maps the notifications that streams show to the names of events.
+var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
+	"chat/contentReceived": "chat:content-received", "chat/opened": "chat:opened", "chat/statusChanged": "chat:status-changed",
+	"chat/cleared": "chat:cleared", "chat/deleted": "chat:deleted", "config/updated": "config:updated",
+	"tool/serverUpdated": "tool:server-updated", "tool/serverRemoved": "tool:server-removed", "providers/updated": "providers:updated",
+	"jobs/updated": "jobs:updated", "$/showMessage": "session:message", "$/progress": "session:progress",
+}
+
+// newStream returns a stream that goes on at positions. Its link waits until write sends what it
+// shows.
+func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []chatPosition) *stream {
+	s := &stream{
+		f: f, device: dev, frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: resumed,
+		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]int64{}, asked: map[string]json.RawMessage{},
+	}
+	s.ctx, s.end = context.WithCancel(ctx)
+	subagents := map[string]position{}
+	for _, p := range resumed {
+		s.followed[p.chat] = true
+		subagents[p.chat] = p.position
+	}
+	for _, session := range f.opts.Engine.Sessions() {
+		if session.Running() && !chat.IsSubagent(session.ID()) && !s.followed[session.ID()] {
+			s.waiting[session.ID()] = int64(session.FlushedSeq())
+		}
+	}
+	s.link = f.connect(s.ctx, s.handle)
+	f.work.Go(func() {
+		if err := f.introduce(s.ctx, s.link, dev.Rights >= Control); err != nil {
+			s.end()
+			return
+		}
+		close(s.ready)
+		for _, p := range resumed {
+			if !chat.IsSubagent(p.chat) {
+				s.follow(p.chat, map[string]any{"seq": p.Seq, "offset": p.Offset, "subagents": subagents})
+			}
+		}
+		select {
+		case <-time.After(standstill):
+			s.startWaiting()
+		case <-s.ctx.Done():
+		}
+	})
+	return s
+}
+
+// handle takes a message of the stream's server.
+func (s *stream) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
+	switch {
+	case req.Method == "chat/askQuestion":
+		return s.question(req.Params)
+	case req.IsCall:
+		return nil, jsonrpc.MethodNotFound(req.Method)
+	case req.Method == "$/began":
+		s.chatBegan(req.Params)
+	case req.Method == "$/positioned":
+		var p positioned
+		if err := json.Unmarshal(req.Params, &p); err != nil {
+			return nil, err
+		}
+		fr := s.frame(p.Method, p.Params)
+		if p.Seq > 0 {
+			fr.at = chatPosition{p.ChatID, p.position}
+		}
+		s.put(fr)
+	default:
+		s.put(s.frame(req.Method, req.Params))
+	}
+	return nil, nil
+}
+
+// put hands a frame to the goroutine that writes.
+func (s *stream) put(fr frame) {
+	select {
+	case s.frames <- fr:
+	case <-s.ctx.Done():
+	}
+}
+
+// frame returns the event for a notification.
+func (s *stream) frame(method string, params json.RawMessage) frame {
+	fr := frame{event: eventNames[method], data: params}
+	switch method {
+	case "chat/opened": // a page shows an empty title as none
+		var p struct {
+			ChatID string `json:"chatId"`
+			Title  string `json:"title"`
+		}
+		if json.Unmarshal(params, &p) == nil {
+			p.Title = cmp.Or(p.Title, untitled)
+			fr.data = encode(p)
+		}
+	case "chat/statusChanged":
+		var p struct {
+			ChatID string `json:"chatId"`
+			Status string `json:"status"`
+		}
+		if json.Unmarshal(params, &p) == nil {
+			p.Status = simpleStatus(p.Status == "running")
+			fr.data = encode(p)
+		}
+	}
+	return fr
+}
+
+const untitled = "New chat"
+
+func simpleStatus(running bool) string {
+	if running {
+		return "running"
+	}
+	return "idle"
+}
+
+// sync waits until everything that was put before was written.
+func (s *stream) sync(ctx context.Context) bool {
+	done := make(chan struct{})
+	select {
+	case s.frames <- frame{flushed: done}:
+	case <-s.ctx.Done():
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-s.ctx.Done():
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// chatBegan follows a chat that is prompted, unless the page loads it first.
+func (s *stream) chatBegan(params json.RawMessage) {
+	var p struct {
+		ChatID string `json:"chatId"`
+		Seq    int64  `json:"seq"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.followed[p.ChatID] {
+		return
+	}
+	if p.Seq > 1 && s.f.opts.Now().Sub(s.began) < standstill {
+		if _, known := s.waiting[p.ChatID]; !known {
+			s.waiting[p.ChatID] = p.Seq
+		}
+		return
+	}
+	s.followed[p.ChatID] = true
+	s.f.work.Go(func() { s.follow(p.ChatID, map[string]any{"seq": p.Seq}) })
+}
+
+// follow shows a chat from a position on. The chat is marked as followed already.
+func (s *stream) follow(chatID string, params map[string]any) bool {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	return s.followLocked(chatID, params)
+}
+
+func (s *stream) followLocked(chatID string, params map[string]any) bool {
+	select {
+	case <-s.ready:
+	case <-s.ctx.Done():
+		return false
+	}
+	params["chatId"] = chatID
+	done, err := s.link.chatCall(s.ctx, "chat/follow", params)
+	if err != nil && s.ctx.Err() == nil {
+		s.f.opts.Log.Warn("remote: a chat cannot be followed", "chat", chatID, "err", err)
+	}
+	if !done {
+		s.mu.Lock()
+		delete(s.followed, chatID)
+		s.mu.Unlock()
+	}
+	return done
+}
+
+// startWaiting follows the chats that still stand still.
+func (s *stream) startWaiting() {
+	s.mu.Lock()
+	waiting := s.waiting
+	s.waiting = map[string]int64{}
+	for id := range waiting {
+		s.followed[id] = true
+	}
+	s.mu.Unlock()
+	for id, seq := range waiting {
+		s.follow(id, map[string]any{"seq": seq})
+	}
+}
+
+// question shows a question and waits for its answer.
+func (s *stream) question(params json.RawMessage) (any, error) {
+	var q struct {
+		ChatID    string `json:"chatId"`
+		RequestID string `json:"requestId"`
+	}
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.asked[q.RequestID] = params
+	s.mu.Unlock()
+	answers := s.f.questions.open(q.RequestID, s)
+	s.put(frame{event: "chat:ask-question", data: params})
+	return jsonrpc.Later(func(ctx context.Context) (any, error) {
+		defer func() {
+			s.f.questions.close(q.RequestID, s)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.asked, q.RequestID)
+		}()
+		select {
+		case a := <-answers:
+			return a, nil
+		case <-ctx.Done():
+			// A page takes a question away only when it is asked again without options.
+			s.put(frame{event: "chat:ask-question", data: encode(map[string]any{
+				"chatId": q.ChatID, "requestId": q.RequestID, "question": "This question was answered elsewhere.",
+				"options": []any{}, "allowFreeform": false, "cancelled": true,
+			})})
+			return nil, ctx.Err()
+		}
+	}), nil
+}
+
+// askAgain repeats the open questions of a chat.
+func (s *stream) askAgain(chatID string) {
+	s.mu.Lock()
+	var list []json.RawMessage
+	for _, id := range slices.Sorted(maps.Keys(s.asked)) {
+		var q struct {
+			ChatID string `json:"chatId"`
+		}
+		if json.Unmarshal(s.asked[id], &q) == nil && q.ChatID == chatID {
+			list = append(list, s.asked[id])
+		}
+	}
+	s.mu.Unlock()
+	for _, params := range list {
+		s.put(frame{event: "chat:ask-question", data: params})
+	}
+}
+
+// close ends the stream with a message to its user.
+func (s *stream) close(message string) {
+	s.mu.Lock()
+	s.farewell = message
+	s.mu.Unlock()
+	s.end()
+}
+
+// write sends frames until the client or the stream is gone.
+func (s *stream) write(w http.ResponseWriter, first []byte) {
+	rc := http.NewResponseController(w)
+	buf := bytes.NewBuffer(first)
+	flush := func() bool {
+		_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
+		_, err := w.Write(buf.Bytes())
+		buf.Reset()
+		return err == nil && rc.Flush() == nil
+	}
+	if !flush() {
+		return
+	}
+	beat, check := time.NewTicker(heartbeat), time.NewTicker(checkPeriod)
+	defer beat.Stop()
+	defer check.Stop()
+	var pause <-chan time.Time // while it is set, frames are collected
+	last := time.Now()
+	for {
+		var flushed chan struct{}
+		select {
+		case fr := <-s.frames:
+			s.append(buf, fr)
+			flushed = fr.flushed
+			if wait := writePeriod - time.Since(last); wait > 0 && flushed == nil && buf.Len() < maxWrite {
+				if pause == nil {
+					pause = time.After(wait)
+				}
+				continue
+			}
+		case <-pause:
+		case <-beat.C:
+			buf.WriteString(":\n\n")
+		case <-check.C:
+			if !s.f.admitted(s.device) {
+				s.end()
+			}
+			continue
+		case <-s.ctx.Done():
+			s.mu.Lock()
+			farewell := s.farewell
+			s.mu.Unlock()
+			if farewell != "" {
+				buf.WriteString("retry: 20000\n")
+				s.append(buf, frame{event: "session:message", data: encode(map[string]string{"type": "warning", "message": farewell})})
+			}
+			if s.f.leaving.Load() {
+				s.append(buf, frame{event: "session:disconnecting", data: encode(map[string]string{"reason": "shutdown"})})
+			}
+			flush()
+			return
+		}
+		pause = nil
+		if buf.Len() > 0 && !flush() {
+			return
+		}
+		last = time.Now()
+		if flushed != nil {
+			close(flushed)
+		}
+	}
+}
+
+// append writes a frame to a buffer.
+func (s *stream) append(buf *bytes.Buffer, fr frame) {
+	if fr.event == "" {
+		return
+	}
+	if fr.at.chat != "" {
+		s.positions = slices.DeleteFunc(s.positions, func(p chatPosition) bool { return p.chat == fr.at.chat })
+		s.positions = append(s.positions, fr.at)
+		s.positions = s.positions[max(0, len(s.positions)-maxPositions):]
+		s.idText = formatID(s.positions)
+	}
+	fmt.Fprintf(buf, "event: %s\n", fr.event)
+	if s.idText != "" {
+		fmt.Fprintf(buf, "id: %s\n", s.idText)
+	}
+	fmt.Fprintf(buf, "data: %s\n\n", fr.data)
+}
+
+// formatID writes positions as the id of an event.
+func formatID(list []chatPosition) string {
+	parts := make([]string, len(list))
+	for i, p := range list {
+		parts[i] = fmt.Sprintf("%s:%d.%d", url.QueryEscape(p.chat), p.Seq, p.Offset)
+	}
+	return strings.Join(parts, ",")
+}
+
+// parseID reads what formatID wrote, or clients forged: what is wrong is left out.
+func parseID(text string) (list []chatPosition) {
+	for part := range strings.SplitSeq(text, ",") {
+		name, at, _ := strings.Cut(part, ":")
+		seq, offset, _ := strings.Cut(at, ".")
+		id, err := url.QueryUnescape(name)
+		n, err2 := strconv.ParseInt(seq, 10, 64)
+		m, err3 := strconv.ParseInt(offset, 10, 32)
+		if err == nil && err2 == nil && err3 == nil && id != "" && n > 0 && m >= 0 && len(list) < maxPositions {
+			list = append(list, chatPosition{id, position{n, int(m)}})
+		}
+	}
+	return list
+}
+
+// encode returns the JSON of a value of maps, lists and texts.
+func encode(v any) json.RawMessage {
+	text, err := jsonrpc.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}

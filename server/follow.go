@@ -1,0 +1,363 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/chat/eventlog"
+	"github.com/seed-dec29ce4/eca/chat/transcript"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/server/protocol"
+)
+
+// A client that follows (Options.Follow) is a program in this process that passes on what every
+// chat shows, and that can continue at any position of a chat's log. The protocol has these
+// additions for it:
+//
+//	$/began       the next prompt of a chat that is not followed: its id, title, and position
+//	$/positioned  a notification, with the position after it
+//	chat/follow   shows a chat from a position on
+//	chat/hold     pauses a chat that is followed
+//	chat/advance  shows a paused chat up to an event
+//	chat/release  ends the pause
+
+// followParams are those of all these requests.
+type followParams struct {
+	ChatID string    `json:"chatId"`
+	Seq    event.Seq `json:"seq"` // the next event to show
+	Offset int       `json:"offset"`
+	// Subagents are the positions of subagents' chats that the client was shown a part of.
+	Subagents map[string]position `json:"subagents"`
+	// Remind repeats which calls wait for approval.
+	Remind bool `json:"remind"`
+}
+
+type position struct {
+	Seq    event.Seq `json:"seq"`
+	Offset int       `json:"offset"`
+}
+
+// followResult says whether there was something to do.
+type followResult struct {
+	Done bool `json:"done"`
+}
+
+type positioned struct {
+	ChatID string `json:"chatId"`
+	position
+	Method string `json:"method"`
+	Params any    `json:"params"`
+}
+
+type began struct {
+	ChatID string    `json:"chatId"`
+	Title  string    `json:"title"`
+	Seq    event.Seq `json:"seq"`
+}
+
+// foldedMessages is how many messages before a position are read to know what is open there.
+const foldedMessages = 200
+
+// maxHold bounds a pause, in case the client forgets it.
+const maxHold = 10 * time.Second
+
+func (s *Server) addFollowMethods() {
+	for name, method := range map[string]func(context.Context, followParams) (bool, error){
+		"chat/follow": s.followChat, "chat/hold": s.holdChat, "chat/advance": s.advanceChat, "chat/release": s.releaseChat,
+	} {
+		s.methods[name] = func(_ context.Context, req *jsonrpc.Request) (any, error) {
+			var p followParams
+			if err := json.Unmarshal(req.Params, &p); err != nil {
+				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", req.Method, err)
+			}
+			return jsonrpc.Later(func(ctx context.Context) (any, error) {
+				done, err := method(ctx, p)
+				return followResult{done}, err
+			}), nil
+		}
+	}
+}
+
+// heed handles what another client did. It does not wait.
+func (s *Server) heed(n chat.News) {
+	if chat.IsSubagent(n.ChatID) {
+		return
+	}
+	s.mu.Lock()
+	ready := s.lifecycle == initialized || s.follow
+	s.mu.Unlock()
+	v, known := s.views.shown(n.ChatID)
+	shown := known && !v.hasEnded()
+	session, open := s.host.Engine().Lookup(n.ChatID)
+	switch {
+	case !ready:
+	case n.Kind == chat.ChatDeleted:
+		if !known && !s.follow {
+			return
+		}
+		ended := s.views.beginDelete(n.ChatID)
+		s.background(func() {
+			defer s.views.endDelete(n.ChatID)
+			if ended != nil {
+				<-ended
+			}
+			s.notify(s.ctx, "chat/deleted", protocol.ChatDeleted{ChatID: n.ChatID})
+		})
+	case !open:
+	case n.Kind == chat.ChatChanged && shown:
+		s.background(func() {
+			_ = v.do(s.ctx, 0, func(ctx context.Context) error {
+				v.showSelection(ctx, session.Meta())
+				return nil
+			})
+		})
+	case n.Kind == chat.ChatChanged && s.follow:
+		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID, Title: session.Meta().Title})
+	case n.Kind == chat.ChatChanged, shown:
+	case s.follow:
+		s.post("$/began", began{n.ChatID, session.Meta().Title, session.Next()})
+	case n.Kind == chat.ChatBegun:
+		s.post("chat/opened", protocol.ChatOpened{ChatID: n.ChatID})
+		s.views.get(session)
+	}
+}
+
+// sendAt sends the notifications for an event. For a client that follows, the last one has the
+// position after the event, and the others have none.
+func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reader, list []notification) {
+	last := len(list) - 1
+	if !v.views.follow || last < 0 {
+		v.send(ctx, list)
+		return
+	}
+	for i, n := range list {
+		at := position{}
+		if i == last {
+			at = position{reader.Position(), reader.Offset()}
+		}
+		v.views.notify(ctx, "$/positioned", positioned{chatID, at, n.Method, n.Params})
+	}
+}
+
+// errBeyond says that a chat has no such position.
+var errBeyond = errors.New("the chat does not have this position")
+
+// followChat shows a chat from a position on; without one, from its end.
+func (s *Server) followChat(ctx context.Context, p followParams) (bool, error) {
+	session, ok, err := s.host.Engine().Existing(ctx, p.ChatID)
+	if err != nil || !ok || chat.IsSubagent(p.ChatID) {
+		return false, err
+	}
+	end := session.FlushedSeq()
+	switch {
+	case p.Seq == 0:
+		p.Seq = end
+	case p.Seq > end || p.Offset < 0:
+		return false, nil
+	}
+	v := s.views.get(session)
+	err = v.do(ctx, 0, func(ctx context.Context) error { return v.moveTo(ctx, p) })
+	if errors.Is(err, errBeyond) {
+		return false, nil
+	}
+	if err == nil {
+		s.background(func() { v.endInterrupted() })
+	}
+	return err == nil, err
+}
+
+// moveTo continues at a position, as if the view had shown everything before it.
+func (v *view) moveTo(ctx context.Context, p followParams) error {
+	span, err := v.session.Window(ctx, chat.Window{Limit: foldedMessages})
+	if err != nil {
+		return err
+	}
+	r, reader := v.views.newRenderer(v.chatID), v.session.Read(min(max(span.From, 1), p.Seq))
+	for reader.Position() < p.Seq {
+		e, ok, err := reader.Try(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errBeyond
+		}
+		if _, cut := e.Body.(event.Truncated); cut && e.Seq >= p.Seq {
+			break // what the position was in is gone; this is shown next
+		}
+		if e.Seq >= p.Seq {
+			break
+		}
+		r.turns[e.Turn] = true
+		r.live(e)
+	}
+	v.leaveChildren()
+	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
+	v.renderer.statusSent = true
+	v.views.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title})
+	for _, c := range r.fold.Calls() {
+		if sub := c.Subagent(); sub != nil && c.Stage == transcript.Running {
+			v.showChildFrom(ctx, c.CallID, *sub, p.Subagents[sub.ChatID])
+		}
+	}
+	if p.Remind {
+		v.remind(ctx)
+	}
+	return nil
+}
+
+// remind repeats which calls wait for approval.
+func (v *view) remind(ctx context.Context) {
+	for _, c := range v.renderer.fold.Calls() {
+		if c.Stage == transcript.Judged && c.Judgment.Manual {
+			v.send(ctx, v.renderer.content(protocol.RoleAssistant, v.renderer.toolRun(c)))
+		}
+	}
+}
+
+// endInterrupted ends a turn that eca did not live to finish.
+func (v *view) endInterrupted() {
+	_ = v.do(v.views.ctx, v.session.FlushedSeq(), func(ctx context.Context) error {
+		if v.session.Running() || !v.followsTurn() {
+			return nil
+		}
+		for _, c := range v.renderer.fold.Calls() {
+			if !c.Ended() {
+				c.Stage, c.Rejection = transcript.Rejected, event.ToolRejected{CallID: c.CallID, Reason: event.Interrupted}
+				v.send(ctx, v.renderer.call(c))
+			}
+		}
+		clear(v.renderer.turns)
+		v.send(ctx, v.renderer.finished(event.TurnFinished{Reason: event.FinishedInterrupted}))
+		return nil
+	})
+}
+
+// hold is a pause of a view, whose goroutine runs steps meanwhile.
+type hold struct{ steps chan holdStep }
+
+type holdStep struct {
+	run  func(ctx context.Context) error
+	last bool
+	err  chan error
+}
+
+// heldView returns the view of a chat and its pause; either may be nil.
+func (s *Server) heldView(chatID string) (v *view, h *hold) {
+	v, ok := s.views.shown(chatID)
+	if !ok || v.hasEnded() {
+		return nil, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v, v.held
+}
+
+// holdChat pauses a chat between two events. It does nothing for one that is not followed.
+func (s *Server) holdChat(ctx context.Context, p followParams) (bool, error) {
+	v, h := s.heldView(p.ChatID)
+	if v == nil {
+		return false, nil
+	}
+	if h != nil {
+		return false, errors.New("the chat is paused already")
+	}
+	h = &hold{steps: make(chan holdStep)}
+	v.mu.Lock()
+	v.held = h
+	v.mu.Unlock()
+	paused := make(chan struct{})
+	s.background(func() {
+		_ = v.do(s.ctx, 0, func(ctx context.Context) error {
+			close(paused)
+			h.wait(ctx)
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.held = nil
+			return nil
+		})
+	})
+	select {
+	case <-paused:
+		return true, nil
+	case <-v.ended:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// wait runs the steps of a pause until the last one.
+func (h *hold) wait(ctx context.Context) {
+	timer := time.NewTimer(maxHold)
+	defer timer.Stop()
+	for {
+		select {
+		case step := <-h.steps:
+			step.err <- step.run(ctx)
+			if step.last {
+				return
+			}
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// step runs a step of a pause. ok is false if the chat is not paused.
+func (s *Server) step(ctx context.Context, chatID string, last bool, run func(*view, context.Context) error) (ok bool, err error) {
+	v, h := s.heldView(chatID)
+	if h == nil {
+		return false, nil
+	}
+	step := holdStep{run: func(ctx context.Context) error { return run(v, ctx) }, last: last, err: make(chan error, 1)}
+	ctx, cancel := context.WithTimeout(ctx, maxHold)
+	defer cancel()
+	select {
+	case h.steps <- step:
+	case <-v.ended:
+		return false, nil
+	case <-ctx.Done():
+		return false, nil
+	}
+	select {
+	case err := <-step.err:
+		return err == nil, err
+	case <-v.ended:
+		return false, nil
+	}
+}
+
+// advanceChat shows a paused chat up to an event.
+func (s *Server) advanceChat(ctx context.Context, p followParams) (bool, error) {
+	return s.step(ctx, p.ChatID, false, func(v *view, ctx context.Context) error {
+		for v.reader.Position() < p.Seq {
+			e, ok, err := v.reader.Try(ctx)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return errBeyond
+			}
+			if err := v.show(ctx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// releaseChat ends the pause of a chat.
+func (s *Server) releaseChat(ctx context.Context, p followParams) (bool, error) {
+	return s.step(ctx, p.ChatID, true, func(v *view, ctx context.Context) error {
+		if p.Remind {
+			v.remind(ctx)
+		}
+		return nil
+	})
+}
