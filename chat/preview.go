@@ -19,7 +19,7 @@ func (s *Session) Preview(text string) *Pending[llm.Request] {
 		if text != "" {
 			h.Add(event.UserMessage{Text: text})
 		}
-		t := s.newTurn(Prompt{})
+		t := newTurn(s, Prompt{})
 		defer t.cancel(nil)
 		t.rec.history, t.requests.preview = h, true
 		var err error

@@ -361,7 +361,7 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 		return Accepted{}, err
 	}
 	s.eng.histories.take(s)
-	t := s.newTurn(p)
+	t := newTurn(s, p)
 	begun = true
 	s.turn = t
 	s.become(running)

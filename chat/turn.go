@@ -59,7 +59,7 @@ type turn struct {
 	done   chan struct{} // closed when nothing of the turn runs any more
 }
 
-func (s *Session) newTurn(p Prompt) *turn {
+func newTurn(s *Session, p Prompt) *turn {
 	deps := &s.eng.deps
 	if deps.Refresh != nil {
 		deps.Refresh()

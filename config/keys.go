@@ -121,7 +121,7 @@ type Remote struct {
 	Hosts   []string `json:"hosts" doc:"Other names under which clients reach it, such as that of a proxy." each:"A name without a port."`
 	Origins []string `json:"origins" doc:"Web pages elsewhere that may call it. Without it: https://web.eca.dev." each:"An origin, like https://example.com."`
 
-	TLS      struct {
+	TLS struct {
 		CertFile string `json:"certFile" doc:"A PEM file with the certificate."`
 		KeyFile  string `json:"keyFile" doc:"A PEM file with the certificate's key."`
 		CertURL  string `json:"certUrl" pending:"true" doc:"Where the certificate is fetched."`

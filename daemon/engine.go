@@ -1,12 +1,9 @@
 package daemon
 
 import (
-	"context"
-
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/inline"
 	"github.com/seed-dec29ce4/eca/contexts"
-	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
 // newEngine wires the engine: what chats need is read when they need it, so that changes of
@@ -30,20 +27,6 @@ func (d *Daemon) newEngine() *chat.Engine {
 		NewID:        d.opts.NewID,
 		Log:          d.opts.Log,
 	})
-}
-
-// askUser has the user choose; asked is false if no client shows questions.
-func (d *Daemon) askUser(ctx context.Context, chatID, question string, choices []string) (choice string, asked bool) {
-	client := d.questions()
-	if client == nil {
-		return "", false
-	}
-	q := ask.Question{ChatID: chatID, Text: question}
-	for _, label := range choices {
-		q.Options = append(q.Options, ask.Option{Label: label})
-	}
-	answer, err := client.Ask(ctx, q)
-	return answer.Text, err == nil
 }
 
 // newInline wires rewrites and completions.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"path/filepath"
 	"sync/atomic"
 
@@ -111,6 +112,20 @@ func (s *services) Config() *config.Loaded { return s.current().config }
 
 // questions is what shows questions to the user; nil if the client shows none.
 func (s *services) questions() ask.Client { return s.current().client.questions }
+
+// askUser has the user choose; asked is false if no client shows questions.
+func (s *services) askUser(ctx context.Context, chatID, question string, choices []string) (choice string, asked bool) {
+	client := s.questions()
+	if client == nil {
+		return "", false
+	}
+	q := ask.Question{ChatID: chatID, Text: question}
+	for _, label := range choices {
+		q.Options = append(q.Options, ask.Option{Label: label})
+	}
+	answer, err := client.Ask(ctx, q)
+	return answer.Text, err == nil
+}
 
 // Units lists what needs trust in the workspace folders, trusted or not. Without
 // Extensions it is about the configuration alone.

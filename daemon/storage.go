@@ -40,8 +40,8 @@ func (s *storage) entered() map[string]auth.Credential {
 }
 
 // CheckLogins says why the stored logins to providers cannot be used, and how to mend that.
-func (d *Daemon) CheckLogins() error {
-	_, err := d.current().storage.creds.All()
+func (s *services) CheckLogins() error {
+	_, err := s.current().storage.creds.All()
 	return err
 }
 

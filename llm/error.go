@@ -174,7 +174,8 @@ func EventError(provider string, event []byte) *Error {
 	var e struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(event, &e) != nil || len(e.Error) == 0 || string(e.Error) == "null" {
+	_ = json.Unmarshal(event, &e) // what is not JSON has no error
+	if len(e.Error) == 0 || string(e.Error) == "null" {
 		return nil
 	}
 	var f struct {

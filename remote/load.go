@@ -101,7 +101,7 @@ func (g *gate) open() {
 }
 
 // loadChat returns a chat with its messages.
-func (f *Face) loadChat(c *call) (any, error) {
+func (f api) loadChat(c *call) (any, error) {
 	session, err := f.existing(c)
 	if err != nil {
 		return nil, err

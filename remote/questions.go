@@ -51,7 +51,7 @@ func (q *questions) close(id string, s *stream) {
 	}
 }
 
-// answerState says what became of an answer.
+// answerState says how an answer was used.
 type answerState int
 
 const (

@@ -244,7 +244,7 @@ func guarded(guard *httpguard.Guard, next http.Handler) http.Handler {
 // handler serves the API, and the page at all other paths.
 func (f *Face) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/api/", f.api())
+	mux.Handle("/api/", api{f}.handler())
 	page := sync.OnceValue(func() http.Handler { return f.opts.Page(f.ctx, f) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { page().ServeHTTP(w, r) })
 	return mux

@@ -73,10 +73,13 @@ func (c *call) flag(key string) (on, ok bool) {
 
 func (c *call) path(name string) string { return c.r.PathValue(name) }
 
+// api answers the requests of devices.
+type api struct{ *Face }
+
 // route is what a request leads to. A nil result is answered without a body.
 type route struct {
 	rights Rights
-	serve  func(f *Face, c *call) (result any, err error)
+	serve  func(f api, c *call) (result any, err error)
 }
 
 // maxBody bounds the body of a request: a prompt with images.
@@ -85,9 +88,9 @@ const maxBody = 16 << 20
 // routes are the routes of the API, below /api/v1.
 func routes() map[string]route {
 	list := map[string]route{
-		"GET /session":    {Watch, func(f *Face, c *call) (any, error) { return f.session(c.ctx, c.device, nil), nil }},
-		"GET /chats":      {Watch, func(f *Face, c *call) (any, error) { return f.summaries(c.ctx), nil }},
-		"GET /chats/{id}": {Watch, (*Face).loadChat},
+		"GET /session":    {Watch, func(f api, c *call) (any, error) { return f.session(c.ctx, c.device, nil), nil }},
+		"GET /chats":      {Watch, func(f api, c *call) (any, error) { return f.summaries(c.ctx), nil }},
+		"GET /chats/{id}": {Watch, api.loadChat},
 		"GET /jobs":       {Watch, forward("jobs/list", nil)},
 		"GET /jobs/{job}/output": {Watch, forward("jobs/readOutput", func(c *call) (map[string]any, error) {
 			return map[string]any{"jobId": c.path("job")}, nil
@@ -95,15 +98,15 @@ func routes() map[string]route {
 		"POST /jobs/{job}/kill": {Control, forward("jobs/kill", func(c *call) (map[string]any, error) {
 			return map[string]any{"jobId": c.path("job")}, nil
 		})},
-		"POST /chats/{id}/prompt":           {Watch, (*Face).prompt}, // a refusal is shown in the chat
-		"POST /chats/{id}/stop":             {Control, (*Face).stop},
-		"POST /chats/{id}/steer":            {Control, (*Face).steer},
-		"POST /chats/{id}/approve/{call}":   {Control, (*Face).approve},
-		"POST /chats/{id}/reject/{call}":    {Control, (*Face).reject},
-		"POST /chats/{id}/update":           {Control, (*Face).update},
-		"POST /answer":                      {Control, (*Face).answer},
-		"POST /trust":                       {Trust, (*Face).trust},
-		"POST /mcp":                         {Trust, (*Face).addServer},
+		"POST /chats/{id}/prompt":           {Watch, api.prompt}, // a refusal is shown in the chat
+		"POST /chats/{id}/stop":             {Control, api.stop},
+		"POST /chats/{id}/steer":            {Control, api.steer},
+		"POST /chats/{id}/approve/{call}":   {Control, api.approve},
+		"POST /chats/{id}/reject/{call}":    {Control, api.reject},
+		"POST /chats/{id}/update":           {Control, api.update},
+		"POST /answer":                      {Control, api.answer},
+		"POST /trust":                       {Trust, api.trust},
+		"POST /mcp":                         {Trust, api.addServer},
 		"DELETE /mcp/{name}":                {Trust, noContent(forward("mcp/removeServer", func(c *call) (map[string]any, error) { return map[string]any{"name": c.path("name")}, nil }))},
 		"DELETE /chats/{id}":                {Control, chatCall("chat/delete")},
 		"POST /chats/{id}/clear":            {Control, chatCall("chat/clear", "messages", true)},
@@ -113,13 +116,13 @@ func routes() map[string]route {
 		"DELETE /chats/{id}/flag/{content}": {Control, chatCall("chat/removeFlag")},
 		"POST /chats/{id}/model":            {Control, chatCall("chat/selectedModelChanged", "model", required, "variant", optional)},
 		"POST /chats/{id}/agent":            {Control, chatCall("chat/selectedAgentChanged", "agent", required)},
-		"POST /chats/{id}/variant":          {Control, (*Face).variant},
+		"POST /chats/{id}/variant":          {Control, api.variant},
 	}
 	for path, method := range map[string]string{
 		"start": "mcp/startServer", "stop": "mcp/stopServer", "connect": "mcp/connectServer", "logout": "mcp/logoutServer",
 		"enable": "mcp/enableServer", "disable": "mcp/disableServer",
 	} {
-		list["POST /mcp/{name}/"+path] = route{Trust, func(f *Face, c *call) (any, error) {
+		list["POST /mcp/{name}/"+path] = route{Trust, func(f api, c *call) (any, error) {
 			return nil, f.hub.conn.Notify(c.ctx, method, map[string]any{"name": c.path("name")})
 		}}
 	}
@@ -134,8 +137,8 @@ const (
 
 // chatCall passes a request about an existing chat on. fields are names and values, or marks for
 // texts of the body.
-func chatCall(method string, fields ...any) func(f *Face, c *call) (any, error) {
-	return func(f *Face, c *call) (any, error) {
+func chatCall(method string, fields ...any) func(f api, c *call) (any, error) {
+	return func(f api, c *call) (any, error) {
 		params := map[string]any{"chatId": c.path("id")}
 		if content := c.path("content"); content != "" {
 			params["contentId"] = content
@@ -163,8 +166,8 @@ func chatCall(method string, fields ...any) func(f *Face, c *call) (any, error) 
 }
 
 // forward passes a request on and returns its result.
-func forward(method string, params func(c *call) (map[string]any, error)) func(f *Face, c *call) (any, error) {
-	return func(f *Face, c *call) (any, error) {
+func forward(method string, params func(c *call) (map[string]any, error)) func(f api, c *call) (any, error) {
+	return func(f api, c *call) (any, error) {
 		given := map[string]any{}
 		if params != nil {
 			var err error
@@ -178,15 +181,15 @@ func forward(method string, params func(c *call) (map[string]any, error)) func(f
 	}
 }
 
-func noContent(serve func(f *Face, c *call) (any, error)) func(f *Face, c *call) (any, error) {
-	return func(f *Face, c *call) (any, error) {
+func noContent(serve func(f api, c *call) (any, error)) func(f api, c *call) (any, error) {
+	return func(f api, c *call) (any, error) {
 		_, err := serve(f, c)
 		return nil, err
 	}
 }
 
 // serveRoute serves a request of a device.
-func (f *Face) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev Device) {
+func (f api) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev Device) {
 	if dev.Rights < to.rights {
 		errForbidden.write(w)
 		return
@@ -226,7 +229,7 @@ func (f *Face) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev 
 }
 
 // existing returns the chat that a request is about.
-func (f *Face) existing(c *call) (*chat.Session, error) {
+func (f api) existing(c *call) (*chat.Session, error) {
 	id := c.path("id")
 	if !chat.ValidID(id) {
 		return nil, errNoChat
@@ -239,7 +242,7 @@ func (f *Face) existing(c *call) (*chat.Session, error) {
 }
 
 // stop ends a chat's turn.
-func (f *Face) stop(c *call) (any, error) {
+func (f api) stop(c *call) (any, error) {
 	session, err := f.existing(c)
 	if err != nil {
 		return nil, err
@@ -252,7 +255,7 @@ func (f *Face) stop(c *call) (any, error) {
 }
 
 // steer adds to what a running turn is about.
-func (f *Face) steer(c *call) (any, error) {
+func (f api) steer(c *call) (any, error) {
 	message := c.text("message")
 	if message == "" {
 		return nil, badRequest("message is missing")
@@ -269,7 +272,7 @@ func (f *Face) steer(c *call) (any, error) {
 }
 
 // approve lets a call run.
-func (f *Face) approve(c *call) (any, error) {
+func (f api) approve(c *call) (any, error) {
 	d := chat.Decision{Approve: true}
 	switch save := tools.Scope(c.text("save")); save {
 	case "":
@@ -285,10 +288,10 @@ func (f *Face) approve(c *call) (any, error) {
 }
 
 // reject refuses a call.
-func (f *Face) reject(c *call) (any, error) { return f.decide(c, chat.Decision{}) }
+func (f api) reject(c *call) (any, error) { return f.decide(c, chat.Decision{}) }
 
 // decide decides about a call. The first decision counts.
-func (f *Face) decide(c *call, d chat.Decision) (any, error) {
+func (f api) decide(c *call, d chat.Decision) (any, error) {
 	session, err := f.existing(c)
 	if err != nil {
 		return nil, err
@@ -306,7 +309,7 @@ func (f *Face) decide(c *call, d chat.Decision) (any, error) {
 }
 
 // answer answers a question.
-func (f *Face) answer(c *call) (any, error) {
+func (f api) answer(c *call) (any, error) {
 	id := c.text("requestId")
 	if id == "" {
 		return nil, badRequest("requestId is missing")
@@ -329,7 +332,7 @@ func (f *Face) answer(c *call) (any, error) {
 }
 
 // update changes a chat's title or its auto-approve.
-func (f *Face) update(c *call) (any, error) {
+func (f api) update(c *call) (any, error) {
 	if _, err := f.existing(c); err != nil {
 		return nil, err
 	}
@@ -347,7 +350,7 @@ func (f *Face) update(c *call) (any, error) {
 }
 
 // variant chooses a variant of the chat's model.
-func (f *Face) variant(c *call) (any, error) {
+func (f api) variant(c *call) (any, error) {
 	variant := c.text("variant")
 	if variant == "" {
 		return nil, badRequest("variant is missing")
@@ -362,7 +365,7 @@ func (f *Face) variant(c *call) (any, error) {
 }
 
 // trust notes whether the device's prompts turn on auto-approve.
-func (f *Face) trust(c *call) (any, error) {
+func (f api) trust(c *call) (any, error) {
 	on, ok := c.flag("trust")
 	if !ok {
 		return nil, badRequest("trust is missing")
@@ -374,7 +377,7 @@ func (f *Face) trust(c *call) (any, error) {
 }
 
 // addServer adds an MCP server to the user's configuration.
-func (f *Face) addServer(c *call) (any, error) {
+func (f api) addServer(c *call) (any, error) {
 	if c.text("name") == "" {
 		return nil, badRequest("name is missing")
 	}
@@ -389,7 +392,7 @@ const promptPatience = 5 * time.Second
 
 // prompt sends a prompt. A well-formed one is always accepted: if it is refused, the stream shows
 // it with the reason, because the page has forgotten its text.
-func (f *Face) prompt(c *call) (any, error) {
+func (f api) prompt(c *call) (any, error) {
 	message, id := c.text("message"), c.path("id")
 	if message == "" {
 		return nil, badRequest("message is missing")
@@ -440,7 +443,7 @@ func (f *Face) prompt(c *call) (any, error) {
 }
 
 // refuse shows a prompt that is not sent, with the reason.
-func (f *Face) refuse(c *call, message, why string) (any, error) {
+func (f api) refuse(c *call, message, why string) (any, error) {
 	id := c.path("id")
 	content := func(role string, content map[string]any) notification {
 		return notification{"chat/contentReceived", encode(map[string]any{"chatId": id, "role": role, "content": content})}
@@ -456,7 +459,7 @@ func (f *Face) refuse(c *call, message, why string) (any, error) {
 }
 
 // api returns the handler of the API for devices.
-func (f *Face) api() http.Handler {
+func (f api) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/health", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": f.opts.Version})
@@ -472,7 +475,7 @@ func (f *Face) api() http.Handler {
 	return mux
 }
 
-func (f *Face) authenticated(serve func(http.ResponseWriter, *http.Request, Device)) http.Handler {
+func (f api) authenticated(serve func(http.ResponseWriter, *http.Request, Device)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		dev, refused := f.authenticate(w, r)
 		if refused != nil {

@@ -423,7 +423,7 @@ func formatID(list []chatPosition) string {
 	return strings.Join(parts, ",")
 }
 
-// parseID reads what formatID wrote, or clients forged: what is wrong is left out.
+// parseID reads what formatID wrote, or clients forged. It leaves out wrong parts.
 func parseID(text string) (list []chatPosition) {
 	for part := range strings.SplitSeq(text, ",") {
 		name, at, _ := strings.Cut(part, ":")

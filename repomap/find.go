@@ -115,7 +115,7 @@ func newQuery(text string) query {
 func (q *query) match(f *File, d int) match {
 	def := &f.Definitions[d]
 	name := fold(def.Name)
-	how := noMatch
+	var how match
 	switch {
 	case def.Name == q.name:
 		how = exactly

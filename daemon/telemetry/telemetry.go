@@ -141,6 +141,7 @@ func (t *Telemetry) Log(chat, parent string, events []event.Event) {
 			t.spent(chat, b)
 		case event.TurnFinished:
 			t.finished(chat, e, b)
+		default: // spans are about nothing else
 		}
 	}
 }

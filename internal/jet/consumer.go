@@ -111,7 +111,7 @@ func (q *Consumer) FetchUntil(ctx context.Context, wait time.Duration) (*Deliver
 }
 
 func (q *Consumer) first(batch jetstream.MessageBatch) (*Delivery, error) {
-	for m := range batch.Messages() {
+	if m, ok := <-batch.Messages(); ok {
 		d := &Delivery{m: m, lease: q.lease}
 		d.Message = Message{Subject: m.Subject(), Header: flat(m.Headers()), Data: m.Data()}
 		if meta, err := m.Metadata(); err == nil {

@@ -25,11 +25,11 @@ const (
 	Client   Kind = 3 // a request to another program
 )
 
-// TraceID names a trace; SpanID names a span in it.
-type (
-	TraceID [16]byte
-	SpanID  [8]byte
-)
+// TraceID names a trace.
+type TraceID [16]byte
+
+// SpanID names a span of a trace.
+type SpanID [8]byte
 
 // Span is an operation with a beginning and an end.
 type Span struct {

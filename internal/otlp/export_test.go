@@ -450,6 +450,6 @@ func TestGzip(t *testing.T) {
 }
 
 func FuzzRejected(f *testing.F) {
-	f.Add([]byte(message(nil, 1, func(b []byte) []byte { return text(varint(b, 1, 7), 2, "no room") })))
+	f.Add(message(nil, 1, func(b []byte) []byte { return text(varint(b, 1, 7), 2, "no room") }))
 	f.Fuzz(func(_ *testing.T, answer []byte) { rejected(answer) })
 }

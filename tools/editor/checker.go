@@ -78,13 +78,10 @@ func (c *Checker) changed(ctx context.Context, path string) ([]tools.Diagnostic,
 	last := before
 	for wait := firstPause; ; wait = min(wait+firstPause, longestPause) {
 		pause(ctx, wait)
-		if ctx.Err() != nil {
-			return last, nil
-		}
 		list, err := c.ask(ctx, path)
 		switch {
 		case ctx.Err() != nil:
-			return last, nil
+			return last, nil //nolint:nilerr // the last answer counts when the time is over
 		case err != nil:
 			return nil, err
 		case !slices.Equal(list, before) && slices.Equal(list, last):

@@ -37,7 +37,6 @@ type rig struct {
 	dir      string
 	settings Settings
 	servers  *Servers
-	now      *time.Time
 	edit     tools.Tool
 }
 
