@@ -44,7 +44,7 @@ func TestMCPLogin(t *testing.T) {
 	t.Parallel()
 	v, c, state := newVault(t), newClock(), tempDir(t)
 	r := vaultRig(t, v, c, state, plainVault)
-	r.Await(0, "it wants a login", vaultIs(vaultLocked, `"error":"the server wants a login"`))
+	r.Await(0, "it wants a login", vaultIs(vaultLocked, `"error":"the server wants a login: `))
 	r.logInVault(v)
 	v.set(func() {
 		if got := strings.Join(v.asked, "|"); got != "read offline_access" {

@@ -41,9 +41,9 @@ so; see eca mcp allow. The exit code is 1, with the reason, if the server does n
 func mcpCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "List, add, remove, test or allow MCP servers",
+		Short: "List, add, remove, test or allow MCP servers, and log in to them",
 	}
-	cmd.AddCommand(mcpAddCommand(sf, stdout, stderr),
+	cmd.AddCommand(mcpAddCommand(sf, stdout, stderr), mcpLoginCommand(sf, stdout, stderr), mcpLogoutCommand(sf, stdout, stderr),
 		&cobra.Command{
 			Use: "list", SuggestFor: []string{"ls", "show", "status"}, Short: "List the servers that are configured, and where", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error {
@@ -144,8 +144,16 @@ func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Wri
 		fmt.Fprintf(stderr, "Starting the MCP server %s%s; Ctrl-C ends it: %s\n", printable(name), limit, printable(d.Presentable(how)))
 	}
 	status, err := d.TryMCPServer(ctx, name)
-	if _, known := d.Config().MCPServers[name]; err == nil || known {
-		return status, err
+	return status, knownServer(d, name, err)
+}
+
+// knownServer returns err, or for an unknown server an error that says which servers there are.
+func knownServer(d *daemon.Daemon, name string, err error) error {
+	if _, known := d.Config().MCPServers[name]; known {
+		return err
+	}
+	if err == nil {
+		err = fmt.Errorf("there is no MCP server %s", printable(name))
 	}
 	hint := suggest.DidYouMean(name, slices.Sorted(maps.Keys(d.Config().MCPServers)))
 	switch {
@@ -155,7 +163,7 @@ func tryServer(ctx context.Context, d *daemon.Daemon, name string, stderr io.Wri
 	default:
 		hint = "; `eca mcp list` lists those that are configured"
 	}
-	return status, fmt.Errorf("%w%s", err, hint)
+	return fmt.Errorf("%w%s", err, hint)
 }
 
 // withServers calls fn with a daemon for this folder that can start MCP servers, and stops them

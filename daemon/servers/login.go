@@ -80,6 +80,26 @@ func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
 	})
 }
 
+// LoginMCPServer is ConnectMCPServer, but waits until the login is done, has failed, or ctx ends.
+// loggedIn is false if the server does not ask for a login; status says how it is then.
+func (sv *Servers) LoginMCPServer(ctx context.Context, name string, tell func(kind, text string)) (status mcp.Status, loggedIn bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, pending.BrowserTime, pending.ErrLate)
+	defer cancel()
+	if err := sv.manager.Connect(ctx, name); err != nil && ctx.Err() != nil {
+		return mcp.Status{}, false, context.Cause(ctx)
+	}
+	if status, _ = sv.manager.Status(name); status.State != mcp.NeedsLogin {
+		return status, false, nil
+	}
+	if err := sv.connectServer(ctx, name, tell); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return status, false, err
+	}
+	return status, true, nil
+}
+
 // connectServer does the work of ConnectMCPServer.
 func (sv *Servers) connectServer(ctx context.Context, name string, tell func(kind, text string)) error {
 	status, _ := sv.manager.Status(name)

@@ -203,7 +203,7 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 	if !errors.Is(err, auth.ErrEnded) && !errors.Is(err, auth.ErrNone) {
 		return token, err
 	}
-	reason := "the server wants a login: connect it in an editor, or give it an Authorization header"
+	reason := "the server wants a login: connect it in an editor, run `eca mcp login`, or give it an Authorization header"
 	if errors.Is(err, auth.ErrEnded) {
 		reason = "the login has ended; log in again"
 	}
