@@ -251,6 +251,12 @@ func (t *turnHooks) watchActivity() func(event.Body) {
 		if t.parent != "" {
 			fields["parent_chat_id"] = t.parent
 		}
+		if end, ok := b.(event.TurnFinished); ok {
+			fields["finish_reason"] = string(end.Reason)
+			if end.Err != "" {
+				fields["error"] = end.Err
+			}
+		}
 		call := hooks.Call{Event: hooks.ChatStatusChanged, Roots: t.Roots, Fields: fields}
 		t.s.eng.queue.put(hookJob{droppable: true, run: func(ctx context.Context) { t.Hooks.Run(ctx, call, nil) }})
 	}

@@ -331,7 +331,7 @@ func TestHookStatus(t *testing.T) {
 	var got []string
 	for line := range strings.Lines(string(raw)) {
 		var parts []string
-		for _, p := range []string{`"status":"running"`, `"status":"idle"`, `"waiting_reason":"toolApproval"`, `"pending_approval_tool_call_ids":["tool-1"]`, `"running_tool_call_ids":["tool-1"]`} {
+		for _, p := range []string{`"status":"running"`, `"status":"idle"`, `"waiting_reason":"toolApproval"`, `"pending_approval_tool_call_ids":["tool-1"]`, `"running_tool_call_ids":["tool-1"]`, `"finish_reason":"done"`} {
 			if strings.Contains(line, p) {
 				parts = append(parts, p)
 			}
@@ -345,7 +345,7 @@ func TestHookStatus(t *testing.T) {
 		`["status":"running" "waiting_reason":"toolApproval" "pending_approval_tool_call_ids":["tool-1"]]`,
 		`["status":"running" "running_tool_call_ids":["tool-1"]]`,
 		`["status":"running"]`,
-		`["status":"idle"]`,
+		`["status":"idle" "finish_reason":"done"]`,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the hooks heard\n%s\nwant\n%s\nin\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"), raw)
