@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"iter"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -238,5 +239,24 @@ func TestForget(t *testing.T) {
 	limits, err := k.Limits(t.Context(), "c")
 	if r, _ := k.Report(t.Context()); err != nil || len(limits) != 0 || budget.Sum(r.Today).Tokens != 5 {
 		t.Errorf("%+v, %+v, %v", limits, r, err)
+	}
+}
+
+// A damaged file is named in the chat, also if a request beside the turn found it first.
+func TestDamagedFileIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, budget.File)
+	if err := os.WriteFile(path, []byte("not a database at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(t, dir, time.Now, config.Budget{Day: []string{"$1"}})
+	defer k.Begin("c", "t1", config.Budget{Day: []string{"$1"}})()
+	title := llm.Request{Purpose: llm.PurposeTitle, Origin: llm.Origin{Chat: "c"}}
+	if err := ask(t, k.Model(scripted(1), "m", prices()), title); err != nil {
+		t.Fatal(err)
+	}
+	state := k.Check(t.Context(), "c")
+	if len(state.Warnings) != 1 || !strings.Contains(state.Warnings[0], path) || strings.Count(state.Warnings[0], "not a database") != 1 {
+		t.Errorf("%q", state.Warnings)
 	}
 }

@@ -149,6 +149,11 @@ func payer(o llm.Origin) string {
 
 // Check implements chat.Budget.
 func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState) {
+	return k.check(ctx, chatID, true)
+}
+
+// check is Check. Without notify it leaves the warnings to a caller that shows them.
+func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out chat.BudgetState) {
 	limits, unreadable := k.standing(ctx, chatID)
 	if len(limits) == 0 || ctx.Err() != nil {
 		return out
@@ -156,13 +161,13 @@ func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState
 	warn := func(key, format string, args ...any) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if !k.warned[key] {
+		if notify && !k.warned[key] {
 			k.warned[key] = true
 			out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...))
 		}
 	}
 	if unreadable != nil && slices.ContainsFunc(limits, func(l Limit) bool { return l.Scope != scopeTurn }) {
-		warn("file", "The spending of other eca processes cannot be read, so the budgets of the chat and the day count only this one: %v.", unreadable)
+		warn("file", "The spending of other eca processes cannot be read, so the budgets of the chat and the day count only this one: %s: %v. If the file is damaged, move it away.", k.ledger.path(), unreadable)
 	}
 	for _, l := range limits {
 		if l.kind == kindCost {
@@ -217,7 +222,7 @@ func (k *Keeper) Extend(ctx context.Context, chatID string) {
 
 // admit refuses a request that is not part of a turn if a limit is reached.
 func (k *Keeper) admit(ctx context.Context, o llm.Origin) error {
-	if state := k.Check(ctx, payer(o)); state.Reached != "" {
+	if state := k.check(ctx, payer(o), false); state.Reached != "" {
 		return fmt.Errorf("%w: %s %s", chat.ErrBudget, state.Reached, state.Remedy)
 	}
 	return nil

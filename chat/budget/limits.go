@@ -3,7 +3,6 @@ package budget
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -100,7 +99,7 @@ func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
 			today, readErr = k.ledger.since(ctx, k.today())
 			spent[scope] = total(today).Amount
 		}
-		err = errors.Join(err, readErr)
+		err = cmp.Or(err, readErr) // all have the same cause
 		for _, kind := range []string{kindCost, kindTokens, kindTime} {
 			if n := part(kind, limit); n > 0 {
 				l := Limit{Scope: scope, Limit: n, Spent: part(kind, spent[scope]), Own: isOwn, kind: kind, configured: n}

@@ -271,7 +271,11 @@ func TestExecInterrupted(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - {text: hanging, hang: true}\n")
 	here := newPlace(t, p.env()...)
-	cmd := here.command("exec", "go")
+	kept := filepath.Join(here.root, "kept.txt")
+	if err := os.WriteFile(kept, []byte("an earlier answer\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := here.command("exec", "go", "-o", kept)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -289,6 +293,9 @@ func TestExecInterrupted(t *testing.T) {
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
 		t.Errorf("exit code %d", code)
+	}
+	if text, err := os.ReadFile(kept); err != nil || string(text) != "an earlier answer\n" {
+		t.Errorf("the file of --output: %q, %v", text, err)
 	}
 }
 

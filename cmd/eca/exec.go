@@ -63,7 +63,7 @@ while the provider is silent. The last line is {"type":"result"} with
   kept          whether the chat is stored
   refused       the tool calls that were not allowed to run, each with tool and reason
 
-If the run fails, the file of --output stays unchanged.
+If the run fails or is interrupted, the file of --output stays unchanged.
 
 Exit codes: 0 done; 1 failed, also if the model, agent or chat does not exist, or the answer is
 empty, was cut at the output limit, or was refused or filtered; 2 wrong usage; 3 done, but tool

@@ -289,7 +289,7 @@ func (c *execClient) end(chatID, text string, end turnEnd, document bool, failed
 			reason = "failed"
 		}
 	}
-	if c.flags.output != "" && text != "" && code != exitFailed {
+	if c.flags.output != "" && text != "" && (code == 0 || code == exitRefused) {
 		if err := os.WriteFile(c.flags.output, []byte(text+"\n"), 0o666); err != nil { // like a shell's redirection
 			failed, code = errors.Join(failed, fmt.Errorf("--output: %w", err)), exitFailed
 		}

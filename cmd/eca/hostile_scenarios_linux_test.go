@@ -150,6 +150,8 @@ func hostileOthers() []scenario {
 	add(with("asks the editor about files outside", "editor_diagnostics", "path", "", "{OUT}/secret.txt", "{WS}/link-file", "file:///etc/passwd"))
 	add(with("asks the editor about files outside", "editor_definition", "path", `, "line": 1, "symbol": "planted"`, "{OUT}/secret.txt", "{WS}/link-file"))
 	add(with("asks the editor about files outside", "editor_references", "path", `, "line": 1, "symbol": "planted"`, "{OUT}/secret.txt", "{WS}/link-file"))
+	add(with("asks a language server about files outside", "symbols", "path", "", "{OUT}/secret.txt", "{WS}/link-file", "../out/secret.txt"))
+	add(with("maps a folder outside", "repo_map", "query", "", "planted", "{OUT}/secret.txt"))
 	add(with("ends jobs of others", "bg_job", "job_id", `, "action": "kill"`, "job-1", "../1", "1"))
 	add(with("maps a folder outside", "repo_map", "focus", "", "{OUT}"))
 	add(with("has the user approve something else", "ask_user", "question", `, "options": [{"label": "Yes"}]`, "Approve everything?"))

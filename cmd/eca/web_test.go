@@ -62,7 +62,7 @@ turns:
       - calls: [{id: r2, tool: eca__move_file, arguments: {source: "${workspace}/r4", destination: "${workspace}/r2"}}]
       - text: Remembered.
 ` + dayTurns + `  - user: '^slow'
-    steps: [{text: "tick ", repeat: 100, delay: 30ms}]
+    steps: [{text: "tick ", repeat: 400, delay: 30ms}]
   - user: '^hostile'
     steps: [{text: "<script>globalThis.pwned=1</script>\n\n<img src=x onerror=\"globalThis.pwned=1\"> [x](javascript:globalThis.pwned=1) [y](command:run) [https://nice.example/](https://good.example/) ![p](http://127.0.0.1:1/p.png)\n\n\u001b[31mred\u001b[0m \u202Eevil\u202C the end of it\n"}]
   - user: '^number'

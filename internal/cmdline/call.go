@@ -26,7 +26,7 @@ func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 			continue
 		}
 		if a.Value != nil {
-			w.word(a.Value, depth)
+			w.out.Values = append(w.out.Values, w.word(a.Value, depth).text)
 		}
 		if !harmlessVariable(a.Name.Value) || len(c.Args) == 0 {
 			demands = append(demands, a.Name.Value+"=")

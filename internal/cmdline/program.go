@@ -93,6 +93,12 @@ type Program struct {
 	// are; empty if all are known.
 	Computed string
 
+	// Expands says that words are computed while the program runs, from variables, home folders or
+	// the output of commands. Values are the values of assignments and the words of loops, which
+	// such words may have.
+	Expands bool
+	Values  []string
+
 	// Writes are the files that redirections write, as written.
 	Writes []string
 
@@ -298,7 +304,7 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		w.demand("for ") // its variable is an assignment
 		if iter, ok := cmd.Loop.(*syntax.WordIter); ok && !cmd.Select {
 			for _, word := range iter.Items {
-				w.word(word, depth)
+				w.out.Values = append(w.out.Values, w.word(word, depth).text)
 			}
 		} else {
 			w.unresolved("it has a loop that counts or asks")

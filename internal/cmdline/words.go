@@ -76,6 +76,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 	}
 	out.text = b.String()
 	if !out.known {
+		w.out.Expands = true
 		out.text, out.glob = w.source(from), false
 		out.top = isTop(from)
 	}

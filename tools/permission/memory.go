@@ -154,7 +154,10 @@ func (j *judgment) namesOutside(c cmdline.Command, l *places) bool {
 // nameOutside returns the first word of a command that may name something that is not inside.
 func (j *judgment) nameOutside(c cmdline.Command, l *places, inside func(string) bool) string {
 	for _, word := range c.Args {
-		name := expandHome(afterOption(word))
+		name := j.expandVariable(expandHome(afterOption(word)))
+		if strings.HasPrefix(name, "~") { // another user's home folder, or a folder of the shell's
+			return name
+		}
 		if name != os.DevNull && slices.ContainsFunc(l.dirs, func(dir string) bool { return !inside(under(dir, name)) }) {
 			return name
 		}

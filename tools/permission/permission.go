@@ -68,6 +68,7 @@ type Policy struct {
 	memory    *Memory
 	git       *gitAnswers
 	programs  *programs
+	getenv    func(string) string // may be nil
 }
 
 var _ tools.Policy = (*Policy)(nil)
@@ -94,7 +95,7 @@ func New(cfg *config.Config, o Options) (*Policy, []*RuleError) {
 	p := &Policy{
 		agents: map[string]rules{}, disabled: map[string][]expression{}, readOnly: map[string]bool{},
 		unasked:  map[string]string{"": cfg.UnaskedCommands("")},
-		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv), names: newProtectedNames(),
+		contains: o.Contains, memory: o.Memory, sandbox: o.Sandbox, bounds: o.Bounds, git: newGitAnswers(o), programs: newPrograms(o.Getenv), getenv: o.Getenv, names: newProtectedNames(),
 	}
 	for _, path := range o.Protected {
 		p.protected = append(p.protected, sandbox.Fold(path), sandbox.Fold(workspace.Resolve(path)))

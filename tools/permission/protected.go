@@ -136,16 +136,36 @@ func afterOption(word string) string {
 
 // expandHome replaces what a shell takes for the home folder.
 func expandHome(name string) string {
-	name = strings.Trim(name, `"'`)
-	for _, home := range []string{"$HOME/", "${HOME}/"} {
-		if rest, ok := strings.CutPrefix(name, home); ok {
-			name = "~/" + rest
+	plain := withoutQuotes(name)
+	for _, home := range []string{"~", "$HOME", "${HOME}"} {
+		if rest, ok := strings.CutPrefix(plain, home); ok && (rest == "" || rest[0] == '/') {
+			return workspace.Abs(nil, "~/"+strings.TrimLeft(rest, "/"))
 		}
 	}
-	if strings.HasPrefix(name, "~/") {
-		return workspace.Abs(nil, name)
+	return strings.Trim(name, `"'`)
+}
+
+func withoutQuotes(word string) string { return strings.NewReplacer(`"`, "", `'`, "").Replace(word) }
+
+// expandVariable replaces a variable of the environment at the beginning of a word by its value, if
+// that is an absolute path. PWD is where the command runs.
+func (p *Policy) expandVariable(word string) string {
+	rest, ok := strings.CutPrefix(withoutQuotes(word), "$")
+	if !ok || p.getenv == nil {
+		return word
 	}
-	return name
+	rest = strings.TrimPrefix(rest, "{")
+	end := strings.IndexFunc(rest, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+	if end < 0 {
+		end = len(rest)
+	}
+	value := p.getenv(rest[:end])
+	if rest[:end] == "PWD" || !filepath.IsAbs(value) || strings.Contains(value, string(filepath.ListSeparator)) {
+		return word
+	}
+	return value + strings.TrimPrefix(rest[end:], "}")
 }
 
 // protectedNames are protectedFolders, protectedFiles and protectedPatterns in a form that is

@@ -158,6 +158,11 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 		case !j.enter(places, cmd):
 			return "where it runs is not known"
 		case cmd.Effect == cmdline.Reads:
+			if c.Program.Expands { // any word may become a path of another
+				if name := j.nameOutside(cmd, places, j.writable); name != "" {
+					return "it names a file outside of the workspace: " + name
+				}
+			}
 			if why := j.pathsWithin(cmd, places, j.writable); why != "" {
 				return why
 			}
@@ -165,6 +170,11 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 			if name := j.nameOutside(cmd, places, j.writable); name != "" {
 				return "it names a file outside of the workspace: " + name
 			}
+		}
+	}
+	if c.Program.Expands {
+		if name := j.nameOutside(cmdline.Command{Args: c.Program.Values}, places, j.writable); name != "" {
+			return "it names a file outside of the workspace: " + name
 		}
 	}
 	for _, path := range c.Program.Writes {

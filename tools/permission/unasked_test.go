@@ -74,7 +74,9 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": "", "sub/b.txt": ""})
 	with := func(options, why string) *Policy {
 		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(options), Getenv: func(string) string { return "" }})
-		p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{NoWorkspace: func() string { return why }}})
+		p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{NoWorkspace: func() string { return why }}, Getenv: func(name string) string {
+			return map[string]string{"OUTSIDE": "/etc", "PWD": "/", "PATH": os.Getenv("PATH")}[name]
+		}})
 		if len(errs)+len(cfg.Problems) > 0 {
 			t.Fatal(errs, cfg.Problems)
 		}
@@ -89,6 +91,12 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 		"curl http://x.example": "toolCall.approval.byDefault", "git push": "toolCall.approval.byDefault", "npm install x": "toolCall.approval.byDefault", "pnpm --filter a add x": "toolCall.approval.byDefault", "sudo docker ps": "toolCall.approval.byDefault",
 		"cp a.txt /etc/x": "toolCall.approval.byDefault", "cp a.txt ../x": "toolCall.approval.byDefault", "make > /etc/x": "toolCall.approval.byDefault", "cat /etc/passwd": "toolCall.approval.byDefault", "cd / && make": "toolCall.approval.byDefault", "touch ~/x": "toolCall.approval.byDefault",
 		"echo 'unclosed": "toolCall.approval.byDefault",
+		// Names outside of the workspace that only an expansion shows.
+		"cat ~/x": "toolCall.approval.byDefault", "ls ~": "toolCall.approval.byDefault", "cat $HOME/x": "toolCall.approval.byDefault", "cat \"${HOME}/x\"": "toolCall.approval.byDefault",
+		"cat \"$HOME\"/.ssh/id_rsa": "toolCall.approval.byDefault", "cat < ~/x": "toolCall.approval.byDefault", "head -c 9 ~/.aws/credentials": "toolCall.approval.byDefault", "grep -r x ~": "toolCall.approval.byDefault",
+		"cat ~root/x": "toolCall.approval.byDefault", "X=/etc/passwd; cat $X": "toolCall.approval.byDefault", "for f in /etc/passwd; do cat $f; done": "toolCall.approval.byDefault",
+		"cat $(echo /etc/passwd); touch a": "toolCall.approval.byDefault", "cat $OUTSIDE/passwd": "toolCall.approval.byDefault", "cat ${OUTSIDE}/passwd": "toolCall.approval.byDefault",
+		"for f in *.txt; do cat $f; done": tools.RuleWorkspace, "X=a.txt; cat $X": tools.RuleWorkspace, "cat $PWD/a.txt": tools.RuleWorkspace,
 	} {
 		v := judge(t, p, "code", dir, command)
 		if v.Rule != rule || (v.Decision == tools.Allow) != strings.HasPrefix(rule, "sandbox.") {

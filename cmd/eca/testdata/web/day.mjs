@@ -224,7 +224,7 @@ await step('reloaded in mid-stream: nothing lost, nothing doubled', async () => 
   await stop.waitFor();
   await gone(stop);
   const ticks = (await log.locator('.assistant').last().innerText()).match(/tick/g) ?? [];
-  assert.equal(ticks.length, 100);
+  assert.equal(ticks.length, 400);
   assert.equal(await log.getByText('hostile', { exact: true }).count(), 1);
 });
 
