@@ -102,7 +102,8 @@ func TestSeedClient(t *testing.T) {
 	mark = prompt("problems")
 	r.Await(mark, "the result", fake.Content("toolCalled", "a.txt:1:1: error: odd", `"error":false`))
 	r.Await(mark, "the end", fake.Finished())
-	if asked := r.asked("editor/getDiagnostics"); len(asked) != 1 || asked[0] != "{}" {
+	// The edit asked about its file.
+	if asked := r.asked("editor/getDiagnostics"); len(asked) == 0 || asked[len(asked)-1] != "{}" {
 		t.Errorf("asked %v", asked)
 	}
 

@@ -134,7 +134,7 @@ func TestResume(t *testing.T) {
 		r.Await(mark, "the title", fake.Content("metadata", `"chatId":"`+chat+`"`, "The first"))
 		ask(t, r, chat, "go on")
 		body := lastRequest(r)
-		if !strings.Contains(body, `"model":"other"`) || !strings.Contains(body, "one") || strings.Contains(body, "two") {
+		if !strings.Contains(body, `"model":"other"`) || !strings.Contains(body, `"text":"one"`) || strings.Contains(body, `"text":"two"`) {
 			t.Errorf("the model was sent %s", body)
 		}
 	}
