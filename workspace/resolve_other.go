@@ -14,12 +14,12 @@ const maxLinks = 16
 // link resolves to its target, not to its own path. Windows removes .. before it follows links.
 func (r *Resolver) resolve(path string) string {
 	path = filepath.Clean(path)
-	if found, known := r.known[path]; known {
+	if found, known := r.links[path]; known {
 		return found.target
 	}
 	real := resolveLinks(path, maxLinks)
-	if r.known != nil {
-		r.known[path] = link{target: real}
+	if r.links != nil {
+		r.links[path] = link{target: real}
 	}
 	return real
 }
