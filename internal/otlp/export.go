@@ -302,7 +302,7 @@ func (e *Exporter) record(signal string, err error) (again bool) {
 	case p == nil:
 		p = &pause{length: firstPause}
 		e.pauses[signal] = p
-		if e.ctx.Err() == nil {
+		if !errors.Is(err, context.Canceled) { // Close sends it again
 			e.o.Failed(signal, err)
 		}
 	default:
