@@ -43,9 +43,11 @@ func loginToServer(ctx context.Context, d *daemon.Daemon, name string, stdout, s
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot log in to the MCP server %s: %w", printable(name), err)
-	case loggedIn:
+	case loggedIn && status.State == mcp.Running:
 		_, err = fmt.Fprintf(stdout, "Logged in to %s. `eca mcp test %s` shows its tools.\n", printable(name), printable(name))
 		return err
+	case loggedIn:
+		fmt.Fprintf(stdout, "Logged in to %s, but it does not work with that login.\n", printable(name))
 	case status.State == mcp.Running:
 		_, err = fmt.Fprintf(stdout, "%s runs and does not ask for a login.\n", printable(name))
 		return err

@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// guardedMCP is an MCP server that wants a login, with its authorization server.
-func guardedMCP(t *testing.T) *httptest.Server {
+// guardedMCP is an MCP server that wants a login, with its authorization server. It accepts one
+// token.
+func guardedMCP(t *testing.T, accepted string) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
 	s := httptest.NewServer(mux)
@@ -26,7 +27,11 @@ func guardedMCP(t *testing.T) *httptest.Server {
 			_ = json.NewEncoder(w).Encode(content)
 		})
 	}
-	mux.HandleFunc("/mcp", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer "+accepted {
+			answerMCP(w, r)
+			return
+		}
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata="%s/meta"`, s.URL))
 		w.WriteHeader(http.StatusUnauthorized)
 	})
@@ -48,9 +53,30 @@ func guardedMCP(t *testing.T) *httptest.Server {
 	return s
 }
 
+// answerMCP answers a request to a server without tools.
+func answerMCP(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	switch err := json.NewDecoder(r.Body).Decode(&request); {
+	case r.Method != http.MethodPost || err != nil:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case request.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		result := `{}`
+		if request.Method == "initialize" {
+			result = `{"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "guarded", "version": "1"}}`
+		}
+		fmt.Fprintf(w, `{"jsonrpc": "2.0", "id": %s, "result": %s}`, request.ID, result)
+	}
+}
+
 // A user without an editor logs in to a remote MCP server, and out again.
 func TestMCPLogin(t *testing.T) {
-	s := guardedMCP(t)
+	s := guardedMCP(t, "planted-token")
 	here := unconfigured(t)
 	run := func(args ...string) string {
 		t.Helper()
@@ -65,33 +91,11 @@ func TestMCPLogin(t *testing.T) {
 		t.Errorf("logout before: %s", said)
 	}
 
-	cmd := here.command("mcp", "login", "vault")
-	cmd.Env = append(cmd.Env, "BROWSER=/nonexistent", "DISPLAY=", "WAYLAND_DISPLAY=")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	out, said, err := loginToMCP(t, here)
+	if err != nil || !strings.Contains(out, "Logged in to vault.") {
+		t.Fatalf("%v\n%s%s", err, said, out)
 	}
-	var out strings.Builder
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	address := regexp.MustCompile(`To log in to the MCP server vault, open (\S+)`)
-	said := ""
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		said += lines.Text() + "\n"
-		if m := address.FindStringSubmatch(lines.Text()); m != nil {
-			resp, err := http.Get(m[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = resp.Body.Close()
-		}
-	}
-	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "Logged in to vault.") {
-		t.Fatalf("%v\n%s%s", err, said, out.String())
-	}
-	if strings.Contains(said+out.String(), "planted-token") {
+	if strings.Contains(said+out, "planted-token") {
 		t.Error("the token is shown")
 	}
 	stored := filepath.Join(filepath.Dir(here.root), "state", "eca", "mcp", "credentials.json")
@@ -104,4 +108,44 @@ func TestMCPLogin(t *testing.T) {
 	if data, _ := os.ReadFile(stored); strings.Contains(string(data), "planted-token") {
 		t.Error("the token is still stored")
 	}
+}
+
+// A server that refuses the token that it has just given is not shown as one that works.
+func TestMCPLoginRefused(t *testing.T) {
+	s := guardedMCP(t, "another-token")
+	here := unconfigured(t)
+	runProgram(t, here, "", "mcp", "add", "vault", s.URL+"/mcp")
+	out, said, err := loginToMCP(t, here)
+	if err == nil || !strings.Contains(out, "Logged in to vault, but it does not work with that login.\nvault: requires-auth") {
+		t.Errorf("%v\n%s%s", err, said, out)
+	}
+}
+
+// loginToMCP logs in to the server vault as a user does who opens the address.
+func loginToMCP(t *testing.T, here place) (stdout, stderr string, err error) {
+	t.Helper()
+	cmd := here.command("mcp", "login", "vault")
+	cmd.Env = append(cmd.Env, "BROWSER=/nonexistent", "DISPLAY=", "WAYLAND_DISPLAY=")
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := regexp.MustCompile(`To log in to the MCP server vault, open (\S+)`)
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		stderr += lines.Text() + "\n"
+		if m := address.FindStringSubmatch(lines.Text()); m != nil {
+			resp, err := http.Get(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+		}
+	}
+	err = cmd.Wait()
+	return out.String(), stderr, err
 }

@@ -69,8 +69,11 @@ func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
 		if before != nil {
 			<-before.Done() // its port is free then
 		}
-		err := sv.connectServer(ctx, name, tell)
+		loggedIn, err := sv.login(ctx, name, tell)
 		switch {
+		case loggedIn:
+			tell("info", fmt.Sprintf("You are logged in to the MCP server %s.", name))
+			sv.manager.Start(name)
 		case err != nil && ctx.Err() == nil:
 			tell("error", fmt.Sprintf("Login to the MCP server %s: %v", name, err))
 		case errors.Is(context.Cause(ctx), pending.ErrLate):
@@ -80,41 +83,38 @@ func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
 	})
 }
 
-// LoginMCPServer is ConnectMCPServer, but waits until the login is done, has failed, or ctx ends.
-// loggedIn is false if the server does not ask for a login; status says how it is then.
+// LoginMCPServer is ConnectMCPServer, but waits until the login is done and the server has started
+// with it, either has failed, or ctx ends. status says how the server is then; loggedIn is false if
+// it did not ask for a login.
 func (sv *Servers) LoginMCPServer(ctx context.Context, name string, tell func(kind, text string)) (status mcp.Status, loggedIn bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pending.BrowserTime, pending.ErrLate)
 	defer cancel()
-	if err := sv.manager.Connect(ctx, name); err != nil && ctx.Err() != nil {
-		return mcp.Status{}, false, context.Cause(ctx)
+	loggedIn, err = sv.login(ctx, name, tell)
+	if loggedIn {
+		_ = sv.manager.Connect(ctx, name) // its status says why not
 	}
-	if status, _ = sv.manager.Status(name); status.State != mcp.NeedsLogin {
-		return status, false, nil
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	if err := sv.connectServer(ctx, name, tell); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return status, false, err
-	}
-	return status, true, nil
+	status, _ = sv.manager.Status(name)
+	return status, loggedIn, err
 }
 
-// connectServer does the work of ConnectMCPServer.
-func (sv *Servers) connectServer(ctx context.Context, name string, tell func(kind, text string)) error {
+// login starts a server if it does not wait for a login, and logs in to it if it wants that.
+func (sv *Servers) login(ctx context.Context, name string, tell func(kind, text string)) (loggedIn bool, err error) {
 	status, _ := sv.manager.Status(name)
 	if status.State != mcp.NeedsLogin {
 		_ = sv.manager.Connect(ctx, name) // its status says why not
 		status, _ = sv.manager.Status(name)
 	}
 	if status.State != mcp.NeedsLogin {
-		return nil
+		return false, nil
 	}
 	account, _ := sv.launchedAccount(name)
 	if account == nil {
-		return errors.New("it does not take the token in its headers (Authorization); without that, eca could log in")
+		return false, errors.New("it does not take the token in its headers (Authorization); without that, eca could log in")
 	}
-	err := account.Login(ctx, func(url string) {
+	err = account.Login(ctx, func(url string) {
 		text := fmt.Sprintf("Log in to the MCP server %s in your browser. If it does not open, go to %s", name, url)
 		if err := sv.opts.OpenURL(ctx, url); err != nil {
 			sv.opts.Log.Info("no browser could be opened", "err", err)
@@ -122,12 +122,7 @@ func (sv *Servers) connectServer(ctx context.Context, name string, tell func(kin
 		}
 		tell("info", text)
 	})
-	if err != nil {
-		return err
-	}
-	tell("info", fmt.Sprintf("You are logged in to the MCP server %s.", name))
-	sv.manager.Start(name)
-	return nil
+	return err == nil, err
 }
 
 // LogoutMCPServer forgets the login to a server, and starts the server again if it ran.
