@@ -50,13 +50,14 @@ func makeTree(t *testing.T, root string, files map[string]string) {
 	}
 }
 
-// waysToChange are ways to change a file N, or to have another one in its place.
+// waysToChange are ways to change a file N, or to have another one in its place, by itself or by the
+// folders that it is in, below TOP.
 func waysToChange() []string {
 	return []string{
 		`echo evil > "$N"`, `echo evil >> "$N"`, `rm "$N" && echo evil > "$N"`, `echo evil > new && mv -f new "$N"`, `sed -i s/before/evil/ "$N"`, `ln "$N" new && echo evil > new`,
-		`D=$N; while D=$(dirname "$D"); [ "$D" != . ] && [ "$D" != / ]; do mv "$D" moved && mkdir -p "$(dirname "$N")" && echo evil > "$N"; done`,
-		`D=$N; while D=$(dirname "$D"); [ "$D" != . ] && [ "$D" != / ]; do rm -rf "$D" && mkdir -p "$(dirname "$N")" && echo evil > "$N"; done`,
-		`D=$N; while D=$(dirname "$D"); [ "$D" != . ] && [ "$D" != / ]; do L=$(readlink "$D") && ln -sfn elsewhere "$D" && mkdir -p elsewhere && echo evil > "$N"; done`,
+		`D=$N; while D=$(dirname "$D"); [ "$D" != "$TOP" ] && [ "$D" != / ]; do mv "$D" moved && mkdir -p "$(dirname "$N")" && echo evil > "$N"; done`,
+		`D=$N; while D=$(dirname "$D"); [ "$D" != "$TOP" ] && [ "$D" != / ]; do rm -rf "$D" && mkdir -p "$(dirname "$N")" && echo evil > "$N"; done`,
+		`D=$N; while D=$(dirname "$D"); [ "$D" != "$TOP" ] && [ "$D" != / ]; do L=$(readlink "$D") && ln -sfn elsewhere "$D" && mkdir -p elsewhere && echo evil > "$N"; done`,
 		`ln -sf evil.txt "$N"`,
 	}
 }
@@ -66,13 +67,13 @@ func unchangeable(t *testing.T, d *Daemon, root string, names ...string) {
 	t.Helper()
 	write(t, filepath.Join(root, "evil.txt"), "evil\n")
 	for _, name := range names {
-		at := name
-		if !filepath.IsAbs(at) {
-			at = filepath.Join(root, name)
+		at, top := filepath.Join(root, name), "."
+		if filepath.IsAbs(name) { // in the test's temporary folder; a copy of those above it could be of any size
+			at, top = name, filepath.Dir(os.TempDir())
 		}
 		before := read(t, at)
 		for _, script := range waysToChange() {
-			_, out := within(t, d, root, "N='"+name+"'; "+script)
+			_, out := within(t, d, root, "N='"+name+"'; TOP='"+top+"'; "+script)
 			if after := read(t, at); after != before {
 				t.Fatalf("%s: %s: now %q: %s", name, script, after, out)
 			}
