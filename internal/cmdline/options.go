@@ -240,6 +240,9 @@ func (p program) mayMean(g *parsedWords, a word, spelling string) {
 
 // exactly returns the option that is spelled so.
 func (p program) exactly(spelling string) (option, bool) {
+	if !strings.Contains(p.options, spelling) {
+		return option{}, false
+	}
 	for entry := range strings.FieldsSeq(p.options) {
 		if !strings.Contains(entry, spelling) {
 			continue

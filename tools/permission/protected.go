@@ -145,7 +145,9 @@ func expandHome(name string) string {
 	return strings.Trim(name, `"'`)
 }
 
-func withoutQuotes(word string) string { return strings.NewReplacer(`"`, "", `'`, "").Replace(word) }
+func withoutQuotes(word string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(word, `"`, ""), `'`, "")
+}
 
 // expandVariable replaces a variable of the environment at the beginning of a word by its value, if
 // that is an absolute path. PWD is where the command runs.
