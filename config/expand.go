@@ -140,11 +140,12 @@ func (l *Loaded) layerOf(path []string) *layer {
 // resolver returns the resolver for the strings of a layer. last means that there is no other
 // attempt while commands run.
 func (b *builder) resolver(l *layer, last bool) *resolver {
+	toolText := b.in.ToolText // the result of a load must not keep b, which has the configuration before
 	r := &resolver{
 		getenv: b.in.Getenv, looked: b.looked, recall: b.in.recall,
 		read:     func(path, text string) { b.included[path] = text },
 		netrc:    b.netrcFiles,
-		resource: func(name string) (string, error) { return resource(name, b.in.ToolText) },
+		resource: func(name string) (string, error) { return resource(name, toolText) },
 	}
 	if l == nil {
 		return r
