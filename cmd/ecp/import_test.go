@@ -134,12 +134,15 @@ func TestImportRefused(t *testing.T) {
 	task(t, filepath.Join(dir, "bad"), "img", "gpus = 2\n")
 	out := filepath.Join(dir, "out")
 	for want, args := range map[string][]string{
-		"environment.gpus: ":         {"harbor", dir, "-o", out, "--target", "x"},
-		"has no task.toml":           {"harbor", filepath.Join(dir, "good", "tests"), "-o", out, "--target", "x"},
-		"the format must be harbor":  {"other", dir, "-o", out, "--target", "x"},
-		"--out and --target":         {"harbor", dir, "-o", out},
-		"--engine must be docker or": {"harbor", dir, "-o", out, "--target", "x", "--engine", "local"},
-		"is not the name of a":       {"harbor", filepath.Join(dir, "good"), "-o", out, "--target", "x", "--env", "A=b"},
+		"environment.gpus: ":            {"harbor", dir, "-o", out, "--target", "x"},
+		"has no task.toml":              {"harbor", filepath.Join(dir, "good", "tests"), "-o", out, "--target", "x"},
+		"the format must be harbor or":  {"other", dir, "-o", out, "--target", "x"},
+		"--predictions is for swebench": {"harbor", filepath.Join(dir, "good"), "-o", out, "--predictions", "gold"},
+		"leave --target out":            {"swebench", dir, "-o", out, "--target", "x", "--predictions", "gold"},
+		"is not a task repository":      {"swebench", dir, "-o", out, "--target", "x"},
+		"--out and --target":            {"harbor", dir, "-o", out},
+		"--engine must be docker or":    {"harbor", dir, "-o", out, "--target", "x", "--engine", "local"},
+		"is not the name of a":          {"harbor", filepath.Join(dir, "good"), "-o", out, "--target", "x", "--env", "A=b"},
 	} {
 		r := invoke(t, append([]string{"import"}, args...)...)
 		if _, err := os.Stat(out); r.code == 0 || !strings.Contains(r.err, want) || err == nil {
