@@ -198,5 +198,8 @@ func capturedUpTo(ctx context.Context, limit int, spec proc.Spec, pool *proc.Poo
 	out := &lineproc.Tail{Limit: limit}
 	spec.Stdout, spec.Stderr = out, out
 	exit, err := pool.Run(ctx, spec)
+	if cause := exit.MemoryCause(); err == nil && cause != "" { // which says nothing about the agent's work
+		err = errors.New(cause)
+	}
 	return exit.Code, out.String(), err
 }

@@ -202,6 +202,8 @@ func Describe(exit *proc.Exit) string {
 	switch {
 	case exit == nil:
 		return "closed its output"
+	case exit.MemoryCause() != "":
+		return "ended: " + exit.MemoryCause()
 	case exit.Code < 0:
 		return "was killed"
 	}
