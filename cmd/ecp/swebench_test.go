@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 // pytest returns a Python that has pytest.
@@ -223,7 +224,8 @@ done
 		"tests":     {"printf 'def test_half(): pass\\n' > test_m1.py; git config core.hooksPath hooks", "3 of 3 tests do not pass"},
 		"does less": {":", "the patch is empty"},
 	} {
-		out, r := evaluated(t, importInstances(t, python, source, "--target", "sh ../ecp/agent.sh", "--read", agent(c.does)))
+		saved, patches := filepath.Join(t.TempDir(), "out.json"), filepath.Join(t.TempDir(), "patches.jsonl")
+		out, r := evaluated(t, importInstances(t, python, source, "--target", "sh ../ecp/agent.sh", "--read", agent(c.does)), "--json-out", saved)
 		text := reasons(r)
 		if len(r.Errors) > 0 || (r.Passed == 1) != (c.want == "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: exit %d: %s", name, out.code, text)
@@ -231,6 +233,16 @@ done
 		diff := r.Scenarios[0].Diff
 		if c.want == "" && (!strings.Contains(diff, "+    return x / 2\n") || !strings.Contains(diff, "GIT binary patch") || !strings.Contains(diff, "deleted file mode 100644") || strings.Count(diff, "diff --git") != 3) {
 			t.Errorf("%s: the report's diff: %s", name, diff)
+		}
+		if name != "mends" {
+			continue
+		}
+		// The exported patch gets the same verdict.
+		if r := invoke(t, "export", "swebench", saved, "-o", patches, "--model", "m"); r.code != 0 {
+			t.Error(r.err)
+		}
+		if _, again := evaluated(t, importInstances(t, python, source, "--predictions", patches)); again.Passed != 1 || len(again.Errors) > 0 {
+			t.Errorf("exported: %s", reasons(again))
 		}
 	}
 }
@@ -247,5 +259,26 @@ func TestSWEBenchRefused(t *testing.T) {
 		if r := invoke(t, "run", manifest(t, "true", coding(c[0], c[1]))); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("%v: exit %d: %s", c, r.code, r.err)
 		}
+	}
+}
+
+// A patch that the report has cut is not exported as if it were whole; the file with the whole is.
+func TestExportWhole(t *testing.T) {
+	quiet(t)
+	dir := t.TempDir()
+	r := `{"schema_version": 4, "total": 1, "passed": 1, "target": "a b", "scenarios": [{"name": "x y", "scenario_id": "x", "diff": "diff --git a/a b/a\n... 5 more bytes; --artifacts DIR keeps the whole\n"FILE}]}`
+	path := filepath.Join(dir, "r.json")
+	write(t, path, strings.Replace(r, "FILE", "", 1))
+	if out := invoke(t, "export", "swebench", path); out.code != exitError || !strings.Contains(out.err, "--artifacts DIR") || out.out != "" {
+		t.Errorf("exit %d: %s%s", out.code, out.err, out.out)
+	}
+	write(t, filepath.Join(dir, "whole"), "diff <a>\n")
+	write(t, path, strings.Replace(r, "FILE", `, "diff_file": "`+filepath.Join(dir, "whole")+`"`, 1))
+	const want = `{"instance_id":"x","model_name_or_path":"a b","model_patch":"diff <a>\n"}` + "\n"
+	if out := invoke(t, "export", "swebench", path); out.code != 0 || out.out != want {
+		t.Errorf("exit %d: %s%s", out.code, out.err, out.out)
+	}
+	if out := invoke(t, "export", "csv", path); out.code != usage.ExitCode {
+		t.Errorf("exit %d: %s", out.code, out.err)
 	}
 }
