@@ -133,7 +133,11 @@ func (f *importFlags) swebench(source string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Base(source)
+	whole, err := filepath.Abs(source)
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(whole)
 	o := swebench.Options{Name: strings.TrimSuffix(name, filepath.Ext(name)), Target: f.target, Engine: f.engine, Env: f.env, Network: f.network, Hints: f.hints}
 	if o.Read, err = f.reads(); err != nil {
 		return err

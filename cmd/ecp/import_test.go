@@ -64,14 +64,20 @@ echo $found > ${HERE}/logs/verifier/reward.txt
 // imported is an agent that runs the given command, and then tries to grade itself.
 func imported(t *testing.T, does string) string {
 	t.Helper()
+	return shellAgent(t, does+`; : > ../installed; mkdir -p $HERE/tests; echo 1 > $HERE/logs/verifier/reward.txt
+    echo "echo 1 > $HERE/logs/verifier/reward.txt" > $HERE/tests/test.sh`)
+}
+
+// shellAgent is an agent for the shell in a container, which runs a command for its step.
+func shellAgent(t *testing.T, does string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "agent.sh")
 	write(t, path, `while read -r line; do
   id=${line#*\"id\":}; id=${id%%[,\}]*}
   case $line in
   *agent/initialize*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"name":"sh","protocol_version":"1.0","capabilities":{}}}' ;;
   *agent/step*)
-    `+does+`; : > ../installed; mkdir -p $HERE/tests; echo 1 > $HERE/logs/verifier/reward.txt
-    echo "echo 1 > $HERE/logs/verifier/reward.txt" > $HERE/tests/test.sh
+    `+does+`
     echo '{"jsonrpc":"2.0","id":'$id',"result":{"status":"done","public_output":"'$MY_KEY'"}}' ;;
   esac
 done

@@ -199,19 +199,6 @@ func TestInstancesWithAgents(t *testing.T) {
 	image, list := repository(t, python)
 	folderContainers(t, image)
 	source := jsonLines(t, list[1:2])
-	agent := func(does string) string {
-		path := filepath.Join(t.TempDir(), "agent.sh")
-		write(t, path, `while read -r line; do
-  id=${line#*\"id\":}; id=${id%%[,\}]*}
-  case $line in
-  *agent/initialize*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"name":"sh","protocol_version":"1.0","capabilities":{}}}' ;;
-  *agent/step*) case $line in *half\ doubles*) `+does+` ;; esac
-    echo '{"jsonrpc":"2.0","id":'$id',"result":{"status":"done"}}' ;;
-  esac
-done
-`)
-		return path
-	}
 	const mend = "sed -i 's#x [*] 2#x / 2#' m1.py; printf 'a\\000b' > bin.dat; rm m2.py; "
 	for name, c := range map[string]struct {
 		does string
@@ -225,7 +212,7 @@ done
 		"does less": {":", "the patch is empty"},
 	} {
 		saved, patches := filepath.Join(t.TempDir(), "out.json"), filepath.Join(t.TempDir(), "patches.jsonl")
-		out, r := evaluated(t, importInstances(t, python, source, "--target", "sh ../ecp/agent.sh", "--read", agent(c.does)), "--json-out", saved)
+		out, r := evaluated(t, importInstances(t, python, source, "--target", "sh ../ecp/agent.sh", "--read", shellAgent(t, "case $line in *half\\ doubles*) "+c.does+" ;; esac")), "--json-out", saved)
 		text := reasons(r)
 		if len(r.Errors) > 0 || (r.Passed == 1) != (c.want == "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: exit %d: %s", name, out.code, text)

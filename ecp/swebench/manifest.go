@@ -66,8 +66,12 @@ func (in *Instance) scenario(o Options) yaml.MapSlice {
 		input += "\n\nHints:\n" + in.Hints
 	}
 	check := yaml.MapSlice{
-		{Key: "type", Value: grade.SWEBench}, {Key: "run", Value: "bash /tests/" + scriptName}, {Key: "timeout_s", Value: testsTime},
-		{Key: "parser", Value: in.Parser}, {Key: "fail_to_pass", Value: in.FailToPass}, {Key: "pass_to_pass", Value: slices.Concat([]string{}, in.PassToPass)},
+		{Key: "type", Value: grade.SWEBench},
+		{Key: "run", Value: "bash /tests/" + scriptName},
+		{Key: "timeout_s", Value: testsTime},
+		{Key: "parser", Value: in.Parser},
+		{Key: "fail_to_pass", Value: in.FailToPass},
+		{Key: "pass_to_pass", Value: slices.Concat([]string{}, in.PassToPass)},
 	}
 	if in.Type == "fail_only" {
 		check = append(check, yaml.MapItem{Key: "fail_only", Value: true})
@@ -77,8 +81,12 @@ func (in *Instance) scenario(o Options) yaml.MapSlice {
 		{Key: "constraints", Value: yaml.MapSlice{
 			{Key: "timeout_s", Value: agentTime},
 			{Key: "scenario", Value: yaml.MapSlice{{Key: "id", Value: in.ID}, {Key: "tests", Value: testsFolder(in.ID)}, {Key: "environment", Value: yaml.MapSlice{
-				{Key: "kind", Value: o.Engine}, {Key: "in_image", Value: true}, {Key: "image", Value: in.Image}, {Key: "workdir", Value: workdir},
-				{Key: "agent", Value: agent}, {Key: "graders", Value: yaml.MapSlice{{Key: "network", Value: o.Network}}},
+				{Key: "kind", Value: o.Engine},
+				{Key: "in_image", Value: true},
+				{Key: "image", Value: in.Image},
+				{Key: "workdir", Value: workdir},
+				{Key: "agent", Value: agent},
+				{Key: "graders", Value: yaml.MapSlice{{Key: "network", Value: o.Network}}},
 			}}}},
 			{Key: "checks", Value: []yaml.MapSlice{check}},
 		}},
