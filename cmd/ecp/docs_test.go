@@ -15,7 +15,7 @@ func TestDocs(t *testing.T) {
 	}
 	doc := string(data)
 	known := map[string]bool{}
-	for _, command := range []string{"run", "validate", "init", "view", "import", "conformance", "trend", "doctor", "submit", "watch", "worker", "cluster runs"} {
+	for _, command := range []string{"run", "validate", "init", "view", "import", "export", "conformance", "trend", "doctor", "submit", "watch", "worker", "cluster runs"} {
 		if !strings.Contains(doc, "| `ecp "+command) {
 			t.Errorf("ecp %s is not documented", command)
 		}

@@ -274,3 +274,14 @@ func TestHostileServers(t *testing.T) {
 		})
 	}
 }
+
+// An agent that uses up its memory is one error, and the other attempts go on.
+func TestMemoryIsUsedUp(t *testing.T) {
+	quiet(t)
+	t.Setenv("MY_KEY", "x")
+	agent := shellAgent(t, "case $line in *hoard*) ulimit -v 100000; a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done ;; esac")
+	_, r := evaluated(t, manifest(t, "sh "+agent, scenario("a", has("x"), "x")+scenario("b", has("x"), "hoard")+scenario("c", has("x"), "x")+scenario("d", has("x"), "x")), "-j", "2")
+	if r.Counts.Passed != 3 || r.Counts.Error != 1 || len(r.Errors) != 1 || r.Errors[0].Scenario != "b" || !strings.Contains(r.Errors[0].Message, "the agent ended") {
+		t.Errorf("%+v: %s", r.Counts, reasons(r))
+	}
+}

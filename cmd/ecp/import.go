@@ -7,17 +7,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/ecp/harbor"
 	"github.com/seed-dec29ce4/eca/ecp/runtime"
+	"github.com/seed-dec29ce4/eca/ecp/swebench"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-const importHelp = `Writes a manifest for tasks in another format. FORMAT is harbor: SOURCE is a task's folder
-(with task.toml), or one with folders of tasks. They stay where they are; the manifest refers
-to them.
+const importHelp = `Writes a manifest for tasks in another format. FORMAT is
+
+  harbor    SOURCE is a task's folder (with task.toml), or one with folders of tasks. They stay
+            where they are; the manifest refers to them
+  swebench  SOURCE is a file with instances of SWE-bench (a JSON array or JSON lines), or a task
+            repository (with sweb.yaml). Their tests are written beside the manifest
 
 The agent runs in the task's container, so TARGET is a command line there. The files
 and folders of --read are below /ecp in it.
@@ -29,6 +34,16 @@ type importFlags struct {
 	dir, target, engine string
 	read, env           []string
 	force               bool
+
+	predictions string // the others are of swebench too
+	defaults    swebench.Defaults
+	network     bool
+	hints       bool
+}
+
+// sweBenchFlags are the flags that only instances of SWE-bench have.
+func sweBenchFlags() []string {
+	return []string{"predictions", "image-template", "test-command", "log-parser", "network", "hints"}
 }
 
 func importCommand(s streams) *cobra.Command {
@@ -38,14 +53,24 @@ func importCommand(s streams) *cobra.Command {
 		Short: "Write a manifest for tasks in another format",
 		Long:  importHelp,
 		Args:  cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case args[0] != "harbor":
-				return usage.Errorf("the format must be harbor, not %q", args[0])
-			case f.dir == "" || f.target == "":
+			case args[0] != "harbor" && args[0] != "swebench":
+				return usage.Errorf("the format must be harbor or swebench, not %q", args[0])
+			case f.dir == "" || f.target == "" && f.predictions == "":
 				return usage.Errorf("--out and --target are needed: where the manifest goes, and how the agent is started in a container")
+			case f.target != "" && f.predictions != "":
+				return usage.Errorf("--predictions are graded without an agent; leave --target out")
 			case f.engine != runtime.KindDocker && f.engine != runtime.KindPodman:
 				return usage.Errorf("--engine must be docker or podman, not %q", f.engine)
+			}
+			if args[0] == "swebench" {
+				return f.swebench(args[1], s.out)
+			}
+			for _, name := range sweBenchFlags() {
+				if cmd.Flags().Changed(name) {
+					return usage.Errorf("--%s is for swebench", name)
+				}
 			}
 			return f.harbor(args[1], s.out, s.err)
 		},
@@ -57,13 +82,95 @@ func importCommand(s streams) *cobra.Command {
 	flags.StringArrayVar(&f.read, "read", nil, "file or folder that the agent sees below /ecp (repeatable)")
 	flags.StringArrayVar(&f.env, "env", nil, "name of a variable of yours that the agent gets (repeatable)")
 	flags.BoolVar(&f.force, "force", false, "replace an existing manifest")
+	flags.StringVar(&f.predictions, "predictions", "", "swebench: grade the patches of this file (rows of instance_id and model_patch) instead of an agent; gold: the solutions")
+	flags.StringVar(&f.defaults.Image, "image-template", "", "swebench: image of instances without one; {id} is replaced")
+	flags.StringVar(&f.defaults.TestCommand, "test-command", "", "swebench: test command of instances without an eval_script; {files} is replaced by the test files")
+	flags.StringVar(&f.defaults.Parser, "log-parser", "", "swebench: log_parser of instances without one")
+	flags.BoolVar(&f.network, "network", false, "swebench: the agent and the tests have network access")
+	flags.BoolVar(&f.hints, "hints", false, "swebench: the agent gets hints_text too")
 	return cmd
 }
 
-func (f *importFlags) harbor(source string, out, errs io.Writer) error {
-	path := filepath.Join(f.dir, "manifest.yaml")
+// free reports an error if the manifest exists and is not to be replaced.
+func (f *importFlags) free() error {
+	path := f.path()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) && !f.force {
 		return errors.Join(err, fmt.Errorf("%s exists; --force replaces it", path))
+	}
+	return nil
+}
+
+func (f *importFlags) path() string { return filepath.Join(f.dir, "manifest.yaml") }
+
+// reads are the absolute paths of --read.
+func (f *importFlags) reads() (out []string, err error) {
+	for _, name := range f.read {
+		abs, err := filepath.Abs(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, abs)
+	}
+	return out, nil
+}
+
+// write checks the manifest and writes it.
+func (f *importFlags) write(text []byte) error {
+	if _, problems := runtime.Parse(text, f.path()); len(problems) > 0 {
+		return runtime.Problems(problems)
+	}
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(f.path(), text, 0o644)
+}
+
+func (f *importFlags) swebench(source string, out io.Writer) error {
+	if err := f.free(); err != nil {
+		return err
+	}
+	list, err := swebench.Read(source, f.defaults)
+	if err != nil {
+		return err
+	}
+	whole, err := filepath.Abs(source)
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(whole)
+	o := swebench.Options{Name: strings.TrimSuffix(name, filepath.Ext(name)), Target: f.target, Engine: f.engine, Env: f.env, Network: f.network, Hints: f.hints}
+	if o.Read, err = f.reads(); err != nil {
+		return err
+	}
+	const idle = "predictions.sh"
+	if f.predictions != "" {
+		if list, err = swebench.Predict(list, f.predictions); err != nil {
+			return err
+		}
+		o.Target, o.Read = "sh /ecp/"+idle, append(o.Read, idle)
+	}
+	text, err := swebench.Manifest(list, o)
+	if err != nil {
+		return err
+	}
+	if err := f.write(text); err != nil {
+		return err
+	}
+	if f.predictions != "" {
+		if err := os.WriteFile(filepath.Join(f.dir, idle), []byte(swebench.Idle), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := swebench.WriteTests(list, f.dir); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Wrote %s with %d instances.\nNext: ecp run --manifest %[1]s\n", f.path(), len(list))
+	return nil
+}
+
+func (f *importFlags) harbor(source string, out, errs io.Writer) error {
+	if err := f.free(); err != nil {
+		return err
 	}
 	tasks, err := harbor.Tasks(source)
 	if err != nil {
@@ -74,24 +181,14 @@ func (f *importFlags) harbor(source string, out, errs io.Writer) error {
 		return err
 	}
 	o := harbor.Options{Name: filepath.Base(whole), Target: f.target, Engine: f.engine, Env: f.env}
-	for _, name := range f.read {
-		abs, err := filepath.Abs(name)
-		if err != nil {
-			return err
-		}
-		o.Read = append(o.Read, abs)
+	if o.Read, err = f.reads(); err != nil {
+		return err
 	}
 	text, err := harbor.Manifest(tasks, f.dir, o)
 	if err != nil {
 		return err
 	}
-	if _, problems := runtime.Parse(text, path); len(problems) > 0 {
-		return runtime.Problems(problems)
-	}
-	if err := os.MkdirAll(f.dir, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+	if err := f.write(text); err != nil {
 		return err
 	}
 	for _, t := range tasks {
@@ -99,6 +196,6 @@ func (f *importFlags) harbor(source string, out, errs io.Writer) error {
 			fmt.Fprintf(errs, "note: %s: %s\n", printable(t.Dir), printable(note))
 		}
 	}
-	fmt.Fprintf(out, "Wrote %s with %d tasks.\nNext: ecp run --manifest %[1]s\n", path, len(tasks))
+	fmt.Fprintf(out, "Wrote %s with %d tasks.\nNext: ecp run --manifest %[1]s\n", f.path(), len(tasks))
 	return nil
 }

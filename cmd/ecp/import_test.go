@@ -64,14 +64,20 @@ echo $found > ${HERE}/logs/verifier/reward.txt
 // imported is an agent that runs the given command, and then tries to grade itself.
 func imported(t *testing.T, does string) string {
 	t.Helper()
+	return shellAgent(t, does+`; : > ../installed; mkdir -p $HERE/tests; echo 1 > $HERE/logs/verifier/reward.txt
+    echo "echo 1 > $HERE/logs/verifier/reward.txt" > $HERE/tests/test.sh`)
+}
+
+// shellAgent is an agent for the shell in a container, which runs a command for its step.
+func shellAgent(t *testing.T, does string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "agent.sh")
 	write(t, path, `while read -r line; do
   id=${line#*\"id\":}; id=${id%%[,\}]*}
   case $line in
   *agent/initialize*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"name":"sh","protocol_version":"1.0","capabilities":{}}}' ;;
   *agent/step*)
-    `+does+`; : > ../installed; mkdir -p $HERE/tests; echo 1 > $HERE/logs/verifier/reward.txt
-    echo "echo 1 > $HERE/logs/verifier/reward.txt" > $HERE/tests/test.sh
+    `+does+`
     echo '{"jsonrpc":"2.0","id":'$id',"result":{"status":"done","public_output":"'$MY_KEY'"}}' ;;
   esac
 done
@@ -134,12 +140,15 @@ func TestImportRefused(t *testing.T) {
 	task(t, filepath.Join(dir, "bad"), "img", "gpus = 2\n")
 	out := filepath.Join(dir, "out")
 	for want, args := range map[string][]string{
-		"environment.gpus: ":         {"harbor", dir, "-o", out, "--target", "x"},
-		"has no task.toml":           {"harbor", filepath.Join(dir, "good", "tests"), "-o", out, "--target", "x"},
-		"the format must be harbor":  {"other", dir, "-o", out, "--target", "x"},
-		"--out and --target":         {"harbor", dir, "-o", out},
-		"--engine must be docker or": {"harbor", dir, "-o", out, "--target", "x", "--engine", "local"},
-		"is not the name of a":       {"harbor", filepath.Join(dir, "good"), "-o", out, "--target", "x", "--env", "A=b"},
+		"environment.gpus: ":            {"harbor", dir, "-o", out, "--target", "x"},
+		"has no task.toml":              {"harbor", filepath.Join(dir, "good", "tests"), "-o", out, "--target", "x"},
+		"the format must be harbor or":  {"other", dir, "-o", out, "--target", "x"},
+		"--predictions is for swebench": {"harbor", filepath.Join(dir, "good"), "-o", out, "--predictions", "gold"},
+		"leave --target out":            {"swebench", dir, "-o", out, "--target", "x", "--predictions", "gold"},
+		"is not a task repository":      {"swebench", dir, "-o", out, "--target", "x"},
+		"--out and --target":            {"harbor", dir, "-o", out},
+		"--engine must be docker or":    {"harbor", dir, "-o", out, "--target", "x", "--engine", "local"},
+		"is not the name of a":          {"harbor", filepath.Join(dir, "good"), "-o", out, "--target", "x", "--env", "A=b"},
 	} {
 		r := invoke(t, append([]string{"import"}, args...)...)
 		if _, err := os.Stat(out); r.code == 0 || !strings.Contains(r.err, want) || err == nil {

@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), viewCommand(s), importCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s),
+	root.AddCommand(runCommand(s), validateCommand(s), initCommand(s), viewCommand(s), importCommand(s), exportCommand(s), conformanceCommand(s), trendCommand(s), doctorCommand(s),
 		submitCommand(s), workerCommand(s), followCommand(s), clusterCommand(s), gcCommand(s))
 	usage.Strict(root)
 	root.SetArgs(args)

@@ -22,7 +22,7 @@ func Types(extended bool) []string {
 	if !extended {
 		return v1
 	}
-	return append(v1, ToolCount, Trajectory, File, Changes, Command, Reward, Status)
+	return append(v1, ToolCount, Trajectory, File, Changes, Command, Reward, SWEBench, Status)
 }
 
 // Conditions lists the conditions of text_match.
@@ -74,13 +74,15 @@ func (s Spec) Check() []Problem {
 		if strings.TrimSpace(s.Run) == "" {
 			return []Problem{{"run", s.Type + " needs something to run"}}
 		}
-		if s.TimeoutS < 0 || math.IsInf(s.TimeoutS, 0) || math.IsNaN(s.TimeoutS) {
-			return []Problem{{"timeout_s", "timeout_s must be a number of seconds above 0"}}
+		if out := s.checkTime(); out != nil {
+			return out
 		}
 		if s.Condition != "" {
 			return s.checkText()
 		}
 		return nil
+	case SWEBench:
+		return append(s.checkSWEBench(), s.checkTime()...)
 	case Status:
 		if s.Want != "done" && s.Want != "paused" {
 			return []Problem{{"status", "status must be done or paused"}}
@@ -88,6 +90,13 @@ func (s Spec) Check() []Problem {
 		return nil
 	}
 	return []Problem{{"type", fmt.Sprintf("there is no grader %q; there are %s", s.Type, strings.Join(Types(true), ", "))}}
+}
+
+func (s Spec) checkTime() []Problem {
+	if s.TimeoutS < 0 || math.IsInf(s.TimeoutS, 0) || math.IsNaN(s.TimeoutS) {
+		return []Problem{{"timeout_s", "timeout_s must be a number of seconds above 0"}}
+	}
+	return nil
 }
 
 func (s Spec) checkText() []Problem {

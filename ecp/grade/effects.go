@@ -110,6 +110,14 @@ func few(list []string) string {
 // commandTime bounds a command without its own limit.
 const commandTime = 60 * time.Second
 
+// limit is the time limit of a grader's command.
+func (s Spec) limit(otherwise time.Duration) time.Duration {
+	if s.TimeoutS > 0 {
+		return time.Duration(min(s.TimeoutS*float64(time.Second), math.MaxInt64/2)) // which is 146 years
+	}
+	return otherwise
+}
+
 // gradeCommand runs a command in the workspace and compares its exit code, and its output if
 // there is a condition.
 func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check {
@@ -120,10 +128,7 @@ func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check 
 	case t.Command == nil:
 		return Check{Field: field, Err: errors.New("commands cannot run here")}
 	}
-	limit := commandTime
-	if s.TimeoutS > 0 {
-		limit = time.Duration(min(s.TimeoutS*float64(time.Second), math.MaxInt64/2)) // which is 146 years
-	}
+	limit := s.limit(commandTime)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	code, output, err := t.Command(limited, subject.Workspace, s.Run)

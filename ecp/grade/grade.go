@@ -30,6 +30,7 @@ const (
 	Changes    = "changes"
 	Command    = "command"
 	Reward     = "reward"
+	SWEBench   = "swebench"
 	Status     = "status"
 )
 
@@ -67,13 +68,17 @@ type Spec struct {
 	Exists     *bool    // of File
 	Only       []string // of Changes: globs outside of which nothing may change
 	Includes   []string // of Changes: globs that must each match a change
-	Run        string   // of Command and Reward: for the shell, in the workspace
+	Run        string   // of Command, Reward and SWEBench: for the shell, in the workspace
 	ExitCode   int64    // of Command
-	TimeoutS   float64  // of Command and Reward; seconds
+	TimeoutS   float64  // of Command, Reward and SWEBench; seconds
 	Want       string   // of Status: done or paused
 	Votes      int64    // of LLMJudge
 	Threshold  *float64 // of LLMJudge: the minimum score to pass, 0 to 1; of Reward: the minimum reward
 	Model      string   // of LLMJudge: provider/model
+	Parser     string   `json:",omitempty"` // of SWEBench: one of LogParsers
+	FailToPass []string `json:",omitempty"` // of SWEBench: tests that must pass
+	PassToPass []string `json:",omitempty"` // of SWEBench: tests that must not fail
+	FailOnly   bool     `json:",omitempty"` // of SWEBench: the log names only failed tests
 }
 
 // Call is one tool call as the agent reported it.
@@ -185,6 +190,8 @@ func (s Spec) grade(ctx context.Context, subject Subject, t Tools) Check {
 		return s.gradeCommand(ctx, subject, t)
 	case Reward:
 		return s.gradeReward(ctx, subject, t)
+	case SWEBench:
+		return s.gradeSWEBench(ctx, subject, t)
 	case Status:
 		return verdict(subject.Status == s.Want, "status", "The step ended as "+s.Want, fmt.Sprintf("The step ended as %s, expected %s", subject.Status, s.Want))
 	case LLMJudge:

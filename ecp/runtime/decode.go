@@ -186,7 +186,7 @@ func (d *decoder) grader(n *node, path string, extended bool) grade.Spec {
 	n = d.mapping(n, path)
 	known := []string{"type", "field", "condition", "value", "pattern", "prompt", "assertion", "tool_name", "arguments"}
 	if extended {
-		known = append(known, "not", "ignore_case", "match", "min", "max", "tools", "mode", "scope", "path", "exists", "only", "includes", "run", "exit_code", "timeout_s", "status", "votes", "threshold", "model")
+		known = append(known, "not", "ignore_case", "match", "min", "max", "tools", "mode", "scope", "path", "exists", "only", "includes", "run", "exit_code", "timeout_s", "status", "votes", "threshold", "model", "parser", "fail_to_pass", "pass_to_pass", "fail_only")
 	}
 	d.only(n, path, known...)
 	before := len(d.problems)
@@ -228,17 +228,17 @@ func (d *decoder) grader(n *node, path string, extended bool) grade.Spec {
 
 // decodeCheckOptions reads the options that only constraints.checks has.
 func (d *decoder) decodeCheckOptions(s *grade.Spec, n *node, path string) {
-	for name, into := range map[string]*string{"match": &s.Match, "mode": &s.Mode, "scope": &s.Scope, "path": &s.Path, "run": &s.Run, "status": &s.Want, "model": &s.Model} {
+	for name, into := range map[string]*string{"match": &s.Match, "mode": &s.Mode, "scope": &s.Scope, "path": &s.Path, "run": &s.Run, "status": &s.Want, "model": &s.Model, "parser": &s.Parser} {
 		if v := n.get(name); v != nil {
 			*into = d.text(v, join(path, name))
 		}
 	}
-	for name, into := range map[string]*bool{"not": &s.Not, "ignore_case": &s.IgnoreCase} {
+	for name, into := range map[string]*bool{"not": &s.Not, "ignore_case": &s.IgnoreCase, "fail_only": &s.FailOnly} {
 		if v := d.truth(n.get(name), join(path, name)); v != nil {
 			*into = *v
 		}
 	}
-	for name, into := range map[string]*[]string{"tools": &s.Tools, "only": &s.Only, "includes": &s.Includes} {
+	for name, into := range map[string]*[]string{"tools": &s.Tools, "only": &s.Only, "includes": &s.Includes, "fail_to_pass": &s.FailToPass, "pass_to_pass": &s.PassToPass} {
 		if v := n.get(name); v != nil {
 			*into = d.texts(v, join(path, name))
 		}

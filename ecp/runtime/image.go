@@ -22,6 +22,9 @@ type imagePlace struct {
 	name string     // of the container
 	dir  string     // the directory in which programs start
 	held proc.Child // the engine's command that keeps the container running
+
+	fresh bool   // graders run in a new container, which gets only the agent's changes
+	patch string // the agent's changes, if fresh
 }
 
 // imageTests is the folder of the hidden tests in a container.
@@ -36,16 +39,14 @@ const idle = "mkdir -p " + grade.RewardFolder + " /logs/agent /logs/artifacts &&
 
 // newImagePlace starts the container.
 func (a *attempt) newImagePlace(ctx context.Context, e Environment, outer *containerPlace) (place, error) {
-	p := &imagePlace{containerPlace: outer}
+	p := &imagePlace{containerPlace: outer, fresh: a.c.Scenario.appliesPatch()}
 	grants := e.Agent
 	for _, path := range e.Graders.Read {
-		if !slices.Contains(grants.Read, path) {
+		if !p.fresh && !slices.Contains(grants.Read, path) {
 			grants.Read = append(slices.Clone(grants.Read), path)
 		}
 	}
-	args, name := p.create(grants)
-	p.name = name
-	if err := p.hold(ctx, append(args, "--entrypoint", "sh", p.image, "-c", idle)); err != nil {
+	if err := p.start(ctx, grants); err != nil {
 		return nil, errors.Join(err, p.end(ctx))
 	}
 	code, dir, err := captured(ctx, proc.Spec{Path: e.Kind, Args: p.exec(nil, nil, "pwd")}, a.pool)
@@ -53,6 +54,13 @@ func (a *attempt) newImagePlace(ctx context.Context, e Environment, outer *conta
 		return nil, errors.Join(fmt.Errorf("%s exec: %s", e.Kind, clip(dir, maxShown)), err, p.end(ctx))
 	}
 	return p, nil
+}
+
+// start starts a container.
+func (p *imagePlace) start(ctx context.Context, grants Grants) error {
+	args, name := p.create(grants)
+	p.name = name
+	return p.hold(ctx, append(args, "--entrypoint", "sh", p.image, "-c", idle))
 }
 
 // hold runs the engine's command that keeps the container running, and waits until the container is
@@ -146,20 +154,27 @@ func (p *imagePlace) agent(target string, env []string) proc.Spec {
 
 func (p *imagePlace) command(ctx context.Context, line string) (int, string, error) {
 	env := append([]string{WorkspaceVariable + "=" + p.dir}, p.env.Graders.Env...)
-	code, output, err := captured(ctx, proc.Spec{Path: p.env.Kind, Args: p.exec(nil, env, line)}, p.a.pool)
+	code, output, err := capturedUpTo(ctx, maxTestLog, proc.Spec{Path: p.env.Kind, Args: p.exec(nil, env, line)}, p.a.pool)
 	if err == nil && code == engineFailed {
 		err = fmt.Errorf("%s: %s", p.env.Kind, clip(output, maxShown))
 	}
 	return code, output, err
 }
 
-// freeze ends everything in the container by stopping it, and restarts it with its files.
+// maxTestLog bounds what a grader's command prints, in bytes; earlier output is cut.
+const maxTestLog = 8 << 20
+
+// freeze ends everything in the container by stopping it, and restarts it with its files, or starts
+// a fresh one with the agent's changes beside them.
 func (p *imagePlace) freeze(ctx context.Context) error {
 	if err := p.engine(ctx, "stop", "-t", "0", p.name); err != nil {
 		return err
 	}
 	p.held.Kill()
 	p.held.Wait()
+	if p.fresh {
+		return p.renew(ctx)
+	}
 	return p.hold(ctx, []string{"start", "--attach", p.name})
 }
 
@@ -179,18 +194,27 @@ func (p *imagePlace) layTests(ctx context.Context, folder string) error {
 func (s Scenario) checkImage() error {
 	e := s.Setup.Environment
 	if e == nil || !e.InImage {
+		if s.appliesPatch() {
+			return errors.New("the grader swebench needs an environment with in_image: true")
+		}
 		return nil
 	}
 	if s.Setup.Workspace != nil {
 		return errors.New("workspace: with in_image the workspace is what the image has; leave one of them out")
 	}
-	if e.Agent.Network != e.Graders.Network {
+	if e.Agent.Network != e.Graders.Network && !s.appliesPatch() {
 		return errors.New("environment: with in_image there is one container, so that agent and graders have the same network")
 	}
-	for _, st := range s.Steps {
+	for i, st := range s.Steps {
+		if i > 0 && s.appliesPatch() {
+			return errors.New("the grader swebench judges one step; leave the others out")
+		}
 		for _, g := range st.Constraints.Checks {
 			if g.Type == grade.File || g.Type == grade.Changes {
 				return fmt.Errorf("the grader %s looks at a workspace, and with in_image that is in the container; use command or reward", g.Type)
+			}
+			if s.appliesPatch() && (g.Type == grade.Command || g.Type == grade.Reward) {
+				return fmt.Errorf("the grader %s runs in the agent's container, and swebench in a new one; use one of them", g.Type)
 			}
 		}
 	}

@@ -37,6 +37,10 @@ func (a *attempt) freeze() {
 		return
 	}
 	a.frozen = &snapshot{}
+	if p, ok := a.place.(*imagePlace); ok && p.fresh {
+		a.frozen.diff = p.patch
+		return
+	}
 	a.space.settle()
 	if a.frozen.changes, a.frozen.err = a.space.changed(); a.frozen.err == nil {
 		a.frozen.diff, a.frozen.err = a.space.diff(a.frozen.changes)

@@ -190,8 +190,16 @@ func runCommand(ctx context.Context, dir, command string, pool *proc.Pool) (code
 
 // captured runs a program and returns the end of its output.
 func captured(ctx context.Context, spec proc.Spec, pool *proc.Pool) (code int, output string, err error) {
-	out := &lineproc.Tail{}
+	return capturedUpTo(ctx, 0, spec, pool)
+}
+
+// capturedUpTo is captured with another limit of the output, in bytes.
+func capturedUpTo(ctx context.Context, limit int, spec proc.Spec, pool *proc.Pool) (code int, output string, err error) {
+	out := &lineproc.Tail{Limit: limit}
 	spec.Stdout, spec.Stderr = out, out
 	exit, err := pool.Run(ctx, spec)
+	if cause := exit.MemoryCause(); err == nil && cause != "" { // which says nothing about the agent's work
+		err = errors.New(cause)
+	}
 	return exit.Code, out.String(), err
 }

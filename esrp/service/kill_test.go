@@ -22,7 +22,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// role is the role of this program, unless it is the test: "worker URL" or "server DIR".
+// role is the role of this program, unless it is the test: "worker URL", "server DIR", or "node URL",
+// which is a server without a worker that uses another's NATS.
 const role = "ESRP_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -48,16 +49,22 @@ func play(what string) error {
 		}
 		defer NewWorker(nc, o).Close()
 	} else {
-		s, err := Open(context.Background(), Options{Dir: where, Token: token, Operations: ops, Log: quiet()})
+		service := Options{Dir: where, Token: token, Operations: ops, Log: quiet()}
+		if kind == "node" {
+			service.NATS = where
+		}
+		s, err := Open(context.Background(), service)
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		w, err := s.Worker(context.Background(), o)
-		if err != nil {
-			return err
+		if kind == "server" {
+			w, err := s.Worker(context.Background(), o)
+			if err != nil {
+				return err
+			}
+			defer w.Close()
 		}
-		defer w.Close()
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ func level(room string) int {
 		return 3
 	case room == "llm", strings.HasPrefix(room, "llm/"), room == "tools", strings.HasPrefix(room, "tools/"), room == "contexts",
 		room == "mcp", room == "mcp/login", room == "extensions", strings.HasPrefix(room, "extensions/"), room == "repomap", strings.HasPrefix(room, "repomap/"),
-		room == "esrp/journal", room == "ecp/grade", room == "ecp/report", room == "ecp/harbor", room == "ecp/cache":
+		room == "esrp/journal", room == "ecp/grade", room == "ecp/report", room == "ecp/harbor", room == "ecp/swebench", room == "ecp/cache":
 		return 4
 	case room == "workspace", room == "config", room == "auth", room == "auth/oauth", room == "esrp/artifact":
 		return 5
@@ -67,6 +67,8 @@ func allowed(from, to string) bool {
 		return true
 	case from == "ecp/cluster" && to == "ecp/runtime":
 		return true // it has a run's attempts made elsewhere
+	case from == "ecp/swebench" && to == "ecp/grade":
+		return true // the grader says which logs can be read, and where patches are
 	case from == "ecp/cache" && to == "ecp/grade":
 		return true // it is a judge that asks another
 	case strings.HasPrefix(from, "e2a/") && to == "e2a/turn":

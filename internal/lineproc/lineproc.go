@@ -8,6 +8,7 @@ package lineproc
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -201,6 +202,8 @@ func Describe(exit *proc.Exit) string {
 	switch {
 	case exit == nil:
 		return "closed its output"
+	case exit.MemoryCause() != "":
+		return "ended: " + exit.MemoryCause()
 	case exit.Code < 0:
 		return "was killed"
 	}
@@ -219,22 +222,27 @@ func Within(end <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// tailSize bounds the contents of a Tail, in bytes.
+// tailSize is the limit of a Tail without its own, in bytes.
 const tailSize = 16 << 10
 
-// Tail accepts all writes and keeps the end, for messages. The zero value is usable.
+// Tail accepts all writes and keeps the end. The zero value is usable, for messages.
 type Tail struct {
+	Limit int // of the contents, in bytes; 0 is 16 KiB
+
 	mu   sync.Mutex // guards data
-	data []byte
+	data []byte     // at most twice the limit, so that long outputs are not moved at each write
 }
+
+func (t *Tail) limit() int { return cmp.Or(t.Limit, tailSize) }
 
 // Write implements io.Writer. It never fails, so that the child continues.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.data = append(t.data, p[max(0, len(p)-tailSize):]...)
-	if over := len(t.data) - tailSize; over > 0 {
-		t.data = append(t.data[:0], t.data[over:]...)
+	limit := t.limit()
+	t.data = append(t.data, p[max(0, len(p)-limit):]...)
+	if len(t.data) >= 2*limit {
+		t.data = append(t.data[:0], t.data[len(t.data)-limit:]...)
 	}
 	return len(p), nil
 }
@@ -243,8 +251,9 @@ func (t *Tail) Write(p []byte) (int, error) {
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := string(t.data)
-	if len(t.data) == tailSize {
+	limit := t.limit()
+	text := string(t.data[max(0, len(t.data)-limit):])
+	if len(t.data) >= limit {
 		if _, rest, ok := strings.Cut(text, "\n"); ok {
 			text = rest
 		}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-dec29ce4/eca/ecp/report"
+	"github.com/seed-dec29ce4/eca/ecp/swebench"
+	"github.com/seed-dec29ce4/eca/internal/usage"
+)
+
+func exportCommand(s streams) *cobra.Command {
+	var out, model string
+	cmd := &cobra.Command{
+		Use:   "export FORMAT REPORT",
+		Short: "Write the patches of a run as predictions of SWE-bench",
+		Long: `Writes the agents' patches from a report (ecp run --json-out) as a line of JSON for each instance:
+instance_id, model_name_or_path, model_patch. FORMAT is swebench. The original harness of
+SWE-bench and ecp import swebench --predictions read them. Of several attempts, the one that
+the report shows counts.
+
+Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if args[0] != "swebench" {
+				return usage.Errorf("the format must be swebench, not %q", args[0])
+			}
+			r, err := readReport(args[1])
+			if err != nil {
+				return err
+			}
+			lines, err := predictions(r, model)
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				return os.WriteFile(out, []byte(lines), 0o644)
+			}
+			_, err = io.WriteString(s.out, lines)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write to this file instead of standard output")
+	cmd.Flags().StringVar(&model, "model", "", "model_name_or_path of all lines (default: the variant, else the target)")
+	return cmd
+}
+
+// cutDiff matches the note at the end of a diff that was cut. No line of a diff begins so.
+var cutDiff = regexp.MustCompile(`(?m)^\.\.\. \d+ more bytes; `)
+
+// predictions are the lines of a report's patches.
+func predictions(r *report.Report, model string) (string, error) {
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		p := swebench.Prediction{ID: s.Group, Model: model, Patch: s.Diff}
+		if p.Model == "" {
+			if p.Model = s.VariantName(); p.Model == "" {
+				p.Model = r.Target
+			}
+		}
+		if s.DiffFile != "" {
+			data, err := os.ReadFile(s.DiffFile)
+			if err != nil {
+				return "", fmt.Errorf("the patch of %s: %w", s.Name, err)
+			}
+			p.Patch = string(data)
+		} else if cutDiff.MatchString(s.Diff) {
+			return "", fmt.Errorf("the report has only the beginning of the patch of %s; ecp run --artifacts DIR keeps the whole", s.Name)
+		}
+		if err := enc.Encode(p); err != nil {
+			return "", err
+		}
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,216 @@
+package grade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Files in the container in which a swebench grader runs.
+const (
+	// ChangesFile has what the agent changed, as a patch.
+	ChangesFile = "/ecp-changes.diff"
+	// PredictionFile, among the hidden tests, has a patch that counts instead.
+	PredictionFile = "prediction.diff"
+)
+
+// Lines of a test log.
+const (
+	logStart     = ">>>>> Start Test Output"
+	logEnd       = ">>>>> End Test Output"
+	patchFailed  = ">>>>> Patch Apply Failed"
+	patchEmpty   = "ecp-patch-is-empty"
+	exitMark     = "ecp-test-exit: "
+	shownTests   = 5 // that a reason names
+	sweBenchTime = 30 * time.Minute
+)
+
+// WithExitCode makes a test script print the exit code of its test command, which differs
+// from 0 for tests that broke off without a failure in the log.
+func WithExitCode(script string) string {
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		if strings.Contains(line, logEnd) {
+			out.WriteString("echo \"" + exitMark + "$?\"\n")
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// sweBenchScript applies the patch with the first command that can, and runs the tests. After a
+// failed attempt the tree is as it was.
+func sweBenchScript(run string) string {
+	return `patch=` + ChangesFile + `
+if [ -e /tests/` + PredictionFile + ` ]; then patch=/tests/` + PredictionFile + `; fi
+if ! grep -q '[^[:space:]]' "$patch"; then echo ` + patchEmpty + `; exit 0; fi
+export GIT_INDEX_FILE=/tmp/ecp-apply-index
+g() { git -c safe.directory='*' -c core.hooksPath=/dev/null "$@"; }
+g add -A && tree=$(g write-tree) || exit 1
+apply() {
+  g apply --reverse --check "$patch" 2>/dev/null && return 0
+  for how in 'g apply' 'g apply --3way' 'g apply --reject' 'patch --batch --forward --fuzz=5 -p1 -i'; do
+    $how "$patch" && return 0
+    g add -A && g read-tree -u --reset "$tree" || return 1
+  done
+  return 1
+}
+apply || { echo '` + patchFailed + `'; exit 0; }
+unset GIT_INDEX_FILE
+` + run
+}
+
+// gradeSWEBench applies a patch, runs the tests, and reads their log: resolved if each test of
+// FailToPass passes, and each of PassToPass still does.
+func (s Spec) gradeSWEBench(ctx context.Context, subject Subject, t Tools) Check {
+	const field = "tests"
+	if t.Command == nil {
+		return Check{Field: field, Err: errors.New("commands cannot run here")}
+	}
+	limit := s.limit(sweBenchTime)
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, log, err := t.Command(limited, subject.Workspace, sweBenchScript(s.Run))
+	switch {
+	case ctx.Err() != nil:
+		return Check{Field: field, Err: ctx.Err()}
+	case limited.Err() != nil:
+		return Check{Field: field, Reasoning: fmt.Sprintf("Not resolved: the tests took longer than %s", limit)}
+	case err != nil:
+		return Check{Field: field, Err: err}
+	}
+	score, reason := s.judgeLog(log)
+	if reason != "" {
+		return Check{Field: field, Score: score, Reasoning: "Not resolved: " + reason}
+	}
+	return Check{Field: field, Passed: true, Score: 1, Reasoning: fmt.Sprintf("Resolved: %d tests pass that did not, and %d still do", len(s.FailToPass), len(s.PassToPass))}
+}
+
+// judgeLog returns the score, and why the instance is not resolved; empty if it is.
+func (s Spec) judgeLog(log string) (score float64, reason string) {
+	_, rest, started := strings.Cut(log, logStart)
+	end := strings.LastIndex(rest, logEnd)
+	switch {
+	case !started && strings.Contains(log, patchEmpty):
+		return 0, "the patch is empty"
+	case !started && strings.Contains(log, patchFailed):
+		before, _, _ := strings.Cut(log, patchFailed)
+		return 0, "the patch cannot be applied: " + shown(lastLines(before))
+	case !started || end < 0:
+		return 0, "the log has no " + strconv.Quote(map[bool]string{true: logEnd, false: logStart}[started]) + ", so the tests did not run to their end: " + shown(lastLines(log))
+	}
+	rest = rest[:end]
+	results := logParsers()[s.Parser](rest)
+	if len(results) == 0 {
+		return 0, "the log has no result of a test: " + shown(lastLines(rest))
+	}
+	if code := exitOf(rest); code != 0 && !hasFailures(results) {
+		return 0, fmt.Sprintf("the tests ended with %d and no test failed, so that their log cannot be relied on: %s", code, shown(lastLines(rest)))
+	}
+	var failing, broken []string
+	for _, name := range s.FailToPass {
+		if !s.passes(results, name, false) {
+			failing = append(failing, name)
+		}
+	}
+	for _, name := range s.PassToPass {
+		if !s.passes(results, name, true) {
+			broken = append(broken, name)
+		}
+	}
+	var reasons []string
+	if len(failing) > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d of %d tests do not pass: %s", len(failing), len(s.FailToPass), namedTests(failing)))
+	}
+	if len(broken) > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d of %d tests passed before: %s", len(broken), len(s.PassToPass), namedTests(broken)))
+	} else {
+		score = 1 - float64(len(failing))/float64(max(1, len(s.FailToPass)))
+	}
+	return score, strings.Join(reasons, "; ")
+}
+
+// passes reports whether a test passes. A test that was skipped does not count as one that was
+// repaired, but may be one that is kept.
+func (s Spec) passes(results map[string]string, name string, kept bool) bool {
+	status, ok := results[name]
+	if !ok {
+		status, ok = truncatedName(results, name)
+	}
+	if s.FailOnly {
+		return status != testFailed
+	}
+	return ok && (status == testPassed || status == testXFail || kept && status == testSkipped)
+}
+
+// truncatedName finds a test whose name was cut at a space in its parameter: it has more opening
+// brackets than closing ones. The tests that begin so must agree.
+func truncatedName(results map[string]string, name string) (status string, ok bool) {
+	if strings.Count(name, "[") <= strings.Count(name, "]") {
+		return "", false
+	}
+	for full, s := range results {
+		if !strings.HasPrefix(full, name) {
+			continue
+		}
+		if ok && s != status {
+			return "", false
+		}
+		status, ok = s, true
+	}
+	return status, ok
+}
+
+func hasFailures(results map[string]string) bool {
+	for _, status := range results {
+		if status == testFailed || status == testError {
+			return true
+		}
+	}
+	return false
+}
+
+var exitLine = regexp.MustCompile(`(?m)^` + exitMark + `(\d+)\r?$`)
+
+// exitOf is the exit code that WithExitCode made the script print, or 0.
+func exitOf(log string) int {
+	found := exitLine.FindAllStringSubmatch(log, -1)
+	if len(found) == 0 {
+		return 0
+	}
+	code, _ := strconv.Atoi(found[len(found)-1][1]) // digits only
+	return code
+}
+
+// lastLines is the end of a log for a message.
+func lastLines(log string) string {
+	log = strings.TrimSpace(log)
+	return strings.ToValidUTF8(log[max(0, len(log)-300):], "")
+}
+
+func namedTests(names []string) string {
+	more := ""
+	if n := len(names) - shownTests; n > 0 {
+		names, more = names[:shownTests], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ") + more
+}
+
+// checkSWEBench returns the errors in a grader of this type.
+func (s Spec) checkSWEBench() (out []Problem) {
+	if strings.TrimSpace(s.Run) == "" {
+		out = append(out, Problem{"run", "swebench needs something to run"})
+	}
+	if !slices.Contains(LogParsers(), s.Parser) {
+		out = append(out, Problem{"parser", fmt.Sprintf("%q is not one of %s", s.Parser, strings.Join(LogParsers(), ", "))})
+	}
+	if len(s.FailToPass) == 0 {
+		out = append(out, Problem{"fail_to_pass", "swebench needs tests that fail before the change and pass after it"})
+	}
+	return out
+}

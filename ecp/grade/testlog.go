@@ -1,0 +1,178 @@
+package grade
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Results of tests in a log.
+const (
+	testPassed  = "PASSED"
+	testFailed  = "FAILED"
+	testSkipped = "SKIPPED"
+	testError   = "ERROR"
+	testXFail   = "XFAIL"
+)
+
+// logParsers read the logs of test programs: the result of each test, by its name. Their names are
+// those of the log_parser of SWE-bench instances.
+func logParsers() map[string]func(log string) map[string]string {
+	return map[string]func(string) map[string]string{
+		"parse_log_pytest":         func(log string) map[string]string { return pytestLog(log, false) },
+		"parse_log_pytest_options": pytestOptionsLog,
+		"parse_log_pytest_v2":      func(log string) map[string]string { return pytestLog(log, true) },
+		"parse_log_django":         djangoLog,
+		"parse_log_gotest":         goLog,
+		"parse_log_cargo":          cargoLog,
+		"parse_log_jest":           jestLog,
+		"parse_log_maven":          mavenLog,
+	}
+}
+
+// LogParsers lists the names of the parsers of test logs.
+func LogParsers() []string { return slices.Sorted(maps.Keys(logParsers())) }
+
+// pytestStatus is the result that a word of pytest's summary names, or empty.
+func pytestStatus(word string) string {
+	switch word {
+	case testPassed, testFailed, testSkipped, testError, testXFail:
+		return word
+	}
+	return ""
+}
+
+// pytestLog reads the lines of a summary such as "FAILED tests/test_a.py::test_b - why". The older
+// form, in which the result ends the line, counts only with both.
+func pytestLog(log string, both bool) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(log) {
+		if both {
+			line = terminalCodes.ReplaceAllString(line, "")
+		}
+		words := strings.Fields(line)
+		if len(words) < 2 || line[0] == ' ' || line[0] == '\t' {
+			continue
+		}
+		if status := pytestStatus(words[0]); status != "" {
+			out[words[1]] = status
+		} else if status := pytestStatus(words[len(words)-1]); both && status != "" && len(words) == 2 {
+			out[words[0]] = status
+		}
+	}
+	return out
+}
+
+// terminalCodes matches the escape sequences for colours, also those that lost their first byte.
+var terminalCodes = regexp.MustCompile(`\x1b?\[[0-9;]*m`)
+
+// pytestOptionsLog reads a summary whose parameters are paths, which depend on the folder: only
+// their last element counts.
+func pytestOptionsLog(log string) map[string]string {
+	out := map[string]string{}
+	for name, status := range pytestLog(log, false) {
+		if base, option, ok := strings.Cut(name, "["); ok && strings.HasSuffix(option, "]") {
+			option = strings.TrimSuffix(option, "]")
+			if strings.HasPrefix(option, "/") && !strings.HasPrefix(option, "//") && !strings.Contains(option, "*") {
+				option = option[strings.LastIndexByte(option, '/'):]
+			}
+			name = base + "[" + option + "]"
+		}
+		out[name] = status
+	}
+	return out
+}
+
+// djangoLog reads lines such as "test_a (tests.B) ... ok", and the list of failures at the end. A
+// test's own output may follow its name.
+func djangoLog(log string) map[string]string {
+	out := map[string]string{}
+	pending := ""
+	for line := range strings.Lines(log) {
+		line = strings.TrimSpace(line)
+		name, result, named := strings.Cut(line, " ... ")
+		if named {
+			pending = name
+		} else if result = line; strings.HasPrefix(line, "FAIL: ") || strings.HasPrefix(line, "ERROR: ") {
+			kind, rest, _ := strings.Cut(line, ": ")
+			out[rest] = map[string]string{"FAIL": testFailed, "ERROR": testError}[kind]
+			continue
+		}
+		last := result
+		if at := strings.LastIndex(line, " ... "); at >= 0 {
+			last = line[at+len(" ... "):]
+		}
+		status := ""
+		switch last = strings.TrimSpace(last); {
+		case last == "ok", last == "OK" && named:
+			status = testPassed
+		case last == "FAIL":
+			status = testFailed
+		case last == "ERROR":
+			status = testError
+		case last == "expected failure":
+			status = testXFail
+		case strings.HasPrefix(last, "skipped") && named:
+			status = testSkipped
+		}
+		if status != "" && pending != "" {
+			out[pending], pending = status, ""
+		}
+	}
+	return out
+}
+
+// matches reads the lines that match a pattern with the groups status and name. words are the
+// results that its words mean.
+func matches(log string, pattern *regexp.Regexp, words map[string]string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(log) {
+		m := pattern.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		if status := words[m[pattern.SubexpIndex("status")]]; status != "" {
+			out[m[pattern.SubexpIndex("name")]] = status
+		}
+	}
+	return out
+}
+
+var (
+	goLine    = regexp.MustCompile(`^--- (?P<status>PASS|FAIL|SKIP): (?P<name>.+) \(.+\)$`)
+	cargoLine = regexp.MustCompile(`^test\s+(?P<name>\S+)\s+\.\.\.\s+(?P<status>\w+)`)
+	jestLine  = regexp.MustCompile(`^(?P<status>[✓✕○])\s(?P<name>.+?)(?:\s\(\d+(?:\.\d+)?\s*m?s\))?$`)
+	mavenTest = regexp.MustCompile(`-Dtest=(\S+)`)
+)
+
+func goLog(log string) map[string]string {
+	return matches(log, goLine, map[string]string{"PASS": testPassed, "FAIL": testFailed, "SKIP": testSkipped})
+}
+
+func cargoLog(log string) map[string]string {
+	return matches(log, cargoLine, map[string]string{"ok": testPassed, "FAILED": testFailed, "ignored": testSkipped})
+}
+
+func jestLog(log string) map[string]string {
+	return matches(log, jestLine, map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped})
+}
+
+// mavenLog reads one result for each command with -Dtest=NAME, which bash prints with set -x.
+func mavenLog(log string) map[string]string {
+	out := map[string]string{}
+	name := ""
+	for line := range strings.Lines(log) {
+		if m := mavenTest.FindStringSubmatch(line); m != nil {
+			name = m[1]
+		}
+		switch line = strings.TrimSpace(line); {
+		case name == "":
+		case strings.HasSuffix(line, "BUILD SUCCESS"):
+			out[name] = testPassed
+		case strings.HasSuffix(line, "BUILD FAILURE"):
+			out[name] = testFailed
+		}
+	}
+	return out
+}

@@ -1,0 +1,383 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// nodesOf opens services that share one NATS.
+func nodesOf(t *testing.T, n int, lease time.Duration) (address string, out []*Service) {
+	t.Helper()
+	alone := node(t, server.Options{})
+	if !alone.ReadyForConnections(time.Minute) {
+		t.Fatal("NATS does not start")
+	}
+	address = addresses([]*server.Server{alone})
+	for range n {
+		o := options(t.TempDir(), newEcho())
+		o.NATS, o.Lease = address, lease
+		s, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		out = append(out, s)
+	}
+	return address, out
+}
+
+func accept(t *testing.T, s *Service, doc string) (entry, error) {
+	t.Helper()
+	q, err := esrp.DecodeRequest([]byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.accept(t.Context(), q, []byte(doc))
+}
+
+// Two nodes that get the same key at the same time make one job of it, and refuse another payload.
+func TestTwoNodesOneKey(t *testing.T) {
+	needs.Long(t)
+	_, nodes := nodesOf(t, 2, time.Minute)
+	for i := range 1000 {
+		key := fmt.Sprintf(`"idempotency_key":"k%d",`, i)
+		var ids [2]string
+		var together sync.WaitGroup
+		for n, s := range nodes {
+			doc := request("echo", "x", asyncMode, key)
+			together.Go(func() {
+				j, err := accept(t, s, doc)
+				if ids[n] = j.id; err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		together.Wait()
+		if ids[0] != ids[1] {
+			t.Fatalf("key %d has two jobs: %q", i, ids)
+		}
+		if j, err := accept(t, nodes[i%2], request("echo", "y", asyncMode, key)); err == nil {
+			t.Errorf("key %d: another payload has the job %s", i, j.id)
+		}
+	}
+	last, err := nodes[0].stream.LastSeq(t.Context())
+	if err != nil || last != 1000 {
+		t.Errorf("there are %d events of 1000 jobs, %v", last, err)
+	}
+}
+
+// cutting forwards connections to NATS until a client has sent a number of events. Then it cuts all
+// connections and takes no others, so that the answer to the last event is lost.
+type cutting struct {
+	l    net.Listener
+	to   string
+	done chan struct{} // closed by the cut
+
+	mu   sync.Mutex // guards the fields below
+	left int
+	open []net.Conn
+}
+
+func newCutting(t *testing.T, to string, after int) *cutting {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutting{l: l, to: to, left: after, done: make(chan struct{})}
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			work.Go(func() { c.forward(from) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		c.cut()
+		work.Wait()
+	})
+	return c
+}
+
+func (c *cutting) forward(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", c.to)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	c.mu.Lock()
+	c.open = append(c.open, from, to)
+	c.mu.Unlock()
+	go func() { _, _ = io.Copy(from, to) }()
+	const event = "HPUB esrp.job."
+	var tail []byte // of what was sent, shorter than event
+	chunk := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(chunk)
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(chunk[:n]); err != nil {
+			return
+		}
+		tail = append(tail, chunk[:n]...)
+		found := bytes.Count(tail, []byte(event))
+		tail = tail[max(0, len(tail)-len(event)+1):]
+		c.mu.Lock()
+		c.left -= found
+		over := c.left <= 0 && found > 0
+		c.mu.Unlock()
+		if over {
+			c.cut()
+			return
+		}
+	}
+}
+
+func (c *cutting) cut() {
+	_ = c.l.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.open {
+		_ = conn.Close()
+	}
+	select {
+	case <-c.done:
+	default:
+		close(c.done)
+	}
+}
+
+// steps reports progress, and has an output that is stored beside the events.
+type steps struct{ *echo }
+
+func (s steps) Run(_ context.Context, c Call) (Result, error) {
+	c.Progress(Progress{Message: "begun"})
+	return Result{Outputs: []Output{{Name: "out", ContentType: "text/plain", Data: bytes.Repeat([]byte("x"), maxInline)}}}, nil
+}
+
+// A worker is lost after each event that it adds to a job, before it gets the answer. Another one
+// finishes the job: it has one end, nothing after it, and another node than the one that accepted it
+// has its events from each place on.
+func TestWorkerIsLostBetweenEvents(t *testing.T) {
+	needs.Long(t)
+	address, nodes := nodesOf(t, 2, time.Second)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := httptest.NewServer(nodes[1].Handler(HTTPOptions{}))
+	defer other.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	r := &rig{t: t, s: nodes[1], base: other.URL}
+	work := func(address string) *Worker {
+		conn, err := Dial(t.Context(), address, token, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return NewWorker(conn, WorkerOptions{Operations: steps{newEcho()}, Jobs: 1, Log: quiet()})
+	}
+	for after := 1; ; after++ {
+		proxy := newCutting(t, u.Host, after)
+		lost := work("nats://" + proxy.l.Addr().String())
+		j, err := accept(t, nodes[0], request("echo", fmt.Sprint("cut ", after), asyncMode, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		finished := make(chan struct{})
+		go func() {
+			defer close(finished)
+			_, _ = nodes[0].wait(t.Context(), j.id)
+		}()
+		cut := true
+		select {
+		case <-proxy.done:
+		case <-finished:
+			select {
+			case <-proxy.done:
+			default:
+				cut = false
+			}
+		}
+		rescuer := work(address)
+		<-finished
+		succeededOnce(t, nodes[0], []string{j.id})
+		r.wholeStream(j.id)
+		rescuer.Close()
+		lost.Close()
+		if !cut { // it adds no more events than these
+			if after <= 3 {
+				t.Errorf("there were only %d events", after-1)
+			}
+			return
+		}
+	}
+}
+
+// wholeStream checks that a job's events are the same from each place on.
+func (r *rig) wholeStream(id string) {
+	r.t.Helper()
+	_, all, _ := r.do("GET", "/v1/jobs/"+id+"/events", "")
+	events := strings.SplitAfter(all, "\n\n")
+	events = events[:len(events)-1]
+	for n, e := range events {
+		_, seq, _ := strings.Cut(e, "id: ")
+		seq, _, _ = strings.Cut(seq, "\n")
+		if _, err := strconv.Atoi(seq); err != nil {
+			r.t.Fatalf("an event without a number: %q", e)
+		}
+		if _, rest, _ := r.do("GET", "/v1/jobs/"+id+"/events", "", "Last-Event-ID", seq); rest != strings.Join(events[n+1:], "") {
+			r.t.Errorf("after %s there is %q of %q", seq, rest, all)
+		}
+	}
+}
+
+// The only node is killed at random moments while jobs are accepted. Each job that it accepted ends
+// once.
+func TestOnlyNodeIsKilled(t *testing.T) {
+	needs.Long(t)
+	rounds := 5
+	if n, err := strconv.Atoi(os.Getenv("ESRP_KILLS")); err == nil {
+		rounds = n
+	}
+	dir := t.TempDir()
+	var ids []string
+	for round := range rounds {
+		server, out := child(t, "server "+dir)
+		address, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := strings.TrimSpace(address)
+		kill := time.AfterFunc(time.Duration(rand.IntN(300))*time.Millisecond, func() { _ = server.Process.Kill() })
+		for i := 0; ; i++ {
+			body := request("echo", fmt.Sprintf("job %d of %d", i, round), asyncMode, "")
+			q, err := http.NewRequestWithContext(t.Context(), "POST", base+"/v1/jobs", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Header.Set("Authorization", "Bearer "+token)
+			res, err := http.DefaultClient.Do(q)
+			if err != nil {
+				break
+			}
+			text, err := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if err != nil {
+				break
+			}
+			if a, err := esrp.DecodeResponse(text); err == nil && res.StatusCode == http.StatusAccepted {
+				ids = append(ids, a.Job.ID.String())
+			}
+		}
+		kill.Stop()
+		_ = server.Wait()
+		http.DefaultClient.CloseIdleConnections()
+	}
+	if len(ids) < rounds {
+		t.Fatalf("only %d jobs were accepted", len(ids))
+	}
+	o := options(dir, newEcho())
+	o.Lease = time.Second
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w, err := s.Worker(t.Context(), WorkerOptions{Operations: newEcho(), Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	succeededOnce(t, s, ids)
+	t.Logf("%d jobs", len(ids))
+}
+
+// An output of 64 MiB that a worker elsewhere uploaded is served by a third node, which holds only a
+// part of it at a time.
+func TestThirdNodeServesAnOutput(t *testing.T) {
+	needs.Long(t)
+	address, nodes := nodesOf(t, 1, time.Minute)
+	conn, err := Dial(t.Context(), address, token, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := bytes.Repeat([]byte("0123456789abcdef"), maxBlob/16)
+	worker := NewWorker(conn, WorkerOptions{Operations: constant{newEcho(), data}, Jobs: 1, Log: quiet()})
+	defer worker.Close()
+	j, err := accept(t, nodes[0], request("echo", "x", asyncMode, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j, err = nodes[0].wait(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
+		t.Fatalf("%s, %v", j.jobState(), err)
+	}
+	third, out := child(t, "node "+address)
+	base, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, base: strings.TrimSpace(base)}
+	_, answer := r.respond("GET", "/v1/jobs/"+j.id, "")
+	if len(answer.Artifacts) != 1 || answer.Artifacts[0].SizeBytes != maxBlob {
+		t.Fatalf("%+v", answer.Artifacts)
+	}
+	before := mostMemory(t, third.Process.Pid)
+	_, text, _ := r.do("GET", "/v1/artifacts/"+strings.TrimPrefix(answer.Artifacts[0].URI, esrp.Scheme), "")
+	if text != string(data) {
+		t.Errorf("%d bytes that differ", len(text))
+	}
+	if more := mostMemory(t, third.Process.Pid) - before; more > 32<<20 {
+		t.Logf("%d MiB before", before>>20)
+		t.Errorf("the third node took %d MiB more", more>>20)
+	}
+}
+
+// constant has the same output for each job.
+type constant struct {
+	*echo
+	data []byte
+}
+
+func (c constant) Run(context.Context, Call) (Result, error) {
+	return Result{Outputs: []Output{{Name: "out", ContentType: "text/plain", Data: c.data}}}, nil
+}
+
+// mostMemory is the most memory that a process has used, in bytes; 0 if the system does not say.
+func mostMemory(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, text, _ := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(text)
+	n, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n << 10
+}
