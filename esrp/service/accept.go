@@ -85,11 +85,16 @@ func (s *Service) acceptWithKey(ctx context.Context, e entry, key string) (entry
 	}
 }
 
-// wait waits until a job has ended, or ctx ends.
+// wait waits until a job has ended, or ctx ends. It goes on while NATS does not answer.
 func (s *Service) wait(ctx context.Context, id string) (entry, error) {
 	for {
 		news, leave := s.hub.subscribe(id)
 		e, err := s.job(ctx, id)
+		if jet.IsOutage(err) && ctx.Err() == nil {
+			leave()
+			jet.Pause(ctx, retryAfter)
+			continue
+		}
 		if err != nil || e.final() {
 			leave()
 			return e, err

@@ -113,6 +113,9 @@ func (w *Worker) handle(s *jobs, d *jet.Delivery) {
 // errOver means that the job has ended, or that another worker has it.
 var errOver = errors.New("the job is over")
 
+// errBehind means that NATS does not show an event that it has delivered.
+var errBehind = errors.New("NATS does not show all events of the job yet")
+
 // attempt is one attempt at a job.
 type attempt struct {
 	*jobs
@@ -149,8 +152,10 @@ func (a *attempt) begin(first entry) (goes bool, err error) {
 	for {
 		last, err := a.last(a.w.ctx, jobPrefix(first.id)+"*")
 		switch {
-		case errors.Is(err, errNoJob):
-			return false, nil
+		// A server that has just begun to lead may not have all events yet. The message of a job that
+		// is really gone is not handed out again.
+		case err == nil && last.seq < first.seq:
+			return false, errBehind
 		case err != nil || last.final():
 			return false, err
 		case last.Attempt >= a.w.o.Attempts:
