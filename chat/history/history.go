@@ -51,6 +51,7 @@ type History struct {
 	text    strings.Builder
 	reason  map[string]*strings.Builder
 	calls   []event.ToolJudged
+	served  map[string]event.ToolJudged // calls that the provider runs itself
 	results map[string]llm.ToolResult
 	open    []string // calls that were announced and have no result yet
 }
@@ -59,7 +60,7 @@ type History struct {
 func New() *History {
 	return &History{
 		ids: map[string]bool{}, imagesWithheld: map[string]int{}, reason: map[string]*strings.Builder{},
-		results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructed: map[string][]string{},
+		served: map[string]event.ToolJudged{}, results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructed: map[string][]string{},
 		rights: map[string]config.Rights{}, running: map[string]event.Subagent{}, background: map[string]event.Subagent{},
 	}
 }
@@ -87,10 +88,7 @@ func (h *History) Add(b event.Body) {
 		h.ids[b.CallID] = true
 		h.open = append(h.open, b.CallID)
 	case event.ToolJudged:
-		if !h.ids[b.CallID] {
-			h.parts = append(h.parts, llm.ToolCall{ID: b.CallID})
-		}
-		h.calls = append(h.calls, b)
+		h.judged(b)
 	case event.ToolStarted:
 		h.started(b.CallID)
 	case event.ToolFinished:
@@ -136,6 +134,19 @@ func (h *History) Add(b event.Body) {
 		event.ToolUpdated, event.Truncated, event.UndoPoint, event.Unknown:
 		// which the model is not sent
 	}
+}
+
+// judged notes a call that is complete. One without an API is imported: any model takes it as an
+// ordinary call.
+func (h *History) judged(b event.ToolJudged) {
+	if b.Origin == tools.OriginServer && b.API != "" {
+		h.served[b.CallID] = b
+		return
+	}
+	if !h.ids[b.CallID] {
+		h.parts = append(h.parts, llm.ToolCall{ID: b.CallID})
+	}
+	h.calls = append(h.calls, b)
 }
 
 // reasoning folds an event of a block of reasoning.
@@ -208,6 +219,7 @@ func (h *History) flush() {
 	}
 	h.parts, h.calls, h.open = nil, nil, nil
 	clear(h.reason)
+	clear(h.served)
 	clear(h.results)
 }
 
