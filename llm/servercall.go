@@ -53,8 +53,8 @@ const (
 )
 
 // Portable returns messages for an API that takes back the server calls marked with api.
-// Searches by others are left out: what they found is in the answer. Images by others go into
-// the user's next message. The messages given stay as they are.
+// Searches by others are left out: the answer has their findings. Images by others go into the
+// user's next message. The messages given stay as they are.
 func Portable(messages []Message, api string) []Message {
 	foreign := func(p Part) bool {
 		c, ok := p.(ServerCall)

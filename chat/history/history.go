@@ -51,7 +51,6 @@ type History struct {
 	text    strings.Builder
 	reason  map[string]*strings.Builder
 	calls   []event.ToolJudged
-	served  map[string]event.ToolJudged // calls that the provider runs itself
 	results map[string]llm.ToolResult
 	open    []string // calls that were announced and have no result yet
 }
@@ -60,7 +59,7 @@ type History struct {
 func New() *History {
 	return &History{
 		ids: map[string]bool{}, imagesWithheld: map[string]int{}, reason: map[string]*strings.Builder{},
-		served: map[string]event.ToolJudged{}, results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructed: map[string][]string{},
+		results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructed: map[string][]string{},
 		rights: map[string]config.Rights{}, running: map[string]event.Subagent{}, background: map[string]event.Subagent{},
 	}
 }
@@ -136,11 +135,21 @@ func (h *History) Add(b event.Body) {
 	}
 }
 
+// placeOf returns the index of a call's place in the message that is being built; -1 without one.
+func (h *History) placeOf(id string) int {
+	return slices.IndexFunc(h.parts, func(p llm.Part) bool {
+		c, ok := p.(llm.ToolCall)
+		return ok && c.ID == id
+	})
+}
+
 // judged notes a call that is complete. One without an API is imported: any model takes it as an
 // ordinary call.
 func (h *History) judged(b event.ToolJudged) {
 	if b.Origin == tools.OriginServer && b.API != "" {
-		h.served[b.CallID] = b
+		if at := h.placeOf(b.CallID); at >= 0 {
+			h.parts[at] = llm.ToolCall{ID: b.CallID, Name: b.Name, API: b.API}
+		}
 		return
 	}
 	if !h.ids[b.CallID] {
@@ -219,7 +228,6 @@ func (h *History) flush() {
 	}
 	h.parts, h.calls, h.open = nil, nil, nil
 	clear(h.reason)
-	clear(h.served)
 	clear(h.results)
 }
 
