@@ -202,7 +202,7 @@ type failure struct {
 	torn    bool // of what is written, the first half arrives
 }
 
-// faultyDisk stands between SQLite and the system.
+// faultyDisk gets the calls that SQLite makes to the system.
 type faultyDisk struct {
 	failure
 	calls, failAt, failed int
