@@ -24,6 +24,9 @@ type answer struct {
 	reasoning map[string]string    // the provider's id -> ours
 	started   map[string]time.Time // by our id
 	calls     []call
+	served    map[string]*serverCall // calls that the provider runs, by its id
+	sources   []source
+	text      strings.Builder
 	usage     llm.Usage
 	reported  bool // the usage
 	stop      llm.StopReason
@@ -55,6 +58,7 @@ func (a *answer) delta(d llm.Delta) {
 	switch d.Kind {
 	case llm.TextDelta:
 		a.said = a.said || strings.TrimSpace(d.Text) != ""
+		a.text.WriteString(d.Text)
 		t.rec.emit(event.TextDelta{Text: d.Text})
 	case llm.ReasoningStart:
 		a.startReasoning(d.ID)
@@ -80,6 +84,14 @@ func (a *answer) delta(d llm.Delta) {
 		if c := a.call(d.ID); c != nil {
 			c.arguments, c.ended, c.api, c.opaque = d.Text, true, d.API, d.Opaque
 		}
+	case llm.ServerStart:
+		a.beginServerCall(d)
+	case llm.ServerRun:
+		a.runServerCall(d)
+	case llm.ServerEnd:
+		a.endServerCall(d)
+	case llm.SourceDelta:
+		a.cite(d)
 	case llm.UsageDelta:
 		a.usage, a.reported = d.Usage, true
 		t.rec.emit(t.usage(a.req, *a))

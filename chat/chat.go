@@ -74,6 +74,7 @@ type Model struct {
 	Reasoning bool
 	NoImages  bool                      // it does not take images
 	NoTools   bool                      // it cannot call tools
+	Server    llm.ServerTools           // of its provider, that it may use
 	Headers   map[string]string         // extraHeaders
 	Extra     map[string]any            // extraPayload; null removes from the request
 	Variants  map[string]map[string]any // by name; "default" is for when none is chosen

@@ -223,6 +223,8 @@ func recordPart(role llm.Role, p llm.Part) string {
 		return fmt.Sprintf("result: %s\n", text)
 	case llm.Image:
 		return fmt.Sprintf("%s: (an image)\n", role)
+	case llm.ServerCall:
+		return fmt.Sprintf("%s: (a call of the provider's %s)\n", role, p.Name)
 	}
 	return ""
 }

@@ -49,6 +49,10 @@ func withoutImages(messages []llm.Message, n int, text string) []llm.Message {
 			switch p := p.(type) {
 			case llm.Image:
 				parts[j] = llm.Text{Text: text}
+			case llm.ServerCall:
+				if len(p.Images) > 0 {
+					parts[j] = llm.Text{Text: text}
+				}
 			case llm.ToolResult:
 				for range p.Images {
 					p.Text += "\n" + text
@@ -67,8 +71,9 @@ func hasImages(messages []llm.Message) bool {
 	return slices.ContainsFunc(messages, func(m llm.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p llm.Part) bool {
 			r, _ := p.(llm.ToolResult)
+			made, _ := p.(llm.ServerCall)
 			_, image := p.(llm.Image)
-			return image || len(r.Images) > 0
+			return image || len(r.Images)+len(made.Images) > 0
 		})
 	})
 }

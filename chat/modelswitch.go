@@ -36,6 +36,8 @@ func (m Model) withheld(messages []llm.Message) string {
 				images++
 			case llm.ToolResult:
 				images += len(p.Images)
+			case llm.ServerCall:
+				images += len(p.Images)
 			}
 		}
 	}

@@ -20,6 +20,7 @@ import (
 type recovery struct {
 	tooLong   int    // requests that were made shorter
 	continues int    // requests to go on
+	pauses    int    // of the provider
 	said      string // the text of the answers that broke off
 }
 
@@ -101,6 +102,18 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	}
 	t.rec.enter(progressWaiting)
 	return nil
+}
+
+// maxPauses bounds how often in a row an answer is resumed that its provider has paused.
+const maxPauses = 5
+
+// resumes says whether to send the history again so that a paused answer goes on.
+func (r *recovery) resumes(stop llm.StopReason) bool {
+	if stop != llm.StopPaused || r.pauses == maxPauses {
+		return false
+	}
+	r.pauses++
+	return true
 }
 
 // continueCodeBlock asks for the rest of an answer that ends inside a code block, which happens

@@ -28,6 +28,7 @@ func (r *requests) build() llm.Request {
 		System:     sys.text(),
 		SystemTail: sys.tail,
 		Messages:   r.images.visible(messages),
+		Server:     r.model.Server,
 		MaxOutput:  r.model.Limit.Output,
 		Context:    r.model.Limit.Context,
 		Reasoning:  r.model.Reasoning,

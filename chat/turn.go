@@ -172,7 +172,7 @@ func (t *turn) answer() error {
 			a.calls = nil
 		}
 		if len(a.calls) == 0 {
-			if t.continueCodeBlock(&r, a) {
+			if r.resumes(a.stop) || t.continueCodeBlock(&r, a) {
 				continue
 			}
 			t.noteIncomplete(a, a.said || strings.TrimSpace(r.said) != "")
@@ -214,6 +214,9 @@ func (t *turn) admit() error {
 // if it is not. said means that it has text, also in the parts that it continues.
 func (t *turn) noteIncomplete(a *answer, said bool) {
 	switch {
+	case a.stop == llm.StopPaused:
+		t.incomplete = event.IncompleteUnmarked
+		t.rec.emit(event.Notice{Text: "\n\nThe provider paused the answer again and again; something may be missing. Ask it to go on.\n"})
 	case a.stop == llm.StopLength:
 		t.incomplete = event.IncompleteLength
 		t.rec.emit(event.Notice{Text: "\n\nThe answer reached the model's output limit and is cut here.\n"})
@@ -402,6 +405,7 @@ func (t *turn) attempt(req llm.Request) (*answer, error) {
 	if t.ctx.Err() != nil {
 		return a, context.Cause(t.ctx)
 	}
+	a.endServerCalls()
 	if a.stop == "" {
 		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
 	}

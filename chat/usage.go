@@ -85,7 +85,11 @@ func Price(c config.Cost, u llm.Usage) (float64, bool) {
 	}
 	const million = 1e6
 	written := float64(u.CacheWrite-u.CacheWriteLong)*write + float64(u.CacheWriteLong)*long
-	return (float64(u.Input)**c.Input + float64(u.Output)**c.Output + float64(u.CacheRead)*read + written) / million, true
+	searches := 0.0
+	if c.WebSearch != nil {
+		searches = float64(u.WebSearches) * *c.WebSearch / 1000
+	}
+	return searches + (float64(u.Input)**c.Input+float64(u.Output)**c.Output+float64(u.CacheRead)*read+written)/million, true
 }
 
 // Categories of the context (eca-protocol 7.2).
@@ -150,6 +154,8 @@ func estimate(req llm.Request) shares {
 				calls += len(p.Name) + len(p.Arguments)
 			case llm.ToolResult:
 				calls += history.ResultBytes(p)
+			case llm.ServerCall:
+				calls += history.ServedBytes(p)
 			}
 		}
 	}

@@ -302,12 +302,33 @@ func (c *checker) references(l *Loaded) {
 			}
 		}
 	}
+	checkProviderTools(l, say)
 	l.EachModel(func(path []string, model string) {
 		name, _, full := strings.Cut(model, "/")
 		if _, known := l.Providers[name]; full && !known && name != "demo" {
 			say(path, "%s: there is no provider %q%s", KeyPath(path), name, l.SimilarProvider(name))
 		}
 	})
+}
+
+// checkProviderTools reports tools of providers whose wire format has none.
+func checkProviderTools(l *Loaded, say func(path []string, format string, args ...any)) {
+	searches := []string{"anthropic", "openai-responses", "openai", "google"}
+	draws := []string{"openai-responses", "openai", "google"}
+	for _, name := range slices.Sorted(maps.Keys(l.Providers)) {
+		p := l.Providers[name]
+		for _, model := range slices.Sorted(maps.Keys(p.Models)) {
+			for _, tool := range []struct {
+				key  string
+				on   bool
+				apis []string
+			}{{"webSearch", p.Models[model].WebSearch, searches}, {"imageGeneration", p.Models[model].ImageGen, draws}} {
+				if path := []string{"providers", name, "models", model, tool.key}; tool.on && p.API != "" && !slices.Contains(tool.apis, p.API) {
+					say(path, "%s: the wire format %s has no such tool, so this has no effect", KeyPath(path), p.API)
+				}
+			}
+		}
+	}
 }
 
 // unset reports environment variables that providers need and that are not set.

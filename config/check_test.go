@@ -9,6 +9,28 @@ import (
 )
 
 // Each mistake is reported once, with its place and the intended key.
+// A tool of providers is reported where the wire format has none, and only there.
+func TestCheckProviderTools(t *testing.T) {
+	l := Load(Inputs{Getenv: env(map[string]string{"ECA_CONFIG": `{"providers": {
+		"a": {"api": "anthropic", "models": {"m": {"webSearch": true, "imageGeneration": true}}},
+		"o": {"api": "ollama", "models": {"m": {"webSearch": true}, "n": {"webSearch": false}}},
+		"r": {"api": "openai-responses", "models": {"m": {"webSearch": true, "imageGeneration": true}}}
+	}}`}), ConfigHome: t.TempDir()})
+	var got []string
+	for _, f := range l.Findings() {
+		got = append(got, f.String())
+	}
+	all := strings.Join(got, "\n")
+	for _, want := range []string{"providers.a.models.m.imageGeneration: the wire format anthropic has no such tool", "providers.o.models.m.webSearch: the wire format ollama has no such tool"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is missing in\n%s", want, all)
+		}
+	}
+	if n := strings.Count(all, "no such tool"); n != 2 {
+		t.Errorf("%d findings:\n%s", n, all)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	home, root := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(home, "config.json"), `{

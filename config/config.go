@@ -161,6 +161,8 @@ type Model struct {
 	History        string                    `json:"reasoningHistory" enum:"all turn off" strict:"true" doc:"Which earlier reasoning is sent back to the model: all of it, that of the current turn, or none."`
 	Reason         *bool                     `json:"reason" doc:"Whether it can reason."`
 	ImageInput     *bool                     `json:"imageInput" doc:"Whether it takes images."`
+	WebSearch      bool                      `json:"webSearch" doc:"Whether it may search the web with its provider's own tool (default: false), in the wire formats anthropic, openai-responses and google. Each search costs extra; see cost.webSearch."`
+	ImageGen       bool                      `json:"imageGeneration" doc:"Whether it may make images with its provider's own tool (default: false), in the wire formats openai-responses and google. Images cost extra."`
 	Limit          Limit                     `json:"limit" doc:"Its limits, in tokens."`
 	Cost           Cost                      `json:"cost" doc:"Its prices, in dollars per million tokens."`
 	Variants       map[string]map[string]any `json:"variants" doc:"Variants of the model, by name: payloads to choose from. An empty payload removes the variant." each:"Keys that the variant merges into the body of requests.|A key of the body."`
@@ -186,6 +188,7 @@ type Cost struct {
 	Output     *float64 `json:"output" min:"0" doc:"The price of tokens in answers."`
 	CacheRead  *float64 `json:"cacheRead" min:"0" doc:"The price of tokens read from the cache."`
 	CacheWrite *float64 `json:"cacheWrite" min:"0" doc:"The price of tokens written to the cache."`
+	WebSearch  *float64 `json:"webSearch" min:"0" doc:"The price of 1000 web searches by the provider, in dollars (default: 10 in the wire formats anthropic and openai-responses, 14 in google)."`
 }
 
 // Compact is the compact section.

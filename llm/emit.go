@@ -66,3 +66,23 @@ func (e *Emitter) EndThinking(opaque json.RawMessage) error {
 	e.thinking = ""
 	return e.Emit(Delta{Kind: ReasoningEnd, ID: id, API: e.Origin, Opaque: opaque})
 }
+
+// Served passes on a call that the provider has run. started says that ServerStart was passed on;
+// the result, and what the API wants back, are in end.
+func (e *Emitter) Served(started bool, arguments any, end Delta) error {
+	args, err := json.Marshal(arguments)
+	if err != nil {
+		return err
+	}
+	end.Kind = ServerEnd
+	deltas := []Delta{{Kind: ServerStart, ID: end.ID, Name: end.Name}, {Kind: ServerRun, ID: end.ID, Text: string(args), API: e.Origin}, end}
+	if started {
+		deltas = deltas[1:]
+	}
+	for _, d := range deltas {
+		if err := e.Emit(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -57,6 +57,7 @@ type Request struct {
 	SystemTail string
 	Messages   []Message
 	Tools      []ToolSpec
+	Server     ServerTools       // what the provider may run besides
 	MaxOutput  int64             // tokens; 0 leaves it to the provider
 	Context    int64             // tokens the model takes together; 0 is unknown
 	Reasoning  bool              // the model can reason and should
@@ -100,16 +101,16 @@ type Message struct {
 	Parts []Part
 }
 
-// Part is Text, Image, Reasoning, ToolCall or ToolResult.
+// Part is Text, Image, Reasoning, ToolCall, ToolResult or ServerCall.
 type Part interface{ isPart() }
 
 // Text is plain text of either role.
 type Text struct{ Text string }
 
-// Image is a picture from the user or from a tool.
+// Image is a picture from the user, from a tool, or that a model made.
 type Image struct {
-	MediaType string // image/png, image/jpeg, image/gif or image/webp
-	Data      []byte
+	MediaType string `json:"mediaType"` // image/png, image/jpeg, image/gif or image/webp
+	Data      []byte `json:"data"`
 }
 
 // DataURL returns the image as a data: URL.
@@ -161,6 +162,7 @@ func (Image) isPart()      {}
 func (Reasoning) isPart()  {}
 func (ToolCall) isPart()   {}
 func (ToolResult) isPart() {}
+func (ServerCall) isPart() {}
 
 // ToolSpec describes a tool to the model. Schema is a JSON Schema object.
 type ToolSpec struct {
@@ -186,6 +188,10 @@ const (
 	StopDelta                // Stop
 	RetryDelta               // Err, Retry: the request failed and will be repeated
 	AgainDelta               // the wait before that is over: the request is made again
+	ServerStart              // ID, Name: the provider begins a call of a tool of its own
+	ServerRun                // ID, Text: the arguments, a JSON object; API
+	ServerEnd                // ID, Opaque, Result; after ServerRun
+	SourceDelta              // Text, Name: the address and the title of a page that the answer cites
 )
 
 // Delta is one step of an answer. It is a flat value so that streaming does not
@@ -197,6 +203,7 @@ type Delta struct {
 	Text   string
 	API    string
 	Opaque json.RawMessage
+	Result *ServerResult
 	Usage  Usage
 	Stop   StopReason
 	Retry  RetryInfo
@@ -212,6 +219,7 @@ const (
 	StopToolCalls StopReason = "tool_calls"
 	StopLength    StopReason = "length"
 	StopRefusal   StopReason = "refusal"
+	StopPaused    StopReason = "paused"   // by the provider, in its own calls: it goes on when the history is sent again
 	StopUnmarked  StopReason = "unmarked" // something was said, but not that this is all
 )
 
@@ -219,6 +227,7 @@ const (
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite int64
 	CacheWriteLong                       int64 // of CacheWrite, those that stay for an hour and cost more
+	WebSearches                          int64 // by the provider, which cost extra; not tokens
 }
 
 // Total is the context the request and its answer occupy.

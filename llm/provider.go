@@ -26,4 +26,5 @@ type Provider struct {
 type ProviderModel struct {
 	Name string
 	Facts
+	Server ServerTools // that it may use
 }

@@ -221,11 +221,11 @@ func providerStatus(p llm.Provider) protocol.ProviderStatus {
 	return out
 }
 
-// providerModel lists what a model can do. The providers' own web search is left out, because eca
-// cannot use it yet.
+// providerModel lists what a model can do, and which tools of its provider it may use.
 func providerModel(m llm.ProviderModel) protocol.ProviderModel {
 	out := protocol.ProviderModel{ID: m.Name, Capabilities: protocol.ModelCapabilities{
 		Reason: m.Reasoning.Value, Vision: m.Images.Value, Tools: m.Tools.Value,
+		WebSearch: m.Server.WebSearch, ImageGen: m.Server.ImageGeneration,
 	}}
 	if m.InputCost.Known() && m.OutputCost.Known() {
 		out.Cost = &protocol.ModelCost{Input: m.InputCost.Value / 1e6, Output: m.OutputCost.Value / 1e6}

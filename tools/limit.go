@@ -44,7 +44,7 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 		}
 		res.Outputs[i] = fmt.Sprintf("%s"+CutMark+"%d of %d bytes are shown. %s]", short, len(short), len(text), where)
 	}
-	return withShowable(res), err
+	return Showable(res, workspace.MaxImage), err
 }
 
 // separateOutputs is how many outputs of one result are cut each on its own.
@@ -66,9 +66,10 @@ func (l Limits) gather(outputs []string) []string {
 // maxImages bounds the images of one result.
 const maxImages = 20
 
-// withShowable leaves out, and names, the images of a result that no provider takes: one
-// would make the whole conversation unusable. Types are what the content says.
-func withShowable(res Result) Result {
+// Showable leaves out, and names, the images of a result that no provider takes: one
+// would make the whole conversation unusable. Types are what the content says; limit is the most
+// bytes of an image.
+func Showable(res Result, limit int) Result {
 	var shown []event.Image
 	left := 0
 	for _, i := range res.Images {
@@ -77,8 +78,8 @@ func withShowable(res Result) Result {
 		switch {
 		case real == "":
 			why = "it is not a PNG, JPEG, GIF or WebP"
-		case len(i.Data) > workspace.MaxImage:
-			why = fmt.Sprintf("it has %d bytes, and %d can be shown", len(i.Data), workspace.MaxImage)
+		case len(i.Data) > limit:
+			why = fmt.Sprintf("it has %d bytes, and %d can be shown", len(i.Data), limit)
 		case len(shown) == maxImages:
 			why = fmt.Sprintf("%d can be shown at once", maxImages)
 		}

@@ -20,10 +20,11 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Origins of tools: ours, and those of MCP servers.
+// Origins of tools: ours, those of MCP servers, and those that the model's provider runs.
 const (
 	OriginNative = "native"
 	OriginMCP    = "mcp"
+	OriginServer = "server"
 )
 
 // Native is the server name of built-in tools.

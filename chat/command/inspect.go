@@ -117,6 +117,8 @@ func part(role llm.Role, p llm.Part) string {
 		return fmt.Sprintf("**%s, reasoning**\n\n%s", role, fence("", p.Text))
 	case llm.ToolCall:
 		return fmt.Sprintf("**%s calls `%s`** (%s)\n\n%s", role, p.Name, p.ID, fence("json", indented(p.Arguments)))
+	case llm.ServerCall:
+		return fmt.Sprintf("**%s used `%s` of its provider** (%s)\n", role, p.Name, p.ID)
 	case llm.ToolResult:
 		return fmt.Sprintf("**result** (%s)\n\n%s", p.ID, fence("", p.Text))
 	}

@@ -168,7 +168,7 @@ type ToolUpdated struct {
 	Details *Details `json:"details"`
 }
 
-// Image is a picture that a tool returned. It is in the log itself, so that the model
+// Image is a picture that a tool returned, or that the model made. It is in the log itself, so that the model
 // is sent the same after a restart, wherever the file is by then.
 type Image struct {
 	MediaType string `json:"mediaType"` // image/png, image/jpeg, image/gif or image/webp
@@ -184,6 +184,9 @@ type ToolFinished struct {
 	ElapsedMS int64    `json:"elapsedMs"`
 	Details   *Details `json:"details,omitempty"` // replaces the details of ToolJudged when set
 	Context   []string `json:"context,omitempty"` // what hooks tell the model besides; it is not shown
+
+	// Opaque is what the provider's API wants back of a call that it ran itself; see ToolJudged.
+	Opaque json.RawMessage `json:"opaque,omitempty"`
 
 	// Instructions are what the folders that the call touched want the model to know. They
 	// are not shown.

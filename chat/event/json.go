@@ -37,6 +37,9 @@ func Stored(b Body) Body {
 	case ToolJudged:
 		b.Arguments, b.Opaque = compact(b.Arguments), compact(b.Opaque)
 		return b
+	case ToolFinished:
+		b.Opaque = compact(b.Opaque)
+		return b
 	case ReasoningFinished:
 		b.Opaque = compact(b.Opaque)
 		return b

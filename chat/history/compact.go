@@ -117,6 +117,9 @@ const ImageBytes = 4 * 1500
 // ResultBytes is the text that a result counts as.
 func ResultBytes(r llm.ToolResult) int { return len(r.Text) + ImageBytes*len(r.Images) }
 
+// ServedBytes is the text that a call which the provider ran counts as.
+func ServedBytes(c llm.ServerCall) int { return len(c.Opaque) + ImageBytes*len(c.Images) }
+
 // BytesPerToken is the usual guess.
 const BytesPerToken = 4
 

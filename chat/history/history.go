@@ -87,10 +87,7 @@ func (h *History) Add(b event.Body) {
 		h.ids[b.CallID] = true
 		h.open = append(h.open, b.CallID)
 	case event.ToolJudged:
-		if !h.ids[b.CallID] {
-			h.parts = append(h.parts, llm.ToolCall{ID: b.CallID})
-		}
-		h.calls = append(h.calls, b)
+		h.judged(b)
 	case event.ToolStarted:
 		h.started(b.CallID)
 	case event.ToolFinished:
@@ -136,6 +133,29 @@ func (h *History) Add(b event.Body) {
 		event.ToolUpdated, event.Truncated, event.UndoPoint, event.Unknown:
 		// which the model is not sent
 	}
+}
+
+// placeOf returns the index of a call's place in the message that is being built; -1 without one.
+func (h *History) placeOf(id string) int {
+	return slices.IndexFunc(h.parts, func(p llm.Part) bool {
+		c, ok := p.(llm.ToolCall)
+		return ok && c.ID == id
+	})
+}
+
+// judged notes a call that is complete. One without an API is imported: any model takes it as an
+// ordinary call.
+func (h *History) judged(b event.ToolJudged) {
+	if b.Origin == tools.OriginServer && b.API != "" {
+		if at := h.placeOf(b.CallID); at >= 0 {
+			h.parts[at] = llm.ToolCall{ID: b.CallID, Name: b.Name, API: b.API}
+		}
+		return
+	}
+	if !h.ids[b.CallID] {
+		h.parts = append(h.parts, llm.ToolCall{ID: b.CallID})
+	}
+	h.calls = append(h.calls, b)
 }
 
 // reasoning folds an event of a block of reasoning.

@@ -13,6 +13,12 @@ import (
 
 // finished adds the result of a call, and keeps what later turns need of it.
 func (h *History) finished(b event.ToolFinished) {
+	if at := h.placeOf(b.CallID); at >= 0 {
+		if call, _ := h.parts[at].(llm.ToolCall); call.API != "" {
+			h.providerFinished(at, call, b)
+			return
+		}
+	}
 	if s, ok := h.running[b.CallID]; ok && s.Background && !b.Failed {
 		h.background[b.CallID] = s
 	}
@@ -25,6 +31,15 @@ func (h *History) finished(b event.ToolFinished) {
 	}
 	if b.Details != nil && b.Details.Rule != nil {
 		h.rules[b.CallID] = b.Details.Rule.ID
+	}
+}
+
+// providerFinished puts a call that the provider has run in its place in the answer. One of which
+// the provider wants nothing back stays only if it made an image.
+func (h *History) providerFinished(at int, call llm.ToolCall, b event.ToolFinished) {
+	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == b.CallID })
+	if len(b.Opaque) > 0 || len(b.Images) > 0 {
+		h.parts[at] = llm.ServerCall{ID: b.CallID, Name: call.Name, API: call.API, Opaque: b.Opaque, Images: images(b.Images)}
 	}
 }
 

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"iter"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/llm"
 )
 
 // Summary returns the summary of one of our chats. Keys without a value are absent.
@@ -91,6 +93,9 @@ func (w *writer) add(e event.Event) []Record {
 		return append(w.flush(), w.reason(b, e.Time))
 	case event.ToolJudged:
 		w.calls[b.CallID] = b
+		if b.Origin == originServer && b.Name == llm.ImageGeneration {
+			return w.flush()
+		}
 		if b.Origin == originServer {
 			return append(w.flush(), message("server_tool_use", transitMap{field("id", b.CallID), field("name", b.Name), field("input", b.Arguments)}, e.Time))
 		}
@@ -146,6 +151,15 @@ func (w *writer) output(b event.ToolFinished, at time.Time, more ...transitField
 		return nil
 	}
 	delete(w.calls, b.CallID)
+	if call.Origin == originServer && len(b.Images) > 0 {
+		var out []Record
+		for _, i := range b.Images {
+			out = append(out, message("image_generation_call", transitMap{
+				field("id", b.CallID), field("media-type", i.MediaType), field("base64", base64.StdEncoding.EncodeToString(i.Data)),
+			}, at))
+		}
+		return append(w.flush(), out...)
+	}
 	if call.Origin == originServer {
 		var raw any
 		if out := strings.Join(b.Outputs, "\n"); json.Valid([]byte(out)) {

@@ -130,7 +130,7 @@ func (v *view) describe() []llm.Provider {
 			d.Missing = "its server to run"
 		default:
 			for _, model := range v.list(name, p) {
-				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model)})
+				d.Models = append(d.Models, llm.ProviderModel{Name: model, Facts: v.facts(name, p, model), Server: serverTools(p.Models[model])})
 			}
 			if len(d.Models) == 0 && !listsModels(p.Provider) {
 				d.Missing = "models in the configuration"

@@ -156,6 +156,19 @@ func price(f llm.Facts) config.Cost {
 	return config.Cost{Input: known(f.InputCost), Output: known(f.OutputCost), CacheRead: known(f.CacheReadCost), CacheWrite: known(f.CacheWriteCost)}
 }
 
+func serverTools(mc config.Model) llm.ServerTools {
+	return llm.ServerTools{WebSearch: mc.WebSearch, ImageGeneration: mc.ImageGen}
+}
+
+// searchPrice is what 1000 searches cost by the providers' own lists; nil if that is unknown.
+func searchPrice(api string) *float64 {
+	prices := map[string]float64{anthropic.API: 10, openai.APIResponses: 10, "openai": 10, google.API: 14}
+	if price, ok := prices[api]; ok {
+		return &price
+	}
+	return nil
+}
+
 // variantsOf returns the variants of a provider's model;
 func (v *view) variantsOf(name string, p provider, model string, reasoning bool) catalog.Payloads {
 	mc, api := p.Models[model], p.API

@@ -184,7 +184,11 @@ func (v *view) resolve(name, current string) (Model, error) {
 		ID: provider + "/" + model, Spelled: v.cfg.Spelled(provider) + "/" + model, Name: cmp.Or(mc.ModelName, model), Client: llm.WithReasoningHistory(llm.WithRetention(client.Model, llm.Retention(p.CacheRetention)), mc.History),
 		Headers: mc.ExtraHeaders, Extra: mc.ExtraPayload, Variants: v.variantsOf(provider, p, model, f.Reasoning.Value),
 		Limit: limit(f), Cost: price(f), Reasoning: f.Reasoning.Value, NoImages: !f.Images.Value, NoTools: !f.Tools.Value,
-		Retry: v.retryPolicy(p.Provider),
+		Server: serverTools(mc),
+		Retry:  v.retryPolicy(p.Provider),
+	}
+	if out.Cost.WebSearch = mc.Cost.WebSearch; out.Cost.WebSearch == nil {
+		out.Cost.WebSearch = searchPrice(p.API)
 	}
 	out.Client = v.opts.Record(out.Client, out.ID)
 	out.Reads = client.reads(mc, out.Name)

@@ -2,6 +2,7 @@ package a2a_test
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -166,5 +167,21 @@ func TestRESTNeedsTheToken(t *testing.T) {
 	}
 	if got := r.answer(r.at("GET", "tasks", "", "Authorization", "Bearer s3cret")); got["totalSize"] != 0.0 {
 		t.Errorf("%v", got)
+	}
+}
+
+// An image that the model makes is a part of the answer, while it is streamed and afterwards.
+func TestImageOfTheModel(t *testing.T) {
+	image := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n of a cat"))
+	raw, err := json.Marshal(`data: {"type":"response.output_item.done","item":{"type":"image_generation_call","id":"ig","status":"completed","result":"` + image + "\"}}\n\n" +
+		`data: {"type":"response.output_text.delta","delta":"A cat."}` + "\n\n" + `data: {"type":"response.completed","response":{}}` + "\n\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, "turns: [{steps: [{raw: "+string(raw)+"}]}]", "")
+	task := r.answer(r.at("POST", "message:send", message(t, "draw")))["task"].(object)
+	got, err := json.Marshal(task["artifacts"])
+	if want := `"parts":[{"text":"A cat."},{"mediaType":"image/png","raw":"` + image + `"}]`; err != nil || !strings.Contains(string(got), want) {
+		t.Errorf("%s %v", got, err)
 	}
 }

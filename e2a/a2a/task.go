@@ -2,14 +2,17 @@ package a2a
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 
+	chatevent "github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/e2a/turn"
+	"github.com/seed-dec29ce4/eca/tools"
 )
 
 // responseArtifact is the id of the artifact with the model's answer.
@@ -32,6 +35,7 @@ type job struct {
 	removed       bool // callers can no longer request it, and its record is deleted
 
 	answer strings.Builder // text of the artifact
+	images []part          // of the artifact, that the model made
 
 	size int // of the task as JSON; set before done is closed
 }
@@ -109,19 +113,41 @@ func (j *job) text(text string) {
 	if j.task.Status.State.ended() || text == "" {
 		return
 	}
+	j.answer.WriteString(text)
+	j.addLocked(textPart(text))
+}
+
+// image adds an image that the model has made to the answer.
+func (j *job) image(i chatevent.Image) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.task.Status.State.ended() {
+		return
+	}
+	raw := base64.StdEncoding.EncodeToString(i.Data)
+	p := part{Raw: &raw, MediaType: i.MediaType}
+	j.images = append(j.images, p)
+	j.addLocked(p)
+}
+
+// addLocked publishes a piece of the answer.
+func (j *job) addLocked(p part) {
 	more := len(j.task.Artifacts) > 0
 	if !more {
 		j.task.Artifacts = []artifact{{ArtifactID: responseArtifact, Name: "response"}}
 	}
-	j.answer.WriteString(text)
-	j.task.Artifacts[0].Parts = []part{textPart(j.answer.String())}
-	j.publish(j.piece(text, more, false))
+	var parts []part
+	if j.answer.Len() > 0 {
+		parts = append(parts, textPart(j.answer.String()))
+	}
+	j.task.Artifacts[0].Parts = append(parts, j.images...)
+	j.publish(j.piece(p, more, false))
 }
 
-func (j *job) piece(text string, more, last bool) event {
+func (j *job) piece(p part, more, last bool) event {
 	return event{Artifact: &artifactUpdate{
 		TaskID: j.id, ContextID: j.contextID, Append: more, LastChunk: last,
-		Artifact: artifact{ArtifactID: responseArtifact, Name: "response", Parts: []part{textPart(text)}},
+		Artifact: artifact{ArtifactID: responseArtifact, Name: "response", Parts: []part{p}},
 	}}
 }
 
@@ -185,7 +211,7 @@ func (j *job) finish(to state, text string, metadata json.RawMessage) {
 		j.task.Metadata = metadata
 	}
 	if len(j.task.Artifacts) > 0 {
-		j.publish(j.piece("", true, true))
+		j.publish(j.piece(textPart(""), true, true))
 	}
 	j.setLocked(to, text)
 }
@@ -211,6 +237,11 @@ func (j *job) Show(c transcript.Change) error {
 			}
 		case transcript.Finished, transcript.Rejected:
 			j.removePending(item.CallID)
+			if item.Origin == tools.OriginServer {
+				for _, i := range item.Result.Images {
+					j.image(i)
+				}
+			}
 		}
 	default: // callers want the answer, and the calls and questions that wait for them
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 	"github.com/seed-dec29ce4/eca/e2a"
+	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/tools/ask"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -34,9 +35,9 @@ func asContent(diffs []diff) []any {
 	return out
 }
 
-// kindOf returns the kind of one of eca's tools; foreign tools are other (A4).
+// kindOf returns the kind of one of eca's tools or of the model's provider; foreign tools are other (A4).
 func kindOf(c transcript.Call) string {
-	if c.Server != "eca" {
+	if c.Server != "eca" && c.Origin != tools.OriginServer {
 		return "other"
 	}
 	switch c.Name {

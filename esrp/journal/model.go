@@ -186,6 +186,8 @@ type delta struct {
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 	Usage  *llm.Usage      `json:"usage,omitempty"`
 	Stop   llm.StopReason  `json:"stop,omitempty"`
+
+	Result *llm.ServerResult `json:"result,omitempty"` // of a call that the provider ran
 }
 
 // deltaKinds maps kinds of deltas to their names in bodies.
@@ -193,6 +195,7 @@ func deltaKinds() map[llm.DeltaKind]string {
 	return map[llm.DeltaKind]string{
 		llm.TextDelta: "text", llm.ReasoningStart: "reasoning_start", llm.ReasoningDelta: "reasoning", llm.ReasoningEnd: "reasoning_end",
 		llm.ToolStart: "tool_start", llm.ToolEnd: "tool_call", llm.UsageDelta: "usage", llm.StopDelta: "stop",
+		llm.ServerStart: "server_start", llm.ServerRun: "server_run", llm.ServerEnd: "server_end", llm.SourceDelta: "source",
 	}
 }
 
@@ -204,7 +207,13 @@ func (b *bodies) answer(said []llm.Delta) esrp.Body {
 		if len(d.Opaque) > 0 {
 			q.Opaque = cleanJSON(d.Opaque, b.clean)
 		}
-		if d.Kind == llm.ToolEnd && json.Valid([]byte(d.Text)) {
+		if r := d.Result; r != nil {
+			q.Result = &llm.ServerResult{Images: r.Images, Failed: r.Failed}
+			for _, text := range r.Outputs {
+				q.Result.Outputs = append(q.Result.Outputs, b.clean(text))
+			}
+		}
+		if (d.Kind == llm.ToolEnd || d.Kind == llm.ServerRun) && json.Valid([]byte(d.Text)) {
 			q.Text = string(cleanJSON([]byte(d.Text), b.clean))
 		}
 		if d.Kind == llm.UsageDelta {

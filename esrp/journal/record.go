@@ -201,7 +201,7 @@ func cleanValue(v any, clean func(string) string) any {
 
 // part is llm.Part in the form of a body.
 type part struct {
-	Type      string          `json:"type"` // text, image, reasoning, tool_call or tool_result
+	Type      string          `json:"type"` // text, image, reasoning, tool_call, tool_result or server_call
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Text      string          `json:"text,omitempty"`
@@ -237,6 +237,14 @@ func messageOf(m llm.Message, clean func(string) string, image func(llm.Image) p
 			}
 		case llm.ToolCall:
 			q = part{Type: "tool_call", ID: p.ID, Name: p.Name, Arguments: cleanJSON(p.Arguments, clean)}
+		case llm.ServerCall:
+			q = part{Type: "server_call", ID: p.ID, Name: p.Name, API: p.API}
+			if len(p.Opaque) > 0 {
+				q.Opaque = cleanJSON(p.Opaque, clean)
+			}
+			for _, i := range p.Images {
+				q.Images = append(q.Images, image(i))
+			}
 		case llm.ToolResult:
 			q = part{Type: "tool_result", ID: p.ID, Text: clean(p.Text), Failed: p.Failed}
 			for _, i := range p.Images {

@@ -61,7 +61,7 @@ func (r *conversing) asked(call Call) (*Asked, error) {
 			return out, fmt.Errorf("line %d: the answer: %w", call.Seq, err)
 		}
 		for _, q := range list {
-			d := llm.Delta{Kind: kinds[q.Kind], ID: q.ID, Name: q.Name, Text: q.Text, API: q.API, Opaque: q.Opaque, Stop: q.Stop}
+			d := llm.Delta{Kind: kinds[q.Kind], ID: q.ID, Name: q.Name, Text: q.Text, API: q.API, Opaque: q.Opaque, Stop: q.Stop, Result: q.Result}
 			if q.Usage != nil {
 				d.Usage = *q.Usage
 			}

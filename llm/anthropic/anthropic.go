@@ -5,7 +5,8 @@
 //   - request.go: a llm.Request as a request body, with its cache breakpoints;
 //   - thinking.go: which form of thinking a model takes, and thinking that goes back;
 //   - alias.go: names and ids that the API takes, for those that it does not;
-//   - stream.go: the events of an answer as deltas.
+//   - stream.go: the events of an answer as deltas;
+//   - search.go: the API's own web search.
 //
 // The wire types are our own and hold only what is used: the official module makes the
 // program 9 MB larger and its start 1 ms slower.

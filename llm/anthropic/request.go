@@ -32,9 +32,11 @@ type (
 		Stream    bool           `json:"stream"`
 	}
 	tool struct {
+		Type        string            `json:"type,omitempty"` // of a tool of the API's own
 		Name        string            `json:"name"`
 		Description string            `json:"description,omitempty"`
-		InputSchema json.RawMessage   `json:"input_schema"`
+		InputSchema json.RawMessage   `json:"input_schema,omitempty"`
+		MaxUses     int               `json:"max_uses,omitempty"`
 		Cache       *llm.CacheControl `json:"cache_control,omitempty"`
 	}
 	message struct {
@@ -54,7 +56,7 @@ type (
 		IsError   bool              `json:"is_error,omitempty"`
 		Cache     *llm.CacheControl `json:"cache_control,omitempty"`
 
-		raw json.RawMessage // thinking, sent as it is
+		raw json.RawMessage // thinking, or a block of the API's own tool; sent as it is
 	}
 	source struct {
 		Type      string `json:"type"`
@@ -91,6 +93,9 @@ func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err e
 	if r.MaxTokens <= 0 {
 		r.MaxTokens = defaultMaxTokens
 	}
+	if req.Server.WebSearch { // first: the last one gets the mark for the cache
+		r.Tools = append(r.Tools, tool{Type: webSearchTool, Name: e.tools.Add(llm.WebSearch), MaxUses: maxSearches})
+	}
 	for _, t := range req.Tools {
 		schema, err := inputSchema(t.Schema)
 		if err != nil {
@@ -101,7 +106,7 @@ func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err e
 	r.System = text(req.System)
 	fixed := len(r.System)
 	r.System = append(r.System, text(req.SystemTail)...)
-	r.Messages = e.messages(req.Messages)
+	r.Messages = e.messages(llm.Portable(req.Messages, from))
 	r.Thinking = thinking(req, r.MaxTokens, r.Messages)
 	if req.Cached() {
 		markCache(&r, fixed, req.Retention.Mark())
@@ -204,6 +209,8 @@ func (e *encoder) content(m llm.Message) []block {
 			if raw := replay(part); e.thinks && part.API == e.from && raw != nil {
 				rest = append(rest, block{raw: raw})
 			}
+		case llm.ServerCall:
+			rest = append(rest, searchBlocks(part)...)
 		case llm.ToolCall:
 			rest = append(rest, block{Type: "tool_use", ID: e.calls.Add(part.ID), Name: e.tools.Add(part.Name), Input: llm.ArgumentsObject(part.Arguments)})
 		case llm.ToolResult:

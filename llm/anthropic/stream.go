@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strconv"
 
 	"github.com/seed-dec29ce4/eca/internal/sse"
@@ -26,7 +25,11 @@ type streamEvent struct {
 		Thinking    string `json:"thinking"`
 		Signature   string `json:"signature"`
 		PartialJSON string `json:"partial_json"`
-		StopReason  string `json:"stop_reason"`
+		Citation    struct {
+			URL   string `json:"url"`
+			Title string `json:"title"`
+		} `json:"citation"`
+		StopReason string `json:"stop_reason"`
 	} `json:"delta"`
 	Usage usage `json:"usage"`
 }
@@ -40,6 +43,8 @@ type streamBlock struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
 }
 
 type usage struct {
@@ -50,6 +55,9 @@ type usage struct {
 	Creation   *struct {
 		Long int64 `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
+	Server struct {
+		WebSearches int64 `json:"web_search_requests"`
+	} `json:"server_tool_use"`
 }
 
 // stream turns the events of one answer into deltas.
@@ -64,13 +72,19 @@ type stream struct {
 	stop   string
 	usage  llm.Usage
 	long   *int64 // tokens written to the cache for an hour, if the provider says
+
+	searches []*search
 }
 
-// part is a block of the answer that is thinking or a call.
+// stopPaused is the reason to stop of an answer that goes on when it is sent back.
+const stopPaused = "pause_turn"
+
+// part is a block of the answer that is thinking, a call, or a search by the API itself.
 type part struct {
 	index     int    // the provider's, may repeat
 	id        string // unique in the answer
 	call      bool
+	server    bool
 	ended     bool
 	sealed    sealed
 	arguments []byte
@@ -163,7 +177,7 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 // count takes numbers of tokens. They are totals; some servers give all of them at the
 // start, some at the end, and zeros elsewhere.
 func (s *stream) count(u usage) {
-	for to, n := range map[*int64]int64{&s.usage.Input: u.Input, &s.usage.Output: u.Output, &s.usage.CacheRead: u.CacheRead, &s.usage.CacheWrite: u.CacheWrite} {
+	for to, n := range map[*int64]int64{&s.usage.Input: u.Input, &s.usage.Output: u.Output, &s.usage.CacheRead: u.CacheRead, &s.usage.CacheWrite: u.CacheWrite, &s.usage.WebSearches: u.Server.WebSearches} {
 		if n > 0 {
 			*to = n
 		}
@@ -173,7 +187,7 @@ func (s *stream) count(u usage) {
 	}
 }
 
-// begin opens a block. Blocks other than text, thinking and calls of ours are left out.
+// begin opens a block. Blocks of unknown types are left out.
 func (s *stream) begin(ev *streamEvent) error {
 	if err := s.close(ev.Index); err != nil {
 		return err
@@ -183,7 +197,7 @@ func (s *stream) begin(ev *streamEvent) error {
 	}
 	b := ev.Block
 	p := part{index: ev.Index, id: b.ID}
-	for n := len(s.blocks) + 1; p.id == "" || s.begun(p.id); n++ {
+	for n := len(s.blocks) + 1; p.id == "" || s.block(p.id) != nil; n++ {
 		p.id = "block_" + strconv.Itoa(n)
 	}
 	switch b.Type {
@@ -200,12 +214,12 @@ func (s *stream) begin(ev *streamEvent) error {
 		p.call, p.input, s.called = true, b.Input, true
 		s.blocks = append(s.blocks, p)
 		return s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: s.tools.Name(b.Name)})
+	case blockSearch:
+		return s.beginSearch(&p, b)
+	case blockResults:
+		return s.endSearch(b)
 	}
 	return nil
-}
-
-func (s *stream) begun(id string) bool {
-	return slices.ContainsFunc(s.blocks, func(p part) bool { return p.id == id })
 }
 
 func (s *stream) delta(ev *streamEvent) error {
@@ -213,19 +227,36 @@ func (s *stream) delta(ev *streamEvent) error {
 	if err := s.endThinking(ev.Index); err != nil {
 		return err
 	}
-	if d.Type == "text_delta" {
+	switch {
+	case d.Type == "text_delta":
 		return s.text(d.Text)
+	case d.Type == "citations_delta" && d.Citation.URL != "":
+		return s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: d.Citation.URL, Name: d.Citation.Title})
 	}
 	p := s.open(ev.Index)
 	switch {
 	case p == nil:
-	case d.Type == "thinking_delta" && !p.call:
+	case d.Type == "input_json_delta" && p.server:
+		p.arguments = append(p.arguments, d.PartialJSON...)
+	case d.Type == "thinking_delta" && p.thinks():
 		return s.thinking(p.id, d.Thinking)
-	case d.Type == "signature_delta" && !p.call:
+	case d.Type == "signature_delta" && p.thinks():
 		p.sealed.Signature += d.Signature
 	case d.Type == "input_json_delta" && p.call && d.PartialJSON != "":
 		p.arguments = append(p.arguments, d.PartialJSON...)
 		return s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: p.id, Text: d.PartialJSON})
+	}
+	return nil
+}
+
+func (p *part) thinks() bool { return !p.call && !p.server }
+
+// block finds the block with an id; or nil.
+func (s *stream) block(id string) *part {
+	for i := range s.blocks {
+		if s.blocks[i].id == id {
+			return &s.blocks[i]
+		}
 	}
 	return nil
 }
@@ -261,8 +292,11 @@ func (s *stream) close(index int) error {
 		return nil
 	}
 	p.ended = true
-	if p.call {
+	switch {
+	case p.call:
 		return nil // whether it is whole is known at the end
+	case p.server:
+		return s.runSearch(p)
 	}
 	opaque, _ := json.Marshal(p.sealed) // strings always encode
 	return s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.Origin, Opaque: opaque})
@@ -272,7 +306,7 @@ func (s *stream) close(index int) error {
 // has ended.
 func (s *stream) endThinking(other int) error {
 	for i := range s.blocks {
-		if p := &s.blocks[i]; !p.call && !p.ended && p.index != other {
+		if p := &s.blocks[i]; p.thinks() && !p.ended && p.index != other {
 			if err := s.close(p.index); err != nil {
 				return err
 			}
@@ -285,6 +319,9 @@ func (s *stream) endThinking(other int) error {
 func (s *stream) end() error {
 	if s.stop == "" {
 		return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.provider + " ended the answer without a reason to stop"}
+	}
+	if err := s.pauseSearches(); err != nil {
+		return err
 	}
 	cut := s.stop == "max_tokens" || s.stop == "model_context_window_exceeded"
 	for i := range s.blocks {
@@ -319,8 +356,8 @@ func (s *stream) end() error {
 		stop = llm.StopLength
 	case s.called:
 		stop = llm.StopToolCalls
-	case s.stop == "pause_turn":
-		stop = llm.StopLength // it would go on if asked to
+	case s.stop == stopPaused:
+		stop = llm.StopPaused
 	}
 	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})
 }

@@ -32,6 +32,13 @@ func endpoint(t *testing.T, h http.HandlerFunc) llm.Endpoint {
 	return llm.Endpoint{Provider: "p", URL: srv.URL, Headers: map[string]string{KeyHeader: "sk-planted"}, Client: client, Limits: llm.DefaultLimits(), Now: now}
 }
 
+// Events of a search by the API.
+const (
+	searching   = `{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`
+	searchArgs  = `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"q\"}"}}`
+	searchFound = `{"type":"content_block_start","index":1,"content_block":{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","url":"https://a.example/","title":"A","encrypted_content":"X"}]}}`
+)
+
 // render shows a delta or an error in short.
 func render(d llm.Delta, err error) string {
 	if err != nil {
@@ -54,7 +61,19 @@ func render(d llm.Delta, err error) string {
 	case llm.ToolEnd:
 		return "c-" + d.ID + "=" + d.Text
 	case llm.UsageDelta:
-		return fmt.Sprintf("u:%d,%d,%d,%d", d.Usage.Input, d.Usage.Output, d.Usage.CacheRead, d.Usage.CacheWrite)
+		out := fmt.Sprintf("u:%d,%d,%d,%d", d.Usage.Input, d.Usage.Output, d.Usage.CacheRead, d.Usage.CacheWrite)
+		if d.Usage.WebSearches > 0 {
+			out += fmt.Sprintf(",%d", d.Usage.WebSearches)
+		}
+		return out
+	case llm.ServerStart:
+		return "s+" + d.ID + "=" + d.Name
+	case llm.ServerRun:
+		return "s:" + d.ID + "=" + d.Text
+	case llm.ServerEnd:
+		return "s-" + d.ID + "=" + string(d.Opaque) + " " + strings.Join(d.Result.Outputs, "") + map[bool]string{true: "!"}[d.Result.Failed]
+	case llm.SourceDelta:
+		return "cites " + d.Text + " " + d.Name
 	case llm.StopDelta:
 		return "stop:" + string(d.Stop)
 	}
@@ -155,11 +174,30 @@ func TestEvents(t *testing.T) {
 		return `{"type":"message_delta","delta":{"stop_reason":"` + r + `"},"usage":{"output_tokens":2}}`
 	}
 	for name, c := range map[string]struct{ body, want string }{
-		"end_turn":             {events(text, reason("end_turn"), stop), "t:a|u:0,2,0,0|stop:end"},
-		"stop_sequence":        {events(text, reason("stop_sequence"), stop), "t:a|u:0,2,0,0|stop:end"},
-		"max_tokens":           {events(text, reason("max_tokens"), stop), "t:a|u:0,2,0,0|stop:length"},
+		"end_turn":      {events(text, reason("end_turn"), stop), "t:a|u:0,2,0,0|stop:end"},
+		"stop_sequence": {events(text, reason("stop_sequence"), stop), "t:a|u:0,2,0,0|stop:end"},
+		"max_tokens":    {events(text, reason("max_tokens"), stop), "t:a|u:0,2,0,0|stop:length"},
+		"a search": {
+			events(searching, searchArgs, end, searchFound, `{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}`,
+				`{"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"https://a.example/","title":"A"}}}`,
+				`{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"a"}}`,
+				`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2,"server_tool_use":{"web_search_requests":1}}}`, stop),
+			`s+s=web_search|s:s={"query":"q"}|s-s=[{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q"}},{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","url":"https://a.example/","title":"A","encrypted_content":"X"}]}] A` + "\n" + `https://a.example/|cites https://a.example/ A|t:a|u:0,2,0,0,1|stop:end`,
+		},
+		"a search that pauses": {
+			events(searching, searchArgs, end, reason("pause_turn"), stop),
+			`s+s=web_search|s:s={"query":"q"}|s-s=[{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q"}}] |u:0,2,0,0|stop:paused`,
+		},
+		"the result after a pause": {
+			events(searchFound, text, reason("end_turn"), stop),
+			`s+s=web_search|s:s={}|s-s=[{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","url":"https://a.example/","title":"A","encrypted_content":"X"}]}] A` + "\n" + `https://a.example/|t:a|u:0,2,0,0|stop:end`,
+		},
+		"a search that fails": {
+			events(searching, searchArgs, end, `{"type":"content_block_start","index":1,"content_block":{"type":"web_search_tool_result","tool_use_id":"s","content":{"type":"web_search_tool_result_error","error_code":"max_uses_exceeded"}}}`, text, reason("end_turn"), stop),
+			`s+s=web_search|s:s={"query":"q"}|s-s=[{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q"}},{"type":"web_search_tool_result","tool_use_id":"s","content":{"type":"web_search_tool_result_error","error_code":"max_uses_exceeded"}}] The search failed. max_uses_exceeded!|t:a|u:0,2,0,0|stop:end`,
+		},
 		"refusal":              {events(text, reason("refusal"), stop), "t:a|u:0,2,0,0|stop:refusal"},
-		"pause_turn":           {events(text, reason("pause_turn"), stop), "t:a|u:0,2,0,0|stop:length"},
+		"pause_turn":           {events(text, reason("pause_turn"), stop), "t:a|u:0,2,0,0|stop:paused"},
 		"full context":         {events(text, reason("model_context_window_exceeded"), stop), "t:a|u:0,2,0,0|!context_overflow p stopped: the conversation and its answer fill the model's context"},
 		"end_turn with call":   {events(call, end, reason("end_turn"), stop), "c+i=f|c-i={}|u:0,2,0,0|stop:tool_calls"},
 		"cut call":             {events(call, args, end, reason("max_tokens"), stop), `c+i=f|c:{"a":|c-i={"a":|u:0,2,0,0|stop:length`},
@@ -178,7 +216,7 @@ func TestEvents(t *testing.T) {
 			events(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"x"}}`, `{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"a"}}`, reason("end_turn"), stop),
 			"r+block_1|r:x|r-block_1=p/anthropic{}|t:a|u:0,2,0,0|stop:end",
 		},
-		"server tools":     {events(`{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`, args, end, text, reason("end_turn"), stop), "t:a|u:0,2,0,0|stop:end"},
+		"server tools":     {events(`{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`, args, end, text, reason("end_turn"), stop), `s+s=web_search|s:s={}|t:a|u:0,2,0,0|stop:end`},
 		"usage at end":     {events(text, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":9,"output_tokens":2,"cache_read_input_tokens":5}}`, stop), "t:a|u:9,2,5,0|stop:end"},
 		"[DONE] too":       {events(text, reason("end_turn"), stop, "[DONE]"), "t:a|u:0,2,0,0|stop:end"},
 		"unknown events":   {events(`{"type":"news","index":"x","delta":[]}`, text, reason("end_turn"), stop), "t:a|u:0,2,0,0|stop:end"},

@@ -77,6 +77,7 @@ func (c *Converse) Reads(model, api string) bool { return api == c.origin(model)
 // Stream implements llm.Model.
 func (c *Converse) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64})
+	req.Messages = llm.Portable(req.Messages, "")
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		return classify(c.stream(ctx, req, names.Back(yield)))
 	})

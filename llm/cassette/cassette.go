@@ -93,6 +93,7 @@ type Usage struct {
 	// Tokens written to a cache, and how many of them for an hour.
 	CacheWrite     int64 `yaml:"cacheWrite,omitempty"`
 	CacheWriteLong int64 `yaml:"cacheWriteLong,omitempty"`
+	WebSearches    int64 `yaml:"webSearches,omitempty"` // by the provider
 }
 
 // Error is a failed request.

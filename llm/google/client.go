@@ -3,6 +3,7 @@
 //
 //   - request.go, schema.go: a request's body, and what the API takes of a JSON Schema;
 //   - stream.go: the answer;
+//   - served.go: images that models make, and the API's own search;
 //   - signature.go: what the API wants back of its reasoning;
 //   - models.go: the list of models.
 //

@@ -15,13 +15,14 @@ type (
 		System     *content    `json:"systemInstruction,omitempty"`
 		Contents   []content   `json:"contents"`
 		Tools      []tools     `json:"tools,omitempty"`
+		ToolConfig *toolConfig `json:"toolConfig,omitempty"`
 		Generation *generation `json:"generationConfig,omitempty"`
 	}
 	content struct {
 		Role  string `json:"role,omitempty"` // user or model
 		Parts []part `json:"parts"`
 	}
-	// part has one of Text, Inline, Call and Response.
+	// part has one of Text, Inline, Call, Response, ServerCall and ServerResponse.
 	part struct {
 		Text      *string   `json:"text,omitempty"`
 		Thought   bool      `json:"thought,omitempty"`
@@ -29,6 +30,9 @@ type (
 		Call      *call     `json:"functionCall,omitempty"`
 		Response  *response `json:"functionResponse,omitempty"`
 		Signature string    `json:"thoughtSignature,omitempty"`
+
+		ServerCall     json.RawMessage `json:"toolCall,omitempty"` // of the API's own tools
+		ServerResponse json.RawMessage `json:"toolResponse,omitempty"`
 	}
 	blob struct {
 		MimeType string `json:"mimeType"`
@@ -45,7 +49,12 @@ type (
 		Response map[string]string `json:"response"`
 	}
 	tools struct {
-		Functions []function `json:"functionDeclarations"`
+		Functions []function `json:"functionDeclarations,omitempty"`
+		Search    *struct{}  `json:"googleSearch,omitempty"`
+	}
+	// toolConfig lets models use functions and the API's own tools in one answer.
+	toolConfig struct {
+		Invocations bool `json:"includeServerSideToolInvocations"`
 	}
 	function struct {
 		Name        string         `json:"name"`
@@ -53,8 +62,9 @@ type (
 		Parameters  map[string]any `json:"parameters,omitempty"`
 	}
 	generation struct {
-		MaxOutput int64     `json:"maxOutputTokens,omitempty"`
-		Thinking  *thinking `json:"thinkingConfig,omitempty"`
+		MaxOutput  int64     `json:"maxOutputTokens,omitempty"`
+		Thinking   *thinking `json:"thinkingConfig,omitempty"`
+		Modalities []string  `json:"responseModalities,omitempty"`
 	}
 	thinking struct {
 		Include bool `json:"includeThoughts"`
@@ -65,15 +75,18 @@ func text(s string) part { return part{Text: &s} }
 
 // encode returns the body of a request; origin is whose reasoning is sent back.
 func encode(req llm.Request, origin string) ([]byte, error) {
-	r := request{Contents: contents(req.Messages, origin)}
+	r := request{Contents: contents(llm.Portable(req.Messages, origin), origin)}
 	if system := req.Instructions(); system != "" {
 		r.System = &content{Parts: []part{text(system)}}
 	}
-	if req.MaxOutput > 0 || req.Reasoning {
+	if req.MaxOutput > 0 || req.Reasoning || req.Server.ImageGeneration {
 		r.Generation = &generation{MaxOutput: req.MaxOutput}
 	}
 	if req.Reasoning {
 		r.Generation.Thinking = &thinking{Include: true}
+	}
+	if req.Server.ImageGeneration {
+		r.Generation.Modalities = []string{"TEXT", "IMAGE"}
 	}
 	var functions []function
 	for _, t := range req.Tools {
@@ -84,7 +97,13 @@ func encode(req llm.Request, origin string) ([]byte, error) {
 		functions = append(functions, function{t.Name, t.Description, params})
 	}
 	if len(functions) > 0 {
-		r.Tools = []tools{{functions}}
+		r.Tools = []tools{{Functions: functions}}
+	}
+	if req.Server.WebSearch {
+		r.Tools = append(r.Tools, tools{Search: &struct{}{}})
+		if len(functions) > 0 {
+			r.ToolConfig = &toolConfig{Invocations: true}
+		}
 	}
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -138,6 +157,8 @@ func modelParts(m llm.Message, origin string, names map[string]string) []part {
 					parts[last].Signature = s.Value
 				}
 			}
+		case llm.ServerCall:
+			parts = append(parts, servedParts(p)...)
 		case llm.ToolCall:
 			parts = append(parts, part{Call: &call{p.ID, p.Name, llm.ArgumentsObject(p.Arguments)}, Signature: onCalls[calls]})
 			names[p.ID] = p.Name

@@ -21,8 +21,9 @@ type (
 			Content struct {
 				Parts []answerPart `json:"parts"`
 			} `json:"content"`
-			FinishReason  string `json:"finishReason"`
-			FinishMessage string `json:"finishMessage"`
+			FinishReason  string     `json:"finishReason"`
+			FinishMessage string     `json:"finishMessage"`
+			Grounding     *grounding `json:"groundingMetadata"`
 		} `json:"candidates"`
 		Feedback struct {
 			BlockReason string `json:"blockReason"`
@@ -40,6 +41,12 @@ type (
 			Name string          `json:"name"`
 			Args json.RawMessage `json:"args"`
 		} `json:"functionCall"`
+		Inline *struct {
+			MimeType string `json:"mimeType"`
+			Data     string `json:"data"`
+		} `json:"inlineData"`
+		ServerCall     json.RawMessage `json:"toolCall"`
+		ServerResponse json.RawMessage `json:"toolResponse"`
 	}
 	// usage counts cached tokens as part of the prompt, and thoughts beside the answer.
 	usage struct {
@@ -66,6 +73,11 @@ type stream struct {
 	finish  string      // the reason to stop, once it is known
 	message string      // what was said about it
 	usage   usage
+
+	images      int         // that the model made
+	servedCalls int         // of the API's own tools
+	open        *servedCall // the last of them; or nil
+	grounding   grounding
 }
 
 // heldCall is a call that waits for its signature, which may come in an event after it.
@@ -122,6 +134,7 @@ func (s *stream) chunk(c *chunk) error {
 			return err
 		}
 	}
+	s.ground(first.Grounding)
 	if r := first.FinishReason; r != "" && r != "FINISH_REASON_UNSPECIFIED" {
 		s.finish, s.message = r, first.FinishMessage
 	}
@@ -133,6 +146,12 @@ func (s *stream) part(p *answerPart) error {
 	case p.Call != nil:
 		s.call(p)
 		return nil
+	case len(p.ServerCall) > 0, len(p.ServerResponse) > 0:
+		return s.served(p)
+	case p.Inline != nil && p.Thought:
+		return nil // a draft
+	case p.Inline != nil:
+		return s.image(p)
 	case p.Thought:
 		if err := s.passCalls(); err != nil {
 			return err
@@ -243,7 +262,12 @@ func (s *stream) end() error {
 	if err := s.endThinking(); err != nil {
 		return err
 	}
-	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage.tokens()}); err != nil {
+	if err := s.endGrounding(); err != nil {
+		return err
+	}
+	usage := s.usage.tokens()
+	usage.WebSearches = int64(max(len(s.grounding.Queries), s.servedCalls))
+	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
 		return err
 	}
 	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: stop})

@@ -61,6 +61,7 @@ func (m *Model) Reads(_, api string) bool { return api == m.origin() }
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
+		req.Messages = llm.Portable(req.Messages, "")
 		body, err := encode(req, m.about(ctx, req.Model), m.origin())
 		if err != nil {
 			return llm.EncodeError(err)

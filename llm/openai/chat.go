@@ -33,6 +33,7 @@ func (c *Chat) Reads(_, api string) bool { return api == origin(c.at, APIChat) }
 // Stream implements llm.Model.
 func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 40})
+	req.Messages = llm.Portable(req.Messages, "")
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		yield = names.Back(yield)
 		body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})

@@ -39,6 +39,12 @@ type chatDelta struct {
 		} `json:"function"`
 		Extra json.RawMessage `json:"extra_content"`
 	} `json:"tool_calls"`
+	Images []struct {
+		ImageURL chatImage `json:"image_url"`
+	} `json:"images"` // as OpenRouter has them
+	Annotations []struct {
+		Citation citation `json:"url_citation"`
+	} `json:"annotations"`
 }
 
 // thinking returns reasoning and the member it is in. Servers that send it in two send
@@ -80,6 +86,7 @@ type chatStream struct {
 	llm.Emitter
 	at            llm.Endpoint
 	calls         []chatPending
+	images        int // so far
 	text          thinkText
 	member        string // where it came
 	tagged        bool   // it stood between tags
@@ -170,7 +177,7 @@ func (s *chatStream) complete() bool {
 			return false
 		}
 	}
-	return s.said || len(s.calls) > 0
+	return s.said || len(s.calls) > 0 || s.images > 0
 }
 
 func (s *chatStream) chunk(c *chatChunk) error {
@@ -206,6 +213,9 @@ func (s *chatStream) chunk(c *chatChunk) error {
 			return err
 		}
 	}
+	if err := s.extras(d); err != nil {
+		return err
+	}
 	for _, tc := range d.ToolCalls {
 		if err := s.endText(); err != nil {
 			return err
@@ -222,6 +232,31 @@ func (s *chatStream) chunk(c *chatChunk) error {
 		}
 		call.arguments = append(call.arguments, tc.Function.Arguments...)
 		if err := s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: call.id, Text: tc.Function.Arguments}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extras passes on images that the model has made, and pages that it cites.
+func (s *chatStream) extras(d *chatDelta) error {
+	for _, i := range d.Images {
+		if err := s.endText(); err != nil {
+			return err
+		}
+		header, data, _ := strings.Cut(i.ImageURL.URL, ",")
+		media := strings.TrimSuffix(strings.TrimPrefix(header, "data:"), ";base64")
+		s.images++
+		end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(media, data)}
+		if err := s.Served(false, json.RawMessage("{}"), end); err != nil {
+			return err
+		}
+	}
+	for _, a := range d.Annotations {
+		if a.Citation.URL == "" {
+			continue
+		}
+		if err := s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: a.Citation.URL, Name: a.Citation.Title}); err != nil {
 			return err
 		}
 	}

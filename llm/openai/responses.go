@@ -27,6 +27,7 @@ func (r *Responses) Reads(_, api string) bool { return api == origin(r.at, APIRe
 // Stream implements llm.Model.
 func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 64})
+	req.Messages = llm.Portable(req.Messages, origin(r.at, APIResponses))
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
 		yield = names.Back(yield)
 		body, err := responsesBody(req, origin(r.at, APIResponses))
@@ -34,7 +35,7 @@ func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.D
 			return llm.EncodeError(err)
 		}
 		return r.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.at, APIResponses)}, at: r.at, calls: map[string]string{}, ended: map[string]bool{}}
+			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.at, APIResponses)}, at: r.at, calls: map[string]string{}, ended: map[string]bool{}, served: map[string]bool{}}
 			return s.read(llm.NewSSEReader(answer))
 		})
 	})
@@ -85,10 +86,15 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 		r.Reasoning = &reasoningOptions{Effort: "medium", Summary: "auto"}
 		r.Include = []string{"reasoning.encrypted_content"}
 	}
-	if len(req.Tools) > 0 {
-		if more["tools"], err = responsesTools(req.Tools); err != nil {
-			return nil, err
-		}
+	if req.Server.WebSearch {
+		r.Include = append(r.Include, "web_search_call.action.sources")
+	}
+	tools, err := responsesTools(req.Tools, req.Server)
+	if err != nil {
+		return nil, err
+	}
+	if len(tools) > 0 {
+		more["tools"] = tools
 	}
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -104,6 +110,7 @@ type responsesEvent struct {
 	ItemID       string          `json:"item_id"`
 	SummaryIndex int             `json:"summary_index"`
 	Item         json.RawMessage `json:"item"`
+	Annotation   citation        `json:"annotation"`
 	Response     json.RawMessage `json:"response"`
 	Code         json.RawMessage `json:"code"` // a word, or a status
 	Message      string          `json:"message"`
@@ -116,6 +123,9 @@ type responsesStream struct {
 	calls map[string]string // item id -> call id, of calls that were announced
 	ended map[string]bool   // call ids
 	said  bool              // any text
+
+	served   map[string]bool // calls that the provider runs, by item id: whether they have ended
+	searches int64           // of them, queries
 }
 
 func (s *responsesStream) read(events *sse.Reader) error {
@@ -171,6 +181,8 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 		if id, ok := s.calls[ev.ItemID]; ok {
 			err = s.Emit(llm.Delta{Kind: llm.ToolArgs, ID: id, Text: ev.Delta})
 		}
+	case "response.output_text.annotation.added":
+		err = s.cite(ev.Annotation)
 	case "response.output_item.added", "response.output_item.done":
 		item, err := s.item(ev.Item)
 		switch {
@@ -214,6 +226,9 @@ func (s *responsesStream) itemAdded(item outputItem) error {
 		return s.Emit(llm.Delta{Kind: llm.ToolStart, ID: item.CallID, Name: item.Name})
 	case "reasoning":
 		return s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: item.ID})
+	case itemSearch, itemImage:
+		s.served[item.ID] = false
+		return s.Emit(llm.Delta{Kind: llm.ServerStart, ID: item.ID, Name: servedTools()[item.Type]})
 	}
 	return nil
 }
@@ -238,6 +253,10 @@ func (s *responsesStream) itemDone(item outputItem, raw json.RawMessage) error {
 			d.Opaque = append(json.RawMessage(nil), raw...)
 		}
 		return s.Emit(d)
+	case itemSearch, itemImage:
+		return s.servedDone(raw)
+	case "message":
+		return s.citations(raw)
 	}
 	return nil
 }
@@ -269,7 +288,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 	}
 	u := resp.Usage
 	read, written := u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
-	usage := llm.Usage{Input: max(0, u.InputTokens-read-written), Output: u.OutputTokens, CacheRead: read, CacheWrite: written}
+	usage := llm.Usage{Input: max(0, u.InputTokens-read-written), Output: u.OutputTokens, CacheRead: read, CacheWrite: written, WebSearches: s.searches}
 	if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: usage}); err != nil {
 		return err
 	}
@@ -295,7 +314,7 @@ func (s *responsesStream) stop(reason llm.StopReason) error {
 func (s *responsesStream) endCalls(output []json.RawMessage) error {
 	for _, raw := range output {
 		item, err := s.item(raw)
-		if err != nil || item.Type != "function_call" || s.ended[item.CallID] {
+		if _, served := servedTools()[item.Type]; err != nil || !served && (item.Type != "function_call" || s.ended[item.CallID]) {
 			continue
 		}
 		if err := s.itemDone(item, raw); err != nil {

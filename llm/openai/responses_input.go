@@ -21,7 +21,7 @@ type (
 		Arguments *string        `json:"arguments,omitempty"`
 		Output    *string        `json:"output,omitempty"`
 
-		raw json.RawMessage // reasoning, sent as it is
+		raw json.RawMessage // an item of the provider's, sent as it is
 	}
 	inputContent struct {
 		Type     string  `json:"type"` // input_text, output_text or input_image
@@ -53,6 +53,12 @@ func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
 				if part.API == from && len(part.Opaque) > 0 {
 					items = append(items, inputItem{raw: reasoningItem(part)})
 				}
+			case llm.ServerCall:
+				item, err := servedItem(part)
+				if err != nil {
+					return nil, err
+				}
+				items = append(items, inputItem{raw: item})
 			case llm.ToolCall:
 				arguments := string(part.Arguments)
 				items = append(items, inputItem{Type: "function_call", CallID: part.ID, Name: part.Name, Arguments: &arguments})
@@ -108,7 +114,7 @@ func (i inputItem) append(out []byte) ([]byte, error) {
 	if i.raw != nil {
 		buf := bytes.NewBuffer(out)
 		if err := json.Compact(buf, i.raw); err != nil {
-			return nil, fmt.Errorf("reasoning of the conversation: %w", err)
+			return nil, fmt.Errorf("an item of the conversation: %w", err)
 		}
 		return buf.Bytes(), nil
 	}
@@ -163,15 +169,21 @@ func textContent(role llm.Role, text string) inputContent {
 }
 
 // responsesTools encodes the tools.
-func responsesTools(specs []llm.ToolSpec) (json.RawMessage, error) {
-	list := make([]functionTool, len(specs))
-	for i, t := range specs {
+func responsesTools(specs []llm.ToolSpec, server llm.ServerTools) ([]any, error) {
+	var list []any
+	for _, t := range specs {
 		if !isObject(t.Schema) {
 			return nil, fmt.Errorf("schema of tool %s is not a JSON object", t.Name)
 		}
-		list[i] = functionTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema}
+		list = append(list, functionTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema})
 	}
-	return json.Marshal(list)
+	if server.WebSearch {
+		list = append(list, map[string]string{"type": "web_search"})
+	}
+	if server.ImageGeneration {
+		list = append(list, map[string]string{"type": "image_generation", "output_format": "png"})
+	}
+	return list, nil
 }
 
 func isObject(raw json.RawMessage) bool {

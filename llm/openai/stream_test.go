@@ -53,6 +53,10 @@ func answers(t *testing.T, api, contentType, body string) string {
 			out = append(out, "c+"+d.ID+"="+d.Name)
 		case llm.ToolEnd:
 			out = append(out, "c-"+d.ID+"="+d.Text)
+		case llm.ServerEnd:
+			out = append(out, fmt.Sprintf("s-%s=%s,%d images", d.Name, d.ID, len(d.Result.Images)))
+		case llm.SourceDelta:
+			out = append(out, "cites "+d.Text+" "+d.Name)
 		case llm.UsageDelta:
 			out = append(out, fmt.Sprintf("u:%d,%d,%d", d.Usage.Input, d.Usage.Output, d.Usage.CacheRead))
 		case llm.StopDelta:
@@ -92,6 +96,9 @@ func TestChatDialects(t *testing.T) {
 		"usage of a choice": {sse, chunks(`{"choices":[{"delta":{"content":"a"},"finish_reason":"stop","usage":{"prompt_tokens":10,"completion_tokens":2,"cached_tokens":3}}]}`, "[DONE]"), "t:a|u:7,2,3|stop:end"},
 		"cache hits":        {sse, chunks(delta(`{"content":"a"}`), finish("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_cache_hit_tokens":6}}`, "[DONE]"), "t:a|u:4,2,6|stop:end"},
 		"cache writes":      {sse, chunks(delta(`{"content":"a"}`), finish("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"cache_creation_input_tokens":6}}`, "[DONE]"), "t:a|u:4,2,0|stop:end"},
+		"an image":          {sse, chunks(delta(`{"content":"a","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`), finish("stop"), "[DONE]"), "t:a|s-image_generation=image_1,1 images|u:0,0,0|stop:end"},
+		"a damaged image":   {sse, chunks(delta(`{"images":[{"image_url":{"url":"https://a.example/cat.png"}}]}`), finish("stop"), "[DONE]"), "s-image_generation=image_1,0 images|u:0,0,0|stop:end"},
+		"a citation":        {sse, chunks(delta(`{"content":"a","annotations":[{"type":"url_citation","url_citation":{"url":"https://a.example","title":"A"}}]}`), finish("stop"), "[DONE]"), "t:a|cites https://a.example A|u:0,0,0|stop:end"},
 		"two calls":         {sse, chunks(call(`"index":0,`, "1", "f", "{"), call(`"index":0,`, "", "", "}"), call(`"index":1,`, "2", "g", "{}"), finish("tool_calls"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2={}|u:0,0,0|stop:tool_calls"},
 		"all index 0":       {sse, chunks(call(`"index":0,`, "1", "f", "{"), call(`"index":0,`, "", "", "}"), call(`"index":0,`, "2", "g", "["), call(`"index":0,`, "", "", "]"), finish("stop"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2=[]|u:0,0,0|stop:tool_calls"},
 		"no index":          {sse, chunks(call("", "1", "f", "{"), call("", "", "", "}"), call("", "2", "g", "{}"), finish("stop"), "[DONE]"), "c+1=f|c+2=g|c-1={}|c-2={}|u:0,0,0|stop:tool_calls"},

@@ -165,6 +165,7 @@ type ModelCapabilities struct {
 	Vision    bool `json:"vision"`
 	Tools     bool `json:"tools"`
 	WebSearch bool `json:"webSearch"`
+	ImageGen  bool `json:"imageGeneration,omitempty"`
 }
 
 // ModelCost is in dollars per token, as the reference server sends it.

@@ -10,10 +10,12 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Pauses between questions to an editor that checks a file.
+// Pauses between questions to an editor that checks a file. Each is twice as long as the one before,
+// up to longestPause or a share of the whole wait, so that the number of questions is bounded.
 const (
 	firstPause   = 50 * time.Millisecond
-	longestPause = 200 * time.Millisecond
+	longestPause = 250 * time.Millisecond
+	waitShare    = 4
 )
 
 // Checker asks the editor what is wrong in files before and after they are edited. Editors do not
@@ -75,17 +77,21 @@ func (c *Checker) changed(ctx context.Context, path string) ([]tools.Diagnostic,
 	c.mu.Lock()
 	before := c.known[path]
 	c.mu.Unlock()
-	last := before
-	for wait := firstPause; ; wait = min(wait+firstPause, longestPause) {
-		pause(ctx, wait)
+	last, longest := before, max(longestPause, c.wait/waitShare)
+	for wait := firstPause; ; wait = min(2*wait, longest) {
+		if pause(ctx, wait); ctx.Err() != nil {
+			return last, nil //nolint:nilerr // the last answer counts when the time is over
+		}
 		list, err := c.ask(ctx, path)
 		switch {
 		case ctx.Err() != nil:
-			return last, nil //nolint:nilerr // the last answer counts when the time is over
+			return last, nil //nolint:nilerr // as above
 		case err != nil:
 			return nil, err
 		case !slices.Equal(list, before) && slices.Equal(list, last):
 			return list, nil
+		case !slices.Equal(list, before) && slices.Equal(last, before):
+			wait = firstPause // it is asked again soon, whether that is all
 		}
 		last = list
 	}

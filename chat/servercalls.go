@@ -1,0 +1,161 @@
+package chat
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
+	"github.com/seed-dec29ce4/eca/llm"
+	"github.com/seed-dec29ce4/eca/tools"
+)
+
+// A provider may run tools of its own while it answers. They are shown as tool calls of the server
+// "llm", without a question: the configuration of the model allows them. Hooks do not see them.
+
+// serverLLM is the server of such calls (eca-protocol 7.1).
+const serverLLM = "llm"
+
+// Bounds of what an answer may show.
+const (
+	maxMadeImage = 10 << 20 // bytes
+	maxSources   = 50
+)
+
+// Texts of a turn's progress (eca-protocol 7.3).
+const (
+	progressSearching = "Searching the web"
+	progressImage     = "Generating image"
+)
+
+// serverCall is a call that the provider runs.
+type serverCall struct {
+	event.Tool
+	began time.Time
+	ran   bool // it was announced as running
+}
+
+// source is a page that the answer cites.
+type source struct{ title, url string }
+
+func (a *answer) beginServerCall(d llm.Delta) {
+	t := a.t
+	c := &serverCall{Tool: event.Tool{CallID: t.newID(d.ID), Name: d.Name, Server: serverLLM, Origin: tools.OriginServer}, began: t.s.eng.deps.Now()}
+	if a.served == nil {
+		a.served = map[string]*serverCall{}
+	}
+	a.served[d.ID] = c
+	t.rec.emit(event.ToolProposed{Tool: c.Tool, Summary: serverSummary(d.Name, nil)})
+	switch d.Name {
+	case llm.WebSearch:
+		t.rec.enter(progressSearching)
+	case llm.ImageGeneration:
+		t.rec.enter(progressImage)
+	}
+}
+
+func (a *answer) runServerCall(d llm.Delta) {
+	c := a.served[d.ID]
+	if c == nil || c.ran {
+		return
+	}
+	c.ran = true
+	args := llm.ArgumentsObject(json.RawMessage(d.Text))
+	key := map[string]string{llm.WebSearch: "webSearch", llm.ImageGeneration: "imageGeneration"}[c.Name]
+	a.t.rec.emit(event.ToolJudged{
+		Tool: c.Tool, Arguments: args, Summary: serverSummary(c.Name, args), API: d.API,
+		Decision: string(tools.Allow), Rule: cmp.Or(key, "provider"), Reason: "the model's provider runs it",
+	}, event.ToolStarted{CallID: c.CallID})
+}
+
+// endServerCall shows the result. An image that cannot be shown is reported and left out, also of
+// what the model is sent.
+func (a *answer) endServerCall(d llm.Delta) {
+	c := a.served[d.ID]
+	if c == nil || d.Result == nil {
+		return
+	}
+	delete(a.served, d.ID)
+	t := a.t
+	res := tools.Result{Outputs: slices.Clone(d.Result.Outputs), Failed: d.Result.Failed}
+	for _, i := range d.Result.Images {
+		res.Images = append(res.Images, event.Image(i))
+	}
+	res = tools.Showable(res, maxMadeImage)
+	if len(res.Images) < len(d.Result.Images) {
+		d.Opaque, res.Failed = nil, true
+	}
+	for _, i := range res.Images {
+		a.said = true
+		res.Outputs = append(res.Outputs, fmt.Sprintf("[image %s, %d bytes]", i.MediaType, len(i.Data)))
+	}
+	if res.Outputs == nil {
+		res.Outputs = []string{}
+	}
+	for i, o := range res.Outputs {
+		res.Outputs[i] = strings.ToValidUTF8(o, "�")
+	}
+	t.rec.emit(event.ToolFinished{CallID: c.CallID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: t.since(c.began), Opaque: d.Opaque})
+	t.rec.enter(progressGenerating)
+}
+
+// endServerCalls ends what the provider began and did not end, and names the sources that the
+// answer cites, in a notice: the model does not read it as its own words.
+func (a *answer) endServerCalls() {
+	for id := range a.served {
+		a.runServerCall(llm.Delta{ID: id, Text: "{}"})
+		a.endServerCall(llm.Delta{ID: id, Result: &llm.ServerResult{Failed: true, Outputs: []string{"The provider did not say how this ended."}}})
+	}
+	text := a.text.String()
+	var lines []string
+	for _, s := range a.sources {
+		if !strings.Contains(text, s.url) { // some models name them in their text
+			lines = append(lines, fmt.Sprintf("- [%s](%s)", s.title, s.url))
+		}
+	}
+	if len(lines) > 0 {
+		a.t.rec.emit(event.Notice{Markdown: true, Text: "\n\nSources:\n\n" + strings.Join(lines, "\n") + "\n"})
+	}
+}
+
+// cite notes a source, each once. Addresses other than of the web are left out.
+func (a *answer) cite(d llm.Delta) {
+	u, err := url.Parse(d.Text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(a.sources) == maxSources {
+		return
+	}
+	at := strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20").Replace(d.Text)
+	if slices.ContainsFunc(a.sources, func(s source) bool { return s.url == at }) {
+		return
+	}
+	title := strings.Join(strings.Fields(strings.ToValidUTF8(d.Name, "�")), " ")
+	title = strings.NewReplacer("[", "(", "]", ")", "`", "'", "\\", "/").Replace(shorten.Bytes(title, 200))
+	a.sources = append(a.sources, source{cmp.Or(title, u.Host), at})
+}
+
+// serverSummary is the label of a call.
+func serverSummary(name string, args json.RawMessage) string {
+	switch name {
+	case llm.ImageGeneration:
+		return "Generating image"
+	case llm.WebSearch:
+	default:
+		return ""
+	}
+	var asked struct {
+		Query   string   `json:"query"`
+		Queries []string `json:"queries"`
+		URL     string   `json:"url"`
+	}
+	_ = json.Unmarshal(args, &asked) // without arguments the label says less
+	what := cmp.Or(asked.Query, strings.Join(asked.Queries, ", "), asked.URL)
+	if what == "" {
+		return "Web searching"
+	}
+	return fmt.Sprintf("Web searching '%s'", shorten.Bytes(strings.Join(strings.Fields(what), " "), 60))
+}

@@ -1,0 +1,152 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-dec29ce4/eca/llm"
+)
+
+// The API's own search, and how often one answer may search.
+const (
+	webSearchTool = "web_search_20250305"
+	maxSearches   = 10
+)
+
+// Blocks of a search: the call, and its result, which holds encrypted text that has to go back.
+const (
+	blockSearch  = "server_tool_use"
+	blockResults = "web_search_tool_result"
+)
+
+type (
+	searchBlock struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	resultsBlock struct {
+		Type      string          `json:"type"`
+		ToolUseID string          `json:"tool_use_id"`
+		Content   json.RawMessage `json:"content"`
+	}
+)
+
+// search is one that waits for its result.
+type search struct {
+	use   searchBlock
+	ran   bool // its arguments were passed on
+	ended bool
+}
+
+// searchBlocks are the blocks of a search as they came.
+func searchBlocks(c llm.ServerCall) []block {
+	var raw []json.RawMessage
+	if json.Unmarshal(c.Opaque, &raw) != nil {
+		return nil
+	}
+	var out []block
+	for _, b := range raw {
+		out = append(out, block{raw: b})
+	}
+	return out
+}
+
+// beginSearch opens a call of the API's own tool. Tools that were not asked for are left out.
+func (s *stream) beginSearch(p *part, b streamBlock) error {
+	if b.Name != llm.WebSearch {
+		return nil
+	}
+	p.server, p.input = true, b.Input
+	s.blocks = append(s.blocks, *p)
+	s.searches = append(s.searches, &search{use: searchBlock{Type: blockSearch, ID: p.id, Name: b.Name}})
+	return s.Emit(llm.Delta{Kind: llm.ServerStart, ID: p.id, Name: b.Name})
+}
+
+func (s *stream) searchOf(id string) *search {
+	for _, open := range s.searches {
+		if open.use.ID == id && !open.ended {
+			return open
+		}
+	}
+	return nil
+}
+
+// runSearch passes on the arguments of a search, which are complete.
+func (s *stream) runSearch(p *part) error {
+	open := s.searchOf(p.id)
+	if open == nil || open.ran {
+		return nil
+	}
+	open.ran = true
+	if open.use.Input = p.arguments; len(p.arguments) == 0 {
+		open.use.Input = p.input
+	}
+	open.use.Input = llm.ArgumentsObject(open.use.Input)
+	return s.Emit(llm.Delta{Kind: llm.ServerRun, ID: p.id, Text: string(open.use.Input), API: s.Origin})
+}
+
+// endSearch takes the result of a search. After a pause, it is that of a search in the answer
+// before.
+func (s *stream) endSearch(b streamBlock) error {
+	results := resultsBlock{Type: blockResults, ToolUseID: b.ToolUseID, Content: b.Content}
+	open := s.searchOf(b.ToolUseID)
+	if open == nil {
+		opaque, err := json.Marshal([]any{results})
+		if err != nil {
+			return err
+		}
+		return s.Served(false, json.RawMessage("{}"), llm.Delta{ID: b.ToolUseID, Name: llm.WebSearch, Opaque: opaque, Result: found(b.Content)})
+	}
+	if p := s.block(open.use.ID); p != nil {
+		p.ended = true
+		if err := s.runSearch(p); err != nil {
+			return err
+		}
+	}
+	opaque, err := json.Marshal([]any{open.use, results})
+	if err != nil {
+		return err
+	}
+	open.ended = true
+	return s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: b.ToolUseID, Opaque: opaque, Result: found(b.Content)})
+}
+
+// pauseSearches ends searches whose results come with the next answer: the API wants the calls
+// back to go on.
+func (s *stream) pauseSearches() error {
+	for _, open := range s.searches {
+		if open.ended || !open.ran || s.stop != stopPaused {
+			continue
+		}
+		opaque, err := json.Marshal([]any{open.use})
+		if err != nil {
+			return err
+		}
+		if err := s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: open.use.ID, Opaque: opaque, Result: &llm.ServerResult{}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found is what a search has found, for the user.
+func found(content json.RawMessage) *llm.ServerResult {
+	var pages []struct {
+		Title string `json:"title"`
+		URL   string `json:"url"`
+	}
+	if json.Unmarshal(content, &pages) == nil {
+		var lines []string
+		for _, p := range pages {
+			lines = append(lines, strings.TrimSpace(p.Title+"\n"+p.URL))
+		}
+		return &llm.ServerResult{Outputs: []string{strings.Join(lines, "\n")}}
+	}
+	var failed struct {
+		Code string `json:"error_code"`
+	}
+	_ = json.Unmarshal(content, &failed) // without a code, it failed for an unknown reason
+	return &llm.ServerResult{Failed: true, Outputs: []string{strings.TrimSpace("The search failed. " + failed.Code)}}
+}

@@ -1,0 +1,92 @@
+package llm
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+)
+
+// Tools that providers run themselves, by the names that users see.
+const (
+	WebSearch       = "web_search"
+	ImageGeneration = "image_generation"
+)
+
+// ServerTools says which tools of its provider a model may use. APIs without such a tool
+// ignore it.
+type ServerTools struct {
+	WebSearch       bool
+	ImageGeneration bool
+}
+
+// ServerCall is a call of a tool that the provider has run itself, as part of the answer.
+// It is sent back to the API that made it; see Portable for others.
+type ServerCall struct {
+	ID     string
+	Name   string // WebSearch or ImageGeneration
+	API    string // see Reasoning
+	Opaque json.RawMessage
+	Images []Image // that it made; Opaque does not repeat them
+}
+
+// ServerResult is how such a call ended, for the user.
+type ServerResult struct {
+	Outputs []string `json:"outputs,omitempty"`
+	Images  []Image  `json:"images,omitempty"`
+	Failed  bool     `json:"failed,omitempty"`
+}
+
+// MadeImage is the result of a call that made an image, from its base64.
+func MadeImage(mediaType, encoded string) *ServerResult {
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(data) == 0 {
+		return &ServerResult{Failed: true, Outputs: []string{"[The image is left out: the provider sent damaged data.]"}}
+	}
+	return &ServerResult{Images: []Image{{MediaType: mediaType, Data: data}}}
+}
+
+// Texts for a model that is shown an image which it, or a model before it, has made with an
+// API that does not take it back as its own.
+const (
+	madeImage  = "[I made an image here. It is shown in the next message.]"
+	madeImages = "Images that you made in your last message:"
+)
+
+// Portable returns messages for an API that takes back the server calls marked with api.
+// Searches by others are left out: the answer has their findings. Images by others go into the
+// user's next message. The messages given stay as they are.
+func Portable(messages []Message, api string) []Message {
+	foreign := func(p Part) bool {
+		c, ok := p.(ServerCall)
+		return ok && (c.API != api || len(c.Opaque) == 0)
+	}
+	if !slices.ContainsFunc(messages, func(m Message) bool { return slices.ContainsFunc(m.Parts, foreign) }) {
+		return messages
+	}
+	var out []Message
+	var images []Part // made in the last message
+	for _, m := range messages {
+		var parts []Part
+		if m.Role == User && len(images) > 0 {
+			parts = append(slices.Clone(m.Parts), images...)
+			images = nil
+		} else {
+			for _, p := range m.Parts {
+				if !foreign(p) {
+					parts = append(parts, p)
+					continue
+				}
+				for _, i := range p.(ServerCall).Images {
+					if len(images) == 0 {
+						images = append(images, Text{madeImages})
+					}
+					parts, images = append(parts, Text{madeImage}), append(images, i)
+				}
+			}
+		}
+		if len(parts) > 0 {
+			out = append(out, Message{m.Role, parts})
+		}
+	}
+	return out
+}
