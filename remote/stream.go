@@ -281,11 +281,18 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	if err := json.Unmarshal(params, &q); err != nil {
 		return nil, err
 	}
+	shown, _, ok := questionFor(s.device.Rights, params)
+	if !ok { // it waits for a client that may answer
+		return jsonrpc.Later(func(ctx context.Context) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}), nil
+	}
 	s.mu.Lock()
-	s.asked[q.RequestID] = params
+	s.asked[q.RequestID] = shown
 	s.mu.Unlock()
-	answers := s.f.questions.open(q.RequestID, s)
-	s.put(frame{event: "chat:ask-question", data: params})
+	answers := s.f.questions.open(q.RequestID, s, params)
+	s.put(frame{event: "chat:ask-question", data: shown})
 	return jsonrpc.Later(func(ctx context.Context) (any, error) {
 		defer func() {
 			s.f.questions.close(q.RequestID, s)
