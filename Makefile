@@ -4,7 +4,7 @@
 export CGO_ENABLED ?= 0
 DEV := go tool -modfile=internal/devtools/go.mod
 
-.PHONY: help check format vet lint prose test full race bench update docs release
+.PHONY: help check format vet lint prose test full race bench soak update docs release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -46,6 +46,11 @@ race: ## tests with the race detector, of whole programs the short ones; needs a
 
 bench: ## what docs/performance.md is written from
 	go test -run '^$$' -bench . -benchtime 20x ./cmd/eca
+
+# SOAK=24h runs for a day. As root, the disk is full at times.
+SOAK ?= 20m
+soak: ## three daemons for 20 minutes, killed, with full disks and servers that end; only on Linux
+	ECA_SOAK=$(SOAK) go test ./cmd/eca -run TestSoak -count=1 -v -timeout 48h
 
 # PLATFORMS=linux/amd64 builds for some platforms only, KEY=FILE signs.
 release: ## build the files of a release in dist/, for six platforms; docs/install.md has more

@@ -166,7 +166,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 	case verdict.Decision == tools.Deny:
 		return reject(event.ToolRejected{Message: t.denial(verdict)})
 	case verdict.Decision != tools.Ask:
-	case t.trusted() && !h.mustAsk && !verdict.Insist || own:
+	case t.trusted() && !h.mustAsk && !verdict.AlwaysAsk || own:
 		tc.Authorization.Auto = true
 		out.point, _ = t.undoPoint(tc, plan, judged)
 	case !t.asks():

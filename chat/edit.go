@@ -52,14 +52,14 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 		s.endTurn(errStopped)
 		var problems []string
 		if r.Files {
-			changes, err := s.fileChanges(s.ctx, at.Place)
+			changes, err := s.fileChanges(s.ctx, at.Anchor)
 			if err != nil {
 				return err
 			}
 			problems = s.eng.deps.Files.Rollback(s.ctx, changes)
 		}
 		if r.Messages {
-			if err := s.truncate(at.Place, r.ContentID); err != nil {
+			if err := s.truncate(at.Anchor, r.ContentID); err != nil {
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func (s *Session) AddFlag(name, text string) *Pending[event.Seq] {
 		if err != nil || !found {
 			return err
 		}
-		s.log.Append("", event.Flag{ContentID: s.eng.deps.NewID(), Text: text, After: at.Place})
+		s.log.Append("", event.Flag{ContentID: s.eng.deps.NewID(), Text: text, After: at.Anchor})
 		return nil
 	})
 }
@@ -104,7 +104,7 @@ func (s *Session) AddFlag(name, text string) *Pending[event.Seq] {
 func (s *Session) RemoveFlag(name string) *Pending[event.Seq] {
 	return edit(s, func() error {
 		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
-		if err != nil || !found || at.Place == at.Seq {
+		if err != nil || !found || at.Anchor == at.Seq {
 			return err
 		}
 		return s.eng.deps.Store.RemoveFlag(s.ctx, s.id, at.Seq)

@@ -234,7 +234,7 @@ func (t *turnHooks) approval(p planned) tools.Decision {
 	switch {
 	case spec.Server == tools.Native && spec.Name == "ask_user" && p.verdict.Decision != tools.Deny:
 		return tools.Ask // it waits for the user in any case
-	case p.verdict.Decision == tools.Ask && (spec.OwnChat || t.trusted() && !p.verdict.Insist):
+	case p.verdict.Decision == tools.Ask && (spec.OwnChat || t.trusted() && !p.verdict.AlwaysAsk):
 		return tools.Allow
 	}
 	return p.verdict.Decision

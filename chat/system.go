@@ -13,46 +13,46 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Place is where a block is in the system prompt (eca-features 10).
-type Place int
+// Section is a part of the system prompt, made of blocks (eca-features 10).
+type Section int
 
-// Places, in their order.
+// Sections, in their order.
 const (
-	placePrompt Place = iota // the agent's own prompt
-	PlaceRules
-	PlaceSkills
-	placeEnvironment
-	placeWorkspace
-	PlaceContext // AGENTS.md and what else the user wants known
-	// PlaceVolatile is for what may change from turn to turn, as the instructions of MCP
+	sectionPrompt Section = iota // the agent's own prompt
+	SectionRules
+	SectionSkills
+	sectionEnvironment
+	sectionWorkspace
+	SectionContext // AGENTS.md and what else the user wants known
+	// SectionVolatile is for what may change from turn to turn, as the instructions of MCP
 	// servers that run: it is asked for in each turn, is after everything else and is
 	// not kept with the chat.
-	PlaceVolatile
+	SectionVolatile
 )
 
 // name is the block's name in the notice about changes.
-func (p Place) name() string {
+func (p Section) name() string {
 	return [...]string{"prompt", "rules", "skills", "environment", "workspace folders", "context", "volatile"}[p]
 }
 
-// heading is above the first block of a place; empty if the block has its own.
-func (p Place) heading() string {
+// heading is above the first block of a section; empty if the block has its own.
+func (p Section) heading() string {
 	switch p {
-	case PlaceRules:
+	case SectionRules:
 		return "## Rules\n\n"
-	case PlaceSkills:
+	case SectionSkills:
 		return "## Skills\n\n"
-	case PlaceContext:
+	case SectionContext:
 		return "## Context\n\n"
 	}
 	return ""
 }
 
-func (p Place) category() string {
+func (p Section) category() string {
 	switch p {
-	case PlaceRules:
+	case SectionRules:
 		return shareRules
-	case PlaceSkills:
+	case SectionSkills:
 		return shareSkills
 	}
 	return shareSystem
@@ -60,10 +60,10 @@ func (p Place) category() string {
 
 // SystemBlock is a piece of the system prompt.
 type SystemBlock struct {
-	Place    Place
+	Section  Section
 	Name     string // what it is, for the user: a path, a name
-	Category string // of the context's use, ShareAgents or empty for that of its place
-	Text     string // without the heading of its place
+	Category string // of the context's use, ShareAgents or empty for that of its section
+	Text     string // without the heading of its section
 }
 
 // SystemQuery says what a system prompt is made for.
@@ -116,9 +116,9 @@ func (r *requests) systemPrompt() *system {
 	var kept event.SystemPrompt
 	told := read(r.rec, func(h *history.History) (told string) { kept, told = h.System(); return told })
 	same := len(kept.Parts) > 0 && kept.Agent == fresh.Agent && kept.Model == fresh.Model
-	changed := changedPlaces(kept.Parts, fresh.Parts)
+	changed := changedSections(kept.Parts, fresh.Parts)
 	// New skills are not worth the loss of the provider's cache.
-	renew := r.Config.Chat.AutoSyncSystemPrompt && slices.ContainsFunc(changed, func(place string) bool { return place != PlaceSkills.name() })
+	renew := r.Config.Chat.AutoSyncSystemPrompt && slices.ContainsFunc(changed, func(section string) bool { return section != SectionSkills.name() })
 	switch {
 	case !same || renew:
 		r.note(fresh.SystemPrompt)
@@ -149,9 +149,9 @@ func (r *requests) makeSystem() (*system, []string) {
 	agent := r.Config.Agents[r.agent]
 	own := cmp.Or(agent.SystemPrompt, agent.Prompts.Chat, r.Config.Prompts.Chat)
 	blocks := []SystemBlock{
-		{Place: placePrompt, Name: "prompt of agent " + r.agent, Text: r.render(own)},
-		{Place: placeEnvironment, Name: "environment", Text: r.render(r.Config.Prompts.Environment)},
-		{Place: placeWorkspace, Name: "workspace folders", Text: workspaceText(r.Roots)},
+		{Section: sectionPrompt, Name: "prompt of agent " + r.agent, Text: r.render(own)},
+		{Section: sectionEnvironment, Name: "environment", Text: r.render(r.Config.Prompts.Environment)},
+		{Section: sectionWorkspace, Name: "workspace folders", Text: workspaceText(r.Roots)},
 	}
 	q := SystemQuery{
 		ChatID: r.s.id, Agent: r.agent, Subagent: r.subagent(), Model: r.model.ID, Roots: r.Roots, Config: r.Config,
@@ -163,27 +163,27 @@ func (r *requests) makeSystem() (*system, []string) {
 		blocks, problems = append(blocks, more...), append(problems, bad...)
 	}
 	if text := r.s.instructions.Load(); text != nil {
-		blocks = append(blocks, SystemBlock{Place: PlaceVolatile, Name: "hooks", Text: *text})
+		blocks = append(blocks, SystemBlock{Section: SectionVolatile, Name: "hooks", Text: *text})
 	}
-	slices.SortStableFunc(blocks, func(a, b SystemBlock) int { return int(a.Place - b.Place) })
+	slices.SortStableFunc(blocks, func(a, b SystemBlock) int { return int(a.Section - b.Section) })
 	out := &system{SystemPrompt: event.SystemPrompt{Agent: r.agent, Model: r.model.ID}}
 	var tail []string
-	last := placePrompt
+	last := sectionPrompt
 	for _, b := range blocks {
 		text := strings.TrimSpace(b.Text)
 		if text == "" {
 			continue
 		}
-		if b.Place == PlaceVolatile {
+		if b.Section == SectionVolatile {
 			tail = append(tail, text)
 			continue
 		}
-		if b.Place != last {
-			text = b.Place.heading() + text
+		if b.Section != last {
+			text = b.Section.heading() + text
 		}
-		last = b.Place
+		last = b.Section
 		out.Parts = append(out.Parts, event.SystemPart{
-			Name: b.Name, Place: b.Place.name(), Category: cmp.Or(b.Category, b.Place.category()), Text: text,
+			Name: b.Name, Section: b.Section.name(), Category: cmp.Or(b.Category, b.Section.category()), Text: text,
 		})
 	}
 	out.tail = strings.Join(tail, "\n\n")
@@ -204,13 +204,13 @@ func workspaceText(roots []string) string {
 	return b.String()
 }
 
-// changedPlaces names the places whose blocks are different.
-func changedPlaces(kept, fresh []event.SystemPart) []string {
-	text := func(parts []event.SystemPart, place string) string {
-		return joinTexts(slices.DeleteFunc(slices.Clone(parts), func(p event.SystemPart) bool { return p.Place != place }))
+// changedSections names the sections whose blocks are different.
+func changedSections(kept, fresh []event.SystemPart) []string {
+	text := func(parts []event.SystemPart, section string) string {
+		return joinTexts(slices.DeleteFunc(slices.Clone(parts), func(p event.SystemPart) bool { return p.Section != section }))
 	}
 	var out []string
-	for p := placePrompt; p < PlaceVolatile; p++ {
+	for p := sectionPrompt; p < SectionVolatile; p++ {
 		if text(kept, p.name()) != text(fresh, p.name()) {
 			out = append(out, p.name())
 		}

@@ -33,8 +33,8 @@ func systemRequests(t *testing.T, cfg *config.Config, h *history.History, source
 func TestSystemOrder(t *testing.T) {
 	cfg := &config.Config{Prompts: config.Prompts{Chat: "Be good on {{ osName }}.", Environment: " "}}
 	made := systemRequests(t, cfg, history.New(),
-		blocks{{Place: PlaceVolatile, Name: "mcp", Text: "moving"}, {Place: PlaceContext, Name: "a", Text: "first\n", Category: ShareAgents}, {Place: PlaceRules, Name: "r1", Text: "one"}},
-		blocks{{Place: PlaceSkills, Name: "s", Text: "skill"}, {Place: PlaceRules, Name: "r2", Text: "two"}, {Place: PlaceContext, Name: "b", Text: "second"}, {Place: PlaceRules, Name: "r3", Text: " \n"}},
+		blocks{{Section: SectionVolatile, Name: "mcp", Text: "moving"}, {Section: SectionContext, Name: "a", Text: "first\n", Category: ShareAgents}, {Section: SectionRules, Name: "r1", Text: "one"}},
+		blocks{{Section: SectionSkills, Name: "s", Text: "skill"}, {Section: SectionRules, Name: "r2", Text: "two"}, {Section: SectionContext, Name: "b", Text: "second"}, {Section: SectionRules, Name: "r3", Text: " \n"}},
 	)
 	sys := made.systemPrompt()
 	want := "Be good on Plan 9.\n\n## Rules\n\none\n\ntwo\n\n## Skills\n\nskill\n\n## Workspace folders\n- /ws\n\nPaths in tool calls are absolute.\n\n## Context\n\nfirst\n\nsecond"
@@ -63,8 +63,8 @@ func TestSystemOrder(t *testing.T) {
 // The kept prompt stays, unless the agent or the model is another, or the configuration wants
 // each change; and even then not for skills alone.
 func TestSystemDrift(t *testing.T) {
-	agents := func(text string) blocks { return blocks{{Place: PlaceContext, Text: text}} }
-	skills := func(text string) blocks { return blocks{{Place: PlaceSkills, Text: text}} }
+	agents := func(text string) blocks { return blocks{{Section: SectionContext, Text: text}} }
+	skills := func(text string) blocks { return blocks{{Section: SectionSkills, Text: text}} }
 	cfg := &config.Config{Prompts: config.Prompts{Chat: "p"}}
 	auto := &config.Config{Prompts: cfg.Prompts, Chat: config.Chat{AutoSyncSystemPrompt: true}}
 	kept := systemRequests(t, cfg, history.New(), agents("old"), skills("old")).systemPrompt().SystemPrompt
@@ -92,7 +92,7 @@ func TestSystemDrift(t *testing.T) {
 		h.Add(before)
 		made := systemRequests(t, c.cfg, h, c.sources...)
 		fresh, _ := made.makeSystem()
-		if changed := changedPlaces(before.Parts, fresh.Parts); c.changed != nil && !slices.Equal(changed, c.changed) {
+		if changed := changedSections(before.Parts, fresh.Parts); c.changed != nil && !slices.Equal(changed, c.changed) {
 			t.Errorf("%s: changed %q, want %q", name, changed, c.changed)
 		}
 		want := joinTexts(kept.Parts)

@@ -32,10 +32,10 @@ const (
 	ByCreated
 )
 
-// Cursor is the position of a message: messages are in the order of (Place, Seq).
+// Cursor is the position of a message: messages are in the order of (Anchor, Seq).
 type Cursor struct {
-	Place event.Seq // its own Seq; for a flag that of the message it follows
-	Seq   event.Seq // the event that begins it
+	Anchor event.Seq // its own Seq; for a flag that of the message it follows
+	Seq    event.Seq // the event that begins it
 }
 
 // ErrCursorExpired says that the message a cursor points at is gone.
@@ -46,7 +46,7 @@ var ErrBadCursor = errors.New("not a cursor")
 
 // String returns the cursor as clients get it: opaque.
 func (c Cursor) String() string {
-	raw := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(c.Place)), uint64(c.Seq))
+	raw := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(c.Anchor)), uint64(c.Seq))
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
@@ -56,15 +56,15 @@ func ParseCursor(s string) (Cursor, error) {
 	if err != nil {
 		return Cursor{}, ErrBadCursor
 	}
-	place, n := binary.Uvarint(raw)
+	anchor, n := binary.Uvarint(raw)
 	if n <= 0 {
 		return Cursor{}, ErrBadCursor
 	}
 	seq, m := binary.Uvarint(raw[n:])
-	if m <= 0 || n+m != len(raw) || place > seq || place == 0 || seq > lastSeq {
+	if m <= 0 || n+m != len(raw) || anchor > seq || anchor == 0 || seq > lastSeq {
 		return Cursor{}, ErrBadCursor
 	}
-	return Cursor{event.Seq(place), event.Seq(seq)}, nil
+	return Cursor{event.Seq(anchor), event.Seq(seq)}, nil
 }
 
 // lastSeq is beyond every event.

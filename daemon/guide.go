@@ -21,16 +21,16 @@ func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.Sy
 		Who: extensions.Who{Agent: q.Agent, Model: q.Model}, Roots: q.Roots,
 		Subagent: q.Subagent, Enabled: q.Enabled,
 	}
-	add := func(place chat.Place, list []extensions.Block) {
+	add := func(section chat.Section, list []extensions.Block) {
 		for _, b := range list {
-			blocks = append(blocks, chat.SystemBlock{Place: place, Name: b.Name, Text: b.Text})
+			blocks = append(blocks, chat.SystemBlock{Section: section, Name: b.Name, Text: b.Text})
 		}
 	}
 	rules, problems := set.RulesBlock(query)
-	add(chat.PlaceRules, rules)
+	add(chat.SectionRules, rules)
 	// The rules for a skill's name decide which agents may load it (eca-features 15).
 	spec := tools.Spec{Server: tools.Native, Name: "skill", ReadOnly: true}
-	add(chat.PlaceSkills, set.SkillsBlock(query, func(name string) bool {
+	add(chat.SectionSkills, set.SkillsBlock(query, func(name string) bool {
 		args, err := json.Marshal(map[string]string{"name": name})
 		call := tools.Call{Agent: q.Agent, Model: q.Model, Roots: q.Roots, Arguments: args}
 		return err == nil && policy.Judge(call, spec, tools.Plan{}).Decision != tools.Deny

@@ -50,8 +50,8 @@ func makeTree(t *testing.T, root string, files map[string]string) {
 	}
 }
 
-// waysToChange are ways to change a file N, or to have another one in its place, by itself or by the
-// folders that it is in, below TOP.
+// waysToChange are scripts that try to change a file N, or to replace it or one of the folders above it,
+// up to TOP.
 func waysToChange() []string {
 	return []string{
 		`echo evil > "$N"`, `echo evil >> "$N"`, `rm "$N" && echo evil > "$N"`, `echo evil > new && mv -f new "$N"`, `sed -i s/before/evil/ "$N"`, `ln "$N" new && echo evil > new`,

@@ -38,7 +38,7 @@ func (a agentsFiles) Blocks(ctx context.Context, q chat.SystemQuery) (blocks []c
 		if i == 0 {
 			text = agentsIntroduction + text
 		}
-		blocks = append(blocks, chat.SystemBlock{Place: chat.PlaceContext, Name: f.Path, Category: chat.ShareAgents, Text: text})
+		blocks = append(blocks, chat.SystemBlock{Section: chat.SectionContext, Name: f.Path, Category: chat.ShareAgents, Text: text})
 	}
 	return blocks, problems
 }

@@ -147,7 +147,7 @@ func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool
 		last := fold(parts[len(parts)-1])
 		if family != "go" {
 			if to, ok := m.nearest(f, m.stems[last], parts, func(i int32) (string, bool) { return moduleOf(m.order[i].path), m.order[i].lang.Family() == family }); ok {
-				return m.behind(to, below, passed), true
+				return m.reexportedFrom(to, below, passed), true
 			}
 		}
 		if to, ok := m.nearest(f, m.ends[last], parts, func(d int32) (string, bool) { return m.folders[d], len(m.members[d]) > 0 }); ok {
@@ -161,9 +161,9 @@ func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool
 	return 0, false
 }
 
-// `behind` returns the file from which a file that stands for its folder has a name that it
-// passes on; else the file itself.
-func (m *modules) behind(to int32, name string, passed int) int32 {
+// reexportedFrom returns the file from which an index file re-exports a name, or the file itself if it
+// does not.
+func (m *modules) reexportedFrom(to int32, name string, passed int) int32 {
 	f := m.order[to]
 	if name == "" || passed == 0 || !passesOn(f) {
 		return to

@@ -123,7 +123,7 @@ func (r *rules) call(body []byte, chat *chatRules, kind string, c map[string]any
 	details, _ := c["details"].(map[string]any)
 	summary, _ := c["summary"].(string)
 	if _, ok := c["arguments"].(map[string]any); !ok {
-		r.breaks(body, "arguments are no object")
+		r.breaks(body, "arguments are not an object")
 	}
 	switch {
 	case !call.prepared:

@@ -25,7 +25,7 @@ func TestRules(t *testing.T) {
 		{"a turn", opening + echo + prepare + run + running + end, ""},
 		{"a chat without a name", begin + `> {"id":1,"method":"chat/prompt","params":{}}` + "\n" + echo + end, ""},
 		{"before initialized", `< {"method":"chat/opened","params":{"chatId":"c"}}`, "before initialized"},
-		{"params", begin + `< {"method":"chat/opened"}`, "params are no object"},
+		{"params", begin + `< {"method":"chat/opened"}`, "params are not an object"},
 		{"an unknown method", begin + `< {"method":"chat/closed","params":{}}`, "the protocol has no chat/closed"},
 		{"an id", begin + `< {"id":1,"method":"chat/opened","params":{"chatId":"c"}}`, "notification with an id"},
 		{"a low id", begin + `< {"id":7,"method":"editor/getDiagnostics","params":{}}`, "may be a client's own"},

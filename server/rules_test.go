@@ -276,7 +276,7 @@ func (r *rules) message(body []byte) {
 		Params map[string]any
 	}
 	if err := json.Unmarshal(body, &m); err != nil || m.Params == nil {
-		r.breaks(body, "params are no object: %v", err)
+		r.breaks(body, "params are not an object: %v", err)
 		return
 	}
 	if !r.began {

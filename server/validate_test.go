@@ -76,7 +76,7 @@ func matches(what, s, pattern string) error {
 func isObject(what string, raw json.RawMessage) error {
 	var o map[string]any
 	if json.Unmarshal(raw, &o) != nil || o == nil {
-		return fmt.Errorf("%s is no object: %s", what, raw)
+		return fmt.Errorf("%s is not an object: %s", what, raw)
 	}
 	return nil
 }

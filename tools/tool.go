@@ -282,8 +282,8 @@ type Verdict struct {
 	Decision Decision
 	Rule     string
 	Reason   string
-	// Insist asks the user also in a chat with auto-approve.
-	Insist bool
+	// AlwaysAsk asks the user also in a chat with auto-approve.
+	AlwaysAsk bool
 	// Offer offers the user, with the question, to remember InSandbox.
 	Offer bool
 	// NotRemembered says of a question why it would be asked again although the user chose to
@@ -299,14 +299,14 @@ type Verdict struct {
 // question: only after an undo point was made. Without one, the user is asked.
 const RuleWorkspace = "sandbox.workspace"
 
-// Stricter returns the stricter one of two verdicts, which insists if one of them does.
+// Stricter returns the stricter one of two verdicts. It always asks if one of them does.
 func (v Verdict) Stricter(other Verdict) Verdict {
 	rank := map[Decision]int{Allow: 1, Ask: 2, Deny: 3}
 	out := v
 	if rank[other.Decision] > rank[v.Decision] {
 		out = other
 	}
-	out.Insist = v.Insist || other.Insist
+	out.AlwaysAsk = v.AlwaysAsk || other.AlwaysAsk
 	return out
 }
 

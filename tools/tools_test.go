@@ -180,9 +180,9 @@ func TestStricter(t *testing.T) {
 	for a := range rank {
 		for b := range rank {
 			for _, insist := range []bool{false, true} {
-				got := Verdict{Decision: a, Rule: "a", Insist: insist}.Stricter(Verdict{Decision: b, Rule: "b"})
-				back := Verdict{Decision: b, Rule: "b"}.Stricter(Verdict{Decision: a, Rule: "a", Insist: insist})
-				if rank[got.Decision] != max(rank[a], rank[b]) || got.Decision != back.Decision || got.Insist != insist || back.Insist != insist {
+				got := Verdict{Decision: a, Rule: "a", AlwaysAsk: insist}.Stricter(Verdict{Decision: b, Rule: "b"})
+				back := Verdict{Decision: b, Rule: "b"}.Stricter(Verdict{Decision: a, Rule: "a", AlwaysAsk: insist})
+				if rank[got.Decision] != max(rank[a], rank[b]) || got.Decision != back.Decision || got.AlwaysAsk != insist || back.AlwaysAsk != insist {
 					t.Errorf("%s and %s: %+v, %+v", a, b, got, back)
 				}
 				if a != b && got.Rule != back.Rule {

@@ -85,7 +85,7 @@ type SystemPrompt struct {
 // order, with a blank line between them.
 type SystemPart struct {
 	Name     string `json:"name"`     // for the user: what it is
-	Place    string `json:"place"`    // where it comes from; what is reported as changed
+	Section  string `json:"place"`    // where it comes from; what is reported as changed
 	Category string `json:"category"` // of a Share
 	Text     string `json:"text"`
 }

@@ -55,7 +55,7 @@ func (s *Store) MessageAfter(ctx context.Context, id string, seq event.Seq) (at 
 	if err != nil {
 		return at, false, err
 	}
-	err = db.QueryRowContext(ctx, "SELECT place, seq FROM messages WHERE chat = ? AND place > ? ORDER BY place, seq LIMIT 1", id, seq).Scan(&at.Place, &at.Seq)
+	err = db.QueryRowContext(ctx, "SELECT place, seq FROM messages WHERE chat = ? AND place > ? ORDER BY place, seq LIMIT 1", id, seq).Scan(&at.Anchor, &at.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return at, false, nil
 	}

@@ -86,7 +86,7 @@ func (s *Store) Find(ctx context.Context, id, name string, last bool) (at chat.C
 	if last {
 		order = "place DESC, seq DESC"
 	}
-	err = db.QueryRowContext(ctx, "SELECT place, seq FROM messages WHERE chat = ? AND name = ? ORDER BY "+order+" LIMIT 1", id, name).Scan(&at.Place, &at.Seq)
+	err = db.QueryRowContext(ctx, "SELECT place, seq FROM messages WHERE chat = ? AND name = ? ORDER BY "+order+" LIMIT 1", id, name).Scan(&at.Anchor, &at.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return chat.Cursor{}, false, nil
 	}
@@ -125,7 +125,7 @@ type windowQuery struct {
 
 // span computes which messages, events and flags a window contains.
 func (q *windowQuery) span(w chat.Window) chat.Span {
-	low, high := chat.Cursor{}, chat.Cursor{Place: maxPlace, Seq: maxPlace}
+	low, high := chat.Cursor{}, chat.Cursor{Anchor: maxPlace, Seq: maxPlace}
 	if w.After != nil {
 		q.exists(*w.After)
 		low = *w.After
@@ -136,7 +136,7 @@ func (q *windowQuery) span(w chat.Window) chat.Span {
 	}
 	out := chat.Span{Total: q.number("SELECT count(*) FROM messages WHERE chat = ?", q.chat)}
 	const between = "FROM messages WHERE chat = ? AND (place, seq) > (?, ?) AND (place, seq) < (?, ?)"
-	args := []any{q.chat, low.Place, low.Seq, high.Place, high.Seq}
+	args := []any{q.chat, low.Anchor, low.Seq, high.Anchor, high.Seq}
 	n := q.number("SELECT count(*) "+between, args...)
 	if w.Limit > 0 {
 		n = min(n, w.Limit)
@@ -156,13 +156,13 @@ func (q *windowQuery) span(w chat.Window) chat.Span {
 		out.First, _ = q.cursor(down, append(args, n-1)...)
 		out.Last, _ = q.cursor(down, append(args, 0)...)
 	}
-	out.Older = q.number("SELECT count(*) FROM (SELECT 1 FROM messages WHERE chat = ? AND (place, seq) < (?, ?) LIMIT 1)", q.chat, out.First.Place, out.First.Seq) > 0
-	out.Newer = q.number("SELECT count(*) FROM (SELECT 1 FROM messages WHERE chat = ? AND (place, seq) > (?, ?) LIMIT 1)", q.chat, out.Last.Place, out.Last.Seq) > 0
-	out.From = out.First.Place
-	if out.First.Seq != out.First.Place {
-		out.From = q.next(out.First.Place)
+	out.Older = q.number("SELECT count(*) FROM (SELECT 1 FROM messages WHERE chat = ? AND (place, seq) < (?, ?) LIMIT 1)", q.chat, out.First.Anchor, out.First.Seq) > 0
+	out.Newer = q.number("SELECT count(*) FROM (SELECT 1 FROM messages WHERE chat = ? AND (place, seq) > (?, ?) LIMIT 1)", q.chat, out.Last.Anchor, out.Last.Seq) > 0
+	out.From = out.First.Anchor
+	if out.First.Seq != out.First.Anchor {
+		out.From = q.next(out.First.Anchor)
 	}
-	out.To = q.next(out.Last.Place)
+	out.To = q.next(out.Last.Anchor)
 	out.Flags = q.flags(out.First, out.Last)
 	return out
 }
@@ -176,7 +176,7 @@ func (q *windowQuery) next(place event.Seq) event.Seq {
 	if !ok {
 		return maxPlace
 	}
-	return c.Place
+	return c.Anchor
 }
 
 func (q *windowQuery) flags(first, last chat.Cursor) []chat.PlacedFlag {
@@ -185,7 +185,7 @@ func (q *windowQuery) flags(first, last chat.Cursor) []chat.PlacedFlag {
 	}
 	rows, err := q.tx.QueryContext(q.ctx, `SELECT place, seq FROM messages
 		WHERE chat = ? AND seq <> place AND (place, seq) >= (?, ?) AND (place, seq) <= (?, ?) ORDER BY place, seq`,
-		q.chat, first.Place, first.Seq, last.Place, last.Seq)
+		q.chat, first.Anchor, first.Seq, last.Anchor, last.Seq)
 	if err != nil {
 		q.err = err
 		return nil
@@ -194,10 +194,10 @@ func (q *windowQuery) flags(first, last chat.Cursor) []chat.PlacedFlag {
 	var out []chat.PlacedFlag
 	for rows.Next() {
 		var c chat.Cursor
-		if q.err = rows.Scan(&c.Place, &c.Seq); q.err != nil {
+		if q.err = rows.Scan(&c.Anchor, &c.Seq); q.err != nil {
 			return nil
 		}
-		out = append(out, chat.PlacedFlag{Seq: c.Seq, Before: c.Place})
+		out = append(out, chat.PlacedFlag{Seq: c.Seq, Before: c.Anchor})
 	}
 	if q.err = rows.Err(); q.err == nil {
 		_ = rows.Close() // one connection: the next query needs it
@@ -209,7 +209,7 @@ func (q *windowQuery) flags(first, last chat.Cursor) []chat.PlacedFlag {
 }
 
 func (q *windowQuery) exists(c chat.Cursor) {
-	if q.number("SELECT count(*) FROM messages WHERE chat = ? AND place = ? AND seq = ?", q.chat, c.Place, c.Seq) == 0 && q.err == nil {
+	if q.number("SELECT count(*) FROM messages WHERE chat = ? AND place = ? AND seq = ?", q.chat, c.Anchor, c.Seq) == 0 && q.err == nil {
 		q.err = chat.ErrCursorExpired
 	}
 }
@@ -226,7 +226,7 @@ func (q *windowQuery) cursor(query string, args ...any) (c chat.Cursor, ok bool)
 	if q.err != nil {
 		return c, false
 	}
-	err := q.tx.QueryRowContext(q.ctx, query, args...).Scan(&c.Place, &c.Seq)
+	err := q.tx.QueryRowContext(q.ctx, query, args...).Scan(&c.Anchor, &c.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, false
 	}

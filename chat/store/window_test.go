@@ -47,7 +47,7 @@ func TestWindows(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(rt, "step") {
 			case 0, 1:
 				for _, seq := range []event.Seq{next, next + 2, next + 5} {
-					model = append(model, chat.Cursor{Place: seq, Seq: seq})
+					model = append(model, chat.Cursor{Anchor: seq, Seq: seq})
 				}
 				name := fmt.Sprint(next)
 				appendEvents(event.UserMessage{ContentID: name}, event.TurnStarted{}, event.TextDelta{Text: "a"}, event.TitleChanged{}, event.TextDelta{Text: "b"},
@@ -57,17 +57,17 @@ func TestWindows(t *testing.T) {
 					continue
 				}
 				i := rapid.IntRange(0, len(model)-1).Draw(rt, "flag behind")
-				c := chat.Cursor{Place: model[i].Place, Seq: next}
-				for i++; i < len(model) && model[i].Place == c.Place; i++ {
+				c := chat.Cursor{Anchor: model[i].Anchor, Seq: next}
+				for i++; i < len(model) && model[i].Anchor == c.Anchor; i++ {
 				}
 				model = slices.Insert(model, i, c)
-				appendEvents(event.Flag{ContentID: "f", After: c.Place})
+				appendEvents(event.Flag{ContentID: "f", After: c.Anchor})
 			case 3:
 				if len(model) == 0 {
 					continue
 				}
-				from := model[rapid.IntRange(0, len(model)-1).Draw(rt, "cut from")].Place
-				model = slices.DeleteFunc(model, func(c chat.Cursor) bool { return c.Place >= from })
+				from := model[rapid.IntRange(0, len(model)-1).Draw(rt, "cut from")].Anchor
+				model = slices.DeleteFunc(model, func(c chat.Cursor) bool { return c.Anchor >= from })
 				if err := s.Cut(ctx, chat.Meta{ID: "c"}, from, event.Event{Seq: next, Time: at(1), Body: event.Truncated{}}); err != nil {
 					rt.Fatal(err)
 				}
@@ -115,11 +115,11 @@ func checkWindows(rt *rapid.T, s *Store, model []chat.Cursor) {
 		flags := 0
 		for _, c := range want {
 			inside := c.Seq >= span.From && c.Seq < span.To
-			if c.Seq == c.Place && !inside {
+			if c.Seq == c.Anchor && !inside {
 				rt.Fatalf("%v is not in %d..%d", c, span.From, span.To)
 			}
-			if c.Seq != c.Place {
-				if f := span.Flags[flags]; f.Seq != c.Seq || f.Before <= c.Place {
+			if c.Seq != c.Anchor {
+				if f := span.Flags[flags]; f.Seq != c.Seq || f.Before <= c.Anchor {
 					rt.Fatalf("flag %v is %v", c, f)
 				}
 				flags++
@@ -129,7 +129,7 @@ func checkWindows(rt *rapid.T, s *Store, model []chat.Cursor) {
 			rt.Fatalf("%d flags, want %d", len(span.Flags), flags)
 		}
 		for _, c := range model {
-			if c.Seq == c.Place && c.Seq >= span.From && c.Seq < span.To && !slices.Contains(want, c) {
+			if c.Seq == c.Anchor && c.Seq >= span.From && c.Seq < span.To && !slices.Contains(want, c) {
 				rt.Fatalf("%v is in the window %v", c, want)
 			}
 		}
@@ -141,13 +141,13 @@ func TestCursors(t *testing.T) {
 	if err := s.Append(ctx, chat.Meta{ID: "c"}, said(1, event.UserMessage{ContentID: "u"}, event.TextDelta{})); err != nil {
 		t.Fatal(err)
 	}
-	gone := chat.Cursor{Place: 7, Seq: 7}
+	gone := chat.Cursor{Anchor: 7, Seq: 7}
 	for _, w := range []chat.Window{{Before: &gone}, {After: &gone}} {
 		if _, err := s.Window(ctx, "c", w); !errors.Is(err, chat.ErrCursorExpired) {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}
-	for _, c := range []chat.Cursor{{Place: 1, Seq: 1}, {Place: 3, Seq: 900}} {
+	for _, c := range []chat.Cursor{{Anchor: 1, Seq: 1}, {Anchor: 3, Seq: 900}} {
 		if back, err := chat.ParseCursor(c.String()); err != nil || back != c {
 			t.Errorf("%v becomes %v, %v", c, back, err)
 		}

@@ -220,8 +220,8 @@ func (s *span) foreign() (map[string]bool, error) {
 }
 
 // open opens the place of a path of the folder.
-func (r *record) open(name string) (safeio.Place, error) {
-	return safeio.OpenPlace(r.root, filepath.Join(r.root, filepath.FromSlash(name)), false)
+func (r *record) open(name string) (safeio.Entry, error) {
+	return safeio.OpenEntry(r.root, filepath.Join(r.root, filepath.FromSlash(name)), false)
 }
 
 // now says what is at a path; where the way there is no folder, nothing is.
@@ -238,7 +238,7 @@ func (r *record) now(name string) (*entry, error) {
 }
 
 // at says what is at a place.
-func at(p safeio.Place) (*entry, error) {
+func at(p safeio.Entry) (*entry, error) {
 	info, target, err := p.Stat()
 	if err != nil || info == nil {
 		return nil, err
@@ -259,7 +259,7 @@ func at(p safeio.Place) (*entry, error) {
 // first, then folders come back, and what was in them.
 func (r *record) putBack(todo []change) (problems []string) {
 	failed := map[string]bool{}
-	each := func(of func(change) func(safeio.Place) error) {
+	each := func(of func(change) func(safeio.Entry) error) {
 		for _, c := range todo {
 			do := of(c)
 			if do == nil || failed[c.Path] {
@@ -280,38 +280,38 @@ func (r *record) putBack(todo []change) (problems []string) {
 	slices.SortFunc(todo, func(a, b change) int {
 		return cmp.Or(strings.Count(a.Path, "/")-strings.Count(b.Path, "/"), strings.Compare(a.Path, b.Path))
 	})
-	each(func(c change) func(safeio.Place) error {
+	each(func(c change) func(safeio.Entry) error {
 		if c.Old == nil || c.New == nil || c.Old.Kind != isFolder || c.New.Kind != isFolder {
 			return nil
 		}
-		return func(p safeio.Place) error { return p.Folder(c.Old.Mode | usable) }
+		return func(p safeio.Entry) error { return p.Folder(c.Old.Mode | usable) }
 	})
 	slices.Reverse(todo)
-	each(func(c change) func(safeio.Place) error {
+	each(func(c change) func(safeio.Entry) error {
 		if c.New == nil || c.Old != nil && c.Old.Kind == c.New.Kind && c.Old.Kind != isLink {
 			return nil
 		}
-		return safeio.Place.Unlink
+		return safeio.Entry.Unlink
 	})
 	slices.Reverse(todo)
-	each(func(c change) func(safeio.Place) error {
+	each(func(c change) func(safeio.Entry) error {
 		if c.Old == nil {
 			return nil
 		}
-		return func(p safeio.Place) error { return r.create(c, p, usable) }
+		return func(p safeio.Entry) error { return r.create(c, p, usable) }
 	})
 	slices.Reverse(todo)
-	each(func(c change) func(safeio.Place) error {
+	each(func(c change) func(safeio.Entry) error {
 		if c.Old == nil || c.Old.Kind != isFolder {
 			return nil
 		}
-		return func(p safeio.Place) error { return p.Folder(c.Old.Mode) }
+		return func(p safeio.Entry) error { return p.Folder(c.Old.Mode) }
 	})
 	return problems
 }
 
 // create makes what was at a place; a folder gets some permissions besides its own.
-func (r *record) create(c change, p safeio.Place, besides fs.FileMode) error {
+func (r *record) create(c change, p safeio.Entry, besides fs.FileMode) error {
 	switch c.Old.Kind {
 	case isFolder:
 		return p.Folder(c.Old.Mode | besides)

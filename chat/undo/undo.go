@@ -67,7 +67,7 @@ const maxFile = 64 << 20
 func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error) {
 	f.wrote(chatID, path)
 	change := event.FileChanged{Path: path, After: &event.FileVersion{Hash: artifact.Hash(content)}}
-	p, err := safeio.OpenPlace("", path, false)
+	p, err := safeio.OpenEntry("", path, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return change, nil
 	}
@@ -94,7 +94,7 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	if c.MovedTo != "" {
 		return moveBack(c)
 	}
-	p, err := safeio.OpenPlace("", c.Path, false)
+	p, err := safeio.OpenEntry("", c.Path, false)
 	if errors.Is(err, fs.ErrNotExist) { // its folder is gone
 		if c.Before == nil {
 			return nil
@@ -134,7 +134,7 @@ func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 
 // moveBack undoes a move, if the moved file still exists and its old path is free.
 func moveBack(c event.FileChanged) error {
-	from, err := safeio.OpenPlace("", c.MovedTo, false)
+	from, err := safeio.OpenEntry("", c.MovedTo, false)
 	var moved fs.FileInfo
 	if err == nil {
 		defer from.Close()
@@ -144,7 +144,7 @@ func moveBack(c event.FileChanged) error {
 		return fmt.Errorf("%s cannot be reached: %w", c.MovedTo, err)
 	}
 	there := moved != nil
-	to, err := safeio.OpenPlace("", c.Path, there)
+	to, err := safeio.OpenEntry("", c.Path, there)
 	if err != nil && !there && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s no longer exists", c.MovedTo)
 	}
@@ -167,7 +167,7 @@ func moveBack(c event.FileChanged) error {
 }
 
 // version says what a file is now; or nil.
-func version(p safeio.Place) (*event.FileVersion, error) {
+func version(p safeio.Entry) (*event.FileVersion, error) {
 	data, err := p.Read(maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no file is an answer

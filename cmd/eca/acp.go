@@ -41,7 +41,7 @@ func acpCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *cob
 			}
 			return acp.Serve(cmd.Context(), stdin, stdout, acp.Options{
 				Cwd: cwd, Version: version, Log: log.Logger,
-				Open: func(p acp.Place) (*turn.Service, func(), error) {
+				Open: func(p acp.Setup) (*turn.Service, func(), error) {
 					d, err := newDaemon(here, log)
 					if err != nil {
 						return nil, nil, err

@@ -26,7 +26,7 @@ import (
 //	go test -run '^$' -bench . -benchtime 20x ./cmd/eca
 
 // build compiles a program like a release.
-func build(b *testing.B, dir string) string {
+func build(b testing.TB, dir string) string {
 	b.Helper()
 	bin := filepath.Join(b.TempDir(), "program")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, ".")

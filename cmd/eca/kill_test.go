@@ -365,10 +365,17 @@ func transcriptOf(input []map[string]any) string {
 	return strings.Join(out, "|")
 }
 
-// checkHistory reports a history that a provider would refuse: every call needs exactly one output,
-// after it.
+// checkHistory reports a history that a provider would refuse.
 func checkHistory(t *testing.T, input []map[string]any) {
 	t.Helper()
+	if problem := historyProblem(input); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// historyProblem says why a provider would refuse a history, if it would: every call needs exactly one
+// output, after it.
+func historyProblem(input []map[string]any) string {
 	open := map[any]bool{}
 	for _, item := range input {
 		id := item["call_id"]
@@ -377,18 +384,19 @@ func checkHistory(t *testing.T, input []map[string]any) {
 			open[id] = true
 		case "function_call_output":
 			if !open[id] {
-				t.Errorf("output without a call: %v in %s", id, transcriptOf(input))
+				return fmt.Sprintf("output without a call: %v in %s", id, transcriptOf(input))
 			}
 			delete(open, id)
 		default:
 			if len(open) > 0 {
-				t.Errorf("calls without output before %v: %v", item["content"], open)
+				return fmt.Sprintf("calls without output before %v: %v", item["content"], open)
 			}
 		}
 	}
 	if len(open) > 0 {
-		t.Errorf("calls without output: %v", open)
+		return fmt.Sprintf("calls without output: %v", open)
 	}
+	return ""
 }
 
 func shutDown(t testing.TB, p *process) {

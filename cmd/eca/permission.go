@@ -203,7 +203,7 @@ func printExplanation(e daemon.Explanation, asJSON, files bool, stdout io.Writer
 		}{string(e.Verdict.Decision), e.Verdict.Rule, e.Verdict.Reason, level, network, parts, append([]string{}, e.Writes...), e.Unparsed, e.Text, filesUsed})
 	}
 	always := ""
-	if e.Verdict.Insist {
+	if e.Verdict.AlwaysAsk {
 		always = ", also with auto-approve"
 	}
 	_, err := fmt.Fprintf(stdout, "verdict: %s%s\nrule:    %s\nreason:  %s\n", e.Verdict.Decision, always, e.Verdict.Rule, e.Verdict.Reason)

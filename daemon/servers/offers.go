@@ -117,7 +117,7 @@ func (in instructions) Blocks(_ context.Context, q chat.SystemQuery) (blocks []c
 		if len(blocks) == 0 {
 			text = instructionsIntroduction + text
 		}
-		blocks = append(blocks, chat.SystemBlock{Place: chat.PlaceVolatile, Name: "instructions of the MCP server " + status.Name, Text: text})
+		blocks = append(blocks, chat.SystemBlock{Section: chat.SectionVolatile, Name: "instructions of the MCP server " + status.Name, Text: text})
 	}
 	return blocks, problems
 }

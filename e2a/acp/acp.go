@@ -29,9 +29,9 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/editor"
 )
 
-// Place is where sessions run: their folders, the first of which is the working directory, and
+// Setup is where sessions run: their folders, the first of which is the working directory, and
 // configuration from the client as a JSON object (MCP servers).
-type Place struct {
+type Setup struct {
 	Folders     []string // absolute; at least one
 	InitOptions json.RawMessage
 	Editor      editor.Client // the abilities of the client
@@ -39,9 +39,9 @@ type Place struct {
 
 // Options configure Serve.
 type Options struct {
-	// Open returns the service that runs the turns of a place, and a function to call when no session
+	// Open returns the service that runs the turns of a Setup, and a function to call when no session
 	// needs it any more.
-	Open    func(Place) (turns *turn.Service, closing func(), err error)
+	Open    func(Setup) (turns *turn.Service, closing func(), err error)
 	Cwd     string // for listing sessions without a folder
 	Version string // of eca
 	Now     func() time.Time
@@ -58,8 +58,8 @@ type agent struct {
 	ctx  context.Context // ends when the client has left
 	work sync.WaitGroup  // running prompts and their questions
 
-	queue  *queue // of the handlers of messages
-	places places
+	queue     *queue // of the handlers of messages
+	instances instances
 
 	// client is the client's description of itself. initialize, which precedes everything else, sets
 	// it.
@@ -82,7 +82,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	defer cancel(nil)
 	a := &agent{
 		opts: o, log: cmp.Or(o.Log, slog.Default()), ctx: ctx,
-		queue: newQueue(), places: places{start: o.Open}, sessions: map[string]*session{},
+		queue: newQueue(), instances: instances{start: o.Open}, sessions: map[string]*session{},
 	}
 	a.conn = jsonrpc.NewConn(struct{ io.Reader }{in}, out, jsonrpc.Options{ // Serve must not close the reader
 		MaxFrame: maxMessage, Codec: jsonrpc.Lines, Decode: readMessage, NoBatches: true, Log: a.log,
@@ -108,7 +108,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	gone := context.Cause(ctx)
 	cancel(nil)
 	a.end(taken)
-	a.places.close()
+	a.instances.close()
 	a.conn.Close()
 	if gone != nil && !errors.Is(gone, context.Canceled) {
 		return gone

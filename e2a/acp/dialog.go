@@ -91,7 +91,7 @@ func (d *dialog) permission(shown update, c transcript.Call) {
 }
 
 func (d *dialog) decide(callID string, decision chat.Decision) {
-	d.passed("permission", d.session.place.turns.Decide(d.session.id, callID, decision))
+	d.passed("permission", d.session.instance.turns.Decide(d.session.id, callID, decision))
 }
 
 // passed logs why an answer had no effect.
@@ -131,7 +131,7 @@ func (d *dialog) question(q turn.Question, lead string) (ends bool, err error) {
 		if err != nil {
 			a.log.Warn("the question cannot be asked", "err", err)
 		}
-		d.passed("question", s.place.turns.Answer(q.ID, answer))
+		d.passed("question", s.instance.turns.Answer(q.ID, answer))
 	})
 	return false, nil
 }

@@ -139,9 +139,9 @@ default:
 	}
 }
 
-// Folders and MCP servers from the client become part of the place. Sessions of the same place
+// Folders and MCP servers from the client become part of the instance. Sessions of the same instance
 // share it.
-func TestPlaces(t *testing.T) {
+func TestInstances(t *testing.T) {
 	r := newRig(t, "turns: []\ndefault: {steps: [{text: Hello.}]}\n")
 	c := r.connect()
 	c.call("initialize", object{"protocolVersion": 1})
@@ -163,7 +163,7 @@ func TestPlaces(t *testing.T) {
 	first := c.call("session/new", params)["sessionId"].(string)
 	second := c.call("session/new", params)["sessionId"].(string)
 	if r.opened != 1 || first == second {
-		t.Errorf("%d places, %s and %s", r.opened, first, second)
+		t.Errorf("%d instances, %s and %s", r.opened, first, second)
 	}
 	if got := strings.Join(r.last.Folders, " "); got != r.Root+" "+more {
 		t.Errorf("folders %s", got)
@@ -176,15 +176,15 @@ func TestPlaces(t *testing.T) {
 		c.call("session/close", object{"sessionId": id})
 	}
 	if r.closed != 1 {
-		t.Errorf("%d places were closed", r.closed)
+		t.Errorf("%d instances were closed", r.closed)
 	}
-	// Requests that only read, or that fail, leave no place open.
+	// Requests that only read, or that fail, leave no instance open.
 	c.call("session/list", object{"cwd": r.Root})
 	c.call("session/delete", object{"sessionId": "none"})
 	if code, _ := c.fails("session/load", object{"sessionId": "none", "cwd": more, "mcpServers": []any{}}); code != -32002 {
 		t.Errorf("%d", code)
 	}
 	if r.opened != 4 || r.closed != 4 {
-		t.Errorf("%d places were opened, %d closed", r.opened, r.closed)
+		t.Errorf("%d instances were opened, %d closed", r.opened, r.closed)
 	}
 }

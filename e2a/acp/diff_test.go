@@ -128,9 +128,9 @@ func FuzzLines(f *testing.F) {
 			}
 			var c client
 			_ = decode(m.Params, &c)
-			var w where
+			var w setupParams
 			if decode(m.Params, &w) == nil {
-				_, _ = w.place()
+				_, _ = w.setup()
 			}
 		}
 		t.Fatal("reading does not end")

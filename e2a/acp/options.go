@@ -169,8 +169,8 @@ func changeOf(id string, value json.RawMessage) (turn.Settings, error) {
 
 // set changes a session and shows the differences.
 func (s *session) set(ctx context.Context, to turn.Settings) error {
-	if _, err := s.place.turns.Set(ctx, s.id, to); err != nil {
-		return s.place.failed(ctx, err)
+	if _, err := s.instance.turns.Set(ctx, s.id, to); err != nil {
+		return s.instance.failed(ctx, err)
 	}
 	return s.showChanges(ctx)
 }
@@ -183,11 +183,11 @@ type shownState struct {
 
 // current reads the current settings of the session.
 func (s *session) current(ctx context.Context) (shownState, error) {
-	info, c, err := s.place.turns.Choices(ctx, s.id)
+	info, c, err := s.instance.turns.Choices(ctx, s.id)
 	if c.Model != "" && !slices.Contains(c.Models, c.Model) {
 		c.Models = append([]string{c.Model}, c.Models...)
 	}
-	return shownState{info.Title, c}, s.place.failed(ctx, err)
+	return shownState{info.Title, c}, s.instance.failed(ctx, err)
 }
 
 // choices returns the choices that the client was shown.

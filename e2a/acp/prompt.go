@@ -110,10 +110,10 @@ func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	turns := s.place.turns
+	turns := s.instance.turns
 	t, err := turns.Start(ctx, turn.Request{Session: s.id, Blocks: p.blocks})
 	if err != nil {
-		return "", s.place.failed(ctx, err)
+		return "", s.instance.failed(ctx, err)
 	}
 	p.set(&p.accepted)
 	d := newDialog(ctx, s, p)
@@ -123,7 +123,7 @@ func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason
 	if a.ctx.Err() != nil {
 		return "", err
 	}
-	err = s.place.failed(ctx, err)
+	err = s.instance.failed(ctx, err)
 	if left := w.end(err, p.isCancelled()); left != nil {
 		a.log.Warn("the end of a turn is not shown", "err", left)
 	}

@@ -23,9 +23,9 @@ type object = map[string]any
 type rig struct {
 	*daemontest.World
 	t      testing.TB
-	opened int // places
+	opened int // instances
 	closed int
-	last   acp.Place
+	last   acp.Setup
 }
 
 func newRig(t testing.TB, model string) *rig {
@@ -33,7 +33,7 @@ func newRig(t testing.TB, model string) *rig {
 	return &rig{World: daemontest.New(t, model, nil), t: t}
 }
 
-func (r *rig) open(p acp.Place) (*turn.Service, func(), error) {
+func (r *rig) open(p acp.Setup) (*turn.Service, func(), error) {
 	host := r.Daemon()
 	turns := turn.New(turn.Options{Host: host, Workspace: p.Folders[0], Folders: p.Folders[1:], InitOptions: p.InitOptions, Editor: p.Editor})
 	r.opened++
@@ -76,7 +76,7 @@ func (r *rig) connect() *client {
 		_ = fromAgent.Close()
 		<-c.done
 		if r.opened != r.closed {
-			r.t.Errorf("%d places were opened, %d closed", r.opened, r.closed)
+			r.t.Errorf("%d instances were opened, %d closed", r.opened, r.closed)
 		}
 	})
 	return c

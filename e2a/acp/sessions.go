@@ -16,10 +16,10 @@ import (
 
 // session is an open session. Its id is that of its chat.
 type session struct {
-	agent  *agent
-	id     string
-	place  *place
-	prompt *prompt // the latest one; used only by take
+	agent    *agent
+	id       string
+	instance *instance
+	prompt   *prompt // the latest one; used only by take
 
 	refused sync.Map // calls that the user rejected for the session, by kindOfCall
 
@@ -34,7 +34,7 @@ func (s *session) update(u update) error {
 
 // interrupt stops the running turn of the session.
 func (s *session) interrupt() {
-	if _, err := s.place.turns.Cancel(s.id); err != nil {
+	if _, err := s.instance.turns.Cancel(s.id); err != nil {
 		s.agent.log.Warn("a turn cannot be stopped", "session", s.id, "err", err)
 	}
 }
@@ -90,8 +90,8 @@ func (a *agent) session(id string) *session {
 }
 
 // openSession opens a session and records what the client will be shown of it.
-func (a *agent) openSession(ctx context.Context, p *place, id string) (*session, error) {
-	s := &session{agent: a, id: id, place: p}
+func (a *agent) openSession(ctx context.Context, p *instance, id string) (*session, error) {
+	s := &session{agent: a, id: id, instance: p}
 	p.hold()
 	a.mu.Lock()
 	was := a.sessions[id]
@@ -99,7 +99,7 @@ func (a *agent) openSession(ctx context.Context, p *place, id string) (*session,
 	a.mu.Unlock()
 	if was != nil {
 		was.stop()
-		was.place.leave()
+		was.instance.leave()
 	}
 	now, err := s.current(ctx)
 	if err != nil {
@@ -116,11 +116,11 @@ func (a *agent) forget(s *session) {
 	a.mu.Lock()
 	delete(a.sessions, s.id)
 	a.mu.Unlock()
-	s.place.leave()
+	s.instance.leave()
 }
 
 func (a *agent) sessionNew(c *call) (any, error) {
-	var w where
+	var w setupParams
 	if err := decode(c.Params, &w); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (a *agent) sessionNew(c *call) (any, error) {
 
 // sessionLoad opens an existing session; replay first shows it from its beginning.
 func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
-	var w where
+	var w setupParams
 	id, err := idOf(c.Params)
 	if err == nil {
 		err = decode(c.Params, &w)
@@ -246,18 +246,18 @@ func (a *agent) sessionList(c *call) (any, error) {
 	return out, nil
 }
 
-// listing returns a place for a folder, which the caller must leave: an open one for only that
+// listing returns an instance for a folder, which the caller must leave: an open one for only that
 // folder, whatever its configuration, or a new one.
-func (a *agent) listing(cwd string) (*place, error) {
+func (a *agent) listing(cwd string) (*instance, error) {
 	cwd = filepath.Clean(cwd)
-	p := a.places.find(func(p *place) bool { return len(p.Folders) == 1 && p.Folders[0] == cwd })
+	p := a.instances.find(func(p *instance) bool { return len(p.Folders) == 1 && p.Folders[0] == cwd })
 	if p != nil {
 		return p, nil
 	}
 	if err := checkFolder("cwd", cwd); err != nil {
 		return nil, err
 	}
-	return a.open(where{Cwd: cwd})
+	return a.open(setupParams{Cwd: cwd})
 }
 
 // sessionDelete deletes a session. A missing session counts as deleted.
@@ -266,10 +266,10 @@ func (a *agent) sessionDelete(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, p := a.session(id), (*place)(nil)
+	s, p := a.session(id), (*instance)(nil)
 	if s != nil {
 		s.stop()
-		p = s.place
+		p = s.instance
 	} else if p, err = a.listing(a.opts.Cwd); err != nil {
 		return nil, err
 	} else {
@@ -302,7 +302,7 @@ func (a *agent) sessionClose(c *call) (any, error) {
 func (s *session) settle() {
 	a := s.agent
 	commands := []slashCommand{}
-	for _, c := range s.place.turns.Commands() {
+	for _, c := range s.instance.turns.Commands() {
 		listed := slashCommand{Description: c.Description, Name: c.Name}
 		if hint := hintOf(c.Arguments); hint != "" {
 			listed.Input = &commandInput{hint}
@@ -310,11 +310,11 @@ func (s *session) settle() {
 		commands = append(commands, listed)
 	}
 	_ = s.update(update{Kind: "available_commands_update", Commands: commands}) // without a menu the user can still type them
-	if s.place.synced.Swap(true) {
+	if s.instance.synced.Swap(true) {
 		return
 	}
 	a.work.Go(func() {
-		s.place.turns.SyncModels(a.ctx)
+		s.instance.turns.SyncModels(a.ctx)
 		if err := s.showChanges(a.ctx); err != nil && a.ctx.Err() == nil {
 			a.log.Warn("the models of providers are not known", "err", err)
 		}

@@ -121,7 +121,7 @@ func (w *updateWriter) judged(c transcript.Call, shown *shownCall, next update) 
 	if len(shown.diffs) > 0 {
 		next.Content = asContent(shown.diffs)
 	}
-	roots := w.session.place.Folders
+	roots := w.session.instance.Folders
 	next.Locations = locations(c, roots)
 	if err := w.session.update(next); err != nil {
 		return err

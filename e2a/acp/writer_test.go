@@ -30,7 +30,7 @@ func recorded(t *testing.T, capabilities string) (w *updateWriter, updates func(
 	if err := json.Unmarshal([]byte(capabilities), &a.client.Capabilities); err != nil {
 		t.Fatal(err)
 	}
-	s := &session{agent: a, id: "s", place: &place{Place: Place{Folders: []string{"/w", "/more"}}}}
+	s := &session{agent: a, id: "s", instance: &instance{Setup: Setup{Folders: []string{"/w", "/more"}}}}
 	w = newWriter(s, newDialog(t.Context(), s, &prompt{}))
 	return w, func() string {
 		var lines []string

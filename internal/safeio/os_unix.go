@@ -12,7 +12,7 @@ import (
 const noWait = unix.O_NONBLOCK
 
 // rename moves between two folders that are held, whatever their names are by now.
-func rename(from, to Place) error {
+func rename(from, to Entry) error {
 	src, err := from.dir.Open(".")
 	if err != nil {
 		return err

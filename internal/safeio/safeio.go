@@ -3,7 +3,7 @@
 //
 // It guarantees: only regular files are read, up to a limit, and nothing waits for a pipe
 // or a device; what is written gets its name when it is whole, so that readers see the old
-// content or the new (Write also has it on the disk by then); a Place stays in the folder
+// content or the new (Write also has it on the disk by then); an Entry stays in the folder
 // that was judged, wherever the folder's name leads by then. It does not decide which paths
 // may be used, and does not lock.
 //

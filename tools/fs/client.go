@@ -40,7 +40,7 @@ func toCRLF(s string) string { return strings.ReplaceAll(toLF(s), "\n", crlf) }
 // save has the client replace a file, and says it in other words if the disk shows that the
 // client took it differently. Text that is not on the disk yet belongs to the client. false
 // says that the client did not do it.
-func save(call tools.Call, p safeio.Place, content string) (ok bool) {
+func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 	before := onDisk(p)
 	say := content
 	if call.Unsaved != nil && strings.Contains(content, crlf) && allCRLF(content) {
@@ -79,7 +79,7 @@ func otherWords(said, content, now string) (next string, ok bool) {
 }
 
 // onDisk is a file's content; nothing if it cannot be read.
-func onDisk(p safeio.Place) string {
+func onDisk(p safeio.Entry) string {
 	data, err := p.Read(maxFile)
 	if err != nil {
 		return ""

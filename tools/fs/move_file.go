@@ -68,12 +68,12 @@ func noLinks(path string) string {
 
 // rename moves a file or a link from src; the directories of both paths have no links.
 func rename(roots []string, src, dst string) error {
-	from, err := safeio.OpenPlace(baseOf(roots, src), src, false)
+	from, err := safeio.OpenEntry(baseOf(roots, src), src, false)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := safeio.OpenPlace(baseOf(roots, dst), dst, true)
+	to, err := safeio.OpenEntry(baseOf(roots, dst), dst, true)
 	if err != nil {
 		return err
 	}

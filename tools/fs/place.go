@@ -14,14 +14,14 @@ import (
 // open opens the place of a path, which must be where it was when the call was judged; n
 // is its number in the plan. No folder on the way may be a link by now. Missing folders
 // are made if create is set.
-func open(call tools.Call, n int, path string, create bool) (safeio.Place, error) {
+func open(call tools.Call, n int, path string, create bool) (safeio.Entry, error) {
 	real, err := call.Place(n, path)
 	if err != nil {
-		return safeio.Place{}, err
+		return safeio.Entry{}, err
 	}
-	p, err := safeio.OpenPlace(baseOf(call.Roots, real), real, create)
+	p, err := safeio.OpenEntry(baseOf(call.Roots, real), real, create)
 	if err != nil {
-		return safeio.Place{}, fmt.Errorf("%s: %w", path, err)
+		return safeio.Entry{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
 }

@@ -133,7 +133,7 @@ func TestReadOnlyAgents(t *testing.T) {
 		"rm a.txt": tools.Deny, "ls > x": tools.Deny, "ls; rm a.txt": tools.Deny, "find . -delete": tools.Deny, "git commit -m x": tools.Deny, "npm install": tools.Deny, "sed -i s/a/b/ a.txt": tools.Deny,
 	} {
 		v := judge(t, p, "plan", dir, command)
-		if v.Decision != want || v.Insist != (want == tools.Ask && !strings.HasPrefix(v.Rule, "agent.plan.toolCall")) {
+		if v.Decision != want || v.AlwaysAsk != (want == tools.Ask && !strings.HasPrefix(v.Rule, "agent.plan.toolCall")) {
 			t.Errorf("%q: %+v", command, v)
 		}
 		others := tools.Ask // agents that may change something run what only reads, and are asked about the rest
@@ -145,7 +145,7 @@ func TestReadOnlyAgents(t *testing.T) {
 		}
 	}
 	all := real(t, `{"agent": {"plan": {"toolCall": {"approval": {"byDefault": "allow", "allow": {"eca__shell_command": {}}}}}}}`, dir)
-	if v := judge(t, all, "plan", dir, "npm test"); v.Decision != tools.Ask || !v.Insist {
+	if v := judge(t, all, "plan", dir, "npm test"); v.Decision != tools.Ask || !v.AlwaysAsk {
 		t.Errorf("an allowing rule lets plan run anything: %+v", v)
 	}
 	ask := real(t, `{"agent": {"plan": {"toolCall": {"approval": {"ask": {"eca__shell_command": {}}}}}}}`, dir)

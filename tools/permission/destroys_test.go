@@ -27,7 +27,7 @@ func TestTemporaryHomeIsIrreplaceable(t *testing.T) {
 		home: true, filepath.Join(home, "x"): true, filepath.Dir(home): true, temp: true, "~/x": true,
 		filepath.Join(temp, "build"): false, filepath.Join(temp, "users", "bob"): false,
 	} {
-		if v := judge(t, p, "code", dir, "rm -rf "+path); v.Insist != insists {
+		if v := judge(t, p, "code", dir, "rm -rf "+path); v.AlwaysAsk != insists {
 			t.Errorf("rm -rf %s: %+v", path, v)
 		}
 	}
@@ -94,7 +94,7 @@ func TestIrreversible(t *testing.T) {
 	} {
 		p := real(t, `{}`, dir)
 		v := judge(t, p, "code", dir, c.command)
-		if v.Decision != tools.Ask || v.Insist != c.insists || c.insists != (v.Rule == "irreversible") {
+		if v.Decision != tools.Ask || v.AlwaysAsk != c.insists || c.insists != (v.Rule == "irreversible") {
 			t.Errorf("%q: %+v", c.command, v)
 		}
 		if !c.insists {

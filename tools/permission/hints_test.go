@@ -30,7 +30,7 @@ func TestHints(t *testing.T) {
 		s := spec(c.tool)
 		s.Changed, s.Caution = c.changed, c.caution
 		v := policy(t, c.rules).Judge(tools.Call{Agent: "code", Arguments: json.RawMessage(`{}`)}, s, tools.Plan{})
-		if v.Decision != c.want || v.Rule != c.rule || v.Insist != c.insist {
+		if v.Decision != c.want || v.Rule != c.rule || v.AlwaysAsk != c.insist {
 			t.Errorf("%s %q %q: %+v", c.tool, c.changed, c.caution, v)
 		}
 	}

@@ -38,14 +38,14 @@ func TestObeyedFilesAreProtected(t *testing.T) {
 	call := tools.Call{Agent: "code", Roots: []string{dir}, Arguments: json.RawMessage(`{}`)}
 	for _, name := range obeyed(t) {
 		for _, at := range []string{name, "sub/" + name, strings.ToUpper(name)} {
-			if v := p.Judge(call, spec("eca__write_file"), tools.Plan{Paths: []string{filepath.Join(dir, at)}}); v.Decision != tools.Ask || !v.Insist || v.Rule != "protected" {
+			if v := p.Judge(call, spec("eca__write_file"), tools.Plan{Paths: []string{filepath.Join(dir, at)}}); v.Decision != tools.Ask || !v.AlwaysAsk || v.Rule != "protected" {
 				t.Errorf("writing %s: %+v", at, v)
 			}
 			if !matched(ProtectedNames(), path.Join(dir, at)) {
 				t.Errorf("the sandbox does not keep %s", at)
 			}
 		}
-		if v := judge(t, p, "code", dir, "cp a.txt '"+name+"'"); v.Decision != tools.Ask || !v.Insist || v.Rule != "protected" {
+		if v := judge(t, p, "code", dir, "cp a.txt '"+name+"'"); v.Decision != tools.Ask || !v.AlwaysAsk || v.Rule != "protected" {
 			t.Errorf("cp a.txt %s: %+v", name, v)
 		}
 	}

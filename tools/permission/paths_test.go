@@ -43,7 +43,7 @@ func TestProtectedPlaces(t *testing.T) {
 	} {
 		plan := tools.Plan{Paths: []string{dir + "/" + path}}
 		v := p.Judge(call, spec("eca__write_file"), plan)
-		if asks := v.Decision == tools.Ask && v.Insist && v.Rule == "protected"; asks != want {
+		if asks := v.Decision == tools.Ask && v.AlwaysAsk && v.Rule == "protected"; asks != want {
 			t.Errorf("writing %q: %+v", path, v)
 		}
 		s := spec("eca__read_file")
@@ -62,7 +62,7 @@ func TestProtectedPlaces(t *testing.T) {
 		"cd - && cp a.txt ~/.bashrc": true, "cd -; cp a.txt .git/hooks/x": true, "cd a; cd b; cd c; cd d; cd e; tee ~/.profile": true, "cd - && cp a.txt b.txt": false,
 	} {
 		v := judge(t, p, "code", dir, command)
-		if asks := v.Decision == tools.Ask && v.Insist && v.Rule == "protected"; asks != want {
+		if asks := v.Decision == tools.Ask && v.AlwaysAsk && v.Rule == "protected"; asks != want {
 			t.Errorf("%q: %+v", command, v)
 		}
 	}

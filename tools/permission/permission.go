@@ -137,15 +137,15 @@ func (p *Policy) Judge(call tools.Call, spec tools.Spec, plan tools.Plan) tools.
 	printed := p.print(plan.Command)
 	names := nameOf(spec)
 	v := j.decide(call, names, plan, irreversibleEffect, printed)
-	if v.Decision == tools.Ask && !v.Insist && irreversibleEffect != "" {
-		v.Insist, v.Rule, v.Reason = true, RuleIrreversible, irreversibleEffect+" ("+v.Reason+")"
+	if v.Decision == tools.Ask && !v.AlwaysAsk && irreversibleEffect != "" {
+		v.AlwaysAsk, v.Rule, v.Reason = true, RuleIrreversible, irreversibleEffect+" ("+v.Reason+")"
 	}
 	v = j.holdToText(v, call, names, plan, printed)
 	if v.Decision == tools.Ask {
 		v.Reason += j.destinations(call, plan, v.Reason)
 		v.NotRemembered = j.notRemembered(call, spec, plan, v.Rule)
 	}
-	if v.Decision == tools.Ask && !v.Insist && strings.HasSuffix(v.Rule, ".byDefault") && j.offers(call, names, plan) {
+	if v.Decision == tools.Ask && !v.AlwaysAsk && strings.HasSuffix(v.Rule, ".byDefault") && j.offers(call, names, plan) {
 		v.Offer = true
 		v.Reason += `. Commands that stay in the sandbox of this folder can run without this question: set toolCall.unasked to "workspace"`
 	}
@@ -188,13 +188,13 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		return only
 	}
 	if place := j.writesProtected(spec.Spec, plan); place != "" {
-		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
+		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: RuleProtected, Reason: "it may write to " + place + ", which can make programs run later or change what eca may do"}
 	}
 	if plan.Command != nil && plan.Command.Outside != "" {
-		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: ruleLeaves, Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
+		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleLeaves, Reason: "it would run outside of the sandbox, with all your rights: " + clip(plan.Command.Outside)}
 	}
 	if spec.Changed != "" {
-		return tools.Verdict{Decision: tools.Ask, Insist: true, Rule: ruleChanged, Reason: spec.Changed}
+		return tools.Verdict{Decision: tools.Ask, AlwaysAsk: true, Rule: ruleChanged, Reason: spec.Changed}
 	}
 	if scope := j.memory.allows(j, call, spec.Spec, plan); scope != tools.Once && gone == "" {
 		return tools.Verdict{Decision: tools.Allow, Rule: "remembered." + string(scope), Reason: "the user chose to remember this"}
@@ -247,14 +247,14 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	}
 	// The effects of a server's tool or an unknown program are not known here: the user decides
 	// about each call.
-	v.Insist = true
+	v.AlwaysAsk = true
 	if plan.Command == nil {
 		v.Decision, v.Reason = tools.Ask, v.Reason+", and this tool may"
 		return v
 	}
 	program := plan.Command.Program
 	if changes, why := program.Changes(); changes {
-		v.Insist, v.Reason = false, v.Reason+": "+why
+		v.AlwaysAsk, v.Reason = false, v.Reason+": "+why
 		return v
 	}
 	if printed.Text != "" {

@@ -97,7 +97,7 @@ func TestDefaults(t *testing.T) {
 	} {
 		for agent, want := range map[string]tools.Decision{"code": c.code, "plan": c.plan} {
 			v := p.Judge(tools.Call{Agent: agent, Arguments: json.RawMessage(`{}`)}, spec(c.tool), tools.Plan{Paths: []string{"/ws/a"}, ReadOnly: c.readOnly})
-			if v.Decision != want || v.Insist != (agent == "plan" && c.tool == "any__tool") {
+			if v.Decision != want || v.AlwaysAsk != (agent == "plan" && c.tool == "any__tool") {
 				t.Errorf("%s %s: %+v", agent, c.tool, v)
 			}
 		}

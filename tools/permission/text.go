@@ -44,23 +44,23 @@ func (j *judgment) holdToText(v tools.Verdict, call tools.Call, spec named, plan
 	switch two := plan.Command.Program.TwoReadings; {
 	case v.Decision == tools.Deny, all:
 		return v
-	case two != "" && (!v.Insist || readOnly):
-		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, true, ruleTwoReadings, "a shell may read it differently from eca: "+two
+	case two != "" && (!v.AlwaysAsk || readOnly):
+		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, true, ruleTwoReadings, "a shell may read it differently from eca: "+two
 		return v
 	case printed.Text == "" && v.Decision == tools.Allow:
-		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, true, ruleNoText, "eca cannot print it as it was judged: "+printed.Why
+		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, true, ruleNoText, "eca cannot print it as it was judged: "+printed.Why
 		return v
 	case printed.Text == "":
-		v.Insist = true
+		v.AlwaysAsk = true
 		return v
 	}
 	if v.Decision != tools.Allow || !readOnly && v.Rule != RuleReads {
 		return v
 	}
 	if why := j.programs.resolve(printed, j.inside); why != "" {
-		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, why
+		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, why
 	} else if plan.Command.ShellWrapper != "" {
-		v.Decision, v.Insist, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, "commands go through "+plan.Command.ShellWrapper+" (toolCall.shellCommand), and what that does is not known"
+		v.Decision, v.AlwaysAsk, v.Rule, v.Reason = tools.Ask, readOnly, ruleProgram, "commands go through "+plan.Command.ShellWrapper+" (toolCall.shellCommand), and what that does is not known"
 	}
 	return v
 }

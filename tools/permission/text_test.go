@@ -33,7 +33,7 @@ func TestTwoReadingsAsk(t *testing.T) {
 				if strings.Contains(v.Printed.Why, "parsed") { // nothing to be read
 					continue
 				}
-				if v.Decision != tools.Ask || !v.Insist || v.Rule != "two readings" {
+				if v.Decision != tools.Ask || !v.AlwaysAsk || v.Rule != "two readings" {
 					t.Errorf("%s: %q: %+v", agent, text, v)
 				}
 			}
@@ -46,7 +46,7 @@ func TestTwoReadingsAsk(t *testing.T) {
 func TestTextWithoutForm(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
 	const text = "echo ${HOME/a/b}"
-	if v := judge(t, real(t, `{}`, dir), "code", dir, text); v.Decision != tools.Ask || !v.Insist {
+	if v := judge(t, real(t, `{}`, dir), "code", dir, text); v.Decision != tools.Ask || !v.AlwaysAsk {
 		t.Errorf("without a rule: %+v", v)
 	}
 	for _, options := range []string{

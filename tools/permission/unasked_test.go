@@ -225,7 +225,7 @@ func TestLeavingTheSandboxAlwaysAsks(t *testing.T) {
 			for range 2 {
 				plan.Command.Outside = "it needs the registry"
 				v := p.Judge(call, spec("eca__shell_command"), plan)
-				if v.Decision != tools.Ask || !v.Insist || !strings.Contains(v.Reason, "outside of the sandbox, with all your rights: it needs the registry") {
+				if v.Decision != tools.Ask || !v.AlwaysAsk || !strings.Contains(v.Reason, "outside of the sandbox, with all your rights: it needs the registry") {
 					t.Errorf("%s: %q: %+v", options, command, v)
 				}
 				if err := p.Remember(call, spec("eca__shell_command"), plan, tools.ForSession); err != nil {

@@ -24,7 +24,7 @@ func TestNoStepFollowsLinks(t *testing.T) {
 		_ = next.Close()
 		t.Error("a link is entered")
 	}
-	p := Place{dir: dir, name: "link", path: "link"}
+	p := Entry{dir: dir, name: "link", path: "link"}
 	if _, err := p.Read(100); err == nil {
 		t.Error("a link is read")
 	}
@@ -51,9 +51,9 @@ func TestMove(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "from", "a"), []byte("a"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	held := func(path string, create bool) Place {
+	held := func(path string, create bool) Entry {
 		t.Helper()
-		p, err := OpenPlace(root, filepath.Join(root, filepath.FromSlash(path)), create)
+		p, err := OpenEntry(root, filepath.Join(root, filepath.FromSlash(path)), create)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,18 +84,18 @@ func TestMove(t *testing.T) {
 	if there, _, err := to.Stat(); err != nil || there == nil {
 		t.Errorf("it is not where it should be: %v", err)
 	}
-	if _, err := OpenPlace(root, filepath.Join(root, "to", "x"), true); err == nil && runtime.GOOS != "windows" {
+	if _, err := OpenEntry(root, filepath.Join(root, "to", "x"), true); err == nil && runtime.GOOS != "windows" {
 		t.Error("a link is opened")
 	}
 }
 
 // From the top, too, no link is followed.
-func TestOpenPlaceFromTop(t *testing.T) {
+func TestOpenEntryFromTop(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := OpenPlace("", filepath.Join(root, "new", "a"), true)
+	p, err := OpenEntry("", filepath.Join(root, "new", "a"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestOpenPlaceFromTop(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	needs.Symlink(t, filepath.Join(root, "new"), filepath.Join(root, "link"))
-	if p, err := OpenPlace("", filepath.Join(root, "link", "a"), false); err == nil {
+	if p, err := OpenEntry("", filepath.Join(root, "link", "a"), false); err == nil {
 		p.Close()
 		t.Error("a link on the way is followed")
 	}

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// Place is where a file is or may be, by its folder, which is kept open. No step on the way
+// Entry is where a file is or may be, by its folder, which is kept open. No step on the way
 // to the folder was a link when it was opened, only regular files are read and replaced, and
 // it is an error if the file was replaced by another meanwhile. Close it.
-type Place struct {
+type Entry struct {
 	dir  *os.Root
 	name string // in dir; no link when it was looked at
 	path string // absolute
 }
 
-// OpenPlace opens the place of a path (absolute, without links). Its folder is found step by
+// OpenEntry opens the entry of a path (absolute, without links). Its folder is found step by
 // step from base, a folder above it; missing folders are made if create is set. Without a
 // base it begins as far above as folders can be opened: those that only others may read
 // (/home) are taken as they are.
-func OpenPlace(base, path string, create bool) (Place, error) {
+func OpenEntry(base, path string, create bool) (Entry, error) {
 	if base != "" {
 		return openBelow(base, path, create)
 	}
@@ -40,15 +40,15 @@ func OpenPlace(base, path string, create bool) (Place, error) {
 	}
 }
 
-func openBelow(base, path string, create bool) (Place, error) {
+func openBelow(base, path string, create bool) (Entry, error) {
 	dir, err := os.OpenRoot(base)
 	if err != nil {
-		return Place{}, err
+		return Entry{}, err
 	}
 	rel, err := filepath.Rel(base, filepath.Dir(path))
 	if err != nil {
 		_ = dir.Close()
-		return Place{}, err
+		return Entry{}, err
 	}
 	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
 		if name == "." {
@@ -57,21 +57,21 @@ func openBelow(base, path string, create bool) (Place, error) {
 		next, err := enter(dir, name, create)
 		_ = dir.Close()
 		if err != nil {
-			return Place{}, err
+			return Entry{}, err
 		}
 		dir = next
 	}
-	return Place{dir: dir, name: filepath.Base(path), path: path}, nil
+	return Entry{dir: dir, name: filepath.Base(path), path: path}, nil
 }
 
 // Path is the path it was opened with.
-func (p Place) Path() string { return p.path }
+func (p Entry) Path() string { return p.path }
 
 // Close lets the folder go.
-func (p Place) Close() { _ = p.dir.Close() }
+func (p Entry) Close() { _ = p.dir.Close() }
 
-// Move renames what is at from, a folder or a link itself too, to a place where nothing is.
-func Move(from, to Place) error {
+// Move renames what is at from, which may also be a folder or a link, to an entry that does not exist.
+func Move(from, to Entry) error {
 	switch there, _, err := to.Stat(); {
 	case err != nil:
 		return err
@@ -81,9 +81,8 @@ func Move(from, to Place) error {
 	return rename(from, to)
 }
 
-// Stat describes what is at the place, whatever it is, and where it leads if it is a link;
-// nil if there is nothing.
-func (p Place) Stat() (info fs.FileInfo, target string, err error) {
+// Stat describes the entry, of any type, and its target if it is a link; nil if it does not exist.
+func (p Entry) Stat() (info fs.FileInfo, target string, err error) {
 	info, err = p.dir.Lstat(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
@@ -94,14 +93,14 @@ func (p Place) Stat() (info fs.FileInfo, target string, err error) {
 	return info, target, err
 }
 
-// Unlink deletes what is at the place: a file, a link itself, or a folder without content.
-func (p Place) Unlink() error { return p.dir.Remove(p.name) }
+// Unlink deletes the entry: a file, a link (not its target), or an empty folder.
+func (p Entry) Unlink() error { return p.dir.Remove(p.name) }
 
-// Link makes a symbolic link at the place, where there is nothing.
-func (p Place) Link(target string) error { return p.dir.Symlink(target, p.name) }
+// Link makes the entry, which must not exist, a symbolic link.
+func (p Entry) Link(target string) error { return p.dir.Symlink(target, p.name) }
 
-// Folder makes a folder at the place, unless there is one, and gives it its permissions.
-func (p Place) Folder(mode fs.FileMode) error {
+// Folder makes the entry a folder, unless it is one, and sets its permissions.
+func (p Entry) Folder(mode fs.FileMode) error {
 	dir, err := enter(p.dir, p.name, true)
 	if err != nil {
 		return err
@@ -114,8 +113,8 @@ func (p Place) Folder(mode fs.FileMode) error {
 	return errors.Join(f.Chmod(mode), f.Close())
 }
 
-// Remove deletes the file at the place.
-func (p Place) Remove() error {
+// Remove deletes the file.
+func (p Entry) Remove() error {
 	if _, err := p.look(); err != nil {
 		return err
 	}
@@ -159,8 +158,8 @@ var ErrNotFolder = errors.New("not a directory")
 // errSwapped says that somebody changed a path while it was used.
 var errSwapped = errors.New("it was replaced by something else in between; nothing was done")
 
-// look describes the file at the place; nil if there is nothing. Anything else is an error.
-func (p Place) look() (fs.FileInfo, error) {
+// look describes the file; nil if it does not exist. Anything but a regular file is an error.
+func (p Entry) look() (fs.FileInfo, error) {
 	info, err := p.dir.Lstat(p.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -177,7 +176,7 @@ func (p Place) look() (fs.FileInfo, error) {
 
 // Read reads the file at the place, which is an error if it has more than limit bytes. None
 // is fs.ErrNotExist.
-func (p Place) Read(limit int64) ([]byte, error) {
+func (p Entry) Read(limit int64) ([]byte, error) {
 	info, err := p.look()
 	switch {
 	case err != nil:
@@ -203,7 +202,7 @@ func (p Place) Read(limit int64) ([]byte, error) {
 // Replace puts a file with new content in the place, which gets its name when all of it
 // is written and told has agreed. Other names of an old file (hard links) keep the old
 // content. A file that is there keeps its mode, unless mode (permissions) is not zero.
-func (p Place) Replace(content []byte, mode fs.FileMode, told func() error) error {
+func (p Entry) Replace(content []byte, mode fs.FileMode, told func() error) error {
 	info, err := p.look()
 	switch {
 	case err != nil:

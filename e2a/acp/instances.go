@@ -18,19 +18,20 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// place is a Place with its service: sessions with the same folders and MCP servers share it.
-type place struct {
-	Place
+// instance is a Setup with the service that runs its turns. Sessions with the same folders and MCP
+// servers share one.
+type instance struct {
+	Setup
 	key     string
 	turns   *turn.Service
 	closing func() // may be called repeatedly
-	all     *places
+	all     *instances
 	users   int         // open sessions and requests that use it; guarded by the lock of all
 	synced  atomic.Bool // the models of providers were requested
 }
 
 // failed returns an error in the form for the client, or nil.
-func (p *place) failed(ctx context.Context, err error) error {
+func (p *instance) failed(ctx context.Context, err error) error {
 	var known *jsonrpc.Error
 	if err == nil || errors.As(err, &known) {
 		return err
@@ -38,16 +39,16 @@ func (p *place) failed(ctx context.Context, err error) error {
 	return callError(p.turns.Explain(ctx, err))
 }
 
-// places are the open places.
-type places struct {
-	start func(Place) (*turn.Service, func(), error)
+// instances are the open ones.
+type instances struct {
+	start func(Setup) (*turn.Service, func(), error)
 
 	mu   sync.Mutex // guards the fields below
-	open []*place
+	open []*instance
 }
 
-// find returns an open place that fits, or nil. The caller must leave it.
-func (ps *places) find(fits func(*place) bool) *place {
+// find returns an open instance that fits, or nil. The caller must leave it.
+func (ps *instances) find(fits func(*instance) bool) *instance {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.open {
@@ -59,37 +60,37 @@ func (ps *places) find(fits func(*place) bool) *place {
 	return nil
 }
 
-// use returns the place with the given folders and configuration, and opens it if necessary. The
-// caller must leave it. Only one caller may open places at a time.
-func (ps *places) use(w Place) (*place, error) {
+// use returns the instance with the given folders and configuration, and opens it if necessary. The
+// caller must leave it. Only one caller may open instances at a time.
+func (ps *instances) use(w Setup) (*instance, error) {
 	key := strings.Join(w.Folders, "\x00") + "\x00\x00" + string(w.InitOptions)
-	if p := ps.find(func(p *place) bool { return p.key == key }); p != nil {
+	if p := ps.find(func(p *instance) bool { return p.key == key }); p != nil {
 		return p, nil
 	}
 	turns, closing, err := ps.start(w)
 	if err != nil {
 		return nil, err
 	}
-	p := &place{Place: w, key: key, turns: turns, closing: sync.OnceFunc(closing), all: ps, users: 1}
+	p := &instance{Setup: w, key: key, turns: turns, closing: sync.OnceFunc(closing), all: ps, users: 1}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.open = append(ps.open, p)
 	return p, nil
 }
 
-func (p *place) hold() {
+func (p *instance) hold() {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
 	p.users++
 }
 
-// leave closes a place after its last use.
-func (p *place) leave() {
+// leave closes an instance after its last use.
+func (p *instance) leave() {
 	p.all.mu.Lock()
 	p.users--
 	last := p.users <= 0
 	if last {
-		p.all.open = slices.DeleteFunc(p.all.open, func(other *place) bool { return other == p })
+		p.all.open = slices.DeleteFunc(p.all.open, func(other *instance) bool { return other == p })
 	}
 	p.all.mu.Unlock()
 	if last {
@@ -97,7 +98,7 @@ func (p *place) leave() {
 	}
 }
 
-func (ps *places) close() {
+func (ps *instances) close() {
 	ps.mu.Lock()
 	open := ps.open
 	ps.open = nil
@@ -107,8 +108,8 @@ func (ps *places) close() {
 	}
 }
 
-// where are the parameters of requests that describe a place.
-type where struct {
+// setupParams are the parameters of requests that describe a Setup.
+type setupParams struct {
 	Cwd     string                               `json:"cwd"`
 	Folders e2a.Optional[[]e2a.Optional[string]] `json:"additionalDirectories"`
 	Servers listOf[e2a.Optional[mcpServer]]      `json:"mcpServers"`
@@ -130,14 +131,14 @@ type pair struct {
 	Value string `json:"value"`
 }
 
-func (w where) place() (Place, error) {
+func (w setupParams) setup() (Setup, error) {
 	if !filepath.IsAbs(w.Cwd) {
-		return Place{}, failure(codeParams, "cwd must be an absolute path, not %q", w.Cwd)
+		return Setup{}, failure(codeParams, "cwd must be an absolute path, not %q", w.Cwd)
 	}
-	p := Place{Folders: []string{filepath.Clean(w.Cwd)}}
+	p := Setup{Folders: []string{filepath.Clean(w.Cwd)}}
 	for _, folder := range w.Folders.Value {
 		if !filepath.IsAbs(folder.Value) {
-			return Place{}, failure(codeParams, "additionalDirectories must be absolute paths, not %q", folder.Value)
+			return Setup{}, failure(codeParams, "additionalDirectories must be absolute paths, not %q", folder.Value)
 		}
 		if clean := filepath.Clean(folder.Value); !slices.Contains(p.Folders, clean) {
 			p.Folders = append(p.Folders, clean)
@@ -186,7 +187,7 @@ func (s mcpServer) options() (serverOptions, bool) {
 	return serverOptions{}, false
 }
 
-// checkFolder says why sessions cannot run in a folder. place checks whether a path is absolute.
+// checkFolder says why sessions cannot run in a folder. setup checks whether a path is absolute.
 func checkFolder(member, path string) error {
 	if !filepath.IsAbs(path) {
 		return nil
@@ -203,7 +204,7 @@ func checkFolder(member, path string) error {
 }
 
 // checkAdditional refuses missing additional folders.
-func (w where) checkAdditional() error {
+func (w setupParams) checkAdditional() error {
 	for i, folder := range w.Folders.Value {
 		if err := checkFolder(fmt.Sprintf("additionalDirectories[%d]", i), folder.Value); err != nil {
 			return err
@@ -212,12 +213,12 @@ func (w where) checkAdditional() error {
 	return nil
 }
 
-// open returns the place of a request. The caller must leave it.
-func (a *agent) open(w where) (*place, error) {
-	p, err := w.place()
+// open returns the instance for a request. The caller must leave it.
+func (a *agent) open(w setupParams) (*instance, error) {
+	p, err := w.setup()
 	if err != nil {
 		return nil, err
 	}
 	p.Editor.Files = a.files()
-	return a.places.use(p)
+	return a.instances.use(p)
 }
