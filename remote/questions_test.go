@@ -59,7 +59,7 @@ func TestTrustIsNotAnsweredByControl(t *testing.T) {
 			write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, answer))
 		}
 	}
-	// What comes later shows that the answers were handled.
+	// The server handles messages in order, so the answers were handled before this one.
 	write(`{"jsonrpc":"2.0","id":"last","method":"chat/list","params":{}}`)
 	refused := false
 	for got := ""; !strings.Contains(got, `"id":"last"`); {
