@@ -168,7 +168,7 @@ func askAboutCommand(c ask.Client) func(context.Context, tools.Call, string, []s
 	return func(ctx context.Context, call tools.Call, question string, choices []shell.Choice) string {
 		q := ask.Question{ChatID: call.ChatID, CallID: call.ID, Text: question}
 		for _, one := range choices {
-			q.Options = append(q.Options, ask.Option{Label: one.Label, Description: one.Description})
+			q.Options = append(q.Options, ask.Option(one))
 		}
 		answer, err := c.Ask(ctx, q)
 		if err != nil || answer.Cancelled {

@@ -160,6 +160,19 @@ func (f *Face) Allow(token, method string, params []byte) bool {
 	return ok && dev.Rights >= f.Needs(method, params)
 }
 
+// Question implements Gate.
+func (f *Face) Question(token string, params []byte) (shown []byte, ok bool) {
+	dev, _ := f.deviceOf(token)
+	shown, _, ok = questionFor(dev.Rights, params)
+	return shown, ok
+}
+
+// MayAnswer implements Gate.
+func (f *Face) MayAnswer(token string, params, answer []byte) bool {
+	dev, _ := f.deviceOf(token)
+	return mayAnswer(dev.Rights, params, answer)
+}
+
 // Needs returns the rights that a message of the page needs.
 func (*Face) Needs(method string, params []byte) Rights {
 	needed := Trust

@@ -2,13 +2,10 @@ package remote
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-dec29ce4/eca/internal/filelock"
+	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
@@ -77,6 +74,7 @@ type Endpoint struct {
 
 // record is the content of the file.
 type record struct {
+	consent.Format
 	Devices   []Device   `json:"devices"`
 	Endpoints []Endpoint `json:"endpoints"`
 }
@@ -84,7 +82,7 @@ type record struct {
 // Devices is the file with the paired devices. Several processes share it. It has no tokens, only
 // their hashes.
 type Devices struct {
-	path string
+	file consent.File
 	now  func() time.Time
 
 	mu     sync.Mutex // guards the fields below
@@ -95,70 +93,38 @@ type Devices struct {
 const (
 	pairingTime = 10 * time.Minute // for the first use of a token
 	usedStep    = time.Minute      // how exactly the last use is kept
-	maxRecord   = 1 << 20
 	maxDevices  = 100
 )
 
 // OpenDevices returns the devices that are kept in a folder. Nothing is read or written yet.
 func OpenDevices(stateDir string, now func() time.Time) *Devices {
-	return &Devices{path: filepath.Join(stateDir, "remote.json"), now: now}
+	return &Devices{now: now, file: consent.File{
+		Path: filepath.Join(stateDir, "remote.json"), What: "the paired devices", Lost: "all devices have to be paired again",
+	}}
 }
 
 // read returns the current content. mu is held.
 func (d *Devices) read() (record, error) {
-	info, err := os.Stat(d.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		d.cached, d.stamp = record{}, nil
+	info, err := os.Stat(d.file.Path)
+	if err == nil && d.stamp != nil && safeio.Same(d.stamp, info) {
 		return d.cached, nil
-	}
-	if err != nil {
-		return record{}, err
-	}
-	if d.stamp != nil && safeio.Same(d.stamp, info) {
-		return d.cached, nil
-	}
-	text, err := safeio.Read(d.path, maxRecord)
-	if err != nil {
-		return record{}, err
 	}
 	var r record
-	if err := json.Unmarshal(text, &r); err != nil {
-		return record{}, fmt.Errorf("cannot read %s: %w", d.path, err)
+	if err := d.file.Read(&r); err != nil {
+		return record{}, err
 	}
-	d.cached, d.stamp = r, info
+	d.cached, d.stamp = r, info // none if there is no file
 	return r, nil
 }
 
 // update changes the file, which other processes may change as well.
-func (d *Devices) update(change func(*record) error) error {
+func (d *Devices) update(change func(*record)) error {
+	var r record
+	err := d.file.Change(&r, func() { change(&r) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
-		return err
-	}
-	const patience, pause = 2 * time.Second, 20 * time.Millisecond
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	unlock, err := filelock.Acquire(ctx, d.path+".lock", pause)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	d.stamp = nil
-	r, err := d.read()
-	if err != nil {
-		return err
-	}
-	r = record{slices.Clone(r.Devices), slices.Clone(r.Endpoints)}
-	if err := change(&r); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	d.stamp = nil
-	return safeio.Write(d.path, append(text, '\n'), 0o600)
+	return err
 }
 
 func hashOf(token string) string {
@@ -171,14 +137,16 @@ func (d *Devices) Pair(name string, rights Rights) (token string, dev Device, er
 	token = rand.Text() // 128 random bits at least
 	now := d.now().UTC()
 	dev = Device{ID: rand.Text()[:6], Name: name, Rights: rights, Hash: hashOf(token), Created: now, Expires: now.Add(pairingTime)}
-	err = d.update(func(r *record) error {
+	full := false
+	err = d.update(func(r *record) {
 		r.Devices = slices.DeleteFunc(r.Devices, func(old Device) bool { return old.expired(now) })
-		if len(r.Devices) >= maxDevices {
-			return fmt.Errorf("%d devices are paired; revoke one first", maxDevices)
+		if full = len(r.Devices) >= maxDevices; !full {
+			r.Devices = append(r.Devices, dev)
 		}
-		r.Devices = append(r.Devices, dev)
-		return nil
 	})
+	if full {
+		err = fmt.Errorf("%d devices are paired; revoke one first", maxDevices)
+	}
 	return token, dev, err
 }
 
@@ -196,11 +164,10 @@ func (d *Devices) List() ([]Device, error) {
 
 // Revoke removes a device, or all of them if id is empty, and returns how many it removed.
 func (d *Devices) Revoke(id string) (n int, err error) {
-	err = d.update(func(r *record) error {
+	err = d.update(func(r *record) {
 		before := len(r.Devices)
 		r.Devices = slices.DeleteFunc(r.Devices, func(dev Device) bool { return id == "" || dev.ID == id })
 		n = before - len(r.Devices)
-		return nil
 	})
 	return n, err
 }
@@ -231,13 +198,12 @@ func (d *Devices) find(token string) (Device, bool) {
 	first := !dev.Expires.IsZero()
 	dev.Used, dev.Expires = now, time.Time{}
 	known := false
-	err = d.update(func(r *record) error {
+	err = d.update(func(r *record) {
 		for i := range r.Devices {
 			if r.Devices[i].ID == dev.ID && r.Devices[i].Hash == dev.Hash {
 				r.Devices[i], known = dev, true
 			}
 		}
-		return nil
 	})
 	if err == nil {
 		return dev, known
@@ -266,13 +232,12 @@ const maxEndpoints = 50
 
 // listening records a server.
 func (d *Devices) listening(e Endpoint) error {
-	return d.update(func(r *record) error {
+	return d.update(func(r *record) {
 		r.Endpoints = slices.DeleteFunc(r.Endpoints, func(o Endpoint) bool {
 			return slices.Equal(o.Roots, e.Roots) && (o.PID == 0 || o.PID == e.PID)
 		})
 		r.Endpoints = append(r.Endpoints, e)
 		r.Endpoints = r.Endpoints[max(0, len(r.Endpoints)-maxEndpoints):]
-		return nil
 	})
 }
 

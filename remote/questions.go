@@ -1,6 +1,10 @@
 package remote
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"sync"
 )
@@ -14,6 +18,7 @@ type questions struct {
 
 type askedQuestion struct {
 	stream  *stream
+	params  json.RawMessage
 	answers chan answer
 }
 
@@ -25,14 +30,14 @@ type answer struct {
 const maxSettled = 256
 
 // open adds a question that a stream shows.
-func (q *questions) open(id string, s *stream) <-chan answer {
+func (q *questions) open(id string, s *stream, params json.RawMessage) <-chan answer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.asked == nil {
 		q.asked = map[string][]askedQuestion{}
 	}
 	q.settled = slices.DeleteFunc(q.settled, func(other string) bool { return other == id }) // its stream was gone
-	a := askedQuestion{s, make(chan answer, 1)}
+	a := askedQuestion{s, params, make(chan answer, 1)}
 	q.asked[id] = append(q.asked[id], a)
 	return a.answers
 }
@@ -57,11 +62,12 @@ type answerState int
 const (
 	answerUnknown answerState = iota // there is no such question
 	answerTaken
-	answerLate // another answer was first
+	answerLate      // another answer was first
+	answerForbidden // the device may not give it
 )
 
 // answer answers a question through a stream of the device, or any other. The first answer counts.
-func (q *questions) answer(id, deviceID string, a answer) answerState {
+func (q *questions) answer(id string, dev Device, a answer) answerState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list := q.asked[id]
@@ -72,12 +78,64 @@ func (q *questions) answer(id, deviceID string, a answer) answerState {
 		return answerUnknown
 	}
 	by := list[0]
+	if !mayAnswer(dev.Rights, by.params, encode(a)) {
+		return answerForbidden
+	}
 	for _, o := range list {
-		if o.stream.device.ID == deviceID {
+		if o.stream.device.ID == dev.ID {
 			by = o
 		}
 	}
 	q.settled = append(q.settled, id)
 	by.answers <- a
 	return answerTaken
+}
+
+// questionFor returns the params of chat/askQuestion as a device with some rights is asked, and the
+// answers that it may not give: those that allow something from now on need Trust. ok is false if
+// the device is not asked, because nothing is left to decide.
+func questionFor(rights Rights, params []byte) (shown []byte, withheld []string, ok bool) {
+	if rights != Control {
+		return params, nil, rights >= Trust
+	}
+	var members map[string]json.RawMessage
+	var options, left []json.RawMessage
+	if json.Unmarshal(params, &members) != nil || json.Unmarshal(members["options"], &options) != nil {
+		return nil, nil, false
+	}
+	for _, raw := range options {
+		var o struct {
+			Label  string `json:"label"`
+			Grants bool   `json:"grants"`
+		}
+		switch {
+		case json.Unmarshal(raw, &o) != nil:
+			return nil, nil, false
+		case o.Grants:
+			withheld = append(withheld, o.Label)
+		default:
+			left = append(left, raw)
+		}
+	}
+	if len(withheld) == 0 {
+		return params, nil, true
+	}
+	members["options"] = encode(left)
+	return encode(members), withheld, len(left) > 1
+}
+
+// mayAnswer reports whether a device with some rights may give an answer, which is JSON. All its
+// texts count, so that no spelling of its members hides one.
+func mayAnswer(rights Rights, params, answer []byte) bool {
+	_, withheld, ok := questionFor(rights, params)
+	for texts := json.NewDecoder(bytes.NewReader(answer)); ok && len(withheld) > 0; {
+		token, err := texts.Token()
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		if text, is := token.(string); is && slices.Contains(withheld, text) {
+			return false
+		}
+	}
+	return ok
 }

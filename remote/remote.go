@@ -64,6 +64,11 @@ type Gate interface {
 	Admit(remoteAddress, token string) bool
 	// Allow reports whether the device with a token may send a message.
 	Allow(token, method string, params []byte) bool
+	// Question returns the params of a question as the device with a token is asked; ok is false if
+	// it is not.
+	Question(token string, params []byte) (shown []byte, ok bool)
+	// MayAnswer reports whether it may give an answer to a question with these params.
+	MayAnswer(token string, params, answer []byte) bool
 }
 
 // Face is the server.

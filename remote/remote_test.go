@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -324,66 +324,22 @@ func TestDecisionOnce(t *testing.T) {
 	}
 }
 
-// A client that comes back after the daemon was killed in the middle of a turn gets exactly the
-// rest of what is stored, and the end of the turn.
-func TestResumeAfterKill(t *testing.T) {
+// remote in the file of a workspace that is not trusted has no effect.
+func TestUntrusted(t *testing.T) {
 	t.Parallel()
-	const n = 2000
+	w := daemontest.New(t, "turns: []\n", nil)
 	port := freePort(t)
-	w := daemontest.New(t, pulses(n, "2ms"), func(c object) { c["remote"] = object{"enabled": true, "port": port} })
+	if err := os.Mkdir(filepath.Join(w.Root, ".eca"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.Write(".eca/config.json", fmt.Sprintf(`{"remote": {"enabled": true, "bindHost": "0.0.0.0", "port": %d, "password": "known-to-others"}, "welcomeMessage": "read"}`, port))
 	r := &rig{t: t, world: w, port: port, devices: remote.OpenDevices(w.State(), time.Now)}
-	r.token, _ = r.pair(remote.Trust)
-	start := func() (kill func()) {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = []string{"REMOTE_TEST_STATE=" + w.State(), "REMOTE_TEST_ROOT=" + w.Root}
-		for key, value := range w.Env {
-			cmd.Env = append(cmd.Env, key+"="+value)
-		}
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		editor := fake.Connect(t, out, in)
-		editor.Open(w.Root, nil)
-		editor.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
-		return sync.OnceFunc(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			editor.Close()
-		})
-	}
-	kill := start()
-	defer func() { kill() }()
-	page := r.events(r.token, "")
-	page.await(0, "session:connected")
-	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
-		t.Fatal(status, result)
-	}
-	from, _ := page.await(0, "chat:content-received", "0123")
-	for range 20 { // events, so that the kill comes at an event of its own
-		from, _ = page.await(from+1, "chat:content-received", "0123")
-	}
-	kill()
-	<-page.over
-	shown := page.all()
-	kill = start()
-	again := r.events(r.token, shown[len(shown)-1].id)
-	again.await(0, "session:connected", `"resumedChats":["c"]`)
-	again.await(0, "chat:content-received", `"state":"finished"`)
-	again.await(0, "chat:content-received", "Interrupted")
-	got := text(shown) + text(again.all())
-	if len(text(shown)) == 0 || !strings.HasPrefix(pulsed(n), got) || len(got) == len(pulsed(n)) {
-		t.Errorf("%d bytes were shown, then %q", len(text(shown)), text(again.all()))
-	}
-	_, loaded := r.do("GET", "/chats/c", nil)
-	if !strings.Contains(loaded, `"text":"`+got+`"`) {
-		t.Errorf("the chat has something else than the %d bytes that were shown", len(got))
+	r.open(nil)
+	defer r.end()
+	r.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
+	r.Await(0, "that it does not run", fake.Content("text", "does not run"))
+	if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		_ = conn.Close()
+		t.Error("it listens")
 	}
 }

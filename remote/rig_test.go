@@ -110,8 +110,15 @@ func newRig(t *testing.T, model string, settings, capabilities object) *rig {
 	return r
 }
 
-// start starts the daemon of a rig, and an editor.
+// start starts the daemon of a rig, and an editor, and waits for the remote server.
 func (r *rig) start(capabilities object) {
+	r.t.Helper()
+	r.open(capabilities)
+	r.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
+}
+
+// open starts the daemon of a rig, and an editor.
+func (r *rig) open(capabilities object) {
 	r.t.Helper()
 	d := r.world.Daemon()
 	r.daemon, r.log = d, &syncBuffer{}
@@ -135,7 +142,6 @@ func (r *rig) start(capabilities object) {
 	})
 	r.Editor = fake.Connect(r.t, out, in)
 	r.Open(r.world.Root, object{"capabilities": object{"codeAssistant": object{"chat": true, "chatCapabilities": capabilities}}})
-	r.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
 }
 
 func freePort(t *testing.T) int {

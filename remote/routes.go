@@ -319,9 +319,11 @@ func (f api) answer(c *call) (any, error) {
 	if a.Answer == "" && !cancelled {
 		return nil, badRequest("answer is missing")
 	}
-	switch f.questions.answer(id, c.device.ID, a) {
+	switch f.questions.answer(id, c.device, a) {
 	case answerUnknown:
 		return nil, errNoQuestion
+	case answerForbidden:
+		return nil, errForbidden
 	case answerLate:
 		if !cancelled { // else the user only closes what is still shown
 			return nil, errDecided

@@ -281,11 +281,18 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	if err := json.Unmarshal(params, &q); err != nil {
 		return nil, err
 	}
+	shown, _, ok := questionFor(s.device.Rights, params)
+	if !ok { // it waits for a client that may answer
+		return jsonrpc.Later(func(ctx context.Context) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}), nil
+	}
 	s.mu.Lock()
-	s.asked[q.RequestID] = params
+	s.asked[q.RequestID] = shown
 	s.mu.Unlock()
-	answers := s.f.questions.open(q.RequestID, s)
-	s.put(frame{event: "chat:ask-question", data: params})
+	answers := s.f.questions.open(q.RequestID, s, params)
+	s.put(frame{event: "chat:ask-question", data: shown})
 	return jsonrpc.Later(func(ctx context.Context) (any, error) {
 		defer func() {
 			s.f.questions.close(q.RequestID, s)
@@ -343,8 +350,12 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 		buf.Reset()
 		return err == nil && rc.Flush() == nil
 	}
+	flushed := s.untilReady(buf)
 	if !flush() {
 		return
+	}
+	for _, done := range flushed {
+		close(done)
 	}
 	beat, check := time.NewTicker(heartbeat), time.NewTicker(checkPeriod)
 	defer beat.Stop()
@@ -392,6 +403,24 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 		last = time.Now()
 		if flushed != nil {
 			close(flushed)
+		}
+	}
+}
+
+// untilReady collects frames until the stream's server shows what happens, or the stream ends: a client
+// that is connected may send a prompt at once.
+func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
+	for {
+		select {
+		case fr := <-s.frames:
+			s.append(buf, fr)
+			if fr.flushed != nil {
+				flushed = append(flushed, fr.flushed)
+			}
+		case <-s.ready:
+			return flushed
+		case <-s.ctx.Done():
+			return flushed
 		}
 	}
 }

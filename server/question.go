@@ -38,7 +38,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		Question: question.Text, AllowFreeform: question.Freeform, Options: []protocol.QuestionOption{},
 	}
 	for _, o := range question.Options {
-		params.Options = append(params.Options, protocol.QuestionOption{Label: o.Label, Description: o.Description})
+		params.Options = append(params.Options, protocol.QuestionOption(o))
 	}
 	var res protocol.QuestionResult
 	err := q.request(ctx, "chat/askQuestion", params, &res)

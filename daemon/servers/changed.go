@@ -70,7 +70,7 @@ func (sv *Servers) AskChanged(ctx context.Context, chatID string, questions ask.
 		answer, err := questions.Ask(ctx, ask.Question{
 			ChatID: chatID, Text: fmt.Sprintf("The MCP server `%s` is not what it was when you agreed to it. %s", name, changes[name]),
 			Options: []ask.Option{
-				{Label: agreeLabel, Description: "It is used as it is now"},
+				{Label: agreeLabel, Description: "It is used as it is now", Grants: true},
 				{Label: "Not now", Description: "Each call of what changed is asked about; another start has to be allowed first"},
 			},
 		})

@@ -23,7 +23,7 @@ type asker struct{ client ask.Client }
 func (s asker) Ask(ctx context.Context, q mcp.Question) (answer string, cancelled bool, err error) {
 	question := ask.Question{ChatID: q.ChatID, CallID: q.CallID, Text: q.Text, Freeform: q.Freeform}
 	for _, o := range q.Options {
-		question.Options = append(question.Options, ask.Option(o))
+		question.Options = append(question.Options, ask.Option{Label: o.Label, Description: o.Description})
 	}
 	a, err := s.client.Ask(ctx, question)
 	return a.Text, a.Cancelled, err

@@ -168,7 +168,7 @@ func (w *Workspaces) AskUnits(ctx context.Context, chatID string, questions ask.
 		ChatID: chatID,
 		Text:   text + " Do you trust it as it is now?\n\n" + listUnits(units),
 		Options: []ask.Option{
-			{Label: trustLabel, Description: "It acts from now on, until it changes"},
+			{Label: trustLabel, Description: "It acts from now on, until it changes", Grants: true},
 			{Label: "Not now", Description: "It stays without effect; `eca trust` in a terminal changes that"},
 		},
 	})

@@ -69,9 +69,12 @@ type page struct {
 	out      chan []byte
 	closed   <-chan struct{} // closed when its connection ends
 	drop     func()          // ends its connection
-	// allow reports whether it may send a message; for an answer, method is empty.
-	allow func(method string, params []byte) bool
+	gate     Gate            // decides what it may do, by its token
+	token    string
 }
+
+// allow reports whether the page may send a message; for an answer, method is empty.
+func (p *page) allow(method string, params []byte) bool { return p.gate.Allow(p.token, method, params) }
 
 // initializeID is the id of the session's own request.
 const initializeID = `"initialize"`
@@ -180,7 +183,19 @@ func (s *session) dispatch(m jsonrpc.Message, body []byte) {
 	to := s.attachedPages()
 	s.mu.Unlock()
 	for _, p := range to {
+		if m.IsCall() {
+			s.ask(p, m)
+			continue
+		}
 		s.queueMessage(p, body)
+	}
+}
+
+// ask asks a page a question, unless it may not answer.
+func (s *session) ask(p *page, m jsonrpc.Message) {
+	if params, ok := p.gate.Question(p.token, m.Params); ok {
+		m.Params = params
+		s.queueMessage(p, m.Encode())
 	}
 }
 
@@ -257,12 +272,12 @@ func cancelled(params json.RawMessage) json.RawMessage {
 }
 
 // converse serves a connected page until either ends.
-func (s *session) converse(ctx context.Context, conn *websocket.Conn, allow func(method string, params []byte) bool) {
+func (s *session) converse(ctx context.Context, conn *websocket.Conn, gate Gate, token string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	const queued = 256
-	p := &page{out: make(chan []byte, queued), closed: ctx.Done(), drop: cancel, allow: allow}
+	p := &page{out: make(chan []byte, queued), closed: ctx.Done(), drop: cancel, gate: gate, token: token}
 	s.mu.Lock()
 	s.lastPage++
 	p.name = strconv.Itoa(s.lastPage)
@@ -368,22 +383,33 @@ func (s *session) attach(ctx context.Context, p *page, id json.RawMessage) {
 	result, err := json.Marshal(map[string]any{
 		"host": "browser", "version": s.version, "folders": []string{s.folder}, "initialize": s.welcome,
 	})
-	list := []jsonrpc.Message{{ID: id, Result: result}}
-	list = append(list, s.questions...)
+	questions := slices.Clone(s.questions)
 	p.attached = true
 	s.mu.Unlock()
 	if err != nil {
 		s.log.Error("a page was not attached", "err", err)
 		return
 	}
-	for _, m := range list {
-		s.queueMessage(p, m.Encode())
+	s.queueMessage(p, jsonrpc.Message{ID: id, Result: result}.Encode())
+	for _, q := range questions {
+		s.ask(p, q)
 	}
 }
 
 // settle hands a page's answer to the server, unless another page was faster, and takes the
 // question back everywhere else.
 func (s *session) settle(from *page, m jsonrpc.Message) {
+	s.mu.Lock()
+	asked := slices.IndexFunc(s.questions, func(q jsonrpc.Message) bool { return string(q.ID) == string(m.ID) })
+	var params json.RawMessage
+	if asked >= 0 {
+		params = s.questions[asked].Params
+	}
+	s.mu.Unlock()
+	if asked >= 0 && !from.gate.MayAnswer(from.token, params, m.Result) { // which may read a file
+		s.refuse(from, jsonrpc.Message{})
+		return
+	}
 	s.mu.Lock()
 	known := s.forget(m.ID)
 	to := s.attachedPages()
@@ -392,7 +418,7 @@ func (s *session) settle(from *page, m jsonrpc.Message) {
 		return
 	}
 	s.send(m)
-	params, _ := json.Marshal(map[string]json.RawMessage{"id": m.ID}) // it was parsed
+	params, _ = json.Marshal(map[string]json.RawMessage{"id": m.ID}) // it was parsed
 	body := jsonrpc.Message{Method: "$/cancelRequest", Params: params}.Encode()
 	for _, p := range to {
 		if p != from {

@@ -64,7 +64,20 @@ type Gate interface {
 	Admit(remoteAddress, token string) bool
 	// Allow reports whether the device with a token may still send a message.
 	Allow(token, method string, params []byte) bool
+	// Question returns the params of a question as the device with a token is asked; ok is false if
+	// it is not.
+	Question(token string, params []byte) (shown []byte, ok bool)
+	// MayAnswer reports whether it may give an answer to a question with these params.
+	MayAnswer(token string, params, answer []byte) bool
 }
+
+// anyone is the Gate of a page without one.
+type anyone struct{}
+
+func (anyone) Admit(string, string) bool                       { return false }
+func (anyone) Allow(string, string, []byte) bool               { return true }
+func (anyone) Question(_ string, params []byte) ([]byte, bool) { return params, true }
+func (anyone) MayAnswer(string, []byte, []byte) bool           { return true }
 
 // Handler serves pages.
 type Handler struct {
@@ -168,11 +181,11 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxMessage)
-	allow := func(string, []byte) bool { return true }
+	var gate Gate = anyone{}
 	if h.gate != nil {
-		allow = func(method string, params []byte) bool { return h.gate.Allow(token, method, params) }
+		gate = h.gate
 	}
-	h.session.converse(r.Context(), conn, allow)
+	h.session.converse(r.Context(), conn, gate, token)
 }
 
 // letIn returns the session that a request for a socket carries, and whether it may connect.

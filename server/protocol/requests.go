@@ -110,6 +110,7 @@ type QuestionParams struct {
 type QuestionOption struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
+	Grants      bool   `json:"grants,omitempty"` // it allows something from now on, not only now
 }
 
 // QuestionResult (6).

@@ -41,6 +41,9 @@ type Question struct {
 type Option struct {
 	Label       string `json:"label" jsonschema:"The answer, in a few words."`
 	Description string `json:"description,omitempty" jsonschema:"The consequence of choosing it."`
+	// Grants says that the answer allows eca something from now on. Users who may not allow that are
+	// not offered it. The model cannot set it.
+	Grants bool `json:"-"`
 }
 
 // Answer is what the user said.

@@ -27,7 +27,10 @@ type Connection struct {
 }
 
 // Choice is an answer to a question to the user.
-type Choice struct{ Label, Description string }
+type Choice struct {
+	Label, Description string
+	Grants             bool // something from now on, not only now
+}
 
 // Memory keeps what the user answered, for the workspace of a call.
 type Memory interface {
@@ -396,23 +399,23 @@ func (o Options) askAboutStop(ctx context.Context, call tools.Call, programs []s
 	}
 	if len(wanted) == 0 {
 		return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s: %s. Run it again outside of the sandbox, with all your rights?", label, what), []Choice{
-			{answerOnce, "Run it again, outside of the sandbox."},
-			{answerNever, "Leave it stopped, and say so to the model."},
+			{Label: answerOnce, Description: "Run it again, outside of the sandbox."},
+			{Label: answerNever, Description: "Leave it stopped, and say so to the model."},
 		})
 	}
 	var list []string
 	for _, a := range wanted {
 		list = append(list, a.String())
 	}
-	choices := []Choice{{answerOnce, "Run it again in the sandbox, with that allowed."}}
+	choices := []Choice{{Label: answerOnce, Description: "Run it again in the sandbox, with that allowed."}}
 	if len(programs) > 0 && o.Memory != nil {
-		choices = append(choices, Choice{answerAlways, "The same, and from now on for " + label + " in this workspace."})
+		choices = append(choices, Choice{Label: answerAlways, Description: "The same, and from now on for " + label + " in this workspace.", Grants: true})
 	}
 	never := "Leave it stopped, and do not ask again about this for " + label + " in this workspace."
 	if len(programs) == 0 || o.Memory == nil {
 		never = "Leave it stopped, and say so to the model."
 	}
-	return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s, which wanted to %s. Run it again with that allowed?", label, strings.Join(list, " and to ")), append(choices, Choice{answerNever, never}))
+	return o.Ask(ctx, call, fmt.Sprintf("The sandbox stopped %s, which wanted to %s. Run it again with that allowed?", label, strings.Join(list, " and to ")), append(choices, Choice{Label: answerNever, Description: never}))
 }
 
 // remember remembers an answer for each of some programs.

@@ -41,8 +41,8 @@ func (o Options) afterwards(ctx context.Context, call tools.Call, search *heldba
 	}
 	const keep = "Keep"
 	if o.Ask(ctx, call, fmt.Sprintf("The command made %s, which other programs obey or run. Keep it?", outcome.Paths()), []Choice{
-		{keep, "Put it back where the command made it."},
-		{"Hold back", "Leave it in eca's state folder."},
+		{Label: keep, Description: "Put it back where the command made it."},
+		{Label: "Hold back", Description: "Leave it in eca's state folder."},
 	}) != keep {
 		return note
 	}

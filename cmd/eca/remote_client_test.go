@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/testkit"
+)
+
+// numbered is a text of n different words.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "w%d ", i)
+	}
+	return b.String()
+}
+
+// remoteTape is what the model answers in the tests of pages. Each word of a long answer is a delta.
+var remoteTape = `cassette: 1
+turns:
+  - user: '^count'
+    steps: [{text: "` + numbered(2500) + `end", delay: 4ms}]
+` + dayTurns + `default: {steps: [{text: There is no answer to that.}]}
+`
+
+// browserRig is what a page in a browser has around it: eca with an editor, and a web server.
+type browserRig struct {
+	*process
+	t     *testing.T
+	place place
+	site  *httptest.Server
+	token string
+	port  string // of eca
+}
+
+// newBrowserRig starts eca with the remote server, and a web server with the files of a folder and
+// with controls for the test's program: /control/prompt?chat=C&text=T prompts in the
+// editor, and /control/saw?method=M&part=P waits for what the editor sees.
+func newBrowserRig(t *testing.T, files, rights string) *browserRig {
+	t.Helper()
+	r := &browserRig{t: t}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/control/prompt", func(_ http.ResponseWriter, q *http.Request) {
+		r.Call("chat/prompt", map[string]any{"chatId": q.FormValue("chat"), "message": q.FormValue("text")})
+	})
+	mux.HandleFunc("/control/saw", func(_ http.ResponseWriter, q *http.Request) {
+		r.Await(0, "what the page did", fake.Contains(q.FormValue("method"), q.Form["part"]...))
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {
+		path := filepath.Join(files, filepath.Clean(q.URL.Path))
+		if info, err := os.Stat(path); files == "" || err != nil || info.IsDir() {
+			path = filepath.Join(files, "index.html")
+		}
+		http.ServeFile(w, q, path)
+	})
+	r.site = httptest.NewServer(mux)
+	t.Cleanup(r.site.Close)
+	provider := newProvider(t, remoteTape)
+	settings, err := json.Marshal(map[string]any{
+		"chat":   map[string]any{"title": false},
+		"remote": map[string]any{"enabled": true, "origins": []string{strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.place = newPlace(t, append(provider.env(), "ECA_CONFIG="+string(settings))...)
+	if err := os.WriteFile(filepath.Join(r.place.root, "old.txt"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.process = r.place.serve(t)
+	r.Open(r.place.root, nil)
+	r.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
+	out, err := r.place.command("remote", "pair", "--name", "page", "--rights", rights).Output()
+	found := regexp.MustCompile(`(?s)Token: (\S+).*http://eca\.localhost:(\d+)/`).FindSubmatch(out)
+	if err != nil || found == nil {
+		t.Fatalf("eca remote pair: %v\n%s", err, out)
+	}
+	r.token, r.port = string(found[1]), string(found[2])
+	return r
+}
+
+// drive runs one of the programs in testdata/remote.
+func (r *browserRig) drive(script string) {
+	r.t.Helper()
+	chromium := needs.Program(r.t, "chromium", "chromium")
+	node, modules := testkit.NodeTools(r.t, os.Getenv, "playwright-core")
+	given, err := json.Marshal(map[string]any{
+		"site": strings.Replace(r.site.URL, "127.0.0.1", "localhost", 1), "host": "eca.localhost:" + r.port, "port": r.port,
+		"token": r.token, "root": r.place.root, "modules": modules, "chromium": chromium, "patience": 60_000,
+		"pictures": os.Getenv("ECA_WEB_PICTURES"),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(r.t.Context(), node, filepath.Join("testdata", "remote", script), string(given))
+	cmd.Env = r.place.env
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = 10 * time.Second // a browser that is left running has its output open
+	out, err := cmd.Output()
+	r.t.Logf("went well:\n%s", out)
+	if err != nil {
+		r.t.Errorf("%v\n%s", err, stderr.String())
+	}
+}
+
+// TestReferenceWebClient uses the reference's web client, unchanged, in Chromium:
+// testdata/remote/client.mjs types, clicks and looks. ECA_WEB_CLIENT names the folder with its built
+// page.
+func TestReferenceWebClient(t *testing.T) {
+	needs.Long(t)
+	needs.POSIX(t)
+	files := os.Getenv("ECA_WEB_CLIENT")
+	if files == "" {
+		t.Skip("NOT TESTED: the reference's web client is missing; set ECA_WEB_CLIENT to the folder dist of a checkout of editor-code-assistant/eca-web, built with npm ci && npm run build")
+	}
+	newBrowserRig(t, files, "trust").drive("client.mjs")
+}

@@ -1,0 +1,148 @@
+package remote_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/seed-dec29ce4/eca/remote"
+)
+
+// Whether a folder is trusted is not asked on a device that may not grant that, and the device
+// cannot answer it either: not with the id of the question, and not through the page, however the
+// answer is spelled. A device that may is asked.
+func TestTrustIsNotAnsweredByControl(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: Hello.}]\n", nil, nil)
+	dir := filepath.Join(r.world.Root, ".eca")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.end()
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"hooks": {"h": {"type": "preRequest", "actions": [{"type": "shell", "shell": "true"}]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.start(nil)
+	control, _ := r.pair(remote.Control)
+	phone, desk := r.events(control, ""), r.events(r.token, "")
+	phone.await(0, "session:connected")
+	desk.await(0, "session:connected")
+	page := r.page(control)
+	write := func(message string) {
+		t.Helper()
+		if err := page.Write(t.Context(), websocket.MessageText, []byte(message)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"jsonrpc":"2.0","id":"p","method":"chat/prompt","params":{"chatId":"c","message":"hi"}}`)
+	_, asked := desk.await(0, "chat:ask-question", "Do you trust it", `"grants":true`)
+	var q struct{ RequestID string }
+	if err := json.Unmarshal([]byte(asked.data), &q); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []object{{"answer": "Trust it"}, {"answer": "Not now"}, {"cancelled": true}} {
+		body["requestId"] = q.RequestID
+		if status, _, _ := r.send(r.request(control, "POST", "/api/v1/answer", body)); status != 403 {
+			t.Errorf("%v: %d", body, status)
+		}
+	}
+	// The page is a client of a server of its own, whose requests have these ids.
+	for id := 1_000_000_001; id < 1_000_000_020; id++ {
+		for _, answer := range []string{`{"answer":"Trust it"}`, `{"ANS-WER":"Trust\u0020it"}`} {
+			write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, answer))
+		}
+	}
+	// The server handles messages in order, so the answers were handled before this one.
+	write(`{"jsonrpc":"2.0","id":"last","method":"chat/list","params":{}}`)
+	refused := false
+	for got := ""; !strings.Contains(got, `"id":"last"`); {
+		_, raw, err := page.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = string(raw)
+		refused = refused || strings.Contains(got, "may not do that")
+		if strings.Contains(got, "chat/askQuestion") {
+			t.Errorf("the page was asked: %s", got)
+		}
+	}
+	if !refused {
+		t.Error("the page's answers were not refused")
+	}
+	phone.await(0, "chat:content-received", "Hello.")
+	for _, e := range phone.all() {
+		if e.name == "chat:ask-question" {
+			t.Errorf("the phone was asked: %s", e.data)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.world.State(), "trust.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("trust was recorded: %v", err)
+	}
+	if status, _ := r.do("POST", "/answer", object{"requestId": q.RequestID, "answer": "Trust it"}); status != 204 {
+		t.Errorf("a device that may: %d", status)
+	}
+}
+
+// page connects like our page, and waits until it follows.
+func (r *rig) page(token string) *websocket.Conn {
+	r.t.Helper()
+	conn, _, err := websocket.Dial(context.Background(), fmt.Sprintf("ws://127.0.0.1:%d/socket", r.port), &websocket.DialOptions{ //nolint:bodyclose // the library closes it
+		Subprotocols: []string{"eca", "session." + token}, HTTPClient: r.client(),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = conn.CloseNow() })
+	if err := conn.Write(context.Background(), websocket.MessageText, []byte(`{"jsonrpc":"2.0","id":"a","method":"host/attach","params":{}}`)); err != nil {
+		r.t.Fatal(err)
+	}
+	for got := ""; !strings.Contains(got, `"id":"a"`); {
+		_, raw, err := conn.Read(context.Background())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		got = string(raw)
+	}
+	return conn
+}
+
+// An answer that allows something from now on needs the right to trust; the others remain.
+func TestAnswersThatGrant(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, asking, nil, nil)
+	f := remote.New(remote.Options{StateDir: r.world.State(), Config: r.daemon.Config})
+	control, _ := r.pair(remote.Control)
+	watcher, _ := r.pair(remote.Watch)
+	const params = `{"chatId":"c","options":[{"label":"Once"},{"label":"Always","grants":true},{"label":"Never"}]}`
+	shown, ok := f.Question(control, []byte(params))
+	if !ok || strings.Contains(string(shown), "Always") || !strings.Contains(string(shown), "Never") {
+		t.Errorf("%v %s", ok, shown)
+	}
+	if shown, ok := f.Question(r.token, []byte(params)); !ok || string(shown) != params {
+		t.Errorf("with all rights: %v %s", ok, shown)
+	}
+	for _, c := range []struct {
+		token, answer string
+		want          bool
+	}{
+		{control, `{"answer":"Once"}`, true},
+		{control, `{"answer":"Always"}`, false},
+		{control, `{"answer":"Once","an_swer":"\u0041lways"}`, false},
+		{control, `{"answer":"Always`, false},
+		{control, ``, true},
+		{r.token, `{"answer":"Always"}`, true},
+		{watcher, `{"answer":"Once"}`, false},
+		{"unknown", `{"answer":"Once"}`, false},
+	} {
+		if got := f.MayAnswer(c.token, []byte(params), []byte(c.answer)); got != c.want {
+			t.Errorf("%s: %v", c.answer, got)
+		}
+	}
+}
