@@ -93,8 +93,11 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 		return nil
 	}
 	t.rec.emit(append(bodies,
-		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt},
-		event.Progress{Retry: true, Text: retryText(e, info, t.s.eng.deps.Now())})...)
+		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt})...)
+	if t.budget.warn().Reached != "" {
+		return nil // it ends the turn, or the user lets it go on now
+	}
+	t.rec.emit(event.Progress{Retry: true, Text: retryText(e, info, t.s.eng.deps.Now())})
 	ctx, _, stop := t.budget.timed()
 	defer stop()
 	if llm.Sleep(ctx, info.Delay) != nil && t.ctx.Err() != nil {

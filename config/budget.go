@@ -188,6 +188,24 @@ func tightensBudget(v any) bool {
 	return err == nil && len(limits) > 0 && (!isList || len(limits) == len(list))
 }
 
+// BudgetSource returns the flag of `eca exec` that set a limit of budget.<scope>, or else the key
+// with its file. An amount has one kind.
+func (l *Loaded) BudgetSource(scope string, limit Amount) (flag, key string) {
+	origin, ok := l.Origin("budget", scope)
+	switch mine := l.turnBudget; {
+	case !ok:
+		return "", ""
+	case scope != "turn":
+	case limit.Cost > 0 && limit.Cost == mine.Cost:
+		return "--max-cost", ""
+	case limit.Tokens > 0 && limit.Tokens == mine.Tokens:
+		return "--max-tokens", ""
+	case limit.Time > 0 && limit.Time.Round(time.Millisecond) == mine.Time.Round(time.Millisecond): // it was a number of seconds meanwhile
+		return "--max-time", ""
+	}
+	return "", fmt.Sprintf("budget.%s (%s)", scope, origin)
+}
+
 // commandLineBudget replaces the user's limits of a turn by those of the command line, for the kinds
 // that it limits. A workspace's limits are added later.
 func (b *builder) commandLineBudget() {
@@ -210,5 +228,6 @@ func (b *builder) commandLineBudget() {
 		return err == nil && (a.Cost > 0 && mine.Cost > 0 || a.Tokens > 0 && mine.Tokens > 0 || a.Time > 0 && mine.Time > 0)
 	})
 	in["turn"] = anyList(append(limits, b.in.TurnBudget...))
+	b.turnBudget = mine
 	b.origins[join([]string{"budget", "turn"})] = Origin{Source: "the command line"}
 }

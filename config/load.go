@@ -92,10 +92,11 @@ type Loaded struct {
 	included  map[string]string   // content read by ${file:...}, by path
 	global    string              // the file for values that no file sets yet
 
-	findings func() []Finding // computed on first use
-	layers   []*layer         // lowest first
-	resolve  *resolver        // for texts that are not configuration
-	commands *Commands
+	turnBudget Amount           // from the command line
+	findings   func() []Finding // computed on first use
+	layers     []*layer         // lowest first
+	resolve    *resolver        // for texts that are not configuration
+	commands   *Commands
 }
 
 // Origin is the source of a value.

@@ -92,8 +92,9 @@ func withServers(c editor.Client, servers *lsp.View) editor.Client {
 }
 
 // badLanguageServers names the language servers of the configuration that cannot be used.
-func badLanguageServers(cfg *config.Loaded) (out []config.Problem) {
-	problems := lsp.Problems(cfg.LSP)
+func (r *reader) badLanguageServers(s *Snapshot) (out []config.Problem) {
+	cfg := s.config
+	problems := r.lsp.With(lsp.Settings{Config: cfg.LSP, Roots: s.roots()}).Problems()
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		origin, _ := cfg.Origin("lsp", name)
 		out = append(out, config.Problem{Origin: origin, Cause: fmt.Sprintf("lsp.%s is left out: %s", name, problems[name])})

@@ -100,6 +100,12 @@ func newServices(o Options) *services {
 			}
 			return config.Budget{}
 		},
+		Source: func(scope string, limit config.Amount) (flag, key string) {
+			if cfg := s.Config(); cfg != nil {
+				return cfg.BudgetSource(scope, limit)
+			}
+			return "", ""
+		},
 	})
 	return s
 }

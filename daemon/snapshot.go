@@ -84,7 +84,7 @@ func (r *reader) newSnapshot(in inputs) *Snapshot {
 	cfg.Problems = append(cfg.Problems, providers.BadRetryRules(cfg)...)
 	cfg.Problems = append(cfg.Problems, r.models().Problems(cfg, s.variants, in.entered)...)
 	cfg.Problems = append(cfg.Problems, badHosts(cfg)...)
-	cfg.Problems = append(cfg.Problems, badLanguageServers(cfg)...)
+	cfg.Problems = append(cfg.Problems, r.badLanguageServers(s)...)
 	cfg.Problems = append(cfg.Problems, r.readTelemetry(s)...)
 	cfg.Problems = append(cfg.Problems, r.badCustomTools(cfg)...)
 	cfg.Problems = append(cfg.Problems, r.badToolNames(cfg)...)

@@ -41,6 +41,7 @@ type Error struct {
 	Status     int    // HTTP status, 0 if none
 	Address    string // that answered so, without what may be secret; empty if it is not known
 	Page       bool   // a web page answered, so not the provider's API
+	Whole      bool   // the answer came as one document, not as a stream
 	Message    string
 	Body       string        // what the provider answered, without secrets; for patterns, not for the user
 	Label      string        // what the user calls an ErrCustom
@@ -68,6 +69,14 @@ func (e *Error) Busy() bool {
 	said := strings.ToLower(e.Body + " " + e.Message)
 	return e.Kind == ErrOverloaded && (e.Status == http.StatusServiceUnavailable || e.Status == overloaded ||
 		slices.ContainsFunc([]string{"overload", "unavailable", "capacity"}, func(sign string) bool { return strings.Contains(said, sign) }))
+}
+
+// Unpaid reports whether the provider refuses because the account has no credit left.
+func (e *Error) Unpaid() bool {
+	said := strings.ToLower(e.Body)
+	return e.Status == http.StatusPaymentRequired || !e.Page && slices.ContainsFunc(
+		[]string{"insufficient_quota", "insufficient balance", "credit balance is too low", "billing_hard_limit"},
+		func(sign string) bool { return strings.Contains(said, sign) })
 }
 
 // AsError returns err as *Error, wrapping any other error.

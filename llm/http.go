@@ -107,7 +107,8 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 		if page, ok := webPage(resp, text); ok {
 			return &Error{Kind: ErrProtocol, Address: e.address(), Page: true, Message: e.Name() + " answered with " + page}
 		}
-		return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
+		whole := json.Valid(text) && !bytes.Contains(text, []byte(`"error"`))
+		return &Error{Kind: ErrProtocol, Address: e.address(), Whole: whole, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
 	}
 	counted := &countingReader{r: watched}
 	err = read(counted)
@@ -227,8 +228,8 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 	out := StatusError(e.Name(), resp, text, e.Now())
 	out.Address, out.Page = e.address(), isPage
 	out.Body = string(body)
-	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && strings.Contains(out.Body, "insufficient_quota") {
-		out.Kind = ErrBadRequest // OpenAI's word for an account without credit, which no waiting fills
+	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && out.Unpaid() {
+		out.Kind = ErrBadRequest // which no waiting changes
 	}
 	if e.Explain != nil {
 		e.Explain(out, body)

@@ -31,6 +31,8 @@ import (
 type Options struct {
 	Dir    string               // eca's state folder
 	Config func() config.Budget // the limits as configured now
+	// Source names the flag or the key with its file that sets a configured limit.
+	Source func(scope string, limit config.Amount) (flag, key string)
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -180,7 +182,7 @@ func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out cha
 		}
 		switch share := l.Spent/l.Limit + rounding; {
 		case share >= 1 && out.Reached == "":
-			out.Reached, out.Remedy = fmt.Sprintf("The budget of %s is spent: %s.", l.of(), l.Text()), l.remedy()
+			out.Reached, out.Remedy = fmt.Sprintf("The budget of %s is spent: %s.", l.of(), l.Text()), k.remedy(l)
 		case share >= 1:
 		case share >= warnAt:
 			warn(l.key, "%d%% of the budget of %s is spent: %s.", int(share*100), l.of(), l.Text())

@@ -42,13 +42,32 @@ func (l Limit) of() string {
 	return "this turn"
 }
 
-// remedy is what the user can do once the limit is reached.
-func (l Limit) remedy() string {
+// remedy is what the user can do once a limit is reached.
+func (k *Keeper) remedy(l Limit) string {
 	out := fmt.Sprintf("`/budget %s` with a higher limit, or `off`, changes it for this chat.", l.Scope)
+	if !l.Own && k.opts.Source != nil {
+		switch flag, key := k.opts.Source(l.Scope, l.amount()); {
+		case flag != "":
+			out = fmt.Sprintf("%s sets this limit: raise it, or leave it out.", flag)
+		case key != "":
+			out = fmt.Sprintf("%s sets this limit. %s", key, out)
+		}
+	}
 	if l.Scope == scopeTurn {
 		out = "The next prompt begins with the whole budget again. " + out
 	}
 	return out
+}
+
+// amount is the limit as it was configured.
+func (l Limit) amount() config.Amount {
+	switch l.kind {
+	case kindCost:
+		return config.Amount{Cost: l.configured}
+	case kindTokens:
+		return config.Amount{Tokens: int64(l.configured)}
+	}
+	return config.Amount{Time: time.Duration(l.configured * float64(time.Second))}
 }
 
 // Text says how much of the limit is spent.

@@ -44,6 +44,7 @@ func TestExecEndsAtItsLimit(t *testing.T) {
 	}{
 		"cost":          {[]string{"--max-cost", "0.05"}, 2, exitBudget, "The budget of this turn is spent: $0.0800 of $0.0500."},
 		"dollars":       {[]string{"--max-cost", "$0.05"}, 2, exitBudget, "$0.0800 of $0.0500."},
+		"remedy":        {[]string{"--max-cost", "0.05"}, 2, exitBudget, "--max-cost sets this limit: raise it, or leave it out."},
 		"tokens":        {[]string{"--max-tokens", "300"}, 1, exitBudget, "300 tokens of 300 tokens."},
 		"time":          {[]string{"--max-time", "1ms"}, 1, exitBudget, "The budget of this turn is spent"},
 		"the first one": {[]string{"--max-cost", "5", "--max-tokens", "700"}, 3, exitBudget, "900 tokens of 700 tokens."},
@@ -90,7 +91,7 @@ func TestExecHasTheConfiguredBudget(t *testing.T) {
 	p := newProvider(t, workingTape())
 	here := newPlace(t, strings.Replace(working(p), `{"chat"`, `{"budget":{"day":"$0.10","turn":["$7","5 EUR"]},"chat"`, 1))
 	_, errOut, code := runProgram(t, here, "", "exec", "work")
-	if code != exitBudget || p.requests() != 3 || !strings.Contains(errOut, "The budget of the day is spent: $0.1200 of $0.1000.") {
+	if code != exitBudget || p.requests() != 3 || !strings.Contains(errOut, "The budget of the day is spent: $0.1200 of $0.1000.") || !strings.Contains(errOut, "budget.day (ECA_CONFIG:1) sets this limit") {
 		t.Errorf("exit %d, %d requests: %s", code, p.requests(), errOut)
 	}
 	if n := strings.Count(errOut, `"5 EUR" has an unknown unit or currency, eur`); n != 1 {

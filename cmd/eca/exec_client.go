@@ -139,6 +139,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 	}
 	c.showMistakes()
 	c.startServers(ctx)
+	began := time.Now()
 	end, err := c.turn(ctx, alive, chatID, in.prompt, in.contexts)
 	if err != nil {
 		return exitFailed, err
@@ -162,7 +163,7 @@ func (c *execClient) run(ctx, alive context.Context, in *execInput) (int, error)
 		}
 	}
 	if !end.interrupted && !c.flags.ephemeral {
-		c.awaitTitle(ctx, chatID)
+		c.awaitTitle(ctx, chatID, began)
 	}
 	return c.end(chatID, text, end, in.schema != nil, err)
 }

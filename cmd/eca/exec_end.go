@@ -40,9 +40,14 @@ func (e turnEnd) exitReason() string { return cmp.Or(string(e.incomplete), e.rea
 // titlePatience is how long a run waits for the title of its chat, which its end would cancel.
 const titlePatience = 3 * time.Second
 
-// awaitTitle waits for a title that the model was asked for. Ctrl-C ends the wait.
-func (c *execClient) awaitTitle(ctx context.Context, chatID string) {
-	ctx, cancel := context.WithTimeout(ctx, titlePatience)
+// awaitTitle waits for a title that the model was asked for, within the time limit of the run, which
+// began at a time. Ctrl-C ends the wait.
+func (c *execClient) awaitTitle(ctx context.Context, chatID string, began time.Time) {
+	patience := titlePatience
+	if limit := c.flags.limits.time; limit > 0 {
+		patience = min(patience, time.Until(began.Add(limit)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c.daemon.Engine().AwaitTitle(ctx, chatID)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,8 +130,12 @@ func readImage(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, http.DetectContentType(data)) {
+	mediaType := workspace.ImageType(data)
+	if mediaType == "" {
 		return nil, fmt.Errorf("%s is not an image that models take: PNG, JPEG, GIF or WebP", path)
+	}
+	if err := workspace.CheckImage(data, mediaType); err != nil {
+		return nil, fmt.Errorf("%s %w", path, err)
 	}
 	return data, nil
 }

@@ -201,6 +201,8 @@ func wrongArguments() []wrongInput {
 		{name: "no such folder", args: []string{"exec", "-C", "nowhere", "hi"}, code: 1, want: []string{"eca exec: ", "nowhere", "-C"}, not: []string{"fine"}},
 		{name: "schema that is a list", args: []string{"exec", "--output-schema", "s.json", "hi"}, files: map[string]string{"s.json": "[]"}, code: 1, want: []string{"s.json", "it must be an object"}, not: []string{"json:", "fine"}},
 		{name: "schema that is not JSON", args: []string{"exec", "--output-schema", "s.json", "hi"}, files: map[string]string{"s.json": "{a}"}, code: 1, want: []string{"s.json", "invalid JSON Schema"}, not: []string{"fine"}},
+		{name: "damaged image", args: []string{"exec", "--image", "photo.png", "hi"}, files: map[string]string{"photo.png": "\x89PNG\r\n\x1a\n"}, code: 1, want: []string{"eca exec: ", "photo.png", "damaged image", "export or download it again"}, not: []string{"fine"}},
+		{name: "language server that is missing", args: []string{"config", "check"}, config: `{"lsp": {"mine": {"command": ["no-such-server"], "extensions": [".x"]}}}`, code: 1, want: []string{"lsp.mine", "no program no-such-server", "install it"}},
 		{name: "no such image", args: []string{"exec", "--image", "photo.png", "hi"}, code: 1, want: []string{"eca exec: ", "photo.png", "no such file"}, not: []string{"fine"}},
 		{name: "image that is text", args: []string{"exec", "--image", "photo.png", "hi"}, files: map[string]string{"photo.png": "text"}, code: 1, want: []string{"photo.png", "not an image", "PNG"}, not: []string{"fine"}},
 		{name: "no such schema", args: []string{"exec", "--output-schema", "s.json", "hi"}, code: 1, want: []string{"eca exec: ", "s.json", "no such file"}, not: []string{"fine"}},

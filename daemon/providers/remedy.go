@@ -69,12 +69,16 @@ func (v *view) remedy(name string, e *llm.Error) string {
 			text += ". If it is the API that refused: " + strings.ToLower(remedy[:1]) + remedy[1:]
 		}
 		return text
+	case e.Unpaid():
+		return "Waiting does not help: add credit or raise the limit of the account at the provider, or use a model of another provider"
 	case e.Kind == llm.ErrAuth:
 		return v.keyRemedy(name, p)
 	case e.Kind == llm.ErrNetwork, e.Kind == llm.ErrUnreachable:
 		return from
 	case e.Kind == llm.ErrTimeout && v.opts.RetryTotal > 0: // which made the limit shorter
 		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds of the configuration say how long to wait"
+	case e.Whole:
+		return "eca needs a server that streams: if one stands in between that collects answers, make it pass them on, or set its url to the model's own server. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):
 		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	}
@@ -114,7 +118,7 @@ func (v *view) keyRemedy(name string, p provider) string {
 	case p.auth.State == auth.Authenticated:
 		return ""
 	}
-	return "No key was sent: " + login
+	return fmt.Sprintf("No key was sent: enter one with %s, or set %s in the configuration", login, v.keyPath(name, "key"))
 }
 
 // urlSource names where a provider's url comes from; empty if it is the built-in one.

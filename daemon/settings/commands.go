@@ -47,6 +47,9 @@ func (c Commands) Run(ctx context.Context, command string) (string, error) {
 		if len(message) > 200 {
 			message = message[:200]
 		}
+		if message == "" {
+			message = "it printed nothing to stderr"
+		}
 		return "", fmt.Errorf("exit code %d: %s", exit.Code, strings.ToValidUTF8(message, ""))
 	case stdout.Cut:
 		return "", fmt.Errorf("it printed more than %d bytes", maxCommandOutput)

@@ -24,7 +24,9 @@ package lsp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -100,8 +102,17 @@ func (s *Servers) With(o Settings) *View {
 }
 
 // Problems says what is wrong in the configuration, by the name of a server.
-func Problems(c config.LSP) map[string]string {
-	_, problems := definitions(c.Servers)
+func (v *View) Problems() map[string]string {
+	_, problems := definitions(v.settings.Config.Servers)
+	for _, d := range v.defs {
+		if _, ok := v.installed(d); d.named && !ok {
+			var names []string
+			for _, p := range d.programs {
+				names = append(names, p.name)
+			}
+			problems[d.name] = fmt.Sprintf("there is no program %s (PATH is searched); install it, or correct lsp.%s.command", strings.Join(names, " or "), d.name)
+		}
+	}
 	return problems
 }
 
