@@ -78,7 +78,7 @@ func (v *view) remedy(name string, e *llm.Error) string {
 	case e.Kind == llm.ErrTimeout && v.opts.RetryTotal > 0: // which made the limit shorter
 		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds of the configuration say how long to wait"
 	case e.Whole:
-		return "eca needs a server that streams: if one stands in between that collects answers, make it pass them on, or set its url to the model's own server. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
+		return "eca needs answers that are streamed: make the proxy before the model pass them on as they come, or set the url to the server of the model. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):
 		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	}
