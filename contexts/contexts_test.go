@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	png  = "\x89PNG\r\n\x1a\n...."
-	jpeg = "\xff\xd8\xff...."
+	png  = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00...."
+	jpeg = "\xff\xd8\xff\xc0\x00\x11\x08\x00\x01\x00\x01"
 )
 
 // render writes blocks and problems as lines, with the root as $WS.
@@ -42,7 +42,7 @@ func resolve(root, message string, refs ...Ref) string {
 func TestResolve(t *testing.T) {
 	root := testkit.Folder(t, map[string]string{
 		"a.txt": "1\n2\n3\n4\n", "bin": "a\x00b", "big": strings.Repeat("x", maxBlock+1), "long": strings.Repeat("line\n", maxBlock),
-		"pic": png, "sub/b.txt": "b", "empty/.hidden": "",
+		"pic": png, "cut": png[:8], "sub/b.txt": "b", "empty/.hidden": "",
 	})
 	encoded := base64.StdEncoding.EncodeToString([]byte(jpeg))
 	for _, c := range []struct {
@@ -61,7 +61,7 @@ func TestResolve(t *testing.T) {
 		{Ref{Type: "file", Path: "bin"}, "! $WS/bin is a binary file"},
 		{Ref{Type: "file", Path: "big"}, "! $WS/big has 262145 bytes, which is too much"},
 		{Ref{Type: "file", Path: os.DevNull}, "! " + os.DevNull + " is not a regular file"},
-		{Ref{Type: "file", Path: "pic"}, "$WS/pic=image/png 12"},
+		{Ref{Type: "file", Path: "pic"}, "$WS/pic=image/png 33"},
 		{Ref{Type: "file"}, "! a file without a path"},
 		{Ref{Type: "file", Path: "sub"}, "$WS/sub/b.txt=b"}, // a link to a folder looks like a file
 		{Ref{Type: "directory", Path: "a.txt"}, "$WS/a.txt=1\n2\n3\n4\n"},
@@ -70,10 +70,12 @@ func TestResolve(t *testing.T) {
 		{Ref{Type: "cursor", Path: "a.txt"}, "cursor=$WS/a.txt"},
 		{Ref{Type: "cursor", Path: "a.txt", Start: Position{2, 3}, End: Position{2, 3}}, "cursor=$WS/a.txt, line 2, character 3"},
 		{Ref{Type: "cursor", Path: "a.txt", Start: Position{2, 3}, End: Position{4, 1}}, "cursor=$WS/a.txt, line 2, character 3 to line 4, character 1 (selected)"},
-		{Ref{Type: "image", Base64: encoded}, "image=image/jpeg 7"},
-		{Ref{Type: "image", Base64: "data:image/png;base64," + strings.TrimRight(encoded, "=") + "\n"}, "image=image/jpeg 7"},
+		{Ref{Type: "image", Base64: encoded}, "image=image/jpeg 11"},
+		{Ref{Type: "image", Base64: "data:image/png;base64," + strings.TrimRight(encoded, "=") + "\n"}, "image=image/jpeg 11"},
 		{Ref{Type: "image", Base64: "%%%"}, "! an image is not valid base64: illegal base64 data at input byte 0"},
 		{Ref{Type: "image", Base64: "aGVsbG8="}, "! an image is not a PNG, JPEG, GIF or WebP"},
+		{Ref{Type: "file", Path: "cut"}, "! $WS/cut is a damaged image: its header is incomplete or invalid; export or download it again"},
+		{Ref{Type: "image", Base64: "iVBORw0KGgo="}, "! an attachment is a damaged image: its header is incomplete or invalid; export or download it again"},
 		{Ref{Type: "image"}, "! an image is not a PNG, JPEG, GIF or WebP"},
 		{Ref{Type: "image", Base64: strings.Repeat("A", 5_000_004)}, "! an image has more than 3750000 bytes"},
 		{Ref{Type: "web", URL: "https://x.example/"}, "! https://x.example/ is a web page: those cannot be fetched here"},
@@ -129,7 +131,7 @@ func TestNothingTwice(t *testing.T) {
 		file("d/a", 1, 1), file("c", 1, 1), file("d/b", 0, 0), Ref{Type: "directory", Path: "d"}, Ref{Type: "directory", Path: "d/"},
 		Ref{Type: "text", Label: "l", Text: "t"}, Ref{Type: "text", Label: "l", Text: "t"}, Ref{Type: "cursor", Path: "c"}, Ref{Type: "cursor", Path: "c"},
 		Ref{Type: "image", Base64: base64.StdEncoding.EncodeToString([]byte(png))}, Ref{Type: "image", Base64: base64.StdEncoding.EncodeToString([]byte(png))})
-	want := "$WS/d/b=b\n$WS/d/a=1\n2\n\nl=t\ncursor=$WS/c\nimage=image/png 12\n$WS/c:L1-L1=x\n\n$WS/c:L2-L2=y"
+	want := "$WS/d/b=b\n$WS/d/a=1\n2\n\nl=t\ncursor=$WS/c\nimage=image/png 33\n$WS/c:L1-L1=x\n\n$WS/c:L2-L2=y"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

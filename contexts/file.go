@@ -155,6 +155,9 @@ func readFile(path string, info fs.FileInfo) (Block, error) {
 		return Block{}, fmt.Errorf("has more than %d bytes, which is too much", limit)
 	}
 	if image != "" {
+		if err := workspace.CheckImage(data, image); err != nil {
+			return Block{}, err
+		}
 		return Block{Label: path, Text: "The image that follows.", MediaType: image, Data: data}, nil
 	}
 	text, ok := decode(data)
@@ -180,6 +183,9 @@ func decodeImage(text string) (Block, error) {
 	t := workspace.ImageType(data)
 	if t == "" {
 		return Block{}, errors.New("an image is not a PNG, JPEG, GIF or WebP")
+	}
+	if err := workspace.CheckImage(data, t); err != nil {
+		return Block{}, fmt.Errorf("an attachment %w", err)
 	}
 	return Block{Label: "image", Text: "The image that follows.", MediaType: t, Data: data}, nil
 }

@@ -93,7 +93,7 @@ func TestResources(t *testing.T) {
 		return []Block{{Text: server + " has " + uri}, {Label: "pic", MediaType: "image/png", Data: []byte(png)}}, nil
 	})}
 	for ref, want := range map[[2]string]string{
-		{"pg", "db://t"}:    "db://t=pg has db://t\npic=image/png 12",
+		{"pg", "db://t"}:    "db://t=pg has db://t\npic=image/png 33",
 		{"pg", "db://none"}: "! db://none of MCP server pg is empty",
 		{"pg", "db://gone"}: "! db://gone of MCP server pg is not known to the server",
 		{"", "db://t"}:      "! db://t of MCP server  is a resource without an address or a server",
