@@ -10,12 +10,18 @@ import (
 // LostRestrictions lists mistakes in keys that restrict tool calls: a rule of a wrong type, a
 // misspelled key or tool, the agent in use. Calls that they were meant to deny would run, so an
 // unattended program must not start. agent is the name that was requested; empty means the default.
-func LostRestrictions(l *Loaded, agent string) []string {
+// Agents that LeaveOutAgents left out do not count. rights is false if all mistakes are in the file
+// of the agent in use, and about something else, such as its model.
+func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
 	used := l.AgentOrDefault(agent)
-	var out []string
 	for _, f := range l.Mistakes() {
 		switch path := splitKey(f.path); {
-		case restricts(path), restricts(splitKey(f.meant)), definesAgent(f.Source, used):
+		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]):
+			continue
+		case restricts(path), restricts(splitKey(f.meant)):
+			rights = true
+		case definesAgent(f.Source, used):
+			rights = rights || len(path) == 0 // the file as a whole is refused
 		case agent == "" && (slices.Equal(path, []string{"defaultAgent"}) || slices.Equal(path, []string{"chat", "defaultAgent"})):
 		default:
 			continue
@@ -29,7 +35,37 @@ func LostRestrictions(l *Loaded, agent string) []string {
 		}
 		out = append(out, at+": "+f.Message)
 	}
-	return out
+	return out, rights
+}
+
+// LeaveOutAgents removes the agents whose Markdown files, because of a mistake, restrict less than
+// they say: a file in a repository must not stop the user's own agents. The built-in ones stay, with
+// the mistake.
+func (l *Loaded) LeaveOutAgents() {
+	if len(l.layers) == 0 {
+		return
+	}
+	builtIn, _ := l.layers[0].content["agent"].(map[string]any)
+	for _, p := range l.Problems {
+		if path := splitKey(p.key); len(path) > 2 && path[0] == "agent" && builtIn[path[1]] == nil && agentFile(p.Source) && restricts(path) {
+			delete(l.Agents, path[1])
+		}
+	}
+}
+
+func (l *Loaded) hasAgent(name string) bool {
+	_, known := l.Agents[name]
+	return known
+}
+
+// RefusedAgent returns the first finding about the Markdown file of an agent that is not known.
+func (l *Loaded) RefusedAgent(name string) (Finding, bool) {
+	for _, f := range l.Findings() {
+		if path := splitKey(f.path); definesAgent(f.Source, name) || agentFile(f.Source) && len(path) > 1 && path[0] == "agent" && path[1] == name {
+			return f, true
+		}
+	}
+	return Finding{}, false
 }
 
 // MistakesAt returns the Mistakes about these top-level keys.
@@ -52,10 +88,15 @@ func (l *Loaded) MistakesBelow(path ...string) (out []Finding) {
 	return out
 }
 
-// definesAgent reports whether a file is the Markdown file of an agent.
+// definesAgent reports whether a file is the Markdown file of the agent with this name.
 func definesAgent(file, agent string) bool {
 	name, _, _ := strings.Cut(filepath.Base(file), ".")
-	return filepath.Base(filepath.Dir(file)) == "agents" && strings.EqualFold(filepath.Ext(file), ".md") && strings.EqualFold(name, agent)
+	return agentFile(file) && strings.EqualFold(name, agent)
+}
+
+// agentFile reports whether a file is the Markdown file of an agent.
+func agentFile(file string) bool {
+	return filepath.Base(filepath.Dir(file)) == "agents" && strings.EqualFold(filepath.Ext(file), ".md")
 }
 
 // restricts reports whether a path is that of a key that restricts tool calls, or is below or above

@@ -51,6 +51,9 @@ func (e *decisions) ExplainCommand(ctx context.Context, q CommandQuestion) (Expl
 		agent = cfg.DefaultAgent
 	}
 	if _, ok := cfg.Agents[agent]; !ok {
+		if f, refused := cfg.RefusedAgent(agent); refused {
+			return Explanation{}, fmt.Errorf("the agent %q cannot be used: %s: %s", agent, f.Place(), f.Message)
+		}
 		names := slices.Sorted(maps.Keys(cfg.Agents))
 		return Explanation{}, fmt.Errorf("there is no agent %q%s (agents: %s)", agent, suggest.DidYouMean(agent, names), strings.Join(names, ", "))
 	}

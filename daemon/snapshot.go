@@ -88,6 +88,7 @@ func (r *reader) newSnapshot(in inputs) *Snapshot {
 	cfg.Problems = append(cfg.Problems, r.readTelemetry(s)...)
 	cfg.Problems = append(cfg.Problems, r.badCustomTools(cfg)...)
 	cfg.Problems = append(cfg.Problems, r.badToolNames(cfg)...)
+	cfg.LeaveOutAgents()
 	s.native = sync.OnceValue(func() *tools.Registry { return r.nativeTools(s) })
 	return s
 }

@@ -20,6 +20,7 @@ package extensions
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -129,6 +130,33 @@ func (s *Set) Skill(name string) (Skill, bool) {
 		return Skill{}, false
 	}
 	return s.Skills[i], true
+}
+
+// Refused returns why the file of a command or a skill with this name is not used. It is empty if
+// there is no such file.
+func (s *Set) Refused(name string) string {
+	_, own, plugged := strings.Cut(name, ":")
+	if !plugged {
+		own = name
+	}
+	names := func(path string) bool {
+		base, dir := filepath.Base(path), filepath.Base(filepath.Dir(path))
+		if base == skillFile {
+			return strings.EqualFold(dir, own)
+		}
+		return markdown(base) && !slices.Contains([]string{kindAgent, kindRule}, dir) && strings.EqualFold(strings.TrimSuffix(base, filepath.Ext(base)), own)
+	}
+	for _, p := range s.Problems {
+		if names(p.Path) {
+			return p.String()
+		}
+	}
+	for _, u := range s.Units {
+		if !u.Trusted && names(u.File) {
+			return u.File + ": it has no effect until the folder is trusted; `eca trust` shows it and asks"
+		}
+	}
+	return ""
 }
 
 // Command finds a custom command by its name.

@@ -33,7 +33,15 @@ func (c *Commands) custom(name, rest, line string) (chat.Command, bool) {
 	if skill, ok := set.Skill(name); ok {
 		return c.prompts(name, skill.Invoke(rest, words(rest))), true
 	}
-	return c.served(line)
+	if served, ok := c.served(line); ok {
+		return served, true
+	}
+	if why := set.Refused(name); why != "" {
+		return c.runs(name, func(context.Context, *chat.Session) (string, error) {
+			return "", fmt.Errorf("/%s cannot be used: %s", name, why)
+		}), true
+	}
+	return chat.Command{}, false
 }
 
 // prompts makes a command of a prompt; an empty one would be no question.

@@ -284,11 +284,15 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	if broken := cfg.Broken(); len(broken) > 0 {
 		return "", errors.New(strings.Join(broken, "\n"))
 	}
-	if lost := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 {
-		return "", fmt.Errorf("the configuration restricts less than it says; correct it (`eca config check` shows all problems):\n%s", strings.Join(lost, "\n"))
-	}
-	if err := checkAgent(cfg.Config, c.flags.agent); err != nil {
+	if err := checkAgent(cfg, c.flags.agent); err != nil {
 		return "", err
+	}
+	if lost, rights := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 {
+		what := "the configuration restricts less than it says"
+		if !rights {
+			what = "the agent " + cfg.AgentOrDefault(c.flags.agent) + " does not work as its file says"
+		}
+		return "", fmt.Errorf("%s; correct it (`eca config check` shows all problems):\n%s", what, strings.Join(lost, "\n"))
 	}
 	if words := strings.Fields(prompt); words[0] == "/login" {
 		// /login asks for a key in the next prompt, and another eca exec would send that to a
@@ -407,17 +411,20 @@ func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
 }
 
 // checkAgent returns why users cannot choose an agent by that name; "" is the default agent.
-func checkAgent(cfg *config.Config, name string) error {
+func checkAgent(cfg *config.Loaded, name string) error {
 	a, known := cfg.Agents[name]
 	switch {
 	case name == "" || known && a.Primary() || cfg.AgentOrDefault(name) == "code" && (name == "agent" || name == "build"):
 		return nil
 	case known:
-		return fmt.Errorf("the agent %q is a subagent: other agents start it; choose one of: %s", name, strings.Join(primaryAgents(cfg), ", "))
+		return fmt.Errorf("the agent %q is a subagent: other agents start it; choose one of: %s", name, strings.Join(primaryAgents(cfg.Config), ", "))
 	}
-	hint := suggest.DidYouMean(name, primaryAgents(cfg))
+	if f, refused := cfg.RefusedAgent(name); refused {
+		return fmt.Errorf("the agent %q cannot be used: %s: %s", name, f.Place(), f.Message)
+	}
+	hint := suggest.DidYouMean(name, primaryAgents(cfg.Config))
 	if hint == "" {
-		hint = "; there are: " + strings.Join(primaryAgents(cfg), ", ")
+		hint = "; there are: " + strings.Join(primaryAgents(cfg.Config), ", ")
 	}
 	return fmt.Errorf("there is no agent %q%s", name, hint)
 }

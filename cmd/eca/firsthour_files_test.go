@@ -1,0 +1,43 @@
+package main
+
+import "strings"
+
+// wrongFiles are mistakes in the Markdown files of agents and commands.
+func wrongFiles() []wrongInput {
+	exec, ask := []string{"exec", "hi"}, []string{"exec", "--agent", "mine", "hi"}
+	agent := func(meta string) map[string]string {
+		return map[string]string{".eca/agents/mine.md": "---\n" + meta + "\n---\nBe brief."}
+	}
+	const refused = "eca exec: the agent \"mine\" cannot be used: "
+	var out []wrongInput
+	for _, f := range []struct{ name, meta, cause string }{
+		{"that cannot be parsed", "tools: [", "a [ and its ] do not match"},
+		{"with an unknown mode", "mode: boss", "mode must be primary, subagent, or both"},
+		{"with a misspelled key", "disabledTool: [eca__shell_command]", "did you mean disabledTools?"},
+		{"with a misspelled tool", "disabledTools: [eca__shell_comand]", "did you mean eca__shell_command?"},
+		{"that denies a misspelled tool", "tools: {deny: [eca__shell_comand]}", "did you mean eca__shell_command?"},
+	} {
+		out = append(out,
+			wrongInput{name: "agent's file " + f.name, args: ask, files: agent(f.meta), code: 1, want: []string{refused, "agents/mine.md:2", f.cause}, not: []string{"fine", "there is no agent"}},
+			wrongInput{name: "file of an agent that is not used, " + f.name, args: exec, files: agent(f.meta), code: 0, want: []string{"fine", "agents/mine.md:2", f.cause}},
+			wrongInput{name: "explanation for an agent's file " + f.name, args: []string{"permission", "explain", "--agent", "mine", "--", "ls"}, files: agent(f.meta), code: 1, want: []string{"agents/mine.md:2", f.cause}, not: []string{"there is no agent"}},
+		)
+	}
+	out = append(out,
+		wrongInput{name: "agent's model of an unknown provider", args: ask, files: agent("model: opnai/gpt-5.2"), code: 1, want: []string{"the agent mine does not work as its file says", `there is no provider "opnai"`, "did you mean openai?"}, not: []string{"fine", "restricts less"}},
+		wrongInput{name: "misspelled tool in the file of a built-in agent", args: exec, files: map[string]string{".eca/agents/general.md": "---\ndisabledTools: [eca__shell_comand]\n---\nhi"}, code: 1, want: []string{"restricts less than it says", "agents/general.md"}, not: []string{"fine"}},
+	)
+	for _, f := range []struct{ name, file, text, cause string }{
+		{"deploy", ".eca/commands/deploy.md", "---\narguments: 5\n---\nDeploy $1", "arguments must be a list"},
+		{"Deploy", ".eca/commands/Deploy.md", "Deploy $1 {{name}}", "cannot be mixed"},
+		{"ship", ".eca/skills/ship/SKILL.md", "---\nname: [\n---\nShip", "do not match"},
+		{"users", "../config/eca/commands/users.md", "---\narguments: 5\n---\nhi", "arguments must be a list"},
+		{"run", ".eca/commands/run.md", "List ${cmd:ls}", "until the folder is trusted"},
+	} {
+		out = append(out, wrongInput{
+			name: "command that cannot be used: " + f.name, args: []string{"exec", "/" + f.name + " now"}, files: map[string]string{f.file: f.text}, code: 1,
+			want: []string{"/" + f.name + " cannot be used: ", f.file[strings.LastIndex(f.file, "/"):], f.cause}, not: []string{"fine"},
+		})
+	}
+	return out
+}
