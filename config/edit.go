@@ -16,9 +16,10 @@ import (
 
 // Change is one change of a configuration file; see Set and Delete.
 type Change struct {
-	path   []string
-	value  any
-	remove bool
+	path    []string
+	value   any
+	remove  bool
+	ifEmpty bool // remove only an empty object
 }
 
 // Set is the change that puts a value, encoded as JSON, at a path of keys. It creates missing
@@ -27,6 +28,10 @@ func Set(value any, path ...string) Change { return Change{path: path, value: va
 
 // Delete is the change that removes the value at a path of keys, if it exists.
 func Delete(path ...string) Change { return Change{path: path, remove: true} }
+
+// DeleteEmpty is the change that removes the object at a path of keys if nothing is in it, not even a
+// comment.
+func DeleteEmpty(path ...string) Change { return Change{path: path, remove: true, ifEmpty: true} }
 
 // edit applies changes in order to the text of a configuration file; source names it in errors.
 // Everything except the changed values stays the same: order, format and comments, except comments
@@ -78,6 +83,11 @@ func (c Change) apply(text []byte) ([]byte, error) {
 	if len(c.path) == 0 || slices.ContainsFunc(c.path, func(k string) bool { return !utf8.ValidString(k) }) {
 		return nil, fmt.Errorf("%q is not a path of keys", c.path)
 	}
+	if c.ifEmpty {
+		if p, err := find(text, c.path); err != nil || p.index < 0 || len(p.rest) > 1 || !nothingIn(p.object.Value.(*hujson.Object).Members[p.index].Value) {
+			return text, err
+		}
+	}
 	if c.remove {
 		return remove(text, c.path)
 	}
@@ -124,6 +134,12 @@ func find(text []byte, path []string) (place, error) {
 }
 
 func isNull(v *hujson.Value) bool { return v.Value.Kind() == 'n' }
+
+// nothingIn reports whether a value is an object with nothing in it but white space.
+func nothingIn(v hujson.Value) bool {
+	object, ok := v.Value.(*hujson.Object)
+	return ok && len(object.Members) == 0 && len(bytes.TrimSpace(object.AfterExtra)) == 0
+}
 
 // lastMember returns the index of a key, or -1 if it is missing. Of duplicate keys the last one
 // wins.

@@ -96,6 +96,9 @@ func Parse(text string, now time.Time) Query {
 		}
 		q.terms = append(q.terms, t)
 	}
+	if q.Empty() && len(q.Problems) == 0 && strings.TrimSpace(text) != "" {
+		q.Problems = append(q.Problems, "the query has no word to search for: write letters or digits")
+	}
 	if q.Ignored > 0 {
 		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d words count", maxTerms))
 	}

@@ -12,6 +12,9 @@ import (
 // minChatPrefix is how many characters of a chat's id stand for the whole id at least.
 const minChatPrefix = 4
 
+// errUnknownChat says that no chat has an id, or an id with that beginning.
+var errUnknownChat = errors.New("chat not found")
+
 // chatNamed returns the id of the chat that a user names with its id, or with the beginning of it.
 // An id that exists wins over longer ones. A beginning that several chats have is an error.
 func chatNamed(ctx context.Context, s *store.Store, name string) (string, error) {
@@ -33,7 +36,10 @@ func chatNamed(ctx context.Context, s *store.Store, name string) (string, error)
 	}
 	switch len(matches) {
 	case 0:
-		return "", fmt.Errorf("chat not found: %s; `eca chats list` lists them", name)
+		if len(name) < minChatPrefix {
+			return "", fmt.Errorf("%w: %s; the beginning of an id needs at least %d characters; `eca chats list` lists the ids", errUnknownChat, name, minChatPrefix)
+		}
+		return "", fmt.Errorf("%w: %s; `eca chats list` lists them", errUnknownChat, name)
 	case 1:
 		return matches[0].ID, nil
 	}

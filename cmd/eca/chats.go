@@ -28,7 +28,7 @@ const searchHelp = `Finds messages in all chats of this machine, newest first.
 
 A message matches if it contains all words of the QUERY, in any order and case. Quoted words must
 stand together ("no such file"). An asterisk at the end matches all words with that beginning
-(migrat*). Filters: role:user (assistant, reasoning, tool, summary), workspace:DIR (workspace:here
+(migrat*). AND, OR and NOT are words like others. Filters: role:user (assistant, reasoning, tool, summary), workspace:DIR (workspace:here
 for this directory), since:DATE and until:DATE. A DATE is a time ago (30m, 2h, 1d), a day
 (2025-01-01) or an instant (2025-01-01T14:30:00Z).
 
@@ -104,6 +104,9 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 					return err
 				}
 				list = slices.DeleteFunc(list, func(c store.Chat) bool { return c.Title == "" && c.Prompts == c.Commands })
+				if missing := missingFolder(roots); len(list) == 0 && missing != "" {
+					return fmt.Errorf("there is no folder %s, and there are no chats of it", missing)
+				}
 				if len(list) == 0 && len(workspaces) > 0 {
 					fmt.Fprintf(stderr, "eca: there are no chats of %s\n", strings.Join(roots, ", "))
 				} else if len(list) == 0 {
@@ -121,6 +124,16 @@ func listChatsCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd.Flags().StringArrayVar(&workspaces, "workspace", nil, "only chats of this folder; repeat it for each of several folders of a workspace")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each chat")
 	return cmd
+}
+
+// missingFolder returns the first of these folders that does not exist.
+func missingFolder(roots []string) string {
+	for _, root := range roots {
+		if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
+			return root
+		}
+	}
+	return ""
 }
 
 func printChats(list []store.Chat, asJSON bool, stdout io.Writer) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-dec29ce4/eca/chat"
+	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
@@ -177,7 +178,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.BoolVar(&f.json, "json", false, "print lines of JSON instead of the answer")
 	flags.StringVarP(&f.model, "model", "m", "", "model to use, as provider/model")
 	flags.StringVar(&f.agent, "agent", "", "agent to use")
-	flags.StringVar(&f.chat, "chat", "", "id of a chat to continue")
+	flags.StringVar(&f.chat, "chat", "", "id of a chat to continue, or its first characters (at least 4)")
 	flags.BoolVar(&f.latest, "continue", false, "continue the last chat of this directory in which a model was asked")
 	flags.StringVarP(&f.folder, "cd", "C", "", "work in this directory")
 	flags.BoolVar(&f.ephemeral, "ephemeral", false, "do not keep the chat")
@@ -303,9 +304,8 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	case c.flags.chat != "" && !chat.ValidID(c.flags.chat):
 		return "", fmt.Errorf("%q is not a valid chat id", c.flags.chat)
 	case c.flags.chat != "":
-		chatID = c.flags.chat
-		known, err := c.daemon.Engine().Known(ctx, chatID)
-		if err != nil {
+		var known bool
+		if chatID, known, err = c.namedChat(ctx); err != nil {
 			return "", err
 		}
 		if !known || chat.IsSubagent(chatID) {
@@ -339,6 +339,22 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 		chatID = uuid.NewString()
 	}
 	return chatID, nil
+}
+
+// namedChat returns the id of the chat that --chat names with its id, or with the beginning of it.
+func (c *execClient) namedChat(ctx context.Context) (id string, known bool, err error) {
+	name := c.flags.chat
+	if known, err = c.daemon.Engine().Known(ctx, name); known || err != nil || len(name) < minChatPrefix {
+		return name, known, err
+	}
+	err = withStore(func(s *store.Store) error {
+		id, err = chatNamed(ctx, s, name)
+		return err
+	})
+	if errors.Is(err, errNoChats) || errors.Is(err, errUnknownChat) {
+		return name, false, nil
+	}
+	return id, err == nil, err
 }
 
 // checkFolder refuses to continue a chat of another directory: its statements about files are not

@@ -88,6 +88,25 @@ func TestExecContinuesTheLastChatOfTheFolder(t *testing.T) {
 	}
 }
 
+func TestExecContinuesTheChatWhoseIDBeginsSo(t *testing.T) {
+	p := newProvider(t, tape("first", "second"))
+	here := newPlace(t, p.env()...)
+	runProgram(t, here, "", "exec", "one")
+	list, _, _ := runProgram(t, here, "", "chats", "list")
+	id, _, _ := strings.Cut(list, " ")
+	for _, wrong := range []string{id[:3], "zzzz"} {
+		if _, errOut, code := runProgram(t, here, "", "exec", "--chat", wrong, "two"); code != 1 || !strings.Contains(errOut, "there is no chat \""+wrong) {
+			t.Errorf("--chat %s: exit %d, %s", wrong, code, errOut)
+		}
+	}
+	if _, errOut, code := runProgram(t, here, "", "exec", "--chat", id[:8], "two"); code != 0 || !strings.Contains(errOut, "--chat "+id) {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	if got := transcriptOf(p.last(t)); !strings.Contains(got, "assistant:first") || !strings.Contains(got, "user:two") {
+		t.Errorf("the chat was not continued: %s", got)
+	}
+}
+
 func TestExecNamesTheFolderOfAChat(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, tape("first", "second"))

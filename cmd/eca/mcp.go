@@ -375,7 +375,7 @@ func allowServer(ctx context.Context, d *daemon.Daemon, name string, stdout, std
 	}
 	if status.State != mcp.Running {
 		d.AllowMCPServer(name)
-		if status, err = tryServer(ctx, d, name, stderr); err != nil {
+		if status, err = tryServer(ctx, d, name, io.Discard); err != nil { // it was announced
 			return err
 		}
 	}

@@ -75,7 +75,11 @@ func TestMCPCommand(t *testing.T) {
 	}
 	write(global, strings.Replace(string(text), `"b"`, `"c"`, 1))
 	eca(1, "s: failed: it is to be started in another way than when you agreed to it: env has another A", "mcp", "test", "s")
-	eca(0, "Approved the current command and tools of s.", "mcp", "allow", "s")
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"mcp", "allow", "s"}, strings.NewReader(""), &out, &out); code != 0 ||
+		strings.Count(out.String(), "Starting") != 1 || !strings.Contains(out.String(), "Approved the current command and tools of s.") {
+		t.Errorf("exit code %d: %s", code, out.String())
+	}
 	eca(0, "s: running", "mcp", "test", "s")
 	eca(0, "Starting the MCP server s, up to 60 s (mcpTimeoutSeconds); Ctrl-C ends it: sh ", "mcp", "test", "s")
 	t.Setenv("ECA_CONFIG", `{"mcpTimeoutSeconds": 0.2, "mcpServers": {"silent": {"command": "sleep", "args": ["1000"]}}}`)
@@ -86,6 +90,10 @@ func TestMCPCommand(t *testing.T) {
 	eca(1, `there is no MCP server "s"`, "mcp", "remove", "s")
 	if text, err := os.ReadFile(global); err != nil || !strings.Contains(string(text), "// mine") || strings.Contains(string(text), "server.sh") {
 		t.Errorf("%v:\n%s", err, text)
+	}
+	eca(0, "Removed web.", "mcp", "remove", "web")
+	if text, err := os.ReadFile(global); err != nil || strings.TrimSpace(string(text)) != "{\n  // mine\n}" {
+		t.Errorf("the section of the last server stays: %v\n%s", err, text)
 	}
 	eca(0, "Added local to "+filepath.Join(here, ".eca", "config.json"), "mcp", "add", "local", "--workspace", "--", "sh", "server.sh")
 	eca(0, "local: running", "mcp", "test", "local") // the user's own configuration is trusted

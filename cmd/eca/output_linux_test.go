@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -59,7 +60,10 @@ func TestChatsExplainEmptyListsAndLimits(t *testing.T) {
 	if _, stderr, code := runProgram(t, here, "", "exec", "hi"); code != 0 {
 		t.Fatal(stderr)
 	}
-	list("there are no chats of /nonexist", "--workspace", "/nonexist")
+	list("there are no chats of "+filepath.Dir(here.root), "--workspace", filepath.Dir(here.root))
+	if _, stderr, code := runProgram(t, here, "", "chats", "list", "--workspace", "/nonexist"); code != 1 || !strings.Contains(stderr, "there is no folder /nonexist") {
+		t.Errorf("a folder that does not exist: exit code %d: %s", code, stderr)
+	}
 	for _, limit := range []string{"0", "-1", "900"} {
 		if _, stderr, code := runProgram(t, here, "", "chats", "search", "--limit", limit, "x"); code != 2 || !strings.Contains(stderr, "--limit must be between 1 and") {
 			t.Errorf("--limit %s: exit code %d: %s", limit, code, stderr)

@@ -34,7 +34,7 @@ func New(current func() *config.Loaded, reload func() bool, t Trust) *Editor {
 }
 
 // Drop removes what is at a path of keys from every file that has it, the highest layer
-// first.
+// first, and the section that it was in if nothing else is there.
 func (e *Editor) Drop(path ...string) error {
 	for last := ""; ; {
 		origin, ok := e.config().Origin(path...)
@@ -42,7 +42,7 @@ func (e *Editor) Drop(path ...string) error {
 			return nil
 		}
 		last = origin.Source
-		if err := e.Edit(last, config.Delete(path...)); err != nil {
+		if err := e.Edit(last, config.Delete(path...), config.DeleteEmpty(path[0])); err != nil {
 			return err
 		}
 	}

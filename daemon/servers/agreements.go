@@ -124,11 +124,10 @@ func (a *agreements) checkLaunch(name string, s config.MCPServer) error {
 		return err
 	}
 	if known.Launch != nil && !renewing {
-		difference := known.Launch.Difference(now)
+		difference := known.Launch.Difference(now, a.opts.Presentable)
 		if difference == "" {
 			return nil
 		}
-		difference = a.opts.Presentable(difference)
 		a.hold(name, heldLaunch{now, difference})
 		return fmt.Errorf("it is to be started in another way than when you agreed to it: %s. Start the server to agree, or run: eca mcp allow %s", difference, name)
 	}

@@ -50,8 +50,9 @@ func Sum(parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// Difference describes the changes in now; empty if nothing changed.
-func (l Launch) Difference(now Launch) string {
+// Difference describes the changes in now, with values as present shows them; empty if nothing
+// changed.
+func (l Launch) Difference(now Launch, present func(string) string) string {
 	var out []string
 	for _, c := range []struct{ name, agreed, current string }{
 		{"command", l.Command, now.Command},
@@ -59,7 +60,7 @@ func (l Launch) Difference(now Launch) string {
 		{"url", l.URL, now.URL},
 	} {
 		if c.agreed != c.current || c.name == "args" && !slices.Equal(l.Args, now.Args) {
-			out = append(out, fmt.Sprintf("%s was %s and is %s", c.name, quoted(c.agreed), quoted(c.current)))
+			out = append(out, fmt.Sprintf("%s was %s and is %s", c.name, quoted(present(c.agreed)), quoted(present(c.current))))
 		}
 	}
 	names := map[string]bool{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,9 +19,13 @@ func TestDifference(t *testing.T) {
 		"command was `a` and is nothing; args was `x y` and is nothing; url was nothing and is `u`": {URL: "u", Env: was.Env},
 		"env has another K; env has no L any more; env has M now":                                   {Command: "a", Args: was.Args, Env: map[string]string{"K": "2", "M": "1"}},
 	} {
-		if got := was.Difference(now); got != want {
+		if got := was.Difference(now, func(text string) string { return text }); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	secret := func(text string) string { return strings.ReplaceAll(text, "sk-1", "***") }
+	if got := (Launch{URL: "https://u/?key=sk-1"}).Difference(Launch{URL: "https://v/?key=sk-1"}, secret); got != "url was `https://u/?key=***` and is `https://v/?key=***`" {
+		t.Error(got)
 	}
 	if Sum("a", "b") == Sum("ab") {
 		t.Error("sums")
