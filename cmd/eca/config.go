@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +20,9 @@ const configHelp = `Shows, checks and describes the configuration that applies t
 (${cmd:...}) are not run.`
 
 const checkHelp = `Checks the configuration of this directory for files that do not parse, unknown keys, values of the
-wrong type or out of range, names without a meaning, and dynamic strings that cannot be resolved.
+wrong type or out of range, names without a meaning, dynamic strings that cannot be resolved, and
+models that their providers do not list. Providers are asked only about models that the configuration
+names, for at most 5 seconds.
 
 Each line has a place (file:line:column), a severity and the problem:
   error    the setting does not work
@@ -45,8 +49,8 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 		Short: "Say what is wrong with the configuration, and where",
 		Long:  checkHelp,
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return checkConfig(d, asJSON, stdout) })
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withConfig(*sf, stderr, func(d *daemon.Daemon) error { return checkConfig(cmd.Context(), d, asJSON, stdout) })
 		},
 	}
 	check.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
@@ -85,9 +89,14 @@ func configCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-func checkConfig(d *daemon.Daemon, asJSON bool, stdout io.Writer) error {
-	misnamed := d.Misnamed()
-	found, bad := slices.Concat(d.Config().Findings(), misnamed), len(d.Config().Mistakes())+len(misnamed) > 0
+// listPatience is how long providers may take to list their models.
+const listPatience = 5 * time.Second
+
+func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	found := slices.Concat(d.Config().Findings(), d.Misnamed(), d.UnlistedModels(ctx))
+	bad := slices.ContainsFunc(found, func(f config.Finding) bool { return f.Severity != config.SeverityNote })
 	var err error
 	if asJSON {
 		if found == nil {

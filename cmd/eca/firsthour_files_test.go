@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"io"
+	"net/http"
+	"strings"
+)
 
 // wrongFiles are mistakes in the Markdown files of agents and commands.
 func wrongFiles() []wrongInput {
@@ -40,6 +44,23 @@ func wrongFiles() []wrongInput {
 		})
 	}
 	return out
+}
+
+// wrongModels are models that their providers do not have.
+func wrongModels() []wrongInput {
+	const provider = `"providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "k"}}`
+	list := func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"data": [{"id": "large"}, {"id": "small"}]}`)
+	}
+	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	check := []string{"config", "check"}
+	return []wrongInput{
+		{name: "default model that its provider does not list", bare: true, args: check, answer: list, config: `{"defaultModel": "mine/lage", ` + provider + `}`, code: 1, want: []string{"config.json:1:", "error: defaultModel: provider mine has no lage", "did you mean mine/large?"}},
+		{name: "fallback model that its provider does not list", bare: true, args: check, answer: list, config: `{"fallbackModels": ["mine/large", "mine/tiny"], ` + provider + `}`, code: 1, want: []string{"error: fallbackModels: provider mine has no tiny", "large, small"}, not: []string{"no large"}},
+		{name: "agent's model that its provider does not list", bare: true, args: check, answer: list, config: `{` + provider + `}`, files: map[string]string{".eca/agents/mine.md": "---\nmodel: mine/tiny\n---\nhi"}, code: 1, want: []string{"agents/mine.md:2: error: agent.mine.defaultModel: provider mine has no tiny"}},
+		{name: "models that their provider lists", bare: true, args: check, answer: list, config: `{"defaultModel": "mine/large", "fallbackModels": ["mine/small"], ` + provider + `}`, code: 0, want: []string{"No problems."}},
+		{name: "model of a provider that is silent", bare: true, args: check, answer: silent, config: `{"defaultModel": "mine/large", ` + provider + `}`, code: 0, want: []string{"note: defaultModel: mine/large is not checked: provider mine did not list its models"}},
+	}
 }
 
 // wrongChats are mistakes about chats.

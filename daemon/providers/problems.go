@@ -1,12 +1,16 @@
 package providers
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/llm/bedrock"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
@@ -39,6 +43,54 @@ func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, entered m
 		}
 	})
 	return append(out, v.fallbackProblems()...)
+}
+
+// UnlistedModels asks the providers of configured models which models they have. It returns errors
+// for models that they lack, and notes for models whose providers could not be asked before ctx
+// ended. Models of providers that are not asked are among the Problems.
+func (m *Models) UnlistedModels(ctx context.Context) (out []config.Finding) {
+	v := m.view()
+	type named struct {
+		key, at []string
+		model   string
+	}
+	var models []named
+	var asked []string
+	add := func(key, at []string, model string) {
+		provider, _, full := strings.Cut(model, "/")
+		p, known := v.all[provider]
+		if origin, ok := v.cfg.Origin(at...); !full || !known || !listsModels(p.Provider) || ok && origin.IsDefault() {
+			return
+		}
+		models = append(models, named{key, at, model})
+		if p.Key != redact.Mark { // of a command that is not run
+			asked = append(asked, provider)
+		}
+	}
+	v.cfg.EachModel(func(path []string, model string) { add(path, path, model) })
+	v.cfg.EachFallbackList(func(path []string, _ string, list []string) {
+		for i, model := range list {
+			add(path, append(slices.Clone(path), strconv.Itoa(i)), model)
+		}
+	})
+	if len(asked) > 0 {
+		m.ListModels(ctx, asked...)
+	}
+	v = m.view()
+	for _, n := range models {
+		known, certain := v.listed(n.model)
+		if known {
+			continue
+		}
+		severity, why := config.SeverityError, v.unlisted(n.model)
+		if !certain {
+			provider, _, _ := strings.Cut(n.model, "/")
+			severity, why = config.SeverityNote, fmt.Sprintf("%s is not checked: provider %s did not list its models", v.cfg.SpelledModel(n.model), v.cfg.Spelled(provider))
+		}
+		p := v.cfg.Problem(n.at, "%s: %s", config.KeyPath(v.cfg.SpelledPath(n.key...)), why)
+		out = append(out, config.Finding{Source: p.Source, Line: p.Line, Column: p.Column, Key: config.KeyPath(n.key), Severity: severity, Message: p.Cause})
+	}
+	return out
 }
 
 // unusable says what a provider lacks that only the configuration can bring; empty if nothing.
