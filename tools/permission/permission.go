@@ -11,7 +11,7 @@
 //	the call is to run outside of the sandbox                          -> ask, always
 //	what an MCP server says of the tool is not what it said before      -> ask, always
 //	remembered for this session, the workspace, or everywhere          -> allow
-//	the call touches a path outside the workspace                      -> ask
+//	a file tool uses a path outside the workspace                      -> ask
 //	toolCall.approval.ask                                              -> ask
 //	toolCall.approval.allow                                            -> allow
 //	the agent is readOnly, and the command reads in the workspace only -> allow
