@@ -126,7 +126,7 @@ func limited(t *testing.T, manifest string, met bool, say string) (result, *repo
 
 // An answer with another id than the call's is an error at once, over each transport, and not only
 // when the time is over. The next scenario runs.
-func TestWrongID(t *testing.T) {
+func TestWrongAndStringifiedIDsAreErrorsAtOnce(t *testing.T) {
 	quiet(t)
 	for form, say := range map[string]string{
 		`"{}"`: `the answer has the id "`, `{}.0`: "the answer has the id", `{}0`: "the answer has the id", `-1`: "the answer has the id -1",
