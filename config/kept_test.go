@@ -8,10 +8,13 @@ import (
 
 // A daemon that reads its configuration again and again keeps only the last one.
 func TestPreviousIsNotKept(t *testing.T) {
-	first := Load(Inputs{Getenv: func(string) string { return "" }})
-	gone := weak.Make(first)
-	last := Load(Inputs{Getenv: func(string) string { return "" }, Previous: first})
-	first = nil
+	load := func(previous *Loaded) *Loaded {
+		return Load(Inputs{Getenv: func(string) string { return "" }, Previous: previous})
+	}
+	last, gone := func() (*Loaded, weak.Pointer[Loaded]) {
+		first := load(nil)
+		return load(first), weak.Make(first)
+	}()
 	runtime.GC()
 	if gone.Value() != nil {
 		t.Error("the configuration before is still in memory")

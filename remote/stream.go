@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -272,6 +273,10 @@ func (s *stream) startWaiting() {
 	}
 }
 
+// errNoAnswer says that the client did not answer. An error that says "cancelled" would count as the
+// user's answer, also when the client merely disconnects.
+var errNoAnswer = errors.New("the client did not answer")
+
 // question shows a question and waits for its answer.
 func (s *stream) question(params json.RawMessage) (any, error) {
 	var q struct {
@@ -285,7 +290,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	if !ok { // it waits for a client that may answer
 		return jsonrpc.Later(func(ctx context.Context) (any, error) {
 			<-ctx.Done()
-			return nil, ctx.Err()
+			return nil, errNoAnswer
 		}), nil
 	}
 	s.mu.Lock()
@@ -309,7 +314,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 				"chatId": q.ChatID, "requestId": q.RequestID, "question": "This question was answered elsewhere.",
 				"options": []any{}, "allowFreeform": false, "cancelled": true,
 			})})
-			return nil, ctx.Err()
+			return nil, errNoAnswer
 		}
 	}), nil
 }

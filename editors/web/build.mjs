@@ -4,7 +4,7 @@
 //   node build.mjs --tests    bundles the unit tests into build/tests.mjs
 import { build } from "esbuild";
 import { readFileSync, mkdirSync, writeFileSync, readdirSync } from "node:fs";
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -30,6 +30,11 @@ if (compressed > maxCompressed) throw new Error("the page is too large");
 mkdirSync(join(here, "dist"), { recursive: true });
 for (const [name, contents] of files) {
   const path = join(here, "dist", name);
-  if (!process.argv.includes("--check")) writeFileSync(path, contents);
-  else if (!contents.equals(readFileSync(path))) throw new Error(`dist/${name} is not what src says: run npm run build in editors/web and commit dist`);
+  if (!process.argv.includes("--check")) {
+    writeFileSync(path, contents);
+    if (name === "app.js") writeFileSync(`${path}.gz`, gzipSync(contents, { level: 9 }));
+    continue;
+  }
+  if (name === "app.js" && !contents.equals(gunzipSync(readFileSync(`${path}.gz`)))) throw new Error(`dist/${name}.gz is not what src says: run npm run build in editors/web and commit dist`);
+  if (!contents.equals(readFileSync(path))) throw new Error(`dist/${name} is not what src says: run npm run build in editors/web and commit dist`);
 }

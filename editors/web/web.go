@@ -12,6 +12,7 @@
 package web
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"embed"
@@ -28,9 +29,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// dist is what build.mjs builds from src; CI compares the two.
+// dist is what build.mjs builds from src; CI compares the two. The script is compressed, so that the
+// program stays small.
 //
-//go:embed dist
+//go:embed dist/app.js.gz dist/icon.svg dist/index.html dist/style.css
 var dist embed.FS
 
 // policy lets the page load its own files, show images of tool results, and connect to where
@@ -101,6 +103,7 @@ func New(ctx context.Context, o Options) (*Handler, string) {
 	h := &Handler{mux: http.NewServeMux(), log: o.Log, newLink: o.NewLink, gate: o.Gate, token: rand.Text(), secret: rand.Text()}
 	h.session = startSession(ctx, o)
 	h.mux.Handle("GET /", http.FileServerFS(files))
+	h.mux.HandleFunc("GET /app.js", h.script)
 	h.mux.HandleFunc("POST /session", h.exchange)
 	h.mux.HandleFunc("GET /socket", h.socket)
 	return h, h.token
@@ -122,6 +125,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
 	h.mux.ServeHTTP(w, r)
+}
+
+// script sends the page's script, compressed to clients that accept that.
+func (h *Handler) script(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+	w.Header().Set("Vary", "Accept-Encoding")
+	f, err := dist.Open("dist/app.js.gz")
+	if err != nil {
+		panic(err) // the name of an embedded file
+	}
+	defer f.Close()
+	var text io.Reader = f
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+	} else if text, err = gzip.NewReader(f); err != nil {
+		panic(err) // as above
+	}
+	if _, err := io.Copy(w, text); err != nil {
+		h.log.Debug("the script was not sent", "err", err)
+	}
 }
 
 // exchange gives a session for a token, which is then used up.

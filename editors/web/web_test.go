@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -191,6 +193,27 @@ func TestSocketNeedsTheSession(t *testing.T) {
 	}
 	_, session := r.exchange(r.token)
 	r.attach(session)
+}
+
+// The script is the committed one, whether a client takes it compressed or not.
+func TestScript(t *testing.T) {
+	r := newRig(t)
+	want, err := os.ReadFile("dist/app.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plain := range []bool{false, true} {
+		client := &http.Client{Transport: &http.Transport{DisableCompression: plain, DisableKeepAlives: true}}
+		res, err := client.Get(r.http.URL + "/app.js")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !bytes.Equal(got, want) || res.Uncompressed == plain {
+			t.Errorf("plain %v: %d bytes, want %d; %v", plain, len(got), len(want), err)
+		}
+	}
 }
 
 // Without a session only the page's own files are served, under a policy that keeps
