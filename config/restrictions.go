@@ -16,13 +16,14 @@ func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
 	used := l.AgentOrDefault(agent)
 	for _, f := range l.Mistakes() {
 		switch path := splitKey(f.path); {
-		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]):
+		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]) && path[1] != l.DefaultAgent && path[1] != l.Chat.DefaultAgent:
 			continue
 		case restricts(path), restricts(splitKey(f.meant)):
 			rights = true
 		case definesAgent(f.Source, used):
 			rights = rights || len(path) == 0 // the file as a whole is refused
 		case agent == "" && (slices.Equal(path, []string{"defaultAgent"}) || slices.Equal(path, []string{"chat", "defaultAgent"})):
+			rights = true // the agent that is used instead may do more
 		default:
 			continue
 		}

@@ -305,7 +305,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 		return "", fmt.Errorf("%q is not a valid chat id", c.flags.chat)
 	case c.flags.chat != "":
 		var known bool
-		if chatID, known, err = c.namedChat(ctx); err != nil {
+		if chatID, known, err = flaggedChat(ctx, c.daemon.Engine(), c.flags.chat); err != nil {
 			return "", err
 		}
 		if !known || chat.IsSubagent(chatID) {
@@ -341,10 +341,9 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	return chatID, nil
 }
 
-// namedChat returns the id of the chat that --chat names with its id, or with the beginning of it.
-func (c *execClient) namedChat(ctx context.Context) (id string, known bool, err error) {
-	name := c.flags.chat
-	if known, err = c.daemon.Engine().Known(ctx, name); known || err != nil || len(name) < minChatPrefix {
+// flaggedChat returns the id of the chat that --chat names with its id, or with the beginning of it.
+func flaggedChat(ctx context.Context, engine *chat.Engine, name string) (id string, known bool, err error) {
+	if known, err = engine.Known(ctx, name); known || err != nil || len(name) < minChatPrefix {
 		return name, known, err
 	}
 	err = withStore(func(s *store.Store) error {

@@ -29,6 +29,7 @@ func wrongFiles() []wrongInput {
 	}
 	out = append(out,
 		wrongInput{name: "agent's model of an unknown provider", args: ask, files: agent("model: opnai/gpt-5.2"), code: 1, want: []string{"the agent mine does not work as its file says", `there is no provider "opnai"`, "did you mean openai?"}, not: []string{"fine", "restricts less"}},
+		wrongInput{name: "misspelled tool in the file of the default agent", args: exec, config: `{"defaultAgent": "mine"}`, files: agent("disabledTools: [eca__shell_comand]"), code: 1, want: []string{"restricts less than it says", `defaultAgent: there is no agent "mine"`, "agents/mine.md: line 2", "did you mean eca__shell_command?"}, not: []string{"fine"}},
 		wrongInput{name: "misspelled tool in the file of a built-in agent", args: exec, files: map[string]string{".eca/agents/general.md": "---\ndisabledTools: [eca__shell_comand]\n---\nhi"}, code: 1, want: []string{"restricts less than it says", "agents/general.md"}, not: []string{"fine"}},
 	)
 	for _, f := range []struct{ name, file, text, cause string }{
