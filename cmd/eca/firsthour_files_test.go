@@ -64,6 +64,33 @@ func wrongModels() []wrongInput {
 	}
 }
 
+// wrongAccounts are providers that refuse, or do not stream, with what to do about it.
+func wrongAccounts() []wrongInput {
+	exec := []string{"exec", "hi"}
+	const provider = `{"chat": {"title": false}, "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "fetchModels": false, "models": {"m": {}}}}}`
+	answer := func(status int, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+		}
+	}
+	out := []wrongInput{
+		{name: "key that is missing", bare: true, args: exec, config: provider, answer: refusing(401, "no key"), code: 1, want: []string{"401", "No key was sent: enter one with `eca login mine`", "or set providers.mine.key"}},
+		{name: "document in place of a stream", bare: true, args: exec, config: provider, answer: answer(200, `{"choices": [{"message": {"content": "hi"}}]}`), code: 1, want: []string{"mine did not stream", "eca needs answers that are streamed", "%HOST%", "providers.mine.url"}, not: []string{"Retrying"}},
+		{name: "command of a key that fails without a word", bare: true, posix: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "${cmd:exit 3}", "fetchModels": false, "models": {"m": {}}}}}`, answer: refusing(401, "no key"), code: 1, want: []string{"providers.mine.key", "exit code 3: it printed nothing to stderr"}},
+	}
+	for name, refusal := range map[string]http.HandlerFunc{
+		"OpenAI's":     answer(429, `{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}`),
+		"DeepSeek's":   answer(402, `{"error": {"message": "Insufficient Balance"}}`),
+		"Anthropic's":  answer(400, `{"error": {"message": "Your credit balance is too low to access the API"}}`),
+		"OpenRouter's": answer(402, `{"error": {"message": "This request requires more credits"}}`),
+	} {
+		out = append(out, wrongInput{name: "account without credit, in " + name + " words", bare: true, args: exec, config: provider, answer: refusal, code: 1, want: []string{"Waiting does not help: add credit"}, not: []string{"Retrying"}})
+	}
+	return out
+}
+
 // wrongChats are mistakes about chats.
 func wrongChats() []wrongInput {
 	var out []wrongInput
