@@ -53,28 +53,28 @@ func TestTrustIsNotAnsweredByControl(t *testing.T) {
 			t.Errorf("%v: %d", body, status)
 		}
 	}
-	// The page is a client of a server of its own, whose requests have these ids.
-	for id := 1_000_000_001; id < 1_000_000_020; id++ {
-		for _, answer := range []string{`{"answer":"Trust it"}`, `{"ANS-WER":"Trust\u0020it"}`} {
-			write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, answer))
+	// The page is a client of a server of its own, whose requests have these ids. That server may
+	// get the question later than the desk's, and knows no answer to it before.
+	for refused, try := false, 0; !refused; try++ {
+		for id := 1_000_000_001; id < 1_000_000_020; id++ {
+			for _, answer := range []string{`{"answer":"Trust it"}`, `{"ANS-WER":"Trust\u0020it"}`} {
+				write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, answer))
+			}
 		}
-	}
-	// The server handles messages in order, so the answers were handled before this one.
-	write(`{"jsonrpc":"2.0","id":"last","method":"chat/list","params":{}}`)
-	refused := false
-	for got := ""; !strings.Contains(got, `"id":"last"`); {
-		_, raw, err := page.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		// The server handles messages in order, so the answers were handled before this one.
+		last := fmt.Sprintf(`"id":"last %d"`, try)
+		write(`{"jsonrpc":"2.0",` + last + `,"method":"chat/list","params":{}}`)
+		for got := ""; !strings.Contains(got, last); {
+			_, raw, err := page.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = string(raw)
+			refused = refused || strings.Contains(got, "may not do that")
+			if strings.Contains(got, "chat/askQuestion") {
+				t.Errorf("the page was asked: %s", got)
+			}
 		}
-		got = string(raw)
-		refused = refused || strings.Contains(got, "may not do that")
-		if strings.Contains(got, "chat/askQuestion") {
-			t.Errorf("the page was asked: %s", got)
-		}
-	}
-	if !refused {
-		t.Error("the page's answers were not refused")
 	}
 	phone.await(0, "chat:content-received", "Hello.")
 	for _, e := range phone.all() {

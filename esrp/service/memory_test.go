@@ -1,0 +1,83 @@
+//go:build !race
+
+package service
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/esrp"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+)
+
+// An output of 64 MiB that a worker elsewhere uploaded is served by a third node, which holds only a
+// part of it at a time. (The race detector needs several times as much memory.)
+func TestThirdNodeServesAnOutput(t *testing.T) {
+	needs.Long(t)
+	address, nodes := nodesOf(t, 1, time.Minute)
+	conn, err := Dial(t.Context(), address, token, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := bytes.Repeat([]byte("0123456789abcdef"), maxBlob/16)
+	worker := NewWorker(conn, WorkerOptions{Operations: constant{newEcho(), data}, Jobs: 1, Log: quiet()})
+	defer worker.Close()
+	j, err := accept(t, nodes[0], request("echo", "x", asyncMode, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j, err = nodes[0].wait(t.Context(), j.id); err != nil || j.jobState() != esrp.JobSucceeded {
+		t.Fatalf("%s, %v", j.jobState(), err)
+	}
+	third, out := child(t, "node "+address)
+	base, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, base: strings.TrimSpace(base)}
+	_, answer := r.respond("GET", "/v1/jobs/"+j.id, "")
+	if len(answer.Artifacts) != 1 || answer.Artifacts[0].SizeBytes != maxBlob {
+		t.Fatalf("%+v", answer.Artifacts)
+	}
+	before := mostMemory(t, third.Process.Pid)
+	_, text, _ := r.do("GET", "/v1/artifacts/"+strings.TrimPrefix(answer.Artifacts[0].URI, esrp.Scheme), "")
+	if text != string(data) {
+		t.Errorf("%d bytes that differ", len(text))
+	}
+	if more := mostMemory(t, third.Process.Pid) - before; more > 32<<20 {
+		t.Logf("%d MiB before", before>>20)
+		t.Errorf("the third node took %d MiB more", more>>20)
+	}
+}
+
+// constant has the same output for each job.
+type constant struct {
+	*echo
+	data []byte
+}
+
+func (c constant) Run(context.Context, Call) (Result, error) {
+	return Result{Outputs: []Output{{Name: "out", ContentType: "text/plain", Data: c.data}}}, nil
+}
+
+// mostMemory is the most memory that a process has used, in bytes; 0 if the system does not say.
+func mostMemory(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, text, _ := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(text)
+	n, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n << 10
+}
