@@ -26,11 +26,11 @@ import (
 
 const searchHelp = `Finds messages in all chats of this machine, newest first.
 
-A message matches if it contains all words of the QUERY, in any order and case. Quoted words must
-stand together ("no such file"). An asterisk at the end matches all words with that beginning
-(migrat*). AND, OR and NOT are words like others. Filters: role:user (assistant, reasoning, tool, summary), workspace:DIR (workspace:here
-for this directory), since:DATE and until:DATE. A DATE is a time ago (30m, 2h, 1d), a day
-(2025-01-01) or an instant (2025-01-01T14:30:00Z).
+A message matches if it contains all words of the QUERY, in any order and case. AND, OR and NOT are
+words like others. Quoted words must stand together ("no such file"). An asterisk at the end matches
+all words with that beginning (migrat*). Filters: role:user (assistant, reasoning, tool, summary),
+workspace:DIR (workspace:here for this directory), since:DATE and until:DATE. A DATE is a time ago
+(30m, 2h, 1d), a day (2025-01-01) or an instant (2025-01-01T14:30:00Z).
 
 With --json, one document: {results, more}.`
 
