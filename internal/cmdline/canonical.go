@@ -3,6 +3,7 @@ package cmdline
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -26,6 +27,8 @@ type tree struct {
 	source string
 
 	unprintable string // why there is no canonical form, whatever its words are
+
+	parser atomic.Pointer[syntax.Parser] // that made it, for whoever needs one next: it has large buffers
 }
 
 // act notes that a call may do more than read.
@@ -58,7 +61,11 @@ func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 	if text, why = p.tree.print(f); why != "" {
 		return "", Program{}, why
 	}
-	judged = Parse(text)
+	parser := p.tree.parser.Swap(nil)
+	if parser == nil {
+		parser = syntax.NewParser(syntax.Variant(syntax.LangBash))
+	}
+	judged = parse(text, parser)
 	const differs = "its printed form would not be read as it was judged"
 	if judged.tree == nil || judged.TwoReadings != "" || p.Unresolved == "" && judged.Unresolved != "" || !sameCommands(p, judged) {
 		return "", Program{}, differs

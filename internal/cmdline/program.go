@@ -122,8 +122,15 @@ const (
 
 // Parse takes a text apart.
 func Parse(text string) Program {
-	w := &walker{}
+	return parse(text, syntax.NewParser(syntax.Variant(syntax.LangBash)))
+}
+
+func parse(text string, parser *syntax.Parser) Program {
+	w := &walker{parser: parser}
 	w.text(text, 0)
+	if w.out.tree != nil {
+		w.out.tree.parser.Store(parser)
+	}
 	return w.out
 }
 
@@ -168,6 +175,8 @@ type walker struct {
 	out Program
 	src string // the text that is being taken apart
 
+	parser *syntax.Parser
+
 	nested int // statements around the one that is looked at
 
 	substitutionEnd int          // of the substitution that is looked at; 0 outside of one
@@ -186,7 +195,7 @@ func (w *walker) text(text string, depth int) []*syntax.Stmt {
 		w.unresolved("it has control characters")
 		return nil
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	file, err := w.parser.Parse(strings.NewReader(text), "")
 	if err != nil {
 		w.unresolved("the program cannot be parsed")
 		return nil

@@ -140,7 +140,10 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 		words = append(words[:len(words):len(words)], cmd.Args...)
 	}
 	for _, word := range words[:min(len(words), maxWords)] {
-		name := expandHome(afterOption(word))
+		if word = afterOption(word); strings.HasPrefix(word, "-") && !strings.Contains(word, "/") {
+			continue // an option
+		}
+		name := expandHome(word)
 		for _, dir := range places.dirs {
 			note(name, under(dir, name))
 		}

@@ -189,6 +189,11 @@ func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope
 
 // allows says whether all of a call is remembered, and how far.
 func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
+	if c := plan.Command; c != nil && c.TemplateArguments == nil && slices.ContainsFunc(c.Program.Commands, func(cmd cmdline.Command) bool {
+		return cmd.Key == "" || m.remembers(j, call, spec.FullName()+" "+cmd.Key) == tools.Once
+	}) {
+		return tools.Once // without a look at where its words lead
+	}
 	keys, but := j.keysOf(spec, plan)
 	if but != "" {
 		return tools.Once
