@@ -134,6 +134,7 @@ func TestCanonical(t *testing.T) {
 func TestOddTexts(t *testing.T) {
 	const deep = 100_000
 	for _, text := range []string{
+		strings.Repeat(`"'`, 1<<19), strings.Repeat(`"$(echo `, 5000) + strings.Repeat(`)"`, 5000), strings.Repeat("cat ", 100_000), strings.Repeat("cat|", 10_000) + "cat", strings.Repeat("rm;", 10_000),
 		strings.Repeat("a", 1<<20), strings.Repeat("(", deep), strings.Repeat("$(", deep), strings.Repeat("{ ", deep), strings.Repeat("`", deep), "ls \x00", "ls \xff\xfe", "'", "<<", "cat <<E", "echo " + strings.Repeat("{a,b}", 1000), "echo {1..999999999}",
 		"echo " + strings.Repeat("a", 1<<20), strings.Repeat("eval ", 12) + "ls", "pwd" + strings.Repeat(" && (pwd", 100) + strings.Repeat(")", 100),
 		"\\", "$(", "(((((", "#", "", strings.Repeat("! ", 10_000) + "ls", "cat " + strings.Repeat("<<E ", 5000), strings.Repeat("if ", 20_000), strings.Repeat("x=", 30_000), strings.Repeat("a|", 30_000) + "a", "echo " + strings.Repeat("$(echo ", 5000) + strings.Repeat(")", 5000),
@@ -142,6 +143,9 @@ func TestOddTexts(t *testing.T) {
 		p.Canonical(Form{Dir: "/"})
 		if reads, _ := p.Reads(); reads && !strings.HasPrefix(text, "echo {") {
 			t.Errorf("%.40q passes for reading", text)
+		}
+		if len(p.Commands) > maxCommands || len(text) > maxText && p.tree != nil {
+			t.Errorf("%.40q: %d commands, parsed: %v", text, len(p.Commands), p.tree != nil)
 		}
 	}
 }
