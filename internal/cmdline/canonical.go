@@ -28,7 +28,7 @@ type tree struct {
 
 	unprintable string // why there is no canonical form, whatever its words are
 
-	parser atomic.Pointer[syntax.Parser] // that made it, for whoever needs one next: it has large buffers
+	parser atomic.Pointer[syntax.Parser] // that made it, to be used again: it has large buffers
 }
 
 // act notes that a call may do more than read.
