@@ -128,9 +128,8 @@ var ErrBusyElsewhere = errors.New("this chat is being used by another eca proces
 
 // Errors of a chat's log.
 var (
-	ErrNoChat    = eventlog.ErrNoChat
-	ErrNotStored = eventlog.ErrNotStored
-	ErrClosed    = eventlog.ErrClosed // also of an engine that is gone
+	ErrNoChat = eventlog.ErrNoChat
+	ErrClosed = eventlog.ErrClosed // also of an engine that is gone
 )
 
 // Files keeps what tools and commands change, so that it can be put back.

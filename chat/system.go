@@ -68,8 +68,7 @@ type SystemBlock struct {
 
 // SystemQuery says what a system prompt is made for.
 type SystemQuery struct {
-	ChatID string
-	Agent  string
+	Agent string
 	// Subagent says that the agent works for another one.
 	Subagent bool
 	Model    string // full id
@@ -154,7 +153,7 @@ func (r *requests) makeSystem() (*system, []string) {
 		{Section: sectionWorkspace, Name: "workspace folders", Text: workspaceText(r.Roots)},
 	}
 	q := SystemQuery{
-		ChatID: r.s.id, Agent: r.agent, Subagent: r.subagent(), Model: r.model.ID, Roots: r.Roots, Config: r.Config,
+		Agent: r.agent, Subagent: r.subagent(), Model: r.model.ID, Roots: r.Roots, Config: r.Config,
 		Enabled: func(tool string) bool { return r.vars()["toolEnabled_"+tool] == true },
 	}
 	var problems []string

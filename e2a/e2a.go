@@ -161,8 +161,5 @@ const (
 	DeltaCustom    DeltaKind = "custom"
 )
 
-// MethodPrompt is ACP's method that sends a prompt; MethodExt is the placeholder for ext_method.
-const (
-	MethodPrompt = "session/prompt"
-	MethodExt    = "ext"
-)
+// MethodPrompt is ACP's method that sends a prompt.
+const MethodPrompt = "session/prompt"

@@ -19,7 +19,7 @@ type activeCall struct {
 // enter registers a running call, and leave removes it.
 func (c *connection) enter(call tools.Call, tool string, patience *time.Timer) (a *activeCall, leave func()) {
 	a = &activeCall{c: c, patience: patience}
-	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Agent: call.Agent, Model: call.Model, Tool: tool, pauseTimer: a.stopClock, samples: &samples{}}
+	a.ActiveCall = ActiveCall{ChatID: call.ChatID, CallID: call.ID, Model: call.Model, Tool: tool, pauseTimer: a.stopClock, samples: &samples{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, a)

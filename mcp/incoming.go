@@ -20,8 +20,7 @@ type Handler func(ctx context.Context, r ServerRequest) (any, error)
 
 // ServerRequest is a request of a server to eca (roots, sampling, elicitation).
 type ServerRequest struct {
-	Server string // its name in the configuration
-	Method string
+	Server string          // its name in the configuration
 	Params json.RawMessage // as sent; may be empty
 	// Calls are the running calls of the server, the oldest first. One of them may be the reason for
 	// the request.
@@ -30,8 +29,8 @@ type ServerRequest struct {
 
 // ActiveCall is a running tool call.
 type ActiveCall struct {
-	ChatID, CallID, Agent, Tool string
-	Model                       string // full id
+	ChatID, CallID, Tool string
+	Model                string // full id
 
 	taskID     string                  // of the task that the call became
 	pauseTimer func() (release func()) // stops the timer of the call
@@ -104,7 +103,7 @@ func (s *session) answer(ctx context.Context, method string, params json.RawMess
 	if handle == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "eca does not know the method %s", shorten.Bytes(method, 100))
 	}
-	out, err := handle(ctx, ServerRequest{Server: s.self.server, Method: method, Params: params, Calls: concerned(s.calls(), params)})
+	out, err := handle(ctx, ServerRequest{Server: s.self.server, Params: params, Calls: concerned(s.calls(), params)})
 	if err == nil {
 		result, err = json.Marshal(out)
 	}

@@ -14,7 +14,6 @@ import (
 type folder struct {
 	text       text // its path from the root, with slashes and one at the end; empty for the root
 	subs       []*folder
-	rules      *ignore.Rules // that apply to its content
 	outerRules *ignore.Rules // that apply to the folder itself; nil for a root
 
 	// The concatenated file names in lexical order, as written and in lower case; ends has the
@@ -56,7 +55,6 @@ func (f *folder) file(i int) text {
 
 // fill sets the content of the folder. Its subfolders are new and still empty.
 func (f *folder) fill(entries []fs.DirEntry, rules *ignore.Rules) {
-	f.rules = rules
 	files, size := 0, 0
 	for _, e := range entries {
 		if !e.IsDir() {

@@ -22,7 +22,6 @@ import (
 type Change struct {
 	ID       event.Seq // of the item: the number of the event that began it
 	Revision event.Seq // the number of the event that changed it last
-	Turn     string    // id of the turn it belongs to; empty outside of turns
 	Time     time.Time // of the event
 	Item     Item
 }
@@ -102,8 +101,7 @@ func (c Call) Subagent() *event.Subagent {
 // Notice is text from eca itself.
 type Notice struct {
 	Text     string
-	Markdown bool   // it is a document, not a line about what goes on
-	Chat     string // id of a chat that was made and is to be shown
+	Markdown bool // it is a document, not a line about what goes on
 }
 
 // Report says that a subagent in the background has ended.
@@ -185,7 +183,7 @@ func New() *Fold {
 
 // Add returns what an event shows; ok is false if it shows nothing.
 func (f *Fold) Add(e event.Event) (c Change, ok bool) {
-	c = Change{ID: e.Seq, Revision: e.Seq, Turn: e.Turn, Time: e.Time}
+	c = Change{ID: e.Seq, Revision: e.Seq, Time: e.Time}
 	if _, text := e.Body.(event.TextDelta); !text && !event.InterleavesText(e.Body) {
 		f.answer = nil
 	}
@@ -203,7 +201,7 @@ func (f *Fold) Add(e event.Event) (c Change, ok bool) {
 	case event.ToolProposed, event.ToolArgsDelta, event.ToolJudged, event.ToolStarted, event.ToolUpdated, event.ToolFinished, event.ToolRejected:
 		c.ID, c.Item = f.call(e)
 	case event.Notice:
-		c.Item = Notice{Text: b.Text, Markdown: b.Markdown, Chat: b.Chat}
+		c.Item = Notice{Text: b.Text, Markdown: b.Markdown}
 	case event.Continued:
 		if b.Text != "" {
 			c.Item = Notice{Text: b.Text}

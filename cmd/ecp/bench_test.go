@@ -53,7 +53,7 @@ done
 		all.Wait()
 		floor += (b.Elapsed() - start).Seconds()
 		start = b.Elapsed()
-		if code := run(context.Background(), []string{"run", "--manifest", manifest, "-j", fmt.Sprint(lanes)}, streams{strings.NewReader(""), io.Discard, io.Discard}); code != 0 {
+		if code := run(context.Background(), []string{"run", "--manifest", manifest, "-j", fmt.Sprint(lanes)}, streams{io.Discard, io.Discard}); code != 0 {
 			b.Fatalf("exit %d", code)
 		}
 		ours += (b.Elapsed() - start).Seconds()

@@ -34,17 +34,7 @@ exec) shift
 *) exit 64 ;;
 esac
 `)
-	if err := os.Chmod(filepath.Join(dir, "docker"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	return func() string {
-		data, err := os.ReadFile(filepath.Join(dir, "calls"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
+	return installDocker(t, dir)
 }
 
 // task writes a task in Harbor's format. Its tests check the requested file, and a file that only

@@ -41,12 +41,11 @@ func main() {
 	defer stop()
 	// A reader that disconnects is an error to handle, not a reason to leave agents behind.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, usage.NewOutput(os.Stdout), os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], streams{usage.NewOutput(os.Stdout), os.Stderr}))
 }
 
 // streams are the streams of a command.
 type streams struct {
-	in       io.Reader
 	out, err io.Writer
 }
 

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runNATS(os.Args[2]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "ecp" { // the program itself, to be killed
-		os.Exit(run(context.Background(), os.Args[2:], streams{os.Stdin, os.Stdout, os.Stderr}))
+		os.Exit(run(context.Background(), os.Args[2:], streams{os.Stdout, os.Stderr}))
 	}
 	// With the race detector, each of our children would sleep a second before it ends.
 	if os.Getenv("GORACE") == "" {
@@ -72,7 +72,7 @@ type result struct {
 func invoke(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(t.Context(), args, streams{strings.NewReader(""), &out, &errs})
+	code := run(t.Context(), args, streams{&out, &errs})
 	return result{code, out.String(), errs.String()}
 }
 

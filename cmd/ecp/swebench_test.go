@@ -51,6 +51,13 @@ exec) shift
 *) exit 64 ;;
 esac
 `)
+	return installDocker(t, dir)
+}
+
+// installDocker puts the script docker of a folder before the real one in PATH. calls returns what the
+// script wrote into the file calls.
+func installDocker(t *testing.T, dir string) (calls func() string) {
+	t.Helper()
 	if err := os.Chmod(filepath.Join(dir, "docker"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestWrongInputsSayWhatWouldBeRight(t *testing.T) {
 		{[]string{"trend", report}, 1, []string{"report.json", "no report matches"}, nil},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := run(context.Background(), c.args, streams{strings.NewReader(""), &stdout, &stderr})
+		code := run(context.Background(), c.args, streams{&stdout, &stderr})
 		out := stdout.String() + stderr.String()
 		if code != c.code {
 			t.Errorf("%q: exit code %d, want %d: %s", c.args, code, c.code, out)

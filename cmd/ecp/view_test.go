@@ -18,7 +18,7 @@ func viewed(t *testing.T, args ...string) string {
 	code := make(chan int, 1)
 	var errs strings.Builder
 	go func() {
-		code <- run(ctx, append([]string{"view", "--no-open"}, args...), streams{strings.NewReader(""), writer, &errs})
+		code <- run(ctx, append([]string{"view", "--no-open"}, args...), streams{writer, &errs})
 		_ = writer.Close()
 	}()
 	address, _ := bufio.NewReader(reader).ReadString('\n')

@@ -51,7 +51,7 @@ func TestWatch(t *testing.T) {
 	var errs shared
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"run", "--manifest", m, "--watch", "--report", html}, streams{strings.NewReader(""), io.Discard, &errs})
+		code <- run(ctx, []string{"run", "--manifest", m, "--watch", "--report", html}, streams{io.Discard, &errs})
 	}()
 	errs.await(t, "PASSED", 1)
 	errs.await(t, "Ctrl-C ends", 1)
@@ -81,7 +81,7 @@ func TestInterrupt(t *testing.T) {
 	var errs shared
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"run", "--manifest", m, "--json-out", out, "--journal", journal, "--timeout", "600", "-j", "2"}, streams{strings.NewReader(""), io.Discard, &errs})
+		code <- run(ctx, []string{"run", "--manifest", m, "--json-out", out, "--journal", journal, "--timeout", "600", "-j", "2"}, streams{io.Discard, &errs})
 	}()
 	for end := time.Now().Add(time.Minute); lines(journal) < 2; time.Sleep(5 * time.Millisecond) { // the others are done
 		if time.Now().After(end) {

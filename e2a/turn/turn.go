@@ -173,7 +173,7 @@ func (f *follower) read(events chan<- event.Event, failed chan<- error) {
 // follow shows events and questions until the turn has ended.
 func (f *follower) follow(events <-chan event.Event, failed <-chan error) error {
 	if f.notice != "" {
-		if err := f.viewer.Show(transcript.Change{Turn: f.id, Item: transcript.Notice{Text: f.notice}}); err != nil {
+		if err := f.viewer.Show(transcript.Change{Item: transcript.Notice{Text: f.notice}}); err != nil {
 			return err
 		}
 	}

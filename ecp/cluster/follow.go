@@ -61,9 +61,8 @@ func (f *Follower) fail(err error) {
 
 // entry is an attempt that has no result yet.
 type entry struct {
-	job     runtime.Job
-	lane    string
-	offered bool // handed out by this process
+	job  runtime.Job
+	lane string
 }
 
 // session is the state of one Schedule. Its fields belong to the goroutine of loop.
@@ -374,7 +373,6 @@ func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
 		err = s.c.conn.Offer(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)
 	}
 	s.warn(err)
-	e.offered = err == nil
 }
 
 // offerAll hands out attempts that an earlier leader may have missed, or that were lost since.

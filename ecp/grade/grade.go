@@ -14,7 +14,6 @@ package grade
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -85,7 +84,6 @@ type Spec struct {
 type Call struct {
 	Name      string
 	Arguments map[string]any // nil if missing, or not an object
-	Raw       json.RawMessage
 }
 
 // Subject is one step: its input, and the agent's work.

@@ -277,7 +277,6 @@ func (r *blobReader) Close() error {
 type BlobInfo struct {
 	Digest string
 	Size   int64
-	Stored time.Time
 }
 
 // List returns all contents, in any order.
@@ -290,7 +289,7 @@ func (b *Blobs) List(ctx context.Context) (out []BlobInfo, err error) {
 		return nil, fmt.Errorf("list %s: %w", b.name, err)
 	}
 	for _, info := range list {
-		out = append(out, BlobInfo{info.Name, int64(info.Size), info.ModTime}) //nolint:gosec // less than a disk
+		out = append(out, BlobInfo{info.Name, int64(info.Size)}) //nolint:gosec // less than a disk
 	}
 	return out, nil
 }

@@ -102,7 +102,7 @@ type chatStream struct {
 type chatPending struct {
 	index     int    // the provider's
 	sentID    string // the provider's, may repeat
-	id, name  string // id is unique within the answer
+	id        string // unique within the answer
 	arguments []byte
 	extra     json.RawMessage // goes back with the call
 }
@@ -281,7 +281,7 @@ func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
 	if id == "" && name == "" {
 		return nil, nil // arguments of no call
 	}
-	p := chatPending{index: n, sentID: id, id: id, name: name}
+	p := chatPending{index: n, sentID: id, id: id}
 	if index != nil {
 		p.index = *index
 	}
