@@ -143,7 +143,7 @@ func (d *Daemon) takeChanges(topics []changes.Topic) (shown, ask bool) {
 	for _, t := range topics {
 		switch t {
 		case changes.Workspace: // there may be other files to watch
-		case changes.Models, changes.Extensions, changes.Servers, changes.Telemetry:
+		case changes.Models, changes.Extensions, changes.Servers, changes.Notices:
 			shown = true
 		case changes.Credentials, changes.Trust:
 			shown, ask = true, true

@@ -190,6 +190,7 @@ func (d *Daemon) Notices() []string {
 	if n := d.TrustNotice(); n != "" {
 		out = append(out, n)
 	}
+	out = append(out, d.lsp.Failures()...)
 	return append(out, d.ChangedServers()...)
 }
 

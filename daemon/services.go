@@ -86,7 +86,10 @@ func newServices(o Options) *services {
 	s.plugins = plugins.New(plugins.Options{
 		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.gone,
 	})
-	s.lsp = lsp.New(lsp.Options{Children: s.children, Getenv: o.Getenv, Now: o.Now, Version: o.Version, Log: o.Log})
+	s.lsp = lsp.New(lsp.Options{
+		Children: s.children, Getenv: o.Getenv, Now: o.Now, Version: o.Version, Log: o.Log,
+		Failed: func() { s.changes.Publish(changes.Notices) },
+	})
 	s.maps = s.newMapper()
 	s.snapshot.Store(&Snapshot{inputs: inputs{workspace: workspace.New(), storage: newStorage(o.StateDir, o.Keychain, o.Now)}})
 	s.calls = s.newJournal()

@@ -16,7 +16,7 @@ func (s *services) newTelemetry() *telemetry.Telemetry {
 	const connect = 5 * time.Second
 	return telemetry.New(telemetry.Options{
 		Client: s.network.Client(netclient.Options{Connect: connect}), Version: s.opts.Version, Now: s.opts.Now, NewID: s.opts.NewID,
-		Clean: s.Clean, Changed: func() { s.changes.Publish(changes.Telemetry) }, Log: s.opts.Log,
+		Clean: s.Clean, Changed: func() { s.changes.Publish(changes.Notices) }, Log: s.opts.Log,
 	})
 }
 

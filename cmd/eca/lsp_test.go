@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 )
@@ -75,6 +76,28 @@ func TestExecNamesNewErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The user is told once that a language server failed, whatever chat edits.
+func TestFailedLanguageServerIsTold(t *testing.T) {
+	needs.POSIX(t)
+	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - calls: ["+toyEdit+"]\n      - {text: Done.}\n  - steps: [{text: Again.}]\n")
+	here := newPlace(t, p.env()...)
+	here.env = append(here.env, `ECA_CONFIG={"toolCall": {"approval": {"byDefault": "allow"}}, `+toyServer(t, "crash-start")+`}`)
+	if err := os.WriteFile(filepath.Join(here.root, "a.toy"), []byte("ERR old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	editor := here.serve(t)
+	editor.Open(here.root, nil)
+	editor.Call("chat/prompt", map[string]any{"chatId": "c", "message": "go"})
+	editor.Await(0, "the notice", fake.Contains("$/showMessage", "The language server ", " failed: it ended with exit code 3: cannot start"))
+	editor.Await(0, "the end", fake.Contains("chat/statusChanged", "idle"))
+	editor.Call("chat/prompt", map[string]any{"chatId": "d", "message": "again"})
+	editor.Await(0, "the end", fake.Contains("chat/statusChanged", `"d"`, "idle"))
+	if told := strings.Count(editor.Conversation(), " failed: it ended with exit code 3"); told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	shutDown(t, editor)
 }
 
 func TestDoctorStartsLanguageServers(t *testing.T) {

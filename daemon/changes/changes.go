@@ -28,7 +28,7 @@ const (
 	Extensions  Topic = "extensions"  // the Set of extensions
 	Servers     Topic = "servers"     // MCP servers, or what they offer
 	Models      Topic = "models"      // which models providers list
-	Telemetry   Topic = "telemetry"   // whether it can be exported
+	Notices     Topic = "notices"     // of telemetry or language servers that do not work
 )
 
 // Bus carries topics to its watcher.

@@ -23,7 +23,7 @@ import (
 //
 //	unversioned  its reports do not say about which version they are
 //	staged       each report comes after a repetition of the one before
-//	pull         it is asked for diagnostics
+//	pull         it is asked for diagnostics; dependent says that those of a file depend on others
 //	mute         it reports nothing
 //	stuck        it does not answer initialize
 //	crash        it ends when a document changes; crash-start ends at once
@@ -127,7 +127,7 @@ func (s *languageServer) initialize(root string) (any, error) {
 	s.read()
 	can := map[string]any{"textDocumentSync": map[string]any{"openClose": true, "change": 1, "save": true}}
 	if s.is("pull") {
-		can["diagnosticProvider"] = map[string]any{}
+		can["diagnosticProvider"] = map[string]any{"interFileDependencies": s.is("dependent")}
 	}
 	return map[string]any{"capabilities": can}, nil
 }

@@ -2,14 +2,17 @@ package lsp
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/proc"
+	"github.com/seed-dec29ce4/eca/internal/safeio"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -168,11 +171,47 @@ func (v *View) installed(d definition) (found, bool) {
 		if strings.ContainsAny(path, `/\`) {
 			path = workspace.Abs(v.settings.Roots, path)
 		}
-		if full, ok := proc.LookPath(path, v.opts.Getenv("PATH")); ok {
+		dirs := v.opts.Getenv("PATH")
+		if p.npm.name != "" {
+			dirs = strings.Join(append(v.ownPackages(), dirs), string(os.PathListSeparator))
+		}
+		if full, ok := proc.LookPath(path, dirs); ok && p.npm.includes(full) {
 			return found{d, p, full}, true
 		}
 	}
 	return found{}, false
+}
+
+// ownPackages returns the folders with the programs of npm's packages that the workspace depends on.
+func (v *View) ownPackages() (out []string) {
+	for _, root := range v.settings.Roots {
+		out = append(out, filepath.Join(root, "node_modules", ".bin"))
+	}
+	return out
+}
+
+// includes reports whether a program is that of the package, in a version that is a language server.
+// Programs outside of packages are.
+func (n npmPackage) includes(path string) bool {
+	if n.name == "" {
+		return true
+	}
+	beside := filepath.Dir(path) // a script may start it
+	folders := []string{filepath.Join(beside, "..", n.name), filepath.Join(beside, "node_modules", n.name)}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		folders = append([]string{filepath.Join(filepath.Dir(real), "..")}, folders...)
+	}
+	for _, dir := range folders {
+		data, err := safeio.Read(filepath.Join(dir, "package.json"), maxText)
+		var p struct{ Name, Version string }
+		if err != nil || json.Unmarshal(data, &p) != nil || p.Name != n.name {
+			continue
+		}
+		major, _, _ := strings.Cut(p.Version, ".")
+		version, err := strconv.Atoi(major)
+		return err == nil && version >= n.since
+	}
+	return false
 }
 
 // serverOf returns the installed server for a file of the workspace.

@@ -55,6 +55,7 @@ const (
 // Limits of what is kept of a server's reports.
 const (
 	maxOpen        = 64      // documents
+	maxDependents  = 20      // documents that are checked along with edited ones
 	maxText        = 1 << 20 // bytes of a document
 	maxPerFile     = 500     // diagnostics
 	maxFiles       = 2000    // with diagnostics
@@ -68,6 +69,7 @@ type Options struct {
 	Getenv   func(string) string
 	Now      func() time.Time
 	Version  string // of eca
+	Failed   func() // a server has failed that is not among the Failures yet
 	Log      *slog.Logger
 }
 

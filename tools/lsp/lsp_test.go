@@ -50,7 +50,7 @@ func newRig(t *testing.T, modes string, files map[string]string) *rig {
 	}
 	pool := proc.NewPool(os.Args[0], 0)
 	t.Cleanup(pool.Close)
-	r := &rig{T: t, dir: dir, servers: New(Options{Children: pool, Getenv: os.Getenv, Now: time.Now, Log: slog.New(slog.DiscardHandler)})}
+	r := &rig{T: t, dir: dir, servers: New(Options{Children: pool, Getenv: os.Getenv, Now: time.Now, Failed: func() {}, Log: slog.New(slog.DiscardHandler)})}
 	t.Cleanup(r.servers.Close)
 	r.settings = Settings{
 		Config: config.LSP{Servers: map[string]config.LSPServer{"toy": {
@@ -99,7 +99,7 @@ func (r *rig) want(got, want string) {
 
 func TestNewErrorsAreNamed(t *testing.T) {
 	needs.POSIX(t)
-	for _, mode := range []string{"", "unversioned", "staged", "pull"} {
+	for _, mode := range []string{"", "unversioned", "staged", "pull", "pull dependent"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, mode, map[string]string{"a.toy": "ERR old\n", "b.toy": "USE f\nDEF g\n", "c.toy": "DEF f\n"})
@@ -107,7 +107,14 @@ func TestNewErrorsAreNamed(t *testing.T) {
 			r.want(r.write("a.toy", "ERR old\nWARN w\nERR new\n"), "")
 			r.want(r.write("new.toy", "ERR x\n"), "new.toy:1:5: error: x [toy 7]")
 			r.want(r.write("plain.txt", "ERR x\n"), "")
-			if mode != "pull" { // it is asked about changed files only
+			switch mode {
+			case "pull": // it is asked about changed files only
+			case "pull dependent": // and about those that are open
+				r.want(r.write("c.toy", "DEF f\n\n"), "")
+				r.want(r.write("b.toy", "USE f\nDEF g\n\n"), "")
+				r.want(r.write("c.toy", "DEF h\n"), "b.toy:1:5: error: undefined: f [toy 7]")
+				r.want(r.write("c.toy", "DEF h\n\n"), "")
+			default:
 				r.want(r.write("c.toy", "DEF h\n"), "b.toy:1:5: error: undefined: f [toy 7]")
 				r.want(r.write("c.toy", "DEF h\n\n"), "")
 			}
@@ -291,5 +298,89 @@ func TestReportsAreBounded(t *testing.T) {
 	}
 	if r.count != 0 {
 		t.Errorf("%d diagnostics are left", r.count)
+	}
+}
+
+// TypeScript's compiler is a language server since version 7: that of the project comes first.
+func TestCompilersThatAreServers(t *testing.T) {
+	needs.POSIX(t)
+	program := func(t *testing.T, path string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	pack := func(t *testing.T, dir, version string) {
+		t.Helper()
+		program(t, filepath.Join(dir, "bin", "tsc"))
+		if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"name": "typescript", "version": "`+version+`"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(t *testing.T, dir string) { // as npm does
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, ".bin"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../typescript/bin/tsc", filepath.Join(dir, ".bin", "tsc")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		build func(t *testing.T, modules, path string)
+		want  string // the program, after the workspace or PATH
+	}{
+		"the project's": {func(t *testing.T, modules, _ string) { pack(t, modules+"/typescript", "7.0.2"); link(t, modules) }, "workspace/node_modules/.bin/tsc"},
+		"a script of the project's": {func(t *testing.T, modules, _ string) {
+			pack(t, modules+"/typescript", "10.1.0-beta")
+			program(t, modules+"/.bin/tsc")
+		}, "workspace/node_modules/.bin/tsc"},
+		"an older one of the project, a newer one of PATH": {func(t *testing.T, modules, path string) {
+			pack(t, modules+"/typescript", "5.9.3")
+			link(t, modules)
+			pack(t, path+"/node_modules/typescript", "7.0.2")
+			program(t, path+"/tsc")
+		}, "path/typescript-language-server"},
+		"one of PATH": {func(t *testing.T, _, path string) {
+			pack(t, path+"/node_modules/typescript", "7.0.2")
+			program(t, path+"/tsc")
+		}, "path/tsc"},
+		"another program with its name":   {func(t *testing.T, _, path string) { program(t, path+"/tsc") }, "path/typescript-language-server"},
+		"a package that cannot be parsed": {func(t *testing.T, modules, _ string) { pack(t, modules+"/typescript", `"`); link(t, modules) }, "path/typescript-language-server"},
+		"none":                            {func(*testing.T, string, string) {}, "path/typescript-language-server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, "", nil)
+			path := t.TempDir()
+			program(t, path+"/typescript-language-server")
+			c.build(t, r.dir+"/node_modules", path)
+			r.servers.opts.Getenv = func(string) string { return path }
+			r.settings.Config = config.LSP{}
+			f, _ := r.use().serverOf(filepath.Join(r.dir, "a.ts"))
+			if got := strings.NewReplacer(r.dir, "workspace", path, "path").Replace(f.path); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A failure is told once, whatever else fails later.
+func TestFailuresAreToldOnce(t *testing.T) {
+	needs.POSIX(t)
+	r := newRig(t, "crash-start", map[string]string{"a.toy": "DEF a\n"})
+	now, told := time.Now(), 0
+	r.servers.opts.Now, r.servers.opts.Failed = func() time.Time { return now }, func() { told++ }
+	for range 3 {
+		if _, err := r.use().of(filepath.Join(r.dir, "a.toy")); err != nil {
+			t.Fatal(err)
+		}
+		r.servers.work.Wait()
+		now = now.Add(longestPause)
+	}
+	if list := r.servers.Failures(); told != 1 || len(list) != 1 || !strings.Contains(list[0], "exit code 3: cannot start") {
+		t.Errorf("told %d times: %q", told, list)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/needs"
-	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
 // realEdits is how many type errors are made in each language.
@@ -21,15 +20,21 @@ const realEdits = 100
 // edits break another file than the edited one. The times are logged: docs/performance.md has them.
 func TestRealServers(t *testing.T) {
 	needs.Long(t)
-	tools := filepath.Join(os.Getenv("ECA_NODE_TOOLS"), "node_modules", ".bin")
+	typescript := map[string]string{
+		"tsconfig.json": `{"compilerOptions": {"strict": true, "noEmit": true, "types": []}, "include": ["*.ts"]}`,
+		"a.ts":          tsFile(0, ""), "use.ts": "import { f } from './a'\nexport const n: number = f(1)\n",
+		"old.ts": "export const old: number = 'it was there'\n",
+	}
 	for _, c := range []struct {
-		language, program, get string
-		files                  map[string]string
+		language, program string
+		dirs              []string // with the program, before those of PATH
+		get               string
+		files             map[string]string
 		// edited returns the file of an edit, its text after the edit and the message of the error.
 		edited func(i int) (name, text, message string)
 	}{
 		{
-			"go", "gopls", "go install golang.org/x/tools/gopls@v0.21.1, and ECA_GOPLS, or PATH",
+			"go", "gopls", []string{filepath.Dir(os.Getenv("ECA_GOPLS"))}, "go install golang.org/x/tools/gopls@v0.21.1, and ECA_GOPLS, or PATH",
 			map[string]string{
 				"go.mod": "module x\n\ngo 1.26\n", "a.go": goFile(0, ""), "use.go": "package x\n\nvar _ int = F(1)\n",
 				"old.go": "package x\n\nvar old int = \"it was there\"\n",
@@ -42,12 +47,8 @@ func TestRealServers(t *testing.T) {
 			},
 		},
 		{
-			"typescript", "typescript-language-server", "npm, as in .ci/node, and ECA_NODE_TOOLS",
-			map[string]string{
-				"tsconfig.json": `{"compilerOptions": {"strict": true, "noEmit": true, "types": []}, "include": ["*.ts"]}`,
-				"a.ts":          tsFile(0, ""), "use.ts": "import { f } from './a'\nexport const n: number = f(1)\n",
-				"old.ts": "export const old: number = 'it was there'\n",
-			},
+			"typescript", "typescript-language-server", []string{filepath.Join(os.Getenv("ECA_NODE_TOOLS"), "node_modules", ".bin")},
+			"npm, as in .ci/node, and ECA_NODE_TOOLS", typescript,
 			func(i int) (string, string, string) {
 				if i%2 == 0 {
 					return "a.ts", tsFile(i, fmt.Sprintf("export const e%d: number = 'x'\n", i)), "Type 'string' is not assignable to type 'number'."
@@ -55,12 +56,19 @@ func TestRealServers(t *testing.T) {
 				return "use.ts", fmt.Sprintf("import { f } from './a'\nexport const n: number = f(1, %d)\n", i), "Expected 1 arguments, but got 2."
 			},
 		},
+		{
+			"typescript 7", "tsc", []string{filepath.Join(os.Getenv("ECA_TYPESCRIPT"), "node_modules", ".bin")},
+			"npm install --prefix DIR typescript@7.0.2, and ECA_TYPESCRIPT=DIR", typescript,
+			func(i int) (string, string, string) {
+				if i%2 == 0 {
+					return "a.ts", tsFile(i, fmt.Sprintf("export const e%d: number = 'x'\n", i)), "Type 'string' is not assignable to type 'number'."
+				}
+				return "a.ts", strings.Replace(tsFile(i, ""), "f(n: number)", "f(n: number, m: number)", 1), "Expected 2 arguments, but got 1."
+			},
+		},
 	} {
 		t.Run(c.language, func(t *testing.T) {
-			path := strings.Join([]string{filepath.Dir(os.Getenv("ECA_GOPLS")), tools, os.Getenv("PATH")}, string(os.PathListSeparator))
-			if _, ok := proc.LookPath(c.program, path); !ok {
-				t.Skipf("NOT TESTED: %s is not installed; get it with: %s", c.program, c.get)
-			}
+			path := strings.Join(append(c.dirs, os.Getenv("PATH")), string(os.PathListSeparator))
 			r := newRig(t, "", c.files)
 			r.servers.opts.Getenv = func(name string) string {
 				if name == "PATH" {
@@ -70,7 +78,10 @@ func TestRealServers(t *testing.T) {
 			}
 			r.settings.Config = config.LSP{}
 			r.settings.Wait, r.settings.StartWait = 3*time.Second, 2*time.Minute
-			r.use()
+			name, _, _ := c.edited(0)
+			if f, _ := r.use().serverOf(filepath.Join(r.dir, name)); f.program.name != c.program {
+				t.Skipf("NOT TESTED: %s is not installed; get it with: %s", c.program, c.get)
+			}
 			for name, text := range c.files { // the server becomes warm
 				r.write(name, text)
 			}

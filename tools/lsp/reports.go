@@ -3,7 +3,9 @@ package lsp
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/internal/shorten"
@@ -204,7 +206,31 @@ func (s *server) check(ctx context.Context, limit time.Duration, paths []string)
 			go s.pull(ctx, path, version)
 		}
 	}
-	return s.await(ctx, versions)
+	var others sync.WaitGroup
+	for path, version := range s.dependents(versions) {
+		others.Go(func() { s.pull(ctx, path, version) })
+	}
+	done := s.await(ctx, versions)
+	others.Wait() // ctx bounds it
+	return done
+}
+
+// dependents returns the documents that an edit of some documents may break, those that were used
+// last, with their versions.
+func (s *server) dependents(edited map[string]int) map[string]int {
+	if !s.offers.pullsAll() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	paths := slices.SortedFunc(maps.Keys(s.docs), func(a, b string) int { return cmp.Compare(s.docs[b].used, s.docs[a].used) })
+	out := map[string]int{}
+	for _, path := range paths {
+		if _, own := edited[path]; !own && len(out) < maxDependents {
+			out[path] = s.docs[path].version
+		}
+	}
+	return out
 }
 
 // await waits until the server has reported about versions of documents, and is silent then.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ type Servers struct {
 	mu      sync.Mutex // guards what follows
 	running map[string]*server
 	paused  map[string]pause
+	failed  map[string]error // the first failure of each program
 	closed  bool
 }
 
@@ -31,7 +33,17 @@ type pause struct {
 
 // New returns Servers of which none runs. Close must be called.
 func New(o Options) *Servers {
-	return &Servers{opts: o, running: map[string]*server{}, paused: map[string]pause{}}
+	return &Servers{opts: o, running: map[string]*server{}, paused: map[string]pause{}, failed: map[string]error{}}
+}
+
+// Failures says of each server that has failed, once, why it did and what that means.
+func (s *Servers) Failures() (out []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.failed)) {
+		out = append(out, fmt.Sprintf("The language server %s failed: %v. Edits are made without its errors until it works; `eca doctor` tries it, and lsp in the configuration turns it off.", name, s.failed[name]))
+	}
+	return out
 }
 
 // Close ends all servers.
@@ -127,8 +139,16 @@ func (v *View) runningOrNew(key string, create func() *server) (*server, error) 
 
 // ended notes how a server ended; a nil reason is not a failure.
 func (s *Servers) ended(key string, one *server, reason error) {
+	name := one.server.program.name
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	_, told := s.failed[name]
+	defer func() {
+		_, failed := s.failed[name]
+		s.mu.Unlock()
+		if failed && !told {
+			s.opts.Failed()
+		}
+	}()
 	if s.running[key] == one {
 		delete(s.running, key)
 	}
@@ -137,7 +157,10 @@ func (s *Servers) ended(key string, one *server, reason error) {
 		delete(s.paused, key)
 		return
 	}
-	s.opts.Log.Warn("a language server failed", "server", one.server.program.name, "err", reason)
+	s.opts.Log.Warn("a language server failed", "server", name, "err", reason)
+	if !told {
+		s.failed[name] = reason
+	}
 	p := s.paused[key]
 	if now.Sub(one.started) > healthyTime {
 		p.failures = 0

@@ -5,6 +5,14 @@ type program struct {
 	name    string // also the name of its executable
 	args    []string
 	options map[string]any // its initializationOptions
+	npm     npmPackage     // if it is part of one
+}
+
+// npmPackage is a package of npm whose program is a language server since a major version. Projects
+// depend on it: their own one comes before one of PATH.
+type npmPackage struct {
+	name  string
+	since int
 }
 
 // language is what is known of a language: its files and its servers, the preferred one first.
@@ -45,6 +53,7 @@ func commonLanguages() []language {
 			},
 			markers: []string{"tsconfig.json", "jsconfig.json", "package.json"},
 			programs: []program{
+				{name: "tsc", args: []string{"--lsp", "--stdio"}, npm: npmPackage{"typescript", 7}},
 				{name: "typescript-language-server", args: stdio, options: map[string]any{"preferences": map[string]any{"disableSuggestions": true}}},
 				{name: "vtsls", args: stdio},
 			},

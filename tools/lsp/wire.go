@@ -179,6 +179,14 @@ func (i initialized) pulls() bool {
 	return p != "" && p != "null" && p != "false"
 }
 
+// pullsAll reports whether a change of one document can change what is wrong in the others.
+func (i initialized) pullsAll() bool {
+	var options struct {
+		InterFileDependencies bool `json:"interFileDependencies"`
+	}
+	return i.pulls() && json.Unmarshal(i.Capabilities.DiagnosticProvider, &options) == nil && options.InterFileDependencies
+}
+
 func (s *server) initializeParams() map[string]any {
 	folder := map[string]string{"uri": s.uri(s.root), "name": s.root}
 	dynamic := map[string]any{"dynamicRegistration": true}
