@@ -10,12 +10,14 @@ import (
 // LostRestrictions lists mistakes in keys that restrict tool calls: a rule of a wrong type, a
 // misspelled key or tool, the agent in use. Calls that they were meant to deny would run, so an
 // unattended program must not start. agent is the name that was requested; empty means the default.
-// Agents that LeaveOutAgents left out do not count. rights is false if all mistakes are in the file
+// Agents that LeaveOutAgents left out do not count, nor do hooks that need trust. rights is false if all mistakes are in the file
 // of the agent in use, and about something else, such as its model.
 func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
 	used := l.AgentOrDefault(agent)
 	for _, f := range l.Mistakes() {
 		switch path := splitKey(f.path); {
+		case len(path) > 0 && path[0] == "hooks" && l.untrusted(f.Source):
+			continue // they have no effect
 		case len(path) > 1 && path[0] == "agent" && agentFile(f.Source) && !l.hasAgent(path[1]) && path[1] != l.DefaultAgent && path[1] != l.Chat.DefaultAgent:
 			continue
 		case restricts(path), restricts(splitKey(f.meant)):
@@ -37,6 +39,11 @@ func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
 		out = append(out, at+": "+f.Message)
 	}
 	return out, rights
+}
+
+// untrusted reports whether a file is a workspace's that is not trusted.
+func (l *Loaded) untrusted(file string) bool {
+	return slices.ContainsFunc(l.Units, func(u Unit) bool { return u.File == file && !u.Trusted })
 }
 
 // LeaveOutAgents removes the agents whose Markdown files, because of a mistake, restrict less than

@@ -107,6 +107,9 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 		if page, ok := webPage(resp, text); ok {
 			return &Error{Kind: ErrProtocol, Address: e.address(), Page: true, Message: e.Name() + " answered with " + page}
 		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered with %s, and no text", e.Name(), ct)}
+		}
 		whole := json.Valid(text) && !bytes.Contains(text, []byte(`"error"`))
 		return &Error{Kind: ErrProtocol, Address: e.address(), Whole: whole, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
 	}

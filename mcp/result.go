@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,6 +23,10 @@ func result(raw json.RawMessage, schema *outputSchema) (tools.Result, error) {
 		IsError    bool              `json:"isError"`
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return tools.Result{}, fmt.Errorf("the server's result does not follow MCP: %s is a JSON %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+		}
 		return tools.Result{}, fmt.Errorf("cannot read the result: %w", err)
 	}
 	got := contents(r.Content...)

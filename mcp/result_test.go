@@ -90,6 +90,20 @@ func TestBinaryIsNotText(t *testing.T) {
 	}
 }
 
+// What does not follow MCP is said in its words, not in those of our types.
+func TestMalformedResults(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"content":"a"}`:              "the server's result does not follow MCP: content is a JSON string",
+		`{"content":[],"isError":"x"}`: "isError is a JSON string",
+		`[]`:                           "it is a JSON array",
+		`{"content"`:                   "cannot read the result: unexpected end of JSON input",
+	} {
+		if _, err := result(json.RawMessage(raw), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
 // Results are checked against the schema that the tool declares; their texts are shown even if they
 // do not match.
 func TestResultsMatchTheirSchema(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 type MCPServers interface {
 	// AddMCPServer adds a server for all projects, or for a workspace folder: root, or the first
 	// folder if root is empty.
-	AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) error
+	AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) (file string, err error)
 	// UpdateMCPServer changes the fields that are set in s, and the arguments unless nil.
 	UpdateMCPServer(name string, s config.MCPServer, args *[]string) error
 	EnableMCPServer(name string, enabled bool) error
@@ -136,7 +136,8 @@ func (m *mcpServers) MCPAddServer(_ context.Context, req protocol.Request[protoc
 		if p.Args != nil {
 			server.Args = *p.Args
 		}
-		return m.host.AddMCPServer(name, server, p.Scope == "workspace", root)
+		_, err := m.host.AddMCPServer(name, server, p.Scope == "workspace", root)
+		return err
 	})
 	return func(context.Context) (protocol.MCPAddResult, error) {
 		if e := <-wrong; e != nil {

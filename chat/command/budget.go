@@ -95,15 +95,25 @@ func (c *Commands) periods(ctx context.Context) string {
 				writeUsed(&b, p.name, u.Model, u)
 			}
 		}
-		fmt.Fprintf(&b, "\nThe rate is **%s per hour**: what the last 60 minutes cost.\n", budget.Dollars(budget.Sum(r.LastHour).Cost))
+		if rate := costText(budget.Sum(r.LastHour)); rate == unknownCost {
+			b.WriteString("\nThe rate is not known: the models of the last 60 minutes have no prices.\n")
+		} else {
+			fmt.Fprintf(&b, "\nThe rate is **%s per hour**: what the last 60 minutes cost.\n", rate)
+		}
 	}
 	return b.String() + uncounted(err)
 }
 
 func writeUsed(b *strings.Builder, period, model string, u budget.Used) {
-	cost := budget.Dollars(u.Cost)
+	fmt.Fprintf(b, "| %s | %s | %d | %s | %s |\n", period, model, u.Requests, thousands(u.Tokens), costText(u))
+}
+
+const unknownCost = "unknown"
+
+// costText is what was spent, or unknownCost if no request had a price.
+func costText(u budget.Used) string {
 	if u.Priced == 0 && u.Requests > 0 {
-		cost = "unknown"
+		return unknownCost
 	}
-	fmt.Fprintf(b, "| %s | %s | %d | %s | %s |\n", period, model, u.Requests, thousands(u.Tokens), cost)
+	return budget.Dollars(u.Cost)
 }

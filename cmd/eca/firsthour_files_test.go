@@ -32,6 +32,11 @@ func wrongFiles() []wrongInput {
 		wrongInput{name: "misspelled tool in the file of the default agent", args: exec, config: `{"defaultAgent": "mine"}`, files: agent("disabledTools: [eca__shell_comand]"), code: 1, want: []string{"restricts less than it says", `defaultAgent: there is no agent "mine"`, "agents/mine.md: line 2", "did you mean eca__shell_command?"}, not: []string{"fine"}},
 		wrongInput{name: "misspelled tool in the file of a built-in agent", args: exec, files: map[string]string{".eca/agents/general.md": "---\ndisabledTools: [eca__shell_comand]\n---\nhi"}, code: 1, want: []string{"restricts less than it says", "agents/general.md"}, not: []string{"fine"}},
 	)
+	const hooks = `{"hooks": {"a": {"type": "preToolCal", "actions": [{"type": "shell", "shell": "exit 2"}]}, "b": {"type": "preRequest", "actions": [{"type": "shel"}]}}}`
+	out = append(out,
+		wrongInput{name: "hooks of a folder that is not trusted", args: exec, files: map[string]string{".eca/config.json": hooks}, code: 0, want: []string{"fine"}, not: []string{"restricts less"}},
+		wrongInput{name: "MCP server in a folder that is not trusted", args: []string{"mcp", "add", "--workspace", "mine", "--", "sh"}, files: map[string]string{".eca/config.json": hooks}, code: 0, want: []string{"Added mine to ", "config.json. It has no effect until you trust this folder: `eca trust`"}, not: []string{"starts it"}},
+	)
 	for _, f := range []struct{ name, file, text, cause string }{
 		{"deploy", ".eca/commands/deploy.md", "---\narguments: 5\n---\nDeploy $1", "arguments must be a list"},
 		{"Deploy", ".eca/commands/Deploy.md", "Deploy $1 {{name}}", "cannot be mixed"},

@@ -108,14 +108,18 @@ func mcpAddCommand(sf *serverFlags, stdout, stderr io.Writer) *cobra.Command {
 						return err
 					}
 				}
-				if err := d.AddMCPServer(args[0], s, workspace, ""); err != nil {
+				file, err := d.AddMCPServer(args[0], s, workspace, "")
+				if err != nil {
 					return err
 				}
 				if why := cannotStart(s); why != "" {
 					fmt.Fprintf(stderr, "eca mcp add: warning: %s\n", printable(why))
 				}
-				origin, _ := d.Config().Origin("mcpServers", args[0])
-				_, err := fmt.Fprintf(stdout, "Added %s to %s. `eca mcp test %s` starts it.\n", args[0], origin.Source, args[0])
+				next := fmt.Sprintf("`eca mcp test %s` starts it.", args[0])
+				if _, inEffect := d.Config().MCPServers[args[0]]; !inEffect {
+					next = "It has no effect until you trust this folder: `eca trust` shows what is in it and asks."
+				}
+				_, err = fmt.Fprintf(stdout, "Added %s to %s. %s\n", args[0], file, next)
 				return err
 			})
 		},

@@ -61,7 +61,8 @@ func (v *view) remedy(name string, e *llm.Error) string {
 		from = "Its url comes from " + from
 	}
 	switch {
-	case unset != "" && !slices.Contains([]llm.ErrorKind{llm.ErrRateLimited, llm.ErrContextOverflow, llm.ErrInvalidImage}, e.Kind):
+	case unset != "" && !slices.Contains([]llm.ErrorKind{llm.ErrRateLimited, llm.ErrContextOverflow, llm.ErrInvalidImage}, e.Kind) &&
+		(e.Kind != llm.ErrUnreachable || len(v.cfg.Unset("providers", name, "url")) > 0):
 		return "The value of " + unset
 	case e.Page: // its status may be that of something else than the API
 		text := strings.TrimSuffix("The request went to "+e.Address+". Perhaps a proxy or a login page answers there, or the url lacks a part such as /v1. "+from, ". ")

@@ -17,22 +17,22 @@ import (
 // the function returns.
 
 // AddMCPServer adds a server to the global configuration, or to that of a workspace
-// folder: the given one, else the first.
-func (sv *Servers) AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) error {
+// folder: the given one, else the first. It returns the file. A server in a folder that is not
+// trusted has no effect yet.
+func (sv *Servers) AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) (file string, err error) {
 	if err := checkMCPName(name); err != nil {
-		return err
+		return "", err
 	}
 	if err := config.CheckTransport(s.Command, s.URL); err != nil {
-		return err
+		return "", err
 	}
 	if _, exists := sv.opts.Config().MCPServers[name]; exists {
-		return fmt.Errorf("there is an MCP server %s already", name)
+		return "", fmt.Errorf("there is an MCP server %s already", name)
 	}
-	file, err := sv.fileFor(inWorkspace, root)
-	if err != nil {
-		return err
+	if file, err = sv.fileFor(inWorkspace, root); err != nil {
+		return "", err
 	}
-	return sv.agreements.whileRenewing(name, func() error { return sv.opts.Edits.Edit(file, config.Set(s, "mcpServers", name)) })
+	return file, sv.agreements.whileRenewing(name, func() error { return sv.opts.Edits.Edit(file, config.Set(s, "mcpServers", name)) })
 }
 
 // fileFor returns the file for what is new in the configuration.

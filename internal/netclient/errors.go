@@ -185,7 +185,7 @@ func classify(err error, host string) *Error {
 			}
 		}
 	case errors.As(err, new(tls.RecordHeaderError)):
-		out.Kind, out.Message = KindTLS, hostName(host)+" does not speak TLS there; is it http:// and not https://, or another port?"
+		out.Kind, out.Message = KindTLS, hostName(host)+" does not speak TLS there; perhaps the url must begin with http://, or the port is another one"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		out.Message = hostName(host) + " closed the connection"
 	case errors.Is(err, context.DeadlineExceeded):

@@ -226,6 +226,8 @@ func toEnd(ctx context.Context, children *proc.Pool, spec proc.Spec, timeout tim
 		res.Outputs = append(res.Outputs, outOfMemory(exit))
 	case exit.Killed:
 		res.Outputs = append(res.Outputs, killedAfter(timeout))
+	case exit.Code < 0:
+		res.Outputs = append(res.Outputs, "The command was killed by a signal, which eca did not send.")
 	default:
 		res.Outputs = append(res.Outputs, fmt.Sprintf("Exit code: %d", exit.Code))
 	}

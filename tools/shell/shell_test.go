@@ -81,7 +81,7 @@ func TestOutput(t *testing.T) {
 		"true":                         "Exit code: 0",
 		"printf 'a\\377b'":             "Exit code: 0|Stdout:\na�b",
 		"nosuchcommand 2>/dev/null":    "Exit code: 127",
-		"kill -9 $$":                   "Exit code: -1",
+		"kill -9 $$":                   "The command was killed by a signal, which eca did not send.",
 		"sleep 0.05; echo a; echo b":   "Exit code: 0|Stdout:\na\nb",
 		"cat":                          "Exit code: 0", // stdin is empty, not the daemon's
 		"echo $ECA_EXECUTABLE | wc -w": "",
