@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -273,9 +272,15 @@ func (s *stream) startWaiting() {
 	}
 }
 
-// errNoAnswer says that the client did not answer. An error that says "cancelled" would count as the
-// user's answer, also when the client merely disconnects.
-var errNoAnswer = errors.New("the client did not answer")
+// unanswered waits until the stream's server has forgotten a question: it was answered elsewhere, or
+// the stream ended. An answer of any kind would say that the user, or the client, refuses; a client
+// that left may come back.
+func (s *stream) unanswered(ctx context.Context) error {
+	if s.ctx.Err() != nil {
+		<-s.link.conn.EOF()
+	}
+	return ctx.Err()
+}
 
 // question shows a question and waits for its answer.
 func (s *stream) question(params json.RawMessage) (any, error) {
@@ -290,7 +295,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	if !ok { // it waits for a client that may answer
 		return jsonrpc.Later(func(ctx context.Context) (any, error) {
 			<-ctx.Done()
-			return nil, errNoAnswer
+			return nil, s.unanswered(ctx)
 		}), nil
 	}
 	s.mu.Lock()
@@ -300,7 +305,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	s.put(frame{event: "chat:ask-question", data: shown})
 	return jsonrpc.Later(func(ctx context.Context) (any, error) {
 		defer func() {
-			s.f.questions.close(q.RequestID, s)
+			s.f.questions.close(q.RequestID, s, s.ctx.Err() != nil)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			delete(s.asked, q.RequestID)
@@ -314,7 +319,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 				"chatId": q.ChatID, "requestId": q.RequestID, "question": "This question was answered elsewhere.",
 				"options": []any{}, "allowFreeform": false, "cancelled": true,
 			})})
-			return nil, errNoAnswer
+			return nil, s.unanswered(ctx)
 		}
 	}), nil
 }
