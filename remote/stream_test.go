@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/server"
 )
 
@@ -72,5 +73,57 @@ func TestFollowSlowly(t *testing.T) {
 	<-ended
 	if got := all.String(); strings.Contains(got, "toolCallRejected") || !strings.Contains(got, "Done.") {
 		t.Error(got[max(0, len(got)-2000):])
+	}
+}
+
+// A page that comes back without the id of its last event has parts of the chats from before. Those
+// that it does not load again are shown from their beginning, also one that ended meanwhile, and then
+// go on: each word is there once.
+func TestChatsThatAreNotLoaded(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	const n = 600
+	r := newRig(t, fmt.Sprintf(`turns:
+  - {user: '^short', steps: [{text: 'The short one.'}]}
+  - {user: '^long', steps: [{text: '0123456789 ', repeat: %d, delay: 10ms}]}
+`, n), nil, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	for id, message := range map[string]string{"short": "short", "left": "long", "loaded": "long"} {
+		if status, result := r.do("POST", "/chats/"+id+"/prompt", object{"message": message}); status != 200 {
+			t.Fatal(status, result)
+		}
+		page.await(0, "chat:content-received", `"chatId":"`+id+`"`, `"role":"assistant"`)
+	}
+	page.await(0, "chat:content-received", `"chatId":"short"`, `"finished"`)
+	page.close()
+	page = r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("GET", "/chats/loaded", nil); status != 200 {
+		t.Fatal(status, result)
+	}
+	of := func(list []event, id string) (out []event) {
+		for _, e := range list {
+			if strings.Contains(e.data, `"chatId":"`+id+`"`) {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	for id, want := range map[string]string{"left": pulsed(n), "short": "The short one."} {
+		page.await(0, "chat:cleared", id)
+		page.await(0, "chat:content-received", `"chatId":"`+id+`"`, want[len(want)-4:])
+		if id == "left" {
+			page.await(0, "chat:content-received", `"chatId":"left"`, `"finished"`)
+		}
+		list := of(page.all(), id)
+		if list[0].name != "chat:cleared" || list[1].name != "chat:opened" || text(list) != want {
+			t.Errorf("%s: %s and %s, then %d bytes, not %d", id, list[0].name, list[1].name, len(text(list)), len(want))
+		}
+	}
+	for _, e := range of(page.all(), "loaded") {
+		if e.name == "chat:cleared" {
+			t.Error("the chat that the page loaded is shown once more")
+		}
 	}
 }
