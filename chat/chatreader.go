@@ -30,8 +30,9 @@ func (r *chatReader) Next() event.Seq { return r.log.Next() }
 // FlushedSeq is Next once the event that grows, if one does, has ended: a reader gets there
 // although nothing more happens.
 func (r *chatReader) FlushedSeq() event.Seq {
+	next := r.log.Next() // read before: an event that begins while the log is flushed may still grow
 	r.log.Flush()
-	return r.log.Next()
+	return next
 }
 
 // ReadAt returns a reader that has seen off bytes of the event with a number.

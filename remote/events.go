@@ -29,7 +29,7 @@ func (f *Face) serveEvents(w http.ResponseWriter, r *http.Request, dev Device) {
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	resumed := f.resumable(ctx, parseID(id))
 	first := f.greeting(ctx, dev, id != "", resumed)
-	s := f.newStream(ctx, dev, r.ProtoMajor == 1, resumed)
+	s := f.newStream(ctx, dev, r.ProtoMajor == 1, resumed, f.outdated(ctx, resumed))
 	defer s.link.end()
 	f.join(s)
 	defer f.leave(s)
@@ -58,8 +58,15 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 	})
 }
 
-// greeting returns the first events of a stream: the state, and the chats of which a page may have
-// loaded an older state. Their titles make it load them again.
+// outdated lists the chats of which a page may have an older state.
+func (f *Face) outdated(ctx context.Context, resumed []chatPosition) []chat.Summary {
+	return slices.DeleteFunc(f.listed(ctx), func(c chat.Summary) bool {
+		return !c.Running && f.opts.Now().Sub(c.Updated) > recent || slices.ContainsFunc(resumed, func(p chatPosition) bool { return p.chat == c.ID })
+	})
+}
+
+// greeting returns the first event of a stream, the state. No event about a chat follows at once: until a page
+// has loaded one, such an event may bring another one to its screen.
 func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed []chatPosition) []byte {
 	var buf bytes.Buffer
 	var s stream
@@ -73,16 +80,6 @@ func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed 
 		more["resumed"], more["resumedChats"] = len(chats) > 0, chats
 	}
 	s.append(&buf, frame{event: "session:connected", data: encode(f.session(ctx, dev, more))})
-	for _, c := range f.listed(ctx) {
-		if !c.Running && f.opts.Now().Sub(c.Updated) > recent || slices.ContainsFunc(resumed, func(p chatPosition) bool { return p.chat == c.ID }) {
-			continue
-		}
-		title := cmp.Or(c.Title, untitled)
-		s.append(&buf, frame{event: "chat:opened", data: encode(map[string]any{"chatId": c.ID, "title": title})})
-		s.append(&buf, frame{event: "chat:content-received", data: encode(map[string]any{
-			"chatId": c.ID, "role": "system", "content": map[string]any{"type": "metadata", "title": title},
-		})})
-	}
 	return buf.Bytes()
 }
 

@@ -3,7 +3,11 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
@@ -76,4 +80,36 @@ func (l *link) chatCall(ctx context.Context, method string, params map[string]an
 	}
 	err = l.conn.Call(ctx, method, params, &res)
 	return res.Done, err
+}
+
+type chatPosition struct {
+	chat string
+	position
+}
+
+// maxPositions bounds the chats that an event's id names.
+const maxPositions = 32
+
+// formatID writes positions as the id of an event.
+func formatID(list []chatPosition) string {
+	parts := make([]string, len(list))
+	for i, p := range list {
+		parts[i] = fmt.Sprintf("%s:%d.%d", url.QueryEscape(p.chat), p.Seq, p.Offset)
+	}
+	return strings.Join(parts, ",")
+}
+
+// parseID reads what formatID wrote, or clients forged. It leaves out wrong parts.
+func parseID(text string) (list []chatPosition) {
+	for part := range strings.SplitSeq(text, ",") {
+		name, at, _ := strings.Cut(part, ":")
+		seq, offset, _ := strings.Cut(at, ".")
+		id, err := url.QueryUnescape(name)
+		n, err2 := strconv.ParseInt(seq, 10, 64)
+		m, err3 := strconv.ParseInt(offset, 10, 32)
+		if err == nil && err2 == nil && err3 == nil && id != "" && n > 0 && m >= 0 && len(list) < maxPositions {
+			list = append(list, chatPosition{id, position{n, int(m)}})
+		}
+	}
+	return list
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,20 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
+
+// semaphore is a mutex for which one can wait with a context.
+type semaphore chan struct{}
+
+func (m semaphore) lock(ctx context.Context) bool {
+	select {
+	case m <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (m semaphore) unlock() { <-m }
 
 // gate keeps a chat still in a device's streams while the device loads it. A page wipes what it was
 // shown between its request and the answer, and shows twice what is in both.
@@ -28,72 +41,77 @@ type gate struct {
 type gatedStream struct {
 	*stream
 	held bool // it was followed before
+	late bool // it did not show in time what comes before the load
 }
 
-// advanceTime is how long a stream may take to show what comes before the load.
+// advanceTime is how long a stream may take to stand still, and to show what comes before the load.
 const advanceTime = time.Second
 
 // closeGate brings the chat to one position in all streams of a device, and keeps it there.
 func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session) *gate {
 	g := &gate{f: f, chatID: session.ID()}
 	for _, s := range f.streamsOf(dev) { // in one order, so that two loads do not wait for each other
-		select {
-		case <-s.ready:
-		case <-s.ctx.Done():
-			continue
-		case <-ctx.Done():
-			continue
+		if held, ok := s.hold(ctx, g.chatID); ok {
+			g.streams = append(g.streams, gatedStream{stream: s, held: held})
 		}
-		s.moving.Lock()
-		held, err := s.link.chatCall(ctx, "chat/hold", map[string]any{"chatId": g.chatID})
-		if err != nil {
-			s.moving.Unlock()
-			continue
-		}
-		s.mu.Lock()
-		delete(s.waiting, g.chatID)
-		s.followed[g.chatID] = true
-		s.mu.Unlock()
-		g.streams = append(g.streams, gatedStream{s, held})
 	}
 	g.at = int64(session.FlushedSeq())
-	g.streams = slices.DeleteFunc(g.streams, func(s gatedStream) bool {
+	for i := range g.streams {
+		s := &g.streams[i]
+		if !s.held {
+			continue // nothing was shown of the chat
+		}
 		limited, cancel := context.WithTimeout(ctx, advanceTime)
-		defer cancel()
-		if s.held {
-			if done, err := s.link.chatCall(limited, "chat/advance", map[string]any{"chatId": g.chatID, "seq": g.at}); err != nil || !done {
-				_, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID})
-				s.moving.Unlock()
-				return true
-			}
-		}
-		if !s.sync(limited) {
-			if s.held {
-				_, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID})
-			}
-			s.moving.Unlock()
-			return true
-		}
-		return false
-	})
+		done, err := s.link.chatCall(limited, "chat/advance", map[string]any{"chatId": g.chatID, "seq": g.at})
+		s.late = err != nil || !done || !s.sync(limited)
+		cancel()
+	}
 	return g
 }
 
+// hold keeps a chat still in the stream. The caller calls s.moving.unlock then, unless ok is false.
+func (s *stream) hold(ctx context.Context, chatID string) (held, ok bool) {
+	limited, cancel := context.WithTimeout(ctx, advanceTime)
+	defer cancel()
+	select {
+	case <-s.ready:
+	case <-s.ctx.Done():
+		return false, false
+	case <-limited.Done():
+		return false, false
+	}
+	if !s.moving.lock(limited) {
+		return false, false
+	}
+	held, err := s.link.chatCall(limited, "chat/hold", map[string]any{"chatId": chatID})
+	if err != nil {
+		s.moving.unlock()
+		s.f.work.Go(func() { _, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": chatID}) })
+		return false, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, chatID)
+	s.followed[chatID] = true
+	return held, true
+}
+
 // open lets the streams go on after the page has taken over what it loaded. They repeat what waits
-// for the user, which a load does not have.
+// for the user, which a load does not have. One that was late may have shown a part of what was loaded
+// once more, so it shows the whole chat.
 func (g *gate) open() {
 	for _, s := range g.streams {
 		g.f.work.Go(func() {
-			defer s.moving.Unlock()
+			defer s.moving.unlock()
 			select {
 			case <-time.After(settleTime):
 			case <-s.ctx.Done():
 				return
 			}
-			if s.held {
-				_, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID, "remind": true})
-			} else {
+			if !s.held {
 				s.followLocked(g.chatID, map[string]any{"seq": g.at, "remind": true})
+			} else if _, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": g.chatID, "remind": true}); s.late {
+				s.showWhole(g.chatID)
 			}
 			s.askAgain(g.chatID)
 		})

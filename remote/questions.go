@@ -20,6 +20,7 @@ type askedQuestion struct {
 	stream  *stream
 	params  json.RawMessage
 	answers chan answer
+	taken   bool // an answer was passed on through this stream
 }
 
 type answer struct {
@@ -36,23 +37,28 @@ func (q *questions) open(id string, s *stream, params json.RawMessage) <-chan an
 	if q.asked == nil {
 		q.asked = map[string][]askedQuestion{}
 	}
-	q.settled = slices.DeleteFunc(q.settled, func(other string) bool { return other == id }) // its stream was gone
-	a := askedQuestion{s, params, make(chan answer, 1)}
+	q.settled = slices.DeleteFunc(q.settled, func(other string) bool { return other == id }) // the answer was lost with its stream
+	a := askedQuestion{stream: s, params: params, answers: make(chan answer, 1)}
 	q.asked[id] = append(q.asked[id], a)
 	return a.answers
 }
 
-// close removes a question from a stream. If no stream is left that shows it, it counts as settled.
-func (q *questions) close(id string, s *stream) {
+// close removes a question from a stream. It counts as settled then, unless the stream is gone: such
+// a question stays open, even if an answer was on its way through the stream.
+func (q *questions) close(id string, s *stream, gone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.asked[id] = slices.DeleteFunc(q.asked[id], func(a askedQuestion) bool { return a.stream == s })
-	if len(q.asked[id]) == 0 {
+	list := q.asked[id]
+	i := slices.IndexFunc(list, func(a askedQuestion) bool { return a.stream == s })
+	switch {
+	case gone && list[i].taken:
+		q.settled = slices.DeleteFunc(q.settled, func(other string) bool { return other == id })
+	case !gone && !slices.Contains(q.settled, id):
+		q.settled = append(q.settled, id)
+		q.settled = q.settled[max(0, len(q.settled)-maxSettled):]
+	}
+	if q.asked[id] = slices.Delete(list, i, i+1); len(q.asked[id]) == 0 {
 		delete(q.asked, id)
-		if !slices.Contains(q.settled, id) {
-			q.settled = append(q.settled, id)
-			q.settled = q.settled[max(0, len(q.settled)-maxSettled):]
-		}
 	}
 }
 
@@ -77,16 +83,17 @@ func (q *questions) answer(id string, dev Device, a answer) answerState {
 	if len(list) == 0 {
 		return answerUnknown
 	}
-	by := list[0]
+	by := &list[0]
 	if !mayAnswer(dev.Rights, by.params, encode(a)) {
 		return answerForbidden
 	}
-	for _, o := range list {
-		if o.stream.device.ID == dev.ID {
-			by = o
+	for i := range list {
+		if list[i].stream.device.ID == dev.ID {
+			by = &list[i]
 		}
 	}
 	q.settled = append(q.settled, id)
+	by.taken = true
 	by.answers <- a
 	return answerTaken
 }

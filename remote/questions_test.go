@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/remote"
 )
 
@@ -47,12 +50,26 @@ func TestTrustIsNotAnsweredByControl(t *testing.T) {
 	if err := json.Unmarshal([]byte(asked.data), &q); err != nil {
 		t.Fatal(err)
 	}
-	for _, body := range []object{{"answer": "Trust it"}, {"answer": "Not now"}, {"cancelled": true}} {
+	answer := func(body object) int {
 		body["requestId"] = q.RequestID
-		if status, _, _ := r.send(r.request(control, "POST", "/api/v1/answer", body)); status != 403 {
+		status, _, _ := r.send(r.request(control, "POST", "/api/v1/answer", body))
+		return status
+	}
+	for _, body := range []object{{"answer": "Trust it"}, {"answer": "Not now"}, {"cancelled": true}} {
+		if status := answer(body); status != 403 {
 			t.Errorf("%v: %d", body, status)
 		}
 	}
+	desk.close()
+	status := 403
+	for status == 403 { // until it is noticed
+		status = answer(object{"answer": "Not now"})
+	}
+	if status != 404 {
+		t.Errorf("while no page shows the question, an answer is refused with %d", status)
+	}
+	desk = r.events(r.token, "")
+	desk.await(0, "chat:ask-question", q.RequestID)
 	// The page is a client of a server of its own, whose requests have these ids. That server may
 	// get the question later than the desk's, and knows no answer to it before.
 	for refused, try := false, 0; !refused; try++ {
@@ -87,6 +104,62 @@ func TestTrustIsNotAnsweredByControl(t *testing.T) {
 	}
 	if status, _ := r.do("POST", "/answer", object{"requestId": q.RequestID, "answer": "Trust it"}); status != 204 {
 		t.Errorf("a device that may: %d", status)
+	}
+}
+
+// A question that is open while a page leaves waits for the page to come back, or for another one,
+// whatever an editor that cannot show it says before or after.
+func TestQuestionOfLeavingPage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first    bool // the editor refuses before the page leaves
+		overlaps bool // the page comes back before it leaves
+	}{"left alone": {}, "after a refusal": {first: true}, "reloaded": {overlaps: true}, "reloaded after a refusal": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, asking, nil, object{"askQuestion": true})
+			refuse := make(chan struct{})
+			refusal := sync.OnceFunc(func() { close(refuse) })
+			defer refusal()
+			r.Answer("chat/askQuestion", func(context.Context, json.RawMessage) (any, error) {
+				<-refuse
+				return nil, jsonrpc.MethodNotFound("chat/askQuestion")
+			})
+			page := r.events(r.token, "")
+			page.await(0, "session:connected")
+			r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+			_, asked := page.await(0, "chat:ask-question", "Which?")
+			var q struct{ RequestID string }
+			if err := json.Unmarshal([]byte(asked.data), &q); err != nil {
+				t.Fatal(err)
+			}
+			if c.first {
+				refusal()
+			}
+			for range 3 {
+				before := page
+				if c.overlaps {
+					page = r.events(r.token, asked.id)
+					page.await(0, "chat:ask-question", "Which?", q.RequestID)
+				}
+				before.close()
+				for streams := "\n1 stream"; strings.Contains(r.face.Status(), streams) != c.overlaps; {
+					time.Sleep(time.Millisecond)
+				}
+				refusal()
+				if !c.overlaps {
+					page = r.events(r.token, asked.id)
+					page.await(0, "chat:ask-question", "Which?", q.RequestID)
+				}
+			}
+			if status, result := r.do("POST", "/answer", object{"requestId": q.RequestID, "answer": "B"}); status != 204 {
+				t.Fatal(status, result)
+			}
+			page.await(0, "chat:content-received", "Done.")
+			if requests := r.world.Requests(); !strings.Contains(requests[len(requests)-1], "The user answered: B") {
+				t.Error(requests[len(requests)-1])
+			}
+		})
 	}
 }
 

@@ -37,11 +37,11 @@ func TestMain(m *testing.M) {
 }
 
 // attach has a daemon run the remote server.
-func attach(d *daemon.Daemon, state, root string, log *slog.Logger) {
+func attach(d *daemon.Daemon, state, root string, log *slog.Logger) *remote.Face {
 	join := func(ctx context.Context, in io.Reader, out io.Writer, follow bool) error {
 		return server.Serve(ctx, in, out, server.Options{Host: d, Version: "test", Shared: true, Follow: follow, Log: log})
 	}
-	d.AttachRemote(remote.New(remote.Options{
+	face := remote.New(remote.Options{
 		Engine: d.Engine(), Config: d.Config, Watch: d.Watch, Roots: d.Roots, Serve: join, StateDir: state, Version: "test", Log: log,
 		Limit: func(l net.Listener) net.Listener { return l },
 		Page: func(ctx context.Context, g remote.Gate) http.Handler {
@@ -51,7 +51,9 @@ func attach(d *daemon.Daemon, state, root string, log *slog.Logger) {
 			})
 			return h
 		},
-	}))
+	})
+	d.AttachRemote(face)
+	return face
 }
 
 // syncBuffer is a log that tests read while it is written.
@@ -78,6 +80,7 @@ type rig struct {
 	t       *testing.T
 	world   *daemontest.World
 	daemon  *daemon.Daemon
+	face    *remote.Face
 	devices *remote.Devices
 	port    int
 	log     *syncBuffer
@@ -123,7 +126,7 @@ func (r *rig) open(capabilities object) {
 	d := r.world.Daemon()
 	r.daemon, r.log = d, &syncBuffer{}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.log, os.Stderr), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	attach(d, r.world.State(), r.world.Root, log)
+	r.face = attach(d, r.world.State(), r.world.Root, log)
 	toServer, in := io.Pipe()
 	out, toEditor := io.Pipe()
 	served := make(chan struct{})

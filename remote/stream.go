@@ -5,14 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -31,8 +27,6 @@ const (
 	standstill = 2 * time.Second
 	// settleTime is how long a page needs to take over a chat that it has loaded.
 	settleTime = 300 * time.Millisecond
-	// maxPositions bounds the chats that an event's id names.
-	maxPositions = 32
 )
 
 // stream sends one client what all chats show, as server-sent events. It is a client of an ECA
@@ -49,12 +43,12 @@ type stream struct {
 	http1  bool
 	ready  chan struct{} // closed when the link can be used
 
-	moving sync.Mutex // held while a chat is moved to another position
+	moving semaphore // held while a chat is moved to another position
 
 	mu       sync.Mutex // guards the fields below
 	farewell string     // shown before the stream ends
 	followed map[string]bool
-	waiting  map[string]int64           // chats that stand still, and where they go on
+	waiting  map[string]bool            // chats that stand still
 	asked    map[string]json.RawMessage // open questions, by request id
 
 	// Owned by the goroutine that writes.
@@ -62,16 +56,11 @@ type stream struct {
 	idText    string
 }
 
-type chatPosition struct {
-	chat string
-	position
-}
-
 // frame is one event on its way out.
 type frame struct {
 	event   string // empty: nothing is shown
 	data    json.RawMessage
-	at      chatPosition  // after it; without a chat if it has no position
+	at      chatPosition  // after it; without a chat if it leaves the positions, without a Seq if it ends the chat's
 	flushed chan struct{} // closed when everything before it was written; may be nil
 }
 
@@ -83,12 +72,12 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 	"jobs/updated": "jobs:updated", "$/showMessage": "session:message", "$/progress": "session:progress",
 }
 
-// newStream returns a stream that goes on at positions. Its link waits until write sends what it
-// shows.
-func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []chatPosition) *stream {
+// newStream returns a stream that goes on at positions. Chats that are outdated in a page stand still
+// at first, like those that run. Its link waits until write sends what it shows.
+func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []chatPosition, outdated []chat.Summary) *stream {
 	s := &stream{
-		f: f, device: dev, frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: resumed,
-		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]int64{}, asked: map[string]json.RawMessage{},
+		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: resumed,
+		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, asked: map[string]json.RawMessage{},
 	}
 	s.ctx, s.end = context.WithCancel(ctx)
 	subagents := map[string]position{}
@@ -98,8 +87,11 @@ func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []
 	}
 	for _, session := range f.opts.Engine.Sessions() {
 		if session.Running() && !chat.IsSubagent(session.ID()) && !s.followed[session.ID()] {
-			s.waiting[session.ID()] = int64(session.FlushedSeq())
+			s.waiting[session.ID()] = true
 		}
+	}
+	for _, c := range outdated {
+		s.waiting[c.ID] = true
 	}
 	s.link = f.connect(s.ctx, s.handle)
 	f.work.Go(func() {
@@ -159,6 +151,13 @@ func (s *stream) put(fr frame) {
 func (s *stream) frame(method string, params json.RawMessage) frame {
 	fr := frame{event: eventNames[method], data: params}
 	switch method {
+	case "chat/cleared": // what follows has no position
+		var p struct {
+			ChatID string `json:"chatId"`
+		}
+		if json.Unmarshal(params, &p) == nil {
+			fr.at.chat = p.ChatID
+		}
 	case "chat/opened": // a page shows an empty title as none
 		var p struct {
 			ChatID string `json:"chatId"`
@@ -220,13 +219,11 @@ func (s *stream) chatBegan(params json.RawMessage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.followed[p.ChatID] {
+	if s.followed[p.ChatID] || s.waiting[p.ChatID] {
 		return
 	}
 	if p.Seq > 1 && s.f.opts.Now().Sub(s.began) < standstill {
-		if _, known := s.waiting[p.ChatID]; !known {
-			s.waiting[p.ChatID] = p.Seq
-		}
+		s.waiting[p.ChatID] = true
 		return
 	}
 	s.followed[p.ChatID] = true
@@ -234,48 +231,76 @@ func (s *stream) chatBegan(params json.RawMessage) {
 }
 
 // follow shows a chat from a position on. The chat is marked as followed already.
-func (s *stream) follow(chatID string, params map[string]any) bool {
-	s.moving.Lock()
-	defer s.moving.Unlock()
-	return s.followLocked(chatID, params)
+func (s *stream) follow(chatID string, params map[string]any) {
+	if s.moving.lock(s.ctx) {
+		defer s.moving.unlock()
+		s.followLocked(chatID, params)
+	}
 }
 
-func (s *stream) followLocked(chatID string, params map[string]any) bool {
+func (s *stream) followLocked(chatID string, params map[string]any) {
 	select {
 	case <-s.ready:
 	case <-s.ctx.Done():
-		return false
+		return
 	}
 	params["chatId"] = chatID
 	done, err := s.link.chatCall(s.ctx, "chat/follow", params)
+	s.noteFollowed(chatID, done, err)
+}
+
+// startWaiting shows the chats that the page has not loaded meanwhile. A page may have a part of them
+// from before it lost its connection, and only the chat that it loads again is complete.
+func (s *stream) startWaiting() {
+	s.mu.Lock()
+	waiting := slices.Sorted(maps.Keys(s.waiting))
+	s.mu.Unlock()
+	for _, id := range waiting {
+		if !s.moving.lock(s.ctx) {
+			return
+		}
+		s.mu.Lock()
+		still := s.waiting[id]
+		delete(s.waiting, id)
+		s.followed[id] = true
+		s.mu.Unlock()
+		if still { // else the page has loaded it
+			s.showWhole(id)
+		}
+		s.moving.unlock()
+	}
+}
+
+// showWhole has the page drop what it has of a chat, shows the chat from its beginning, and follows it.
+func (s *stream) showWhole(chatID string) {
+	var res struct {
+		Found bool `json:"found"`
+	}
+	err := s.link.conn.Call(s.ctx, "chat/open", map[string]any{"chatId": chatID}, &res)
+	s.noteFollowed(chatID, res.Found, err)
+}
+
+// noteFollowed notes whether a chat is followed.
+func (s *stream) noteFollowed(chatID string, done bool, err error) {
 	if err != nil && s.ctx.Err() == nil {
 		s.f.opts.Log.Warn("remote: a chat cannot be followed", "chat", chatID, "err", err)
 	}
 	if !done {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		delete(s.followed, chatID)
-		s.mu.Unlock()
-	}
-	return done
-}
-
-// startWaiting follows the chats that still stand still.
-func (s *stream) startWaiting() {
-	s.mu.Lock()
-	waiting := s.waiting
-	s.waiting = map[string]int64{}
-	for id := range waiting {
-		s.followed[id] = true
-	}
-	s.mu.Unlock()
-	for id, seq := range waiting {
-		s.follow(id, map[string]any{"seq": seq})
 	}
 }
 
-// errNoAnswer says that the client did not answer. An error that says "cancelled" would count as the
-// user's answer, also when the client merely disconnects.
-var errNoAnswer = errors.New("the client did not answer")
+// unanswered waits until the stream's server has forgotten a question: it was answered elsewhere, or
+// the stream ended. An answer of any kind would say that the user, or the client, refuses; a client
+// that left may come back.
+func (s *stream) unanswered(ctx context.Context) error {
+	if s.ctx.Err() != nil {
+		<-s.link.conn.EOF()
+	}
+	return ctx.Err()
+}
 
 // question shows a question and waits for its answer.
 func (s *stream) question(params json.RawMessage) (any, error) {
@@ -290,7 +315,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	if !ok { // it waits for a client that may answer
 		return jsonrpc.Later(func(ctx context.Context) (any, error) {
 			<-ctx.Done()
-			return nil, errNoAnswer
+			return nil, s.unanswered(ctx)
 		}), nil
 	}
 	s.mu.Lock()
@@ -300,7 +325,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 	s.put(frame{event: "chat:ask-question", data: shown})
 	return jsonrpc.Later(func(ctx context.Context) (any, error) {
 		defer func() {
-			s.f.questions.close(q.RequestID, s)
+			s.f.questions.close(q.RequestID, s, s.ctx.Err() != nil)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			delete(s.asked, q.RequestID)
@@ -314,7 +339,7 @@ func (s *stream) question(params json.RawMessage) (any, error) {
 				"chatId": q.ChatID, "requestId": q.RequestID, "question": "This question was answered elsewhere.",
 				"options": []any{}, "allowFreeform": false, "cancelled": true,
 			})})
-			return nil, errNoAnswer
+			return nil, s.unanswered(ctx)
 		}
 	}), nil
 }
@@ -437,7 +462,9 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 	}
 	if fr.at.chat != "" {
 		s.positions = slices.DeleteFunc(s.positions, func(p chatPosition) bool { return p.chat == fr.at.chat })
-		s.positions = append(s.positions, fr.at)
+		if fr.at.Seq > 0 {
+			s.positions = append(s.positions, fr.at)
+		}
 		s.positions = s.positions[max(0, len(s.positions)-maxPositions):]
 		s.idText = formatID(s.positions)
 	}
@@ -446,30 +473,6 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 		fmt.Fprintf(buf, "id: %s\n", s.idText)
 	}
 	fmt.Fprintf(buf, "data: %s\n\n", fr.data)
-}
-
-// formatID writes positions as the id of an event.
-func formatID(list []chatPosition) string {
-	parts := make([]string, len(list))
-	for i, p := range list {
-		parts[i] = fmt.Sprintf("%s:%d.%d", url.QueryEscape(p.chat), p.Seq, p.Offset)
-	}
-	return strings.Join(parts, ",")
-}
-
-// parseID reads what formatID wrote, or clients forged. It leaves out wrong parts.
-func parseID(text string) (list []chatPosition) {
-	for part := range strings.SplitSeq(text, ",") {
-		name, at, _ := strings.Cut(part, ":")
-		seq, offset, _ := strings.Cut(at, ".")
-		id, err := url.QueryUnescape(name)
-		n, err2 := strconv.ParseInt(seq, 10, 64)
-		m, err3 := strconv.ParseInt(offset, 10, 32)
-		if err == nil && err2 == nil && err3 == nil && id != "" && n > 0 && m >= 0 && len(list) < maxPositions {
-			list = append(list, chatPosition{id, position{n, int(m)}})
-		}
-	}
-	return list
 }
 
 // encode returns the JSON of a value of maps, lists and texts.

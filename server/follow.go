@@ -183,7 +183,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 			return err
 		}
 		if !ok {
-			return errBeyond
+			break // it may have passed the end of an event that had no more text
 		}
 		if _, cut := e.Body.(event.Truncated); cut && e.Seq >= p.Seq {
 			break // what the position was in is gone; this is shown next
@@ -193,6 +193,9 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 		}
 		r.turns[e.Turn] = true
 		r.live(e)
+	}
+	if reader.Position() < p.Seq {
+		return errBeyond
 	}
 	v.leaveChildren()
 	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
@@ -218,22 +221,35 @@ func (v *view) remind(ctx context.Context) {
 	}
 }
 
-// endInterrupted ends a turn that eca did not live to finish.
+// errPassed says that a chat went on while something was to be done at its end.
+var errPassed = errors.New("the chat went on")
+
+// endInterrupted ends a turn that eca did not live to finish. It asks the session where its last turn
+// ended: one that has just stopped running may still write its end.
 func (v *view) endInterrupted() {
-	_ = v.do(v.views.ctx, v.session.FlushedSeq(), func(ctx context.Context) error {
-		if v.session.Running() || !v.followsTurn() {
-			return nil
+	for err := errPassed; errors.Is(err, errPassed); {
+		state, failed := v.session.IdleState().Wait(v.views.ctx)
+		if failed != nil || !state.Rests {
+			return
 		}
-		for _, c := range v.renderer.fold.Calls() {
-			if !c.Ended() {
-				c.Stage, c.Rejection = transcript.Rejected, event.ToolRejected{CallID: c.CallID, Reason: event.Interrupted}
-				v.send(ctx, v.renderer.call(c))
+		err = v.do(v.views.ctx, state.At, func(ctx context.Context) error {
+			switch {
+			case !v.followsTurn():
+				return nil
+			case v.reader.Position() > state.At:
+				return errPassed
 			}
-		}
-		clear(v.renderer.turns)
-		v.send(ctx, v.renderer.finished(event.TurnFinished{Reason: event.FinishedInterrupted}))
-		return nil
-	})
+			for _, c := range v.renderer.fold.Calls() {
+				if !c.Ended() {
+					c.Stage, c.Rejection = transcript.Rejected, event.ToolRejected{CallID: c.CallID, Reason: event.Interrupted}
+					v.send(ctx, v.renderer.call(c))
+				}
+			}
+			clear(v.renderer.turns)
+			v.send(ctx, v.renderer.finished(event.TurnFinished{Reason: event.FinishedInterrupted}))
+			return nil
+		})
+	}
 }
 
 // hold is a pause of a view, whose goroutine runs steps meanwhile.
@@ -341,7 +357,7 @@ func (s *Server) advanceChat(ctx context.Context, p followParams) (bool, error) 
 			if err != nil {
 				return err
 			}
-			if !ok {
+			if !ok && v.reader.Position() < p.Seq {
 				return errBeyond
 			}
 			if err := v.show(ctx, e); err != nil {

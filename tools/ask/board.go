@@ -18,12 +18,13 @@ type Board struct {
 	open    map[*openQuestion]struct{}
 }
 
-// openQuestion is a question without an answer.
+// openQuestion is a question without an answer. The board's mu guards the fields below results.
 type openQuestion struct {
 	Question
 	ctx     context.Context // ends with the question
-	results chan result
-	waiting int // clients that may still answer; guarded by the board's mu
+	results chan result     // gets the first answer, or the failure of the last client
+	waiting int             // clients that may still answer
+	gone    bool            // a client has left without an answer
 }
 
 type result struct {
@@ -31,8 +32,7 @@ type result struct {
 	err    error
 }
 
-// ErrGone is the error of a client that has left while it was asked. The question waits for
-// another one.
+// ErrGone is the error of a client that has left while it was asked, and that may come back.
 var ErrGone = errors.New("the client is gone")
 
 // errNobody says that a question cannot be asked.
@@ -72,30 +72,36 @@ func (b *Board) pass(q *openQuestion, c Client) {
 	q.waiting++
 	go func() {
 		answer, err := c.Ask(q.ctx, q.Question)
-		if errors.Is(err, ErrGone) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			q.waiting--
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		q.waiting--
+		q.gone = q.gone || errors.Is(err, ErrGone)
+		if err != nil && (q.waiting > 0 || q.gone) {
 			return
 		}
+		delete(b.open, q) // a client that joins now is not asked
 		select {
 		case q.results <- result{answer, err}:
-		case <-q.ctx.Done():
+		default: // another client answered first
 		}
 	}()
 }
 
-// Ask implements Client. It fails if every client that is there has failed.
+// Ask implements Client. It fails if every client that is there fails. But if one of them leaves
+// instead, or all left before the question, the question stays open until a client that comes back,
+// or another one, answers, or ctx ends: the user may be on the way from one device to another, and
+// only the user knows whether to wait or to stop the chat.
 func (b *Board) Ask(ctx context.Context, question Question) (Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	question.ID = b.newID()
-	q := &openQuestion{Question: question, ctx: ctx, results: make(chan result)}
+	q := &openQuestion{Question: question, ctx: ctx, results: make(chan result, 1)}
 	b.mu.Lock()
-	if len(b.clients) == 0 {
+	if b.last == 0 {
 		b.mu.Unlock()
 		return Answer{}, errNobody
 	}
+	q.gone = len(b.clients) == 0
 	b.open[q] = struct{}{}
 	for _, c := range b.clients {
 		b.pass(q, c)
@@ -106,25 +112,10 @@ func (b *Board) Ask(ctx context.Context, question Question) (Answer, error) {
 		defer b.mu.Unlock()
 		delete(b.open, q)
 	}()
-	for {
-		select {
-		case r := <-q.results:
-			if r.err == nil || b.failed(q) {
-				return r.answer, r.err
-			}
-		case <-ctx.Done():
-			return Answer{}, ctx.Err()
-		}
+	select {
+	case r := <-q.results:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
 	}
-}
-
-// failed counts a client that cannot answer. It reports whether no client is left that can.
-func (b *Board) failed(q *openQuestion) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	q.waiting--
-	if q.waiting == 0 {
-		delete(b.open, q) // a client that joins now is not asked
-	}
-	return q.waiting == 0
 }

@@ -70,32 +70,88 @@ func TestBoardFirstAnswer(t *testing.T) {
 	})
 }
 
-// A question fails when every client has refused it, but a client that leaves does not fail it.
+// A question fails when every client that was asked has failed. If one of them has left instead, in
+// whatever order, it stays open until another client answers or the chat is stopped.
 func TestBoardFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := ask.NewBoard(func() string { return "q" })
-		one, two := newScripted(), newScripted()
-		leave := b.Join(one)
-		failed := make(chan error, 1)
-		go func() {
-			_, err := b.Ask(t.Context(), ask.Question{})
-			failed <- err
-		}()
-		<-one.asked
-		one.answers <- fmt.Errorf("closed: %w", ask.ErrGone)
-		leave()
-		synctest.Wait()
-		select {
-		case err := <-failed:
-			t.Fatal("failed with the client that left:", err)
-		default:
+	refusal, gone := errors.New("no"), fmt.Errorf("closed: %w", ask.ErrGone)
+	for name, c := range map[string]struct {
+		first, later []error // the clients' errors, of those that are there and those that join
+		fails        bool
+	}{
+		"one fails":                    {first: []error{refusal}, fails: true},
+		"all fail":                     {first: []error{refusal, refusal, refusal}, fails: true},
+		"one leaves":                   {first: []error{gone}},
+		"all leave":                    {first: []error{gone, gone}},
+		"one leaves, then one fails":   {first: []error{gone, refusal}},
+		"one fails, then one leaves":   {first: []error{refusal, gone}},
+		"one leaves between failures":  {first: []error{refusal, gone, refusal}},
+		"one leaves, a new one fails":  {first: []error{gone}, later: []error{refusal}},
+		"one leaves, a new one leaves": {first: []error{gone}, later: []error{gone, refusal}},
+		"all left before":              {},
+		"all left before, one fails":   {later: []error{refusal}},
+	} {
+		for _, stopped := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				b := ask.NewBoard(func() string { return "q" })
+				b.Join(newScripted())()
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				clients := make([]*scripted, len(c.first))
+				leaves := make([]func(), len(c.first))
+				for i := range clients {
+					clients[i] = newScripted()
+					leaves[i] = b.Join(clients[i])
+				}
+				ended := make(chan error, 1)
+				var got ask.Answer
+				go func() {
+					answer, err := b.Ask(ctx, ask.Question{})
+					got = answer
+					ended <- err
+				}()
+				synctest.Wait()
+				for i, err := range c.first {
+					clients[i].answers <- err
+					synctest.Wait()
+					if errors.Is(err, ask.ErrGone) {
+						leaves[i]()
+					}
+				}
+				for _, err := range c.later {
+					late := newScripted()
+					defer b.Join(late)()
+					<-late.asked
+					late.answers <- err
+					synctest.Wait()
+				}
+				select {
+				case err := <-ended:
+					if !c.fails || !errors.Is(err, refusal) {
+						t.Errorf("%s: %v", name, err)
+					}
+					return
+				default:
+				}
+				last := newScripted()
+				defer b.Join(last)()
+				synctest.Wait()
+				switch {
+				case c.fails || len(last.asked) == 0:
+					t.Errorf("%s: it is open: %v; the next client is asked: %d", name, !c.fails, len(last.asked))
+					stop()
+					<-ended
+				case stopped:
+					stop()
+					if err := <-ended; !errors.Is(err, context.Canceled) {
+						t.Errorf("%s: stopped: %v", name, err)
+					}
+				default:
+					last.answers <- ask.Answer{Text: "yes"}
+					if err := <-ended; err != nil || got.Text != "yes" {
+						t.Errorf("%s: %v, %v", name, got, err)
+					}
+				}
+			})
 		}
-		defer b.Join(two)()
-		<-two.asked
-		refusal := errors.New("no")
-		two.answers <- refusal
-		if err := <-failed; !errors.Is(err, refusal) {
-			t.Error(err)
-		}
-	})
+	}
 }

@@ -106,7 +106,7 @@ await step('6: what waits for approval is shown after a reload and in a second p
   await second.getByRole('button', { name: 'Accept', exact: true }).click();
   await ended('Written.');
   await ended('Written.', second);
-  assert.equal(await page.getByRole('button', { name: 'Accept', exact: true }).count(), 0);
+  await page.getByRole('button', { name: 'Accept', exact: true }).waitFor({ state: 'detached' });
   assert.equal(fs.readFileSync(path.join(given.root, 'new.txt'), 'utf8'), '1');
   await second.context().close();
 });
@@ -134,11 +134,13 @@ await step('11: accept and remember', async () => {
 
 await step('11: steering', async () => {
   await newChat();
-  await say('steady');
-  await shown('step');
-  await say('hurry');
+  await say('refuse'); // the turn waits until the call is decided
+  const accept = page.getByRole('button', { name: 'Accept', exact: true });
+  await accept.waitFor();
+  await say('hurry'); // Enter also accepts the call
   await page.locator('.user-message', { hasText: 'hurry' }).waitFor();
-  await idle();
+  await ended('Hurried.');
+  await accept.waitFor({ state: 'detached' });
   assert.ok(calls.some((c) => c.endsWith('/steer')));
 });
 

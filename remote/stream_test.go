@@ -1,0 +1,129 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-dec29ce4/eca/editors/fake"
+	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
+	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/server"
+)
+
+// A client that follows a chat slowly is shown its end as it was, and not that it was interrupted,
+// although the turn is over before the client has read what came before.
+func TestFollowSlowly(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	r := newRig(t, fmt.Sprintf(`turns:
+  - steps:
+      - {text: '%s ', repeat: %d, calls: [{id: call_1, tool: eca__write_file, arguments: {path: "${workspace}/a", content: x}}]}
+      - {text: 'Done.'}
+`, strings.Repeat("x", 1000), n), nil, nil)
+	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+	r.Await(0, "the approval", fake.Content("toolCallRun", `"manualApproval":true`))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	toServer, in := io.Pipe()
+	out, toClient := io.Pipe()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(ctx, toServer, toClient, server.Options{Host: r.daemon, Version: "test", Shared: true, Follow: true})
+		_ = toClient.Close()
+	}()
+	reads, following, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var all strings.Builder
+	begin, end := sync.OnceFunc(func() { close(following) }), sync.OnceFunc(func() { close(ended) })
+	conn := jsonrpc.NewConn(out, in, jsonrpc.Options{})
+	conn.Start(ctx, func(_ context.Context, req *jsonrpc.Request) (any, error) {
+		if req.Method == "$/positioned" || req.Method == "chat/contentReceived" {
+			begin()
+			<-reads
+			all.Write(bytes.ReplaceAll(req.Params, []byte("x"), nil))
+			if bytes.Contains(req.Params, []byte(`"state":"finished"`)) {
+				end()
+			}
+		}
+		return nil, nil
+	})
+	defer func() { cancel(); conn.Close(); <-served }()
+	if err := conn.Call(ctx, "initialize", object{"capabilities": object{"codeAssistant": object{"chat": true}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Notify(ctx, "initialized", object{}); err != nil {
+		t.Fatal(err)
+	}
+	followed := make(chan error, 1)
+	go func() { followed <- conn.Call(ctx, "chat/follow", object{"chatId": "c", "seq": 3}, nil) }()
+	<-following
+	if status, result := r.do("POST", "/chats/c/approve/call_1", nil); status != 204 {
+		t.Fatal(status, result)
+	}
+	r.Await(0, "the end", fake.Content("progress", `"finished"`))
+	close(reads)
+	if err := <-followed; err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if got := all.String(); strings.Contains(got, "toolCallRejected") || !strings.Contains(got, "Done.") {
+		t.Error(got[max(0, len(got)-2000):])
+	}
+}
+
+// A page that comes back without the id of its last event has parts of the chats from before. Those
+// that it does not load again are shown from their beginning, also one that ended meanwhile, and then
+// go on: each word is there once.
+func TestChatsThatAreNotLoaded(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	const n = 600
+	r := newRig(t, fmt.Sprintf(`turns:
+  - {user: '^short', steps: [{text: 'The short one.'}]}
+  - {user: '^long', steps: [{text: '0123456789 ', repeat: %d, delay: 10ms}]}
+`, n), nil, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	for id, message := range map[string]string{"short": "short", "left": "long", "loaded": "long"} {
+		if status, result := r.do("POST", "/chats/"+id+"/prompt", object{"message": message}); status != 200 {
+			t.Fatal(status, result)
+		}
+		page.await(0, "chat:content-received", `"chatId":"`+id+`"`, `"role":"assistant"`)
+	}
+	page.await(0, "chat:content-received", `"chatId":"short"`, `"finished"`)
+	page.close()
+	page = r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("GET", "/chats/loaded", nil); status != 200 {
+		t.Fatal(status, result)
+	}
+	of := func(list []event, id string) (out []event) {
+		for _, e := range list {
+			if strings.Contains(e.data, `"chatId":"`+id+`"`) {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	for id, want := range map[string]string{"left": pulsed(n), "short": "The short one."} {
+		page.await(0, "chat:cleared", id)
+		page.await(0, "chat:content-received", `"chatId":"`+id+`"`, want[len(want)-4:])
+		if id == "left" {
+			page.await(0, "chat:content-received", `"chatId":"left"`, `"finished"`)
+		}
+		list := of(page.all(), id)
+		if list[0].name != "chat:cleared" || list[1].name != "chat:opened" || text(list) != want {
+			t.Errorf("%s: %s and %s, then %d bytes, not %d", id, list[0].name, list[1].name, len(text(list)), len(want))
+		}
+	}
+	for _, e := range of(page.all(), "loaded") {
+		if e.name == "chat:cleared" {
+			t.Error("the chat that the page loaded is shown once more")
+		}
+	}
+}
