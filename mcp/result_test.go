@@ -90,7 +90,7 @@ func TestBinaryIsNotText(t *testing.T) {
 	}
 }
 
-// What does not follow MCP is said in its words, not in those of our types.
+// Errors name the members of the result, not our types.
 func TestMalformedResults(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"content":"a"}`:              "the server's result does not follow MCP: content is a JSON string",

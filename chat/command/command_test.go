@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seed-dec29ce4/eca/chat/budget"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/extensions"
@@ -184,6 +185,19 @@ func TestContextPicture(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+}
+
+// Requests without a price are not shown as free.
+func TestCostText(t *testing.T) {
+	for used, want := range map[budget.Used]string{
+		{}:                       "$0.00",
+		{Requests: 2}:            unknownCost,
+		{Requests: 2, Priced: 1}: "$0.00",
+	} {
+		if got := costText(used); got != want {
+			t.Errorf("%+v: %s, want %s", used, got, want)
 		}
 	}
 }

@@ -363,8 +363,6 @@ func wrongProviders(t *testing.T) []wrongInput {
 	const atPage = `{"chat": {"title": false}, "providers": {"mine": {"api": "openai-chat", "url": "%URL%", "key": "k", "requiresAuth": true, "models": {"m": {}}}}}`
 	quick := `{"chat": {"title": false}, "providers": {"openai": {"retry": {"maxRetries": 1, "baseDelayMs": 10}}}}`
 	return []wrongInput{
-		{name: "local server that does not run, whose key is not set", bare: true, args: exec, config: `{"providers": {"mine": {"api": "openai-chat", "url": "http://` + nobody + `", "key": "${env:NOPE}", "models": {"m": {}}}}}`, code: 1, want: []string{"connection refused by " + nobody + ". Its url comes from providers.mine.url"}},
-		{name: "empty document in place of a stream", args: exec, answer: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") }, code: 1, want: []string{"did not stream but answered with application/json, and no text. The request went to"}},
 		{name: "refused on this machine", args: exec, env: []string{"OPENAI_API_URL=http://" + nobody}, code: 1, want: []string{"connection refused", nobody, "OPENAI_API_URL"}},
 		{name: "host that does not exist", args: exec, env: []string{"OPENAI_API_URL=http://nowhere.invalid"}, code: 1, want: []string{`"nowhere.invalid"`, "OPENAI_API_URL"}},
 		{name: "wrong key from the environment", args: exec, answer: refusing(401, "bad key"), code: 1, want: []string{"401", "bad key", "OPENAI_API_KEY", "eca login openai"}},

@@ -78,7 +78,7 @@ func TestExecNamesNewErrors(t *testing.T) {
 	}
 }
 
-// The user is told once that a language server failed, whatever chat edits.
+// eca says once that a language server failed, whichever chat edits.
 func TestFailedLanguageServerIsTold(t *testing.T) {
 	needs.POSIX(t)
 	p := newProvider(t, "cassette: 1\nturns:\n  - steps:\n      - calls: ["+toyEdit+"]\n      - {text: Done.}\n  - steps: [{text: Again.}]\n")

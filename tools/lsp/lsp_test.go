@@ -367,7 +367,7 @@ func TestCompilersThatAreServers(t *testing.T) {
 	}
 }
 
-// A failure is told once, whatever else fails later.
+// Only the first failure of a server is reported.
 func TestFailuresAreToldOnce(t *testing.T) {
 	needs.POSIX(t)
 	r := newRig(t, "crash-start", map[string]string{"a.toy": "DEF a\n"})

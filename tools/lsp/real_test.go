@@ -34,7 +34,9 @@ func TestRealServers(t *testing.T) {
 		edited func(i int) (name, text, message string)
 	}{
 		{
-			"go", "gopls", []string{filepath.Dir(os.Getenv("ECA_GOPLS"))}, "go install golang.org/x/tools/gopls@v0.21.1, and ECA_GOPLS, or PATH",
+			"go", "gopls",
+			[]string{filepath.Dir(os.Getenv("ECA_GOPLS"))},
+			"go install golang.org/x/tools/gopls@v0.21.1, and ECA_GOPLS, or PATH",
 			map[string]string{
 				"go.mod": "module x\n\ngo 1.26\n", "a.go": goFile(0, ""), "use.go": "package x\n\nvar _ int = F(1)\n",
 				"old.go": "package x\n\nvar old int = \"it was there\"\n",
@@ -47,7 +49,8 @@ func TestRealServers(t *testing.T) {
 			},
 		},
 		{
-			"typescript", "typescript-language-server", []string{filepath.Join(os.Getenv("ECA_NODE_TOOLS"), "node_modules", ".bin")},
+			"typescript", "typescript-language-server",
+			[]string{filepath.Join(os.Getenv("ECA_NODE_TOOLS"), "node_modules", ".bin")},
 			"npm, as in .ci/node, and ECA_NODE_TOOLS", typescript,
 			func(i int) (string, string, string) {
 				if i%2 == 0 {
@@ -57,7 +60,8 @@ func TestRealServers(t *testing.T) {
 			},
 		},
 		{
-			"typescript 7", "tsc", []string{filepath.Join(os.Getenv("ECA_TYPESCRIPT"), "node_modules", ".bin")},
+			"typescript 7", "tsc",
+			[]string{filepath.Join(os.Getenv("ECA_TYPESCRIPT"), "node_modules", ".bin")},
 			"npm install --prefix DIR typescript@7.0.2, and ECA_TYPESCRIPT=DIR", typescript,
 			func(i int) (string, string, string) {
 				if i%2 == 0 {
