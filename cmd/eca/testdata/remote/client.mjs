@@ -165,7 +165,7 @@ await step('11: flag, fork, rollback', async () => {
   await last.hover();
   await last.locator('[title="Rollback to this message"]').click();
   await page.locator('.user-message', { hasText: 'write' }).waitFor({ state: 'detached' });
-  assert.equal(await page.locator('.user-message').count(), 1);
+  await waitFor('the messages before it are shown again', async () => await page.locator('.user-message').count() === 1);
 });
 
 await step('11: rename, clear and delete, which the editor sees', async () => {
