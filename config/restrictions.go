@@ -10,8 +10,8 @@ import (
 // LostRestrictions lists mistakes in keys that restrict tool calls: a rule of a wrong type, a
 // misspelled key or tool, the agent in use. Calls that they were meant to deny would run, so an
 // unattended program must not start. agent is the name that was requested; empty means the default.
-// Agents that LeaveOutAgents left out do not count, nor do hooks that need trust. rights is false if all mistakes are in the file
-// of the agent in use, and about something else, such as its model.
+// Agents that LeaveOutAgents left out do not count, nor do hooks that need trust. rights is false if
+// all mistakes are in the file of the agent in use, and about something else, such as its model.
 func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
 	used := l.AgentOrDefault(agent)
 	for _, f := range l.Mistakes() {

@@ -225,6 +225,11 @@ func TestURIs(t *testing.T) {
 	if u, err := ParseURI("workspace://n/a%20b"); err != nil || u.Path != "a b" || u.String() != "workspace://n/a%20b" {
 		t.Errorf("%v, %v", u, err)
 	}
+	for ns, reserved := range map[string]bool{"system": true, "tmp": true, "cache": true, "System": false, "artifacts": false} {
+		if u, err := ParseURI(Scheme + ns + "/x"); err != nil || u.Reserved() != reserved {
+			t.Errorf("%s: %v, %v", ns, u.Reserved(), err)
+		}
+	}
 }
 
 // An os.Root blocks what the rules may have missed; together they let nothing outside be reached,

@@ -100,6 +100,11 @@ func checkPath(p string) string {
 	return ""
 }
 
+// Reserved reports whether clients must not write to the URI's namespace (contract 6).
+func (u URI) Reserved() bool {
+	return u.Namespace == "system" || u.Namespace == "tmp" || u.Namespace == "cache"
+}
+
 // Local returns the path of the file below a store's root, with slashes.
 func (u URI) Local() string { return path.Join(u.Namespace, u.Path) }
 

@@ -65,8 +65,8 @@ func (f *Face) outdated(ctx context.Context, resumed []chatPosition) []chat.Summ
 	})
 }
 
-// greeting returns the first event of a stream, the state. No event about a chat follows at once: until a page
-// has loaded one, such an event may bring another one to its screen.
+// greeting returns the first event of a stream, the state. No event about a chat follows at once:
+// until a page has loaded one, such an event may bring another one to its screen.
 func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed []chatPosition) []byte {
 	var buf bytes.Buffer
 	var s stream

@@ -80,12 +80,13 @@ func (l language) called(name string) (out []program) {
 // without leaves out a language, or the programs that a name means.
 func without(known []language, name string) (out []language) {
 	for _, l := range known {
+		if l.isCalled(name) { // before programs: one of several may be named after the language
+			continue
+		}
 		if gone := l.called(name); len(gone) > 0 {
 			l.programs = slices.DeleteFunc(slices.Clone(l.programs), func(p program) bool {
 				return slices.ContainsFunc(gone, func(g program) bool { return g.name == p.name })
 			})
-		} else if l.isCalled(name) {
-			continue
 		}
 		if len(l.programs) > 0 {
 			out = append(out, l)

@@ -137,36 +137,38 @@ func (v *View) runningOrNew(key string, create func() *server) (*server, error) 
 	return s, nil
 }
 
-// ended notes how a server ended; a nil reason is not a failure.
+// ended takes note of how a server ended; a nil reason is not a failure.
 func (s *Servers) ended(key string, one *server, reason error) {
-	name := one.server.program.name
+	if s.note(key, one, reason) {
+		s.opts.Failed()
+	}
+}
+
+// note reports whether this is the first failure of the program.
+func (s *Servers) note(key string, one *server, reason error) (first bool) {
 	s.mu.Lock()
-	_, told := s.failed[name]
-	defer func() {
-		_, failed := s.failed[name]
-		s.mu.Unlock()
-		if failed && !told {
-			s.opts.Failed()
-		}
-	}()
+	defer s.mu.Unlock()
 	if s.running[key] == one {
 		delete(s.running, key)
 	}
 	now := s.opts.Now()
 	if reason == nil || s.closed {
 		delete(s.paused, key)
-		return
+		return false
 	}
+	name := one.server.program.name
 	s.opts.Log.Warn("a language server failed", "server", name, "err", reason)
-	if !told {
-		s.failed[name] = reason
-	}
 	p := s.paused[key]
 	if now.Sub(one.started) > healthyTime {
 		p.failures = 0
 	}
 	d := min(firstPause<<min(p.failures, 20), longestPause)
 	s.paused[key] = pause{reason, p.failures + 1, now.Add(d)}
+	if s.failed[name] != nil {
+		return false
+	}
+	s.failed[name] = reason
+	return true
 }
 
 // idle reports whether a server has not been used for a long time.
