@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// A file can have several names (hard links). A child could change it by a name in the workspace
-// although another one is protected, or outside of the workspace. So such names are read-only.
+// A child could change a file through one hard link although another hard link to it is protected
+// or outside of the workspace. So such hard links become read-only.
 
 const (
-	maxSecondNames = 64     // that become read-only; beyond, the search was not whole
-	maxSought      = 20_000 // entries among which the other names of files are looked for
-	maxFetched     = 64     // folders that are looked at in what tools fetched
-	maxSampled     = 4      // files of each of them
+	maxSecondNames = 64     // hard links that become read-only; if there are more, the search counts as incomplete
+	maxSought      = 20_000 // entries that are searched for further hard links
+	maxFetched     = 64     // folders that are sampled within one folder of fetched dependencies
+	maxSampled     = 4      // files that are sampled in each of them
 )
 
-// nodeID is what all names of a file have in common.
+// nodeID identifies a file: all its hard links share it.
 type nodeID struct{ device, number uint64 }
 
-// fileNames are the names of a file that were found: whether each is protected.
-type fileNames struct {
-	all   uint64 // how many it has
+// linkedFile is a file with several hard links.
+type linkedFile struct {
+	all   uint64 // the number of its hard links
 	found map[string]bool
 }
 
-func (n *fileNames) protected() bool {
+func (n *linkedFile) protected() bool {
 	for _, is := range n.found {
 		if is {
 			return true
@@ -35,24 +35,24 @@ func (n *fileNames) protected() bool {
 	return false
 }
 
-// severalNames are the files with several names.
-type severalNames map[nodeID]*fileNames
+// hardLinks holds the files that have several hard links.
+type hardLinks map[nodeID]*linkedFile
 
-func (s severalNames) add(at string, info fs.FileInfo, protected bool) {
+func (s hardLinks) add(at string, info fs.FileInfo, protected bool) {
 	if id, all := linkCount(info); all > 1 && info.Mode().IsRegular() {
 		s.addNode(at, id, all, protected)
 	}
 }
 
-func (s severalNames) addNode(at string, id nodeID, all uint64, protected bool) {
+func (s hardLinks) addNode(at string, id nodeID, all uint64, protected bool) {
 	if s[id] == nil {
-		s[id] = &fileNames{all, map[string]bool{}}
+		s[id] = &linkedFile{all, map[string]bool{}}
 	}
 	s[id].found[at] = s[id].found[at] || protected
 }
 
-// elsewhere says whether files have names that were not found.
-func (s severalNames) elsewhere() bool {
+// elsewhere reports whether some file has hard links that were not found.
+func (s hardLinks) elsewhere() bool {
 	for _, n := range s {
 		if uint64(len(n.found)) < n.all {
 			return true
@@ -61,11 +61,12 @@ func (s severalNames) elsewhere() bool {
 	return false
 }
 
-// secondNames keeps the names of files that have others which are protected, or not in the roots.
-func (f *finder) secondNames() {
+// protectHardLinks protects each hard link in the roots whose file is also reachable by a protected
+// path or from outside of the roots.
+func (f *finder) protectHardLinks() {
 	left := maxSought
 	for _, root := range f.roots {
-		if !f.files.elsewhere() {
+		if !f.linkedFiles.elsewhere() {
 			break
 		}
 		_ = filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
@@ -73,18 +74,18 @@ func (f *finder) secondNames() {
 				return fs.SkipAll
 			}
 			if err != nil || !e.Type().IsRegular() {
-				return nil //nolint:nilerr // what cannot be read has no names here
+				return nil //nolint:nilerr // an unreadable entry is skipped
 			}
 			if info, err := e.Info(); err == nil {
-				if id, _ := linkCount(info); f.files[id] != nil {
-					f.files.add(at, info, false)
+				if id, _ := linkCount(info); f.linkedFiles[id] != nil {
+					f.linkedFiles.add(at, info, false)
 				}
 			}
 			return nil
 		})
 	}
 	var keep []string
-	for _, n := range f.files {
+	for _, n := range f.linkedFiles {
 		if uint64(len(n.found)) == n.all && !n.protected() {
 			continue
 		}
@@ -102,15 +103,16 @@ func (f *finder) secondNames() {
 	f.places.Keep = append(f.places.Keep, keep...)
 }
 
-// fetched says which folders hold what tools fetched, and may share with a store.
+// fetched reports whether a folder holds dependencies that a tool fetched, which may be hard links
+// into a shared store.
 func fetched(name string) bool {
 	return slices.Contains([]string{"node_modules", "vendor", ".venv", "venv"}, name)
 }
 
-// shared keeps folders of what tools fetched that share their files with a store outside: these are
-// too many to be kept one by one. A tool shares all files of a folder or none, so a few are looked
-// at.
-func (f *finder) shared(top string) {
+// protectSharedFolders protects folders of fetched dependencies whose files are hard links into a
+// store outside of the workspace. These files are too many to protect one by one. A tool links all
+// files of a folder or none, so a few samples suffice.
+func (f *finder) protectSharedFolders(top string) {
 	folders := maxFetched
 	var look func(dir string) (stop bool)
 	look = func(dir string) bool {
@@ -144,8 +146,8 @@ func (f *finder) shared(top string) {
 	look(top)
 }
 
-// storeFolder returns the folder in which a tool puts the files that it shares: not that in which
-// others keep caches.
+// storeFolder returns the folder to protect for a shared file: the innermost .pnpm or site-packages
+// folder around it, else top itself. Other caches beside it stay writable.
 func storeFolder(top, at string) string {
 	dir := top
 	for name := range strings.SplitSeq(strings.TrimPrefix(filepath.Dir(at), top), "/") {
