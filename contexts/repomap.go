@@ -23,7 +23,7 @@ type Mapper interface {
 
 // About is the subject of a prompt.
 type About struct {
-	Paths   []string // absolute, of what the user points at
+	Paths   []string // absolute paths that the user refers to
 	Message string
 }
 
