@@ -56,7 +56,7 @@ func (s *FolderStore) Read() (Folders, error) {
 	return r.Folders, nil
 }
 
-// Trusts says whether a file of a folder is trusted with a sum.
+// Trusts reports whether a file of a folder is trusted with a sum.
 func (f Folders) Trusts(root, file, sum string) bool {
 	return sum != "" && f[Resolve(root)].Files[name(root, file)] == sum
 }

@@ -66,7 +66,7 @@ func normal(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimSpace(host), "."))
 }
 
-// Contain says whether a host is listed.
+// Contain reports whether a host is listed.
 func (h Hosts) Contain(host string) bool {
 	host = normal(host)
 	return slices.ContainsFunc(h, func(entry string) bool {
@@ -144,7 +144,7 @@ func (p *Proxy) client(req *http.Request) *Client {
 	return p.clients[token]
 }
 
-// may says whether the client was allowed an address.
+// may reports whether the client was allowed an address.
 func (c *Client) may(host, port string) bool {
 	return c != nil && slices.Contains(c.allowed, net.JoinHostPort(normal(host), port))
 }

@@ -17,7 +17,7 @@ func special() []netip.Prefix {
 	return out
 }
 
-// Public says whether an address belongs to the public internet. An IPv4 address that an
+// Public reports whether an address belongs to the public internet. An IPv4 address that an
 // IPv6 address stands for counts, however it is written.
 func Public(a netip.Addr) bool {
 	if a.Zone() != "" {

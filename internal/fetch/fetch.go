@@ -208,7 +208,7 @@ func (g *Getter) mayDial(host string, a netip.Addr) error {
 	return fmt.Errorf("%s is at %s, which is not of the public internet; the user can except it in %s.privateHosts", host, a, g.rules.Section)
 }
 
-// excepted says whether the user named a host, or a network that an address of it is in.
+// excepted reports whether the user named a host, or a network that an address of it is in.
 func (g *Getter) excepted(host string, a netip.Addr) bool {
 	return matchesHost(host, g.rules.Private) || slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
@@ -312,7 +312,7 @@ func hosts(list []string) []string {
 	return out
 }
 
-// matchesHost says whether a host is one of a list or below it.
+// matchesHost reports whether a host is one of a list or below it.
 func matchesHost(host string, list []string) bool {
 	return slices.ContainsFunc(list, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) })
 }
@@ -330,7 +330,7 @@ func parseNetwork(s string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// Valid says whether an entry of Rules is one.
+// Valid reports whether an entry of Rules is one.
 func Valid(entry string) error {
 	if _, ok := parseNetwork(entry); ok {
 		return nil

@@ -21,7 +21,7 @@ func plainSettings() *regexp.Regexp {
 		`\s*(fetch|merge|remote) = [^\\"]*)$`)
 }
 
-// freshRepository says whether a folder called .git is as git makes it: without hooks and with
+// freshRepository reports whether a folder called .git is as git makes it: without hooks and with
 // settings that run nothing. Such a one may stay where a command made it.
 func freshRepository(path string) bool {
 	if sandbox.Fold(filepath.Base(path)) != ".git" {
@@ -43,7 +43,7 @@ func freshRepository(path string) bool {
 	return plainHooks(dir) && plainConfig(dir)
 }
 
-// freshWorktree says whether a path is one of the files with which git links a worktree to a
+// freshWorktree reports whether a path is one of the files with which git links a worktree to a
 // repository that was protected before: git obeys there what that repository says.
 func freshWorktree(places sandbox.Places, path string) bool {
 	var dir, link string // the folder in the repository, and the file .git of the worktree

@@ -26,7 +26,7 @@ type Failure struct {
 	Err  error
 }
 
-// Whole says whether everything was looked at, and moved.
+// Whole reports whether everything was looked at, and moved.
 func (o Outcome) Whole() bool { return o.Missed == "" && len(o.Failed) == 0 }
 
 // maxNamed bounds how many places a note names.

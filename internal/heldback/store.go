@@ -153,7 +153,7 @@ func (s *Store) Resume(roots []string) []Outcome {
 	return out
 }
 
-// Due says whether a search is due in some workspace folders, whose command has ended.
+// Due reports whether a search is due in some workspace folders, whose command has ended.
 func (s *Store) Due(roots []string) bool {
 	if s == nil {
 		return false
@@ -212,7 +212,7 @@ func (c *Search) read() bool {
 	return true
 }
 
-// overlap says whether a folder of one list is, or is in, one of the other.
+// overlap reports whether a folder of one list is, or is in, one of the other.
 func overlap(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {

@@ -176,7 +176,7 @@ func fromHere(remote string) bool {
 	return err == nil && localhost.Is(host)
 }
 
-// knownHost says whether a request was meant for this server. A server that listens at every
+// knownHost reports whether a request was meant for this server. A server that listens at every
 // address is reached by any of them; names must be known.
 func (g *Guard) knownHost(hostport string) bool {
 	host := hostport

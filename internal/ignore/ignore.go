@@ -77,7 +77,7 @@ func (r *Rules) file(dir, path string) *Rules {
 	return &Rules{parent: r, dir: strings.TrimSuffix(filepath.ToSlash(dir), "/"), patterns: patterns, fold: r.fold}
 }
 
-// Ignored says whether an absolute path with slashes, directly in the folder of these
+// Ignored reports whether an absolute path with slashes, directly in the folder of these
 // rules, is ignored. Walks do not descend into ignored folders, as git does not.
 func (r *Rules) Ignored(path string, isDir bool) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// isRepository says whether a folder is the root of a git work tree: it has a file .git
+// isRepository reports whether a folder is the root of a git work tree: it has a file .git
 // that leads to the repository, or the repository itself.
 func isRepository(dir string) bool {
 	git := filepath.Join(dir, ".git")

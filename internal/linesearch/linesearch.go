@@ -152,7 +152,7 @@ func (s *Searcher) byLine(from int) (at, after int, ok bool) {
 	return 0, 0, false
 }
 
-// match says whether a line matches, without its end.
+// match reports whether a line matches, without its end.
 func (s *Searcher) match(line []byte) bool {
 	if !s.auto.tooLarge {
 		if at := s.auto.find(line, 0); !s.auto.tooLarge {

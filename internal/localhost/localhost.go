@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Is says whether a host, a name or an address without a port, is this machine: localhost,
+// Is reports whether a host, a name or an address without a port, is this machine: localhost,
 // a name below it (RFC 6761), or an address that never leaves the machine.
 func Is(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -21,7 +21,7 @@ func Is(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// IsURL says whether a URL leads to this machine.
+// IsURL reports whether a URL leads to this machine.
 func IsURL(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && Is(u.Hostname())

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Guard says whether a connection may be made. It is asked with the address that a name
+// Guard reports whether a connection may be made. It is asked with the address that a name
 // was resolved to, right before each connection, so that no other answer of the name
 // server can come in between. Connections to a proxy are not its business.
 type Guard func(netip.AddrPort) error

@@ -34,7 +34,7 @@ func keyBlock(data []byte) (*pem.Block, error) {
 	}
 }
 
-// inspectKey says whether a key is encrypted.
+// inspectKey reports whether a key is encrypted.
 func inspectKey(data []byte) (encrypted bool, err error) {
 	block, err := keyBlock(data)
 	if err != nil {

@@ -154,7 +154,7 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// direct says whether a URL is reached without a proxy whatever the variables say of one.
+// direct reports whether a URL is reached without a proxy whatever the variables say of one.
 func (p *Proxies) direct(u *url.URL) bool {
 	host, port, err := net.SplitHostPort(address(u))
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	least    = 16 << 20 // bytes that may be read of any file
 )
 
-// Is says whether a file is a PDF.
+// Is reports whether a file is a PDF.
 func Is(data []byte) bool { return bytes.HasPrefix(data, []byte("%PDF-")) }
 
 // Text returns the text of a PDF, with a line before each page.

@@ -178,7 +178,7 @@ func secretIf(ok bool, start, end int) (span, bool) {
 	return span{start, end}, true
 }
 
-// begins says whether a word begins at start, of what was not matched yet.
+// begins reports whether a word begins at start, of what was not matched yet.
 func begins(s string, start, from int) bool {
 	return start >= from && (start == 0 || !word(s[start-1]))
 }

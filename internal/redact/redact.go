@@ -70,7 +70,7 @@ func (r *Redactor) String(s string) string {
 	return r.finder().clean(s)
 }
 
-// SecretName says whether a value by this name is probably a secret.
+// SecretName reports whether a value by this name is probably a secret.
 func SecretName(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasSuffix(name, "key") || slices.ContainsFunc([]string{"token", "secret", "passw", "passphrase", "credential", "authorization", "cookie"},

@@ -369,7 +369,7 @@ func number(s string) (int, bool) {
 	return n, true
 }
 
-// isName says whether a word can name a variable: letters, digits, _ - . and no digit or
+// isName reports whether a word can name a variable: letters, digits, _ - . and no digit or
 // sign in front.
 func isName(s string) bool {
 	first, _ := utf8.DecodeRuneInString(s)

@@ -132,7 +132,7 @@ type filter struct {
 	args []operand
 }
 
-// exists says whether there is such a filter with so many arguments.
+// exists reports whether there is such a filter with so many arguments.
 func (f filter) exists() bool {
 	switch f.name {
 	case "upper", "lower", "capitalize", "trim", "safe", "length", "count", "first", "last":

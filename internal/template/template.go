@@ -61,7 +61,7 @@ func Parse(source string) (*Template, error) {
 	return t, nil
 }
 
-// Reads says whether the template reads any of the variables.
+// Reads reports whether the template reads any of the variables.
 func (t *Template) Reads(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(t.names, name) })
 }

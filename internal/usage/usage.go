@@ -32,7 +32,7 @@ const (
 	Unread      = 141 // the reader of the output is gone, as head is after some lines
 )
 
-// IsUnread says whether a program failed because its output is read no more. Nothing is to be
+// IsUnread reports whether a program failed because its output is read no more. Nothing is to be
 // said about that: shells expect such programs to end.
 func IsUnread(err error) bool {
 	var path *fs.PathError

@@ -77,7 +77,7 @@ func split(path string) (root string, names []string) {
 	return volume + string(filepath.Separator), names
 }
 
-// concerns says whether an event at a path matters. All do but those of other names in
+// concerns reports whether an event at a path matters. All do but those of other names in
 // a watched folder, unless all its names count: the end of a folder itself, and events of one
 // that has since got another path, mean that the way must be followed again.
 func (f folders) concerns(path string) bool {

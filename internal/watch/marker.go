@@ -98,7 +98,7 @@ func (t *Tree) openMarker() (*os.File, error) {
 	return file, nil
 }
 
-// marked says whether an event is that of the marker, and lets go who waits for it.
+// marked reports whether an event is that of the marker, and lets go who waits for it.
 func (t *Tree) marked(ev fsnotify.Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ordered says whether the events of all watched folders come in the order in which things
+// ordered reports whether the events of all watched folders come in the order in which things
 // happened.
 const ordered = true
 

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// ordered says whether the events of all watched folders come in the order in which things
+// ordered reports whether the events of all watched folders come in the order in which things
 // happened: here they come in none.
 const ordered = false
 

@@ -2,7 +2,7 @@ package watch
 
 import "syscall"
 
-// Remote says whether a folder is on a file system that others may change without this
+// Remote reports whether a folder is on a file system that others may change without this
 // system being notified: a network's, or one that a program provides.
 func Remote(dir string) bool {
 	var st syscall.Statfs_t

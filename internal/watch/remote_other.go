@@ -4,6 +4,6 @@ package watch
 
 import "strings"
 
-// Remote says whether a folder is on a file system that others may change without this
+// Remote reports whether a folder is on a file system that others may change without this
 // system being notified, as its path shows.
 func Remote(dir string) bool { return strings.HasPrefix(dir, `\\`) }

@@ -120,7 +120,7 @@ func (t *Tree) Take() Hints {
 	return h
 }
 
-// Pending says whether there are hints about which files there are.
+// Pending reports whether there are hints about which files there are.
 func (t *Tree) Pending() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -36,7 +36,7 @@ func Main(path string) string {
 	return filepath.Dir(common)
 }
 
-// same says whether two paths lead to one file.
+// same reports whether two paths lead to one file.
 func same(a, b string) bool {
 	ia, err := os.Stat(a)
 	if err != nil {

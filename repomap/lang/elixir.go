@@ -47,7 +47,7 @@ func elixirName(o *outline, at int) int {
 	return name
 }
 
-// elixirClause says whether the definition before has the same name.
+// elixirClause reports whether the definition before has the same name.
 func elixirClause(o *outline, name int) bool {
 	n := len(o.defs)
 	if n == 0 {

@@ -30,7 +30,7 @@ func golang() *Language {
 	}
 }
 
-// goBody says whether a brace begins the body of a function or a value. Those of types can
+// goBody reports whether a brace begins the body of a function or a value. Those of types can
 // be part of a signature.
 func goBody(x *lexer) bool {
 	if len(x.tokens) < 2 {
@@ -143,7 +143,7 @@ func goTypeKind(o *outline, at, end int) Kind {
 	return Type
 }
 
-// goEnds says whether a statement ends before a token: at a semicolon, or at a line end
+// goEnds reports whether a statement ends before a token: at a semicolon, or at a line end
 // where the language puts one.
 func goEnds(o *outline, i int) bool {
 	t := &o.tokens[i]

@@ -66,7 +66,7 @@ func outlineHaskell(o *outline) {
 // signedTogether is how many names of signatures are remembered that equations follow.
 const signedTogether = 128
 
-// haskellSigned says whether one of the signatures right before was that of a name.
+// haskellSigned reports whether one of the signatures right before was that of a name.
 func haskellSigned(o *outline, at int) bool {
 	for i := len(o.defs) - 1; i >= max(0, len(o.defs)-signedTogether); i-- {
 		if d := o.defs[i]; d.kind == Function && string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(at)) {
@@ -76,7 +76,7 @@ func haskellSigned(o *outline, at int) bool {
 	return false
 }
 
-// haskellEquation says whether a line defines the name it begins with.
+// haskellEquation reports whether a line defines the name it begins with.
 func haskellEquation(o *outline, at, end int) bool {
 	if c := o.src[o.at(at).start]; c >= 'A' && c <= 'Z' {
 		return false

@@ -82,7 +82,7 @@ func scriptSpecial(x *lexer) bool {
 	return false
 }
 
-// beginsRegexp says whether a slash in code, of which nothing is known but its bytes,
+// beginsRegexp reports whether a slash in code, of which nothing is known but its bytes,
 // begins a regular expression rather than dividing something.
 func beginsRegexp(src []byte, slash int) bool {
 	for i := slash - 1; i >= max(0, slash-16); i-- {
@@ -276,7 +276,7 @@ func scriptExpression(o *outline, at int) int {
 	return i
 }
 
-// scriptGoesOn says whether an expression goes on with the first token of a line.
+// scriptGoesOn reports whether an expression goes on with the first token of a line.
 func scriptGoesOn(o *outline, i int) bool {
 	const operators = ".?:&|+-*/%<=,!~^("
 	before := o.at(i - 1).mark
@@ -337,7 +337,7 @@ func scriptFunction(o *outline, at int) int {
 	return 0
 }
 
-// handedOn says whether a value is only a name, of what is defined elsewhere.
+// handedOn reports whether a value is only a name, of what is defined elsewhere.
 func handedOn(o *outline, at int) bool {
 	if !o.isName(at) {
 		return false

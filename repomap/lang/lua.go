@@ -24,7 +24,7 @@ func lua() *Language {
 	}
 }
 
-// luaOpens says whether a function without a name begins that continues after its line.
+// luaOpens reports whether a function without a name begins that continues after its line.
 func luaOpens(o *outline, i int) bool {
 	if !o.is(i, "function") || !o.isMark(i+1, '(') || o.inFunction() {
 		return false
@@ -33,7 +33,7 @@ func luaOpens(o *outline, i int) bool {
 	return body < len(o.tokens) && o.tokens[body].first
 }
 
-// inFunction says whether the body that is being read is that of a function.
+// inFunction reports whether the body that is being read is that of a function.
 func (o *outline) inFunction() bool {
 	return len(o.levels) > 0 && o.levels[len(o.levels)-1].kind == Function
 }

@@ -96,7 +96,7 @@ func outlineOCaml(o *outline) {
 	}
 }
 
-// ocamlIncludes says whether a line ends with the beginning of what it includes:
+// ocamlIncludes reports whether a line ends with the beginning of what it includes:
 // `include Make (struct`.
 func ocamlIncludes(o *outline, at int) bool {
 	i := at + 1
@@ -124,7 +124,7 @@ func ocamlOperator(o *outline, at, name int) int {
 	return end - 1
 }
 
-// ocamlTop says whether what begins in a column is one of the parts of what is around it:
+// ocamlTop reports whether what begins in a column is one of the parts of what is around it:
 // all of them begin in the column of the first.
 func ocamlTop(o *outline, col int) bool {
 	n := len(o.levels)

@@ -89,7 +89,7 @@ func pythonAssignment(o *outline, at int) int {
 	return end
 }
 
-// constantName says whether a name is written as constants and types are: its first
+// constantName reports whether a name is written as constants and types are: its first
 // letter is a capital.
 func constantName(name []byte) bool {
 	for len(name) > 1 && name[0] == '_' {

@@ -77,7 +77,7 @@ func outlineSQL(o *outline) {
 	}
 }
 
-// isWord says whether a token is a word, in any case.
+// isWord reports whether a token is a word, in any case.
 func (o *outline) isWord(i int, word string) bool {
 	return o.at(i).kind == nameToken && bytes.EqualFold(o.text(i), []byte(word))
 }
