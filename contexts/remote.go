@@ -19,7 +19,7 @@ const (
 )
 
 // Waiting tells the user which contexts of a prompt are fetched from servers, and how long that may
-// take; empty if there are none.
+// take; empty if there are no such contexts.
 func Waiting(refs []Ref) string {
 	var names []string
 	for _, ref := range refs {

@@ -281,7 +281,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 	}}, nil
 }
 
-// caution says why calls of a tool need the user's approval, according to the server's hints. Hints
+// caution returns why calls of a tool need the user's approval, according to the server's hints. Hints
 // that a tool is harmless are ignored, because a server can claim anything.
 func caution(a wire.ToolAnnotation) string {
 	switch {

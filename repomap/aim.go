@@ -70,7 +70,7 @@ func (a *aim) atBase(name string, worth float64) bool {
 	return a.out.add(a.bases[name], worth)
 }
 
-// atName adds the definitions of a name, in all languages. It returns false if there are none.
+// atName adds the definitions of a name, in all languages. It returns false if it finds no definition.
 func (a *aim) atName(name string, worth float64) bool {
 	if i := strings.LastIndexAny(name, ".:#"); i >= 0 {
 		name = name[i+1:]

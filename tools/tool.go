@@ -196,7 +196,7 @@ type Plan struct {
 	Address string         // the web address that it requests, in the form that rules are matched against
 	// ReadOnly means that this call changes nothing, although other calls of the tool may.
 	ReadOnly bool
-	Command  *Command // the shell command that it runs; nil if there is none
+	Command  *Command // the shell command that it runs; nil without a command
 }
 
 // Command is a shell command that a call runs. The policy judges it by its parts.

@@ -36,8 +36,8 @@ type Outcome struct {
 	Context   []string        // additionalContext
 	Prompt    *string         // replacedPrompt
 	FollowUps []string        // followUp
-	Input     json.RawMessage // the tool's arguments with all updates; nil if there are none
-	Approval  string          // the strictest decision: deny, ask or allow; empty if there is none
+	Input     json.RawMessage // the tool's arguments with all updates; nil without updates
+	Approval  string          // the strictest decision: deny, ask or allow; empty without a decision
 	Output    *string         // replacedOutput, or the placeholder for a hidden output
 }
 

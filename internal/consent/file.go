@@ -56,7 +56,7 @@ func (e *DamagedError) Error() string { return e.File.Path + ": " + e.Reason() }
 
 func (e *DamagedError) Unwrap() error { return e.cause }
 
-// Reason says what is wrong and what to do, without the path.
+// Reason describes what is wrong and what to do, without the path.
 func (e *DamagedError) Reason() string {
 	if e.newer {
 		return fmt.Sprintf("the record of %s cannot be used: %v; use the newer eca, or set XDG_STATE_HOME to another folder", e.File.What, e.cause)
@@ -97,7 +97,7 @@ func (f File) Read(into Record) error {
 	return nil
 }
 
-// placed says where in a text the JSON is invalid.
+// placed adds the position in a text at which the JSON is invalid.
 func placed(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {

@@ -9,7 +9,7 @@ type hidden struct {
 	token token  // the token for the whole body
 }
 
-// skipBody skips to the bracket that ends the body that was just begun. If there is none, as in
+// skipBody skips to the bracket that ends the body that was just begun. Without such a bracket, as in
 // unfinished code, the body is read as ordinary code, since it may be the rest of the file.
 func (x *lexer) skipBody() {
 	h := &x.hidden

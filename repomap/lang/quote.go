@@ -74,7 +74,7 @@ func endOfHole(src []byte, i int, q *quote, depth int) int {
 	return len(src)
 }
 
-// letterAt returns the length of a character literal, such as '"' or '\n'; 0 if there is none.
+// letterAt returns the length of a character literal, such as '"' or '\n'; otherwise 0.
 func letterAt(src []byte, i int) int {
 	if i+2 < len(src) && src[i+1] != '\\' && src[i+2] == '\'' {
 		return 3

@@ -15,7 +15,7 @@ type text struct {
 	inside string // bytes that names can contain, besides letters, digits and _
 	tail   string // bytes of which a name may have one at its end
 	// special reads other elements: it is called first at each byte in at, and returns false if
-	// there is none.
+	// it finds no such element.
 	at      string
 	special func(*lexer) bool
 

@@ -63,7 +63,7 @@ func readLine(path string, line int) (string, error) {
 }
 
 // column returns the column of an occurrence of word in text, in UTF-16 code units counted from 1;
-// 0 if there is none. It prefers whole words, then the occurrence nearest to hint. offset is added
+// 0 if word does not occur. It prefers whole words, then the occurrence nearest to hint. offset is added
 // to the occurrence's start within word.
 func column(text, word string, offset, hint int) int {
 	best, bestWhole := 0, false
