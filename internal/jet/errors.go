@@ -18,8 +18,8 @@ var (
 
 // Error codes of JetStream's API for which the library has no constants.
 const (
-	noSuitableServers jetstream.ErrorCode = 10005 // no leader has been elected yet
-	notAvailable      jetstream.ErrorCode = 10008 // no leader is chosen yet
+	noSuitableServers jetstream.ErrorCode = 10005 // for the requested number of replicas
+	notAvailable      jetstream.ErrorCode = 10008 // no leader has been elected yet
 	noResources       jetstream.ErrorCode = 10023
 	notClustered      jetstream.ErrorCode = 10074 // a single server cannot have replicas
 	storeFailed       jetstream.ErrorCode = 10077 // one of several errors; the text tells which
