@@ -15,7 +15,7 @@ type StreamSpec struct {
 	Subjects      []string
 	WorkQueue     bool // messages are removed when they are acknowledged
 	OnePerSubject bool // a second message of a subject is refused
-	Direct        bool // every replica answers reads, even if it lags behind
+	Direct        bool // every replica answers reads, even an outdated one
 	MaxMessages   int64
 	MaxSize       int32 // of a message, in bytes
 	MaxAge        time.Duration

@@ -79,7 +79,7 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 			if err := cmp.Or(writable(dir), writable(filepath.Join(dir, "cgroup.procs"))); err == nil {
 				found = dir
 			} else if refused == nil {
-				refused = fmt.Errorf("eca cannot make control groups in %s: %w; starting eca with \"systemd-run --user --scope eca ...\" may help", dir, err)
+				refused = fmt.Errorf("eca cannot make control groups in %s: %w; \"systemd-run --user --scope eca ...\" may start eca where it can", dir, err)
 			}
 		}
 		if limit, err := readNumber(filepath.Join(dir, "memory.max")); err == nil && found != "" {
