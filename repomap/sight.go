@@ -2,7 +2,7 @@ package repomap
 
 import "slices"
 
-// maxSeen is how many definitions are collected for one file.
+// maxSeen is how many imports, direct and re-exported, are followed for one file.
 const maxSeen = 1000
 
 // sight determines which names a file can refer to: those that are defined in files that it
@@ -13,7 +13,7 @@ type sight struct {
 	from, definers []int32
 	seen           []int32 // by file: the last file that sees it, plus one
 	file           int32
-	all            bool // no import of the file was resolved
+	all            bool // the file has no known imports, so it can mean any name
 	left           int  // rest of maxSeen
 }
 

@@ -90,8 +90,8 @@ func (q *Consumer) Open(ctx context.Context) (int, error) {
 	return int(info.NumPending) + info.NumAckPending, nil //nolint:gosec // no more than messages fit into a stream
 }
 
-// Fetch takes a message for a worker, waiting up to the given time. It returns nil if there is
-// none.
+// Fetch takes a message for a worker, waiting up to the given time. It returns nil if no
+// message arrives.
 func (q *Consumer) Fetch(wait time.Duration) (*Delivery, error) {
 	batch, err := q.c.Fetch(1, jetstream.FetchMaxWait(wait))
 	if err != nil {

@@ -51,7 +51,7 @@ func (e *Error) Permanent() bool {
 	case KindProxyAuth, KindCertificate, KindClientCertificate, KindTLS, KindForbidden:
 		return true
 	case KindProxy:
-		return e.Cause == nil // refused because of the proxy's configuration
+		return e.Cause == nil // the proxy refuses, or its variable is invalid
 	case KindDNS:
 		var dns *net.DNSError
 		return errors.As(e.Cause, &dns) && dns.IsNotFound

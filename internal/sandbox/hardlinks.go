@@ -22,8 +22,8 @@ type nodeID struct{ device, number uint64 }
 
 // linkedFile is a file with several hard links.
 type linkedFile struct {
-	all   uint64 // the number of its hard links
-	found map[string]bool
+	all   uint64          // the number of its hard links
+	found map[string]bool // by path: whether that hard link is protected
 }
 
 func (n *linkedFile) protected() bool {
