@@ -28,7 +28,7 @@ func gaps(supervised bool) []string {
 // unbound returns why children cannot be bounded; empty if they can.
 func unbound(supervised bool) string {
 	if !supervised {
-		return "there is no supervisor, which would start the sandbox"
+		return "there is no supervisor that could"
 	}
 	return sandbox.Probe().Without
 }
