@@ -1,5 +1,5 @@
-// Package browser opens URLs in the user's browser, if there is one. It does not decide whether a
-// URL is safe to open.
+// Package browser opens URLs in the user's browser, if there is one, with the usual program of
+// each operating system. It does not decide whether a URL is safe to open.
 package browser
 
 import (

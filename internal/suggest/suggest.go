@@ -1,6 +1,7 @@
 // Package suggest finds the name that was probably meant by an unknown one.
 //
-// It only compares names; the caller decides which names are valid.
+// It only compares names. It does not know what they name or whether one may be used: the caller
+// passes the valid names.
 package suggest
 
 import (

@@ -1,8 +1,9 @@
 // Package agent has the native tool spawn_agent, with which a model delegates a task to another
 // agent (eca-features, sections 12 and 17).
 //
-// The package knows the available agents and the format of requests. The chat of a subagent, its
-// permissions and its end are handled by the engine, which each call can access (tools.Subagents).
+// The package knows the available agents and the format of requests. It does not
+// manage the chat of a subagent, its permissions and its end: the engine does, which each call can
+// access (tools.Subagents).
 package agent
 
 import (

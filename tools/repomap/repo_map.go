@@ -1,6 +1,6 @@
 // Package repomap has the native tool repo_map, which shows a model the definitions in a
-// repository. The package defines the tool's parameters and the size limits of maps; the maps come
-// through an interface.
+// repository. The package defines the tool's parameters and the size limits of maps. It does not
+// make the maps, which come through an interface.
 package repomap
 
 import (
