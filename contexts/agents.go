@@ -13,36 +13,36 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of instruction files. Text beyond them is left out, with a note.
+// Limits of instruction files. Text beyond them is omitted, with a note.
 const (
 	maxAgentsFile    = 64 << 10  // bytes of one file; a larger one is cut
 	maxAgentsTotal   = 128 << 10 // bytes of all of them
-	maxImportDepth   = 5         // files that import each other in a row
+	maxImportDepth   = 5         // length of a chain of imports
 	maxAgentsFiles   = 50
-	maxAgentsParents = 64 // folders above a root that are looked at
+	maxAgentsParents = 64 // folders above a root that are searched
 )
 
-// AgentsQuery says where to look for instruction files (eca-features 11).
+// AgentsQuery describes where to look for instruction files (eca-features 11).
 type AgentsQuery struct {
-	Roots   []string // workspace folders, looked at in this order
+	Roots   []string // workspace folders, searched in this order
 	Global  string   // folder of the user's own AGENTS.md; may be empty
-	Parents bool     // the folders above a root too, the outermost first (includeParentAgentsFiles)
-	Claude  bool     // a folder without AGENTS.md gives its CLAUDE.md (claudeMdFallback)
+	Parents bool     // also search the folders above a root, the outermost first (includeParentAgentsFiles)
+	Claude  bool     // in a folder without AGENTS.md, use CLAUDE.md (claudeMdFallback)
 
-	// ClaudeHome is the folder of the user's own CLAUDE.md; empty: it does not count.
+	// ClaudeHome is the folder of the user's own CLAUDE.md; empty if it is not used.
 	ClaudeHome string
 }
 
-// AgentsFile is a file with instructions for the model, or one that it imports.
+// AgentsFile is a file with instructions for the model, or a file that it imports.
 type AgentsFile struct {
 	Path string // as the user would name it
 	Text string
 }
 
-// Agents reads the AGENTS.md files, each followed by what it imports with @path. No file
-// comes twice, by whatever path or link; no file of a workspace leads, itself or by an
-// import, out of its folder: it was written by the authors of the project, and its text
-// goes to the provider. Problems name what was left out, and why.
+// Agents reads the AGENTS.md files, each followed by the files that it imports with @path. No file
+// is included twice, by whatever path or symlink. The files of a workspace and their imports must
+// not lead out of its folder: they were written by the authors of the project, and their text is
+// sent to the provider. problems names the omitted files with the reason.
 func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []string) {
 	r := &agentsReader{ctx: ctx, visited: map[string]bool{}}
 	for _, root := range q.Roots {
@@ -55,7 +55,7 @@ func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []
 		}
 	}
 	if q.Global != "" {
-		// The user's file there may be a link to anywhere.
+		// The user's own file may be a symlink to anywhere.
 		r.folder(q.Global, false, nil)
 	}
 	if q.ClaudeHome != "" {
@@ -64,7 +64,7 @@ func Agents(ctx context.Context, q AgentsQuery) (files []AgentsFile, problems []
 	return r.files, r.problems
 }
 
-// folders lists a root, after the folders above it if they count.
+// folders returns a root, preceded by the folders above it if parents is set.
 func folders(root string, parents bool) []string {
 	dirs := []string{root}
 	for dir := root; parents && len(dirs) <= maxAgentsParents && filepath.Dir(dir) != dir; {
@@ -75,17 +75,17 @@ func folders(root string, parents bool) []string {
 	return dirs
 }
 
-// agentsReader collects instruction files. It is the place where files that are found
-// later, below the roots, can be added.
+// agentsReader collects instruction files.
 type agentsReader struct {
 	ctx      context.Context
-	visited  map[string]bool // by path with links resolved
+	visited  map[string]bool // by path with symlinks resolved
 	size     int
 	files    []AgentsFile
 	problems []string
 }
 
-// limit returns what a file must lie in: a folder, or, if not given, any of the roots.
+// limit returns the folders that a file must be in: the given folder or, if that is empty, any of
+// the roots.
 func (r *agentsReader) limit(folder string, roots []string) *workspace.Workspace {
 	if folder != "" {
 		return workspace.New(folder)
@@ -93,8 +93,8 @@ func (r *agentsReader) limit(folder string, roots []string) *workspace.Workspace
 	return workspace.New(roots...)
 }
 
-// folder adds the instructions of one folder. inside is what they may lead to; nil is
-// where the file itself lies.
+// folder adds the instructions of one folder. inside limits where its files and their imports may
+// be; nil stands for the folder of the file itself.
 func (r *agentsReader) folder(dir string, claude bool, inside *workspace.Workspace) {
 	names := []string{"AGENTS.md"}
 	if claude {
@@ -132,7 +132,7 @@ func (r *agentsReader) leave(path, reason string) {
 	}
 }
 
-// add adds a file and what it imports.
+// add adds a file and the files that it imports.
 func (r *agentsReader) add(path, from string, depth int, inside *workspace.Workspace) {
 	if r.ctx.Err() != nil {
 		return
@@ -183,14 +183,14 @@ func (r *agentsReader) add(path, from string, depth int, inside *workspace.Works
 		if !filepath.IsAbs(imported) {
 			imported = filepath.Join(filepath.Dir(path), filepath.FromSlash(imported))
 		}
-		// A word that names no file does not import.
+		// A word that does not name a file is not an import.
 		if info, err := os.Stat(imported); err == nil && info.Mode().IsRegular() {
 			r.add(filepath.Clean(imported), path, depth+1, inside)
 		}
 	}
 }
 
-// agentsText reads a text file up to somewhat more than there can be room for.
+// agentsText reads a text file, up to somewhat more than the limit.
 func agentsText(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -209,7 +209,7 @@ func agentsText(path string) (string, error) {
 	return b.Text, nil
 }
 
-// cutText returns the beginning of a text: whole lines where there are any.
+// cutText returns the beginning of a text, cut at a line end if there is one.
 func cutText(text string, room int) string {
 	if room <= 0 {
 		return ""
@@ -221,8 +221,8 @@ func cutText(text string, room int) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// agentsImports finds @path in instructions: a word of its own that names a file with an
-// extension, outside of code.
+// agentsImports finds the imports in instructions: @path as a separate word that names a file with
+// an extension, outside of code.
 func agentsImports(text string) []string {
 	var out []string
 	fence := ""
@@ -240,7 +240,7 @@ func agentsImports(text string) []string {
 		}
 		for i, piece := range strings.Split(line, "`") {
 			if i%2 == 1 {
-				continue // code within the line
+				continue // inline code
 			}
 			for _, word := range strings.Fields(piece) {
 				word = strings.TrimLeft(word, "([{<\"'*_")
@@ -256,7 +256,7 @@ func agentsImports(text string) []string {
 	return out
 }
 
-// fenceMark returns the ``` or ~~~ that a line begins with.
+// fenceMark returns the ``` or ~~~ at the beginning of a line.
 func fenceMark(line string) string {
 	for _, c := range []string{"`", "~"} {
 		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
@@ -266,14 +266,14 @@ func fenceMark(line string) string {
 	return ""
 }
 
-// Render frames the file so that the model can tell it from what stands around it.
+// Render encloses the text of the file in tags for the model.
 func (f AgentsFile) Render() string {
-	// An end that the text itself has would let the rest of it look like something else.
+	// A closing tag in the text would make the rest of it look like something else.
 	text := strings.ReplaceAll(f.Text, "</agents-file", "< /agents-file")
 	return "<agents-file path=" + quoted(f.Path) + ">\n" + text + "\n</agents-file>"
 }
 
-// quoted makes an attribute's value (eca-features 11).
+// quoted returns the value of an attribute in quotes (eca-features 11).
 func quoted(s string) string {
 	switch {
 	case !strings.Contains(s, `"`):

@@ -1,15 +1,13 @@
-// Package contexts turns what the user points at, in a list or by @path in the
-// message, into blocks for the model.
+// Package contexts resolves the files and other contexts of a prompt, from a list or from mentions
+// (@path) in the message, to blocks for the model.
 //
-// It serves files and images (whole or ranges of lines, in any encoding that can be
-// recognised), folders, the cursor, a map of the workspace, texts, and what others fetch for it:
-// pages of the web, and resources of MCP servers. All that takes a connection comes at once,
-// and within ten seconds or not at all.
+// It supports files and images (whole or ranges of lines, in any recognizable encoding), folders,
+// the cursor, a map of the workspace, texts, web pages, and resources of MCP servers. Web pages and
+// resources are fetched in parallel; those that take longer than ten seconds are omitted.
 //
-// It guarantees that a prompt carries nothing twice and no more than the limits below,
-// however much the user points at, and that everything left out is named with a reason: a
-// broken context never stops a prompt. Files are read when a prompt is made; the
-// package keeps nothing.
+// A prompt contains nothing twice and stays within the limits below. Every omission is reported
+// with a reason: a broken context never stops a prompt. Files are read when a prompt is made; the
+// package keeps no state.
 package contexts
 
 import (
@@ -22,16 +20,16 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of what one prompt may carry.
+// Limits of one prompt.
 const (
 	maxBlock    = 256 << 10 // bytes of one text
 	maxTotal    = 1 << 20   // bytes of all texts
 	maxImage    = workspace.MaxImage
 	maxImages   = 20 // images
-	maxProblems = 20 // reasons that are given
+	maxProblems = 20 // reported reasons
 )
 
-// Ref is one thing the user points at (eca-protocol 2.4).
+// Ref is a reference of the user to a context (eca-protocol 2.4).
 type Ref struct {
 	Type      string // text, file, directory, cursor, repoMap, image, web, mcpResource
 	Label     string // of text
@@ -46,7 +44,7 @@ type Ref struct {
 	Server    string // of mcpResource
 }
 
-// Position is a place in a file, 1-based; a Line of 0 is unknown.
+// Position is a position in a file, 1-based; a Line of 0 is unknown.
 type Position struct{ Line, Character int }
 
 // Block is resolved context: text, and an image if Data is set.
@@ -57,33 +55,33 @@ type Block struct {
 	Data      []byte
 }
 
-// Query is what is pointed at in one prompt.
+// Query is the set of references in one prompt.
 type Query struct {
 	Roots   []string // workspace folders
-	Message string   // mentions of files in it count too
+	Message string   // may contain mentions of files
 	Refs    []Ref
-	ChatID  string // of a prompt that a model is to answer; else empty
+	ChatID  string // set if the prompt is to be answered by a model
 }
 
 // Source resolves references.
 type Source interface {
-	// Resolve returns the blocks, and a reason for each reference that was left out, as
-	// a whole or in part. It ends early with ctx.
+	// Resolve returns the blocks, and a reason for each reference that was omitted, wholly or in
+	// part. It ends early with ctx.
 	Resolve(ctx context.Context, q Query) (blocks []Block, problems []string)
 }
 
-// Local is the Source for what this machine has.
+// Local is the Source of the daemon.
 type Local struct {
-	Mapper    Mapper    // nil: a tree of files is shown instead of a map
-	Web       Fetcher   // nil: no pages
-	Resources Resources // nil: no resources of MCP servers
+	Mapper    Mapper    // nil shows a tree of files instead of a map
+	Web       Fetcher   // nil omits web pages
+	Resources Resources // nil omits resources of MCP servers
 }
 
 var _ Source = Local{}
 
-// Resolve implements Source. Blocks are in the order of the references, mentions of the
-// message after, and ranges of lines last: what a whole file or a folder has brought
-// is not brought again.
+// Resolve implements Source. Blocks are in the order of the references, followed by mentions in the
+// message and by ranges of lines, which omit lines that are already included with a file or a
+// folder.
 func (l Local) Resolve(ctx context.Context, q Query) (blocks []Block, problems []string) {
 	r := &resolver{ctx: ctx, roots: q.Roots, existing: map[string]bool{}, partialLines: map[string][]span{}, mapper: l.Mapper}
 	refs := append(slices.Clone(q.Refs), mentions(q.Roots, q.Message)...)
@@ -127,13 +125,13 @@ type resolver struct {
 	about        About
 	remote       map[remoteKey]*remoteBlocks
 	existing     map[string]bool   // keys of existing blocks
-	partialLines map[string][]span // lines of files that are there in part, by key
+	partialLines map[string][]span // included lines of files that are not included whole, by key
 	size         int               // bytes of text
 	images       int
 	blocks       []Block
 }
 
-// add resolves one reference; the error is the reason to leave it out.
+// add resolves one reference; the error is the reason for omitting it.
 func (r *resolver) add(ref Ref) error {
 	switch ref.Type {
 	case "text":
@@ -159,7 +157,7 @@ func (r *resolver) add(ref Ref) error {
 	return fmt.Errorf("this version does not know contexts of type %q", ref.Type)
 }
 
-// addBlock adds a block unless it exists.
+// addBlock adds a block unless there is one with the same key.
 func (r *resolver) addBlock(key string, b Block) error {
 	if r.existing[key] {
 		return nil
@@ -181,8 +179,8 @@ func (r *resolver) addBlock(key string, b Block) error {
 	return nil
 }
 
-// cursor says where the user is in the editor, not the text there. Editors send it
-// without a path when no file is open.
+// cursor adds the position of the user in the editor, without the text there. Editors send it
+// without a path if no file is open.
 func (r *resolver) cursor(ref Ref) error {
 	if ref.Path == "" {
 		return nil

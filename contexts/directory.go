@@ -14,12 +14,12 @@ import (
 const (
 	maxDirBytes   = 256 << 10
 	maxDirFiles   = 200
-	maxDirVisited = 2000 // entries that are looked at
-	maxDirNamed   = 20   // files that are named as left out
+	maxDirVisited = 2000 // entries that are visited
+	maxDirNamed   = 20   // omitted files that are named
 )
 
-// directory adds the text files below a folder that the ignore rules leave. The
-// model learns what is left out, too: it must not take a part for the whole.
+// directory adds the text files below a folder, except ignored ones. The model also gets the names
+// of omitted files, so that it does not take a part for the whole.
 func (r *resolver) directory(dir string) error {
 	real := workspace.Resolve(dir)
 	if r.existing["directory "+real] {
@@ -71,8 +71,8 @@ func (r *resolver) directory(dir string) error {
 	return fmt.Errorf("files of %s: %s", dir, reason)
 }
 
-// member reads a file of a folder, if it fits. Links are not followed: they may
-// lead out of the folder that the user meant.
+// member reads a file in a folder, if it fits. Symlinks are not followed: they may lead out of the
+// folder.
 func member(path string, files, bytes int) (Block, error) {
 	info, err := os.Lstat(path)
 	switch {

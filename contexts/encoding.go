@@ -9,13 +9,13 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// decode returns the text of a file, whatever its encoding: UTF-8, UTF-16 with a byte order
-// mark, or one with a byte per letter, which is taken for Windows-1252 (and so Latin-1). ok
-// is false if it is not text. data may be the beginning of a file.
+// decode returns the text of a file in UTF-8, in UTF-16 with a byte order mark, or in a single-byte
+// encoding, which is taken for Windows-1252 (and so Latin-1). ok is false if data is not text. data
+// may be the beginning of a file.
 func decode(data []byte) (text string, ok bool) {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe\x00\x00")):
-		return "", false // UTF-32, which is not in use
+		return "", false // UTF-32, which is not supported
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):
 		return decode16(data[2:], 0)
 	case bytes.HasPrefix(data, []byte("\xfe\xff")):
@@ -27,7 +27,7 @@ func decode(data []byte) (text string, ok bool) {
 	if utf8.Valid(data) {
 		return string(data), true
 	}
-	good, bad, control := 0, 0, 0 // letters beyond ASCII, bytes that belong to none, and what texts do not have
+	good, bad, control := 0, 0, 0 // non-ASCII characters, invalid bytes, control characters that do not occur in text
 	for rest := data; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
 		switch {
@@ -40,11 +40,11 @@ func decode(data []byte) (text string, ok bool) {
 		}
 		rest = rest[size:]
 	}
-	const share = 20 // of all bytes
+	const share = 20 // one of this many bytes
 	switch {
 	case control > len(data)/share:
 		return "", false
-	case good >= bad: // UTF-8 with a flaw, or cut
+	case good >= bad: // UTF-8 with a few errors, or cut off
 		return strings.ToValidUTF8(string(data), "\uFFFD"), true
 	}
 	written := []rune(windows1252)
@@ -59,10 +59,11 @@ func decode(data []byte) (text string, ok bool) {
 	return b.String(), true
 }
 
-// windows1252 is what Windows-1252 has where Latin-1 has nothing that is written.
+// windows1252 has the characters of Windows-1252 at 0x80 to 0x9F, which are control characters in
+// Latin-1.
 const windows1252 = "€\uFFFD‚ƒ„…†‡ˆ‰Š‹Œ\uFFFDŽ\uFFFD\uFFFD‘’“”•–—˜™š›œ\uFFFDžŸ"
 
-// decode16 decodes UTF-16. low is the place of the lower byte of two.
+// decode16 decodes UTF-16. low is the index of the lower byte of each pair.
 func decode16(data []byte, low int) (string, bool) {
 	units := make([]uint16, 0, len(data)/2)
 	for ; len(data) > 1; data = data[2:] {

@@ -15,11 +15,11 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxRead bounds a file that is read: the requested lines may be in a large file, but not in a
-// huge one.
+// maxRead is the largest file that is read, in bytes. It exceeds the limit of a block, since only
+// some lines may be requested.
 const maxRead = 16 << 20
 
-// path adds a file or a folder, whichever type the client sent.
+// path adds a file or a folder, regardless of the type that the client sent.
 func (r *resolver) path(ref Ref) error {
 	if ref.Path == "" {
 		return fmt.Errorf("a %s without a path", ref.Type)
@@ -54,8 +54,8 @@ func (r *resolver) path(ref Ref) error {
 	return r.lines(key, b, ref.FirstLine, ref.LastLine)
 }
 
-// lines adds a range of a file's lines, 1-based and inclusive: those of them that are not
-// included yet.
+// lines adds a range of a file's lines, 1-based and inclusive, without the lines that are already
+// included.
 func (r *resolver) lines(key string, b Block, first, last int) error {
 	lines := strings.SplitAfter(strings.TrimSuffix(b.Text, "\n"), "\n")
 	last = min(max(last, first), len(lines))
@@ -75,7 +75,7 @@ func (r *resolver) lines(key string, b Block, first, last int) error {
 // span is a range of lines.
 type span struct{ first, last int }
 
-// without returns the parts of a range outside of others.
+// without returns the parts of a range that are outside of others.
 func without(s span, others []span) []span {
 	out := []span{s}
 	for _, o := range others {
@@ -99,10 +99,10 @@ func without(s span, others []span) []span {
 
 func fileKey(path string) string { return "file " + path }
 
-// errPDF is the error of readFile for a PDF, whose text is more work to get.
+// errPDF is the error of readFile for a PDF, whose text takes longer to extract.
 var errPDF = errors.New("is a PDF")
 
-// readPDF reads the text of a PDF, as much as one prompt takes.
+// readPDF extracts the text of a PDF, up to the limit of one prompt.
 func readPDF(ctx context.Context, path string) (Block, error) {
 	data, err := safeio.Read(path, maxRead)
 	if err != nil {
@@ -119,9 +119,9 @@ func readPDF(ctx context.Context, path string) (Block, error) {
 	return Block{Label: path, Text: text}, nil
 }
 
-// readFile reads a file's text, or an image. It may be larger than one prompt takes,
-// because the caller may use a part of it. The error completes a sentence that begins with the file's
-// name.
+// readFile reads the text of a file, or an image. It may be larger than the limit of a block,
+// because the caller may use only a part of it. The error completes a sentence that begins with the
+// file's name.
 func readFile(path string, info fs.FileInfo) (Block, error) {
 	if !info.Mode().IsRegular() {
 		return Block{}, errors.New("is not a regular file")
@@ -167,7 +167,7 @@ func readFile(path string, info fs.FileInfo) (Block, error) {
 	return Block{Label: path, Text: text}, nil
 }
 
-// decodeImage reads an image that the client sends, as plain base64 or a data URL.
+// decodeImage decodes an image that the client sends, as plain base64 or a data URL.
 func decodeImage(text string) (Block, error) {
 	if strings.HasPrefix(text, "data:") {
 		_, text, _ = strings.Cut(text, ",")

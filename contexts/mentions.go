@@ -12,17 +12,16 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of a message's mentions; mentions beyond them stay text.
+// Limits of the mentions in a message; mentions beyond them remain plain text.
 const (
-	maxMentions    = 100  // words that may be one
-	maxMention     = 4096 // bytes of one, the length of a path
-	maxPunctuation = 4    // characters at its end that may belong to the sentence
+	maxMentions    = 100  // words that may be mentions
+	maxMention     = 4096 // bytes of a mention, the maximum length of a path
+	maxPunctuation = 4    // trailing characters that may be punctuation
 )
 
-// mentions finds @/path, @~/path, @./path and @../path in a message, and @path below a
-// root, each with an optional :L<first>-L<last> (eca-protocol 2.4). Those that name nothing
-// that exists are just text, and so is #path: with it, clients name a file and do not give
-// it.
+// mentions finds @/path, @~/path, @./path and @../path in a message, and @path below a root, each
+// with an optional :L<first>-L<last> (eca-protocol 2.4). Mentions of nonexistent paths remain plain
+// text, and so does #path, which clients use to name a file without including it.
 func mentions(roots []string, message string) []Ref {
 	var out []Ref
 	for word := range mentionWords(message) {
@@ -33,7 +32,7 @@ func mentions(roots []string, message string) []Ref {
 	return out
 }
 
-// mentionWords yields what follows each @ that may begin a mention, up to the next space.
+// mentionWords yields the text after each @ that may begin a mention, up to the next space.
 func mentionWords(message string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for n := 0; n < maxMentions; {
@@ -73,14 +72,14 @@ func beginsPath(s string) bool {
 	return false
 }
 
-// beginsName says whether a path below a root may begin here.
+// beginsName reports whether a path below a root may begin here.
 func beginsName(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '.'
 }
 
-// findPath returns what a path in a message names. Without a beginning that says where it is,
-// it is below a root, and a word that is not a path can only be a file: people have names, too.
+// findPath resolves a path in a message. Without a prefix such as / or ./ the path is below a root,
+// and a name without a slash must be a file, since people have names, too.
 func findPath(roots []string, name string) (path string, dir, ok bool) {
 	if beginsPath(name) {
 		path = workspace.Abs(roots, name)
@@ -97,7 +96,7 @@ func findPath(roots []string, name string) (path string, dir, ok bool) {
 	return "", false, false
 }
 
-// mention resolves a word; punctuation at its end is tried as a part of the path first.
+// mention resolves a word; it first tries trailing punctuation as a part of the path.
 func mention(roots []string, word string) (Ref, bool) {
 	for range maxPunctuation + 1 {
 		name, first, last := cutRange(word)
@@ -116,7 +115,7 @@ func mention(roots []string, word string) (Ref, bool) {
 	return Ref{}, false
 }
 
-// cutRange cuts :L<first> or :L<first>-L<last> off; without one, first is 0.
+// cutRange cuts off :L<first> or :L<first>-L<last>; first is 0 if there is no range.
 func cutRange(word string) (name string, first, last int) {
 	i := strings.LastIndex(word, ":L")
 	if i < 0 {

@@ -10,22 +10,21 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxNestedTotal bounds the instructions that come with one result, in bytes.
+// maxNestedTotal limits the instructions that are added to one result, in bytes.
 const maxNestedTotal = 64 << 10
 
-// NestedQuery says what was touched below the workspace folders.
+// NestedQuery describes which paths below the workspace folders were accessed.
 type NestedQuery struct {
 	Roots  []string
 	Paths  []string // files and folders, absolute; they need not exist
 	Claude bool     // as in AgentsQuery
-	Known  []string // files that are not wanted again
+	Known  []string // files that are already included
 }
 
-// Nested reads the AGENTS.md files of the folders that lie between a workspace folder and
-// what was touched below it, the outermost first, each followed by what it imports. Those of
-// the workspace folders themselves are not among them: Agents has them. Folders that the
-// ignore rules leave out have no say, because their files are not the project's own, and
-// neither have files outside.
+// Nested reads the AGENTS.md files of the folders between a workspace folder and the accessed
+// paths, the outermost first, each followed by the files that it imports. It omits the workspace
+// folders themselves, which Agents reads, ignored folders, whose files are not the project's own,
+// and paths outside of the workspace.
 func Nested(ctx context.Context, q NestedQuery) (files []AgentsFile, problems []string) {
 	r := &agentsReader{ctx: ctx, visited: map[string]bool{}, size: maxAgentsTotal - maxNestedTotal}
 	for _, path := range q.Known {
@@ -47,12 +46,12 @@ func Nested(ctx context.Context, q NestedQuery) (files []AgentsFile, problems []
 	return r.files, r.problems
 }
 
-// between lists the folders below a root on the way to a path, the outermost first; that
-// itself, if it is one. It ends where the ignore rules do.
+// between returns the folders below a root on the way to a path, the outermost first, and the path
+// itself if it is a folder. It stops at the first ignored folder.
 func between(roots []string, path string) []string {
 	path = filepath.Clean(path)
 	root := ""
-	for _, r := range roots { // of roots in each other, the inner one
+	for _, r := range roots { // of nested roots, the innermost
 		if rel, err := filepath.Rel(r, path); err == nil && filepath.IsLocal(rel) && len(r) > len(root) {
 			root = r
 		}

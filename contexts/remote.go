@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Limits of what has to be fetched.
+// Limits of remote contexts.
 const (
-	maxFar   = 10        // things in one prompt
-	maxPage  = 128 << 10 // bytes of a page; the rest of it is cut
+	maxFar   = 10        // remote contexts in one prompt
+	maxPage  = 128 << 10 // bytes of a page; the rest is cut
 	patience = 10 * time.Second
 )
 
-// Waiting says, in a few words for the user, what of a prompt's contexts has to come from
-// servers and how long that is waited for; empty if nothing has.
+// Waiting tells the user which contexts of a prompt are fetched from servers, and how long that may
+// take; empty if there are no such contexts.
 func Waiting(refs []Ref) string {
 	var names []string
 	for _, ref := range refs {
@@ -45,31 +45,31 @@ func Waiting(refs []Ref) string {
 	return fmt.Sprintf("Fetching from %.100s and %d more (at most %s)", names[0], len(names)-1, patience)
 }
 
-// Page is a page of the web.
+// Page is a web page.
 type Page struct {
-	URL      string // where it was in the end
+	URL      string // the final address, after redirects
 	Markdown string
-	Cut      bool // there was more
+	Cut      bool // the page was longer
 }
 
-// Fetcher reads pages of the web.
+// Fetcher fetches web pages.
 type Fetcher interface {
-	// Fetch returns a page. It decides what may be asked for; an error completes a sentence
+	// Fetch returns a page. It decides which addresses are allowed; an error completes a sentence
 	// that begins with the address.
 	Fetch(ctx context.Context, url string) (Page, error)
 }
 
-// Resources reads what MCP servers have.
+// Resources reads resources of MCP servers.
 type Resources interface {
-	// ReadResource returns the contents of a resource: texts, and images of the types that
-	// a Block takes. An error completes a sentence that begins with its address.
+	// ReadResource returns the contents of a resource: texts, and images of the types that a Block
+	// accepts. An error completes a sentence that begins with the address.
 	ReadResource(ctx context.Context, server, uri string) ([]Block, error)
 }
 
-// remoteKey names what has to be fetched.
+// remoteKey identifies a remote context.
 type remoteKey struct{ kind, server, url string }
 
-// remoteBlocks is what came of it.
+// remoteBlocks is the result of fetching it.
 type remoteBlocks struct {
 	blocks []Block
 	err    error
@@ -77,7 +77,7 @@ type remoteBlocks struct {
 
 func keyOf(ref Ref) remoteKey { return remoteKey{ref.Type, ref.Server, strings.TrimSpace(ref.URL)} }
 
-// fetch gets all that has to be fetched, at the same time, each thing once.
+// fetch fetches all remote contexts in parallel, each once.
 func (l Local) fetch(ctx context.Context, refs []Ref) map[remoteKey]*remoteBlocks {
 	out := map[remoteKey]*remoteBlocks{}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("did not come within %s", patience))
@@ -116,7 +116,7 @@ func (l Local) fetch(ctx context.Context, refs []Ref) map[remoteKey]*remoteBlock
 	return out
 }
 
-// page reads a page of the web.
+// page fetches a web page.
 func (l Local) page(ctx context.Context, address string) ([]Block, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -167,7 +167,7 @@ func (l Local) resource(ctx context.Context, key remoteKey) ([]Block, error) {
 	return blocks, err
 }
 
-// fetched adds what was fetched.
+// fetched adds the result for a remote context.
 func (r *resolver) fetched(ref Ref) error {
 	key := keyOf(ref)
 	name := fmt.Sprintf("%.200s", key.url)

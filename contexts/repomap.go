@@ -8,26 +8,26 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of the map: clients send it with every prompt.
+// Limits of the map, which clients request with every prompt.
 const (
 	mapLines  = 400
 	mapFolder = 50 // entries shown of one folder below a root
 )
 
-// Mapper makes maps of repositories.
+// Mapper makes repository maps.
 type Mapper interface {
-	// MapContext returns a map of the folders, of a small size that does not depend on
-	// them. It is empty if they have no source code. An error says why it is not available now.
+	// MapContext returns a map of the folders, whose small size does not depend on theirs. It is
+	// empty if the folders have no source code. An error tells why the map is not available now.
 	MapContext(ctx context.Context, roots []string, about About) (string, error)
 }
 
-// About is what a prompt is about.
+// About is the subject of a prompt.
 type About struct {
-	Paths   []string // absolute, of what the user points at
+	Paths   []string // absolute paths that the user refers to
 	Message string
 }
 
-// repoMap is the map of the workspace, or a tree of its files if there is no map.
+// repoMap returns the map of the workspace, or a tree of its files if there is no map.
 func (r *resolver) repoMap() Block {
 	if r.mapper != nil {
 		text, err := r.mapper.MapContext(r.ctx, r.roots, r.about)
@@ -40,7 +40,7 @@ func (r *resolver) repoMap() Block {
 
 const mapIntroduction = "The most telling files of the workspace, and signatures of what they define. There is more than is shown.\n"
 
-// fileTree is a tree of the workspace's files, as deep as its lines reach.
+// fileTree returns a tree of the workspace's files, as deep as the line limit allows.
 func fileTree(ctx context.Context, roots []string) Block {
 	var b strings.Builder
 	b.WriteString("Files of the workspace. \"…\" stands for what is not shown.\n")
@@ -53,7 +53,8 @@ func fileTree(ctx context.Context, roots []string) Block {
 	return Block{Label: "repository map", Text: b.String()}
 }
 
-// tree deepens level by level, so that it costs what it shows and not what there is.
+// tree deepens level by level, so that its cost depends on the result and not on the size of the
+// workspace.
 func tree(ctx context.Context, root string, limit int) []string {
 	lines, deeper, full := level(ctx, root, 1, limit)
 	if full {
@@ -69,8 +70,8 @@ func tree(ctx context.Context, root string, limit int) []string {
 	return lines
 }
 
-// level lists what is not below a depth. deeper says that there is more below it, full
-// that the limit cut the list.
+// level lists the entries down to a depth. deeper reports whether there are entries below it, full
+// whether the limit cut the list.
 func level(ctx context.Context, root string, depth, limit int) (lines []string, deeper, full bool) {
 	shown := map[string]int{} // by folder
 	_ = workspace.Walk(ctx, root, func(f workspace.File) error {

@@ -18,7 +18,7 @@ type written struct{ s *Snapshot }
 func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
 	set, policy := w.s.extensions, w.s.policy
 	query := extensions.Query{
-		Who: extensions.Who{Agent: q.Agent, Model: q.Model}, Roots: q.Roots,
+		Reader: extensions.Reader{Agent: q.Agent, Model: q.Model}, Roots: q.Roots,
 		Subagent: q.Subagent, Enabled: q.Enabled,
 	}
 	add := func(section chat.Section, list []extensions.Block) {
@@ -63,12 +63,12 @@ func (l library) Skill(name string) (guide.Skill, bool) {
 
 // Rule implements guide.Source.
 func (l library) Rule(call tools.Call, id string) (rule guide.Rule, found bool, err error) {
-	r, ok := l.extensions.Rule(who(call), id)
+	r, ok := l.extensions.Rule(readerOf(call), id)
 	if !ok || r.Static() {
 		return guide.Rule{}, false, nil
 	}
 	text, err := r.Render(extensions.Query{
-		Who: who(call), Roots: call.Roots, Subagent: call.Subagent() || !l.config.Agents[call.Agent].Primary(),
+		Reader: readerOf(call), Roots: call.Roots, Subagent: call.Subagent() || !l.config.Agents[call.Agent].Primary(),
 		Enabled: func(tool string) bool {
 			t, ok := l.tools.toolsOf(l.Snapshot).Lookup(tool)
 			return ok && !l.policy.Hidden(call.Agent, t.Spec())
@@ -77,20 +77,20 @@ func (l library) Rule(call tools.Call, id string) (rule guide.Rule, found bool, 
 	return guide.Rule{ID: r.ID, Text: text}, true, err
 }
 
-func who(call tools.Call) extensions.Who {
-	return extensions.Who{Agent: call.Agent, Model: call.Model}
+func readerOf(call tools.Call) extensions.Reader {
+	return extensions.Reader{Agent: call.Agent, Model: call.Model}
 }
 
 // Applies implements guide.Source.
 func (l library) Applies(call tools.Call, id, path string) bool {
-	return slices.ContainsFunc(l.extensions.RulesFor(who(call), path), func(r extensions.Rule) bool { return r.ID == id })
+	return slices.ContainsFunc(l.extensions.RulesFor(readerOf(call), path), func(r extensions.Rule) bool { return r.ID == id })
 }
 
 // Needed implements guide.Source. A rule without a text that could be read cannot be
 // waited for.
 func (l library) Needed(call tools.Call, path string, access guide.Access) []string {
 	var out []string
-	for _, r := range l.extensions.RulesFor(who(call), path) {
+	for _, r := range l.extensions.RulesFor(readerOf(call), path) {
 		if !slices.Contains(r.Enforce, extensions.Access(access)) {
 			continue
 		}

@@ -14,10 +14,10 @@ import (
 type Agent struct {
 	ID     string
 	File   string
-	Root   string // the workspace folder it belongs to; empty: global
-	Plugin string // the name of the plugin it belongs to; empty: none
+	Root   string // the workspace folder that it belongs to; empty if it is global
+	Plugin string // the name of its plugin; empty if it belongs to none
 
-	keys      map[string]any // as under agent.<id> in the configuration
+	keys      map[string]any // as below agent.<id> in the configuration
 	lines     map[string]int
 	pluginDir string
 }
@@ -34,8 +34,7 @@ func (a Agent) fragment() config.Fragment {
 	}
 }
 
-// parseAgent reads a Markdown agent. Its strings are expanded where the configuration's
-// are.
+// parseAgent parses a Markdown agent. Its strings are expanded with the configuration.
 func parseAgent(path, text string) (Agent, *fault) {
 	d, flt := parseDocument(text)
 	if flt != nil {
@@ -44,7 +43,7 @@ func parseAgent(path, text string) (Agent, *fault) {
 	return d.agent(path)
 }
 
-// agent returns what a document says about an agent.
+// agent converts a document to an agent.
 func (d document) agent(path string) (Agent, *fault) {
 	var flt *fault
 	a := Agent{File: path, keys: map[string]any{}, lines: map[string]int{}}
@@ -117,8 +116,8 @@ func (d document) agent(path string) (Agent, *fault) {
 	return a, nil
 }
 
-// lostRestriction finds a misspelled key that was meant to restrict the agent: other unknown keys are
-// for other programs, but an agent that may do more than its file says must not run.
+// lostRestriction finds a misspelled key that was meant to restrict the agent. Other unknown keys
+// may be for other programs, but an agent must not run with more rights than its file intends.
 func (d document) lostRestriction() *fault {
 	known := []string{"readOnly", "disabledTools", "tools"}
 	for _, key := range slices.Sorted(maps.Keys(d.meta)) {
@@ -140,8 +139,8 @@ func anys(list []string) []any {
 	return out
 }
 
-// approval returns tools as a toolCall.approval; nil if the key is absent. A list names
-// what is allowed, and everything else is asked for.
+// approval returns tools as a toolCall.approval; nil if the key is absent. If tools is a list, its
+// entries are allowed and everything else needs approval.
 func (d document) approval() (map[string]any, *fault) {
 	line := d.line("tools")
 	switch v := d.meta["tools"].(type) {
@@ -182,11 +181,11 @@ func (d document) approval() (map[string]any, *fault) {
 	}
 }
 
-// shellTool is the one tool whose entries may have a pattern: eca__shell_command(regex).
+// shellTool is the only tool whose entries may have a pattern: eca__shell_command(regex).
 const shellTool = "eca__shell_command"
 
-// selectors turns entries into the keys of an approval. Several patterns of the command
-// tool are one entry; without a pattern it stands for all commands.
+// selectors converts entries to the keys of an approval. Several patterns of the shell tool become
+// one entry; without a pattern, the entry stands for all commands.
 func selectors(list []string, line int) (map[string]any, *fault) {
 	out := map[string]any{}
 	var patterns []any

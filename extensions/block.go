@@ -10,15 +10,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
-// Query says whom texts for a model are made for.
+// Query describes the reader and the turn for which texts are rendered.
 type Query struct {
-	Who
+	Reader
 	Roots    []string
 	Subagent bool
-	Enabled  func(tool string) bool // by full name: the model may call it
+	Enabled  func(tool string) bool // reports whether the model may call a tool, by its full name
 }
 
-// vars are the variables of a text.
+// vars returns the template variables of a text.
 func (q Query) vars(text string) template.Vars {
 	vars := template.Vars{"isSubagent": q.Subagent, "workspaceRoots": q.Roots}
 	for _, name := range regexp.MustCompile(`toolEnabled_[A-Za-z0-9_-]+`).FindAllString(text, -1) {
@@ -27,8 +27,8 @@ func (q Query) vars(text string) template.Vars {
 	return vars
 }
 
-// Render returns the text of a rule for somebody. A template that cannot be rendered is
-// an error: half a rule may say the opposite.
+// Render returns the text of a rule for a reader. A template that cannot be rendered is an error:
+// half a rule may mean the opposite.
 func (r Rule) Render(q Query) (string, error) {
 	text, err := template.Text(r.Text, q.vars(r.Text))
 	if err != nil {
@@ -37,21 +37,21 @@ func (r Rule) Render(q Query) (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
-// Block is a piece of a system prompt.
+// Block is a section of a system prompt.
 type Block struct{ Name, Text string }
 
-// fetchRuleTool and skillTool are the tools without which there is nothing to list.
+// fetchRuleTool and skillTool load listed rules and skills; a model without them gets no list.
 const (
 	fetchRuleTool = "eca__fetch_rule"
 	skillTool     = "eca__skill"
 )
 
-// RulesBlock returns the rules that a model always has, the global ones first, and the
-// list of those that it has to fetch. Problems name what had to be left out.
+// RulesBlock returns the static rules, global ones first, and the list of path-scoped rules that
+// the model has to fetch. problems names the rules that were left out.
 func (s *Set) RulesBlock(q Query) (blocks []Block, problems []string) {
 	for _, scope := range []string{"global", "project"} {
 		for _, r := range s.Rules {
-			if !r.Static() || r.Scope() != scope || !r.appliesTo(q.Who) {
+			if !r.Static() || r.Scope() != scope || !r.appliesTo(q.Reader) {
 				continue
 			}
 			text, err := r.Render(q)
@@ -67,7 +67,7 @@ func (s *Set) RulesBlock(q Query) (blocks []Block, problems []string) {
 	}
 	var list []string
 	for _, r := range s.Rules {
-		if r.Static() || !r.appliesTo(q.Who) {
+		if r.Static() || !r.appliesTo(q.Reader) {
 			continue
 		}
 		enforce := make([]string, len(r.Enforce))
@@ -86,7 +86,7 @@ func (s *Set) RulesBlock(q Query) (blocks []Block, problems []string) {
 	return blocks, problems
 }
 
-// SkillsBlock lists the skills that allowed lets a model load.
+// SkillsBlock lists the skills for which allowed returns true.
 func (s *Set) SkillsBlock(q Query, allowed func(name string) bool) []Block {
 	if !q.Enabled(skillTool) {
 		return nil
@@ -103,7 +103,8 @@ func (s *Set) SkillsBlock(q Query, allowed func(name string) bool) []Block {
 	return []Block{{"skills", "Instructions for kinds of tasks. When a task fits a description, load the skill with the tool eca__skill first.\n" + strings.Join(list, "\n")}}
 }
 
-// tag frames a text. Attributes are names and values in turn; empty ones are left out.
+// tag encloses a text in a tag. attributes are alternating names and values; empty values are
+// omitted.
 func tag(name string, attributes []string, text string) string {
 	var b strings.Builder
 	b.WriteString("<" + name)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// claudeTools gives tools of Claude Code their names here. Tools without one, and MCP
-// servers' patterns, cannot be translated.
+// claudeTools maps the names of Claude Code's tools to eca's. Tools without an equivalent, and
+// patterns for MCP servers, cannot be translated.
 func claudeTools() map[string][]string {
 	return map[string][]string{
 		"Read": {"eca__read_file"}, "Write": {"eca__write_file"}, "Edit": {"eca__edit_file"}, "MultiEdit": {"eca__multi_edit"},
@@ -15,8 +15,8 @@ func claudeTools() map[string][]string {
 	}
 }
 
-// parseClaudeAgent reads an agent as Claude Code has them: it works for other agents, names
-// its tools as they are called there, and its model by a short name.
+// parseClaudeAgent parses an agent of Claude Code. It is a subagent, its tools have Claude Code's
+// names, and its model is a short name.
 func parseClaudeAgent(path, text string) (Agent, *fault) {
 	d, flt := parseDocument(text)
 	if flt != nil {
@@ -37,7 +37,7 @@ func parseClaudeAgent(path, text string) (Agent, *fault) {
 			meta[key] = v
 		}
 	}
-	if strings.Contains(model, "/") { // sonnet, opus and inherit are what the user has chosen
+	if strings.Contains(model, "/") { // short names such as sonnet, opus and inherit leave the model to the user's choice
 		meta["model"] = model
 	}
 	if given {
@@ -52,14 +52,14 @@ func parseClaudeAgent(path, text string) (Agent, *fault) {
 				}
 			}
 		}
-		// In an agent of Claude Code, a tool that is not named does not exist.
+		// In an agent of Claude Code, tools that are not listed are unavailable.
 		meta["tools"] = map[string]any{"byDefault": "deny", "allow": allow, "ask": ask}
 	}
 	return d.with(meta).agent(path)
 }
 
-// claudeSelector returns the tools that a name stands for. A pattern of a command, as in
-// Bash(git log:*), is asked for like any command.
+// claudeSelector returns the tools that a name stands for. A command with a pattern, such as
+// Bash(git log:*), needs approval like any command.
 func claudeSelector(name string) []any {
 	name, _, _ = strings.Cut(name, "(")
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
@@ -72,7 +72,7 @@ func claudeSelector(name string) []any {
 	return anys(slices.Clone(claudeTools()[name]))
 }
 
-// with returns a document with other frontmatter; its keys stand where they stood.
+// with returns a document with other frontmatter, whose keys keep their line numbers.
 func (d document) with(meta map[string]any) document {
 	d.meta = meta
 	return d

@@ -11,32 +11,32 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
-// Command is a prompt that users call as /name (eca-features 15).
+// Command is a prompt that users invoke as /name (eca-features 15).
 type Command struct {
 	Name        string
 	Description string
 	Arguments   []Argument
 	File        string
-	Root        string // the workspace folder it belongs to; empty: global
-	Plugin      string // the name of the plugin it belongs to; empty: none
+	Root        string // the workspace folder that it belongs to; empty if it is global
+	Plugin      string // the name of its plugin; empty if it belongs to none
 	Body        string
 
-	hasNamedArguments bool // its arguments are {{name}}
+	hasNamedArguments bool // its placeholders are {{name}}
 }
 
-// Argument of a command.
+// Argument is an argument of a command.
 type Argument struct {
 	Name        string
 	Description string
 	Required    bool
 }
 
-// positional are placeholders by number, or for all arguments.
+// positional matches placeholders by number, or for all arguments.
 func positional() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:ARGUMENTS|ARGS|ARG(\d+)|(\d+))`)
 }
 
-// namedPlaceholders are placeholders by name, with or without filters.
+// namedPlaceholders matches placeholders by name, with or without filters.
 func namedPlaceholders() *regexp.Regexp {
 	return regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)[^{}]*\}\}`)
 }
@@ -78,7 +78,7 @@ func parseCommand(path, text string) (Command, *fault) {
 	return c, nil
 }
 
-// placeholders names what a call has to fill, in order.
+// placeholders returns the placeholders that a call has to fill, in order.
 func (c Command) placeholders() []string {
 	var out []string
 	if found := namedPlaceholders().FindAllStringSubmatch(c.Body, -1); found != nil {
@@ -109,7 +109,7 @@ func (c Command) placeholders() []string {
 	return out
 }
 
-// arguments reads the frontmatter's list.
+// arguments parses the frontmatter's list of arguments.
 func (d document) arguments() ([]Argument, *fault) {
 	line := d.line("arguments")
 	list, ok := d.meta["arguments"].([]any)
@@ -146,10 +146,9 @@ func (d document) arguments() ([]Argument, *fault) {
 	return out, nil
 }
 
-// Prompt returns the text with the arguments of a call put in. rest is what is after
-// the command's name, args the same as words. Placeholders by number without an argument
-// stay as they are, those by name become empty. Arguments that no placeholder takes are
-// put at the end.
+// Prompt returns the text with the arguments of a call filled in. rest is the text after the
+// command's name, args the same split into arguments. Without an argument, numbered placeholders
+// stay as they are and named ones become empty. Arguments without a placeholder are appended.
 func (c Command) Prompt(rest string, args []string) string {
 	if !c.hasNamedArguments {
 		return substitute(c.Body, rest, args)

@@ -10,20 +10,20 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxFrontmatter bounds the YAML before a text, in bytes.
+// maxFrontmatter is the limit of the YAML frontmatter, in bytes.
 const maxFrontmatter = 32 << 10
 
-// maxNesting bounds how deep it may be nested.
+// maxNesting is how deep the frontmatter may be nested.
 const maxNesting = 32
 
-// document is a text with the YAML before it, if there is any.
+// document is a text with optional YAML frontmatter.
 type document struct {
 	meta  map[string]any // nil without frontmatter
-	lines map[string]int // of its keys
-	body  string         // without white space around it
+	lines map[string]int // line numbers of the keys
+	body  string         // without surrounding white space
 }
 
-// fault is what is wrong with a file.
+// fault is an error in a file.
 type fault struct {
 	line  int
 	cause string
@@ -35,8 +35,8 @@ func faultf(line int, format string, args ...any) *fault {
 	return &fault{line, fmt.Sprintf(format, args...)}
 }
 
-// parseDocument takes a text apart. Frontmatter is between two lines of three dashes,
-// the first of which is the first line of the text.
+// parseDocument splits a text into frontmatter and body. The frontmatter is between two lines of
+// three dashes, the first of which is the first line of the text.
 func parseDocument(text string) (document, *fault) {
 	if !utf8.ValidString(text) {
 		return document{}, faultf(0, "the file is not UTF-8 text")
@@ -55,8 +55,8 @@ func parseDocument(text string) (document, *fault) {
 	return d, flt
 }
 
-// cutFrontmatter splits a text. A first line of dashes without a second one is a rule of
-// Markdown, unless what follows is plainly a key.
+// cutFrontmatter splits a text. A first line of dashes without a closing one is a horizontal rule
+// of Markdown, unless a key clearly follows.
 func cutFrontmatter(text string) (front, body string, found bool, flt *fault) {
 	first, rest, more := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t") != "---" || !more {
@@ -79,11 +79,11 @@ func cutFrontmatter(text string) (front, body string, found bool, flt *fault) {
 	return "", text, false, nil
 }
 
-// parseFrontmatter reads YAML. Aliases are refused: a few lines of them can mean
+// parseFrontmatter parses YAML. Aliases are refused, since a few lines of them can expand to
 // gigabytes.
 func parseFrontmatter(front string) (meta map[string]any, lines map[string]int, flt *fault) {
 	defer func() {
-		if p := recover(); p != nil { // the parser's, on bytes that it does not expect
+		if p := recover(); p != nil { // the parser panics on some invalid input
 			meta, lines, flt = nil, nil, faultf(2, "the frontmatter cannot be read: %v", p)
 		}
 	}()
@@ -125,8 +125,7 @@ func parseFrontmatter(front string) (meta map[string]any, lines map[string]int, 
 	return meta, lines, nil
 }
 
-// nested says whether brackets or indentation go deeper than the parser, which calls
-// itself, should follow.
+// nested reports whether brackets or indentation are nested too deeply for the recursive parser.
 func nested(front string) (line int, deep bool) {
 	depth, line := 0, 1
 	for text := range strings.Lines(front) {
@@ -152,7 +151,7 @@ func nested(front string) (line int, deep bool) {
 	return 0, false
 }
 
-// visitor looks for what is not supported.
+// visitor finds unsupported YAML.
 type visitor struct{ flt *fault }
 
 // Visit implements ast.Visitor.
@@ -169,7 +168,7 @@ func (v *visitor) Visit(n ast.Node) ast.Visitor {
 	return v
 }
 
-// lineOf returns the line of a node in the file: the dashes are its first.
+// lineOf returns the line of a node in the file, in which the dashes are line 1.
 func lineOf(n ast.Node) int {
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return t.Position.Line + 1
@@ -177,8 +176,8 @@ func lineOf(n ast.Node) int {
 	return 2
 }
 
-// The getters below return a key's value, or a fault that says what it must be. Absent
-// and null are the same.
+// The getters below return a key's value, or a fault that describes what it must be. Absent and
+// null are equivalent.
 
 func (d document) line(key string) int { return max(d.lines[key], 1) }
 
@@ -195,7 +194,7 @@ func (d document) text(key string) (string, *fault) {
 	}
 }
 
-// texts accepts a list of texts, or a single one.
+// texts accepts a list of texts, or a single text.
 func (d document) texts(key string) ([]string, *fault) {
 	list, ok := d.meta[key].([]any)
 	if !ok {

@@ -76,7 +76,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("skill %+v", s)
 		}
 		if r, flt := parseRule("/x/r", text); !faulty(flt) {
-			r.appliesTo(Who{"code", "openai/gpt"})
+			r.appliesTo(Reader{"code", "openai/gpt"})
 			r.matches("a/b.go")
 			if !r.Static() && len(r.Enforce) == 0 {
 				t.Errorf("rule %+v", r)

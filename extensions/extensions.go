@@ -6,16 +6,15 @@
 //	rules     any file below <config home>/rules, <root>/.eca/rules, rules[].path
 //	commands  *.md below <config home>/commands, <root>/.eca/commands, commands[].path
 //
-// and in folders of these names of each plugin, and of .claude if the user wants that.
+// in folders with these names in each plugin, and in .claude if the user enables that.
 //
-// It guarantees that a Set never changes; that loading never fails: a file that cannot
-// be used is named in Problems with its line and cause, and the others load; that a file
-// is read again only when it, or a file that it includes, may have changed; and that the
-// search is bounded, wherever links lead.
+// A Set never changes. Loading never fails: a file that cannot be used is listed in Problems with
+// its line and cause, and the others load. A file is read again only when it, or a file that it
+// includes, may have changed. The search is bounded, even with symlinks.
 //
-// It decides nothing: agents become configuration (package config merges them), what a
-// rule or a skill says becomes text for a model, and who may use it is the policy's
-// business. It does not watch; Set.Files names what to watch.
+// The package decides nothing: package config merges agents into the configuration, rules and
+// skills become text for a model, and the approval policy decides who may use them. It does not
+// watch files; Set.Files lists what to watch.
 package extensions
 
 import (
@@ -27,21 +26,21 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Set is what the files say, at one moment. Its lists must not be changed.
+// Set is a snapshot of all extensions. Its lists must not be changed.
 type Set struct {
-	Agents   []Agent   // by id; one for each
-	Skills   []Skill   // by name; one for each
+	Agents   []Agent   // by id, without duplicates
+	Skills   []Skill   // by name, without duplicates
 	Rules    []Rule    // by id
-	Commands []Command // by name; one for each
+	Commands []Command // by name, without duplicates
 
-	Problems []Problem     // what is not used, by file and line
-	Units    []config.Unit // files that need trust, trusted or not; of agents, what needs it beyond their configuration
-	Files    []string      // to watch: files, and folders as path/* (see package watch)
+	Problems []Problem     // files or parts of files that are not used, by file and line
+	Units    []config.Unit // files that need trust, trusted or not; for agents, only the part outside of their configuration
+	Files    []string      // what to watch: files, and folders as path/* (see package watch)
 
-	roots []string // workspace folders, links resolved
+	roots []string // workspace folders, with symlinks resolved
 }
 
-// Problem is a file, or a part of one, that is not used.
+// Problem describes a file, or a part of one, that is not used.
 type Problem struct {
 	Path  string
 	Line  int // 0 if unknown
@@ -55,7 +54,7 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Cause
 }
 
-// Inputs say where to look.
+// Inputs describe where to search.
 type Inputs struct {
 	ConfigHome string   // folder of the global files; empty: none
 	Roots      []string // workspace folders, absolute
@@ -63,33 +62,33 @@ type Inputs struct {
 	Commands   []string // commands[].path
 	Skills     []string // skills[].path
 	Pure       bool     // pureConfig: no agents, and no global files
-	Claude     bool     // files of Claude Code count: agents, skills, commands in .claude of the workspace folders
-	ClaudeHome string   // and in this folder; empty: none
-	Plugins    []Plugin // their files come after all others; the last of them goes first
+	Claude     bool     // include Claude Code's agents, skills and commands in .claude of the workspace folders
+	ClaudeHome string   // and in this folder; may be empty
+	Plugins    []Plugin // their files have the lowest precedence; the last plugin has the highest among them
 
-	// Expand resolves the dynamic strings of a text that is in a file in dir, of the
-	// plugin in the given folder if that is not empty. It returns the files that it looked
-	// for.
+	// Expand expands the dynamic strings in the text of a file in dir, which belongs to the plugin
+	// in the given folder unless that is empty. It returns the files that the text refers to,
+	// existing or not.
 	Expand func(text, dir, plugin string) (out string, files []string, err error)
 
-	// Trusts says whether the user trusts a file of a workspace folder that runs commands,
-	// reads what is not in the folder, or leads out of it. Without that it is not used. Nil
-	// trusts all.
+	// Trusts reports whether the user trusts a workspace file that runs commands, reads files
+	// outside of its folder, or leads out of it. Untrusted files are not used. If Trusts is nil,
+	// all files are trusted.
 	Trusts func(config.Unit) bool
 
-	// Gone says whether a file that was in use, and that is missing now, is to count no more:
-	// some editors remove a file before they write it again. Nil says that it is.
+	// Gone reports whether a used file that is missing now is considered deleted; some editors
+	// delete a file before they write it again. If Gone is nil, every missing file is deleted.
 	Gone func(path string) bool
 }
 
-// Plugin is a folder with agents, skills, rules and commands of its own (eca-features 21).
+// Plugin is a folder with its own agents, skills, rules and commands (eca-features 21).
 type Plugin struct {
-	Name string // begins the names of its skills and commands
-	Dir  string // links resolved; what links lead to elsewhere does not count
+	Name string // prefix of the names of its skills and commands
+	Dir  string // symlinks resolved; files that are reached by symlinks out of it are ignored
 }
 
-// qualify returns what users call a plugin's skill or command: plugin:name, or the plugin's
-// name alone if both are the same.
+// qualify returns the full name of a plugin's skill or command: plugin:name, or only the plugin's
+// name if both are the same.
 func (p Plugin) qualify(name string) string {
 	if p.Name == "" || strings.EqualFold(p.Name, name) {
 		return name
@@ -97,8 +96,8 @@ func (p Plugin) qualify(name string) string {
 	return p.Name + ":" + name
 }
 
-// Fragments returns the agents as configuration, in the order in which they are merged:
-// below what the user wrote in JSON. A nil Set has none.
+// Fragments returns the agents as configuration, in merge order, all below the user's JSON
+// configuration. A nil Set has no agents.
 func (s *Set) Fragments() []config.Fragment {
 	if s == nil {
 		return nil
@@ -110,7 +109,7 @@ func (s *Set) Fragments() []config.Fragment {
 	return out
 }
 
-// Wrong returns the Problems; a nil Set has none.
+// Wrong returns the Problems; nil for a nil Set.
 func (s *Set) Wrong() []Problem {
 	if s == nil {
 		return nil
@@ -118,12 +117,12 @@ func (s *Set) Wrong() []Problem {
 	return s.Problems
 }
 
-// Empty says that there is nothing, also nothing wrong.
+// Empty reports whether there are no extensions and no problems.
 func (s *Set) Empty() bool {
 	return len(s.Agents)+len(s.Skills)+len(s.Rules)+len(s.Commands)+len(s.Problems)+len(s.Units) == 0
 }
 
-// Skill finds a skill by its name.
+// Skill returns the skill with the given name.
 func (s *Set) Skill(name string) (Skill, bool) {
 	i := slices.IndexFunc(s.Skills, func(k Skill) bool { return k.Name == name })
 	if i < 0 {
@@ -132,8 +131,8 @@ func (s *Set) Skill(name string) (Skill, bool) {
 	return s.Skills[i], true
 }
 
-// Refused returns why the file of a command or a skill with this name is not used. It is empty if
-// there is no such file.
+// Refused returns why the file of a command or a skill with this name is not used; empty if there
+// is no such file.
 func (s *Set) Refused(name string) string {
 	_, own, plugged := strings.Cut(name, ":")
 	if !plugged {
@@ -159,7 +158,7 @@ func (s *Set) Refused(name string) string {
 	return ""
 }
 
-// Command finds a custom command by its name.
+// Command returns the custom command with the given name.
 func (s *Set) Command(name string) (Command, bool) {
 	i := slices.IndexFunc(s.Commands, func(c Command) bool { return c.Name == name })
 	if i < 0 {

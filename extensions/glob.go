@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// globPattern translates a glob as Java reads them: * stays within a name, ** crosses
-// folders (so **/x needs a folder in front), ? is one character, [a-c] and [!a] are
-// classes, {a,b} are alternatives, a backslash takes the next character literally.
+// globPattern translates a glob with the syntax of Java: * stays within a path element; ** also
+// matches slashes (so **/x needs a folder before x); ? is one character; [a-c] and [!a] are
+// classes; {a,b} are alternatives; a backslash escapes the next character.
 func globPattern(glob string) (*regexp.Regexp, error) {
 	var b strings.Builder
 	b.WriteString(`\A(?s:`)
@@ -49,7 +49,7 @@ func globPattern(glob string) (*regexp.Regexp, error) {
 		case c == ',' && inGroup:
 			b.WriteString(`|`)
 		case c >= 0x80:
-			b.WriteByte(c) // a part of a character that means itself
+			b.WriteByte(c) // a byte of a multi-byte character
 		default:
 			b.WriteString(regexp.QuoteMeta(string(c)))
 		}
@@ -61,7 +61,7 @@ func globPattern(glob string) (*regexp.Regexp, error) {
 	return regexp.Compile(b.String())
 }
 
-// globClass translates what is after an opening bracket. No class matches a slash.
+// globClass translates the part after an opening bracket. No class matches a slash.
 func globClass(rest string) (class, after string, err error) {
 	end := strings.IndexByte(rest[min(1, len(rest)):], ']')
 	if end < 0 {

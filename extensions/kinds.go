@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kinds of extensions, as they are called in problems.
+// Kinds of extensions, as they are named in problems.
 const (
 	kindAgent   = "agents"
 	kindSkill   = "skills"
@@ -13,7 +13,7 @@ const (
 	kindCommand = "commands"
 )
 
-// agents collects the Markdown agents. A workspace's wins over a global one.
+// agents collects the Markdown agents. Agents of a workspace take precedence over global ones.
 func (g *gather) agents() {
 	if g.in.Pure {
 		return
@@ -35,7 +35,7 @@ func (g *gather) agents() {
 	})
 }
 
-// asAny makes a parser's result an item.
+// asAny converts a parser's result.
 func asAny[T any](item T, flt *fault) (any, *fault) {
 	if flt != nil {
 		return nil, flt
@@ -43,9 +43,9 @@ func asAny[T any](item T, flt *fault) (any, *fault) {
 	return item, nil
 }
 
-// reportDuplicate names a file whose name another file of the same place has. Where a workspace's
-// file takes the place of a global one, or a file of the user's that of a plugin's or of
-// Claude Code's, that is what the user wants.
+// reportDuplicate reports a file whose name is already taken by another file of the same location.
+// It is intended that a workspace's file replaces a global one, and a user's file one of a plugin
+// or of Claude Code.
 func (g *gather) reportDuplicate(f foundFile, first, root, plugin, what, name string) {
 	if f.root == root && !f.claude && (f.plugin.Name == "" || plugin != "") {
 		g.problem(f.path, 0, "the %s %s is not used: %s has the same name", what, name, first)

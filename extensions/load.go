@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Loader reads extensions, each file once as long as it stays as it is.
+// Loader reads extensions. It reads a file again only when the file has changed.
 type Loader struct {
 	now  func() time.Time
 	read func(path string) ([]byte, error)
@@ -29,43 +29,44 @@ type Loader struct {
 	marks   []mark // the inputs of the last Set
 }
 
-// NewLoader returns a loader that has read nothing. now is the time.
+// NewLoader returns a loader that has not read any files. now returns the current time.
 func NewLoader(now func() time.Time) *Loader {
 	return &Loader{now: now, read: readFile, entries: map[key]*entry{}}
 }
 
-// key is a file in a role: the same file may be a rule and a command.
+// key identifies a file in one role: the same file may be a rule and a command.
 type key struct{ kind, path string }
 
-// mark identifies one state of the inputs of a Set.
+// mark identifies a state of one input of a Set.
 type mark struct {
 	key
 	entry  *entry
 	root   string
 	plugin Plugin
-	cause  string // of a folder that cannot be read
+	cause  string // why a folder cannot be read
 }
 
-// entry is a file as it was read.
+// entry is a parsed file.
 type entry struct {
-	item     any // Agent, Skill, Rule or Command; nil if it never could be used
+	item     any // Agent, Skill, Rule or Command; nil if the file was never usable
 	problems []Problem
-	stamps   []stamp // of the file and of those that it includes
+	stamps   []stamp // states of the file and of those that it includes
 	sum      [sha256.Size]byte
 	unit     *config.Unit // the part that needs trust, or nil
 }
 
-// stamp is the state of a file when it was read.
+// stamp is the state of a file before it was read.
 type stamp struct {
 	path            string
 	info            fs.FileInfo // nil: it did not exist
-	changedRecently bool        // a change right after it would have the same time
+	changedRecently bool        // a further change might not change the modification time
 }
 
-// timeResolution is the age from which a file's time distinguishes a change from the next one.
+// timeResolution is the age from which a modification time is certain to differ after the next
+// change.
 const timeResolution = 2 * time.Second
 
-// Load returns what the files say now. changed is false if it is the same Set as before.
+// Load returns the current extensions. changed is false if the Set is the same as before.
 func (l *Loader) Load(in Inputs) (set *Set, changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +91,7 @@ func (l *Loader) Load(in Inputs) (set *Set, changed bool) {
 	return g.set, true
 }
 
-// gather makes one Set.
+// gather builds one Set.
 type gather struct {
 	loader   *Loader
 	in       Inputs
@@ -98,7 +99,7 @@ type gather struct {
 	used     map[key]bool
 	marks    []mark
 	watch    []string
-	deferred []func() // fill the Set, if it is another one
+	deferred []func() // fill the Set if it differs from the last one
 }
 
 func (g *gather) problem(path string, line int, format string, args ...any) {
@@ -126,15 +127,15 @@ func (g *gather) finish() {
 	})
 }
 
-// location is a file or a folder to look at.
+// location is a file or a folder to search.
 type location struct {
 	path, root string
-	plugin     Plugin // empty: of none
-	claude     bool   // it is Claude Code's
+	plugin     Plugin // zero if it belongs to no plugin
+	claude     bool   // it belongs to Claude Code
 }
 
-// locations lists the locations of a kind of extension, in the order of precedence: the workspace folders in
-// their order, the global folder, what the configuration names, plugins.
+// locations returns the locations of a kind of extension in order of precedence: the workspace
+// folders, the global folder, paths of the configuration, plugins.
 func (g *gather) locations(named []string, folders ...string) []location {
 	var out []location
 	for _, root := range g.in.Roots {
@@ -183,7 +184,7 @@ func (g *gather) claude(dir, root, folder string) []location {
 	return []location{{path: filepath.Join(dir, kind), root: root, claude: true}}
 }
 
-// look calls use with each usable file.
+// look calls use for each usable file of the given locations.
 func (g *gather) look(kind string, s search, places []location, parse func(path, text string) (any, *fault), use func(f foundFile, item any)) {
 	for _, p := range places {
 		s.boundary = p.plugin.Dir
@@ -220,8 +221,8 @@ func (g *gather) look(kind string, s search, places []location, parse func(path,
 	}
 }
 
-// absent lists the files that were found at a place before and are missing for a moment, as
-// while they are saved.
+// absent returns the files that were found at a location before and are missing only briefly, as
+// happens while an editor saves them.
 func (g *gather) absent(kind string, p location, files []foundFile) (missing []foundFile) {
 	if g.in.Gone == nil {
 		return nil
@@ -239,11 +240,11 @@ func (g *gather) absent(kind string, p location, files []foundFile) (missing []f
 	return missing
 }
 
-// entry returns a file as it is, from memory if it has not changed.
+// entry returns the parsed file, from memory if it has not changed.
 func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text string) (any, *fault)) *entry {
 	before := l.entries[k]
 	if f.info == nil {
-		return before // it is missing for a moment
+		return before // it is missing only briefly
 	}
 	if before != nil && before.current(f.info) && !before.outdated(in) {
 		return before
@@ -252,7 +253,7 @@ func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text stri
 	data, err := l.read(f.path)
 	e.sum = sha256.Sum256(data)
 	if err == nil && before != nil && before.sum == e.sum && before.included() && !before.outdated(in) {
-		before.stamps[0] = e.stamps[0] // it was only touched
+		before.stamps[0] = e.stamps[0] // only its modification time has changed
 		return before
 	}
 	l.entries[k] = e
@@ -261,7 +262,7 @@ func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text stri
 	case err != nil:
 		flt = faultf(0, "it cannot be read: %v", safeio.Cause(err))
 	case before != nil && before.item != nil && len(bytes.TrimSpace(data)) == 0:
-		flt = faultf(0, "it is empty") // as when it is about to be written
+		flt = faultf(0, "it is empty") // an editor may be about to write it
 	case bytes.IndexByte(data, 0) >= 0:
 		flt = faultf(0, "it is not text")
 	case !e.trusted(k, f, data, in):
@@ -280,15 +281,15 @@ func (l *Loader) entry(k key, f foundFile, in Inputs, parse func(path, text stri
 	return e
 }
 
-// trusted records the part of a workspace's file that needs trust, and reports whether the file
-// may be used.
+// trusted records the part of a workspace's file that needs trust, and reports whether the file may
+// be used.
 func (e *entry) trusted(k key, f foundFile, data []byte, in Inputs) bool {
 	if in.Trusts == nil || f.root == "" {
 		return true
 	}
 	text := string(data)
 	if k.kind == kindAgent || f.claude {
-		text = "" // its strings are the configuration's, or not dynamic
+		text = "" // its strings are expanded with the configuration, or not at all
 	}
 	u, needed := config.TextUnit(f.root, f.path, text, leadsOut(f.root, f.path, data))
 	if !needed {
@@ -307,14 +308,14 @@ func (e *entry) outdated(in Inputs) bool {
 	return e.unit != nil && in.Trusts != nil && in.Trusts(*e.unit) != e.unit.Trusted
 }
 
-// leadsOut reports whether the content of a folder's file came from outside the folder.
+// leadsOut reports whether the content of a file in a folder was read from outside the folder.
 func leadsOut(root, path string, data []byte) bool {
 	inside, err := safeio.ReadWithin(root, path, maxFile)
 	return err != nil || !bytes.Equal(inside, data)
 }
 
-// expand resolves the dynamic strings of a file. Those of agents are resolved with the
-// configuration's.
+// expand expands the dynamic strings of a file. The strings of agents are expanded together with
+// the configuration.
 func (l *Loader) expand(text string, f foundFile, in Inputs, kind string, e *entry) string {
 	if in.Expand == nil || kind == kindAgent || f.claude {
 		return text
@@ -338,21 +339,21 @@ func stat(path string) fs.FileInfo {
 	return info
 }
 
-// stamp notes a file's state before it is read.
+// stamp returns a file's state before it is read.
 func (l *Loader) stamp(path string, info fs.FileInfo) stamp {
 	s := stamp{path: path, info: info}
 	if info != nil {
 		age := l.now().Sub(info.ModTime())
-		s.changedRecently = age < timeResolution // and if the file is from the future
+		s.changedRecently = age < timeResolution // also true if the modification time is in the future
 	}
 	return s
 }
 
-// current says whether nothing has changed since an entry was read. info is the file's
-// now.
+// current reports whether nothing has changed since an entry was read. info is the file's present
+// state.
 func (e *entry) current(info fs.FileInfo) bool { return e.stamps[0].same(info) && e.included() }
 
-// included says whether what a file includes has not changed.
+// included reports whether the files that a file includes are unchanged.
 func (e *entry) included() bool {
 	return !slices.ContainsFunc(e.stamps[1:], func(s stamp) bool { return !s.same(stat(s.path)) })
 }

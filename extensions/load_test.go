@@ -284,7 +284,7 @@ func TestRulesFor(t *testing.T) {
 		{"code", "x/y", "two/deep/er/a.go", "home/rules/go.md"},
 	} {
 		var got []string
-		for _, r := range set.RulesFor(Who{c.agent, c.model}, filepath.Join(h.dir, filepath.FromSlash(c.path))) {
+		for _, r := range set.RulesFor(Reader{c.agent, c.model}, filepath.Join(h.dir, filepath.FromSlash(c.path))) {
 			got = append(got, h.rel(r.ID))
 		}
 		if strings.Join(got, " ") != c.want {
@@ -294,7 +294,7 @@ func TestRulesFor(t *testing.T) {
 	if !set.Scoped() {
 		t.Error("there are path-scoped rules")
 	}
-	if _, ok := set.Rule(Who{"plan", "x"}, filepath.Join(h.dir, "home", "rules", "go.md")); ok {
+	if _, ok := set.Rule(Reader{"plan", "x"}, filepath.Join(h.dir, "home", "rules", "go.md")); ok {
 		t.Error("plan has code's rule")
 	}
 }

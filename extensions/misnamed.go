@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// Misnamed names files and folders that are probably meant as extensions or configuration and that
-// nothing reads because of how they are called, with the likely name. Other files are the user's.
+// Misnamed finds files and folders that look like extensions or configuration but are not read
+// because of their names, and suggests the likely name. Other files are ignored.
 func Misnamed(in Inputs) []Problem {
 	var out []Problem
 	for _, root := range in.Roots {
@@ -23,12 +23,12 @@ func Misnamed(in Inputs) []Problem {
 	return out
 }
 
-// misnamedIn looks at one folder of the configuration.
+// misnamedIn checks one folder of the configuration.
 func misnamedIn(dir string) (out []Problem) {
 	say := func(path, format string, args ...any) {
 		out = append(out, Problem{Path: path, Cause: fmt.Sprintf(format, args...)})
 	}
-	entries, _ := os.ReadDir(dir) // without it there is nothing to say
+	entries, _ := os.ReadDir(dir) // a missing folder has no entries
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		file, folders := "config.json", []string{kindAgent, kindSkill, kindRule, kindCommand}
@@ -66,13 +66,13 @@ func misnamedIn(dir string) (out []Problem) {
 	return out
 }
 
-// misnamedSkill returns the file of a folder without a skill that is probably meant as one.
+// misnamedSkill returns the file that was probably meant as the SKILL.md of a folder that has none.
 func misnamedSkill(dir string) string {
 	files, _ := os.ReadDir(dir)
 	meant := ""
 	for _, f := range files {
 		switch {
-		case f.IsDir() || f.Name() == skillFile: // which may have the skills
+		case f.IsDir() || f.Name() == skillFile: // a subfolder may have the skills
 			return ""
 		case suggest.Nearest(f.Name(), []string{skillFile}) != "":
 			meant = f.Name()
@@ -81,7 +81,7 @@ func misnamedSkill(dir string) string {
 	return meant
 }
 
-// stem is a name up to its first dot.
+// stem returns the part of a name before its first dot.
 func stem(name string) string {
 	before, _, _ := strings.Cut(name, ".")
 	return before

@@ -13,35 +13,35 @@ import (
 // Access is what a tool is about to do with a file.
 type Access string
 
-// The actions that a rule can be enforced for.
+// Kinds of access for which a rule can be enforced.
 const (
 	Read   Access = "read"
 	Modify Access = "modify"
 )
 
-// matchTimeout bounds one regular expression: users' patterns may backtrack.
+// matchTimeout limits one regular expression, since users' patterns may backtrack.
 const matchTimeout = 200 * time.Millisecond
 
 // Rule is a text that a model has to follow (eca-features 20).
 type Rule struct {
-	ID      string // the path of its file, links resolved
-	Name    string // of its file
-	Root    string // the workspace folder it is for; empty: all of them
-	Plugin  string // the name of the plugin it belongs to; empty: none
+	ID      string // the path of its file, with symlinks resolved
+	Name    string // the name of its file
+	Root    string // the workspace folder that it applies to; empty for all
+	Plugin  string // the name of its plugin; empty if it belongs to none
 	Text    string
-	Agents  []string // that it is for; empty: all
-	Models  []string // regular expressions, found anywhere in the model's id; empty: all
-	Paths   []string // globs; a rule without is for everything
-	Enforce []Access // what is refused until the rule was fetched; only with paths
+	Agents  []string // the agents that it applies to; empty for all
+	Models  []string // regular expressions that match a part of the model's id; empty for all models
+	Paths   []string // globs for the files that it applies to; empty for all
+	Enforce []Access // access that is refused until the model has fetched the rule; only with Paths
 
 	models []*regexp2.Regexp
 	globs  []*regexp.Regexp
 }
 
-// Static says that the rule is always in the prompt.
+// Static reports whether the rule is always part of the prompt.
 func (r Rule) Static() bool { return len(r.Paths) == 0 }
 
-// Scope is project or global.
+// Scope returns "project" or "global".
 func (r Rule) Scope() string {
 	if r.Root != "" {
 		return "project"
@@ -94,24 +94,24 @@ func parseRule(path, text string) (Rule, *fault) {
 	return r, nil
 }
 
-// A Who names the reader of a text by its agent and the full id of its model.
-type Who struct{ Agent, Model string }
+// Reader is the agent that reads a text, and the full id of its model.
+type Reader struct{ Agent, Model string }
 
-// appliesTo says whether a rule is for somebody. A pattern that runs out of time counts as
-// one that matches: a rule too many does less harm than one that is missing.
-func (r Rule) appliesTo(w Who) bool {
-	if len(r.Agents) > 0 && !slices.Contains(r.Agents, w.Agent) {
+// appliesTo reports whether a rule applies to a reader. A pattern that times out counts as a match:
+// a superfluous rule does less harm than a missing one.
+func (r Rule) appliesTo(reader Reader) bool {
+	if len(r.Agents) > 0 && !slices.Contains(r.Agents, reader.Agent) {
 		return false
 	}
 	return len(r.models) == 0 || slices.ContainsFunc(r.models, func(re *regexp2.Regexp) bool {
-		ok, err := re.MatchString(w.Model)
+		ok, err := re.MatchString(reader.Model)
 		return ok || err != nil
 	})
 }
 
-// RulesFor returns the path-scoped rules for a file, by its absolute path with links
-// resolved or not, and somebody, ordered by id.
-func (s *Set) RulesFor(w Who, path string) []Rule {
+// RulesFor returns the path-scoped rules that apply to a reader and a file, ordered by id. path is
+// absolute; it may contain symlinks.
+func (s *Set) RulesFor(reader Reader, path string) []Rule {
 	relative := map[string]string{} // by root
 	real := resolve(path)
 	for _, root := range s.roots {
@@ -122,7 +122,7 @@ func (s *Set) RulesFor(w Who, path string) []Rule {
 	}
 	var out []Rule
 	for _, r := range s.Rules {
-		if r.Static() || !r.appliesTo(w) {
+		if r.Static() || !r.appliesTo(reader) {
 			continue
 		}
 		for root, rel := range relative {
@@ -139,21 +139,21 @@ func (r Rule) matches(rel string) bool {
 	return slices.ContainsFunc(r.globs, func(re *regexp.Regexp) bool { return re.MatchString(rel) })
 }
 
-// Rule finds a rule that somebody has by its id.
-func (s *Set) Rule(w Who, id string) (Rule, bool) {
-	i := slices.IndexFunc(s.Rules, func(r Rule) bool { return r.ID == id && r.appliesTo(w) })
+// Rule returns the rule with the given id if it applies to the reader.
+func (s *Set) Rule(reader Reader, id string) (Rule, bool) {
+	i := slices.IndexFunc(s.Rules, func(r Rule) bool { return r.ID == id && r.appliesTo(reader) })
 	if i < 0 {
 		return Rule{}, false
 	}
 	return s.Rules[i], true
 }
 
-// Scoped says whether there are path-scoped rules at all.
+// Scoped reports whether there are any path-scoped rules.
 func (s *Set) Scoped() bool {
 	return slices.ContainsFunc(s.Rules, func(r Rule) bool { return !r.Static() })
 }
 
-// resolve follows the links in a path, up to where it exists.
+// resolve resolves the symlinks in the longest existing part of a path.
 func resolve(path string) string {
 	path = filepath.Clean(path)
 	for rest := ""; ; {

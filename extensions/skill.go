@@ -8,22 +8,21 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// skillFile is the name of the file that makes a folder a skill.
+// skillFile marks a folder as a skill.
 const skillFile = "SKILL.md"
 
-// maxSkillDescription is the limit of agentskills.io, in characters: all descriptions are
-// in each request. Longer ones are cut.
+// maxSkillDescription is the limit of agentskills.io, in characters, since all descriptions are
+// part of each request. Longer ones are cut.
 const maxSkillDescription = 1024
 
-// Skill is something a model can learn when it needs it (eca-features 15,
-// agentskills.io).
+// Skill is a set of instructions that a model loads when needed (eca-features 15, agentskills.io).
 type Skill struct {
 	Name        string
 	Description string
-	Dir         string // what its text refers to is in there
+	Dir         string // paths in its text are relative to this folder
 	File        string
-	Root        string // the workspace folder it belongs to; empty: global
-	Plugin      string // the name of the plugin it belongs to; empty: none
+	Root        string // the workspace folder that it belongs to; empty if it is global
+	Plugin      string // the name of its plugin; empty if it belongs to none
 	Body        string
 }
 
@@ -53,8 +52,8 @@ func parseSkill(path, text string) (Skill, *fault) {
 	return s, nil
 }
 
-// Invoke returns the prompt of a skill that is used like a command: with arguments its
-// text with these put in, without a request to load it.
+// Invoke returns the prompt for a skill that is used like a command. With arguments it is the
+// skill's text with these filled in; without, a request to load the skill.
 func (s Skill) Invoke(rest string, args []string) string {
 	if len(args) == 0 {
 		return "Load the skill \"" + s.Name + "\" with the tool eca__skill and do what it says."

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Bounds of what is looked through below one folder: links may lead anywhere.
+// Limits of the search below one folder, since symlinks may lead anywhere.
 const (
 	maxFolders = 1000
 	maxFiles   = 2000
@@ -21,37 +21,37 @@ const (
 // foundFile is a file that may be an extension.
 type foundFile struct {
 	path string
-	info fs.FileInfo // of what it leads to
-	root string      // the workspace folder it was found for; empty: global
+	info fs.FileInfo // of the target if it is a symlink
+	root string      // the workspace folder it was found in; empty if global
 
-	plugin Plugin // it belongs to; empty: none
-	claude bool   // it is Claude Code's
+	plugin Plugin // the plugin it belongs to; zero if none
+	claude bool   // it belongs to Claude Code
 }
 
-// search says which files below a folder count.
+// search selects the files below a folder.
 type search struct {
-	flat  bool                   // only those in the folder itself
-	want  func(name string) bool // by name
-	ends  bool                   // a folder with such a file has no others
-	loose bool                   // a file that the user named counts whatever its name
+	flat  bool                   // not in subfolders
+	want  func(name string) bool // selects files by name
+	ends  bool                   // a folder with a selected file is not searched further
+	loose bool                   // a file whose path the user configured is selected whatever its name
 
-	boundary string // what links lead to outside this folder does not count; empty: it does
+	boundary string // targets of symlinks outside of this folder are ignored; empty means no boundary
 }
 
-// walk looks through folders.
+// walk is a running search.
 type walk struct {
 	search
 	root    string
 	files   []foundFile
 	watch   []string
 	folders int
-	visited map[string]bool // folders that links lead to
+	visited map[string]bool // targets of symlinks to folders
 	full    bool
-	out     []string // links that lead to where nothing counts
+	out     []string // symlinks that lead out of the boundary
 }
 
-// find lists what is at path: the file itself, or the files below a folder, in the order
-// of their names. It names what to watch, also where there is nothing yet.
+// find lists the file at path, or the files below a folder in the order of their names. It also
+// returns what to watch, even if nothing exists yet.
 func (s search) find(path, root string) (files []foundFile, watch []string, err error) {
 	info, statErr := os.Stat(path)
 	switch {
@@ -68,7 +68,7 @@ func (s search) find(path, root string) (files []foundFile, watch []string, err 
 		return []foundFile{{path: path, info: info, root: root}}, []string{path}, nil
 	}
 	w := &walk{search: s, root: root, visited: map[string]bool{}}
-	// Level by level: what is left out of too much is what lies deepest.
+	// Level by level, so that the limits cut off the deepest folders.
 	level := []string{path}
 	for depth := 0; len(level) > 0 && !w.full; depth++ {
 		var next []string
@@ -88,7 +88,7 @@ func (s search) find(path, root string) (files []foundFile, watch []string, err 
 	return w.files, w.watch, err
 }
 
-// leaves says whether a path leads to where nothing counts.
+// leaves reports whether a path leads out of the boundary.
 func (s search) leaves(path string) bool {
 	if s.boundary == "" {
 		return false
@@ -101,7 +101,7 @@ func (s search) leaves(path string) bool {
 	return err != nil || !filepath.IsLocal(below)
 }
 
-// folder looks into one folder and returns those below it.
+// folder reads one folder and returns its subfolders.
 func (w *walk) folder(dir string) (below []string, err error) {
 	if w.folders++; w.folders > maxFolders {
 		w.full = true
@@ -114,17 +114,17 @@ func (w *walk) folder(dir string) (below []string, err error) {
 	}
 	for _, e := range entries {
 		if e.Type().IsRegular() && !w.want(e.Name()) {
-			continue // most of what lies beside a skill
+			continue // most files beside a skill are not selected
 		}
 		path := filepath.Join(dir, e.Name())
 		info, err := e.Info()
 		link := err == nil && info.Mode()&fs.ModeSymlink != 0
 		if link {
 			info, err = os.Stat(path)
-			w.watch = append(w.watch, path) // where it leads is elsewhere
+			w.watch = append(w.watch, path) // the target is elsewhere
 		}
 		switch {
-		case err != nil: // gone, or a link to nowhere
+		case err != nil: // deleted, or a dangling symlink
 		case link && w.leaves(path):
 			w.out = append(w.out, path)
 		case info.IsDir():
@@ -145,8 +145,8 @@ func (w *walk) folder(dir string) (below []string, err error) {
 	return below, nil
 }
 
-// enter says whether to look into a folder: not what version control and package managers
-// keep, and none twice.
+// enter reports whether to search a folder: not the folders of version control and package
+// managers, and none twice.
 func (w *walk) enter(path, name string, link bool) bool {
 	if slices.Contains([]string{".git", ".hg", ".svn", "node_modules"}, name) {
 		return false
@@ -162,11 +162,10 @@ func (w *walk) enter(path, name string, link bool) bool {
 	return true
 }
 
-// markdown says whether a name is a Markdown file's.
+// markdown reports whether a file name is that of a Markdown file.
 func markdown(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".md") }
 
-// plain says whether a name is one that people give: not a hidden one, and not what
-// editors leave behind.
+// plain reports whether a name is a regular one: not hidden, and not a backup file of an editor.
 func plain(name string) bool {
 	return !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") && !strings.HasPrefix(name, "#") && !strings.HasSuffix(name, ".swp")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// yamlFault describes an error of the YAML parser, with its line in the file.
+// yamlFault converts an error of the YAML parser to a fault with the line in the file.
 func yamlFault(err error) *fault {
 	f := faultf(2, "%s", plainYAML(strings.TrimSpace(err.Error())))
 	var y yaml.Error
@@ -20,15 +20,15 @@ func yamlFault(err error) *fault {
 	return f
 }
 
-// plainYAML says what an error of the YAML parser means for the author of the file, and what to do.
+// plainYAML explains an error of the YAML parser to the author of the file.
 func plainYAML(text string) string {
 	if name, _, ok := strings.Cut(text, " already defined at"); ok {
 		return "the key " + strings.TrimPrefix(name, "mapping key ") + " occurs twice: remove one of them"
 	}
-	for _, m := range []struct{ parts, plain string }{ // the first that fits
+	for _, m := range []struct{ parts, plain string }{ // the first match wins
 		{"mapping value is not allowed|pre-defined", "a key does not fit here: put a text with a colon in quotes, and begin keys of one level in the same column"},
 		{"end character of", "a quoted text has no closing quote"},
-		{"found character '\t'|tab character", "a tab stands where only spaces may: indent with spaces"},
+		{"found character '\t'|tab character", "a tab is where only spaces may be: indent with spaces"},
 		{"reserved character|that cannot start any token", "a text cannot begin with this character: put it in quotes"},
 		{"'}'|flow map", "a { and its } do not match: close it, or put the text in quotes"},
 		{"']'|sequence end", "a [ and its ] do not match: close it, or put the text in quotes"},

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// activeCall is a running call, with the timer that ends it when the server stays silent.
+// activeCall is a running call with its timer, which ends the call when the server stays silent.
 type activeCall struct {
 	ActiveCall
 	c             *connection

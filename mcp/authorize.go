@@ -20,12 +20,12 @@ type authorized struct {
 // one that another process has stored meanwhile.
 const maxAttempts = 3
 
-// loginError says that the user has to act, and why.
+// loginError means that the user has to log in, and why.
 type loginError struct{ cause error }
 
 func (e *loginError) Error() string { return e.cause.Error() }
 
-// Unwrap makes it match errUnauthorized.
+// Unwrap makes the error match errUnauthorized.
 func (e *loginError) Unwrap() error { return errUnauthorized }
 
 // unauthorized returns err as a loginError with its reason, or errUnauthorized without one.

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/visible"
 )
 
-// connection is one life of a server, from its start to its end: a session with the requests that
+// connection is one run of a server, from its start to its end: a session with the requests that
 // eca sends.
 type connection struct {
 	m       *Manager
@@ -29,7 +29,7 @@ type connection struct {
 
 	listsChanged chan struct{} // signals that lists have to be fetched
 
-	ctx context.Context // ends with the life
+	ctx context.Context // ends with the run
 
 	mu    sync.Mutex // guards the fields below
 	stale list       // lists that have to be fetched
@@ -103,7 +103,7 @@ func explain(ctx context.Context, err error, clean func(string) string) error {
 	}
 	text := err.Error()
 	var request *url.Error
-	if errors.As(err, &request) { // the reader knows the address
+	if errors.As(err, &request) { // the user already knows the address
 		text = strings.Replace(text, fmt.Sprintf("%s %q: ", request.Op, request.URL), "", 1)
 	}
 	text = shorten.Bytes(clean(text), 2000)
@@ -207,7 +207,7 @@ func (c *connection) alive() {
 	ctx, cancel := context.WithTimeout(c.ctx, pingTime)
 	defer cancel()
 	if c.session.modern() {
-		return // there is no ping, and no connection to lose
+		return // the newest version has no ping, and no connection that could be lost
 	}
 	err := c.session.call(ctx, string(wire.MethodPing), nil, nil)
 	switch {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// demand answers a call that needs the connection, now or as soon as there is one.
+// demand answers a call that needs the connection, immediately or as soon as there is a connection.
 func (s *server) demand(reply chan<- connectResult) {
 	if s.state == Running && s.conn.ctx.Err() != nil {
-		s.connectionLost(s.conn, s.conn.cause()) // the supervisor has not noticed yet
+		s.connectionLost(s.conn, s.conn.cause()) // the supervisor has not noticed the loss yet
 	}
 	switch s.state {
 	case Running:
@@ -35,7 +35,7 @@ func (s *server) unreachable(reason string) error {
 }
 
 // connection returns the connection of a running server, or waits for it while the server is
-// starting. It starts a failed server at once.
+// starting. It immediately starts a failed server.
 func (s *server) connection(ctx context.Context) (*connection, error) {
 	reply := make(chan connectResult, 1)
 	s.enqueue(func() { s.demand(reply) })

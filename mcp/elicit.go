@@ -145,7 +145,7 @@ func (i interview) fill(ctx context.Context, f form) (content map[string]any, ac
 	return content, "accept", nil
 }
 
-// intro names the server that asks: a server must not pass for eca.
+// intro names the server that asks, so that it cannot be mistaken for eca.
 func (i interview) intro() string {
 	return fmt.Sprintf("The MCP server `%s` asks, for the call of %s:\n\n%s", i.server, i.call.Tool, i.message)
 }

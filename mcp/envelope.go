@@ -72,9 +72,10 @@ func eventEnvelopes(e sse.Event, log *slog.Logger) []envelope {
 
 // transport carries messages between a session and a server.
 type transport interface {
-	// start opens the way to the server, which lasts as long as life. It passes each message of the
-	// server to hear, one at a time where their order matters; hear does not wait. It calls over with
-	// the reason when nothing can be sent or received any more. Call close even after a failed start.
+	// start connects to the server; the connection ends with life. It passes each message of the
+	// server to hear, one at a time where their order matters; hear does not block. It calls over
+	// with the reason when nothing can be sent or received any more. The caller must call close,
+	// even after a failed start.
 	start(life context.Context, hear func(envelope), over func(error)) error
 	// agreed sets the version of the protocol that is spoken from now on.
 	agreed(version string)
@@ -85,8 +86,8 @@ type transport interface {
 	// send sends a message. The answer to a request arrives through hear. send returns before that, or
 	// when no answer can come any more; the error says why.
 	send(ctx context.Context, e envelope) error
-	// ended returns why the server ended the connection, or nil if it did not. It is known before over
-	// is called, and may take a moment if the server is just ending.
+	// ended returns why the server ended the connection, or nil if it did not. The reason is
+	// available before over is called; ended may block briefly if the server is just ending.
 	ended() error
 	// close ends everything and returns when nothing is left running.
 	close()

@@ -82,7 +82,7 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// readForm reads the schema that a server sends. The error says what eca cannot ask.
+// readForm parses the schema that a server sends. The error tells what eca cannot ask the user.
 func readForm(raw json.RawMessage) (form, error) {
 	var schema struct {
 		Type       string                     `json:"type"`
@@ -219,7 +219,7 @@ func (f field) accepts(value any) bool {
 	return false
 }
 
-// read parses the user's answer; the error says what is wrong with it.
+// read parses the user's answer; the error tells what is wrong with it.
 func (f field) read(answer string) (any, error) {
 	answer = strings.TrimSpace(answer)
 	switch f.kind {
@@ -342,7 +342,7 @@ func (f field) checkText(text string) error {
 	return nil
 }
 
-// plain returns a server's text without anything that could make it look like more than text.
+// plain returns a server's text without anything that could make it look like something else.
 func plain(text string, limit int) string {
 	return shorten.Bytes(visible.Text(strings.ToValidUTF8(text, "")), limit)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// greet performs the handshake that servers of all versions but the newest understand. version, if
-// set, is the version that eca offers.
+// greet performs the handshake of all versions but the newest. version, if set, is the version that
+// eca offers.
 func (s *session) greet(ctx context.Context, version string) (*wire.InitializeResult, error) {
 	info, err := s.initialize(ctx, version)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *session) initialized(ctx context.Context, info *wire.InitializeResult) 
 // exchanged.
 const newestVersion = wire.ProtocolVersion20260728
 
-// versionError says that a server speaks only versions that eca does not know.
+// versionError means that a server supports only versions that eca does not.
 type versionError struct{ versions []string }
 
 func (e *versionError) Error() string {
@@ -66,14 +66,14 @@ func (e *versionError) Error() string {
 	return "the server speaks version " + strings.Join(names, ", ") + " of the protocol, which eca does not know"
 }
 
-// discover asks a server of the newest version for its description. If the answer has no versions,
-// discover returns it with errNoVersions: it may come from an older server that answers everything.
-// sent, if not nil, is called when the question has been sent.
+// discover requests the description of a server of the newest version. If the answer lists no
+// versions, discover returns it with errNoVersions: it may come from an older server that answers
+// any request. sent, if not nil, is called when the request has been sent.
 func (s *session) discover(ctx context.Context, sent func()) (*wire.InitializeResult, error) {
 	s.transport.agreed(newestVersion)
 	var found struct {
 		wire.DiscoverResult
-		Server *wire.Implementation `json:"serverInfo"` // where drafts had it
+		Server *wire.Implementation `json:"serverInfo"` // its location in drafts of the version
 	}
 	request := request{method: string(wire.MethodServerDiscover), version: newestVersion, onSent: sent}
 	raw, err := s.ask(ctx, request)
@@ -121,8 +121,9 @@ func supported(err error) []string {
 	return data.Supported
 }
 
-// settle waits until the way for unsolicited messages is open: servers may use it to request what
-// they need for their first answer. The wait is short because some servers never confirm it.
+// settle waits until the stream for unsolicited messages is open, since servers may use it to
+// request data that they need for their first answer. The wait is short because some servers never
+// confirm the stream.
 func (s *session) settle(ctx context.Context) {
 	if s.listening == nil {
 		return

@@ -20,14 +20,13 @@ import (
 // way is one way to connect to a remote server.
 type way struct {
 	transport func() transport
-	version   string        // to speak; empty means any older one
+	version   string        // to use; empty means any older one
 	limit     time.Duration // of the handshake; 0 means no limit
-	retryOnly bool          // only if an earlier way may have failed by chance
+	retryOnly bool          // only tried if an earlier way may have failed by chance
 }
 
 // ways lists the ways to connect to a remote server, in the order of the attempts: the newest
-// version, then the older ones, then those over HTTP with SSE. The way that worked last time comes
-// first.
+// version, then the older ones, then HTTP with SSE. The way that worked last time comes first.
 func ways(streamable, sse func() transport, limits waits, known handshake, configured string) []way {
 	newest := way{transport: streamable, version: newestVersion}
 	older := way{transport: streamable, version: configured}
@@ -61,8 +60,8 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 		func() transport { return &olderHTTP{client: client, address: address, log: log} },
 		m.waits, s.recall(c), c.ProtocolVersion,
 	)
-	var reason error // from the older way, unless only the newest version is tried
-	again := false   // the newest version may still be spoken
+	var reason error // error of the older way, unless only the newest version is tried
+	again := false   // the newest version may still work
 	for _, w := range list {
 		if w.retryOnly && !again {
 			continue
@@ -76,7 +75,7 @@ func (m *Manager) openHTTP(ctx context.Context, s *server, l Launch, c config.MC
 		switch {
 		case ctx.Err() != nil || errors.Is(err, errUnauthorized) || unknownOnly(err):
 			return nil, nil, err
-		case w.version == newestVersion && len(list) > 1: // an older server may answer anything
+		case w.version == newestVersion && len(list) > 1: // an older server may answer any request
 			continue
 		case reason == nil:
 			reason = err

@@ -62,7 +62,7 @@ func (s *session) answerInBackground(e envelope) {
 	if !full {
 		remove = s.incoming.Add(e.key(), cancel)
 	} else {
-		e.Params = nil // they are not used
+		e.Params = nil // the parameters are not used
 	}
 	s.mu.Unlock()
 	s.background(func() {

@@ -32,7 +32,7 @@ type Manager struct {
 	version       uint64        // increases with each status change
 }
 
-// New returns a manager without servers. Close must be called.
+// New returns a manager without servers. The caller must call Close.
 func New(d Deps) *Manager {
 	if d.Log == nil {
 		d.Log = slog.Default()
@@ -50,8 +50,8 @@ func New(d Deps) *Manager {
 	}
 }
 
-// Apply takes over the configured servers: it starts the new ones, stops the removed ones, restarts
-// the changed ones and leaves the others alone. Before Begin it starts nothing.
+// Apply applies a configuration: it starts the new servers, stops the removed ones, restarts the
+// changed ones and leaves the others alone. Before Begin it starts nothing.
 func (m *Manager) Apply(settings Settings, servers map[string]config.MCPServer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,17 +3,17 @@
 //
 // It owns the connections and the child processes. A Manager has one supervisor for each configured
 // server (server.go): one goroutine that owns the server's state and moves it along legal
-// transitions only (state.go). A connection (connection.go) is one life of a server. It consists of
-// a session (session.go, incoming.go, handshake.go), which speaks the protocol, over one of three
-// transports: a child's stdin and stdout (stdio.go), Streamable HTTP (streamable.go), or the older
-// HTTP with SSE (older.go). The package uses the types and rules of mcp-go, but not its client,
-// which would add milliseconds to each start of eca.
+// transitions only (state.go). A connection (connection.go) is one run of a server. It consists of
+// a session (session.go, incoming.go, handshake.go), which implements the protocol, over one of
+// three transports: a child's stdin and stdout (stdio.go), Streamable HTTP (streamable.go), or the
+// older HTTP with SSE (older.go). The package uses the types and rules of mcp-go, but not its
+// client, which would add milliseconds to each start of eca.
 //
 // Guarantees: only a call that needs a server waits for it, and that call has a time limit and ends
-// with its context. Everything that a server sends is bounded: the size of a message, its stderr in
-// the log, the number of its tools. When a server ends, its running calls fail with the reason, and
-// it is restarted with growing delays. A change of a server's tools creates a new set of tools;
-// holders of the old set keep it. After Close nothing is left.
+// with its context. All data from a server is limited: the size of a message, its stderr in the
+// log, the number of its tools. When a server ends, its running calls fail with the reason, and it
+// is restarted with growing delays. A change of a server's tools creates a new set of tools;
+// holders of the old set keep it. Close leaves no process or goroutine behind.
 //
 // It does not decide whether a tool may be called, does not read configuration files, and does not
 // expand variables in them: a Launch is already resolved.
@@ -30,7 +30,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Launch says how to reach a server, with everything resolved. Either Command or URL is set.
+// Launch describes how to reach a server, with everything resolved. Either Command or URL is set.
 type Launch struct {
 	Command string
 	Args    []string
@@ -82,9 +82,9 @@ type Deps struct {
 	// returns the old descriptions of the tools that differ, by name; tools that were never seen count
 	// as agreed to. Nil means that all are agreed to. It may read and write files.
 	Agreed func(server string, list []Described) map[string]AgreedTool
-	// Spoken returns the version of the protocol that a server spoke last time, or an empty string if
-	// it is not known. Spoke records it. If they are nil, the manager remembers versions as long as it
-	// lives. They may read and write files.
+	// Spoken returns the version of the protocol that a server used last time, or an empty string
+	// if that is unknown. Spoke records it. If they are nil, the manager itself remembers versions.
+	// They may read and write files.
 	Spoken func(server string, c config.MCPServer) string
 	Spoke  func(server string, c config.MCPServer, version string)
 	// Agree records that the user agreed to a tool.

@@ -15,13 +15,13 @@ import (
 
 // waits limit the duration of a handshake with servers that do not answer unknown requests.
 type waits struct {
-	// probe is how long a program may take to answer server/discover before eca also sends initialize.
-	// The first answer counts, so that a slow start decides nothing.
+	// probe is how long a program may take to answer server/discover before eca also sends
+	// initialize. The first answer is used, so a slow start does not affect the choice of version.
 	probe time.Duration
 	// remote is how long a remote server may take to answer server/discover.
 	remote time.Duration
-	// stuck is how long a program may stay silent after it got both requests. It is also how long a
-	// server that spoke the newest version before may take to answer server/discover.
+	// stuck is how long a program may stay silent after it has received both requests. It is also
+	// how long a server that used the newest version before may take to answer server/discover.
 	stuck time.Duration
 }
 
@@ -34,8 +34,8 @@ type handshake struct {
 	version string // that worked last; empty means unknown
 }
 
-// older reports whether to start with the older handshake. An unknown server is first tried with
-// the newest version.
+// older reports whether to start with the older handshake. The newest version is tried first with
+// an unknown server.
 func (h handshake) older() bool { return h.version != "" && !wire.IsModernProtocol(h.version) }
 
 // recall returns the last successful handshake of a server. Only one attempt at a time uses it.
@@ -57,8 +57,8 @@ func (s *server) remember(version string) {
 	}
 }
 
-// openProgram starts a program and performs the handshake. If the question for the newest version
-// ended the program or left it stuck, openProgram starts it once more and uses the older handshake.
+// openProgram starts a program and performs the handshake. If the program exited or hung after the
+// request server/discover, openProgram starts it once more and uses the older handshake.
 func (m *Manager) openProgram(ctx context.Context, s *server, l Launch, c config.MCPServer) (*connection, *wire.InitializeResult, error) {
 	known := s.recall(c)
 	older := known.older()
@@ -120,9 +120,9 @@ type negotiated struct {
 	err  error
 }
 
-// negotiate asks a program for the newest version. It falls back to the older handshake when the
-// program refuses, or has read the question and stays silent for a while. unread reports whether
-// the program still has to read the question, where that can be known: until it has, the program is
+// negotiate sends a program the request server/discover. It falls back to the older handshake when
+// the program refuses, or has read the request and stays silent for a while. unread reports whether
+// the program has not read the request yet, if that can be determined; until it has, it counts as
 // starting.
 func (s *session) negotiate(ctx context.Context, limits waits, known handshake, unread func() (left, known bool)) (*wire.InitializeResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -143,13 +143,13 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 	discover := func(ctx context.Context) (*wire.InitializeResult, error) { return s.discover(ctx, sent) }
 	discovered, greeted := ask(discover), (<-chan negotiated)(nil)
 	var refused error          // the error of the older handshake
-	var starting, hasRead bool // what is known about the program
+	var starting, hasRead bool // whether the program is known to be starting, or to have read the request
 	patience := limits.probe
 	if known.version != "" {
 		patience = limits.stuck
 	}
 	wait := time.NewTimer(patience)
-	wait.Stop() // until the question has been sent
+	wait.Stop() // stopped until the request has been sent
 	defer wait.Stop()
 	for {
 		select {
@@ -188,7 +188,7 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 			}
 			if greeted == nil {
 				left, sure := unread()
-				if sure && (left || starting) { // after reading it gets its time to answer
+				if sure && (left || starting) { // its time to answer begins when it has read the request
 					starting = left
 					wait.Reset(patience)
 					continue
@@ -203,7 +203,7 @@ func (s *session) negotiate(ctx context.Context, limits waits, known handshake, 
 	}
 }
 
-// unknownOnly reports whether an error lists versions of a server of which eca knows none.
+// unknownOnly reports whether an error lists the versions of a server, none of which eca supports.
 func unknownOnly(err error) bool {
 	var unknown *versionError
 	if !errors.As(err, &unknown) {

@@ -33,8 +33,8 @@ func newOutputSchema(raw json.RawMessage) *outputSchema {
 	return &outputSchema{raw: raw}
 }
 
-// check returns what is wrong with the structured content of a result. It returns nil if the
-// content is valid or cannot be checked.
+// check returns what is wrong with the structured content of a result; nil if the content is valid
+// or cannot be checked.
 func (o *outputSchema) check(structured json.RawMessage) error {
 	if o == nil {
 		return nil

@@ -2,5 +2,5 @@
 
 package mcp
 
-// pipeHolds is not known on this system.
+// pipeHolds cannot be determined on this system.
 func pipeHolds(uintptr) (left, known bool) { return false, false }

@@ -54,7 +54,7 @@ type sampleParams struct {
 	Tools     json.RawMessage `json:"tools"`
 }
 
-// sample has the chat's model answer a server, if the user allows it.
+// sample lets the chat's model answer a server, if the user allows it.
 func (u askable) sample(ctx context.Context, r ServerRequest) (any, error) {
 	var p sampleParams
 	if err := json.Unmarshal(r.Params, &p); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// server supervises one configured server. Its goroutine (run) owns the fields without another
-// note; other goroutines send it commands.
+// server supervises one configured server. Its goroutine (run) owns all fields without another
+// comment; other goroutines send it commands.
 type server struct {
 	name       string
 	m          *Manager
@@ -22,7 +22,7 @@ type server struct {
 	wake       chan struct{}
 	ctx        context.Context // ends when the server is removed
 	cancel     context.CancelFunc
-	done       chan struct{} // closed when nothing is left of the server
+	done       chan struct{} // closed when the server has ended completely
 
 	status  atomic.Pointer[Status] // read by any goroutine
 	printed atomic.Pointer[string] // stray output of a starting program; nil without any
@@ -47,7 +47,7 @@ type server struct {
 	refreshPause <-chan time.Time // until lists may be fetched again
 }
 
-// opening is the current start, if there is one, and what earlier starts found out.
+// opening is the current start, if any, and the results of earlier starts.
 type opening struct {
 	result    <-chan attempt // while starting; also while stopping, until the start has given up
 	giveUp    context.CancelFunc
@@ -59,7 +59,7 @@ type backoff struct {
 	due      <-chan time.Time // until the next restart
 	cancel   func()           // cancels that wait
 	restarts int              // restarts in a row
-	since    time.Time        // start of the current life
+	since    time.Time        // start of the current run
 }
 
 // attempt is the outcome of a start.
@@ -122,7 +122,7 @@ func (s *server) runCommands() {
 	}
 }
 
-// remove ends the server and returns when nothing is left of it.
+// remove ends the server and returns when it has ended completely.
 func (s *server) remove() {
 	s.cancel()
 	<-s.done
@@ -169,7 +169,7 @@ func (s *server) run() {
 	}
 }
 
-// end stops everything that is left.
+// end stops everything that is still running.
 func (s *server) end() {
 	s.backoff.cancel()
 	s.opening.giveUp()
@@ -220,7 +220,7 @@ func (s *server) begin() {
 	}
 }
 
-// start begins a life, unless one has begun.
+// start begins a run, unless one has begun.
 func (s *server) start() {
 	s.shouldRun, s.backoff.restarts = true, 0
 	switch s.state {
@@ -313,7 +313,7 @@ func (s *server) connectionLost(c *connection, cause error) {
 // attributes.
 const FailedMessage = "MCP server failed"
 
-// fail records why a start or a life ended, and schedules a restart if that may help.
+// fail records why a start or a run ended, and schedules a restart if that may help.
 func (s *server) fail(err error) {
 	reason := err.Error()
 	level := slog.LevelError // editors show lines with this word
@@ -344,7 +344,7 @@ func (s *server) answer(r connectResult) {
 	s.waiting = nil
 }
 
-// stop ends the server's life.
+// stop ends the server's run.
 func (s *server) stop(why string) {
 	s.shouldRun = false
 	s.shutDown(why)
@@ -361,7 +361,7 @@ func (s *server) shutDown(why string) {
 	case Starting:
 		s.set(Stopping, "")
 		if s.opening.result == nil {
-			s.stopped() // it had not begun
+			s.stopped() // the start had not begun
 			return
 		}
 		s.opening.giveUp()

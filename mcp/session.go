@@ -15,10 +15,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// session is the conversation with a server over a transport. It numbers requests and matches
-// answers and progress reports with them. It cancels abandoned requests at the server, and has the
-// server's own requests answered (incoming.go). It does not look at the content of requests and
-// answers.
+// session is the connection to a server on the level of JSON-RPC, over a transport. It numbers
+// requests and matches answers and progress reports with them. It cancels abandoned requests at the
+// server, and has the server's own requests answered (incoming.go). It does not interpret the
+// content of requests and answers.
 type session struct {
 	transport transport
 	self      self
@@ -28,7 +28,7 @@ type session struct {
 	log       *slog.Logger
 	listening <-chan struct{} // see transport.listen; set by the handshake
 
-	ctx    context.Context // ends with the conversation
+	ctx    context.Context // ends with the session
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 
@@ -37,7 +37,7 @@ type session struct {
 
 	mu            sync.Mutex // guards the fields below
 	closed        bool
-	version       string                  // of the protocol; empty until it is agreed on
+	version       string                  // of the protocol; empty until negotiated
 	reports       map[string]func(string) // receivers of progress, by token
 	unreadAnswers int                     // requests of the server, including refused ones, whose answers have not been sent
 }
@@ -53,11 +53,11 @@ type self struct {
 type request struct {
 	method string
 	params any // encoded as an object, or nil
-	// progress receives reports until the context of the request ends, even after the answer: the
-	// reports of a task come later. It must not wait.
+	// progress receives reports until the context of the request ends, even after the answer, since
+	// the reports of a task arrive later. It must not block.
 	progress func(text string)
 	header   map[string]string // over HTTP
-	version  string            // of the protocol, before one is agreed on
+	version  string            // of the protocol, before one is negotiated
 	onSent   func()            // called when the request has been sent; may be nil
 }
 
@@ -67,15 +67,15 @@ func newSession(ctx context.Context, t transport) *session {
 	return s
 }
 
-// start opens the way to the server. It stops if ctx ends before that.
+// start connects to the server. It stops if ctx ends before that.
 func (s *session) start(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	defer stop()
 	return s.causeOr(s.transport.start(s.ctx, s.handleMessage, s.cancel))
 }
 
-// close ends the conversation and returns when nothing is left of it. why says what made eca end
-// it. If the server ended it earlier, the server's reason counts.
+// close ends the session and returns when all its goroutines have ended. why is the reason for eca
+// to close it; if the server ended the session earlier, that reason is kept.
 func (s *session) close(why string) {
 	s.cancel(cmp.Or(s.transport.ended(), fmt.Errorf("eca stopped the server: %s", why)))
 	s.mu.Lock()
@@ -85,8 +85,7 @@ func (s *session) close(why string) {
 	s.work.Wait()
 }
 
-// background runs work that ends with the conversation. It returns false if the conversation is
-// over.
+// background runs work that ends with the session. It returns false if the session has ended.
 func (s *session) background(work func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +95,8 @@ func (s *session) background(work func()) bool {
 	return !s.closed
 }
 
-// causeOr prefers the reason for the end of the conversation to an error that resulted from it.
+// causeOr returns the reason for the end of the session, if it has ended, instead of an error that
+// resulted from it.
 func (s *session) causeOr(err error) error {
 	if cause := context.Cause(s.ctx); cause != nil && err != nil {
 		return cause
@@ -153,7 +153,7 @@ func (s *session) ask(ctx context.Context, r request) (json.RawMessage, error) {
 	}
 }
 
-// exchange sends one request and receives its answer.
+// exchange sends one request and waits for its answer.
 func (s *session) exchange(ctx context.Context, r request, inputs map[string]json.RawMessage) (json.RawMessage, error) {
 	id, answer := s.pending.Add()
 	defer s.pending.Forget(id)
@@ -193,7 +193,7 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 				return answerOr(answer, s.causeOr(err))
 			}
 		case <-ctx.Done():
-			giveUp() // even if its end is too slow for that
+			giveUp() // in case the server answers too late
 			s.withdraw(ctx, r.method, id)
 			return nil, ctx.Err()
 		case <-s.ctx.Done():
@@ -202,7 +202,7 @@ func (s *session) exchange(ctx context.Context, r request, inputs map[string]jso
 	}
 }
 
-// answerOr prefers an answer that arrived just before the end.
+// answerOr returns an answer that arrived just before the end, or else err.
 func answerOr(answer <-chan jsonrpc.Message, err error) (json.RawMessage, error) {
 	select {
 	case a := <-answer:

@@ -48,7 +48,7 @@ func (s State) to(next State) State {
 	return next
 }
 
-// The pace of restarts.
+// Delays and limits of restarts.
 const (
 	firstRestart = time.Second
 	slowest      = time.Minute

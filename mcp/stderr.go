@@ -66,7 +66,7 @@ func (s *stderr) flush() {
 	}
 }
 
-// reason returns the last line that probably says why a server ended: the last one that mentions a
+// reason returns the line that most likely tells why a server ended: the last one that mentions a
 // failure, otherwise the last one that is not part of a stack trace.
 func (s *stderr) reason() (line string, more bool) {
 	last := ""

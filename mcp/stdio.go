@@ -41,7 +41,7 @@ func newStdio(l Launch, children *proc.Pool, log *slog.Logger) *stdio {
 	return &stdio{launch: l, children: children, log: log, stderr: &stderr{log: log, clean: l.Clean}, printed: &atomic.Pointer[string]{}}
 }
 
-// stdinGrace is how long a child may take to end after its input ends.
+// stdinGrace is how long a child may take to exit after its input was closed.
 const stdinGrace = 300 * time.Millisecond
 
 // start implements transport: it starts the child.
@@ -121,7 +121,7 @@ func (t *stdio) send(ctx context.Context, e envelope) error {
 	}
 }
 
-// unread reports whether the child still has to read its input, where that can be known.
+// unread reports whether the child has not read all of its input yet, if that can be determined.
 func (t *stdio) unread() (left, known bool) {
 	raw, err := t.proc.Input().SyscallConn()
 	if err != nil {
@@ -154,7 +154,7 @@ func (t *stdio) message(_ <-chan struct{}, line []byte, _ bool) error {
 	return nil
 }
 
-// errEcho ends the conversation with a program that copies its input, such as cat.
+// errEcho ends the connection to a program that copies its input, such as cat.
 var errEcho = errors.New("it sends back what it is sent, as programs do that are not MCP servers; correct its command")
 
 // logStray logs a line that is not a message, up to a limit.

@@ -71,7 +71,7 @@ func (t *streamable) state() (session, version string) {
 	return t.session, t.version
 }
 
-// ended implements transport: nothing but the failure of a request shows that the server is gone.
+// ended implements transport: only the failure of a request shows that the server is gone.
 func (*streamable) ended() error { return nil }
 
 // close implements transport: it notifies the server that the session is over.
@@ -185,7 +185,7 @@ func (t *streamable) handleJSON(body io.Reader, e envelope) error {
 
 // refused turns an HTTP error into an error, or passes on the JSON-RPC error in its body.
 func (t *streamable) refused(e envelope, resp *http.Response, session string) error {
-	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status matters most
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // errors are ignored: the status matters most
 	if resp.StatusCode == http.StatusUnauthorized {
 		return errUnauthorized
 	}
@@ -194,7 +194,7 @@ func (t *streamable) refused(e envelope, resp *http.Response, session string) er
 	}
 	var said envelope // often with a null id
 	if json.Unmarshal(raw, &said) == nil && said.JSONRPC == wire.JSONRPC_VERSION && said.Error != nil {
-		// Servers that lost their sessions may answer in only this way.
+		// Some servers report a lost session only like this.
 		if resp.StatusCode == http.StatusBadRequest && session != "" && strings.Contains(strings.ToLower(said.Error.Message), "session") {
 			return t.forget(session)
 		}
@@ -228,7 +228,7 @@ func newEvents(r io.Reader) *sse.Reader { return sse.NewReader(r, maxMessage, er
 // cursor is the position in a stream from which it can be resumed.
 type cursor struct {
 	id         string
-	retry      time.Duration // 0: the server did not say
+	retry      time.Duration // 0 if the server did not say
 	progressed bool          // something arrived since the stream was opened
 }
 

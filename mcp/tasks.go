@@ -104,7 +104,7 @@ func (c *connection) finish(ctx context.Context, t task, running *activeCall, sa
 			return f.result.raw, f.result.err
 		}
 		if err != nil {
-			ended = answered(err) // the server no longer has it
+			ended = answered(err) // the server no longer has the task
 			return nil, err
 		}
 		running.restartTimer()
@@ -127,7 +127,8 @@ type taskResult struct {
 	err error
 }
 
-// advance does what the status of a task requires. over reports that the task has ended.
+// advance takes the action that the status of a task requires. over reports whether the task has
+// ended.
 func (f *following) advance(ctx context.Context, t task) (result json.RawMessage, over bool, err error) {
 	switch wire.TaskStatus(t.Status) {
 	case wire.TaskStatusCompleted, wire.TaskStatusFailed:

@@ -53,7 +53,7 @@ func (t *Tool) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.
 	}
 	res, err := conn.call(ctx, t, call, out)
 	if errors.Is(err, errForgotten) {
-		// The server forgot the session and did not carry the call out: it can with a new session.
+		// The server lost the session and did not carry out the call; a new session may help.
 		conn.session.cancel(errForgotten)
 		if conn, err = t.server.connection(ctx); err != nil {
 			return tools.Result{}, err
@@ -281,7 +281,7 @@ func (c *connection) newTool(s *server, raw json.RawMessage) (name string, _ *To
 	}}, nil
 }
 
-// caution says why calls of a tool need the user's approval, according to the server's hints. Hints
+// caution returns why calls of a tool need the user's approval, according to the server's hints. Hints
 // that a tool is harmless are ignored, because a server can claim anything.
 func caution(a wire.ToolAnnotation) string {
 	switch {

@@ -7,7 +7,7 @@ import (
 )
 
 // Try starts a server, even a disabled one, and waits for the outcome: the server is running, with
-// all its lists, or the status has the reason for its failure. The error says that there was no
+// all its lists, or the status has the reason for its failure. The error means that there was no
 // outcome within ctx.
 func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 	s, ok := m.server(name)
@@ -63,7 +63,7 @@ func (m *Manager) Try(ctx context.Context, name string) (Status, error) {
 // servers print a greeting before they can answer, so outside of Try they get all of their time.
 const printedPatience = 8 * time.Second
 
-// printedText says what a starting program printed.
+// printedText describes for the user the text that a starting program printed.
 func (s *server) printedText() string {
 	text := s.printed.Load()
 	if text == nil {

@@ -8,33 +8,33 @@ import (
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 )
 
-// aim finds what somebody names in a tree, and adds it to a target. It serves one focus: what
-// it looks things up in is made when it is first needed, so that each further word of a long
-// text costs no look at all files.
+// aim finds named paths and definitions in a tree, and adds them to a target. It is for one focus;
+// its look-up tables are created when they are first needed, so that the many words of a long text
+// do not each require a pass over all files.
 type aim struct {
 	t   *tree
 	out *target
 
-	bases  map[string][]int // shown files by the last part of their path
+	bases  map[string][]int // shown files, by the last part of their path
 	spaces []space
 
-	// Files by the names that they define: those of name n are definers[from[n]:from[n+1]].
+	// Files by the names that they define: the files for name n are definers[from[n]:from[n+1]].
 	from     []int32
 	definers []int32
 }
 
-// space is a language in a tree, with the folders that have files of it: in each of them a
-// private name is another.
+// space is a language in a tree, with the folders that contain files of it: a private name is
+// distinct in each of them.
 type space struct {
 	lang    *lang.Language
-	folders []uint64 // as of file.folder
+	folders []uint64 // see file.folder
 }
 
-// atPath adds a file, or what lies in a folder. rel is relative to the root, and clean. It
-// returns false if there is neither.
+// atPath adds a file, or the files in a folder. rel is relative to the root, and clean. It returns
+// false if neither exists.
 func (a *aim) atPath(rel string, worth float64) bool {
 	if rel == "." {
-		return true // everything is nothing in particular
+		return true // the whole repository is not a focus
 	}
 	if rel == ".." || strings.HasPrefix(rel, "../") {
 		return false
@@ -56,7 +56,7 @@ func (a *aim) atPath(rel string, worth float64) bool {
 	return a.out.add(in, worth)
 }
 
-// atBase adds the files of a name, as `rank.go`. It returns false if none exist.
+// atBase adds the files with a name such as `rank.go`. It returns false if none exist.
 func (a *aim) atBase(name string, worth float64) bool {
 	if a.bases == nil {
 		a.bases = make(map[string][]int, len(a.t.order))
@@ -70,7 +70,7 @@ func (a *aim) atBase(name string, worth float64) bool {
 	return a.out.add(a.bases[name], worth)
 }
 
-// atName adds a definition in whatever languages have it. It returns false if none has it.
+// atName adds the definitions of a name, in all languages. It returns false if it finds no definition.
 func (a *aim) atName(name string, worth float64) bool {
 	if i := strings.LastIndexAny(name, ".:#"); i >= 0 {
 		name = name[i+1:]
@@ -92,7 +92,7 @@ func (a *aim) atName(name string, worth float64) bool {
 	return a.out.add(in, worth)
 }
 
-// defining appends the files of a language that define a name, by its hash as of file.hashes.
+// defining appends the files of a language that define a name, given its hash as in file.hashes.
 func (a *aim) defining(in []int, l *lang.Language, hash uint64) []int {
 	id, ok := a.t.names.ids.find(hash)
 	if !ok {
@@ -107,11 +107,12 @@ func (a *aim) defining(in []int, l *lang.Language, hash uint64) []int {
 	return in
 }
 
-// collect finds out which files define which names, in which languages and folders.
+// collect builds the table of which files define which names, and the list of languages and
+// folders.
 func (a *aim) collect() {
 	a.from = make([]int32, len(a.t.names.tell)+1)
 	total := int32(0)
-	at := map[*lang.Language]int{} // in spaces
+	at := map[*lang.Language]int{} // index in spaces
 	type place struct {
 		lang   *lang.Language
 		folder string

@@ -16,32 +16,32 @@ import (
 // Hit is a definition that a query found.
 type Hit struct {
 	Path string // relative to the root, with slashes
-	In   string // the names of the enclosing definitions, with dots between them; empty at the top
+	In   string // names of the enclosing definitions, separated by dots; empty at the top level
 	lang.Definition
 
 	match match
 	score float64
 }
 
-// match says how well a name is what a query asks for: the higher the better.
+// match is how well a name matches a query; higher is better.
 type match int
 
 const (
 	noMatch    match = iota
-	someWords        // one of the words; the others are in the enclosing definitions, its path or its signature
-	partOfName       // the query is in the name
-	allWords         // the name has all words
+	someWords        // one word of the query is in the name; the others are in the enclosing definitions, the path or the signature
+	partOfName       // the name contains the query
+	allWords         // the name contains all words
 	beginning        // the name begins with the query
-	folded           // the name, but for case and underscores
+	folded           // equal except for case and underscores
 	exactly
 )
 
-// maxHits bounds what is shown of a search.
+// maxHits is the most hits of a search that are shown.
 const maxHits = 200
 
-// Find returns the definitions of a map that a query asks for, the best first: by how well
-// their names match, then by their rank. A query is a name, a name after that of an
-// enclosing definition (`Basket.AddItem`, `shop::add`), or words in any order (`add item`, `class basket`).
+// Find returns the definitions that match a query, the best first: by how well their names match,
+// then by their rank. A query is a name, a name qualified by that of an enclosing definition
+// (`Basket.AddItem`, `shop::add`), or words in any order (`add item`, `class basket`).
 func (m *Map) Find(query string) []Hit {
 	q := newQuery(query)
 	if q.name == "" {
@@ -53,7 +53,7 @@ func (m *Map) Find(query string) []Hit {
 		for d := range f.Definitions {
 			def := &f.Definitions[d]
 			if def.Kind == lang.Extension {
-				continue // the definition is elsewhere
+				continue // the definition is in another container
 			}
 			if how := q.match(f, d); how > noMatch {
 				out = append(out, Hit{Path: f.Path, In: f.enclosing(d), Definition: *def, match: how, score: f.Scores[d]})
@@ -68,7 +68,7 @@ func compareHits(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.match, a.match), cmp.Compare(step(b.score), step(a.score)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 }
 
-// enclosing names the definitions around a definition, the outermost first.
+// enclosing returns the names of the definitions around a definition, the outermost first.
 func (f *File) enclosing(d int) string {
 	var names []string
 	for p := f.Definitions[d].Parent; p >= 0; p = f.Definitions[p].Parent {
@@ -78,12 +78,12 @@ func (f *File) enclosing(d int) string {
 	return strings.Join(names, ".")
 }
 
-// query is what definitions are compared with.
+// query is a parsed query.
 type query struct {
-	name   string   // the last part
-	folded string   // of the name
+	name   string   // the last part of the query
+	folded string   // name, folded
 	within []string // the parts before it, folded
-	words  []string // stems of all of them
+	words  []string // stems of the words in all parts
 }
 
 func newQuery(text string) query {
@@ -111,7 +111,7 @@ func newQuery(text string) query {
 	return q
 }
 
-// match compares one definition.
+// match returns how well one definition matches.
 func (q *query) match(f *File, d int) match {
 	def := &f.Definitions[d]
 	name := fold(def.Name)
@@ -132,7 +132,8 @@ func (q *query) match(f *File, d int) match {
 	return how
 }
 
-// matchWords looks for the query's words in a name and, if it has one, in what is around it.
+// matchWords searches for the query's words in a name and, if that contains one of them, in the
+// name's surroundings.
 func (q *query) matchWords(f *File, d int, name string) match {
 	if len(q.words) == 0 {
 		return noMatch
@@ -168,8 +169,8 @@ func (q *query) matchWords(f *File, d int, name string) match {
 	return someWords
 }
 
-// isWithin says whether a definition is part of what the query names before it: other
-// definitions, the type of a method, folders or the file.
+// isWithin reports whether a definition is in all the containers that the query names: other
+// definitions, the type of a method, folders, or the file.
 func (q *query) isWithin(f *File, d int) bool {
 	around := fold(f.Path + " " + f.enclosing(d) + " " + f.Definitions[d].Signature)
 	for _, part := range q.within {
@@ -180,9 +181,10 @@ func (q *query) isWithin(f *File, d int) bool {
 	return true
 }
 
-// FindText returns the definitions that a query asks for in some repositories, one a line
-// (`path:line: signature`), in at most so many tokens; it is empty if nothing matches. Paths
-// are relative if there is one root. Roots that cannot be read are left out, unless none can.
+// FindText returns the definitions in some repositories that match a query, one per line
+// (`path:line: signature`), in at most the given number of tokens; it is empty if nothing matches.
+// Paths are relative if there is one root. Roots that cannot be read are omitted, unless none can
+// be read.
 func (x *Index) FindText(ctx context.Context, roots []string, asked string, focus Focus, tokens int) (string, error) {
 	var hits []Hit
 	var failed []error
@@ -210,7 +212,8 @@ func (x *Index) FindText(ctx context.Context, roots []string, asked string, focu
 	return HitsText(hits, tokens), nil
 }
 
-// HitsText shows the first hits in at most so many tokens, and says how many more there are.
+// HitsText formats hits in at most the given number of tokens, followed by the number of omitted
+// hits.
 func HitsText(hits []Hit, tokens int) string {
 	var b strings.Builder
 	room := tokens * bytesPerToken

@@ -7,27 +7,27 @@ import (
 	"unicode"
 )
 
-// target is a focus, in terms of a tree.
+// target is a focus, resolved in a tree.
 type target struct {
-	files map[int]float64 // by index in tree.order: how much of the focus is there
+	files map[int]float64 // by index in tree.order: the file's share of the focus
 	names map[int32]bool  // by number
 
-	unmatched []string // what was asked for and nothing is called
+	unmatched []string // requested paths and names that were not found
 
-	hints map[int]float64 // by index in tree.order, as files: those that have the words of a text
-	words *wordset        // of the text; nil without one
-	rare  []float64       // by number of a word: how much it tells
+	hints map[int]float64 // by index in tree.order, like files: files that have the words of a text
+	words *wordset        // of the text; may be nil
+	rare  []float64       // by number of a word: its rarity
 }
 
-// How much the parts of a focus are worth.
+// Weights of the parts of a focus.
 const (
 	askedFile = 1.0
-	askedName = .6 // shared by the files that define it
+	askedName = .6 // divided among the files that define it
 	toldFile  = .6
 	toldName  = .3
 )
 
-// maxWords bounds how many words of a text are looked at.
+// maxWords is how many words of a text are used.
 const maxWords = 2000
 
 func (t *tree) target(f Focus) target {
@@ -62,13 +62,13 @@ func (t *tree) target(f Focus) target {
 	return out
 }
 
-// mention is a word of a text, and how often it is there.
+// mention is a word in a text with its number of occurrences.
 type mention struct {
 	text  string
 	times int
 }
 
-// counted are the words of a text that may name something, each once.
+// counted returns the words of a text that may be names, without duplicates.
 func counted(text string) []mention {
 	var out []mention
 	at := map[string]int{}
@@ -90,7 +90,7 @@ func counted(text string) []mention {
 	return out
 }
 
-// telling says whether a word of a text is more likely a name than a word.
+// telling reports whether a word in a text is more likely a name than an ordinary word.
 func telling(word string) bool {
 	if len(word) < 4 {
 		return false
@@ -99,7 +99,7 @@ func telling(word string) bool {
 	return strings.ContainsAny(inner, "_-0123456789") || strings.ToLower(inner) != inner && strings.ToUpper(inner) != inner || word[0] >= 'A' && word[0] <= 'Z'
 }
 
-// relative makes a path relative to the root, with slashes.
+// relative converts a path to one relative to the root, with slashes.
 func (t *tree) relative(p string) string {
 	if filepath.IsAbs(p) {
 		if rel, err := filepath.Rel(t.root, p); err == nil {

@@ -15,26 +15,26 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// The part of a repository's log that counts.
+// Limits and weights of a repository's log.
 const (
 	maxCommits  = 200
-	maxTouched  = 30      // files of a commit; larger ones say nothing about any of them
+	maxTouched  = 30      // files in a commit; larger commits are ignored
 	halfLife    = 50      // commits
 	maxLog      = 4 << 20 // bytes
-	maxRecent   = 50      // files newer than the last commit; if there are more, it was a checkout
+	maxRecent   = 50      // files newer than the last commit; if there are more, they come from a checkout
 	editedWorth = 1.0     // of a file that was edited since the last commit
 )
 
-// history is what a repository's log says of its files.
+// history is the information from a repository's log about its files.
 type history struct {
-	key   string             // changes with the log
-	files map[string]float64 // by path: at most 1 for those that changed often and lately
+	key   string             // changes whenever the log does
+	files map[string]float64 // by path: at most 1, for files that changed often and lately
 	last  int64              // time of the last commit in Unix nanoseconds; 0 without one
 
-	recent map[string]bool // files that changed since
+	recent map[string]bool // files that changed since the last commit
 }
 
-// weight is 0 for what has been left alone for long, at most 2.
+// weight returns 0 for a file that has not changed for long, at most 2.
 func (h *history) weight(f *file) float64 {
 	w := h.files[f.path]
 	if h.recent[f.path] {
@@ -43,7 +43,7 @@ func (h *history) weight(f *file) float64 {
 	return w
 }
 
-// since finds what was edited since the last commit.
+// since finds the files that were edited since the last commit.
 func (h *history) since(files []*file) {
 	h.recent = nil
 	if h.last == 0 {
@@ -60,20 +60,20 @@ func (h *history) since(files []*file) {
 	h.recent = recent
 }
 
-// logReading is the log being read while files are.
+// logReading reads the log in the background while files are read.
 type logReading struct {
 	done chan struct{}
 	log  history
 }
 
-// wait returns the log once it is there.
+// wait waits for the log.
 func (l *logReading) wait() history {
 	<-l.done
 	return l.log
 }
 
-// readLog asks git, unless nothing changed since it was asked last. Without git, or outside
-// of a repository, there is no history.
+// readLog runs git log, unless nothing has changed since the last time. Without git, or outside of
+// a repository, the history is empty.
 func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
 	l := &logReading{done: make(chan struct{}), log: t.log}
 	key := ""
@@ -94,7 +94,7 @@ func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
 		out := &proc.Head{Limit: maxLog}
 		bounded, cancel := context.WithTimeout(ctx, x.gitTime)
 		defer cancel()
-		// A repository's own configuration must not make git run anything.
+		// The repository's own configuration must not make git execute anything.
 		exit, err := x.opts.Children.Run(bounded, proc.Spec{
 			Path: x.opts.Git, Dir: t.root, Stdout: out,
 			Sandbox: sandbox.Policy{Level: sandbox.ReadOnly, Read: sandbox.Reads([]string{t.root}, x.opts.Getenv)},
@@ -115,7 +115,7 @@ func (x *Index) readLog(ctx context.Context, t *tree) *logReading {
 	return l
 }
 
-// parseLog reads commits, the newest first: \x01 and the time, then a line per file.
+// parseLog parses commits, the newest first: \x01 and the time, then a line per file.
 func parseLog(out []byte) history {
 	h := history{files: map[string]float64{}}
 	top := 0.0
@@ -143,16 +143,17 @@ func parseLog(out []byte) history {
 	return h
 }
 
-// maxRef bounds the small files of a repository, in bytes.
+// maxRef is the limit for small files in .git, in bytes.
 const maxRef = 1 << 20
 
 // logKey is a text that changes when the log does; empty outside of a repository. It asks
-// no program.
+// logKey returns a text that changes whenever the log does; empty outside of a repository. It
+// starts no program.
 func logKey(root string) string {
 	for dir := root; ; dir = filepath.Dir(dir) {
 		git := filepath.Join(dir, ".git")
 		if info, err := os.Lstat(git); err == nil {
-			if info.Mode().IsRegular() { // a work tree of a repository elsewhere
+			if info.Mode().IsRegular() { // a linked worktree
 				data, err := safeio.Read(git, maxRef)
 				if err != nil {
 					return ""

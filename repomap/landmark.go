@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// landmarks are files, in lower case, that tell what a repository is and how it is built
-// and run. They are not source code: a map shows their names.
+// landmarks are files, in lower case, that document a repository or how to build and run it. They
+// are not source code: a map shows their names.
 const landmarks = ` readme contributing architecture agents.md claude.md
 	makefile gnumakefile justfile taskfile.yml taskfile.yaml cmakelists.txt meson.build configure.ac
 	build.bazel module.bazel workspace.bazel build.gradle settings.gradle pom.xml build.xml
@@ -16,11 +16,11 @@ const landmarks = ` readme contributing architecture agents.md claude.md
 	dockerfile containerfile docker-compose.yml docker-compose.yaml compose.yml compose.yaml
 	procfile vagrantfile jenkinsfile openapi.yaml openapi.yml openapi.json `
 
-// landmarkExts are the same for all files of a kind: projects, and interfaces that code is
-// made from.
+// landmarkExts are file types that are always landmarks: project files, and interface definitions
+// from which code is generated.
 const landmarkExts = ` .cabal .opam .csproj .fsproj .sln .gemspec .rockspec .podspec .xcodeproj .proto .graphql .thrift `
 
-// isLandmark says whether a file counts by its name, wherever it is.
+// isLandmark reports whether a file is a landmark, wherever it is.
 func isLandmark(rel string) bool {
 	base := strings.ToLower(path.Base(rel))
 	if strings.ContainsAny(base, " \n") {
@@ -40,7 +40,7 @@ func isLandmark(rel string) bool {
 	return false
 }
 
-// listed says whether a word is in a list.
+// listed reports whether a word is in a list separated by white space.
 func listed(list, word string) bool {
 	for {
 		i := strings.Index(list, word)
@@ -56,8 +56,8 @@ func listed(list, word string) bool {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' }
 
-// landmarkWeight is how often walks begin at a landmark: at the top of a repository it
-// says most.
+// landmarkWeight returns how often walks start at a landmark: most often at the top of a
+// repository.
 func landmarkWeight(rel string) float64 {
 	if strings.Contains(rel, "/") {
 		return .3

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// modules finds the files of a tree by the names under which others import them.
+// modules finds the files of a tree by the names under which other files import them.
 type modules struct {
 	order   []*file
-	exact   map[string]int32   // by path, with and without extension: the first file; of a folder, what stands for it
-	stems   map[string][]int32 // files, by the last part of their module's name as of fold
+	exact   map[string]int32   // by path, with and without extension: the first file; for a folder, its index file
+	stems   map[string][]int32 // files, by the last part of their module's name, folded
 	dirs    map[string]int32   // folders, by path
-	ends    map[string][]int32 // folders, by the last part of their path as of fold
-	folders []string           // by number: path
-	members [][]int32          // by number: files with source code
-	home    []int32            // by file: its folder
+	ends    map[string][]int32 // folders, by the last part of their path, folded
+	folders []string           // paths, by number of the folder
+	members [][]int32          // files with source code, by number of the folder
+	home    []int32            // by file: number of its folder
 }
 
-// Bounds of what an import may lead to.
+// Limits of resolving an import.
 const (
-	maxCandidates = 256 // files or folders with the same last part of a name
-	maxDropped    = 2   // last parts of a module that may be names in it
-	maxPassed     = 3   // files that pass on a name before the one that defines it
+	maxCandidates = 256 // files or folders with the same last part of the name
+	maxDropped    = 2   // last parts of a module's name that may be names defined in the module
+	maxPassed     = 3   // length of a chain of files that re-export a name
 )
 
 func newModules(order []*file) *modules {
@@ -60,7 +60,8 @@ func newModules(order []*file) *modules {
 	return m
 }
 
-// standsForFolder says whether a file, without its extension, is what its folder exports.
+// standsForFolder reports whether a file, given without its extension, is the index file of its
+// folder.
 func standsForFolder(stem string) bool {
 	switch stem {
 	case "index", "mod", "__init__", "init", "lib":
@@ -69,20 +70,20 @@ func standsForFolder(stem string) bool {
 	return false
 }
 
-// moduleOf returns the name of a file's module: its path without the extension, or that of
-// the folder that it stands for.
+// moduleOf returns the name of a file's module: its path without the extension, or the folder if
+// the file is its index file.
 func moduleOf(file string) string {
 	stem := strings.TrimSuffix(file, path.Ext(file))
 	if base := path.Base(stem); standsForFolder(base) {
-		if stem = path.Dir(stem); base == "lib" && path.Base(stem) == "src" { // of Rust
+		if stem = path.Dir(stem); base == "lib" && path.Base(stem) == "src" { // in Rust
 			stem = path.Dir(stem)
 		}
 	}
 	return stem
 }
 
-// fold removes what the names of a module and of its file differ in: `ShopBasket`,
-// `shop_basket`.
+// fold removes the differences between the names of a module and of its file, as in `ShopBasket`
+// and `shop_basket`.
 func fold(name string) string {
 	plain := true
 	for i := 0; i < len(name) && plain; i++ {
@@ -99,8 +100,8 @@ func fold(name string) string {
 	}, name))
 }
 
-// resolve returns what a file imports, each once: numbers of files, and ^n for all of
-// folder n.
+// resolve returns the imports of a file without duplicates: numbers of files, and ^n for all files
+// of folder n.
 func (m *modules) resolve(f *file) (out []int32) {
 	if f.lang == nil {
 		return nil
@@ -122,8 +123,7 @@ func (m *modules) resolve(f *file) (out []int32) {
 	return out
 }
 
-// find returns where an import of a file leads. passed bounds through how many files that
-// only pass on a name it is followed.
+// find resolves an import of a file. passed limits how many re-exporting files are followed.
 func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool) {
 	family := f.lang.Family()
 	if family == "c" || strings.HasPrefix(name, ".") {
@@ -142,7 +142,7 @@ func (m *modules) find(f *file, dir, name string, passed int) (to int32, ok bool
 		return m.header(dir, name)
 	}
 	parts := strings.Split(strings.TrimSuffix(name, path.Ext(name)), "/")
-	below := "" // the part after parts
+	below := "" // the part of the name after parts
 	for dropped := 0; dropped <= maxDropped && len(parts) > 0; dropped++ {
 		last := fold(parts[len(parts)-1])
 		if family != "go" {
@@ -178,7 +178,7 @@ func (m *modules) reexportedFrom(to int32, name string, passed int) int32 {
 	return to
 }
 
-// header finds a file of C by the end of its path.
+// header finds a header file in C by the end of its path.
 func (m *modules) header(dir, name string) (to int32, ok bool) {
 	most := -1
 	stem := fold(path.Base(strings.TrimSuffix(name, path.Ext(name))))
@@ -193,8 +193,8 @@ func (m *modules) header(dir, name string) (to int32, ok bool) {
 	return to, most >= 0
 }
 
-// nearest returns the candidate whose path ends with most parts of a module's name; of
-// several the nearest to the file.
+// nearest returns the candidate whose path ends with the most parts of a module's name; of several,
+// the one nearest to the file.
 func (m *modules) nearest(f *file, candidates []int32, parts []string, named func(int32) (string, bool)) (to int32, ok bool) {
 	best, most := 0, 0
 	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
@@ -213,8 +213,8 @@ func (m *modules) nearest(f *file, candidates []int32, parts []string, named fun
 	return to, best > 0
 }
 
-// trailing says how many last parts of a module's name a path ends with, and what of the
-// path is before them. Folders that hold all sources are not in a module's name.
+// trailing returns how many of the last parts of a module's name a path ends with, and the rest of
+// the path. Folders such as src are not part of a module's name.
 func trailing(p string, parts []string) (score int, rest string) {
 	for n := len(parts) - 1; n >= 0 && p != "." && p != ""; {
 		dir, base := path.Split(p)
@@ -239,8 +239,8 @@ func holdsSources(folder string) bool {
 	return false
 }
 
-// visible says whether a module of one part is known in a file: it is in a folder of the
-// file, or nothing but what holds sources is above it.
+// visible reports whether a module with a one-part name can be imported from a file: it is in a
+// folder above the file, or at the top of the sources.
 func visible(file, rest string) bool {
 	if rest == "" || rest == "." || strings.HasPrefix(file, rest+"/") || strings.TrimSuffix(file, path.Ext(file)) == rest {
 		return true
@@ -253,7 +253,7 @@ func visible(file, rest string) bool {
 	return true
 }
 
-// shared is how many bytes of whole parts two paths begin with.
+// shared returns the length in bytes of the longest common prefix of two paths, in whole parts.
 func shared(a, b string) (n int) {
 	for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {
 		if a[i] == '/' {
@@ -263,7 +263,7 @@ func shared(a, b string) (n int) {
 	return n
 }
 
-// passesOn says whether who imports a file sees what the file imports too.
+// passesOn reports whether a file re-exports the names that it imports.
 func passesOn(f *file) bool {
 	ext := path.Ext(f.path)
 	return strings.HasPrefix(ext, ".h") || standsForFolder(strings.TrimSuffix(path.Base(f.path), ext))

@@ -10,25 +10,25 @@ import (
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 )
 
-// names numbers the names that files define. Numbers say nothing about order: they
-// depend on how an index came to know the files.
+// names assigns numbers to the names that files define. The order of the numbers has no meaning: it
+// depends on the history of an index.
 type names struct {
 	ids  table
-	seen [1 << 14]uint64 // a bit by hash: most names of a file are defined nowhere
-	dead int             // names that may have lost their last definition
-	tell []float32       // by number: how much the name says by its looks
-	last []int32         // by number: the last file that defined it, as a number of its own
+	seen [1 << 14]uint64 // a bit by hash: most names in a file are not defined anywhere
+	dead int             // number of names that may have lost their last definition
+	tell []float32       // by number: how distinctive the name looks
+	last []int32         // by number: the last file that defined it, by a running number
 	file int32
 }
 
-// table finds the numbers of names by lang.Language.Hash, which spreads well as it is.
+// table maps hashes of lang.Language.Hash, which are already well distributed, to numbers.
 type table struct {
-	slots  []nameSlot // a power of two, at most half full
+	slots  []nameSlot // the length is a power of two, at most half of them used
 	hashes []uint64   // by number
 }
 
-// nameSlot has a number with one added, 0 while it is free, and half of the hash: most that
-// do not match are seen without a look at hashes.
+// nameSlot contains a number plus one, 0 if it is free, and half of the hash: most mismatches are
+// detected without a look at hashes.
 type nameSlot struct {
 	half uint32
 	id   int32
@@ -42,7 +42,7 @@ func newTable(n int) table {
 	return table{slots: make([]nameSlot, size)}
 }
 
-// at returns where a name is, or would be. The lowest bits say less than the others: see
+// at returns the slot of a name, or the slot where it would be added. It skips the lowest bit, see
 // lang.Private.
 func (t *table) at(hash uint64) int {
 	mask := len(t.slots) - 1
@@ -58,7 +58,7 @@ func (t *table) find(hash uint64) (id int32, ok bool) {
 	return s.id - 1, s.id != 0
 }
 
-// add adds a missing name, and returns its number.
+// add adds a missing name and returns its number.
 func (t *table) add(hash uint64) int32 {
 	t.hashes = append(t.hashes, hash)
 	if 2*len(t.hashes) > len(t.slots) {
@@ -72,18 +72,18 @@ func (t *table) add(hash uint64) int32 {
 	return id - 1
 }
 
-// ref is a name that a file uses.
+// ref is the use of a name in a file.
 type ref struct {
 	name  int32
 	count uint8
 }
 
-// few is how many new names are looked for in all files. With more, all files are linked
-// again.
+// few is the largest number of new names for which all files are searched. If there are more, all
+// files are linked again.
 const few = 64
 
-// link brings the links of files up to date. changed are those that were read again, known
-// is how many there were before.
+// link updates the links between files. changed are the files that were read again, known is the
+// former number of files.
 func (n *names) link(all, changed []*file, known, workers int) {
 	if n.ids.slots == nil || known == 0 || 4*len(changed) > len(all) || n.dead > len(n.tell)/2 {
 		n.linkAll(all, workers)
@@ -95,12 +95,12 @@ func (n *names) link(all, changed []*file, known, workers int) {
 		hashes := f.hashes()
 		n.number(f, hashes)
 		for i, h := range hashes {
-			if int(f.named[i]) == fresh { // numbers are given in this order
+			if int(f.named[i]) == fresh { // numbers are assigned in this order
 				added = append(added, h)
 				fresh++
 			}
 		}
-		n.dead += len(f.own) // perhaps others than before: they are not counted
+		n.dead += len(f.own) // the definitions may have changed, so the count is an upper bound
 	}
 	if len(added) > few {
 		n.linkAll(all, workers)
@@ -113,7 +113,7 @@ func (n *names) link(all, changed []*file, known, workers int) {
 	if len(added) == 0 {
 		return
 	}
-	var filter [1 << 8]bool // most uses are of none of them
+	var filter [1 << 8]bool // most uses are not of a new name
 	for _, h := range added {
 		filter[h>>56] = true
 	}
@@ -124,7 +124,7 @@ func (n *names) link(all, changed []*file, known, workers int) {
 	}
 }
 
-// linkAll forgets all numbers.
+// linkAll discards all numbers and links all files.
 func (n *names) linkAll(all []*file, workers int) {
 	hashes := make([][]uint64, len(all))
 	inParts(len(all), workers, func(from, to int) {
@@ -136,7 +136,7 @@ func (n *names) linkAll(all []*file, workers int) {
 	for _, f := range all {
 		total += len(f.defs)
 	}
-	*n = names{ids: newTable(total * 2 / 3)} // many are defined more than once
+	*n = names{ids: newTable(total * 2 / 3)} // many names are defined more than once
 	for i, f := range all {
 		n.number(f, hashes[i])
 	}
@@ -148,7 +148,7 @@ func (n *names) linkAll(all []*file, workers int) {
 	})
 }
 
-// inParts has workers do as many parts of a work.
+// inParts divides the range 0 to size among workers.
 func inParts(size, workers int, do func(from, to int)) {
 	part := (size + workers - 1) / workers
 	var wg sync.WaitGroup
@@ -166,8 +166,8 @@ func (n *names) add(h uint64, name string) int32 {
 	return id
 }
 
-// looks says how much a name tells by its looks: words of the language of men, and short
-// ones, are names of many things, most of them local.
+// looks returns how distinctive a name looks: English words and short names are used for many
+// things, most of them local.
 func looks(name string) float32 {
 	w := float32(1)
 	inner := strings.TrimLeft(name, "_")
@@ -196,8 +196,8 @@ func looks(name string) float32 {
 	return w
 }
 
-// hashes are those of the names that the file defines, by definition; 0 for those that
-// others cannot use by their name.
+// hashes returns the hashes of the names that the file defines, by definition; 0 for names that
+// other files cannot use.
 func (f *file) hashes() []uint64 {
 	if len(f.defs) == 0 {
 		return nil
@@ -215,8 +215,8 @@ func (f *file) hashes() []uint64 {
 	return out
 }
 
-// number notes the names of a file's definitions, and that the file defines them: once,
-// however often it does.
+// number records the names of a file's definitions, and once for each name that the file defines
+// it.
 func (n *names) number(f *file, hashes []uint64) {
 	n.file++
 	f.named, f.own = make([]int32, len(f.defs)), nil
@@ -237,7 +237,8 @@ func (n *names) number(f *file, hashes []uint64) {
 	}
 }
 
-// folder is what tells the private names of the file's folder apart from those of others.
+// folder returns a value that distinguishes the private names of the file's folder from those of
+// others.
 func (f *file) folder() uint64 {
 	const prime = 1099511628211
 	h := uint64(14695981039346656037)
@@ -248,7 +249,8 @@ func (f *file) folder() uint64 {
 	return (h ^ h>>32) &^ 1
 }
 
-// localise does to the file's uses what hashes does to its definitions.
+// localise changes the hashes of private names in the file's uses, as hashes does for its
+// definitions.
 func (f *file) localise() {
 	folder := f.folder()
 	for i, h := range f.uses.Names {
@@ -258,15 +260,15 @@ func (f *file) localise() {
 	}
 }
 
-// resolver links files, one after the other.
+// resolver links one file after the other.
 type resolver struct {
 	names *names
-	mine  []int32 // by name: the last file that defines it, as a number of its own
+	mine  []int32 // by name: the last file that defines it, by a running number
 	file  int32
 	refs  []ref
 }
 
-// resolve links one file. A name that the file defines itself is not another's.
+// resolve links one file. A name that the file itself defines does not refer to other files.
 func (r *resolver) resolve(f *file) {
 	n := r.names
 	r.file++

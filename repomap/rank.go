@@ -9,13 +9,13 @@ import (
 	"github.com/seed-dec29ce4/eca/repomap/lang"
 )
 
-// Focus is what a map is asked for.
+// Focus is what a map should concentrate on.
 type Focus struct {
-	// Paths are files or folders, relative to the root with slashes. Anything else
-	// counts as a name.
+	// Paths are files or folders, relative to the root with slashes. Other entries are treated as
+	// names.
 	Paths []string
 	Names []string // of definitions or files, exact
-	// Text is what somebody wrote: the names of files and definitions in it count.
+	// Text is free text; names of files and definitions in it are used.
 	Text string
 }
 
@@ -23,44 +23,43 @@ type Focus struct {
 type Map struct {
 	Root  string
 	Files []File // best first
-	Cut   bool   // the repository has more files than are read
+	Cut   bool   // the repository has more files than the limit
 
-	Unmatched []string // the paths and names of the focus that nothing in the repository has
+	Unmatched []string // paths and names of the focus that do not exist in the repository
 }
 
 // File is one file of a map.
 type File struct {
 	Path        string            // relative to the root, with slashes
-	Language    string            // empty for what is shown for its name only
-	Rank        float64           // its share of the whole, which is 1
-	Definitions []lang.Definition // in the order of the file; shared with other maps: not to be changed
-	Scores      []float64         // by definition: how much it tells; comparable within one map
+	Language    string            // empty for landmarks
+	Rank        float64           // its share of the total, which is 1
+	Definitions []lang.Definition // in the order of the file; shared with other maps, so they must not be changed
+	Scores      []float64         // by definition: its importance, comparable within one map
 }
 
-// boost is how much more a name counts that was asked for.
+// boost is the factor for a name that was requested.
 const boost = 10
 
-// toldWord is how much the words of a text count in the name of a definition.
+// toldWord is the weight of the words of a text in the name of a definition.
 const toldWord = .2
 
-// ranking is the making of one map. Everything is computed in the order of files and their
-// definitions, so that sums come out the same in each run, and from nothing that an earlier
-// map left behind.
+// ranking computes one map. All computations are in the order of files and their definitions, so
+// that sums are the same in each run, and use no state of earlier maps.
 type ranking struct {
 	t     *tree
 	focus target
 
-	role    []float32 // by file: how much it counts by what it is
-	defined []float32 // by name: weights of the files that define it
-	weight  []float32 // by name: what one use is worth
+	role    []float32 // by file: weight of its role
+	defined []float32 // by name: sum of the weights of the files that define it
+	weight  []float32 // by name: weight of one use
 	links   links
-	begin   []float64 // by file: where walks begin
+	begin   []float64 // by file: probability that walks start there
 	rank    []float64 // by file
-	flow    []float32 // by name: what comes along its links to each file that defines it, if it counted fully
+	flow    []float32 // by name: flow along its links to each file that defines it, before weighting by role
 
-	direct []float32 // by file: what comes along imports, if it counted fully
+	direct []float32 // by file: flow along imports, before weighting by role
 
-	seen []uint8 // by name: how often score met it in its file
+	seen []uint8 // by name: how often it occurred in the current file of score
 }
 
 func (t *tree) rank(f Focus) *Map {
@@ -72,7 +71,7 @@ func (t *tree) rank(f Focus) *Map {
 	return r.result()
 }
 
-// result puts the files in order, with scores for their definitions.
+// result sorts the files and computes scores for their definitions.
 func (r *ranking) result() *Map {
 	t := r.t
 	defs := 0
@@ -109,14 +108,14 @@ func (r *ranking) result() *Map {
 // place is the position of a file in a map.
 type place struct {
 	file int32
-	step int32 // of its rank
+	step int32 // of its rank, see step
 	tier int
 }
 
-// aimless says whether nothing in the repository has what was asked for.
+// aimless reports whether nothing in the repository matches the focus.
 func (r *ranking) aimless() bool { return len(r.focus.files)+len(r.focus.hints) == 0 }
 
-// tier is 0 for what is asked for, whatever it is.
+// tier returns 0 for requested files, otherwise the tier of the role.
 func (r *ranking) tier(i int) int {
 	if r.focus.files[i]+r.focus.hints[i] > 0 {
 		return 0
@@ -124,13 +123,13 @@ func (r *ranking) tier(i int) int {
 	return r.t.order[i].role.tier()
 }
 
-// mixed bounds the share that one folder has of the first places: what is above three
-// quarters waits for files of other folders, as long as the same tier has some.
+// mixed limits the share of one folder among the first places: files beyond three quarters wait for
+// files of other folders in the same tier.
 func mixed(places []place, home []int32) []place {
 	const few = 8
 	out := make([]place, 0, len(places))
-	had := map[int32]int{} // by folder: places in out
-	var waiting []place    // of one folder: no other can have as much
+	had := map[int32]int{} // by folder: number of its files in out
+	var waiting []place    // all of the same folder
 	full := func(p place) bool { return had[home[p.file]] >= max(few, 3*(len(out)+1)/4) }
 	add := func(p place) {
 		out = append(out, p)
@@ -154,7 +153,8 @@ func mixed(places []place, home []int32) []place {
 	return append(out, waiting...)
 }
 
-// step coarsens a rank: small differences, as an edit makes, change no order.
+// step rounds a rank, so that small differences, such as those caused by an edit, do not change the
+// order.
 func step(rank float64) int {
 	if rank <= 0 {
 		return math.MinInt32
@@ -162,7 +162,7 @@ func step(rank float64) int {
 	return int(math.Floor(8 * math.Log2(rank)))
 }
 
-// weigh gives each name the weight of one use: the rarer, the more.
+// weigh computes the weight of one use of each name: the rarer the name, the higher.
 func (r *ranking) weigh() {
 	n := len(r.t.names.tell)
 	r.role = make([]float32, len(r.t.order))
@@ -191,7 +191,7 @@ func (r *ranking) weigh() {
 			users[ref.name]++
 		}
 	}
-	var rare [256]float32 // by users: most names have few
+	var rare [256]float32 // by number of users, as most names have few
 	for id := range r.weight {
 		if definers[id] == 0 {
 			continue
@@ -211,7 +211,7 @@ func (r *ranking) weigh() {
 	}
 }
 
-// score judges the definitions of one file.
+// score computes the scores of the definitions of one file.
 func (r *ranking) score(i int, f *file, out []float64) {
 	w := float64(r.role[i])
 	rest := r.rank[i] * .05 / float64(1+len(f.defs)) // for names without uses
@@ -234,7 +234,7 @@ func (r *ranking) score(i int, f *file, out []float64) {
 				s += r.focus.told(f.defs[j].Name) * r.focus.hints[i] * toldWord
 			}
 			n := r.seen[id]
-			s /= float64(int(1) << n) // overloads say less and less
+			s /= float64(int(1) << n) // each further overload counts half
 			r.seen[id] = min(n+1, 8)
 		}
 		out[j] = s * kindWeight(&f.defs[j]) * foreign
@@ -244,7 +244,7 @@ func (r *ranking) score(i int, f *file, out []float64) {
 	}
 }
 
-// linkStrength is what the use of a name says about the file that defines it. Macros and
+// linkStrength returns how strongly the use of a name links to the file that defines it. Macros and
 // constants are used everywhere, whatever their file is about.
 func linkStrength(k lang.Kind) float32 {
 	switch k {
@@ -275,5 +275,5 @@ func kindWeight(d *lang.Definition) float64 {
 	return w
 }
 
-// isMain says whether a definition is where a program begins.
+// isMain reports whether a definition is the entry point of a program.
 func isMain(d *lang.Definition) bool { return d.Name == "main" && d.Kind == lang.Function }

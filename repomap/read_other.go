@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// read reads a file into a buffer that is used again; ok is false for what stat leaves out.
+// read reads a file into a reused buffer; ok is false for files that stat excludes.
 func read(path string, buf *[]byte) (src []byte, size, mtime int64, ok bool) {
 	if size, mtime, ok = stat(path); !ok {
 		return nil, 0, 0, false

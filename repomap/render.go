@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// bytesPerToken is the guess of the whole house.
+// bytesPerToken is the estimate used throughout eca.
 const bytesPerToken = 4
 
-// Tokens guesses the tokens of a text.
+// Tokens estimates the number of tokens of a text.
 func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 
-// How a text is filled.
+// Parameters of the text.
 const (
-	outlineShare = .6  // of the budget, for definitions; the rest is for names of more files
-	fatigue      = .9  // each further definition of a file is worth so much of the one before
-	patience     = 200 // definitions in a row that do not fit before we stop looking
+	outlineShare = .6  // of the budget, for definitions; the rest is for names of further files
+	fatigue      = .9  // each further definition of a file counts this much of the previous one
+	patience     = 200 // consecutive definitions that do not fit before the search stops
 )
 
-// Text renders the map in at most so many tokens: files in the order of their names, with
-// the signatures that tell most, indented by where they are defined. It is empty if nothing
-// fits. Numbers of lines are left out: they would change with every edit.
+// Text renders the map in at most the given number of tokens: files in the order of their paths
+// with the most important signatures, indented by nesting. It is empty if nothing fits. Line
+// numbers are left out, since they would change with every edit.
 func (m *Map) Text(tokens int) string {
 	p := &page{m: m, room: tokens * bytesPerToken, shown: make([][]bool, len(m.Files)), listed: make([]bool, len(m.Files))}
 	p.outlines(int(float64(p.room) * outlineShare))
@@ -31,27 +31,27 @@ func (m *Map) Text(tokens int) string {
 	return p.text()
 }
 
-// page is a text that is being filled.
+// page is a text that is being composed.
 type page struct {
 	m      *Map
-	room   int            // bytes of the whole
+	room   int            // bytes available in all
 	used   int            // bytes
-	shown  [][]bool       // by file and definition; nil if none is
-	listed []bool         // by file: its name is there
-	groups map[string]int // by folder: files of it that are there for their names only
+	shown  [][]bool       // by file and definition; nil for a file without shown definitions
+	listed []bool         // by file: its name is in the text
+	groups map[string]int // by folder: number of its files that are listed by name only
 }
 
-// choice is the definition of a file that could be shown next.
+// choice is the next definition of a file that could be shown.
 type choice struct {
 	file  int
 	worth int
-	next  int     // its place in order
-	order []int32 // the file's definitions, best first; made when the first is taken
+	next  int     // its index in order
+	order []int32 // the file's definitions, best first; computed when the first is taken
 	tired float64
 }
 
-// outlines shows definitions, best first, until no more fit. Files are sorted only when
-// one of theirs is reached: most never are.
+// outlines shows definitions, best first, until no more fit. The definitions of a file are sorted
+// only when one of them is reached, which for most files never happens.
 func (p *page) outlines(room int) {
 	files := make(choices, 0, len(p.m.Files))
 	for i := range p.m.Files {
@@ -82,7 +82,7 @@ func (p *page) outlines(room int) {
 	}
 }
 
-// bestFirst returns the order of scores.
+// bestFirst returns the indices of scores in descending order.
 func bestFirst(scores []float64) []int32 {
 	steps, order := make([]int, len(scores)), make([]int32, len(scores))
 	for i, s := range scores {
@@ -92,7 +92,7 @@ func bestFirst(scores []float64) []int32 {
 	return order
 }
 
-// choices is a heap, the best first; what is worth the same is in the order of files.
+// choices is a heap, the best first; ties are in the order of files.
 type choices []choice
 
 func (c choices) Len() int      { return len(c) }
@@ -101,10 +101,10 @@ func (c choices) Less(i, j int) bool {
 	return c[i].worth > c[j].worth || c[i].worth == c[j].worth && c[i].file < c[j].file
 }
 
-// Push is not used: all files are there from the beginning.
+// Push is not used: the heap starts with all files.
 func (c *choices) Push(x any) { *c = append(*c, x.(choice)) } //nolint:forcetypeassert // by the heap's contract
 
-// Pop removes the last one.
+// Pop removes the last element.
 func (c *choices) Pop() any {
 	last := len(*c) - 1
 	out := (*c)[last]
@@ -112,7 +112,7 @@ func (c *choices) Pop() any {
 	return out
 }
 
-// show adds a definition, and those it is in, if it fits.
+// show adds a definition and the definitions around it, if they fit.
 func (p *page) show(file, def, room int) bool {
 	f := &p.m.Files[file]
 	size := 0
@@ -138,7 +138,7 @@ func (p *page) show(file, def, room int) bool {
 	return true
 }
 
-// rest fills what is left with the names of the next files: those of a folder in one line.
+// rest fills the remaining space with the names of the next files, those of one folder on one line.
 func (p *page) rest() {
 	p.groups = map[string]int{}
 	for i := range p.m.Files {
@@ -166,8 +166,8 @@ func (p *page) rest() {
 	}
 }
 
-// groupOf is the folder, with a slash, whose names are in one line: `dir/{a,b}`; empty
-// for a file that has a line of its own.
+// groupOf returns the folder, with a slash, of a file that shares a line with others: `dir/{a,b}`;
+// empty for a file with its own line.
 func groupOf(file string) string {
 	dir, base := path.Split(file)
 	if strings.ContainsAny(base, "{,} ") {
@@ -196,7 +196,7 @@ func (p *page) text() string {
 	for _, i := range order {
 		f := &p.m.Files[i]
 		if dir := groupOf(f.Path); p.shown[i] == nil && dir != "" && len(names[dir]) != 1 {
-			if len(names[dir]) > 1 { // it stands where its first file would
+			if len(names[dir]) > 1 { // the group is at the position of its first file
 				b.WriteString(dir + "{" + strings.Join(names[dir], ",") + "}\n")
 				names[dir] = nil
 			}
@@ -214,7 +214,7 @@ func (p *page) text() string {
 	return b.String()
 }
 
-// indent is what is before a signature: a space, and one for each definition it is in.
+// indent returns the indentation of a signature: a space, and one more per enclosing definition.
 func (f *File) indent(d int) string {
 	depth := 1
 	for p := f.Definitions[d].Parent; p >= 0; p = f.Definitions[p].Parent {

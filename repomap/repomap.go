@@ -1,21 +1,20 @@
-// Package repomap makes a map of a repository: its files and what they define, the most
-// telling first, in as many tokens as there are for it.
+// Package repomap makes a map of a repository: its files and their definitions, the most important
+// first, within a budget of tokens.
 //
-// Files are read by lexers (repomap/lang). A name that one file uses and another defines is a link,
-// which weighs more the rarer the name is; a walk along the links, which begins again and again at
-// what is asked for (Focus), ranks files and definitions. Tests, generated and vendored code count
-// little unless asked for.
+// Files are read by lexers (repomap/lang). The use in one file of a name that another file defines
+// is a link, whose weight grows with the rarity of the name. A random walk along the links, which
+// restarts at the requested paths and names (Focus), ranks files and definitions. Tests, generated
+// and vendored code count little unless requested.
 //
-// Guarantees: the map depends on nothing but the files and their times, the repository's log and
-// the focus, in whichever way an Index came to know them. A text is never longer than its budget.
-// Its files are in the order of their names and there are no numbers of lines in it, so that an
-// edit changes few of its lines and prompt caches hold. An Index reads only what changed. Its
-// memory takes less space than the sources do; its cache is outside of the repository, and
-// nothing but time is lost with it.
+// Guarantees: the map depends only on the files and their times, the repository's log and the
+// focus, not on the history of an Index. A text never exceeds its budget. Its files are in the
+// order of their paths and it has no line numbers, so that an edit changes few of its lines and
+// prompt caches stay valid. An Index reads only changed files. It uses less memory than the
+// sources' size; its cache is outside of the repository and can be deleted.
 //
-// It follows no links, reads no file above 1 MiB and no more than 50,000 files of a
-// repository. Each Map looks at every file's size and time, unless Options.Files knows in
-// which folders something happened since the last one: then it looks there, and at what is
+// It follows no symlinks, reads no file above 1 MiB and no more than 50,000 files of a repository.
+// Each Map checks every file's size and time, unless Options.Files knows in which folders something
+// has changed since the last map: then it checks only these and the requested ones.
 // asked for.
 package repomap
 
@@ -34,35 +33,36 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of what is read.
+// Limits of reading.
 const (
-	maxFiles = 50_000  // source files of one root; those that come first in a walk
+	maxFiles = 50_000  // source files of one root; the first ones of a walk
 	maxBytes = 1 << 20 // of one file
 )
 
-// Options are the surroundings of an Index.
+// Options are the options and dependencies of an Index.
 type Options struct {
-	CacheDir string           // where maps are kept between runs; empty: nowhere
-	Git      string           // the program that is asked for the log; empty: the log is not used
-	Children *proc.Pool       // starts git; nil: without a supervisor
-	Workers  int              // files that are read at once; default: the processors
+	CacheDir string           // where maps are stored between runs; empty disables that
+	Git      string           // the git program to read the log with; empty disables that
+	Children *proc.Pool       // starts git; nil starts it without a supervisor
+	Workers  int              // files that are read in parallel; default: the number of processors
 	Now      func() time.Time // default: time.Now
 
-	Getenv func(string) string // says where git's configuration is; default: no variables
+	Getenv func(string) string // provides the location of git's configuration; default: no variables
 
-	// Files tells what lies below a root and where something happened since an earlier
-	// answer (workspace.Finder.Listing); ok is false where it does not know. It is asked from
-	// the second map of a root on: the first one reads everything, and is not to share the
-	// processors with somebody who walks too. Nil: no notifications.
+	// Files lists the files below a root, and where something changed since an earlier listing
+	// (workspace.Finder.Listing); ok is false if that is unknown. It is used from the second map of
+	// a root on: the first map reads everything, and should not compete with another walk. Nil
+	// means that there are no notifications.
 	Files func(ctx context.Context, root string, since workspace.Mark) (l *workspace.Listing, ok bool)
 }
 
-// Index knows the files of some repositories. It is safe for concurrent use. Close must be
-// called.
+// Index has the files of some repositories. It is safe for concurrent use. The caller must call
+// Close.
 type Index struct {
 	opts  Options
-	langs func() *lang.Languages // made when first needed
-	// gitTime is how long git may take: files of a repository can make it wait forever.
+	langs func() *lang.Languages // created when first needed
+	// gitTime is how long git may take: a file in a repository, such as a pipe, can block it
+	// forever.
 	gitTime time.Duration
 
 	mu     sync.Mutex // guards what follows
@@ -70,11 +70,11 @@ type Index struct {
 	closed bool
 
 	collecting sync.Mutex // guards what follows
-	readers    int        // that read a whole repository
-	percent    int        // of garbage that was allowed before
+	readers    int        // number of readers of whole repositories
+	percent    int        // the GC percentage before
 }
 
-// New returns an Index that knows nothing yet.
+// New returns an empty Index.
 func New(o Options) *Index {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -88,53 +88,53 @@ func New(o Options) *Index {
 	return &Index{opts: o, langs: sync.OnceValue(lang.New), gitTime: 10 * time.Second, trees: map[string]*tree{}}
 }
 
-// tree is what is known of the files below one root.
+// tree has the files below one root.
 type tree struct {
 	root string
-	// turn has one place: who holds it owns what follows. It is a channel, so that a wait
-	// can end early.
+	// turn has one element: its holder owns the fields below. It is a channel so that waiting can
+	// end early.
 	turn chan struct{}
 
-	loaded bool             // the stored form was looked for
-	dirty  int              // files that the stored form does not have
+	loaded bool             // loading the stored form was attempted
+	dirty  int              // number of files that are not in the stored form
 	files  map[string]*file // by path relative to root, with slashes
 	order  []*file          // the same, sorted by path
 	names  names
-	mods   *modules // how files import each other; nil until they are linked
+	mods   *modules // imports between files; nil until the files are linked
 	log    history
-	cut    bool // there are more files than are read
+	cut    bool // there are more files than the limit
 
-	// The content of a listing: dirs has the files by their folders as of mark. Both are empty
-	// after a walk.
+	// The content of a listing: dirs has the files by folder as of mark. Both are empty after a
+	// walk.
 	mark workspace.Mark
 	dirs map[string][]*file
 }
 
-// file is what is known of one file.
+// file is the stored information about one file.
 type file struct {
 	path  string
 	size  int64
 	mtime int64 // Unix nanoseconds
-	racy  bool  // it was read so soon after mtime that another change may have the same
+	racy  bool  // it was read so soon after mtime that another change may have the same time
 	lang  *lang.Language
 	role  fileRole
-	mark  bool // it is a landmark: not read, and shown for its name
-	main  bool // a program begins in it
+	mark  bool // it is a landmark: not read, and shown by its name
+	main  bool // it defines the main function of a program
 	defs  []lang.Definition
 	uses  lang.Uses
 
-	named []int32 // by definition: its name; -1 if it has none that others use
-	own   []int32 // names it defines, in the order of defs, each once
-	refs  []ref   // names it uses that other files define; see names
+	named []int32 // by definition: number of its name; -1 if other files cannot use it
+	own   []int32 // names that it defines, without duplicates, in the order of defs
+	refs  []ref   // names that it uses and other files define; see names
 
-	imports []int32 // what it imports, as modules.resolve returns it
+	imports []int32 // its imports, as returned by modules.resolve
 }
 
-// shown says whether maps have the file.
+// shown reports whether maps contain the file.
 func (f *file) shown() bool { return f.lang != nil || f.mark }
 
-// Map returns the map of the repository at root. The error is that of ctx, or that the
-// root cannot be read. When ctx ends early, what was read by then is kept.
+// Map returns the map of the repository at root. The error is that of ctx, or that the root cannot
+// be read. If ctx ends early, the files read so far are kept.
 func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -156,8 +156,9 @@ func (x *Index) Map(ctx context.Context, root string, focus Focus) (*Map, error)
 	return t.rank(focus), nil
 }
 
-// Text returns the maps of some repositories in at most so many tokens together, each below
-// its root if there are several. Roots that cannot be read are left out, unless none can.
+// Text returns the maps of some repositories in at most the given number of tokens in all, each
+// below its root if there are several. Roots that cannot be read are omitted, unless none can be
+// read.
 func (x *Index) Text(ctx context.Context, roots []string, focus Focus, tokens int) (string, error) {
 	var out strings.Builder
 	var failed error
@@ -196,8 +197,7 @@ func (x *Index) tree(root string) *tree {
 	return t
 }
 
-// Close stores what is known, and waits for that. An Index that is closed can still be
-// used, and stores nothing more.
+// Close stores all trees. A closed Index can still be used, but stores nothing more.
 func (x *Index) Close() {
 	x.mu.Lock()
 	var trees []*tree
@@ -213,20 +213,20 @@ func (x *Index) Close() {
 		case t.turn <- struct{}{}:
 			x.save(t)
 			<-t.turn
-		default: // a Map goes on that no caller waits for
+		default: // an abandoned Map is still running
 		}
 	}
 }
 
-// collectOften has garbage collected sooner until done is called: of all that is made while a
-// whole repository is read little is kept, and memory should not have twice that.
+// collectOften makes garbage collection more frequent until done is called: reading a whole
+// repository produces much garbage and should not double the memory.
 func (x *Index) collectOften() (done func()) {
 	const percent = 25
 	x.collecting.Lock()
 	defer x.collecting.Unlock()
 	if x.readers++; x.readers == 1 {
 		if x.percent = debug.SetGCPercent(percent); x.percent >= 0 && x.percent < percent {
-			debug.SetGCPercent(x.percent) // the user wants less
+			debug.SetGCPercent(x.percent) // the user has configured a lower value
 		}
 	}
 	return func() {
@@ -238,8 +238,7 @@ func (x *Index) collectOften() (done func()) {
 	}
 }
 
-// Forget drops what is known of repositories but the given ones, as when the workspace
-// changes.
+// Forget drops all repositories except the given ones, for example when the workspace changes.
 func (x *Index) Forget(keep []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -256,8 +255,8 @@ func (x *Index) Forget(keep []string) {
 	}
 }
 
-// stat returns what is known of a file from outside; ok is false unless it is a regular
-// file of a size that is read.
+// stat returns the size and time of a file; ok is false unless it is a regular file within the size
+// limit.
 func stat(path string) (size, mtime int64, ok bool) {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxBytes {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fileRole says what a file is there for. The order is part of the stored form.
+// fileRole classifies a file by its purpose. The order is part of the stored form.
 type fileRole uint8
 
 const (
@@ -18,21 +18,22 @@ const (
 	roles
 )
 
-// weight is how much a file of a role counts.
+// weight returns how much a file of the role counts.
 func (r fileRole) weight() float32 {
 	return [roles]float32{ordinary: 1, example: .4, test: .2, generated: .05, vendored: .02}[r]
 }
 
-// tier orders roles where a map has no focus: tests come after what they test, and what
-// programs or others wrote after everything else.
+// tier orders roles in a map without a focus: tests after the code under test, and generated and
+// vendored files last.
 func (r fileRole) tier() int {
 	return [roles]int{ordinary: 0, example: 0, test: 1, generated: 2, vendored: 3}[r]
 }
 
-// headBytes is where a file says that it was generated.
+// headBytes is the length of the beginning of a file that is searched for a notice that it was
+// generated.
 const headBytes = 2048
 
-// roleOf judges a file by its path relative to the root and by its content.
+// roleOf determines a file's role by its path relative to the root and its content.
 func roleOf(rel string, src []byte) fileRole {
 	role := ordinary
 	dir, base := path.Split(strings.ToLower(rel))
@@ -58,7 +59,7 @@ func roleOf(rel string, src []byte) fileRole {
 	return role
 }
 
-// camelTest recognises `ShopTest.java`, `ShopTests.cs` and similar names.
+// camelTest reports whether a name is like `ShopTest.java` or `ShopTests.cs`.
 func camelTest(base string) bool {
 	stem := strings.TrimSuffix(base, path.Ext(base))
 	return strings.HasSuffix(stem, "Test") || strings.HasSuffix(stem, "Tests") || strings.HasSuffix(stem, "Spec") || strings.HasSuffix(stem, "IT")
@@ -73,11 +74,11 @@ func isGenerated(base string, src []byte) bool {
 	if saysGenerated(src[:min(len(src), headBytes)]) {
 		return true
 	}
-	// A generated file has no lines to speak of.
+	// A generated file may have extremely long lines.
 	return len(src) > 5000 && len(src)/(1+bytes.Count(src, []byte{'\n'})) > 500
 }
 
-// saysGenerated looks for what generators write, by a byte of it that is rare in code.
+// saysGenerated searches for the notices of generators, by a byte in each that is rare in code.
 func saysGenerated(head []byte) bool {
 	for _, look := range [...]struct {
 		rare  byte

@@ -11,28 +11,28 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// racy is how old a file must be for its time to tell of every later change: clocks of
-// file systems are coarse.
+// racy is the age from which a file's time distinguishes every later change, since file systems
+// have coarse clocks.
 const racy = 2 * time.Second
 
-// batch is how many files a worker takes at once.
+// batch is the number of files that a worker takes at a time.
 const batch = 32
 
-// candidate is a file that a map may have.
+// candidate is a file that may be part of a map.
 type candidate struct {
 	rel, path string
-	lang      *lang.Language // nil: its first line tells
-	mark      bool           // it counts by its name
-	odd       bool           // it may be a link, a device or something similar
+	lang      *lang.Language // nil if its first line determines the language
+	mark      bool           // it is a landmark, shown by its name
+	odd       bool           // it may be a symlink, a device or similar
 }
 
-// job is what a worker takes at once.
+// job is a batch of files for a worker.
 type job struct {
 	files []candidate
-	found []*file // by candidate; nil for what is not read
+	found []*file // by candidate; nil for files that are not read
 }
 
-// update brings a tree up to date with the disk.
+// update synchronizes a tree with the disk.
 func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 	first := !t.loaded
 	if first {
@@ -55,17 +55,17 @@ func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 	close(u.jobs)
 	workers.Wait()
 	if err == nil {
-		err = ctx.Err() // workers leave out files then
+		err = ctx.Err() // workers skip files after ctx ended
 	}
 	if err != nil {
-		for _, j := range u.all { // what was read need not be read again
+		for _, j := range u.all { // keep the files that were read
 			for _, f := range j.found {
 				if f != nil {
 					t.files[f.path] = f
 				}
 			}
 		}
-		t.order, t.names, t.mods = nil, names{}, nil // links are not up to date
+		t.order, t.names, t.mods = nil, names{}, nil // the links are outdated
 		t.mark, t.dirs = workspace.Mark{}, nil
 		return err
 	}
@@ -76,27 +76,27 @@ func (x *Index) update(ctx context.Context, t *tree, focus Focus) error {
 	return nil
 }
 
-// updating is one look at the disk.
+// updating is one run of update.
 type updating struct {
 	x    *Index
 	t    *tree
 	jobs chan *job
 	all  []*job // in the order of the walk
 
-	// Of a listing; nil after a walk.
+	// From a listing; nil after a walk.
 	listing *workspace.Listing
 	folders []part
 }
 
-// part is what is in one folder.
+// part is the content of one folder.
 type part struct {
 	path string
-	kept []*file // as they were; nil if they are looked at
+	kept []*file // the known files, if unchanged; nil if the files are checked
 	look []candidate
 	jobs []*job
 }
 
-// send has files looked at.
+// send queues files for the workers.
 func (u *updating) send(files []candidate) *job {
 	j := &job{files: files, found: make([]*file, len(files))}
 	u.all = append(u.all, j)
@@ -104,7 +104,7 @@ func (u *updating) send(files []candidate) *job {
 	return j
 }
 
-// candidate says whether a map may have a file.
+// candidate reports whether a file may be part of a map.
 func (u *updating) candidate(rel string) (c candidate, ok bool) {
 	l, maybe := u.x.langs().Of(rel)
 	mark := l == nil && isLandmark(rel)
@@ -152,7 +152,7 @@ func (u *updating) work(ctx context.Context) {
 	}
 }
 
-// look returns what is known of a file if that is still true, else what it is now.
+// look returns the known file if it is unchanged, otherwise it reads the file.
 func (u *updating) look(s *lang.Scanner, c candidate, buf *[]byte) *file {
 	old := u.t.files[c.rel]
 	if old != nil || c.mark || c.odd {
@@ -175,8 +175,8 @@ func (u *updating) look(s *lang.Scanner, c candidate, buf *[]byte) *file {
 	return f
 }
 
-// scan reads one file. A file that is not source code is remembered without a language, so that it
-// is not read again.
+// scan reads one file. A file that is not source code is stored without a language, so that it is
+// not read again.
 func (u *updating) scan(s *lang.Scanner, c candidate, src []byte) (f *file) {
 	f = &file{path: c.rel, lang: c.lang}
 	if f.lang == nil {

@@ -2,19 +2,19 @@ package repomap
 
 import "slices"
 
-// maxSeen bounds what is looked at for one file.
+// maxSeen is how many imports, direct and re-exported, are followed for one file.
 const maxSeen = 1000
 
-// sight is which names a file can mean: those that are defined in what it imports, or in its
-// own folder.
+// sight determines which names a file can refer to: those that are defined in files that it
+// imports, or in its own folder.
 type sight struct {
 	r *ranking
 	// Files by the names that they define: those of name n are definers[from[n]:from[n+1]].
 	from, definers []int32
 	seen           []int32 // by file: the last file that sees it, plus one
 	file           int32
-	all            bool // the file's imports say nothing
-	left           int  // of maxSeen
+	all            bool // the file has no known imports, so it can mean any name
+	left           int  // rest of maxSeen
 }
 
 func newSight(r *ranking) *sight {
@@ -40,7 +40,7 @@ func newSight(r *ranking) *sight {
 	return s
 }
 
-// look goes on with a file.
+// look starts with the next file.
 func (s *sight) look(i int) {
 	f := s.r.t.order[i]
 	if s.all = len(f.imports) == 0; s.all {
@@ -59,7 +59,7 @@ func (s *sight) folder(d int32) {
 	}
 }
 
-// add sees what is imported and, so many times, what that passes on.
+// add marks an imported file as seen and, up to the given depth, the files that it re-exports.
 func (s *sight) add(to int32, deep int) {
 	if s.left--; s.left < 0 {
 		return
@@ -76,9 +76,9 @@ func (s *sight) add(to int32, deep int) {
 	}
 }
 
-// sees says whether the file can mean a name that it uses.
+// sees reports whether the file can mean a name that it uses.
 func (s *sight) sees(name int32) bool {
-	const most = 64 // a name that so many files define says nothing anyway
+	const most = 64 // a name with so many definitions is not informative anyway
 	definers := s.definers[s.from[name]:s.from[name+1]]
 	if s.all || len(definers) > most {
 		return true

@@ -21,14 +21,14 @@ import (
 //
 //	"eca repo map\n", the format's number and lang.Version, the root;
 //	the number of files, and of each: path, size, time (zigzag), language, role, a text,
-//	  the number of definitions, and of each: kind, line, parent+1, where in the text its
-//	  signature and its name stand (begin and length of both);
+//	  the number of definitions, and of each: kind, line, parent+1, offsets in the text of its
+//	  signature and its name (begin and length of both);
 //	  the number of uses, and of each: 8 bytes little-endian, count;
 //	  its imports, a text with a line end after each;
 //	4 bytes: CRC-32C of all that.
 //
-// Numbers are unsigned varints; texts are a number of bytes and those. A file whose size is
-// wrong by intention (racy) is read again.
+// Numbers are unsigned varints; a text is its length in bytes and the bytes. A racy file is stored
+// with a wrong size, so that it is read again.
 const (
 	storedMagic  = "eca repo map\n"
 	storedFormat = 4
@@ -42,8 +42,7 @@ func (x *Index) storedPath(root string) string {
 	return filepath.Join(x.opts.CacheDir, "repomap", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:32]+storedExt)
 }
 
-// load reads the stored form. Without one, or if it is damaged, all is read from the
-// sources.
+// load reads the stored form. If it is missing or damaged, all source files are read again.
 func (x *Index) load(t *tree) {
 	if x.opts.CacheDir == "" {
 		return
@@ -57,8 +56,8 @@ func (x *Index) load(t *tree) {
 	}
 }
 
-// save writes the stored form, if it would be another. A map that cannot be stored is
-// computed again; that needs no message.
+// save writes the stored form, if it has changed. Errors are ignored: a map that cannot be stored
+// is computed again.
 func (x *Index) save(t *tree) {
 	if x.opts.CacheDir == "" || t.dirty == 0 || len(t.order) != len(t.files) {
 		return
@@ -74,7 +73,7 @@ func (x *Index) save(t *tree) {
 	x.dropOld(filepath.Dir(path))
 }
 
-// dropOld removes maps of repositories that were not requested for a long time.
+// dropOld removes stored maps that have not been used for a long time.
 func (x *Index) dropOld(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -87,7 +86,7 @@ func (x *Index) dropOld(dir string) {
 	}
 }
 
-// encode writes the stored form, in pieces: as a whole it has a quarter of the bytes of the sources.
+// encode writes the stored form in pieces, since it has a quarter of the size of the sources.
 func encode(w io.Writer, root string, files []*file) error {
 	const piece = 1 << 18
 	var sum uint32
@@ -167,8 +166,8 @@ func appendText(b []byte, s string) []byte {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// decode reads the stored form of a root's tree. It trusts nothing that the checksum
-// covers: a file can be of another version, or another's.
+// decode decodes the stored form of a root's tree. It validates everything even if the checksum
+// matches: the file can be from another version, or forged.
 func decode(data []byte, root string, langs *lang.Languages) (map[string]*file, error) {
 	if len(data) < 4 || binary.LittleEndian.Uint32(data[len(data)-4:]) != checksum(data[:len(data)-4]) {
 		return nil, errDamaged
@@ -192,7 +191,7 @@ func decode(data []byte, root string, langs *lang.Languages) (map[string]*file, 
 	return files, nil
 }
 
-// reading takes a stored form apart; bad is set at the first thing that cannot be.
+// reading decodes a stored form; bad is set at the first error.
 type reading struct {
 	data []byte
 	bad  bool
@@ -273,7 +272,7 @@ func (r *reading) file(langs *lang.Languages) *file {
 	return f
 }
 
-// part reads where in a text something stands.
+// part reads the offsets of a part of a text, and returns that part.
 func (r *reading) part(text string) string {
 	at := r.number(len(text))
 	n := r.number(len(text) - at)

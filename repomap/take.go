@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// list has those files looked at that may have changed, according to notifications;
-// false says that it gets none.
+// list queues the files that may have changed according to notifications; it returns false if
+// notifications are unavailable.
 func (u *updating) list(ctx context.Context, focus Focus) bool {
 	t := u.t
 	if u.x.opts.Files == nil {
@@ -30,7 +30,7 @@ func (u *updating) list(ctx context.Context, focus Focus) bool {
 		} else {
 			p.look = u.candidates(f)
 		}
-		if n += len(p.kept) + len(p.look); n > maxFiles { // the order of a walk says which of them count
+		if n += len(p.kept) + len(p.look); n > maxFiles { // only a walk determines which files are within the limit
 			u.folders = nil
 			return false
 		}
@@ -46,8 +46,8 @@ func (u *updating) list(ctx context.Context, focus Focus) bool {
 	return true
 }
 
-// askedFolders says of a folder whether it is named in a focus, or has a file that is, or
-// is below one that is named: there a look is worth more than what somebody tells.
+// askedFolders returns a function that reports whether a folder is named in a focus, contains a
+// file that is, or is below such a folder. These folders are always checked on the disk.
 func (t *tree) askedFolders(f Focus) func(folder string) bool {
 	asked := map[string]bool{}
 	for _, p := range f.Paths {
@@ -64,7 +64,7 @@ func (t *tree) askedFolders(f Focus) func(folder string) bool {
 	}
 }
 
-// candidates are the files of a folder that a map may have.
+// candidates returns the files of a folder that may be part of a map.
 func (u *updating) candidates(f workspace.Folder) (out []candidate) {
 	for name := range f.Names() {
 		rel := f.Path + name
@@ -76,7 +76,7 @@ func (u *updating) candidates(f workspace.Folder) (out []candidate) {
 	return out
 }
 
-// take puts what was found in place of what was known.
+// take replaces the known files of a tree with the result of an update.
 func (t *tree) take(u *updating) {
 	order, read, known := u.found()
 	before := len(t.files)
@@ -92,17 +92,18 @@ func (t *tree) take(u *updating) {
 	for _, f := range put {
 		t.files[f.path] = f
 	}
-	// A walk's order is almost that of the paths.
+	// The order of a walk is almost the order of paths.
 	slices.SortFunc(order, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 	t.order = order
 	t.link(read, before, gone > 0, u.x.opts.Workers)
 }
 
-// link brings the links of files up to date. changed are those that were read again, before
-// is how many there were.
+// link updates the links between files. changed are the files that were read again, before is the
+// former number of files.
 func (t *tree) link(changed []*file, before int, gone bool, workers int) {
 	t.names.link(t.order, changed, before, workers)
-	// With other files the numbers of all are others, and what passes on names has others.
+	// If the set of files has changed, all numbers have; and a changed file that re-exports names
+	// affects the links of others.
 	if t.mods == nil || gone || len(t.order) != before || slices.ContainsFunc(changed, passesOn) {
 		t.mods, changed = newModules(t.order), t.order
 	}
@@ -111,8 +112,8 @@ func (t *tree) link(changed []*file, before int, gone bool, workers int) {
 	}
 }
 
-// found returns all files, those that were read, and how many are what or where others
-// were.
+// found returns all files, the files that were read, and how many of all files are unchanged or
+// replace an earlier version.
 func (u *updating) found() (order, read []*file, known int) {
 	t := u.t
 	add := func(j *job) {

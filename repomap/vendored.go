@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// vendorFolders are folders, in lower case, whose content others wrote, wherever they are.
-// With vendorFiles they are what GitHub's linguist takes for vendored code.
+// vendorFolders are folders, in lower case, that contain third-party code wherever they are.
+// Together with vendorFiles they follow GitHub's linguist.
 const vendorFolders = ` vendor vendors vendored _vendor _vendored node_modules bower_components jspm_packages site-packages
 	third_party third-party thirdparty third_parties 3rd_party 3rd-party 3rdparty 3rd
 	extern externs external externals godeps _workspace carthage pods subprojects sparkle.framework
 	ckeditor tiny_mce tinymce mathjax codemirror ace-builds yui octicons cordova fontawesome font-awesome gradle-wrapper
 	.yarn .bundle .mvn .venv venv virtualenv `
 
-// outerVendorFolders are the same at the top of a repository or in its folder of sources.
-// Deeper they often are a repository's own code, unless each thing in them has a folder (see
-// vendoredPath).
+// outerVendorFolders contain third-party code at the top of a repository or of its source folder.
+// Deeper in the tree they are often the repository's own code, unless everything in them has its
+// own folder (see vendoredPath).
 const outerVendorFolders = ` deps dependencies contrib dist `
 
 // vendorFiles are files, in lower case, that are copied into many repositories.
@@ -25,12 +25,12 @@ const vendorFiles = ` configure config.guess config.sub aclocal.m4 libtool.m4 lt
 	proguard.pro proguard-rules.pro .pnp.cjs .pnp.js .pnp.loader.mjs sqlite3.c sqlite3.h catch.hpp catch_amalgamated.hpp
 	catch_amalgamated.cpp doctest.h uthash.h stb_image.h stb_image_write.h miniz.c miniz.h `
 
-// vendorScripts are libraries for browsers: their files have a version or nothing more in
-// their names (`jquery-3.1.js`, `jquery.ui.js`).
+// vendorScripts are libraries for browsers, whose file names contain at most a version besides
+// these names (`jquery-3.1.js`, `jquery.ui.js`).
 const vendorScripts = ` jquery angular backbone bootstrap d3 dojo ember extjs foundation handlebars html5shiv knockout less lodash
 	modernizr mootools prototype raphael react react-dom require scriptaculous select2 sinon socket.io three underscore vue yui zepto `
 
-// vendoredPath says whether the place of a file says that others wrote it.
+// vendoredPath reports whether a file is third-party code judging by its path.
 func vendoredPath(dir, base string) bool {
 	depth := 0
 	for rest := dir; rest != ""; {

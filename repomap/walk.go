@@ -5,36 +5,36 @@ import (
 	"slices"
 )
 
-// How the walk along the links is.
+// Parameters of the random walk (PageRank).
 const (
-	damping  = .7 // how often it goes on instead of beginning again
+	damping  = .7 // probability to follow a link instead of starting again
 	rounds   = 30
-	accuracy = 1e-5 // ranks are compared in steps of a twelfth
-	pull     = .8   // how much of the beginnings lies in the focus, if there is one
+	accuracy = 1e-5 // ranks are compared in logarithmic steps of a twelfth
+	pull     = .8   // share of the starting points that is in the focus, if there is one
 )
 
-// links are the uses and the definitions of names in all files, one after the other: what
-// a walk reads again and again is read in one line.
+// links are the uses and definitions of names in all files, in contiguous slices: the walk reads
+// them repeatedly.
 type links struct {
-	from []int32   // by file: where its links begin; one more for the end
+	from []int32   // by file: index of its first link; one more entry for the end
 	name []int32   // by link
-	part []float32 // by link: its share of what the file gives, for each file that defines the name
+	part []float32 // by link: its share of the file's output, for each file that defines the name
 
-	ownFrom []int32 // by file: where its definitions begin; one more for the end
+	ownFrom []int32 // by file: index of its first definition; one more entry for the end
 	own     []int32 // names
 
-	importFrom []int32   // by file: where its imports begin; one more for the end
+	importFrom []int32   // by file: index of its first import; one more entry for the end
 	imported   []int32   // files
-	importPart []float32 // by import: its share of what the file gives to imports, if the imported file counted fully
+	importPart []float32 // by import: its share of the file's output to imports, before weighting by the imported file's role
 }
 
 // Weights of imports.
 const (
-	importShare = .4 // of what a file gives goes to the files that it imports
-	far         = .2 // a use of a name that nothing defines in what the file imports, or in its folder
+	importShare = .4 // of a file's output goes to the files that it imports
+	far         = .2 // factor for a use of a name that is not defined in an imported file or in the same folder
 )
 
-// link gives each use of a name its share of what its file gives.
+// link computes for each use of a name its share of the file's output.
 func (r *ranking) link() {
 	files := r.t.order
 	total, owned, imports := 0, 0, 0
@@ -77,7 +77,7 @@ func (r *ranking) link() {
 	r.links = l
 }
 
-// linkImports gives each import of a file its share. The share of a folder is divided among
+// linkImports computes the share of each import of a file. The share of a folder is divided among
 // its files.
 func (l *links) linkImports(r *ranking, i int) {
 	f, m := r.t.order[i], r.t.mods
@@ -104,17 +104,17 @@ func (l *links) linkImports(r *ranking, i int) {
 	l.importFrom[i+1] = int32(len(l.imported)) //nolint:gosec // a file has few imports
 }
 
-// often is what so many uses of a name weigh: little more than one.
+// often returns the weight of the number of uses of a name: little more than that of one.
 func often(uses uint8) float32 { return roots[min(int(uses), len(roots)-1)] }
 
-// roots are square roots, up to where more does not count.
+// roots are square roots, up to the number beyond which further uses do not count.
 var roots = [...]float32{
 	0, 1, 1.4142135623730951, 1.7320508075688772, 2, 2.23606797749979, 2.449489742783178, 2.6457513110645907,
 	2.8284271247461903, 3, 3.1622776601683795, 3.3166247903554, 3.4641016151377544, 3.605551275463989,
 	3.7416573867739413, 3.872983346207417, 4,
 }
 
-// beginnings spreads where walks begin.
+// beginnings distributes the starting points of the walk.
 func (r *ranking) beginnings() {
 	files := r.t.order
 	r.begin = make([]float64, len(files))
@@ -145,8 +145,8 @@ func (r *ranking) beginnings() {
 	}
 }
 
-// walk ranks files: a file gives what it has to what it imports, and along each of its names
-// to those that define it.
+// walk ranks files: in each round, a file distributes its rank to the files that it imports, and
+// along its names to the files that define them.
 func (r *ranking) walk() {
 	l := &r.links
 	r.rank = slices.Clone(r.begin)
@@ -171,7 +171,8 @@ func (r *ranking) walk() {
 	r.flows()
 }
 
-// flows sums up what files give to names and to what they import, and returns what those have that give nothing.
+// flows sums up the output of all files to names and to imports, and returns the rank of files
+// without output.
 func (r *ranking) flows() (stuck float64) {
 	clear(r.flow)
 	clear(r.direct)

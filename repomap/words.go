@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// How words of a text, as opposed to names in it, direct a map: to the files that have the
-// rarest of them in their paths and in the names of what they define.
+// Weights of words in a text, as opposed to names in it. They direct a map to the files that have
+// the rarest of these words in their paths and in the names of their definitions.
 const (
-	wordsWorth = .6 // of a text, or of each name that was asked for
-	wordFiles  = 40 // at most so many
+	wordsWorth = .6 // of a text, or of each requested name
+	wordFiles  = 40 // at most this many files
 	inBase     = 1.0
 	inFolder   = .5
 	inName     = .5  // of a definition
-	inNameMore = .1  // for each further one, of some
-	common     = .25 // of all files: a word that more of them have says nothing
-	maxAsked   = 64  // different words that are looked for
-	maxWord    = 32  // bytes of one
+	inNameMore = .1  // for each further definition, up to a limit
+	common     = .25 // of all files; a word that occurs in more is ignored
+	maxAsked   = 64  // different words that are used
+	maxWord    = 32  // bytes of a word
 )
 
-// idle are words that say nothing about code, or are in each question about it.
+// idle are words that are not specific to any code, or occur in most questions about code.
 const idle = ` able about add added adds after again all allow also always and another any are back because been before being below between
 	both but bug call can cannot case change changed changes code correct correctly could did different does doesn done dont down each
 	either else ensure even every fix fixed fixes for from get gets give given goes good handle has have having here how instead into
@@ -32,13 +32,13 @@ const idle = ` able about add added adds after again all allow also always and a
 	the their them then there these they thing this those through time too two under unless until update updated updates use used useful
 	user uses using very want was way were what when where whether which while who why will with within without work works would you your `
 
-// wordset are the words of a text.
+// wordset is the set of words in a text.
 type wordset struct {
 	index   map[string]int // by stem
-	letters [256]bool      // that they begin with
+	letters [256]bool      // first letters of the words
 }
 
-// wordsOf returns the telling words of a text.
+// wordsOf returns the significant words of a text.
 func wordsOf(text string) *wordset {
 	w := &wordset{index: map[string]int{}}
 	n := 0
@@ -58,7 +58,7 @@ func wordsOf(text string) *wordset {
 	return w
 }
 
-// match returns the number of a word of the text, from 1 on; otherwise 0.
+// match returns the number of a word in the set, from 1; 0 if it is not in the set.
 func (w *wordset) match(word []byte) int {
 	if len(word) < 3 || !w.letters[word[0]] {
 		return 0
@@ -66,9 +66,9 @@ func (w *wordset) match(word []byte) int {
 	return w.index[string(stem(word))]
 }
 
-// eachWord calls fn with the parts of a name or a text, in small letters, until it returns
-// false. Parts end at characters other than letters, and where a capital follows on a small letter or
-// is before one. The bytes are used again.
+// eachWord calls fn with the parts of a name or a text, in lower case, until fn returns false.
+// Parts are separated by characters other than letters, and begin at a capital letter in camel
+// case. The slice is reused after fn returns.
 func eachWord(s string, fn func(word []byte) bool) {
 	var buf [maxWord]byte
 	word := buf[:0]
@@ -98,10 +98,10 @@ func eachWord(s string, fn func(word []byte) bool) {
 func isSmall(c byte) bool { return c >= 'a' && c <= 'z' }
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// stem cuts what forms of a word differ in: `completions`, `completing`, `completed`.
+// stem cuts off inflections: `completions`, `completing`, `completed`.
 func stem(word []byte) []byte {
 	const shortest = 4
-	for range 2 { // `completion`, then its plural
+	for range 2 { // the plural, then the ending of `completion`
 		for _, end := range []string{"ing", "ion", "ed", "er", "es", "or", "s", "e", "y"} {
 			if n := len(word) - len(end); n >= shortest && string(word[n:]) == end && (end != "s" || word[n-1] != 's') {
 				word = word[:n]
@@ -112,8 +112,7 @@ func stem(word []byte) []byte {
 	return word
 }
 
-// aimAtWords adds the files that have most of the words of a text, which share what they
-// are worth.
+// aimAtWords adds the files that contain the most words of a text. worth is divided among them.
 func (t *tree) aimAtWords(out *target, text string, worth float64) {
 	words := wordsOf(text)
 	n := len(words.index)
@@ -121,8 +120,8 @@ func (t *tree) aimAtWords(out *target, text string, worth float64) {
 		return
 	}
 	width := n + 1
-	has := make([]float32, width*len(t.order)) // by file and word: how well it has it
-	have := make([]int, width)                 // by word: files that have it
+	has := make([]float32, width*len(t.order)) // by file and word: how well the file matches the word
+	have := make([]int, width)                 // by word: number of files that have it
 	for i, f := range t.order {
 		if f.shown() {
 			row := has[i*width : (i+1)*width]
@@ -167,7 +166,7 @@ func (t *tree) aimAtWords(out *target, text string, worth float64) {
 	out.rare = rare
 }
 
-// words notes how well a file has each of some words.
+// words records how well a file matches each of the words.
 func (f *file) words(words *wordset, row []float32) {
 	dir, base := path.Split(f.path)
 	note := func(text string, worth float32) {
@@ -194,8 +193,8 @@ func (f *file) words(words *wordset, row []float32) {
 	}
 }
 
-// told says how much of what was asked for the name of a definition has, as a sum of the
-// rarities of its words.
+// told returns the sum of the rarities of the requested words that occur in the name of a
+// definition.
 func (t *target) told(name string) float64 {
 	if t.words == nil {
 		return 0

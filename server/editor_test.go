@@ -121,7 +121,7 @@ func TestEditorTools(t *testing.T) {
 		},
 		{
 			"nothing found", `editor_references {path: $WS/a.go, line: 2, symbol: x}`, "editor/getReferences", `{"status":"success","locations":{}}`,
-			`{"uri":"file://$WS/a.go","position":{"line":2,"character":5},"includeDeclaration":false}`, `The editor knows nothing of "x" at $WS/a.go:2:5.`,
+			`{"uri":"file://$WS/a.go","position":{"line":2,"character":5},"includeDeclaration":false}`, `The editor found nothing for "x" at $WS/a.go:2:5.`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,17 +8,16 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Buffers are files as the user's client has them: with what is not saved yet. A nil
-// function is what the client cannot do.
+// Buffers gives access to files in the user's client, unsaved changes included. A nil function is
+// not supported by the client.
 type Buffers struct {
-	// Read returns the text of a file; Write replaces it. Errors say that the file on the
-	// disk counts.
+	// Read returns the text of a file; Write replaces it. After an error, use the file on the disk.
 	Read  func(ctx context.Context, chatID, path string) (string, error)
 	Write func(ctx context.Context, chatID, path, text string) error
 }
 
-// WithBuffers decorates a tool that works on files, so that its calls find those of the
-// workspace in the client. Others are none of the client's.
+// WithBuffers wraps a tool that works on files, so that its calls use the client's version of
+// workspace files. Other files are always used from the disk.
 func WithBuffers(t Tool, b Buffers) Tool {
 	if b.Read == nil && b.Write == nil {
 		return t
@@ -39,7 +38,7 @@ func (t *buffered) Run(ctx context.Context, call Call, out Sink) (Result, error)
 	return t.Tool.Run(ctx, t.connect(ctx, call), out)
 }
 
-// connect gives a call what asks the client, for as long as ctx lasts.
+// connect gives a call access to the client until ctx ends.
 func (t *buffered) connect(ctx context.Context, call Call) Call {
 	chatID, roots := call.ChatID, call.Roots
 	if t.buffers.Read != nil {
@@ -61,8 +60,8 @@ func (t *buffered) connect(ctx context.Context, call Call) Call {
 	return call
 }
 
-// clientPath is a place inside of the workspace by the name that the client has for it: below a
-// root as the client wrote that. false is a place outside.
+// clientPath returns the client's name for a resolved path in the workspace: below a root as the
+// client wrote it. ok is false if the path is outside of the workspace.
 func clientPath(roots []string, place string) (string, bool) {
 	for _, root := range roots {
 		rel, err := filepath.Rel(workspace.Resolve(root), place)

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// Position is a place in a file. Line and Character count from 1; Character counts
-// UTF-16 code units, as editors and language servers do.
+// Position is a position in a file. Line and Character count from 1; Character counts UTF-16 code
+// units, as editors and language servers do.
 type Position struct {
 	Path      string // absolute
 	Line      int
@@ -18,24 +18,24 @@ type Position struct {
 
 func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.Path, p.Line, p.Character) }
 
-// Compare orders positions by file, then by place in it.
+// Compare orders positions by file, then by line and character.
 func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Path, o.Path), cmp.Compare(p.Line, o.Line), cmp.Compare(p.Character, o.Character))
 }
 
-// Diagnostic is one remark of an editor or a language server about the code.
+// Diagnostic is a diagnostic of an editor or a language server.
 type Diagnostic struct {
-	At       Position // Line 0: about the whole file
+	At       Position // Line 0 means the whole file
 	Severity Severity
 	Message  string
-	Source   string // the program with the remark, e.g. gopls; may be empty
-	Code     string // its name for the remark; may be empty
+	Source   string // the program that reports it, e.g. gopls; may be empty
+	Code     string // the program's code for it; may be empty
 }
 
 // MaxMessage is how much of a message String shows, in bytes.
 const MaxMessage = 500
 
-// String is one line for the model.
+// String formats the diagnostic on one line for the model.
 func (d Diagnostic) String() string {
 	place := d.At.Path
 	if d.At.Line > 0 {
@@ -49,7 +49,7 @@ func (d Diagnostic) String() string {
 	return line
 }
 
-// Compare orders diagnostics: the worst first, then by place.
+// Compare orders diagnostics by severity, worst first, then by position.
 func (d Diagnostic) Compare(o Diagnostic) int {
 	return cmp.Or(cmp.Compare(d.Severity, o.Severity), d.At.Compare(o.At), cmp.Compare(d.Message, o.Message))
 }

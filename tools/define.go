@@ -29,8 +29,8 @@ type Definition[A any] struct {
 	Run         func(ctx context.Context, call Call, args A, out Sink) (Result, error)
 }
 
-// Build makes the tool. It panics if A has no schema, which is a fault of the
-// program and shows at the first start.
+// Build returns the tool. It panics if A has no schema, which is a programming error that shows at
+// the first start.
 func (d Definition[A]) Build() Tool {
 	schema, err := jsonschema.For[A](nil)
 	if err != nil {
@@ -61,8 +61,8 @@ func (d Definition[A]) Build() Tool {
 	}
 }
 
-// relax allows members that the schema does not name (models add a summary, say; they do
-// no harm) and drops null from the types of lists: absent says the same.
+// relax allows properties that are not in the schema (models add a summary, for example, which is
+// harmless), and removes null from the types of lists, since omitting them means the same.
 func relax(s *jsonschema.Schema) {
 	if no := s.AdditionalProperties; no != nil && no.Not != nil {
 		s.AdditionalProperties = nil
@@ -105,8 +105,8 @@ func (t *defined[A]) Run(ctx context.Context, call Call, out Sink) (Result, erro
 	return t.def.Run(ctx, call, args, out)
 }
 
-// decode validates arguments. Optional arguments that are null or "" count as
-// absent: models fill them in like that.
+// decode validates arguments. Optional arguments that are null or "" count as absent, since models
+// send such values.
 func (t *defined[A]) decode(raw json.RawMessage) (A, error) {
 	var args A
 	var m map[string]any
@@ -139,7 +139,7 @@ func (t *defined[A]) decode(raw json.RawMessage) (A, error) {
 	return args, json.Unmarshal(clean, &args)
 }
 
-// innermost drops the validator's schema paths, which mean nothing to a model.
+// innermost drops the validator's schema paths, which are useless for a model.
 func innermost(err error) string {
 	for errors.Unwrap(err) != nil {
 		err = errors.Unwrap(err)

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// JobStatus is how far a background job is. The values are those of eca-protocol 4.12.
+// JobStatus is the state of a background job. The values are those of eca-protocol 4.12.
 type JobStatus string
 
-// States of a job. The first is left once, for one of the others.
+// States of a job. A running job changes once, to one of the others.
 const (
 	JobRunning   JobStatus = "running"
 	JobCompleted JobStatus = "completed" // ended with exit code 0
-	JobFailed    JobStatus = "failed"    // ended with another, or could not go on
+	JobFailed    JobStatus = "failed"    // ended with another exit code, or could not continue
 	JobKilled    JobStatus = "killed"
 )
 
 // Job is a command that outlives the turn that started it.
 type Job struct {
 	ID       string // job-<n>
-	Label    string // the model's words
+	Label    string // chosen by the model
 	Summary  string // the command on one line, shortened
 	Command  string // the command on one line
 	ChatID   string
 	CallID   string // of the tool call that started it
 	Status   JobStatus
-	ExitCode int // of one that was not ended by eca; see Exit
+	ExitCode int // only if it was not killed; see Exit
 	Started  time.Time
 	Ended    time.Time // zero while it runs
 }
 
-// Elapsed is how long the job has run, in whole seconds.
+// Elapsed returns how long the job has run, in whole seconds.
 func (j Job) Elapsed(now time.Time) time.Duration {
 	if !j.Ended.IsZero() {
 		now = j.Ended
@@ -38,12 +38,12 @@ func (j Job) Elapsed(now time.Time) time.Duration {
 	return max(now.Sub(j.Started), 0).Truncate(time.Second)
 }
 
-// Exit returns the exit code. A job that runs, or was ended from outside, has none.
+// Exit returns the exit code. A job that is running or was killed has none.
 func (j Job) Exit() (code int, ok bool) {
 	return j.ExitCode, j.Status != JobRunning && j.Status != JobKilled && j.ExitCode >= 0
 }
 
-// Outcome says how a job is or ended, in the words that the model gets.
+// Outcome describes the state of a job, in the words that the model gets.
 func (j Job) Outcome() string {
 	if code, ok := j.Exit(); ok {
 		return fmt.Sprintf("%s, exit code %d", j.Status, code)

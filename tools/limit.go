@@ -10,18 +10,18 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits bound the outputs of a tool. The whole text of a cut output is kept in a
-// file that the model can read; images stay whatever happens to the text.
+// Limits are the limits of a tool's outputs. If an output is cut, its whole text is saved in a file
+// that the model can read. Images are not affected.
 type Limits struct {
 	Lines int      // lines of one output; 0 means unlimited
 	Bytes int      // bytes of one output; 0 means unlimited
-	Whole *Outputs // where whole outputs are kept
+	Whole *Outputs // where whole outputs are saved
 }
 
-// CutMark begins what is at the end of an output that was cut.
+// CutMark precedes the note at the end of an output that was cut.
 const CutMark = "\n\n[cut: "
 
-// Limit decorates a tool with limits.
+// Limit wraps a tool with limits.
 func Limit(t Tool, l Limits) Tool { return &limited{t, l} }
 
 type limited struct {
@@ -40,18 +40,18 @@ func (t *limited) Run(ctx context.Context, call Call, out Sink) (Result, error) 
 		path, saveErr := t.limits.Whole.save(call.ID, i, text)
 		where := "The whole output is in " + path + "; search or read that file for the rest."
 		if saveErr != nil {
-			where = "The whole output could not be kept: " + saveErr.Error()
+			where = "The whole output could not be saved: " + saveErr.Error()
 		}
 		res.Outputs[i] = fmt.Sprintf("%s"+CutMark+"%d of %d bytes are shown. %s]", short, len(short), len(text), where)
 	}
 	return Showable(res, workspace.MaxImage), err
 }
 
-// separateOutputs is how many outputs of one result are cut each on its own.
+// separateOutputs is how many outputs of one result are cut individually.
 const separateOutputs = 4
 
-// gather makes one output of those after the first ones, if together they would be cut: the
-// limits are for each, and servers may send thousands.
+// gather joins all outputs after the first few, if they would be cut together: limits apply to each
+// output, and servers may send thousands.
 func (l Limits) gather(outputs []string) []string {
 	if len(outputs) <= separateOutputs {
 		return outputs
@@ -63,12 +63,12 @@ func (l Limits) gather(outputs []string) []string {
 	return append(outputs[:separateOutputs-1:separateOutputs-1], rest)
 }
 
-// maxImages bounds the images of one result.
+// maxImages is the most images in one result.
 const maxImages = 20
 
-// Showable leaves out, and names, the images of a result that no provider takes: one
-// would make the whole conversation unusable. Types are what the content says; limit is the most
-// bytes of an image.
+// Showable replaces images that no provider accepts by a note, since one of them would make the
+// whole conversation unusable. It determines types from the content; limit is the most bytes of an
+// image.
 func Showable(res Result, limit int) Result {
 	var shown []event.Image
 	left := 0
@@ -81,7 +81,7 @@ func Showable(res Result, limit int) Result {
 		case len(i.Data) > limit:
 			why = fmt.Sprintf("it has %d bytes, and %d can be shown", len(i.Data), limit)
 		case len(shown) == maxImages:
-			why = fmt.Sprintf("%d can be shown at once", maxImages)
+			why = fmt.Sprintf("%d can be shown together", maxImages)
 		}
 		if why == "" {
 			shown = append(shown, event.Image{MediaType: real, Data: i.Data})
@@ -98,7 +98,7 @@ func Showable(res Result, limit int) Result {
 	return res
 }
 
-// cut shortens a text to whole lines and valid UTF-8.
+// cut shortens a text to whole lines of valid UTF-8.
 func (l Limits) cut(text string) (string, bool) {
 	short := text
 	if l.Lines > 0 {

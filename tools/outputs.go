@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// Bounds of what Outputs keep.
+// Limits of the saved outputs.
 const (
 	maxKept      = 512 << 20           // bytes of all files
-	keptFor      = 30 * 24 * time.Hour // since a file was written
-	betweenSweep = time.Hour           // at least, unless much is written
+	keptFor      = 30 * 24 * time.Hour // age of a file at which it is removed
+	betweenSweep = time.Hour           // time between sweeps, unless much is written
 	muchWritten  = maxKept / 8         // bytes
 )
 
-// Outputs are whole outputs of tools in files of one folder, for the user alone, which
-// several processes may share. Old files, and the oldest of too many, are removed
-// now and then. It is safe for concurrent use.
+// Outputs saves whole outputs of tools as files in one folder, which only the user can read and
+// which several processes may share. Old files, and the oldest if there are too many, are removed
+// from time to time. It is safe for concurrent use.
 type Outputs struct {
 	dir string
 	now func() time.Time
 
 	mu      sync.Mutex // guards what follows
-	swept   time.Time  // when the folder was last looked through
-	written int        // bytes since then
+	swept   time.Time  // time of the last sweep
+	written int        // bytes written since then
 }
 
-// NewOutputs keeps outputs in a folder, which is created with the first one.
+// NewOutputs saves outputs in a folder, which is created with the first one.
 func NewOutputs(dir string, now func() time.Time) *Outputs { return &Outputs{dir: dir, now: now} }
 
 // Dir returns the folder, which need not exist.
 func (o *Outputs) Dir() string { return o.dir }
 
-// save keeps output number i of a call and returns the path of its file, with slashes.
+// save saves output number i of a call and returns the path of its file, with slashes.
 func (o *Outputs) save(callID string, i int, text string) (string, error) {
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return "", err
@@ -57,18 +57,18 @@ func (o *Outputs) save(callID string, i int, text string) (string, error) {
 		err = cerr
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // a part of it would pass for the whole
+		_ = os.Remove(f.Name()) // an incomplete file could be mistaken for the whole output
 		return "", err
 	}
 	o.sweep(len(text))
 	return filepath.ToSlash(f.Name()), nil
 }
 
-// keptSuffix ends the names of the files.
+// keptSuffix is the suffix of the files.
 const keptSuffix = ".txt"
 
-// sweep removes what is not kept any longer, if it is time to look. A file that cannot be
-// removed stays: another process may have been faster.
+// sweep removes old files if a sweep is due. Files that cannot be removed are ignored: another
+// process may have removed them.
 func (o *Outputs) sweep(written int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,15 +81,15 @@ func (o *Outputs) sweep(written int) {
 	o.remove(keptFor, 1)
 }
 
-// Clean removes the outputs that are older.
+// Clean removes the outputs that are older than age.
 func (o *Outputs) Clean(age time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.remove(age, 0)
 }
 
-// remove removes what is older, and the oldest of what is too much; some of the newest stay in
-// any case. The caller holds the lock.
+// remove removes files that are older than age, and the oldest of too many, but none of the newest
+// few. The caller holds the lock.
 func (o *Outputs) remove(age time.Duration, newest int) {
 	now := o.now()
 	type kept struct {
@@ -98,7 +98,7 @@ func (o *Outputs) remove(age time.Duration, newest int) {
 		at   time.Time
 	}
 	var files []kept
-	entries, _ := os.ReadDir(o.dir) // what cannot be listed stays, as what cannot be removed
+	entries, _ := os.ReadDir(o.dir) // errors are ignored, as when removing files
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), keptSuffix) {
@@ -107,7 +107,7 @@ func (o *Outputs) remove(age time.Duration, newest int) {
 	}
 	slices.SortFunc(files, func(a, b kept) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.path, b.path)) })
 	total := int64(0)
-	for i, f := range files { // the newest first, which stays
+	for i, f := range files { // newest first; the newest is never removed
 		if total += f.size; i >= newest && (total > maxKept || now.Sub(f.at) > age) {
 			_ = os.Remove(f.path)
 		}

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Redact decorates a tool so that its outputs have no secrets: a command that prints its
-// environment would put them into the chat, its store and the provider's logs.
+// Redact wraps a tool so that its outputs contain no secrets: the output of a command that prints
+// its environment would otherwise reach the chat, its store and the provider's logs.
 func Redact(t Tool, clean func(string) string) Tool { return &redacted{t, clean} }
 
 type redacted struct {
@@ -33,13 +33,13 @@ func (t *redacted) Run(ctx context.Context, call Call, out Sink) (Result, error)
 	return res, err
 }
 
-// byLine passes on whole lines: a secret can come in two pieces. A line that is longer than
-// most is left out.
+// byLine passes on whole lines, since a secret can be split between two chunks. A line that is
+// longer than most bytes is left out.
 func byLine(out Sink) Sink {
 	const most = 64 << 10
 	var mu sync.Mutex
-	var open strings.Builder // the line that has no end yet
-	long := false            // it is longer than most, and forgotten
+	var open strings.Builder // the incomplete last line
+	long := false            // the incomplete line is too long and was discarded
 	return func(chunk string) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Registry is an immutable set of tools. Models see it in a stable order, so that
-// the prefix of their prompt stays the same.
+// Registry is an immutable set of tools. Models see it in a stable order, so that the prefix of
+// their prompt stays the same.
 type Registry struct {
 	byFull map[string]Tool
 	order  []Tool
 }
 
-// NewRegistry returns a registry; of tools with the same full name the last wins.
+// NewRegistry returns a registry; of several tools with the same full name, the last wins.
 func NewRegistry(list ...Tool) *Registry {
 	r := &Registry{byFull: map[string]Tool{}}
 	for _, t := range list {
@@ -27,7 +27,7 @@ func NewRegistry(list ...Tool) *Registry {
 	return r
 }
 
-// All returns every tool, sorted by full name. The slice must not be changed.
+// All returns all tools, sorted by full name. The slice must not be changed.
 func (r *Registry) All() []Tool { return r.order }
 
 // Lookup finds a tool by its full name, or a native one by its bare name.
@@ -39,7 +39,7 @@ func (r *Registry) Lookup(name string) (Tool, bool) {
 	return t, ok
 }
 
-// Choice is a tool as offered to an agent.
+// Choice is a tool as it is offered to an agent.
 type Choice struct {
 	Spec
 	Disabled bool

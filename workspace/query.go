@@ -42,7 +42,7 @@ type quality struct {
 	length int // of the path
 }
 
-// matcher judges entries, folder by folder.
+// matcher matches entries against a query, folder by folder.
 type matcher struct {
 	query
 	worst  int // this kind and higher ones no longer count

@@ -10,12 +10,13 @@ import (
 	"syscall"
 )
 
-// maxLinks bounds the links of one path, as the system does; a longer chain leads nowhere.
+// maxLinks is the most symlinks that are followed for one path, as in the kernel; a longer chain
+// leads nowhere.
 const maxLinks = 40
 
-// resolve follows a path as the system does, one name after the other: after a link, .. is
-// the parent of the link's target. Missing parts are kept as written. A dangling link resolves to
-// its target, not to its own path.
+// resolve follows a path as the kernel does, one name after the other: after a symlink, .. is the
+// parent of its target. Missing parts are kept as written. A dangling symlink resolves to its
+// target, not to its own path.
 func (r *Resolver) resolve(path string) string {
 	if !filepath.IsAbs(path) {
 		dir, err := os.Getwd()
@@ -25,7 +26,7 @@ func (r *Resolver) resolve(path string) string {
 		path = dir + "/" + path
 	}
 	at, links, exists := "/", 0, true
-	// asWritten says that at is the beginning of path; then it can grow without a copy.
+	// asWritten means that at is a prefix of path; then it can grow without a copy.
 	asWritten, written := true, 0
 	for rest := path; rest != ""; {
 		var name string
@@ -70,12 +71,12 @@ func (r *Resolver) resolve(path string) string {
 	return at
 }
 
-// look reads the link at a path whose folders are resolved, once per path.
+// look reads the symlink at a path whose folders are resolved, once per path.
 func (r *Resolver) look(path string) link {
 	if found, known := r.links[path]; known {
 		return found
 	}
-	var buf [4096]byte // longer links do not exist
+	var buf [4096]byte // symlinks cannot be longer
 	n, err := readLink(path, buf[:])
 	found := link{exists: err == nil && n < len(buf) || errors.Is(err, syscall.EINVAL)}
 	if err == nil && n < len(buf) {
@@ -87,7 +88,7 @@ func (r *Resolver) look(path string) link {
 	return found
 }
 
-// readLink finds out with one system call whether a path exists and is a link.
+// readLink determines with one system call whether a path exists and is a symlink.
 func readLink(path string, buf []byte) (int, error) {
 	for {
 		n, err := syscall.Readlink(path, buf)

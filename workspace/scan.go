@@ -100,8 +100,8 @@ func (s *scanner) read(f *folder) {
 	}
 }
 
-// changes are the folders of a root to read again, by their relative paths with a final slash;
-// true means including all folders below.
+// changes are the folders of a root to read again, by their relative paths with a final slash; true
+// includes all folders below.
 type changes map[string]bool
 
 // withParents returns the changed folders and all of their parents.

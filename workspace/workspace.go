@@ -110,7 +110,7 @@ func Abs(roots []string, path string) string {
 func (w *Workspace) Contains(path string) bool { return w.ContainsResolved(Resolve(path)) }
 
 // ContainsResolved is Contains for a path that Resolve returned. It does not access the file
-// system, so its answer is about exactly the path that the caller goes on to use.
+// system, so the answer holds for exactly the path that the caller uses afterwards.
 func (w *Workspace) ContainsResolved(real string) bool {
 	for _, root := range w.resolved {
 		if within(root, real) {
@@ -132,8 +132,8 @@ func Resolve(path string) string {
 	return r.resolve(path)
 }
 
-// Resolver resolves several paths consistently: it reads each link once and remembers it. It is
-// for one goroutine and a short time. The zero Resolver remembers nothing.
+// Resolver resolves several paths consistently: it reads each symlink once and remembers it. It
+// should be used only briefly, and not concurrently. The zero Resolver remembers nothing.
 type Resolver struct{ links map[string]link }
 
 // link is the remembered state of a path: target is empty if the path was not a link.
@@ -142,7 +142,7 @@ type link struct {
 	exists bool
 }
 
-// NewResolver returns a Resolver that has not looked at anything.
+// NewResolver returns a Resolver that has not read any symlinks yet.
 func NewResolver() *Resolver { return &Resolver{links: map[string]link{}} }
 
 // Resolve returns where an absolute path leads, as the function Resolve does.
@@ -156,8 +156,8 @@ func IsBinary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), binaryHead)], 0) >= 0
 }
 
-// MaxImage is how many bytes an image may have to be shown to a model: providers take 5 MB
-// of base64.
+// MaxImage is the most bytes of an image that can be shown to a model: providers accept 5 MB of
+// base64.
 const MaxImage = 3_750_000
 
 // ImageType returns the media type of an image that models accept, or an empty string for other

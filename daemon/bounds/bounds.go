@@ -74,7 +74,7 @@ func New(o Options) *Bounds {
 func sharedTemp(temp string, private ...string) string {
 	resolved := workspace.Resolve(temp)
 	for _, dir := range private {
-		if filepath.IsAbs(dir) && sandbox.Follow(dir).Within(resolved) {
+		if filepath.IsAbs(dir) && sandbox.ResolvePath(dir).Within(resolved) {
 			return ""
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Hooks in the format of Claude Code's settings run as ours do. The differences are here: how
-// they are written, what tools and arguments are called for them, what they read beside
-// what ours read, and how they say what they want.
+// Hooks in the format of Claude Code's settings run like eca's own hooks. This file has the
+// differences: the format of the settings, the names of tools and arguments, additional input
+// fields, and the format of the output.
 
-// claudeEvents gives the events that are known there and here.
+// claudeEvents maps Claude Code's events to eca's.
 func claudeEvents() map[string]Event {
 	return map[string]Event{
 		"PreToolUse": PreToolCall, "PostToolUse": PostToolCall, "UserPromptSubmit": PreRequest, "Stop": PostRequest,
@@ -36,7 +36,7 @@ func claudeEvent(e Event) string {
 	return string(e)
 }
 
-// claudeTool is what one of our tools and its arguments are called there.
+// claudeTool is Claude Code's name for a tool and its arguments.
 type claudeTool struct {
 	name string
 	args map[string]string
@@ -61,7 +61,7 @@ func claudeTools() map[string]claudeTool {
 	}
 }
 
-// claudeName is what a tool is called there.
+// claudeName returns Claude Code's name for a tool.
 func claudeName(t Tool) string {
 	if t.Server != tools.Native {
 		return "mcp__" + t.Server + "__" + t.Name
@@ -72,7 +72,8 @@ func claudeName(t Tool) string {
 	return t.Name
 }
 
-// renamed gives arguments their other names; back: from there to here.
+// renamed renames arguments from eca's names to Claude Code's, or the other way round if back is
+// true.
 func renamed(t Tool, args map[string]json.RawMessage, back bool) map[string]json.RawMessage {
 	out := maps.Clone(args)
 	if t.Server != tools.Native {
@@ -91,19 +92,19 @@ func renamed(t Tool, args map[string]json.RawMessage, back bool) map[string]json
 	return out
 }
 
-// maxSettings bounds a file of settings.
+// maxSettings is the limit of a settings file, in bytes.
 const maxSettings = 1 << 20
 
-// ReadClaude returns the hooks of files with Claude Code's settings. A file that does not
-// exist has none; what cannot be used is named. A file that is broken or empty, as files are while
-// they are edited and saved, has those of before.
+// ReadClaude returns the hooks in files with Claude Code's settings. A missing file has no hooks;
+// problems names hooks that cannot be used. A file that is invalid or empty, as happens while it is
+// edited and saved, keeps its hooks from before.
 func ReadClaude(before []Definition, paths ...string) (defs []Definition, problems []Problem) {
 	for _, path := range paths {
 		data, err := safeio.Read(path, maxSettings)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		err = safeio.Cause(err) // the problem names the file
+		err = safeio.Cause(err) // the problem names the file already
 		if err == nil && !json.Valid(data) {
 			err = errors.New("it is not valid JSON")
 		}
@@ -124,7 +125,7 @@ func ReadClaude(before []Definition, paths ...string) (defs []Definition, proble
 	return defs, problems
 }
 
-// parseClaude reads one file of settings.
+// parseClaude parses one settings file.
 func parseClaude(path string, data []byte) (defs []Definition, problems []Problem) {
 	wrong := func(format string, args ...any) {
 		problems = append(problems, Problem{Source: path, Cause: fmt.Sprintf(format, args...)})
@@ -182,10 +183,10 @@ func parseClaude(path string, data []byte) (defs []Definition, problems []Proble
 	return defs, problems
 }
 
-// claudeLimit is how long a script may take there, in milliseconds.
+// claudeLimit is Claude Code's default time limit for a script, in milliseconds.
 const claudeLimit = 60_000
 
-// ClaudeSettings names the files of settings, those of workspace folders included.
+// ClaudeSettings returns the paths of the settings files, including those in workspace folders.
 func ClaudeSettings(home string, roots []string) []string {
 	var out []string
 	if home != "" {
@@ -199,7 +200,7 @@ func ClaudeSettings(home string, roots []string) []string {
 	return out
 }
 
-// claudeSubject is what a matcher of theirs is about.
+// claudeSubject returns the text that a matcher of Claude Code is applied to.
 func claudeSubject(c Call) string {
 	switch {
 	case c.Tool != nil:
@@ -212,7 +213,7 @@ func claudeSubject(c Call) string {
 	return c.Trigger
 }
 
-// claudeFields adds what their scripts read.
+// claudeFields adds the input fields of Claude Code's scripts.
 func claudeFields(fields map[string]any, c Call) {
 	fields["hook_event_name"] = claudeEvent(c.Event)
 	fields["transcript_path"], fields["permission_mode"] = "", "default"
@@ -233,9 +234,9 @@ func claudeFields(fields map[string]any, c Call) {
 	}
 }
 
-// claudeOutput is what their scripts say.
+// claudeOutput is the output of a script for Claude Code.
 type claudeOutput struct {
-	Decision string `json:"decision"` // block; of old approve
+	Decision string `json:"decision"` // block; older scripts also approve
 	Reason   string `json:"reason"`
 	Specific struct {
 		Decision string                     `json:"permissionDecision"`
@@ -245,13 +246,13 @@ type claudeOutput struct {
 	} `json:"hookSpecificOutput"`
 }
 
-// claude understands what a script of theirs printed. blocked says that it intervenes, as
-// the exit code 2 does, with the reason.
+// claude parses the output of a script for Claude Code. blocked means that the script blocks the
+// action for the given reason, as exit code 2 does.
 func (c Call) claude(text string) (o output, reason string, blocked bool) {
 	o, ok := parse(text)
 	if !ok {
 		if c.Event == PreRequest || c.Event == ChatStart || c.Event == SubagentStart {
-			o.AdditionalContext = text // in Claude Code, output is for the model
+			o.AdditionalContext = text // in Claude Code, plain output is for the model
 		}
 		return o, "", false
 	}

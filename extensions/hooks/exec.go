@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// maxOutput is how much of what a script prints is read; the rest is thrown away, so
+// maxOutput is how much of a script's output is kept, in bytes. The rest is read and discarded, so
 // that the script does not block.
 const maxOutput = 256 << 10
 
@@ -21,13 +21,12 @@ type ran struct {
 	status   int
 	stdout   string
 	stderr   string
-	complete bool   // nothing of stdout was thrown away
+	complete bool   // nothing of stdout was discarded
 	ran      bool   // it was started
-	problem  string // why it did not run to its end
+	problem  string // why it did not run to its end; may be empty
 }
 
-// run runs a script with its input. It never fails: what went wrong is a status of 1
-// with a problem.
+// run runs a script with its input. Errors are reported as status 1 with a problem.
 func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran {
 	path, args, err := command(a, root)
 	if err != nil {
@@ -52,7 +51,7 @@ func (s *Set) run(ctx context.Context, a action, root string, input []byte) ran 
 	return r
 }
 
-// problemOf says why a script did not run to its end; empty if it did.
+// problemOf returns why a script did not run to its end; empty if it did.
 func problemOf(exit proc.Exit, limit time.Duration) string {
 	switch {
 	case exit.Killed:
@@ -65,8 +64,8 @@ func problemOf(exit proc.Exit, limit time.Duration) string {
 	return ""
 }
 
-// command returns what runs an action: bash, whatever the shell of the tools is
-// (eca-features 18.1).
+// command returns the program and arguments for an action: always bash, whatever shell the tools
+// use (eca-features 18.1).
 func command(a action, root string) (path string, args []string, err error) {
 	path, args = "bash", []string{"-c", a.Shell}
 	if runtime.GOOS == "windows" {

@@ -1,17 +1,16 @@
 // Package hooks runs the scripts that users attach to events. A script sees an event before or
 // after it happens, and may change its effects (eca-features, section 18).
 //
-// A Set is the hooks of one configuration. Run runs those of an event one after the
-// other, sorted by name, and returns their requests as data. The caller decides about them, and
-// may ignore some (a hook never overrules the policy about tools).
+// A Set holds the hooks of one configuration. Run runs the hooks of an event one after the other,
+// sorted by name, and returns their requests as data. The caller decides about them and may ignore
+// some: a hook never overrules the approval policy for tools.
 //
-// Guarantees: a definition that cannot be used is named with its cause, and the others
-// run; a script that hangs, floods its output or prints nonsense costs at most its time
-// limit and changes nothing; what it started ends with it (internal/proc); how much of
-// its output is kept is bounded.
+// A definition that cannot be used is reported with its cause, and the others run. A script that
+// hangs, floods its output or prints nonsense costs at most its time limit and changes nothing;
+// processes that it started end with it (internal/proc); the kept part of its output is limited.
 //
-// It does not decide when hooks run, and shows nothing itself: an Observer gets the events.
-// Where definitions come from is their loader's business: New takes them from anywhere.
+// The package does not decide when hooks run, shows nothing to the user (an Observer does), and
+// does not load definitions (New accepts them from any source).
 package hooks
 
 import (
@@ -67,7 +66,7 @@ func eventNames() []string {
 	return names
 }
 
-// eventNamed returns the event of a name, old names included.
+// eventNamed returns the event with a name, which may be an old one.
 func eventNamed(name string) (Event, bool) {
 	switch name {
 	case "prePrompt":
@@ -82,16 +81,16 @@ func eventNamed(name string) (Event, bool) {
 // Definition is a hook as its user wrote it.
 type Definition struct {
 	Name   string
-	Source string // where it is written, for the user: a file with a line, a plugin
-	Claude bool   // it is one of Claude Code's: see claude.go
+	Source string // its origin, for the user: a file with a line, or a plugin
+	Claude bool   // a hook of Claude Code: see claude.go
 	config.Hook
 }
 
-// fromOptions is the source of what the client sent when it started.
+// fromOptions is the source of hooks that the client sent at its start.
 const fromOptions = "initializationOptions"
 
-// FromConfig returns the hooks of a configuration. Names that the client sent are in
-// camel case, as clients of the reference see them.
+// FromConfig returns the hooks of a configuration. Hooks that the client sent get camel-case names,
+// as in the reference server.
 func FromConfig(cfg *config.Loaded) []Definition {
 	var out []Definition
 	for _, name := range slices.Sorted(maps.Keys(cfg.Hooks)) {
@@ -107,32 +106,31 @@ func FromConfig(cfg *config.Loaded) []Definition {
 	return out
 }
 
-// Problem is a hook that is ignored, wholly or in part.
+// Problem describes a hook that is ignored, wholly or in part.
 type Problem struct {
 	Name   string
 	Source string
-	Path   []string // the key of the hook that is wrong; empty: the hook itself
+	Path   []string // the invalid key of the hook; empty for the hook itself
 	Cause  string
 }
 
 // Options are what a Set needs to run scripts.
 type Options struct {
 	Executable string     // how eca was started, for scripts that call it
-	Children   *proc.Pool // starts scripts; nil: without a supervisor
+	Children   *proc.Pool // starts scripts; nil starts them without a supervisor
 
-	// Sandbox says how the scripts of a definition are bound; nil binds none.
+	// Sandbox returns the sandbox policy for the scripts of a definition; nil means no sandbox.
 	Sandbox func(Definition) sandbox.Policy
 
-	// Store is the file of the chats, and Session the name of the workspace's session, for
-	// the scripts.
+	// Store returns the path of the chat store, and Session the name of the workspace's session;
+	// both are passed to scripts.
 	Store   func() string
 	Session func(roots []string) string
 	NewID   func() string
 	Log     *slog.Logger
 }
 
-// Set is the hooks of one configuration. The nil Set has none. It is safe for
-// concurrent use.
+// Set holds the hooks of one configuration. A nil Set has no hooks. It is safe for concurrent use.
 type Set struct {
 	opts Options
 	list map[Event][]hook
@@ -141,7 +139,7 @@ type Set struct {
 	replaced sync.Map // names of actions that have replaced a tool's result
 }
 
-// hook is a definition that can be used.
+// hook is a definition that was compiled without errors.
 type hook struct {
 	Definition
 	event   Event
@@ -158,10 +156,10 @@ type action struct {
 	bound sandbox.Policy
 }
 
-// defaultLimit is how long an action may take unless its definition says otherwise.
+// defaultLimit is the time limit of an action without its own.
 const defaultLimit = 30 * time.Second
 
-// New returns the set of some definitions, and what is wrong with them.
+// New returns the set of some definitions, and the problems in them.
 func New(defs []Definition, opts Options) (*Set, []Problem) {
 	s := &Set{opts: opts, list: map[Event][]hook{}}
 	var problems []Problem
@@ -186,7 +184,7 @@ func New(defs []Definition, opts Options) (*Set, []Problem) {
 	return s, problems
 }
 
-// compile checks a definition. Without actions the hook cannot be used.
+// compile checks a definition. A hook without actions is unusable.
 func compile(d Definition) (h hook, wrong []Problem) {
 	problem := func(cause string, path ...string) { wrong = append(wrong, Problem{Path: path, Cause: cause}) }
 	event, ok := eventNamed(d.Type)
@@ -231,7 +229,7 @@ func (d Definition) compileMatcher(e Event) (matcher, error) {
 	return matcher{text: text, claude: re}, err
 }
 
-// limit returns the time limit that is set in milliseconds.
+// limit returns the time limit for a value in milliseconds.
 func limit(millis *int) time.Duration {
 	if millis == nil || *millis <= 0 {
 		return defaultLimit
@@ -239,7 +237,7 @@ func limit(millis *int) time.Duration {
 	return time.Duration(*millis) * time.Millisecond
 }
 
-// Any says whether an event has hooks.
+// Any reports whether an event has hooks.
 func (s *Set) Any(e Event) bool { return s != nil && len(s.list[e]) > 0 }
 
 // Info describes a hook for the user.
@@ -247,7 +245,7 @@ type Info struct {
 	Name        string
 	Event       Event
 	Description string
-	Matcher     string // empty: whatever happens
+	Matcher     string // empty if the hook runs always
 	Source      string
 	Actions     []string // the scripts
 	Visible     bool
@@ -265,7 +263,7 @@ func (h hook) describe() Info {
 	return i
 }
 
-// List describes the hooks that can be used, sorted by name.
+// List describes the usable hooks, sorted by name.
 func (s *Set) List() []Info {
 	if s == nil {
 		return nil

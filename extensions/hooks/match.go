@@ -13,26 +13,26 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// matchTimeout bounds one regular expression: users' patterns may backtrack.
+// matchTimeout limits one regular expression, since users' patterns may backtrack.
 const matchTimeout = 200 * time.Millisecond
 
-// matcher says what a hook of a tool's or a compaction's event is for. The zero matcher
-// takes everything.
+// matcher selects the tool calls or compactions that a hook is for. The zero matcher matches
+// everything.
 type matcher struct {
-	text      string // as it was written, for the user
-	trigger   string // of a compaction: manual or auto
+	text      string // as the user wrote it
+	trigger   string // for a compaction: manual or auto
 	name      *regexp2.Regexp
 	selectors []selector
 	claude    *regexp2.Regexp // see claudeSubject
 }
 
-// selector is one key of a matcher that is an object.
+// selector is one key of a matcher object.
 type selector struct {
 	key  string
 	args map[string][]*regexp2.Regexp
 }
 
-// newMatcher compiles a matcher. Events without one ignore it.
+// newMatcher compiles a matcher. It returns the zero matcher for events that have no matchers.
 func newMatcher(e Event, v any) (matcher, error) {
 	if v == nil || v == "" {
 		return matcher{}, nil
@@ -103,9 +103,9 @@ func newSelector(key string, v any) (selector, error) {
 	return s, nil
 }
 
-// compileRegexp anchors a pattern: the reference matches whole values.
+// compileRegexp compiles a pattern that must match the whole value, as in the reference server.
 func compileRegexp(pattern string) (*regexp2.Regexp, error) {
-	if _, err := regexp2.Compile(pattern, regexp2.None); err != nil { // whose error has the user's own text
+	if _, err := regexp2.Compile(pattern, regexp2.None); err != nil { // the error quotes the user's own text
 		return nil, fmt.Errorf("the matcher %q is not a valid regular expression: %w", pattern, err)
 	}
 	re, err := regexp2.Compile(`\A(?:`+pattern+`)\z`, regexp2.None)
@@ -116,7 +116,7 @@ func compileRegexp(pattern string) (*regexp2.Regexp, error) {
 	return re, nil
 }
 
-// matches says whether a hook is for what happens.
+// matches reports whether a hook is for a call.
 func (m matcher) matches(c Call) bool {
 	switch {
 	case m.claude != nil:
@@ -142,7 +142,7 @@ func (s selector) selects(t Tool) bool {
 	return s.key == t.Server+"__"+t.Name || s.key == t.Server || t.Server == tools.Native && s.key == t.Name
 }
 
-// matchesArguments says whether each argument that is named has a value that fits.
+// matchesArguments reports whether each argument named in the selector has a matching value.
 func (s selector) matchesArguments(args map[string]json.RawMessage) bool {
 	for name, patterns := range s.args {
 		raw, ok := args[name]
@@ -160,8 +160,8 @@ func (s selector) matchesArguments(args map[string]json.RawMessage) bool {
 	return true
 }
 
-// fits takes a pattern that runs out of time for one that fits: the hook may be there to
-// keep something from happening.
+// fits treats a pattern that times out as a match, since the hook may be there to prevent
+// something.
 func fits(re *regexp2.Regexp, s string) bool {
 	ok, err := re.MatchString(s)
 	return ok || err != nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// output is what a script said by its JSON (eca-features 18.1 and 18.2).
+// output is the JSON output of a script (eca-features 18.1 and 18.2).
 type output struct {
 	SystemMessage     string
 	SuppressOutput    bool
@@ -20,11 +20,11 @@ type output struct {
 	Approval          string
 	UpdatedInput      map[string]json.RawMessage
 
-	// problems names fields that are not used, because they have another type.
+	// problems describes fields that are ignored because of their type.
 	problems []string
 }
 
-// parse reads what a script printed; ok is false if that is not a JSON object.
+// parse parses a script's output; ok is false if it is not a JSON object.
 func parse(text string) (o output, ok bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
@@ -49,7 +49,7 @@ func parse(text string) (o output, ok bool) {
 		raw, given := fields[f.name]
 		if given && json.Unmarshal(raw, f.to) != nil {
 			if text, ok := f.to.(**string); ok {
-				*text = nil // a failed decoding leaves an empty text, which would replace
+				*text = nil // a failed decoding leaves an empty text, which would replace the original
 			}
 			o.problems = append(o.problems, fmt.Sprintf("%s must be %s; it is ignored", f.name, f.form))
 		}
@@ -62,12 +62,12 @@ func parse(text string) (o output, ok bool) {
 	return o, true
 }
 
-// only keeps the fields that an event honours.
+// only keeps the fields that an event supports.
 func (o output) only(e Event) output {
 	keep := output{Stop: o.Stop, problems: o.problems}
 	switch e {
 	case SessionStart, SessionEnd, ChatEnd, ChatStatusChanged:
-		return keep // they are not shown
+		return keep // their output is not shown
 	}
 	keep.SystemMessage, keep.SuppressOutput, keep.StopReason = o.SystemMessage, o.SuppressOutput, o.StopReason
 	switch e {
@@ -111,8 +111,7 @@ func (o output) effects() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxShown is how much of one text the user is shown, in bytes: some clients lose long
-// messages.
+// maxShown is how much of one text is shown to the user, in bytes: some clients drop long messages.
 const maxShown = 8 << 10
 
 func forDisplay(text string) string {

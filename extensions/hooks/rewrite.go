@@ -10,22 +10,21 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// replacesOutput is the key by which a script replaces the result of a tool.
+// replacesOutput is the key with which a script replaces the result of a tool.
 const replacesOutput = "replacedOutput"
 
-// Exit codes of a shell whose program cannot be run.
+// Exit codes of a shell that cannot run a program.
 const (
 	notExecutable = 126
 	notFound      = 127
 )
 
-// guardResult keeps a failed postToolCall hook from letting a result through that it was
-// meant to change. If the script is one that replaces results, or it is unknown what it
-// would have done, the result is withheld; otherwise it passes. Either way the user and
-// the model are notified. The script's stderr is not for the model: it may quote
-// the result.
+// guardResult prevents a failed postToolCall hook from passing on a result that it was meant to
+// change. If the script replaces results, or it is unknown what it would have done, the result is
+// withheld; otherwise it passes. In both cases the user and the model are notified. The script's
+// stderr is not shown to the model, since it may quote the result.
 func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said output, o Observer) {
-	if c.Event != PostToolCall || h.Claude { // those of Claude Code cannot replace a result
+	if c.Event != PostToolCall || h.Claude { // hooks of Claude Code cannot replace a result
 		return
 	}
 	if said.ReplacedOutput != nil || r.status == interventionCode {
@@ -45,7 +44,7 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said o
 		text := fmt.Sprintf("[Tool output withheld: the hook '%s' failed (%s), and it may have to change this output before it is read. The call itself has run.]", a.name, cause)
 		out.Output = &text
 		c.Fields["tool_response"] = text
-		notice += " The model gets no result, because the hook may have to change it first. Mend the hook, or remove it."
+		notice += " The model gets no result, because the hook may have to change it first. Fix the hook, or remove it."
 	} else {
 		out.Context = append(out.Context, notice+" The result is as the tool returned it.")
 		notice += " The model gets the result as the tool returned it."
@@ -55,8 +54,8 @@ func (s *Set) guardResult(h hook, a action, c *Call, out *Outcome, r ran, said o
 	}
 }
 
-// failure says in which way a script did not do its work; empty if it did. rewrites says
-// that its output must be JSON.
+// failure describes how a script failed; empty if it did not. rewrites means that its output must
+// be JSON.
 func failure(r ran, said output, rewrites bool) string {
 	switch {
 	case r.problem != "":
@@ -80,8 +79,8 @@ func failure(r ran, said output, rewrites bool) string {
 	return ""
 }
 
-// rewrites says whether an action may replace results: its script says so, it did so
-// before, or it cannot be known because the script could not be read or run.
+// rewrites reports whether an action may replace results: its script contains the key, it has
+// replaced one before, or its script could not be read or run.
 func (s *Set) rewrites(a action, root string, r ran) bool {
 	if _, before := s.replaced.Load(a.name); before || !r.ran || r.status == notFound || r.status == notExecutable {
 		return true
@@ -93,7 +92,7 @@ func (s *Set) rewrites(a action, root string, r ran) bool {
 	if strings.Contains(a.Shell, replacesOutput) {
 		return true
 	}
-	// A script may only call another: jq -f redact.jq, python3 redact.py.
+	// A script may only call another program: jq -f redact.jq, python3 redact.py.
 	words := strings.FieldsFunc(a.Shell, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune("\"'`;|&()<>=", c) })
 	for _, word := range words {
 		text, err := safeio.Read(scriptPath(os.ExpandEnv(word), root), maxOutput)
@@ -104,7 +103,7 @@ func (s *Set) rewrites(a action, root string, r ran) bool {
 	return false
 }
 
-// scriptPath returns where a file of a hook is.
+// scriptPath returns the path of a hook's file.
 func scriptPath(file, root string) string {
 	if rest, ok := strings.CutPrefix(file, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {

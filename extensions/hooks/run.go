@@ -9,39 +9,39 @@ import (
 	"strings"
 )
 
-// Call is something that happens.
+// Call is an occurrence of an event.
 type Call struct {
 	Event Event
-	Roots []string // workspace folders; without one no hook runs
-	// Fields are what a script reads besides what all get; see fields of each event in
+	Roots []string // workspace folders; without any, no hooks run
+	// Fields are the input fields of the event, in addition to those that every script gets; see
 	// eca-features 18.2.
 	Fields  map[string]any
-	Tool    *Tool  // of a tool's event
-	Trigger string // of a compaction: manual or auto
+	Tool    *Tool  // for events of a tool
+	Trigger string // for a compaction: manual or auto
 }
 
-// Tool is the call of a tool that hooks are run for.
+// Tool is the tool call that hooks run for.
 type Tool struct {
 	CallID       string
 	Server, Name string
 	Arguments    json.RawMessage
-	Failed       bool // it has run and failed
+	Failed       bool // it ran and failed
 }
 
-// Outcome is what the hooks of an event want, all together.
+// Outcome is the combined result of all hooks of an event.
 type Outcome struct {
-	Stop    *Stop     // end the turn; nil if no hook wants that
-	Blocked []Blocked // who ended with 2
+	Stop    *Stop     // end the turn; nil if no hook asked for it
+	Blocked []Blocked // hooks that exited with code 2
 
 	Context   []string        // additionalContext
 	Prompt    *string         // replacedPrompt
 	FollowUps []string        // followUp
-	Input     json.RawMessage // the tool's arguments with all that was updated; nil if nothing was
-	Approval  string          // the strictest of what they say: deny, ask or allow; empty if nothing
-	Output    *string         // replacedOutput, or what stands for an output that is hidden
+	Input     json.RawMessage // the tool's arguments with all updates; nil without updates
+	Approval  string          // the strictest decision: deny, ask or allow; empty without a decision
+	Output    *string         // replacedOutput, or the placeholder for a hidden output
 }
 
-// Stop is a hook that said continue: false.
+// Stop is the result of a hook that printed continue: false.
 type Stop struct{ Hook, Reason string }
 
 // Notice is the message for the user.
@@ -53,14 +53,13 @@ func (s Stop) Notice() string {
 	return text + ": " + s.Reason
 }
 
-// Blocked is a hook that ended with the code for an intervention. Text is what it wrote
-// to stderr.
+// Blocked is a hook that exited with the intervention code. Text is its stderr.
 type Blocked struct {
 	Hook, Text string
 	Visible    bool
 }
 
-// Action names an action of a hook that runs.
+// Action identifies an action of a hook that runs.
 type Action struct {
 	ID     string // of this run
 	Name   string
@@ -68,15 +67,15 @@ type Action struct {
 	CallID string // of the tool call, if it is about one
 }
 
-// Report says how an action ended.
+// Report is how an action ended.
 type Report struct {
 	Status int
 	Output string
 	Error  string
-	Failed bool // it did not do its work, so what it may forbid or change was not
+	Failed bool // it did not do its work, so it may have failed to forbid or change something
 }
 
-// Observer gets what the user should see. It may be nil.
+// Observer receives what the user should see. It may be nil.
 type Observer interface {
 	Started(a Action)
 	Finished(a Action, r Report)
@@ -84,14 +83,14 @@ type Observer interface {
 	Said(text string)
 }
 
-// interventionCode is the exit code by which a script intervenes.
+// interventionCode is the exit code with which a script intervenes.
 const interventionCode = 2
 
-// hiddenOutput stands for a tool's output that a script hid without a word.
+// hiddenOutput replaces a tool's output that a script hid without giving a reason.
 const hiddenOutput = "[Tool output hidden by hook]"
 
-// Run runs the hooks of what happens, sorted by name, and returns what they want. When
-// ctx ends they are killed.
+// Run runs the hooks of an event, sorted by name, and returns their combined result. When ctx ends,
+// running scripts are killed.
 func (s *Set) Run(ctx context.Context, c Call, o Observer) Outcome {
 	var out Outcome
 	if !s.Any(c.Event) || len(c.Roots) == 0 {
@@ -126,7 +125,7 @@ func (h hook) wants(c Call) bool {
 	return h.matcher.matches(c)
 }
 
-// action runs one script and adds what it wants to out; the next script sees it.
+// action runs one script and adds its result to out and c, which the next script sees.
 func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcome, o Observer) {
 	seen := Action{ID: s.opts.NewID(), Name: a.name, Type: a.Type}
 	if c.Tool != nil {
@@ -146,7 +145,7 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 		rep.Output = reason
 		out.block(c, Blocked{Hook: a.name, Text: reason, Visible: h.visible})
 	case r.status == interventionCode && h.Claude && c.Event == PostToolCall:
-		// There, it is said beside what the tool returned.
+		// For this event, the reason is added to the tool's result.
 		out.Context = append(out.Context, r.stderr)
 	case r.status == interventionCode:
 		out.block(c, Blocked{Hook: a.name, Text: r.stderr, Visible: h.visible})
@@ -169,19 +168,19 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 	}
 	s.guardResult(h, a, c, out, r, said, o)
 	level := slog.LevelWarn
-	if o == nil { // nothing else shows it
+	if o == nil { // the failure is not shown elsewhere
 		level = slog.LevelError
 	}
 	switch {
 	case rep.Failed:
 		s.opts.Log.Log(ctx, level, "hook failed", "hook", a.name, "event", c.Event, "status", r.status, "err", forDisplay(rep.Error))
 	case o == nil && ctx.Err() != nil:
-		s.opts.Log.Error("hook was stopped before it ended, because eca ends", "hook", a.name, "event", c.Event)
+		s.opts.Log.Error("hook was stopped because eca exits", "hook", a.name, "event", c.Event)
 	}
 	if o == nil {
 		return
 	}
-	hiddenFailure := !h.visible && rep.Failed && c.Event != PostToolCall // guardResult has reported that
+	hiddenFailure := !h.visible && rep.Failed && c.Event != PostToolCall // guardResult has already reported that case
 	if hiddenFailure {
 		o.Started(seen)
 	}
@@ -199,7 +198,7 @@ func (s *Set) action(ctx context.Context, h hook, a action, c *Call, out *Outcom
 
 func join(a, b string) string { return strings.Trim(a+"\n"+b, "\n") }
 
-// input is what a script reads.
+// input returns the JSON that a script reads.
 func (s *Set) input(h hook, a action, c Call) []byte {
 	fields := maps.Clone(c.Fields)
 	maps.Copy(fields, map[string]any{
@@ -220,7 +219,7 @@ func (s *Set) input(h hook, a action, c Call) []byte {
 	return raw
 }
 
-// block notes an intervention.
+// block records an intervention.
 func (out *Outcome) block(c *Call, b Blocked) {
 	switch c.Event {
 	case PreRequest, PreToolCall, PreCompact:
@@ -239,7 +238,7 @@ func (out *Outcome) block(c *Call, b Blocked) {
 	}
 }
 
-// apply notes what a script wants.
+// apply records the result of a script.
 func (out *Outcome) apply(c *Call, name string, o output) {
 	if o.Stop {
 		out.Stop = &Stop{Hook: name, Reason: o.StopReason}

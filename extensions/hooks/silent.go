@@ -5,9 +5,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// foundNothing reports whether a script ended with 1 because a test in it was negative, as
-// `grep -q secret && echo '{...}'` does without a match, and not because it failed: it was
-// silent, it is made only of programs that tell the two apart, and it hides no messages.
+// foundNothing reports whether a script exited with 1 because a test in it was negative, as in
+// `grep -q secret && echo '{...}'` without a match, and not because it failed: it printed nothing,
+// consists only of programs that distinguish the two by exit code, and hides no error messages.
 func foundNothing(a action, root string, r ran) bool {
 	if !r.ran || r.problem != "" || r.status != 1 || !r.complete || r.stdout != "" || r.stderr != "" {
 		return false

@@ -18,13 +18,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// currentFile names the commit that counts for who pins none.
+// currentFile holds the commit that is used unless another one is pinned.
 const currentFile = "current"
 
-// repository is a git repository at one commit, or at its newest if that is empty.
+// repository is a git repository at one commit, or at the newest if commit is empty.
 type repository struct{ location, commit string }
 
-// IsGit says whether a location is a repository's address; else it is a folder.
+// IsGit reports whether a location is a repository's URL rather than a folder.
 func IsGit(location string) bool {
 	return strings.Contains(location, ":") && regexp.MustCompile(`^(https?|ssh|git|file)://|^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9[][A-Za-z0-9.:\]-]*:[^\\]`).MatchString(location)
 }
@@ -40,7 +40,7 @@ func isCommit(s string) bool {
 	return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`).MatchString(s)
 }
 
-// withoutSecrets returns an address without what may be secret in it.
+// withoutSecrets returns a URL without credentials.
 func withoutSecrets(location string) string {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" || u.User == nil && u.RawQuery == "" {
@@ -50,8 +50,8 @@ func withoutSecrets(location string) string {
 	return u.String()
 }
 
-// folder returns where the checkouts of a repository are. The readable part of the name is
-// for people; the hash tells addresses apart.
+// folder returns the folder with the checkouts of a repository. The readable part of its name is
+// for people; the hash makes it unique.
 func (s *Store) folder(r repository) string {
 	name := strings.TrimSuffix(withoutSecrets(r.location), ".git")
 	if _, rest, ok := strings.Cut(name, "://"); ok {
@@ -65,7 +65,7 @@ func (s *Store) folder(r repository) string {
 	return filepath.Join(s.opts.Cache, strings.Trim(name, "-.")+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// current returns the commit that counts where none is pinned; it may be empty.
+// current returns the commit that is used if none is pinned; it may be empty.
 func (s *Store) current(r repository) string {
 	data, err := os.ReadFile(filepath.Join(s.folder(r), currentFile))
 	commit := strings.TrimSpace(string(data))
@@ -75,17 +75,17 @@ func (s *Store) current(r repository) string {
 	return commit
 }
 
-// fetch is one that runs. Several may wait for it.
+// fetch is a running fetch. Several callers may wait for it.
 type fetch struct {
 	done   chan struct{}
 	commit string
 	err    error
 }
 
-// Fetch gets the repository of a source, at its newest commit unless another is pinned, and
-// returns the commit. A running fetch is waited for, not begun again; ctx bounds the
-// waiting, the fetch itself has the Store's limit. A failure is a Problem of the
-// source until somebody asks again.
+// Fetch fetches the repository of a source, at its newest commit unless another is pinned, and
+// returns the commit. If a fetch is already running, it waits for that. ctx limits the waiting; the
+// fetch itself has the Store's limit. A failure remains a Problem of the source until the next
+// Fetch.
 func (s *Store) Fetch(ctx context.Context, src Source) (commit string, err error) {
 	repo, err := newRepository(src)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Store) Fetch(ctx context.Context, src Source) (commit string, err error
 	}
 }
 
-// run does a fetch.
+// run performs a fetch.
 func (s *Store) run(repo repository, f *fetch) {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, s.opts.Limit, fmt.Errorf("it took longer than %s", s.opts.Limit))
 	defer cancel()
@@ -133,8 +133,8 @@ func (s *Store) run(repo repository, f *fetch) {
 	close(f.done)
 }
 
-// checkout makes the folder of a commit, and the commit the current one unless it is
-// pinned. The folder gets its name when it is complete.
+// checkout creates the folder of a commit, and makes the commit the current one unless it is
+// pinned. The folder is renamed to its final name when it is complete.
 func (s *Store) checkout(ctx context.Context, repo repository) (commit string, err error) {
 	folder := s.folder(repo)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -169,10 +169,10 @@ func (s *Store) checkout(ctx context.Context, repo repository) (commit string, e
 	return commit, safeio.Write(filepath.Join(folder, currentFile), []byte(commit+"\n"), 0o600)
 }
 
-// tempPrefix begins the names of checkouts that are not complete.
+// tempPrefix is the prefix of incomplete checkouts.
 const tempPrefix = "tmp-"
 
-// sweep removes what killed processes left behind.
+// sweep removes the incomplete checkouts of killed processes.
 func (s *Store) sweep(folder string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -193,7 +193,7 @@ type git struct {
 	location string
 }
 
-// get puts the files of a commit into the folder, or those of the newest if it is empty.
+// get puts the files of a commit, or of the newest if commit is empty, into the folder.
 func (g git) get(ctx context.Context, commit string) error {
 	if _, err := g.run(ctx, "init", "--quiet", "--template="); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (g git) get(ctx context.Context, commit string) error {
 	}
 	_, err := g.run(ctx, append(from, "--depth=1", "--", g.location, want)...)
 	if err != nil && commit != "" && ctx.Err() == nil {
-		// Not every server gives out a commit by its id alone.
+		// Not every server provides a commit by its id alone.
 		if _, all := g.run(ctx, append(from, "--", g.location, "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")...); all == nil {
 			_, err = g.run(ctx, "checkout", "--quiet", "--detach", commit)
 			return err
@@ -217,8 +217,8 @@ func (g git) get(ctx context.Context, commit string) error {
 	return err
 }
 
-// run runs git and returns what it printed. Nothing that the repository brings is
-// executed, git asks for no password, and where eca itself runs has no effect.
+// run runs git and returns its output. Nothing from the repository is executed, git asks for no
+// password, and the working directory of eca has no effect.
 func (g git) run(ctx context.Context, args ...string) (string, error) {
 	own := filepath.Join(g.dir, ".git")
 	all := append([]string{
@@ -249,7 +249,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// cause returns the last lines of what git complained about, in one.
+// cause returns the last lines of git's error output, joined into one.
 func (g git) cause(stderr string, code int) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(strings.TrimSpace(stderr), ""), g.location, withoutSecrets(g.location))
 	if u, err := url.Parse(g.location); err == nil && u.User != nil {
@@ -267,11 +267,11 @@ func (g git) cause(stderr string, code int) string {
 	return text
 }
 
-// maxOutput bounds what is kept of what git prints.
+// maxOutput is how much of git's output is kept, in bytes.
 const maxOutput = 64 << 10
 
-// Tidy removes the checkouts of a source's repository that are neither current nor among
-// the commits to keep: what updates left behind.
+// Tidy removes the checkouts of a source's repository that are neither current nor in keep. Updates
+// leave them behind.
 func (s *Store) Tidy(src Source, keep []string) error {
 	repo, err := newRepository(src)
 	if err != nil {

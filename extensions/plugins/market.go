@@ -19,11 +19,11 @@ const (
 	manifestFile = ".eca-plugin/plugin.json"
 )
 
-// Bounds of what is read.
+// Limits for sources.
 const (
 	maxJSON    = 1 << 20 // bytes of one file
 	maxEntries = 2000    // plugins of one source
-	maxPlugins = 200     // in effect, dependencies included
+	maxPlugins = 200     // installed, dependencies included
 )
 
 // entry is a plugin of a marketplace.
@@ -34,17 +34,17 @@ type entry struct {
 	Dependencies []string
 }
 
-// market is a source that was read.
+// market is a source with its plugins.
 type market struct {
 	source  Source
 	dir     string // may be empty
 	commit  string // of a repository
 	entries []entry
-	missing bool   // it has to be fetched
-	broken  string // why it cannot be used
+	missing bool   // it has not been fetched yet
+	broken  string // why it cannot be used; may be empty
 }
 
-// reader reads sources once, for one question.
+// reader reads each source at most once, for one call of the Store.
 type reader struct {
 	store    *Store
 	in       Inputs
@@ -54,7 +54,7 @@ type reader struct {
 	stamps   []stamp
 }
 
-// reader requires that s.mu is held.
+// reader returns a new reader. The caller must hold s.mu.
 func (s *Store) reader(in Inputs) *reader {
 	return &reader{store: s, in: in, markets: map[string]*market{}}
 }
@@ -69,12 +69,12 @@ func (r *reader) problem(path string, line int, format string, args ...any) {
 	r.problems = append(r.problems, p)
 }
 
-// look notes a file whose change counts.
+// look records a file whose changes make the Set stale.
 func (r *reader) look(path string) {
 	r.stamps = append(r.stamps, newStamp(path, r.store.opts.Now()))
 }
 
-// market reads a source; nil if there is none of that name.
+// market reads a source; nil if no source has that name.
 func (r *reader) market(name string) *market {
 	if m, ok := r.markets[name]; ok {
 		return m
@@ -97,7 +97,7 @@ func (r *reader) market(name string) *market {
 	return nil
 }
 
-// open finds the folder of a source.
+// open determines the folder of a source.
 func (r *reader) open(m *market) {
 	src := m.source
 	if !IsGit(src.Location) {
@@ -141,7 +141,7 @@ func (r *reader) open(m *market) {
 	r.missing = append(r.missing, src)
 }
 
-// read reads what a source offers.
+// read reads the marketplace file of a source.
 func (r *reader) read(m *market) {
 	path := filepath.Join(m.dir, filepath.FromSlash(marketFile))
 	var list struct {
@@ -166,7 +166,7 @@ func (r *reader) read(m *market) {
 		case err != nil:
 			r.problem(path, 0, "plugin %d is left out: %v", i+1, err)
 		case seen[e.Name]:
-			r.problem(path, 0, "plugin %d is left out: %s is there already", i+1, e.Name)
+			r.problem(path, 0, "plugin %d is left out: %s is listed twice", i+1, e.Name)
 		default:
 			seen[e.Name] = true
 			m.entries = append(m.entries, e)
@@ -174,7 +174,7 @@ func (r *reader) read(m *market) {
 	}
 }
 
-// parseEntry reads one plugin of a marketplace.
+// parseEntry parses one plugin of a marketplace.
 func parseEntry(raw json.RawMessage) (entry, error) {
 	var w struct {
 		Name         string   `json:"name"`
@@ -199,8 +199,8 @@ func parseEntry(raw json.RawMessage) (entry, error) {
 	return e, nil
 }
 
-// file reads a file below a folder that it cannot lead out of. A missing file
-// is fs.ErrNotExist, unless it is missing for a moment only, as while it is saved.
+// file reads a file below a folder that it must not lead out of. For a missing file the error is
+// fs.ErrNotExist, unless the file is missing only briefly, as happens while it is saved.
 func (r *reader) file(dir, name string) ([]byte, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	r.look(path)
@@ -210,7 +210,7 @@ func (r *reader) file(dir, name string) ([]byte, error) {
 		r.store.lastRead[path] = data
 	case !errors.Is(err, fs.ErrNotExist):
 	case ok && r.store.opts.Gone != nil && !r.store.opts.Gone(path):
-		r.stamps = append(r.stamps, stamp{changedRecently: true}) // it is looked for again
+		r.stamps = append(r.stamps, stamp{changedRecently: true}) // makes the next Load look again
 		return last, nil
 	default:
 		delete(r.store.lastRead, path)
@@ -226,9 +226,9 @@ func readBelow(dir, name string) ([]byte, error) {
 	return data, safeio.Cause(err)
 }
 
-// decodeFile reads a file of JSON as file does. One that is broken, as files are while they are
-// edited and saved, counts as it was before; that is a problem. line is that of the error, 0 if
-// unknown.
+// decodeFile reads and decodes a JSON file. An invalid file, as happens while it is edited and
+// saved, is replaced by its last valid content and reported as a problem. line is the line of the
+// error, 0 if unknown.
 func (r *reader) decodeFile(dir, name string, v any) (line int, err error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	data, err := r.file(dir, name)
@@ -250,7 +250,7 @@ func (r *reader) decodeFile(dir, name string, v any) (line int, err error) {
 	return decode(last, v)
 }
 
-// decode reads JSON. line is that of the error, 0 if unknown.
+// decode decodes JSON. line is the line of the error, 0 if unknown.
 func decode(data []byte, v any) (line int, err error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	err = json.Unmarshal(data, v)

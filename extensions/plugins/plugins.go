@@ -7,21 +7,20 @@
 //	<plugin>/eca.json, .mcp.json, hooks/hooks.json
 //	<plugin>/agents, skills, rules, commands
 //
-// A source is a folder, or a git repository of which the cache holds one checkout for each
-// commit that was ever in use:
+// A source is a folder, or a git repository. For repositories the cache has one checkout for each
+// commit that was in use:
 //
-//	<cache>/<address>-<hash>/current        the commit that counts unless the user pins another
+//	<cache>/<address>-<hash>/current        the commit that is used unless the user pins another
 //	<cache>/<address>-<hash>/<commit>/      the files; they never change
 //
-// It guarantees that Load never fails and needs no network: what cannot be used is named
-// in Problems with its file, and the others load; that nothing outside a plugin's folder
-// counts as the plugin's, by whatever path or link; that reading is bounded; that a
-// repository is only fetched when it is missing or somebody asks for its news; and that a
-// fetch that fails leaves what was there.
+// Load never fails and needs no network: a file that cannot be used is listed in Problems, and the
+// others load. Files outside of a plugin's folder are never used, whatever path or symlink leads
+// there. Reading is bounded. A repository is fetched only when it is missing or the user asks for
+// an update; a failed fetch leaves the old checkout in place.
 //
-// It reads no agents, skills, rules or commands (package extensions does), decides nothing
-// about configuration (package config puts a plugin's below the user's), and does not
-// judge what a plugin does: hooks and MCP servers of a plugin act with the user's rights.
+// The package does not read agents, skills, rules or commands (package extensions does), does not
+// merge configuration (package config does), and does not judge what a plugin does: its hooks and
+// MCP servers have the user's rights.
 package plugins
 
 import (
@@ -43,35 +42,35 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Inputs say what the user wants.
+// Inputs are the plugin settings of the user.
 type Inputs struct {
 	Sources []Source
 	Install []string // name, or name@source
 }
 
-// Source is a place that offers plugins.
+// Source is a collection of plugins.
 type Source struct {
 	Name     string
 	Location string // a git URL or a folder
-	Commit   string // of a repository: this one and no other; empty: the one fetched last
-	// Builtin says that the user did not name it: names without a source mean its plugins
-	// only where no other source has them.
+	Commit   string // for a repository: the pinned commit; empty for the last one fetched
+	// Builtin means that the user did not configure the source. A plugin name without a source
+	// refers to a built-in source only if no other source has the plugin.
 	Builtin bool
 }
 
-// Plugin is one that is in effect.
+// Plugin is a plugin that is in effect.
 type Plugin struct {
 	Name        string
 	Source      string // the name of its source
 	Description string
-	Dir         string // with links resolved
-	NeededBy    string // the plugin, as name@source, it was loaded for; empty: the user installed it
+	Dir         string // with symlinks resolved
+	NeededBy    string // the plugin, as name@source, that depends on it; empty if the user installed it
 }
 
 // ID returns name@source.
 func (p Plugin) ID() string { return p.Name + "@" + p.Source }
 
-// Problem is something that is not used.
+// Problem describes something that is not used.
 type Problem struct {
 	Path  string // the file, or the key of the configuration
 	Line  int    // 0 if unknown
@@ -85,7 +84,7 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Cause
 }
 
-// Set is what is in effect, at one moment. It must not be changed.
+// Set is a snapshot of the plugins in effect. It must not be changed.
 type Set struct {
 	Plugins  []Plugin             // in the order in which they are merged: dependencies first
 	Layers   []config.PluginLayer // their configuration, in that order
@@ -94,7 +93,7 @@ type Set struct {
 	Files    []string // to watch
 }
 
-// Installed returns the plugins; a nil Set has none.
+// Installed returns the plugins; nil for a nil Set.
 func (s *Set) Installed() []Plugin {
 	if s == nil {
 		return nil
@@ -102,7 +101,7 @@ func (s *Set) Installed() []Plugin {
 	return s.Plugins
 }
 
-// Configuration returns the Layers; a nil Set has none.
+// Configuration returns the Layers; nil for a nil Set.
 func (s *Set) Configuration() []config.PluginLayer {
 	if s == nil {
 		return nil
@@ -110,7 +109,7 @@ func (s *Set) Configuration() []config.PluginLayer {
 	return s.Layers
 }
 
-// Wrong returns the Problems; a nil Set has none.
+// Wrong returns the Problems; nil for a nil Set.
 func (s *Set) Wrong() []Problem {
 	if s == nil {
 		return nil
@@ -118,7 +117,7 @@ func (s *Set) Wrong() []Problem {
 	return s.Problems
 }
 
-// Watch returns the Files; a nil Set has none.
+// Watch returns the Files; nil for a nil Set.
 func (s *Set) Watch() []string {
 	if s == nil {
 		return nil
@@ -126,41 +125,41 @@ func (s *Set) Watch() []string {
 	return s.Files
 }
 
-// Options are what a Store needs.
+// Options are the dependencies of a Store.
 type Options struct {
-	Cache    string     // folder of the repositories' checkouts
-	Children *proc.Pool // starts git; nil: without a supervisor
+	Cache    string     // folder for checkouts of repositories
+	Children *proc.Pool // starts git; nil starts it without a supervisor
 	Getenv   func(string) string
 	Now      func() time.Time
 	NewID    func() string
-	Limit    time.Duration // of one fetch; default: two minutes
-	// Gone says whether a file that was there, and that is missing now, is to count no more:
-	// some editors remove a file before they write it again. Nil says that it is.
+	Limit    time.Duration // for one fetch; default: two minutes
+	// Gone reports whether a used file that is missing now is considered deleted; some editors
+	// delete a file before they write it again. If Gone is nil, every missing file is deleted.
 	Gone func(path string) bool
 }
 
-// defaultLimit is how long fetching a repository may take.
+// defaultLimit is how long a fetch may take.
 const defaultLimit = 2 * time.Minute
 
 // Store reads sources and fetches repositories. It is safe for concurrent use.
 type Store struct {
 	opts    Options
-	ctx     context.Context //nolint:containedctx // the life of the fetches, which have several waiters
+	ctx     context.Context //nolint:containedctx // the lifetime of fetches, which several callers wait for
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu        sync.Mutex // guards what follows
 	closed    bool
 	fetches   map[repository]*fetch
-	failed    map[repository]error // until it is requested again
+	failed    map[repository]error // errors of fetches, until the next attempt
 	last      *Set
 	lastIn    Inputs
 	stamps    []stamp
-	lastValid map[string][]byte // by path: files as they were when they could be used last
-	lastRead  map[string][]byte // by path: files as they were read last
+	lastValid map[string][]byte // by path: the last valid content
+	lastRead  map[string][]byte // by path: the last content
 }
 
-// New returns a store; Close must be called.
+// New returns a store. The caller must call Close.
 func New(o Options) *Store {
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
@@ -170,7 +169,7 @@ func New(o Options) *Store {
 	return s
 }
 
-// Close ends fetches.
+// Close stops all fetches.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -179,8 +178,8 @@ func (s *Store) Close() {
 	s.running.Wait()
 }
 
-// Load returns what the user's plugins are now, without the network. changed is false if
-// it is the same Set as before.
+// Load returns the current plugins, without using the network. changed is false if the Set is the
+// same as before.
 func (s *Store) Load(in Inputs) (set *Set, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,17 +196,18 @@ func (s *Store) Load(in Inputs) (set *Set, changed bool) {
 	return set, true
 }
 
-// forget has the next Load look again.
+// forgetLocked makes the next Load read all files again.
 func (s *Store) forgetLocked() { s.stamps = []stamp{{changedRecently: true}} }
 
-// stamp is the state of a file when it was looked at.
+// stamp is the state of a file when it was read.
 type stamp struct {
 	path            string
 	info            fs.FileInfo // nil: it did not exist
-	changedRecently bool        // it had changed so shortly before that it may change again unnoticed
+	changedRecently bool        // a further change might not change the modification time
 }
 
-// timeResolution is how old a change must be to differ from the next in the time of the file.
+// timeResolution is the age from which a modification time is certain to differ after the next
+// change.
 const timeResolution = 2 * time.Second
 
 func newStamp(path string, now time.Time) stamp {
@@ -218,24 +218,24 @@ func newStamp(path string, now time.Time) stamp {
 	return s
 }
 
-// stale says that a file may be another one by now.
+// stale reports whether a file may have changed.
 func (s stamp) stale() bool {
-	info, _ := os.Stat(s.path) // or nil
+	info, _ := os.Stat(s.path) // nil if it does not exist
 	return s.changedRecently || !safeio.Same(s.info, info)
 }
 
-// Offer is a plugin that a source has.
+// Offer is a plugin that a source offers.
 type Offer struct {
 	Name        string
 	Source      string
 	Description string
 }
 
-// State is what is known of a source.
+// State describes a source.
 type State struct {
 	Source
 	Git     bool
-	At      string // the commit that is checked out; empty: none yet, or a folder
+	At      string // the commit that is checked out; empty for a folder, or if none is
 	Offers  []Offer
 	Problem string // why it cannot be used; empty if it can
 }
@@ -243,7 +243,7 @@ type State struct {
 // Shown returns the location without credentials.
 func (s Source) Shown() string { return withoutSecrets(s.Location) }
 
-// Sources tells of all sources and what they offer, without the network.
+// Sources describes all sources and their plugins, without using the network.
 func (s *Store) Sources(in Inputs) []State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,8 +267,8 @@ func (s *Store) Sources(in Inputs) []State {
 	return out
 }
 
-// Find returns which sources have a plugin; ref is name or name@source. An obstacle,
-// a missing repository included, is an error; *UnfetchedError names that.
+// Find returns the sources that offer a plugin; ref is name or name@source. It returns an error if
+// the plugin cannot be determined; if repositories are missing, that is an *UnfetchedError.
 func (s *Store) Find(in Inputs, ref string) ([]Offer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,7 @@ func (s *Store) Find(in Inputs, ref string) ([]Offer, error) {
 	return out, nil
 }
 
-// UnfetchedError tells of repositories that have to be fetched first.
+// UnfetchedError names repositories that must be fetched first.
 type UnfetchedError struct{ Sources []Source }
 
 func (e *UnfetchedError) Error() string {
@@ -302,7 +302,7 @@ func (e *UnfetchedError) Error() string {
 	return "not fetched yet: " + strings.Join(names, ", ")
 }
 
-// parseRef takes name or name@source apart.
+// parseRef splits name or name@source.
 func parseRef(ref string) (name, source string, err error) {
 	name, source, qualified := strings.Cut(ref, "@")
 	switch {
@@ -314,18 +314,18 @@ func parseRef(ref string) (name, source string, err error) {
 	return name, source, nil
 }
 
-// maxName bounds names: commands and hooks are called by them.
+// maxName is the limit of names, which become part of the names of commands and hooks.
 const maxName = 64
 
-// validName says whether a plugin can have a name: it becomes part of what users type.
+// validName reports whether a plugin may have a name, which becomes part of what users type.
 func validName(name string) bool {
 	return name != "" && len(name) <= maxName && name != "." && name != ".." && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || r > 0x7f && (r < 0xa1 || r == 0x2028 || r == 0x2029) || strings.ContainsRune(`/\:@"'`+"`", r)
 	})
 }
 
-// resolveBelow returns the folder that a path below base leads to, with links resolved. It is an
-// error if that is not below base.
+// resolveBelow returns the folder at a path below base, with symlinks resolved. It returns an error
+// if that is not below base.
 func resolveBelow(base, rel string) (string, error) {
 	local := filepath.FromSlash(rel)
 	if strings.HasPrefix(rel, "/") || !filepath.IsLocal(local) {

@@ -207,7 +207,7 @@ func TestHostile(t *testing.T) {
 		`the plugin up is not used: "../../etc" is not a path within`, `the plugin hidden-up is not used`, `the plugin root is not used: "/etc" is not a path`,
 		`the plugin link is not used: "plugins/link" is a link that leads out of`, "the plugin gone is not used: there is no folder plugins/gone",
 		"the plugin file is not used: plugins/good/rules/r.md is not a folder",
-		`plugin 9 is left out: its name "a/b" must be one word`, "plugin 10 is left out: good is there already", "plugin 11 is left out: none has no source",
+		`plugin 9 is left out: its name "a/b" must be one word`, "plugin 10 is left out: good is listed twice", "plugin 11 is left out: none has no source",
 		"plugin 12 is left out: it must not be a JSON number", "plugin 13 is left out: name cannot be a JSON number", "plugin 14 is left out: dependencies cannot be a JSON string",
 		"good/eca.json: ", "inner/eca.json: it is larger than 1048576 bytes", "inner/.mcp.json: it is not a regular file",
 	} {

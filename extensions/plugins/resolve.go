@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// foundPlugin is a plugin and where it was found.
+// foundPlugin is a plugin with its source.
 type foundPlugin struct {
 	market *market
 	entry  entry
@@ -18,7 +18,7 @@ type foundPlugin struct {
 
 func (f foundPlugin) id() string { return f.entry.Name + "@" + f.market.source.Name }
 
-// node is a plugin on the way into the Set.
+// node is a plugin in the dependency graph.
 type node struct {
 	foundPlugin
 	dir      string
@@ -28,7 +28,7 @@ type node struct {
 	done     bool
 }
 
-// resolve finds all plugins that are wanted, and what they need.
+// resolve finds all installed plugins and their dependencies.
 func (r *reader) resolve() *Set {
 	nodes := map[string]*node{}
 	var direct, queue []*node
@@ -37,7 +37,7 @@ func (r *reader) resolve() *Set {
 			return n
 		}
 		if len(nodes) == maxPlugins {
-			r.problem("plugins.install", 0, "there are more than %d plugins, with what they need; the rest is left out", maxPlugins)
+			r.problem("plugins.install", 0, "there are more than %d plugins, dependencies included; the rest is left out", maxPlugins)
 			return nil
 		}
 		n := &node{foundPlugin: f, neededBy: neededBy}
@@ -88,8 +88,8 @@ func (r *reader) resolve() *Set {
 	return set
 }
 
-// order puts what is needed before what needs it, and what the user installed last, as the
-// user ordered it. Cycles are harmless: each plugin is there once.
+// order sorts dependencies before the plugins that need them, and keeps the user's order of
+// installed plugins. Cycles are harmless: each plugin occurs once.
 func order(direct []*node) []*node {
 	var out []*node
 	var visit func(n *node)
@@ -111,8 +111,8 @@ func order(direct []*node) []*node {
 	return append(out, direct...)
 }
 
-// find returns the plugins that a name stands for. from is the source of the plugin that
-// needs it: its own plugins go first.
+// find returns the plugins that a name stands for. from is the source of the plugin that needs it;
+// the plugins of this source take precedence.
 func (r *reader) find(ref, from string) []foundPlugin {
 	at := "plugins.install"
 	if from != "" {
@@ -139,7 +139,7 @@ func (r *reader) find(ref, from string) []foundPlugin {
 		return []foundPlugin{f}
 	}
 	var out []foundPlugin
-	var unusable []string // sources of the user's that may have it
+	var unusable []string // the user's sources that may have the plugin
 	for _, src := range r.in.Sources {
 		if src.Builtin {
 			continue
@@ -156,7 +156,8 @@ func (r *reader) find(ref, from string) []foundPlugin {
 		return out
 	}
 	if len(unusable) > 0 {
-		// It was theirs, perhaps: that of somebody else is not what the user meant.
+		// The plugin may be from one of these sources, so a plugin of the same name from elsewhere
+		// is not what the user meant.
 		r.problem(at, 0, "no usable source has a plugin %s; %s cannot be used", name, strings.Join(unusable, ", "))
 		return nil
 	}
@@ -174,7 +175,7 @@ func (r *reader) find(ref, from string) []foundPlugin {
 	return out
 }
 
-// plugin finds a plugin of a source; a nil market has none.
+// plugin returns a plugin of a source; a nil market has no plugins.
 func (m *market) plugin(name string) (foundPlugin, bool) {
 	if m == nil {
 		return foundPlugin{}, false
@@ -186,7 +187,7 @@ func (m *market) plugin(name string) (foundPlugin, bool) {
 	return foundPlugin{m, m.entries[i]}, true
 }
 
-// dependencies lists what a plugin needs.
+// dependencies returns the dependencies of a plugin.
 func (r *reader) dependencies(n *node) []string {
 	needs := slices.Clone(n.entry.Dependencies)
 	var manifest struct {

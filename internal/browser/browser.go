@@ -1,5 +1,5 @@
-// Package browser opens addresses in the user's browser, where there is one. It owns how
-// that is done on each system; it does not decide whether an address is safe to open.
+// Package browser opens URLs in the user's browser, if there is one, with the usual program of
+// each operating system. It does not decide whether a URL is safe to open.
 package browser
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// patience is how long a program may take to say that it cannot open an address. One that
-// goes on is the browser itself.
+// patience is how long the opening program may take to fail. If it still runs after that, it is the
+// browser itself.
 const patience = 3 * time.Second
 
-// Open has the user's browser open an http or https address. The browser outlives eca. An
-// error means that none was found, or that it could not be started.
+// Open opens an http or https URL in the user's browser, which outlives eca. The error means that
+// no browser was found, or that it could not be started.
 func Open(ctx context.Context, address string, getenv func(string) string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
@@ -27,7 +27,7 @@ func Open(ctx context.Context, address string, getenv func(string) string) error
 	if err != nil {
 		return err
 	}
-	// The program that opens addresses starts the browser and ends; a supervisor would end that too.
+	// The opening program starts the browser and exits; a supervisor would kill the browser then.
 	p, err := proc.Start(proc.Spec{Path: program, Args: append(args, u.String()), Leaves: true})
 	if err != nil {
 		return err

@@ -1,9 +1,8 @@
-// Package bug reports broken invariants: things that cannot happen unless eca
-// itself is wrong. In production a report is one log line with a stack and the
-// program goes on; under `go test` it panics, so that no broken invariant passes
-// a test run unseen.
+// Package bug reports broken invariants: states that are impossible unless eca itself has a bug. In
+// production a report is one log line with a stack, and the program continues; under `go test` it
+// panics, so that no test passes with a broken invariant.
 //
-// It is not for bad input: that is an error with a message for the user.
+// It is not for bad input, which requires an error with a message for the user.
 package bug
 
 import (

@@ -64,7 +64,7 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return e.cause }
 
-// Reason says what is wrong and what to do, without the path.
+// Reason describes what is wrong and what to do, without the path.
 func (e *DamagedError) Reason() string {
 	if e.newer {
 		return fmt.Sprintf("the record of %s cannot be used: %v; use the newer eca, or set XDG_STATE_HOME to another folder", e.File.What, e.cause)

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Folder is a folder that is trusted.
+// Folder is a trusted folder.
 type Folder struct {
-	// Files are the sums of what is trusted, by path from the folder on, with slashes. A
-	// file that leads elsewhere is recorded where it lies.
+	// Files are the hashes of the trusted files, by path relative to the folder, with slashes. A
+	// file that is a symlink out of the folder is recorded with its real path.
 	Files map[string]string `json:"files"`
-	Since time.Time         `json:"since"` // the last time the user said so
-	// Texts are what the user was shown of them, to show what changed since.
+	Since time.Time         `json:"since"` // when the user last confirmed it
+	// Texts are the texts that were shown to the user, to show what has changed since.
 	Texts map[string]string `json:"texts,omitempty"`
-	// Parts are sums of the parts of what is trusted, to name those that changed since.
+	// Parts are hashes of the parts of the files, to name those that have changed since.
 	Parts map[string]map[string]string `json:"parts,omitempty"`
 }
 
-// Folders are those that are trusted, by path, links resolved. A nil map trusts nothing.
+// Folders are the trusted folders, by resolved path. A nil map trusts nothing.
 type Folders map[string]Folder
 
-// Agreed is a file as the user agreed to it: its sum, what the user was shown of it, and sums
-// of its parts by their names. Sums are opaque here.
+// Agreed is a file as the user agreed to it: its hash, the text that was shown, and hashes of its
+// parts by their names. Hashes are opaque here.
 type Agreed struct {
 	Sum   string
 	Text  string
@@ -47,7 +47,7 @@ func NewFolders(dir string, now func() time.Time) *FolderStore {
 	}}
 }
 
-// Read returns the record as it is now. With an error, no folder is trusted.
+// Read returns the current record. With an error, no folder is trusted.
 func (s *FolderStore) Read() (Folders, error) {
 	var r folderRecord
 	if err := s.File.Read(&r); err != nil {
@@ -56,22 +56,22 @@ func (s *FolderStore) Read() (Folders, error) {
 	return r.Folders, nil
 }
 
-// Trusts says whether a file of a folder is trusted with a sum.
+// Trusts reports whether a file in a folder is trusted with the given hash.
 func (f Folders) Trusts(root, file, sum string) bool {
 	return sum != "" && f[Resolve(root)].Files[name(root, file)] == sum
 }
 
-// maxText bounds a text that is kept.
+// maxText is the longest text that is stored, in bytes.
 const maxText = 64 << 10
 
-// Shown returns what the user was shown of a file when it was trusted last; empty if it
-// was not, or if that is not known.
+// Shown returns the text of a file that was shown to the user when it was last trusted; empty if it
+// was never trusted, or if the text is unknown.
 func (f Folders) Shown(root, file string) string {
 	return f[Resolve(root)].Texts[name(root, file)]
 }
 
-// Changes names the parts of a file that are not as they were when the file was trusted
-// last. before is false if it never was; a record of an earlier version names no parts.
+// Changes names the parts of a file that differ from when it was last trusted. before is false if
+// it was never trusted; a record of an earlier version names no parts.
 func (f Folders) Changes(root, file string, parts map[string]string) (changed []string, before bool) {
 	folder := f[Resolve(root)]
 	if _, before = folder.Files[name(root, file)]; !before {
@@ -98,7 +98,7 @@ func (f Folders) Changes(root, file string, parts map[string]string) (changed []
 	return changed, true
 }
 
-// Trust records files of a folder, beside what is trusted of it already.
+// Trust records files of a folder as trusted, in addition to those already recorded.
 func (s *FolderStore) Trust(root string, files map[string]Agreed) error {
 	var r folderRecord
 	return s.File.Change(&r, func() {
@@ -117,7 +117,7 @@ func (s *FolderStore) Trust(root string, files map[string]Agreed) error {
 	})
 }
 
-// Revoke forgets a folder, and those below it. It returns those that were trusted.
+// Revoke removes a folder and its subfolders, and returns those that were trusted.
 func (s *FolderStore) Revoke(root string) (revoked []string, err error) {
 	root = Resolve(root)
 	var r folderRecord
@@ -133,7 +133,7 @@ func (s *FolderStore) Revoke(root string) (revoked []string, err error) {
 	return revoked, err
 }
 
-// name is how a file of a folder is recorded.
+// name returns the key under which a file of a folder is recorded.
 func name(root, file string) string {
 	rel, err := filepath.Rel(root, file)
 	if err != nil {
@@ -142,8 +142,8 @@ func name(root, file string) string {
 	return filepath.ToSlash(rel)
 }
 
-// Resolve returns a folder's path with links followed, up to where it exists: a folder is
-// the same however it is reached.
+// Resolve resolves the symlinks in the longest existing part of a path, so that a folder has the
+// same record whatever path leads to it.
 func Resolve(root string) string {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real

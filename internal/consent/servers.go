@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Server is the record of a server that the user agreed to.
+// Server is the record of an MCP server that the user agreed to.
 type Server struct {
-	Launch *Launch         `json:"launch,omitempty"` // nil: it is not kept, or not known yet
+	Launch *Launch         `json:"launch,omitempty"` // nil if it is not recorded
 	Tools  map[string]Tool `json:"tools,omitempty"`  // by the server's names
-	Since  time.Time       `json:"since"`            // the last time it was recorded
+	Since  time.Time       `json:"since"`            // when it was last recorded
 	Spoken *Spoken         `json:"spoken,omitempty"`
 }
 
-// Spoken is the version of the protocol that a server answered with when it was last offered the
-// newest.
+// Spoken is the version of the protocol with which a server answered when the newest was offered
+// last.
 type Spoken struct {
 	Version string    `json:"version"`
 	Launch  string    `json:"launch"` // hash of its Launch
@@ -31,7 +31,7 @@ type Spoken struct {
 type Launch struct {
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
-	Env     map[string]string `json:"env,omitempty"` // sums of values, by name
+	Env     map[string]string `json:"env,omitempty"` // hashes of values, by name
 	URL     string            `json:"url,omitempty"`
 }
 
@@ -50,7 +50,7 @@ func Sum(parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// Difference describes the changes in now, with values as present shows them; empty if nothing
+// Difference describes the changes in now, formatting values with present; empty if nothing
 // changed.
 func (l Launch) Difference(now Launch, present func(string) string) string {
 	var out []string
@@ -97,7 +97,7 @@ type serverRecord struct {
 	Servers map[string]Server `json:"servers"`
 }
 
-// maxServers is how many are kept; the oldest are forgotten.
+// maxServers is how many servers are recorded; the oldest are removed.
 const maxServers = 500
 
 // ServerStore is the record of one user.
@@ -113,10 +113,10 @@ func NewServers(dir string, now func() time.Time) *ServerStore {
 	}}
 }
 
-// Check says why the record cannot be used.
+// Check returns why the record cannot be used.
 func (s *ServerStore) Check() error { return s.File.Read(&serverRecord{}) }
 
-// Get returns what is recorded of a server.
+// Get returns the record of a server.
 func (s *ServerStore) Get(key string) (Server, error) {
 	var r serverRecord
 	if err := s.File.Read(&r); err != nil {
@@ -125,7 +125,7 @@ func (s *ServerStore) Get(key string) (Server, error) {
 	return r.Servers[key], nil
 }
 
-// Change changes what is recorded of a server, alone among all processes.
+// Change changes the record of a server, with a lock that excludes other processes.
 func (s *ServerStore) Change(key string, change func(*Server)) error {
 	var r serverRecord
 	return s.File.Change(&r, func() {

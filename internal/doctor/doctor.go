@@ -1,10 +1,9 @@
-// Package doctor has what a check-up is: checks that run at once, each within a time
-// limit, and the report of what they found, for people and for programs.
+// Package doctor runs checks in parallel, each within a time limit, and reports their findings for
+// people and for programs.
 //
-// It guarantees that a report has the sections and findings in the order of the checks,
-// however long each took, and that all checks have ended when it is there; they must heed
-// their context. It does not know what is checked, and does not remove secrets: Map does,
-// given what to remove.
+// A report has the sections and findings in the order of the checks, whatever their duration. When
+// it is returned, all checks have ended; they must obey their context. The package does not know
+// the checks, and does not remove secrets: use Map for that.
 package doctor
 
 import (
@@ -17,36 +16,36 @@ import (
 	"time"
 )
 
-// Limits of a check-up of eca, whose checks run at once.
+// Limits of a check-up of eca, whose checks run in parallel.
 const (
 	CheckTime = 5 * time.Second
-	StartTime = 15 * time.Second // of programs, which may be fetched first
+	StartTime = 15 * time.Second // for starting programs, which may have to be downloaded first
 )
 
-// Status is how grave a finding is.
+// Status is the severity of a finding.
 type Status string
 
 // Statuses.
 const (
-	OK      Status = "ok"      // looked at, works
-	Note    Status = "note"    // nothing to judge
-	Warning Status = "warning" // works, but less well than it could
+	OK      Status = "ok"      // checked and working
+	Note    Status = "note"    // information only
+	Warning Status = "warning" // working, but not as well as it could
 	Problem Status = "problem" // something that is configured does not work
 )
 
-// Finding is one thing that was found.
+// Finding is one result of a check.
 type Finding struct {
 	Status  Status `json:"status"`
 	Subject string `json:"subject"` // what it is about
 	Text    string `json:"text"`
 }
 
-// Found is a finding whose text is formatted.
+// Found returns a finding with a formatted text.
 func Found(s Status, subject, format string, args ...any) Finding {
 	return Finding{Status: s, Subject: subject, Text: fmt.Sprintf(format, args...)}
 }
 
-// Count is a number with its noun.
+// Count formats a number with its noun.
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -54,27 +53,27 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// Section is findings about one matter.
+// Section is a group of findings.
 type Section struct {
 	Name     string    `json:"name"`
 	Findings []Finding `json:"findings"`
 }
 
-// Report is what a check-up found.
+// Report is the result of a check-up.
 type Report struct {
 	Healthy  bool      `json:"healthy"` // no finding is a problem
 	Sections []Section `json:"sections"`
 }
 
-// Check looks at one thing.
+// Check is one check.
 type Check struct {
 	Section string // checks of one section are adjacent
-	Subject string // what an overdue check is about
+	Subject string // subject of the finding if the check takes too long
 	Run     func(ctx context.Context) []Finding
-	Limit   time.Duration // 0: that of the run
+	Limit   time.Duration // 0 means that of the run
 }
 
-// Run runs checks, all at once. One that is not done within its limit is a problem.
+// Run runs all checks in parallel. A check that exceeds its limit is a problem.
 func Run(ctx context.Context, limit time.Duration, checks []Check) Report {
 	found := make([][]Finding, len(checks))
 	var wg sync.WaitGroup
@@ -107,7 +106,7 @@ func Run(ctx context.Context, limit time.Duration, checks []Check) Report {
 	return report
 }
 
-// Map returns the report with all its texts changed.
+// Map returns the report with change applied to all its texts.
 func (r Report) Map(change func(string) string) Report {
 	out := Report{Healthy: r.Healthy, Sections: []Section{}}
 	for _, s := range r.Sections {
@@ -120,7 +119,7 @@ func (r Report) Map(change func(string) string) Report {
 	return out
 }
 
-// Markdown shows the report in a chat.
+// Markdown formats the report for a chat.
 func (r Report) Markdown() string {
 	var b strings.Builder
 	for _, s := range r.Sections {
@@ -133,7 +132,7 @@ func (r Report) Markdown() string {
 	return b.String()
 }
 
-// Write shows the report in a terminal.
+// Write formats the report for a terminal.
 func (r Report) Write(w io.Writer) error {
 	var b strings.Builder
 	for i, s := range r.Sections {
@@ -150,7 +149,7 @@ func (r Report) Write(w io.Writer) error {
 	return err
 }
 
-// oneLine keeps what servers say from looking like findings, or from steering a terminal.
+// oneLine prevents text from servers from looking like findings, or from controlling a terminal.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {

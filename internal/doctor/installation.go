@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Commit names the commit that the program was built from, as in " (commit 0123456789ab,
+// Commit returns the commit that the program was built from, as in " (commit 0123456789ab,
 // 2026-01-31)". It is empty for programs that were built without git.
 func Commit() string {
 	info, ok := debug.ReadBuildInfo()
@@ -28,7 +28,7 @@ func Commit() string {
 	return " (commit " + commit[:12] + ", " + date[:len("2026-01-31")] + changed + ")"
 }
 
-// Installation says which file runs, and which package manager installed it.
+// Installation describes the running executable and the package manager that installed it.
 func Installation() string {
 	path, err := os.Executable()
 	if err == nil {
@@ -44,10 +44,10 @@ func Installation() string {
 	return path + ", " + installedBy(path, exists)
 }
 
-// installedBy tells by the path of a program which package manager installed it.
+// installedBy determines from a program's path which package manager installed it.
 func installedBy(path string, exists func(string) bool) string {
 	slashed := filepath.ToSlash(path)
-	if i := strings.Index(slashed, ":"); i == 1 { // a drive of Windows
+	if i := strings.Index(slashed, ":"); i == 1 { // a Windows drive
 		slashed = slashed[2:]
 	}
 	dir := filepath.Dir(path)

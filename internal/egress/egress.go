@@ -1,10 +1,10 @@
 // Package egress is the proxy through which sandboxed commands reach the network: HTTP, and TLS
 // by CONNECT, to hosts of a list.
 //
-// It guarantees that a connection is made only to a host that is listed, or that the user allowed
-// the command that asks, by the name that the command gave, and only to an address of the public
-// internet, decided on the address that is dialed; other addresses must be listed themselves. It
-// does not read what goes through a tunnel: a listed host gets whatever the command sends it.
+// A connection is made only to a host that is listed, or that the user allowed for the command, by
+// the name that the command requests. The address that is dialed must be public, unless the address
+// itself is listed. The package does not inspect the data in a tunnel: a listed host gets whatever
+// the command sends.
 package egress
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/fetch"
 )
 
-// Port is where the proxy listens in a network namespace.
+// Port is the proxy's port in a network namespace.
 const Port = 3128
 
 const (
@@ -33,10 +33,11 @@ const (
 	headerTime  = 30 * time.Second
 )
 
-// Hosts is a list of hosts: names and addresses, exact, or *.suffix for all below one.
+// Hosts is a list of hosts: names and addresses, or *.suffix for all subdomains.
 type Hosts []string
 
-// NewHosts reads a list of the configuration. Entries with @ stand for the hosts of a registry.
+// NewHosts parses a list from the configuration. Entries with @ stand for the hosts of a package
+// registry.
 func NewHosts(list []string) (Hosts, error) {
 	registries := map[string][]string{
 		"@npm":    {"registry.npmjs.org", "registry.yarnpkg.com"},
@@ -66,7 +67,7 @@ func normal(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimSpace(host), "."))
 }
 
-// Contain says whether a host is listed.
+// Contain reports whether a host is listed.
 func (h Hosts) Contain(host string) bool {
 	host = normal(host)
 	return slices.ContainsFunc(h, func(entry string) bool {
@@ -75,11 +76,11 @@ func (h Hosts) Contain(host string) bool {
 	})
 }
 
-// Proxy serves the commands of one network namespace.
+// Proxy serves the commands in one network namespace.
 type Proxy struct {
-	Hosts func() Hosts // the list as it is now
+	Hosts func() Hosts // the current list
 
-	mu      sync.Mutex // guards what follows, and what clients were refused
+	mu      sync.Mutex // guards the fields below, and the refusals of clients
 	clients map[string]*Client
 	conns   map[net.Conn]bool
 	closed  bool
@@ -87,25 +88,25 @@ type Proxy struct {
 	open sync.WaitGroup
 }
 
-// Client is one command that uses the proxy. Its URL identifies it.
+// Client is a command that uses the proxy. Its URL identifies it.
 type Client struct {
 	proxy   *Proxy
 	token   string
-	allowed []string // host:port, beside the listed hosts
+	allowed []string // host:port, in addition to the listed hosts
 	refused []Refusal
 }
 
-// Refusal is a connection that a client did not get.
+// Refusal is a refused connection.
 type Refusal struct {
 	Address  string // host:port
 	Unlisted bool   // allowing the address would help
 }
 
-// maxRefused bounds what is remembered of a client.
+// maxRefused is how many refusals are stored for a client.
 const maxRefused = 100
 
-// NewClient registers a command that may also connect to some addresses, as host:port. Close must
-// be called.
+// NewClient registers a command that may also connect to the given addresses, as host:port. The
+// caller must call Close.
 func (p *Proxy) NewClient(allowed []string) *Client {
 	c := &Client{proxy: p, token: rand.Text(), allowed: allowed}
 	p.mu.Lock()
@@ -117,25 +118,25 @@ func (p *Proxy) NewClient(allowed []string) *Client {
 	return c
 }
 
-// URL is where the client finds the proxy in its network namespace.
+// URL returns the URL of the proxy for the client, in its network namespace.
 func (c *Client) URL() string { return fmt.Sprintf("http://eca:%s@127.0.0.1:%d", c.token, Port) }
 
-// Refused returns what the client was refused so far. Refusals of a program that did not
-// identify itself are listed for each client.
+// Refused returns the client's refused connections. Those of a program that did not identify itself
+// are listed for every client.
 func (c *Client) Refused() []Refusal {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
 	return slices.Clone(c.refused)
 }
 
-// Close forgets the client. Its connections go on.
+// Close removes the client. Its connections stay open.
 func (c *Client) Close() {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
 	delete(c.proxy.clients, c.token)
 }
 
-// client returns the client that a request is from; nil if it does not say.
+// client returns the client that sent a request; nil if the request does not identify it.
 func (p *Proxy) client(req *http.Request) *Client {
 	asked := http.Request{Header: http.Header{"Authorization": req.Header["Proxy-Authorization"]}}
 	_, token, _ := asked.BasicAuth()
@@ -144,7 +145,7 @@ func (p *Proxy) client(req *http.Request) *Client {
 	return p.clients[token]
 }
 
-// may says whether the client was allowed an address.
+// may reports whether the user allowed an address for the client.
 func (c *Client) may(host, port string) bool {
 	return c != nil && slices.Contains(c.allowed, net.JoinHostPort(normal(host), port))
 }
@@ -152,7 +153,7 @@ func (c *Client) may(host, port string) bool {
 // Serve serves until the listener is closed.
 func (p *Proxy) Serve(l net.Listener) { p.accept(l, p.serve) }
 
-// Forward connects each connection with a port of this machine, until the listener is closed.
+// Forward connects each connection to a port of this machine, until the listener is closed.
 func (p *Proxy) Forward(l net.Listener, port int) {
 	p.accept(l, func(c net.Conn) {
 		to, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)), connectTime)
@@ -163,7 +164,7 @@ func (p *Proxy) Forward(l net.Listener, port int) {
 	})
 }
 
-// Close ends all connections and waits for what serves them. Listeners are closed before.
+// Close closes all connections and waits for their goroutines. Close the listeners first.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -191,7 +192,7 @@ func (p *Proxy) accept(l net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// track notes a connection that Close ends; false if it has been called.
+// track registers a connection for Close; it returns false after Close was called.
 func (p *Proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,7 +213,7 @@ func (p *Proxy) drop(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// serve answers one request: what follows it on the connection is for the same host.
+// serve serves one request; all further data on the connection is for the same host.
 func (p *Proxy) serve(c net.Conn) {
 	_ = c.SetReadDeadline(time.Now().Add(headerTime))
 	in := bufio.NewReader(c)
@@ -269,7 +270,7 @@ func (p *Proxy) serve(c net.Conn) {
 	}
 }
 
-// refusedError says why a host is not connected to.
+// refusedError is why a host must not be connected to.
 type refusedError struct {
 	cause    string
 	unlisted bool
@@ -277,7 +278,7 @@ type refusedError struct {
 
 func (e refusedError) Error() string { return e.cause }
 
-// dial connects to a host that may be reached.
+// dial connects to a host, if that is allowed.
 func (p *Proxy) dial(client *Client, host, port string) (net.Conn, error) {
 	listed := p.Hosts().Contain(host) || client.may(host, port)
 	if !listed {
@@ -298,7 +299,7 @@ func (p *Proxy) dial(client *Client, host, port string) (net.Conn, error) {
 	return dialer.Dial("tcp", net.JoinHostPort(host, port))
 }
 
-// note records a refusal for a client; for all if it is nil.
+// note records a refusal for a client, or for all if client is nil.
 func (p *Proxy) note(client *Client, r Refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -309,7 +310,7 @@ func (p *Proxy) note(client *Client, r Refusal) {
 	}
 }
 
-// join copies both ways until both ends have said all.
+// join copies in both directions until both ends are closed.
 func (p *Proxy) join(c net.Conn, in io.Reader, to net.Conn) {
 	if !p.track(to) {
 		_ = to.Close()
@@ -322,7 +323,7 @@ func (p *Proxy) join(c net.Conn, in io.Reader, to net.Conn) {
 	back.Wait()
 }
 
-// pour copies to the end and passes that on.
+// pour copies until the end and closes the other end for writing.
 func pour(to net.Conn, from io.Reader) {
 	_, err := io.Copy(to, from)
 	half, ok := to.(interface{ CloseWrite() error })

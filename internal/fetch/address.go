@@ -2,12 +2,12 @@ package fetch
 
 import "net/netip"
 
-// special are networks that are not of the public internet although netip does not say
-// so: where they lead is known to this machine or its provider only.
+// special returns networks that are not public although netip does not say so: their addresses have
+// a meaning only for this machine or its provider.
 func special() []netip.Prefix {
 	list := []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-		"168.63.129.16/32", // a cloud's own services, at every of its machines
+		"168.63.129.16/32", // a cloud provider's own services, on all of its machines
 		"::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2001:db8::/32", "fec0::/10", "3fff::/20", "5f00::/16",
 	}
 	out := make([]netip.Prefix, len(list))
@@ -17,8 +17,8 @@ func special() []netip.Prefix {
 	return out
 }
 
-// Public says whether an address belongs to the public internet. An IPv4 address that an
-// IPv6 address stands for counts, however it is written.
+// Public reports whether an address is on the public internet. An IPv6 address that embeds an IPv4
+// address is judged by that.
 func Public(a netip.Addr) bool {
 	if a.Zone() != "" {
 		return false
@@ -38,7 +38,7 @@ func Public(a netip.Addr) bool {
 	return true
 }
 
-// embedded returns the IPv4 address that a NAT64 or 6to4 address leads to.
+// embedded returns the IPv4 address in a NAT64 or 6to4 address.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false

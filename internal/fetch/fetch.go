@@ -1,15 +1,14 @@
-// Package fetch reads pages of the web for somebody who is not trusted: a model, or a
-// text that told it to. A Poster sends notifications where such a one wants them.
+// Package fetch reads web pages for an untrusted party: a model, or a text that instructs it. A
+// Poster sends notifications to addresses from such a party.
 //
-// Guarantees: pages are http and https only, GET only; no cookies, no credentials, no client
-// certificate, no Referer; hosts as the Rules say, at each redirect again; no connection
-// to an address that is not of the public internet unless the Rules except it, decided on
-// the address that is really dialed, so that neither a name that resolves to two
-// addresses nor one that changes gets around it; a limit for redirects, time and bytes
-// (after decompression).
+// Guarantees: only http and https, only GET; no cookies, credentials, client certificates or
+// Referer; the Rules for hosts apply to each redirect as well; no connection to a non-public
+// address unless the Rules except it. The address that is dialed is checked, so that a name which
+// resolves to several or changing addresses does not bypass the check. Redirects, time and bytes
+// (after decompression) are limited.
 //
-// It does not guarantee: that a public server is harmless; addresses, where a proxy is
-// used: the proxy looks the name up. A name that resolves here is checked all the same.
+// Not guaranteed: that a public server is harmless; and the check of addresses if a proxy is used,
+// which resolves the name itself. A name that resolves locally is checked nevertheless.
 package fetch
 
 import (
@@ -34,37 +33,37 @@ import (
 )
 
 const (
-	// MaxBytes is how much of a page is read at most.
+	// MaxBytes is the most bytes of a page that are read.
 	MaxBytes = 5 << 20
 
 	maxURL       = 8 << 10
 	maxRedirects = 5
-	maxTime      = 60 * time.Second // for all of it
+	maxTime      = 60 * time.Second // for the whole fetch
 	connectTime  = 10 * time.Second
 	lookupTime   = 5 * time.Second
 )
 
-// Rules say where pages may come from. A host stands for itself and those below it:
-// example.com is also docs.example.com.
+// Rules are the rules for hosts. A host includes its subdomains: example.com also matches
+// docs.example.com.
 type Rules struct {
-	Allow   []string // hosts; empty: all
+	Allow   []string // hosts; empty allows all
 	Deny    []string // hosts
-	Private []string // hosts and networks (10.0.0.0/8) that may be private
+	Private []string // hosts and networks (10.0.0.0/8) that may have private addresses
 
-	// Section is where the user writes them, for messages: toolCall.webFetch if empty.
+	// Section is where the user configures the rules, for messages: toolCall.webFetch if empty.
 	Section string
 }
 
-// Getter gets pages. It is safe for concurrent use.
+// Getter fetches pages. It is safe for concurrent use.
 type Getter struct {
 	network *netclient.Network
 	rules   Rules
 	private []netip.Prefix
 	agent   string
-	time    time.Duration // for all of a page
+	time    time.Duration // limit of a whole fetch
 }
 
-// New returns a Getter that speaks through a network. agent is how it calls itself.
+// New returns a Getter that uses a network. agent is its User-Agent.
 func New(network *netclient.Network, rules Rules, agent string) *Getter {
 	g := &Getter{network: network, agent: agent, time: maxTime}
 	g.rules.Section = cmp.Or(rules.Section, "toolCall.webFetch")
@@ -79,24 +78,24 @@ func New(network *netclient.Network, rules Rules, agent string) *Getter {
 	return g
 }
 
-// Page is what a server answered.
+// Page is the answer of a server.
 type Page struct {
 	URL    string // after redirects
 	Status int
 	Type   string // Content-Type
 	Body   []byte
-	Cut    bool // there was more
+	Cut    bool // the page was longer
 }
 
-// Check says why a URL would not be requested, without any network access.
+// Check returns why a URL would not be requested, without any network access.
 func (g *Getter) Check(address string) error {
 	_, err := g.parse(address)
 	return err
 }
 
-// Address returns the form of an address that rules are held against: its host as name
-// servers see it, without the port that its scheme has anyway, its path without detours.
-// It is an error if it would not be asked for; no request is made.
+// Address returns the form of an address that rules are matched against: its host in DNS form,
+// without a default port, with a clean path. It returns an error if the address would not be
+// requested. It makes no request.
 func (g *Getter) Address(address string) (*url.URL, error) {
 	u, err := g.parse(address)
 	if err != nil {
@@ -108,13 +107,14 @@ func (g *Getter) Address(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// Get reads a page, up to limit bytes of it (at most MaxBytes). Any status is an answer.
+// Get fetches a page, up to limit bytes of it (at most MaxBytes). It returns answers with any
+// status.
 func (g *Getter) Get(ctx context.Context, address string, limit int) (*Page, error) {
 	return g.get(ctx, address, limit, false)
 }
 
-// GetFromHost is Get for somebody who was allowed the address's host and no other: a
-// redirect to another one is an error that names it.
+// GetFromHost is Get if only the address's host was approved: a redirect to another host is an
+// error that names it.
 func (g *Getter) GetFromHost(ctx context.Context, address string, limit int) (*Page, error) {
 	return g.get(ctx, address, limit, true)
 }
@@ -165,7 +165,7 @@ func (g *Getter) get(ctx context.Context, address string, limit int, oneHost boo
 	return page, nil
 }
 
-// explain drops what net/http puts around a cause: the model knows what it asked for.
+// explain removes the method and URL that net/http adds, which the model knows.
 func explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -177,8 +177,7 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// guard checks each request, redirected ones too, and gives it what is asked before a
-// connection is made.
+// guard checks each request, including redirects, and adds the check of addresses to it.
 type guard struct {
 	g    *Getter
 	next http.RoundTripper
@@ -200,7 +199,7 @@ func (t *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req.WithContext(ctx))
 }
 
-// mayDial decides about an address that a host has.
+// mayDial returns an error if an address of a host must not be dialed.
 func (g *Getter) mayDial(host string, a netip.Addr) error {
 	if Public(a) || g.excepted(host, a) {
 		return nil
@@ -208,13 +207,13 @@ func (g *Getter) mayDial(host string, a netip.Addr) error {
 	return fmt.Errorf("%s is at %s, which is not of the public internet; the user can except it in %s.privateHosts", host, a, g.rules.Section)
 }
 
-// excepted says whether the user named a host, or a network that an address of it is in.
+// excepted reports whether the user excepted a host, or a network that contains its address.
 func (g *Getter) excepted(host string, a netip.Addr) bool {
 	return matchesHost(host, g.rules.Private) || slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
 
-// lookUp checks a host's addresses as they are known here. That a name is not known here
-// says nothing: the proxy may know it.
+// lookUp checks the addresses to which a host resolves locally. A name that does not resolve is
+// allowed: the proxy may know it.
 func (g *Getter) lookUp(ctx context.Context, host string) error {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return g.mayDial(host, a)
@@ -233,7 +232,7 @@ func (g *Getter) lookUp(ctx context.Context, host string) error {
 	return nil
 }
 
-// parse reads a URL and decides about its host.
+// parse parses a URL and checks its host.
 func (g *Getter) parse(address string) (*url.URL, error) {
 	if len(address) > maxURL {
 		return nil, fmt.Errorf("the URL is longer than %d bytes", maxURL)
@@ -275,8 +274,8 @@ func (g *Getter) parse(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// normal is how hosts are compared: as the name server sees them. Ways to write an IPv4
-// address that only some programs understand (0x7f.1, 2130706433) are not hosts.
+// normal returns a host in DNS form, for comparison. Forms of IPv4 addresses that only some
+// programs accept (0x7f.1, 2130706433) are not valid hosts.
 func normal(host string) (string, error) {
 	host = strings.TrimSuffix(host, ".")
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -301,7 +300,7 @@ func normal(host string) (string, error) {
 	return strings.ToLower(name), nil
 }
 
-// hosts are names as normal writes them; other values are left out.
+// hosts normalizes host names and drops invalid ones.
 func hosts(list []string) []string {
 	var out []string
 	for _, h := range list {
@@ -312,12 +311,12 @@ func hosts(list []string) []string {
 	return out
 }
 
-// matchesHost says whether a host is one of a list or below it.
+// matchesHost reports whether a host is one of a list or a subdomain of one.
 func matchesHost(host string, list []string) bool {
 	return slices.ContainsFunc(list, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) })
 }
 
-// parseNetwork reads a network or an address.
+// parseNetwork parses a network or an address.
 func parseNetwork(s string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(s); err == nil {
 		return p.Masked(), true
@@ -330,7 +329,7 @@ func parseNetwork(s string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// Valid says whether an entry of Rules is one.
+// Valid returns an error if an entry of Rules is invalid.
 func Valid(entry string) error {
 	if _, ok := parseNetwork(entry); ok {
 		return nil

@@ -15,26 +15,26 @@ import (
 
 // Limits of a notification.
 const (
-	postTime   = 15 * time.Second // for all of it
-	maxSkipped = 64 << 10         // of the answer, which is not read
+	postTime   = 15 * time.Second // for the whole request
+	maxSkipped = 64 << 10         // of the answer's body, which is discarded
 )
 
-// Poster sends notifications to addresses that somebody else chose. Hosts are decided about
-// as for pages; besides, only https is spoken but to hosts that the user excepted
-// (Rules.Private), redirects are not followed, and nothing of an answer but its status
-// comes back: the caller that chose the address learns nothing about the server.
+// Poster sends notifications to addresses that the user did not choose. The rules for hosts are
+// those for pages. In addition, only https is allowed except to hosts that the user excepted
+// (Rules.Private), redirects are not followed, and only the status of an answer is returned, so
+// that the party that chose the address learns nothing about the server.
 type Poster struct {
 	getter *Getter
 	time   time.Duration
 }
 
-// NewPoster returns a Poster that speaks through a network. agent is how it calls itself.
+// NewPoster returns a Poster that uses a network. agent is its User-Agent.
 func NewPoster(network *netclient.Network, rules Rules, agent string) *Poster {
 	return &Poster{getter: New(network, rules, agent), time: postTime}
 }
 
-// Check says why nothing would be sent to a URL, without any network access. The
-// addresses of a name are checked when it is dialed.
+// Check returns why nothing would be sent to a URL, without any network access. The addresses of a
+// name are checked only when it is dialed.
 func (p *Poster) Check(address string) error {
 	u, err := p.getter.parse(address)
 	if err != nil || u.Scheme == "https" {
@@ -51,7 +51,7 @@ func (p *Poster) Check(address string) error {
 	return fmt.Errorf("notifications go to https addresses only; the user can except %s in %s.privateHosts", host, p.getter.rules.Section)
 }
 
-// Post sends a body and returns the status that was answered.
+// Post sends a body and returns the status of the answer.
 func (p *Poster) Post(ctx context.Context, address string, header http.Header, body []byte) (status int, err error) {
 	if err := p.Check(address); err != nil {
 		return 0, err
@@ -79,6 +79,6 @@ func (p *Poster) Post(ctx context.Context, address string, header http.Header, b
 		return 0, explain(ctx, err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxSkipped) // so that its sender sees it taken
+	_, _ = io.CopyN(io.Discard, resp.Body, maxSkipped) // so that the sender's connection can be reused
 	return resp.StatusCode, nil
 }

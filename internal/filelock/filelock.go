@@ -1,8 +1,8 @@
 // Package filelock takes locks that exclude other processes.
 //
-// The system releases a lock when its process ends, however it ends. An error says whether another
-// process has the lock or the file cannot be written, and what helps. The package does not exclude
-// goroutines of the same process from what the caller guards with a mutex of its own.
+// The operating system releases a lock when its process exits for any reason. Errors tell whether
+// another process holds the lock or the file cannot be written, and what to do. The package does
+// not exclude goroutines of the same process; callers need a mutex for that.
 package filelock
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// ErrTaken says that another process kept a lock for the whole time.
+// ErrTaken means that another process held the lock the whole time.
 var ErrTaken = errors.New("locked by another process")
 
 // Try takes the lock file if no other process has it; ok is false if one has.
@@ -28,7 +28,7 @@ func Try(path string) (release func(), ok bool, err error) {
 	return func() { _ = lock.Close() }, true, nil
 }
 
-// Acquire waits until this process has the lock file, and tries again after each pause.
+// Acquire waits until this process has the lock, with a pause between attempts.
 func Acquire(ctx context.Context, path string, pause time.Duration) (release func(), err error) {
 	lock := flock.New(path, flock.SetPermissions(0o600))
 	ok, err := lock.TryLockContext(ctx, pause)
@@ -36,7 +36,7 @@ func Acquire(ctx context.Context, path string, pause time.Duration) (release fun
 	case ok:
 		return func() { _ = lock.Close() }, nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s is %w; try again when that has finished, or end it: %w", path, ErrTaken, context.Cause(ctx))
+		return nil, fmt.Errorf("%s is %w; try again when that process has finished, or stop it: %w", path, ErrTaken, context.Cause(ctx))
 	}
 	return nil, safeio.Unwritable(path, err)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// plainSettings are the lines of a repository's configuration that git writes itself when it
-// makes or clones one, and that run nothing.
+// plainSettings matches the lines that git itself writes to a repository's configuration when it
+// creates or clones one, and that run nothing.
 func plainSettings() *regexp.Regexp {
 	return regexp.MustCompile(`^(\s*|\s*[#;].*|\[core\]|\[(remote|branch) "[^"\\]*"\]|` +
 		`\s*(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks) = [a-z0-9]+|` +
@@ -21,8 +21,8 @@ func plainSettings() *regexp.Regexp {
 		`\s*(fetch|merge|remote) = [^\\"]*)$`)
 }
 
-// freshRepository says whether a folder called .git is as git makes it: without hooks and with
-// settings that run nothing. Such a one may stay where a command made it.
+// freshRepository reports whether a .git folder is as git creates it: without hooks and with
+// settings that run nothing. A command may create such a folder.
 func freshRepository(path string) bool {
 	if sandbox.Fold(filepath.Base(path)) != ".git" {
 		return false
@@ -43,8 +43,8 @@ func freshRepository(path string) bool {
 	return plainHooks(dir) && plainConfig(dir)
 }
 
-// freshWorktree says whether a path is one of the files with which git links a worktree to a
-// repository that was protected before: git obeys there what that repository says.
+// freshWorktree reports whether a path is one of the files with which git links a worktree to a
+// repository that was already protected, whose configuration git uses there.
 func freshWorktree(places sandbox.Places, path string) bool {
 	var dir, link string // the folder in the repository, and the file .git of the worktree
 	switch name := filepath.Base(path); name {
@@ -66,7 +66,7 @@ func freshWorktree(places sandbox.Places, path string) bool {
 		line(filepath.Join(dir, "commondir")) == "../.." && line(filepath.Join(dir, "gitdir")) == link && line(link) == "gitdir: "+dir
 }
 
-// line returns the only line of a small file; empty if that is not all it is.
+// line returns the content of a small file that has a single line; otherwise empty.
 func line(path string) string {
 	const most = 4096
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
@@ -84,7 +84,7 @@ func plainHooks(dir *os.Root) bool {
 	switch info, err := dir.Lstat("hooks"); {
 	case errors.Is(err, fs.ErrNotExist):
 		return true
-	case err != nil || !info.IsDir(): // opening a pipe would wait
+	case err != nil || !info.IsDir(): // opening a pipe would block
 		return false
 	}
 	folder, err := dir.Open("hooks")

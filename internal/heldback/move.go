@@ -12,15 +12,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Item is a protected place that was moved away.
+// Item is a protected file or folder that was moved away.
 type Item struct {
-	root, name string // where it was
-	at         string // where it is
+	root, name string // its former path
+	at         string // its path in the store
 }
 
-const maxCopied = 1 << 30 // bytes of one place that are copied to another file system
+const maxCopied = 1 << 30 // bytes that are copied for one item to another file system
 
-// moveAway moves a place to a folder of its own in the store.
+// moveAway moves a protected file to its own folder in the store.
 func (s *Store) moveAway(places sandbox.Places, change sandbox.Change) (Item, error) {
 	root, ok := places.Root(change.Path)
 	if !ok {
@@ -53,16 +53,16 @@ func (s *Store) moveAway(places sandbox.Places, change sandbox.Change) (Item, er
 	}
 	defer to.close()
 	if err := move(from, to); err != nil {
-		_ = os.Remove(dir) // empty unless a part was copied
+		_ = os.Remove(dir) // removed only if nothing was copied
 		return Item{}, err
 	}
 	if filepath.Base(name) == "commondir" && filepath.Base(filepath.Dir(filepath.Dir(name))) == "worktrees" {
-		_ = from.dir.WriteFile(from.name, []byte("../..\n"), 0o644) // as git wrote it; without it the worktree does not work
+		_ = from.dir.WriteFile(from.name, []byte("../..\n"), 0o644) // git's usual content, without which the worktree does not work
 	}
 	return Item{root, name, filepath.Join(dir, filepath.Base(name))}, nil
 }
 
-// label is a part of a file's name.
+// label returns a part of a file's name.
 func label(root string) string {
 	const most = 60
 	name := strings.Map(func(r rune) rune {
@@ -74,7 +74,7 @@ func label(root string) string {
 	return name[:min(len(name), most)]
 }
 
-// Restore puts a place back where it was, unless something is there.
+// Restore moves the item back, unless its former path is in use.
 func (i Item) Restore() error {
 	from, err := openParent(filepath.Dir(i.at), filepath.Base(i.at))
 	if err != nil {
@@ -89,7 +89,7 @@ func (i Item) Restore() error {
 	return move(from, to)
 }
 
-// parent is a folder in which a file is moved. It was opened step by step, and none was a link.
+// parent is the folder of a file to move. It was opened step by step without following symlinks.
 type parent struct {
 	dir     *os.Root
 	name    string // of the file
@@ -103,8 +103,8 @@ func (p *parent) close() {
 	}
 }
 
-// openParent opens the folder of a path below a root. Folders in which their own user may not write
-// are writable until it is closed: a command can make them so.
+// openParent opens the folder of a path below a root. Folders that are not writable for their own
+// user become writable until it is closed, since a command can have changed their permissions.
 func openParent(root, path string) (*parent, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -157,18 +157,18 @@ func (p *parent) enter(name string) error {
 	return nil
 }
 
-// allow gives the user all rights to a folder of their own, if they are missing.
+// allow gives the user all permissions for a folder of their own, if some are missing.
 func allow(dir *os.Root, name string, info fs.FileInfo) (changed bool) {
 	const all = 0o700
 	return info.IsDir() && info.Mode()&all != all && dir.Chmod(name, mode(info)|all) == nil
 }
 
-// mode is the mode of a file that can be set.
+// mode returns the settable mode bits of a file.
 func mode(info fs.FileInfo) fs.FileMode {
 	return info.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 }
 
-// move moves a file or folder to where nothing is.
+// move moves a file or folder to an unused path.
 func move(from, to *parent) error {
 	if _, err := to.dir.Lstat(to.name); err == nil {
 		return fmt.Errorf("%s exists already", to.name)
@@ -177,7 +177,7 @@ func move(from, to *parent) error {
 	if err != nil {
 		return err
 	}
-	opened := allow(from.dir, from.name, info) // a folder that moves gets another parent, which is written into it
+	opened := allow(from.dir, from.name, info) // moving a folder to another parent changes its own entry for that parent
 	err = rename(from.dir, from.name, to.dir, to.name)
 	if err == nil {
 		if opened {
@@ -192,7 +192,7 @@ func move(from, to *parent) error {
 	return from.dir.RemoveAll(from.name)
 }
 
-// copyTo copies a file, link or folder.
+// copyTo copies a file, symlink or folder.
 func copyTo(from *os.Root, fromName string, to *os.Root, toName string, left *int64) error {
 	info, err := from.Lstat(fromName)
 	if err != nil {
@@ -208,7 +208,7 @@ func copyTo(from *os.Root, fromName string, to *os.Root, toName string, left *in
 		}
 		return to.Symlink(link, toName)
 	case !info.IsDir():
-		return nil // a pipe or socket is not worth keeping
+		return nil // pipes and sockets are not kept
 	}
 	allow(from, fromName, info)
 	if err := to.Mkdir(toName, 0o700); err != nil {

@@ -10,29 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// Outcome is what a search found.
+// Outcome is the result of a search.
 type Outcome struct {
 	Moved  []Item
 	Failed []Failure
-	Missed string // why there may be more; empty if there are not
+	Missed string // why there may be more; empty if the search was complete
 
-	Resumed bool      // the command is an earlier one: eca was ended, or could not settle it
-	Damaged time.Time // when a command began whose record cannot be read; zero if it was read
+	Resumed bool      // it is about an earlier command: eca was stopped, or could not finish the search
+	Damaged time.Time // start of a command whose record cannot be read; otherwise zero
 }
 
-// Failure is a place that could not be moved away.
+// Failure is a protected file that could not be moved away.
 type Failure struct {
 	Path string
 	Err  error
 }
 
-// Whole says whether everything was looked at, and moved.
+// Whole reports whether the search was complete and everything was moved.
 func (o Outcome) Whole() bool { return o.Missed == "" && len(o.Failed) == 0 }
 
-// maxNamed bounds how many places a note names.
+// maxNamed is how many paths a note names.
 const maxNamed = 20
 
-// Lines say what was found, for the model and the user.
+// Lines describes the outcome for the model and the user.
 func (o Outcome) Lines() (lines []string) {
 	subject := "the command"
 	if o.Resumed {
@@ -65,7 +65,7 @@ func (o Outcome) Lines() (lines []string) {
 	return lines
 }
 
-// Paths lists where the places were that were moved.
+// Paths lists the former paths of the moved files.
 func (o Outcome) Paths() string {
 	var names []string
 	for i, item := range o.Moved {
@@ -78,7 +78,7 @@ func (o Outcome) Paths() string {
 	return strings.Join(names, ", ")
 }
 
-// Quote writes a path as one line that shows all that is in it: a command chose the name.
+// Quote formats a path on one line and shows all its characters, since a command chose the name.
 func Quote(path string) string {
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	if !utf8.ValidString(path) || strings.ContainsFunc(path, hidden) {
@@ -87,5 +87,5 @@ func Quote(path string) string {
 	return path
 }
 
-// Path is where a place was.
+// Path returns the former path.
 func (i Item) Path() string { return filepath.Join(i.root, i.name) }

@@ -5,5 +5,5 @@ import (
 	"os"
 )
 
-// rename leaves it to copying.
+// rename always fails, so that the caller copies.
 func rename(*os.Root, string, *os.Root, string) error { return errors.ErrUnsupported }

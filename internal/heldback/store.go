@@ -1,14 +1,13 @@
-// Package heldback looks for the protected places that a command made in a workspace, and moves
-// them out of it.
+// Package heldback finds the protected files that a command created in a workspace, such as git
+// hooks, and moves them out of it.
 //
-// A search is recorded before the command starts, and the record goes when everything was looked at
-// and moved. So the search is made up for if eca is killed while the command runs, by whichever
-// daemon comes next, and until then Due holds back what would run unasked in that workspace. The
-// record of a command that runs is locked by its daemon, and no other touches it.
+// A search is recorded before the command starts. The record is removed after everything was
+// searched and moved. If eca is killed while the command runs, the next daemon performs the search,
+// and until then Due reports that commands must not run without approval in that workspace. The
+// record of a running command is locked by its daemon.
 //
-// It guarantees that nothing is overwritten, that no link leads a move elsewhere, and that only
-// the found file is moved. It does not undo what a command did to places that existed: these are
-// read-only for it (package sandbox).
+// Nothing is overwritten, no symlink redirects a move, and only the found file is moved. Changes to
+// existing protected files are not undone: these are read-only for commands (package sandbox).
 //
 // The entry points are New, Store.Begin and Store.Resume.
 package heldback
@@ -31,14 +30,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Store keeps what was moved, and the records of searches that are due.
+// Store has the moved files, and the records of pending searches.
 type Store struct {
 	moved, due string
 
-	mu sync.Mutex // a record is locked for a moment to see whether its daemon lives
+	mu sync.Mutex // guards the brief lock of a record, which tests whether its daemon is alive
 }
 
-// New returns the store in eca's state folder, where folders are made when they are needed.
+// New returns the store in eca's state folder, where it creates folders when needed.
 func New(stateDir string) *Store {
 	return &Store{moved: filepath.Join(stateDir, "held-back"), due: filepath.Join(stateDir, "due-searches")}
 }
@@ -49,7 +48,7 @@ const (
 	maxRecord    = 256 << 20
 )
 
-// Search is a search that is due. Finish must be called. A nil Search does nothing.
+// Search is a pending search. The caller must call Finish. A nil Search does nothing.
 type Search struct {
 	store  *Store
 	places sandbox.Places
@@ -59,8 +58,8 @@ type Search struct {
 	ended  atomic.Bool // finished or cancelled
 }
 
-// Begin records that places are looked for again when a command has ended. Without places, as
-// those of a command without bounds, and without a store, there is nothing to do.
+// Begin records a search for protected files after a command has ended. It returns nil if there is
+// nothing to search: without a store, or without places, as for a command that is not sandboxed.
 func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 	if s == nil || p.Roots() == nil {
 		return nil, nil //nolint:nilnil // documented
@@ -91,14 +90,14 @@ func (s *Store) Begin(p sandbox.Places) (*Search, error) {
 	return c, nil
 }
 
-// unrecorded says why a command must not start, and what to do about it: if eca were killed while
-// the command runs, no other daemon would know that it has to look for what the command made.
+// unrecorded explains why a command must not start, and what to do: if eca were killed while the
+// command runs, no other daemon would know that it has to search.
 func (s *Store) unrecorded(err error) error {
 	return fmt.Errorf("cannot record in %s that files which other programs run (.envrc, git hooks) are to be looked for after the command: %w; free space there, or make the folder writable", s.due, err)
 }
 
-// Finish looks for what a command made, and moves it away. If all was found and moved, the search
-// is not due any more.
+// Finish searches for protected files that the command created, and moves them away. If that was
+// complete, the search is no longer pending.
 func (c *Search) Finish() Outcome {
 	if c == nil || c.ended.Swap(true) {
 		return Outcome{}
@@ -113,7 +112,7 @@ func (c *Search) Finish() Outcome {
 		switch {
 		case err == nil:
 			out.Moved = append(out.Moved, item)
-		case !errors.Is(err, fs.ErrNotExist): // else another search was first
+		case !errors.Is(err, fs.ErrNotExist): // otherwise another search moved it first
 			out.Failed = append(out.Failed, Failure{change.Path, err})
 		}
 	}
@@ -121,7 +120,7 @@ func (c *Search) Finish() Outcome {
 	return out
 }
 
-// Cancel is instead of Finish for a command that did not start; after Finish it does nothing.
+// Cancel replaces Finish for a command that did not start; after Finish it does nothing.
 func (c *Search) Cancel() {
 	if c != nil && !c.ended.Swap(true) {
 		c.close(true)
@@ -136,7 +135,7 @@ func (c *Search) close(done bool) {
 	_ = c.owner.Close()
 }
 
-// Resume makes up for the searches that are due in some workspace folders.
+// Resume performs the pending searches in some workspace folders.
 func (s *Store) Resume(roots []string) []Outcome {
 	var out []Outcome
 	list, _ := s.ownerless(roots)
@@ -153,7 +152,7 @@ func (s *Store) Resume(roots []string) []Outcome {
 	return out
 }
 
-// Due says whether a search is due in some workspace folders, whose command has ended.
+// Due reports whether a search is pending in some workspace folders, whose command has ended.
 func (s *Store) Due(roots []string) bool {
 	if s == nil {
 		return false
@@ -165,9 +164,9 @@ func (s *Store) Due(roots []string) bool {
 	return len(list) > 0 || unknown
 }
 
-// ownerless returns the searches for some workspace folders that no daemon is about to do, and
-// locks them. Those whose record cannot be read are for all folders. If the folder of the records, or
-// a lock, cannot be opened, it is unknown whether there are more.
+// ownerless returns and locks the searches for some workspace folders that no daemon is about to
+// perform. A search whose record cannot be read is returned for all folders. unknown means that
+// there may be more, because the folder of records or a lock could not be opened.
 func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 	if s == nil {
 		return nil, false
@@ -198,7 +197,8 @@ func (s *Store) ownerless(roots []string) (list []*Search, unknown bool) {
 	return list, unknown
 }
 
-// read reads the record; false if it was removed. Of one that is damaged there are no
+// read reads the record; it returns false if the record was removed. A damaged record has no
+// places.
 // places.
 func (c *Search) read() bool {
 	info, err := os.Lstat(c.path + recordSuffix)
@@ -212,7 +212,7 @@ func (c *Search) read() bool {
 	return true
 }
 
-// overlap says whether a folder of one list is, or is in, one of the other.
+// overlap reports whether a folder in one list is equal to, inside or around one in the other.
 func overlap(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {

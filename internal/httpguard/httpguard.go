@@ -1,11 +1,12 @@
-// Package httpguard decides who may call a server of HTTP, and bounds what a call may take.
+// Package httpguard decides which callers an HTTP server accepts, and limits the resources of a
+// request.
 //
-// A caller may run programs, so web pages, any of which may be open on this machine, must
-// not call. The guard guarantees: a request for an unknown host name is refused, since a page
-// may have pointed its own name here (DNS rebinding); a page may call only from a known
-// origin; without a token, only this machine may call; a request that stops in the middle
-// is dropped after a while. It does not decide what a caller may do, and does not form the
-// answers of a protocol.
+// Since a caller may run programs, a web page that the user happens to have open must not be
+// accepted. The guard guarantees: a request for an unknown host name is rejected, since a page may
+// have pointed its own name at this machine (DNS rebinding); a page may call only from a known
+// origin; without a token, only this machine may call; a request that stalls is dropped after a
+// while. The package does not decide what a caller may do, and does not define a protocol's
+// answers.
 package httpguard
 
 import (
@@ -24,32 +25,32 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/localhost"
 )
 
-// Options say who may call.
+// Options define who may call.
 type Options struct {
-	Address string   // that is listened at, host:port
-	Token   string   // bearer token that each call needs; empty: none, but this machine only
-	Origins []string // of web pages that may call
-	Hosts   []string // names under which the server is reached, besides this machine's
-	// OwnTokens says that the server checks the callers' tokens itself: it does not call Authorize.
+	Address string   // the listening address, host:port
+	Token   string   // bearer token that each call needs; if empty, only this machine may call
+	Origins []string // origins of web pages that may call
+	Hosts   []string // names of the server, in addition to those of this machine
+	// OwnTokens means that the server checks tokens itself and does not call Authorize.
 	OwnTokens bool
 }
 
-// Pages say what the protocol allows web pages that may call.
+// Pages defines what a protocol allows to permitted web pages.
 type Pages struct {
-	Own     bool   // pages of this machine at the server's port may call, too
-	Served  bool   // pages of the name under which the server was called may call, too
+	Own     bool   // pages from this machine at the server's port may call, too
+	Served  bool   // pages from the host name of the request may call, too
 	Methods string // of requests
 	Headers string // of requests
 	Expose  string // headers of answers that pages may read
 }
 
-// Guard is the check before one server.
+// Guard checks the requests to one server.
 type Guard struct {
 	pages   Pages
 	bound   netip.Addr
 	hosts   []string // without ports
 	origins []string
-	token   []byte // hash; nil: none is needed
+	token   []byte // hash; nil if no token is needed
 	local   bool   // only this machine may call
 }
 
@@ -60,7 +61,7 @@ func New(o Options, pages Pages) *Guard {
 		host, port = o.Address, ""
 	}
 	g := &Guard{pages: pages, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins)}
-	g.bound, _ = netip.ParseAddr(host) // not valid for a name
+	g.bound, _ = netip.ParseAddr(host) // invalid for a name
 	if host != "" {
 		g.hosts = append(g.hosts, host)
 	}
@@ -77,7 +78,7 @@ func New(o Options, pages Pages) *Guard {
 	return g
 }
 
-// Refusal is why a request is not served.
+// Refusal is why a request is rejected.
 type Refusal struct {
 	Status  int
 	Message string
@@ -86,11 +87,11 @@ type Refusal struct {
 // Write answers with the refusal as plain text.
 func (r *Refusal) Write(w http.ResponseWriter) { http.Error(w, r.Message, r.Status) }
 
-// Admit checks where a request comes from and what it was meant for. done says that it was
-// answered: a browser asked what a page may send, which needs no token.
+// Admit checks the origin and the host of a request. done means that the request was answered: it
+// was a browser's preflight request, which needs no token.
 func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) (done bool, refused *Refusal) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if r.ContentLength != 0 { // also of what is refused: the server reads it before it answers
+	if r.ContentLength != 0 { // even for rejected requests: the server reads the body before it answers
 		limitRead(w)
 	}
 	if !g.knownHost(r.Host) {
@@ -136,8 +137,8 @@ func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request) *Refusal {
 	return &Refusal{http.StatusUnauthorized, "the bearer token is missing or wrong"}
 }
 
-// TokenInPath serves next to callers whose address begins with the token, as a link that is
-// followed has no header: next sees the rest of the path. Answers stay with who asked.
+// TokenInPath serves requests whose path begins with the token, since a link cannot set a header:
+// next gets the rest of the path. Answers are not cached by others.
 func (g *Guard) TokenInPath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -162,11 +163,11 @@ func (g *Guard) TokenInPath(next http.Handler) http.Handler {
 	})
 }
 
-// PathOf is the path below which TokenInPath serves.
+// PathOf returns the path below which TokenInPath serves.
 func PathOf(token string) string { return "/" + token + "/" }
 
-// served reports whether an origin is the name that the request itself was sent to, which is known.
-// A proxy may have ended TLS.
+// served reports whether an origin is the host of the request itself, which was already accepted.
+// The scheme may differ, since a proxy may terminate TLS.
 func served(origin string, r *http.Request) bool {
 	return strings.EqualFold(origin, "https://"+r.Host) || r.TLS == nil && strings.EqualFold(origin, "http://"+r.Host)
 }
@@ -176,8 +177,8 @@ func fromHere(remote string) bool {
 	return err == nil && localhost.Is(host)
 }
 
-// knownHost says whether a request was meant for this server. A server that listens at every
-// address is reached by any of them; names must be known.
+// knownHost reports whether a request is meant for this server. A server that listens on all
+// addresses accepts any address; names must be known.
 func (g *Guard) knownHost(hostport string) bool {
 	host := hostport
 	if name, _, err := net.SplitHostPort(hostport); err == nil {
@@ -195,16 +196,16 @@ func (g *Guard) knownHost(hostport string) bool {
 const bodyTime = time.Minute
 
 func limitRead(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // servers of tests may not have it
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // servers in tests may not support it
 }
 
-// ErrTooLarge is a body that is larger than it may be.
+// ErrTooLarge is the error for a body that exceeds the limit.
 var ErrTooLarge = errors.New("the body is too large")
 
-// ReadBody reads the body of a request, at most limit bytes: a larger one is ErrTooLarge.
-// The answer may then take any time.
+// ReadBody reads the body of a request, and returns ErrTooLarge if it has more than limit bytes. It
+// lifts the time limit for the answer.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit { // nothing of it is read
+	if r.ContentLength > limit { // the body is not read
 		w.Header().Set("Connection", "close")
 		return nil, ErrTooLarge
 	}
@@ -221,13 +222,14 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// NewServer returns a server that drops clients which say nothing.
+// NewServer returns a server that drops clients which do not send a request.
 func NewServer(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
-// ListenAddress completes an address to listen at: without a host it is this machine's own.
-// One that others reach needs a token, since a caller can run programs.
+// ListenAddress completes a listening address: without a host it is this machine's loopback
+// address. An address that other machines can reach requires a token, since a caller can run
+// programs.
 func ListenAddress(address, token string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -2,15 +2,15 @@ package ignore
 
 import "strings"
 
-// segment is the part of a glob between two slashes. any is `**`: as many folders as there
-// are, or none.
+// segment is the part of a glob between two slashes. any is `**`, which matches any number of
+// folders.
 type segment struct {
 	any    bool
 	tokens []token
 }
 
-// token matches one byte, or with star any number of them. Bytes count, not characters, as
-// for git.
+// token matches one byte, or with star any number of bytes. Like git, it works on bytes instead of
+// characters.
 type token struct {
 	star bool
 	set  set
@@ -34,12 +34,12 @@ func (s *set) invert() {
 	}
 }
 
-// compile reads a glob. One that is broken (an open set, a backslash at the end) matches
-// nothing: ok is false.
+// compile parses a glob. ok is false for an invalid glob (an unclosed set, a backslash at the end),
+// which matches nothing.
 func compile(glob string) (path []segment, ok bool) {
 	var seg segment
 	end := func() {
-		seg.any = seg.any && len(seg.tokens) == 1 // nothing but stars
+		seg.any = seg.any && len(seg.tokens) == 1 // only stars
 		path = append(path, seg)
 		seg = segment{}
 	}
@@ -51,7 +51,7 @@ func compile(glob string) (path []segment, ok bool) {
 			continue
 		case '*':
 			if n := len(seg.tokens); n > 0 && seg.tokens[n-1].star {
-				seg.any = true // two of them
+				seg.any = true // the second star
 				continue
 			}
 			t.star = true
@@ -68,7 +68,7 @@ func compile(glob string) (path []segment, ok bool) {
 				return nil, false
 			}
 			if glob[i] == '/' {
-				if seg.any && len(seg.tokens) == 1 { // for git, only a bare slash makes it none
+				if seg.any && len(seg.tokens) == 1 { // for git, only a bare slash makes the pattern empty
 					path = append(path, segment{tokens: seg.tokens})
 				}
 				end()
@@ -84,14 +84,14 @@ func compile(glob string) (path []segment, ok bool) {
 	return path, true
 }
 
-// parse reads a bracket expression after its `[`, and says how long it is with its `]`.
+// parse parses a bracket expression after its `[`, and returns its length including the `]`.
 func (s *set) parse(text string) (n int, ok bool) {
 	i, negate := 0, false
 	if i < len(text) && (text[i] == '!' || text[i] == '^') {
 		negate = true
 		i++
 	}
-	last, hasLast := byte(0), false // what a range may begin with
+	last, hasLast := byte(0), false // a possible start of a range
 	for first := true; ; first = false {
 		if i >= len(text) {
 			return 0, false
@@ -123,7 +123,7 @@ func (s *set) parse(text string) (n int, ok bool) {
 				return 0, false
 			}
 			name, closed := strings.CutSuffix(text[i+2:i+2+length], ":")
-			if !closed { // just these characters
+			if !closed { // literal characters
 				s.add('[')
 				last, hasLast = '[', true
 				break
@@ -141,7 +141,7 @@ func (s *set) parse(text string) (n int, ok bool) {
 	}
 }
 
-// addClass adds a class like `alpha` of ASCII.
+// addClass adds an ASCII class such as `alpha`.
 func (s *set) addClass(name string) bool {
 	in, ok := map[string]func(byte) bool{
 		"alnum":  func(b byte) bool { return isAlpha(b) || isDigit(b) },
@@ -171,12 +171,12 @@ func (s *set) addClass(name string) bool {
 func isAlpha(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// matchPath matches a path from its first name to its last. A `**` first takes no folder,
-// and one more whenever the rest does not match; of several, only the last needs to: the
-// work is bounded by the product of the lengths.
+// matchPath matches a whole path. A `**` first matches no folder, and one more each time the rest
+// does not match. Only the last `**` needs to backtrack, so the work is limited by the product of
+// the lengths.
 func matchPath(segs []segment, path string) bool {
-	at, pos := 0, 0         // in segs, and in path: where a name begins
-	star, starPos := -1, -1 // the last `**`, and where what follows it begins
+	at, pos := 0, 0         // in segs, and in path at the beginning of a name
+	star, starPos := -1, -1 // the last `**`, and the position at which the part after it was tried
 	for {
 		if pos > len(path) {
 			return at == len(segs)

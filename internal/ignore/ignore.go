@@ -1,12 +1,10 @@
-// Package ignore applies git's rules about files that do not count: .gitignore files in
-// every folder, the repository's info/exclude, and the user's core.excludesFile, in git's
-// order of precedence and with its patterns.
+// Package ignore implements git's ignore rules: .gitignore files in every folder, the repository's
+// info/exclude, and the user's core.excludesFile, with git's precedence and patterns.
 //
-// Like git it takes no ignore file that is a link, and starts again in a repository
-// inside another. Unlike git it does not read the index: what is tracked although a pattern names
-// it is ignored here. Conditional includes of git's configuration are not followed. Outside
-// of repositories, .gitignore files count from the top of the walk on, the user's excludes
-// do not.
+// Like git it does not follow ignore files that are symlinks, and starts again in a nested
+// repository. Unlike git it does not read the index: tracked files that match a pattern are
+// ignored. It does not follow conditional includes in git's configuration. Outside of repositories,
+// .gitignore files apply from the top of the walk on, and the user's excludes do not apply.
 //
 // Rules are immutable and safe for concurrent use.
 package ignore
@@ -19,23 +17,24 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// maxFile bounds an ignore file; a larger one is skipped.
+// maxFile is the largest ignore file, in bytes; a larger one is skipped.
 const maxFile = 1 << 20
 
 // FileName is the name of the ignore files in folders.
 const FileName = ".gitignore"
 
-// Rules are the rules in one folder: what its own ignore file says, and what is asked when
-// that says nothing. Folders without an ignore file share the rules of their parent.
+// Rules are the rules in one folder: the patterns of its own ignore file, and the parent's rules
+// for names that match none of these. Folders without an ignore file share the rules of their
+// parent.
 type Rules struct {
 	parent   *Rules
-	dir      string // which the patterns are relative to; with slashes, none at the end
+	dir      string // the patterns are relative to it; with slashes, none at the end
 	patterns []pattern
-	fold     bool // case does not count (core.ignoreCase)
+	fold     bool // ignore case (core.ignoreCase)
 }
 
-// ForTree returns the rules in dir (absolute, without links), including what the folders
-// above it state, up to the root of its git work tree.
+// ForTree returns the rules in dir (absolute, without symlinks), including those of the folders
+// above it up to the root of its git work tree.
 func ForTree(dir string) *Rules {
 	var above []string
 	for p := filepath.Clean(dir); ; p = filepath.Dir(p) {
@@ -53,8 +52,8 @@ func ForTree(dir string) *Rules {
 	}
 }
 
-// Below returns the rules in a folder inside the one these are for. git and file say
-// whether that has an entry .git, or a regular file .gitignore.
+// Below returns the rules in a subfolder. git and file report whether the subfolder has an entry
+// .git, or a regular file .gitignore.
 func (r *Rules) Below(dir string, git, file bool) *Rules {
 	switch {
 	case git && isRepository(dir):
@@ -65,7 +64,7 @@ func (r *Rules) Below(dir string, git, file bool) *Rules {
 	return r
 }
 
-// with adds what a folder's own ignore file says.
+// with adds the rules of a folder's own ignore file.
 func (r *Rules) with(dir string) *Rules { return r.file(dir, filepath.Join(dir, FileName)) }
 
 // file adds the patterns of a file, relative to dir.
@@ -77,8 +76,8 @@ func (r *Rules) file(dir, path string) *Rules {
 	return &Rules{parent: r, dir: strings.TrimSuffix(filepath.ToSlash(dir), "/"), patterns: patterns, fold: r.fold}
 }
 
-// Ignored says whether an absolute path with slashes, directly in the folder of these
-// rules, is ignored. Walks do not descend into ignored folders, as git does not.
+// Ignored reports whether an absolute path with slashes, directly in the folder of these rules, is
+// ignored. Like git, walks do not descend into ignored folders.
 func (r *Rules) Ignored(path string, isDir bool) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	if name == ".git" {
@@ -87,7 +86,7 @@ func (r *Rules) Ignored(path string, isDir bool) bool {
 	if r.fold {
 		name = lower(name)
 	}
-	// The deepest file that says something wins, and in it the last line.
+	// The deepest file with a matching pattern wins, and in it the last line.
 	for l := r; l != nil; l = l.parent {
 		rel := ""
 		for i := len(l.patterns) - 1; i >= 0; i-- {
@@ -113,8 +112,8 @@ func (r *Rules) Ignored(path string, isDir bool) bool {
 	return false
 }
 
-// readFile returns what is in an ignore file; or nothing. Links count only
-// outside of work trees: the author of a work tree chose its contents.
+// readFile returns the content of an ignore file, or nil. Symlinks are followed only outside of
+// work trees, since the author of a work tree chose its contents.
 func readFile(path string, links bool) []byte {
 	if info, err := os.Lstat(path); err != nil || !links && !info.Mode().IsRegular() {
 		return nil

@@ -9,13 +9,13 @@ import (
 type pattern struct {
 	negate  bool
 	dirOnly bool
-	base    bool // matches the name alone, at any depth; else the path from its folder on
+	base    bool // matches a name at any depth; otherwise a path relative to the pattern's folder
 	shape   shape
-	text    string // of the shapes that are not a glob
+	text    string // for shapes other than glob
 	path    []segment
 }
 
-// shape is what a pattern looks like: most are simple, and there are many files.
+// shape is the form of a pattern: most are simple, which matters for many files.
 type shape int
 
 const (
@@ -37,8 +37,7 @@ func (p *pattern) match(name string) bool {
 	return matchPath(p.path, name)
 }
 
-// parse reads the lines of an ignore file. fold is for work trees in which case does not
-// count.
+// parse parses an ignore file. fold is for work trees on file systems that ignore case.
 func parse(data []byte, fold bool) []pattern {
 	var out []pattern
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
@@ -89,7 +88,7 @@ func parseLine(line string, fold bool) (pattern, bool) {
 	return p, true
 }
 
-// trimTrailingSpace removes the spaces at the end of a line that no backslash keeps.
+// trimTrailingSpace removes unescaped spaces at the end of a line.
 func trimTrailingSpace(s string) string {
 	end := len(s)
 	for i := 0; i < len(s); i++ {
@@ -107,7 +106,7 @@ func trimTrailingSpace(s string) string {
 	return s[:end]
 }
 
-// lower folds ASCII letters, as git does.
+// lower converts ASCII letters to lower case, as git does.
 func lower(s string) string {
 	for i := 0; i < len(s); i++ {
 		if 'A' <= s[i] && s[i] <= 'Z' {

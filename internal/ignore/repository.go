@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// isRepository says whether a folder is the root of a git work tree: it has a file .git
-// that leads to the repository, or the repository itself.
+// isRepository reports whether a folder is the root of a git work tree: it has a valid .git, either
+// a file that points to the repository or the repository itself.
 func isRepository(dir string) bool {
 	git := filepath.Join(dir, ".git")
 	info, err := os.Lstat(git)
@@ -44,7 +44,7 @@ func repository(dir string) *Rules {
 	return r.with(dir)
 }
 
-// withUserFile adds the patterns of a file that no work tree holds, where links are fine.
+// withUserFile adds the patterns of a file outside of work trees, where symlinks are followed.
 func (r *Rules) withUserFile(dir, path string) *Rules {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -52,7 +52,7 @@ func (r *Rules) withUserFile(dir, path string) *Rules {
 	return r.file(dir, path)
 }
 
-// commonDir returns the folder of a repository that its work trees share.
+// commonDir returns the git folder that all work trees of a repository share.
 func commonDir(dir string) string {
 	git := filepath.Join(dir, ".git")
 	if text, ok := strings.CutPrefix(string(readFile(git, false)), "gitdir:"); ok {
@@ -64,7 +64,8 @@ func commonDir(dir string) string {
 	return git
 }
 
-// userConfigs are the configurations of git besides a repository's own, the strongest last.
+// userConfigs returns git's configuration files other than a repository's own, the one with the
+// highest precedence last.
 func userConfigs() []string {
 	out := []string{"/etc/gitconfig"}
 	home, err := os.UserHomeDir()
@@ -74,7 +75,7 @@ func userConfigs() []string {
 	return append(out, filepath.Join(gitHome(home), "config"), filepath.Join(home, ".gitconfig"))
 }
 
-// gitHome is the folder of git's own configuration.
+// gitHome returns the folder of git's own configuration.
 func gitHome(home string) string {
 	if runtime.GOOS != "darwin" && runtime.GOOS != "windows" {
 		if xdg, err := os.UserConfigDir(); err == nil {
@@ -84,7 +85,7 @@ func gitHome(home string) string {
 	return filepath.Join(home, ".config", "git")
 }
 
-// excludesFile is where the user's own patterns are.
+// excludesFile returns the path of the file with the user's own patterns.
 func excludesFile(dir, configured string) string {
 	home, err := os.UserHomeDir()
 	rest, inHome := strings.CutPrefix(configured, "~/")
@@ -108,11 +109,11 @@ func under(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// maxIncludes is how deep configurations may include each other, as for git.
+// maxIncludes is the deepest nesting of included configuration files, as in git.
 const maxIncludes = 10
 
-// config reads a file of git's configuration and calls say for what it says, sections and
-// keys in lower case. An unreadable file counts as empty.
+// config reads a git configuration file and calls say for each setting, with section and key in
+// lower case. An unreadable file counts as empty.
 func config(path string, depth int, say func(section, key, value string)) {
 	parseConfig(string(readFile(path, true)), func(section, key, value string) {
 		if section != "include" || key != "path" {
@@ -133,9 +134,9 @@ func config(path string, depth int, say func(section, key, value string)) {
 	})
 }
 
-// parseConfig reads git's format of configurations: sections in brackets, keys with values
-// that may be quoted, continued after a backslash, and followed by comments. A section
-// with a subsection is named `section "sub"`.
+// parseConfig parses git's configuration format: sections in brackets, and keys whose values may be
+// quoted, continued after a backslash, and followed by comments. A section with a subsection is
+// named `section "sub"`.
 func parseConfig(text string, say func(section, key, value string)) {
 	section := ""
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -152,7 +153,7 @@ func parseConfig(text string, say func(section, key, value string)) {
 				end = i
 			}
 			if end < 0 {
-				return // git refuses the file from here on
+				return // git rejects the file at this point
 			}
 			section, text = strings.ToLower(strings.TrimSpace(line[1:end])), text[end+1:]
 		default:
@@ -175,11 +176,11 @@ func parseConfig(text string, say func(section, key, value string)) {
 	}
 }
 
-// configValue reads a value up to the end of its line.
+// configValue parses a value up to the end of its line.
 func configValue(text string) (value, rest string) {
 	var b strings.Builder
 	text = strings.TrimLeft(text, " \t")
-	quoted, kept := false, 0 // kept: how much of b trailing spaces do not belong to
+	quoted, kept := false, 0 // kept: length of b without trailing spaces
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
@@ -214,7 +215,7 @@ func configValue(text string) (value, rest string) {
 	return b.String()[:kept], ""
 }
 
-// isTrue reads git's words for yes.
+// isTrue parses git's boolean values.
 func isTrue(value string) bool {
 	switch strings.ToLower(value) {
 	case "true", "yes", "on":

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Blobs is a bucket of contents, each named by its digest.
+// Blobs is a bucket of blobs, each named by its digest.
 type Blobs struct {
 	c      *Conn
 	name   string
@@ -36,33 +36,33 @@ func (c *Conn) Blobs(ctx context.Context, bucket string) (*Blobs, error) {
 	return &Blobs{c, bucket, store, status.TTL()}, nil
 }
 
-// Digest is the name of contents: their SHA-256 in hexadecimal digits.
+// Digest returns the name of a blob: the SHA-256 of its contents in hexadecimal.
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// putTries is how many times an upload is tried.
+// putTries is how often an upload is tried.
 const putTries = 3
 
-// transferTime bounds one upload or download. The library gives up after five seconds if a context
-// has no deadline, which large contents on a busy machine exceed.
+// transferTime limits one upload or download. If a context has no deadline, the library gives up
+// after five seconds, which is too short for large blobs on a busy machine.
 const transferTime = 10 * time.Minute
 
-// Put stores contents under their digest, unless they are stored already and stay for a while: those
-// older than half of the bucket's age are stored again.
+// Put stores a blob under its digest, unless it is already stored and not older than half of the
+// bucket's maximum age.
 func (b *Blobs) Put(ctx context.Context, digest string, open func() (io.ReadCloser, error)) error {
 	return b.PutFresh(ctx, digest, b.maxAge/2, open)
 }
 
-// PutFresh is Put, which stores contents again that are older than age; 0 means never.
+// PutFresh is Put that stores a blob again if it is older than age; 0 means never.
 func (b *Blobs) PutFresh(ctx context.Context, digest string, age time.Duration, open func() (io.ReadCloser, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTime)
 	defer cancel()
 	var err error
 	for range putTries {
 		if info, found := b.store.GetInfo(ctx, digest); found == nil && !info.Deleted && (age == 0 || time.Since(info.ModTime) < age) {
-			return nil // also if another process stored them at the same time
+			return nil // even if another process stored it at the same time
 		}
 		var content io.ReadCloser
 		if content, err = open(); err != nil {
@@ -85,9 +85,9 @@ func (b *Blobs) PutBytes(ctx context.Context, data []byte) (digest string, err e
 // errDigest means that contents do not match the digest in their name.
 var errDigest = errors.New("its contents are not those that were uploaded")
 
-// Get writes contents to what begin returns, and checks them against the digest in their name. Two
-// processes that store the same contents at the same time may disturb a reader; it begins again,
-// once. The error is ErrNotFound if they do not exist.
+// Get writes a blob to the writer that begin returns, and verifies its digest. If two processes
+// store the same blob at the same time, that may disturb a reader, which then starts again, once.
+// The error is ErrNotFound if the blob does not exist.
 func (b *Blobs) Get(ctx context.Context, digest string, limit int64, begin func() (io.Writer, error)) error {
 	var err error
 	for range 2 {
@@ -124,17 +124,17 @@ func (b *Blobs) getOnce(ctx context.Context, digest string, limit int64, w io.Wr
 	return nil
 }
 
-// stallTime is how long a reader waits for the next piece before it looks why none comes.
+// stallTime is how long a reader waits for the next chunk before it checks why none arrives.
 const stallTime = time.Second
 
-// patient is a context whose deadline stays ahead. The library takes the deadline of a context as
-// the one of each read.
+// patient is a context whose deadline is always in the future, since the library applies the
+// deadline of a context to each read.
 type patient struct{ context.Context }
 
 // Deadline implements context.Context.
 func (patient) Deadline() (time.Time, bool) { return time.Now().Add(stallTime), true }
 
-// pieces reads contents piece by piece.
+// pieces reads a blob chunk by chunk.
 type pieces struct {
 	object jetstream.ObjectResult
 	ctx    context.Context
@@ -142,7 +142,7 @@ type pieces struct {
 	b      *Blobs
 }
 
-// read begins to read contents.
+// read starts to read a blob.
 func (b *Blobs) read(ctx context.Context, digest string) (*pieces, error) {
 	if _, err := b.store.GetInfo(ctx, digest); err != nil { // with a short time limit
 		return nil, err
@@ -156,10 +156,10 @@ func (b *Blobs) read(ctx context.Context, digest string) (*pieces, error) {
 	return &pieces{object, ctx, cancel, b}, nil
 }
 
-// errReplaced means that contents were stored again, or removed, while they were read.
+// errReplaced means that a blob was stored again or removed while it was read.
 var errReplaced = errors.New("it was replaced or removed while it was read")
 
-// Read implements io.Reader. Pieces that were replaced or removed never come.
+// Read implements io.Reader. Chunks that were replaced or removed never arrive.
 func (p *pieces) Read(buf []byte) (int, error) {
 	n, err := p.object.Read(buf)
 	if n > 0 || err != nil || len(buf) == 0 {
@@ -192,8 +192,8 @@ func (b *Blobs) GetBytes(ctx context.Context, digest string, limit int64) ([]byt
 	return out.Bytes(), err
 }
 
-// Size is how many bytes contents have. The error is ErrNotFound if they do not exist, and another
-// one if they do not match their name.
+// Size returns the size of a blob in bytes. The error is ErrNotFound if it does not exist, or
+// another error if the size of its contents is unknown or they do not match their name.
 func (b *Blobs) Size(ctx context.Context, digest string) (int64, error) {
 	info, err := b.store.GetInfo(ctx, digest)
 	if err != nil {
@@ -209,8 +209,8 @@ func (b *Blobs) Size(ctx context.Context, digest string) (int64, error) {
 	return int64(info.Size), nil //nolint:gosec // less than a disk
 }
 
-// Open returns a reader of contents, which reads them in pieces from where Seek says. Reading to
-// the end fails if they do not match their name. Errors are those of Size.
+// Open returns a reader of a blob, which loads chunks from the position set by Seek. Reading to the
+// end fails if the contents do not match the digest. Errors are those of Size.
 func (b *Blobs) Open(ctx context.Context, digest string) (io.ReadSeekCloser, error) {
 	size, err := b.Size(ctx, digest)
 	if err != nil {
@@ -219,7 +219,7 @@ func (b *Blobs) Open(ctx context.Context, digest string) (io.ReadSeekCloser, err
 	return &blobReader{ctx: ctx, b: b, digest: digest, size: size}, nil
 }
 
-// blobReader opens the contents with the first read after a change of place.
+// blobReader opens the blob at the first read after a change of position.
 type blobReader struct {
 	ctx       context.Context
 	b         *Blobs
@@ -273,13 +273,13 @@ func (r *blobReader) Close() error {
 	return from.Close()
 }
 
-// BlobInfo describes contents in a list.
+// BlobInfo describes a blob in a list.
 type BlobInfo struct {
 	Digest string
 	Size   int64
 }
 
-// List returns all contents, in any order.
+// List returns all blobs, in any order.
 func (b *Blobs) List(ctx context.Context) (out []BlobInfo, err error) {
 	list, err := b.store.List(ctx)
 	if errors.Is(err, jetstream.ErrNoObjectsFound) {
@@ -294,13 +294,13 @@ func (b *Blobs) List(ctx context.Context) (out []BlobInfo, err error) {
 	return out, nil
 }
 
-// Delete removes contents.
+// Delete removes a blob.
 func (b *Blobs) Delete(ctx context.Context, digest string) error {
 	return notFound(b.store.Delete(ctx, digest))
 }
 
-// DeleteOlder removes contents that were stored before a time. Contents that another process
-// stores again at the same time stay: it reports whether it removed any.
+// DeleteOlder removes a blob if it was stored before the given time, and reports whether it did. A
+// blob that another process stores again at the same time is kept.
 func (b *Blobs) DeleteOlder(ctx context.Context, digest string, before time.Time) (removed bool, err error) {
 	stream, err := b.c.Stream(ctx, "OBJ_"+b.name)
 	if err != nil {
@@ -318,7 +318,7 @@ func (b *Blobs) DeleteOlder(ctx context.Context, digest string, before time.Time
 	if err != nil || info.Deleted || !m.Time.Before(before) {
 		return false, err
 	}
-	// The library's deletion would also remove what was stored since.
+	// The library's deletion would also remove chunks that were stored since.
 	chunks := "$O." + b.name + ".C." + info.NUID
 	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, ""
 	if m.Data, err = json.Marshal(info); err != nil {

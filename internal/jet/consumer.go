@@ -9,15 +9,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ConsumerSpec describes a consumer, which hands out each message to one worker. A message is
-// handed out again when its worker neither acknowledges it nor says that it goes on for Lease.
+// ConsumerSpec describes a consumer, which delivers each message to one worker. A message is
+// delivered again if its worker neither acknowledges it nor extends its lease for the duration
+// Lease.
 type ConsumerSpec struct {
 	Name, Subject string
 	Lease         time.Duration
-	MaxInFlight   int // messages that workers have; 0 means any number
+	MaxInFlight   int // unacknowledged messages; 0 means any number
 }
 
-// EnsureConsumer makes a consumer of a stream, or changes it to what spec says.
+// EnsureConsumer creates a consumer of a stream, or updates it to spec.
 func (c *Conn) EnsureConsumer(ctx context.Context, stream string, spec ConsumerSpec) error {
 	_, err := c.js.CreateOrUpdateConsumer(ctx, stream, spec.config())
 	if err != nil {
@@ -35,8 +36,8 @@ func (s ConsumerSpec) config() jetstream.ConsumerConfig {
 	}
 }
 
-// RestartConsumer makes a consumer again, so that what workers had is handed out at once. It is for
-// a server whose workers died with it.
+// RestartConsumer recreates a consumer, so that unacknowledged messages are delivered again
+// immediately. It is for a server whose workers died with it.
 func (c *Conn) RestartConsumer(ctx context.Context, stream string, spec ConsumerSpec) error {
 	cfg := spec.config()
 	old, err := c.js.Consumer(ctx, stream, spec.Name)
@@ -77,10 +78,10 @@ func (c *Conn) Consumer(ctx context.Context, stream, name string) (*Consumer, er
 	return &Consumer{q, q.CachedInfo().Config.AckWait}, nil
 }
 
-// Lease is how long a worker may be silent.
+// Lease returns how long a worker may be silent.
 func (q *Consumer) Lease() time.Duration { return q.lease }
 
-// Open is how many messages wait or are with workers.
+// Open returns how many messages are waiting or unacknowledged.
 func (q *Consumer) Open(ctx context.Context) (int, error) {
 	info, err := q.c.Info(ctx)
 	if err != nil {
@@ -89,8 +90,8 @@ func (q *Consumer) Open(ctx context.Context) (int, error) {
 	return int(info.NumPending) + info.NumAckPending, nil //nolint:gosec // no more than messages fit into a stream
 }
 
-// Fetch takes a message for a worker, and waits for one up to a time. It returns nil if no message
-// came.
+// Fetch takes a message for a worker, waiting up to the given time. It returns nil if no
+// message arrives.
 func (q *Consumer) Fetch(wait time.Duration) (*Delivery, error) {
 	batch, err := q.c.Fetch(1, jetstream.FetchMaxWait(wait))
 	if err != nil {
@@ -99,7 +100,7 @@ func (q *Consumer) Fetch(wait time.Duration) (*Delivery, error) {
 	return q.first(batch)
 }
 
-// FetchUntil is Fetch, which waits until ctx ends as well.
+// FetchUntil is Fetch that also stops waiting when ctx ends.
 func (q *Consumer) FetchUntil(ctx context.Context, wait time.Duration) (*Delivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -122,19 +123,19 @@ func (q *Consumer) first(batch jetstream.MessageBatch) (*Delivery, error) {
 	if err := batch.Error(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
 	}
-	return nil, nil //nolint:nilnil // nil means that nothing waits
+	return nil, nil //nolint:nilnil // nil means that there is no message
 }
 
-// Delivery is a message that a worker has.
+// Delivery is a message that was delivered to a worker.
 type Delivery struct {
 	Message
-	Count uint64 // how often it was handed out, this time included
+	Count uint64 // number of deliveries, including this one
 	m     jetstream.Msg
 	lease time.Duration
 }
 
-// Acknowledge says that the message is done with, and waits for the servers' answer. If that fails,
-// the message is handed out again.
+// Acknowledge marks the message as done, and waits for the servers' confirmation. If that fails,
+// the message is delivered again.
 func (d *Delivery) Acknowledge(ctx context.Context) error {
 	const patience = 10 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -142,7 +143,7 @@ func (d *Delivery) Acknowledge(ctx context.Context) error {
 	return d.m.DoubleAck(ctx)
 }
 
-// Return gives the message back, to be handed out again after a time.
+// Return gives the message back, to be delivered again after a delay.
 func (d *Delivery) Return(after time.Duration) error {
 	if after <= 0 {
 		return d.m.Nak()
@@ -150,8 +151,8 @@ func (d *Delivery) Return(after time.Duration) error {
 	return d.m.NakWithDelay(after)
 }
 
-// KeepAlive says that the worker goes on, several times per lease, until the function that it
-// returns is called. each, which may be nil, is called as often.
+// KeepAlive extends the lease several times per its duration, until stop is called. each, if not
+// nil, is called as often.
 func (d *Delivery) KeepAlive(each func()) (stop func()) {
 	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -10,19 +10,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Errors that callers decide by.
+// Errors that callers distinguish.
 var (
 	ErrConflict = errors.New("another message came first")
 	ErrNotFound = errors.New("not found")
 )
 
-// Codes of JetStream's API that the library does not name.
+// Error codes of JetStream's API for which the library has no constants.
 const (
-	noSuitableServers jetstream.ErrorCode = 10005 // for as many replicas as requested
-	notAvailable      jetstream.ErrorCode = 10008 // no leader is chosen yet
+	noSuitableServers jetstream.ErrorCode = 10005 // for the requested number of replicas
+	notAvailable      jetstream.ErrorCode = 10008 // no leader has been elected yet
 	noResources       jetstream.ErrorCode = 10023
-	notClustered      jetstream.ErrorCode = 10074 // a server without others cannot have replicas
-	storeFailed       jetstream.ErrorCode = 10077 // of several errors; the text says which
+	notClustered      jetstream.ErrorCode = 10074 // a single server cannot have replicas
+	storeFailed       jetstream.ErrorCode = 10077 // one of several errors; the text tells which
 )
 
 // errorCode is the code of JetStream's API, 0 for other errors.
@@ -35,7 +35,7 @@ func errorCode(err error) jetstream.ErrorCode {
 	if errors.As(err, &api) {
 		return api.ErrorCode
 	}
-	var older *nats.APIError // of the interface that watchers and object stores still use
+	var older *nats.APIError // from the older API, which watchers and object stores still use
 	if errors.As(err, &older) {
 		return jetstream.ErrorCode(older.ErrorCode)
 	}
@@ -53,7 +53,7 @@ func isTaken(err error) bool {
 	return false
 }
 
-// isLasting reports whether trying again cannot help.
+// isLasting reports whether a retry cannot help.
 func isLasting(err error) bool {
 	switch errorCode(err) {
 	case jetstream.JSErrCodeStreamMessageExceedsMaximum, jetstream.JSErrCodeStreamNotFound:
@@ -62,7 +62,7 @@ func isLasting(err error) bool {
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
 }
 
-// IsOutage reports whether an error is one of servers that restart or choose a leader: they answer
+// IsOutage reports whether an error occurs while servers restart or elect a leader: they answer
 // late, not at all, or that they are not ready.
 func IsOutage(err error) bool {
 	for _, one := range []error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, jetstream.ErrNoStreamResponse} {
@@ -74,11 +74,11 @@ func IsOutage(err error) bool {
 	return code == noSuitableServers || code == notAvailable
 }
 
-// OutageTime bounds how long ThroughOutages tries an operation again.
+// OutageTime limits how long ThroughOutages retries.
 const OutageTime = time.Minute
 
-// ThroughOutages runs an operation until it succeeds, fails for another reason than an outage, or
-// OutageTime is over. what names the operation in the log.
+// ThroughOutages retries an operation until it succeeds, fails for another reason than an outage,
+// or OutageTime has passed. what names the operation in the log.
 func (c *Conn) ThroughOutages(ctx context.Context, what string, op func() error) error {
 	for begin := time.Now(); ; Pause(ctx, time.Second) {
 		err := op()
@@ -89,7 +89,7 @@ func (c *Conn) ThroughOutages(ctx context.Context, what string, op func() error)
 	}
 }
 
-// notFound turns the library's errors of missing things into ErrNotFound.
+// notFound converts the library's errors about missing objects to ErrNotFound.
 func notFound(err error) error {
 	for _, one := range []error{jetstream.ErrMsgNotFound, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound, jetstream.ErrBucketNotFound, jetstream.ErrKeyNotFound, jetstream.ErrObjectNotFound, jetstream.ErrNoKeysFound} {
 		if errors.Is(err, one) {

@@ -1,13 +1,13 @@
-// Package jet is the only package that uses NATS JetStream: connections, streams whose messages
-// are appended in a checked order, consumers of work, key-value buckets, and contents named by
-// their digests. The embedded server is in the package embed below, so that a client links none.
+// Package jet is the only package that uses NATS JetStream: connections, streams with conditional
+// appends, work queue consumers, key-value buckets, and blobs named by their digests. The embedded
+// server is in package embed below it, so that clients do not link it.
 //
-// Guarantees: an append either follows the message that the caller names, or is refused with
-// ErrConflict; an append whose answer is lost is stored once. Contents are stored under their
-// SHA-256, and readers get those contents or an error. Appends and setups go on while servers restart
-// or choose a leader, until their contexts end.
+// An append either follows the message that the caller names, or fails with ErrConflict; an append
+// whose answer is lost is stored once. Blobs are stored under their SHA-256, and readers get
+// exactly these contents or an error. Appends and setups continue while servers restart or elect a
+// leader, until their contexts end.
 //
-// It knows nothing of jobs and evaluations. Entry points: Dial, Conn.Setup, Conn.Stream,
+// The package knows nothing of jobs and evaluations. Entry points: Dial, Conn.Setup, Conn.Stream,
 // Conn.Consumer, Conn.KV, Conn.Blobs.
 package jet
 
@@ -27,20 +27,20 @@ import (
 // Options describe a connection.
 type Options struct {
 	URL   string // of one or more servers, separated by commas
-	Name  string // of the client, in the servers' lists
+	Name  string // of the client, in the servers' lists of connections
 	Token string // empty for none, or if the URL has credentials
 	Key   *Key   // nkey; nil for none
-	CA    string // file with certificates to check the servers' against; empty means the system's
-	Inbox string // begins the subjects on which answers arrive; empty means the usual ones
-	// Wait makes Dial wait for the first connection until its context ends. Otherwise a server that
-	// cannot be reached is an error at once.
+	CA    string // file with the authorities to verify servers with; empty means the system's
+	Inbox string // prefix of reply subjects; empty means the default
+	// Wait makes Dial wait for the first connection until its context ends. Otherwise it fails
+	// immediately if no server can be reached.
 	Wait bool
 	// Server is a server in this process, used instead of URL.
 	Server interface{ InProcessConn() (net.Conn, error) }
 	Log    *slog.Logger
 }
 
-// Conn is a connection to the servers, which reconnects whenever it is lost.
+// Conn is a connection to the servers, which reconnects when it is lost.
 type Conn struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
@@ -52,7 +52,7 @@ const (
 	connectTimeout = 30 * time.Second // of a server in this process, on a busy machine
 )
 
-// Dial connects. A server that refuses the credentials is an error; see IsRefused.
+// Dial connects. It fails if a server rejects the credentials; see IsRefused.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	connected, refused := make(chan struct{}, 1), make(chan error, 1)
 	said := "" // each reason is logged once, since a client tries twice a second; callbacks are sequential
@@ -121,21 +121,21 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// IsRefused reports whether a server refused the credentials.
+// IsRefused reports whether a server rejected the credentials.
 func IsRefused(err error) bool {
 	return slices.ContainsFunc([]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired}, func(is error) bool { return errors.Is(err, is) })
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Conn) Close() { c.nc.Close() }
 
-// URL is the server that the connection is to, without credentials.
+// URL returns the URL of the connected server, without credentials.
 func (c *Conn) URL() string { return c.nc.ConnectedUrlRedacted() }
 
-// Flush waits until the servers have everything that was sent.
+// Flush waits until the servers have received everything that was sent.
 func (c *Conn) Flush(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
 
-// Notify sends an empty message to those that listen to a subject now.
+// Notify sends an empty message to the current listeners of a subject.
 func (c *Conn) Notify(subject string) error { return c.nc.Publish(subject, nil) }
 
 // Listen calls notified for each message of Notify, until stop is called.

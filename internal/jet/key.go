@@ -6,19 +6,19 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// Key is an nkey with its secret: the servers know its owner by it, and it signs.
+// Key is an nkey with its secret, which identifies its owner to servers and signs data.
 type Key struct {
 	pair   nkeys.KeyPair
 	public string
 }
 
-// NewKey makes an nkey of a user.
+// NewKey creates a user nkey.
 func NewKey() (*Key, error) {
 	pair, err := nkeys.CreateUser()
 	return withPublic(pair, err)
 }
 
-// ParseKey reads the secret of an nkey.
+// ParseKey parses the seed of an nkey.
 func ParseKey(seed []byte) (*Key, error) {
 	pair, err := nkeys.FromSeed(seed)
 	return withPublic(pair, err)
@@ -35,16 +35,16 @@ func withPublic(pair nkeys.KeyPair, err error) (*Key, error) {
 	return &Key{pair, public}, nil
 }
 
-// Public is the part that identifies the key to others.
+// Public returns the public key.
 func (k *Key) Public() string { return k.public }
 
-// Seed is the secret.
+// Seed returns the secret seed.
 func (k *Key) Seed() ([]byte, error) { return k.pair.Seed() }
 
 // Sign returns a signature.
 func (k *Key) Sign(data []byte) ([]byte, error) { return k.pair.Sign(data) }
 
-// Verify checks the signature of a public key.
+// Verify checks a signature by a public key.
 func Verify(public string, data, signature []byte) error {
 	key, err := nkeys.FromPublicKey(public)
 	if err != nil {

@@ -35,8 +35,8 @@ func (b *KV) Put(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// Update sets a value if its revision is still the one that the caller knows; 0 means that the key
-// has none. Otherwise the error is ErrConflict.
+// Update sets a value if its revision is still the given one; 0 means that the key has no value.
+// Otherwise the error is ErrConflict.
 func (b *KV) Update(ctx context.Context, key string, value []byte, revision uint64) (err error) {
 	if revision == 0 {
 		_, err = b.kv.Create(ctx, key, value)
@@ -64,8 +64,8 @@ func (b *KV) Keys(ctx context.Context, pattern string) (out []string, err error)
 	return out, nil
 }
 
-// Watch calls changed with the values of keys that match, the current ones first, until ctx ends.
-// It returns when the current ones are known; the others come from one goroutine.
+// Watch calls changed with the values of matching keys, the current ones first, until ctx ends. It
+// returns after the current ones; later changes are reported from one goroutine.
 func (b *KV) Watch(ctx context.Context, pattern string, changed func(key string, value []byte)) error {
 	w, err := b.kv.Watch(ctx, pattern)
 	if err != nil {

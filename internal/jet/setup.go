@@ -15,7 +15,7 @@ type StreamSpec struct {
 	Subjects      []string
 	WorkQueue     bool // messages are removed when they are acknowledged
 	OnePerSubject bool // a second message of a subject is refused
-	Direct        bool // every replica answers reads, also late ones
+	Direct        bool // every replica answers reads, even an outdated one
 	MaxMessages   int64
 	MaxSize       int32 // of a message, in bytes
 	MaxAge        time.Duration
@@ -41,25 +41,26 @@ type BlobsSpec struct {
 	MaxAge time.Duration // 0 means forever
 }
 
-// Layout is what an application needs on the servers.
+// Layout describes the objects that an application needs on the servers.
 type Layout struct {
 	Streams []StreamSpec
 	KV      []string
 	Blobs   []BlobsSpec
 }
 
-// manyReplicas is how many servers keep everything if there are enough: with three, one may be lost.
+// manyReplicas is the number of replicas if there are enough servers: with three, one may fail.
 const manyReplicas = 3
 
-// Bounds of Setup. A cluster that is starting says that it has too few servers.
+// Limits of Setup. A cluster that is starting reports too few servers.
 const (
 	setupTime     = 2 * time.Minute
 	setupTry      = 5 * time.Second
 	triesWithMany = 3
 )
 
-// Setup makes the parts of a layout that are missing, each on so many servers; 0 means three if
-// there are as many, and that streams of fewer replicas get more. It returns how many are used.
+// Setup creates the missing objects of a layout with the given number of replicas; 0 means three if
+// there are enough servers, and increases the replicas of existing streams. It returns the number
+// used.
 func (c *Conn) Setup(ctx context.Context, l Layout, replicas int) (used int, err error) {
 	used = replicas
 	if replicas <= 0 {

@@ -16,8 +16,8 @@ type Message struct {
 	Subject string
 	Header  map[string]string
 	Data    []byte
-	Seq     uint64    // its place in the stream
-	Time    time.Time // of the server that took it
+	Seq     uint64    // sequence number in the stream
+	Time    time.Time // when a server received it
 }
 
 func fromRaw(m *jetstream.RawStreamMsg) Message {
@@ -66,7 +66,7 @@ func (s *Stream) Next(ctx context.Context, seq uint64, subject string) (Message,
 	return fromRaw(m), nil
 }
 
-// LastSeq is the place of the stream's last message; 0 if it never had a message.
+// LastSeq returns the sequence number of the stream's last message; 0 if there never was one.
 func (s *Stream) LastSeq(ctx context.Context) (uint64, error) {
 	info, err := s.s.Info(ctx)
 	if err != nil {
@@ -89,20 +89,20 @@ func (s *Stream) Purge(ctx context.Context, subject string) error {
 	return s.s.Purge(ctx, jetstream.WithPurgeSubject(subject))
 }
 
-// Bounds of one try of an append, and of the pause before the next.
+// Limits of one attempt to append, and of the pause before the next.
 const (
 	appendTry = 5 * time.Second
 	minPause  = 20 * time.Millisecond
 	maxPause  = 5 * time.Second
 )
 
-// headerID identifies an append. It is not the header by which servers recognize repeated messages:
-// they remember each for minutes, and the expected place refuses a repetition anyway.
+// headerID identifies an append. It is not the header by which servers detect duplicates: they
+// would store each for minutes, and the expected sequence number rejects duplicates anyway.
 const headerID = "Jet-Id"
 
-// Append adds a message if the last one whose subject matches filter has the place after; 0 means
-// that no message matches. Otherwise the error is ErrConflict. While the servers do not answer, Append
-// tries again until ctx ends; the message is stored once.
+// Append appends a message if the last message whose subject matches filter has the sequence number
+// after; 0 means that no message matches. Otherwise the error is ErrConflict. While the servers do
+// not answer, Append retries until ctx ends; the message is stored once.
 func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter string) (seq uint64, err error) {
 	msg := nats.NewMsg(m.Subject)
 	msg.Data = m.Data
@@ -125,7 +125,7 @@ func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter str
 		if isLasting(err) {
 			return 0, fmt.Errorf("append to %s: %w", m.Subject, notFound(err))
 		}
-		// It may be stored although no answer came, or another one may be.
+		// The message may be stored although there was no answer, or another one may be.
 		last, lookErr := s.Last(ctx, filter)
 		switch {
 		case lookErr == nil && last.Header[headerID] == id:
@@ -136,7 +136,7 @@ func (s *Stream) Append(ctx context.Context, m Message, after uint64, filter str
 		if ctx.Err() != nil {
 			return 0, fmt.Errorf("append to %s: %w", m.Subject, errors.Join(err, ctx.Err()))
 		}
-		if !isTaken(err) { // one that is being stored may still fail
+		if !isTaken(err) { // a message that is being stored may still fail
 			s.c.log.Warn("NATS does not take a message; trying again", "subject", m.Subject, "err", err)
 		}
 		Pause(ctx, wait)
@@ -152,8 +152,8 @@ func (c *Conn) DeleteStream(ctx context.Context, name string) error {
 	return err
 }
 
-// Offer adds a message without waiting for the answer. It fails if so many answers are awaited
-// that none comes within wait.
+// Offer sends a message without waiting for the acknowledgement. It fails if too many
+// acknowledgements are outstanding and none arrives within wait.
 func (c *Conn) Offer(subject string, data []byte, wait time.Duration) error {
 	_, err := c.js.PublishAsync(subject, data, jetstream.WithStallWait(wait))
 	return err
@@ -161,13 +161,13 @@ func (c *Conn) Offer(subject string, data []byte, wait time.Duration) error {
 
 // FollowOptions select messages.
 type FollowOptions struct {
-	After       uint64 // the place before the first message
-	Subject     string // empty means all
+	After       uint64 // the sequence number before the first message
+	Subject     string // empty matches all
 	HeadersOnly bool
 }
 
-// Follow calls each for the messages of a stream in their order, and for new ones, until ctx ends
-// or each returns an error. When reading fails, it goes on after the last message.
+// Follow calls each for the existing and new messages of a stream in order, until ctx ends or each
+// returns an error. If reading fails, it resumes after the last message.
 func (c *Conn) Follow(ctx context.Context, stream string, o FollowOptions, each func(Message) error) error {
 	for ctx.Err() == nil {
 		stopped, err := c.followOnce(ctx, stream, &o, each)
@@ -182,7 +182,7 @@ func (c *Conn) Follow(ctx context.Context, stream string, o FollowOptions, each 
 	return ctx.Err()
 }
 
-// followOnce reads until it fails, or each does.
+// followOnce reads until reading or each fails.
 func (c *Conn) followOnce(ctx context.Context, stream string, o *FollowOptions, each func(Message) error) (stopped bool, err error) {
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: o.After + 1, HeadersOnly: o.HeadersOnly}
 	if o.Subject != "" {

@@ -1,10 +1,9 @@
-// Package keychain keeps secrets in the system's keychain: Keychain on macOS, Credential
-// Manager on Windows, the Secret Service (GNOME Keyring, KWallet) elsewhere.
+// Package keychain stores secrets in the system's keychain: Keychain on macOS, Credential Manager
+// on Windows, the Secret Service (GNOME Keyring, KWallet) elsewhere.
 //
-// It guarantees that no call takes longer than a limit, also where a keychain waits for
-// a password that no user can enter, and that no keychain is started where it is missing (a
-// machine without a session). A call that hangs is left behind, and until it ends no
-// other is made: there is at most one. Errors contain no secret.
+// No call takes longer than a limit, even if a keychain waits for a password that no user can
+// enter, and no keychain is started on a machine without a session. A call that hangs is abandoned,
+// and no other call is made until it ends, so there is at most one. Errors contain no secrets.
 package keychain
 
 import (
@@ -15,19 +14,19 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// service is the name below which everything is kept.
+// service is the name of the service under which all secrets are stored.
 const service = "eca"
 
-// Limit is how long a call may take. Keychains that are open answer in milliseconds.
+// Limit is how long a call may take. An unlocked keychain answers in milliseconds.
 const Limit = 3 * time.Second
 
-// ErrNone says that there is no secret by that name.
+// ErrNone means that there is no secret with that name.
 var ErrNone = errors.New("the keychain has no such secret")
 
-// ErrSilent says that the keychain did not answer in time.
+// ErrSilent means that the keychain did not answer in time.
 var ErrSilent = fmt.Errorf("the system's keychain did not answer within %s; is it locked?", Limit)
 
-// ErrAbsent says that this machine, or this session, has no keychain.
+// ErrAbsent means that this machine, or this session, has no keychain.
 var ErrAbsent = errors.New("there is no keychain in this session")
 
 // Ring is a keychain.
@@ -35,7 +34,7 @@ type Ring struct {
 	backend backend
 	limit   time.Duration
 	absent  func() bool
-	turn    chan struct{} // held by the call that runs
+	turn    chan struct{} // held by the running call
 }
 
 // backend is what the operating system offers.
@@ -45,23 +44,23 @@ type backend interface {
 	Delete(service, user string) error
 }
 
-// System returns the system's keychain; getenv is its environment.
+// System returns the system's keychain; getenv reads the environment.
 func System(getenv func(string) string) *Ring {
 	return &Ring{backend: system{}, limit: Limit, absent: func() bool { return noSession(getenv) }, turn: make(chan struct{}, 1)}
 }
 
-// Set keeps a secret by a name, in place of an earlier one.
+// Set stores a secret under a name, replacing an earlier one.
 func (r *Ring) Set(name, secret string) error {
 	_, err := r.call(func() (string, error) { return "", r.backend.Set(service, name, secret) })
 	return err
 }
 
-// Get returns the secret by a name; or ErrNone.
+// Get returns the secret with a name, or ErrNone.
 func (r *Ring) Get(name string) (string, error) {
 	return r.call(func() (string, error) { return r.backend.Get(service, name) })
 }
 
-// Delete forgets a secret; a missing one is not an error.
+// Delete deletes a secret; a missing one is not an error.
 func (r *Ring) Delete(name string) error {
 	_, err := r.call(func() (string, error) { return "", r.backend.Delete(service, name) })
 	if errors.Is(err, ErrNone) {
@@ -86,7 +85,7 @@ func (r *Ring) call(do func() (string, error)) (string, error) {
 		err    error
 	}
 	done := make(chan result, 1)
-	go func() { // the keychain decides when it ends
+	go func() { // not waited for: the keychain may hang
 		defer func() { <-r.turn }()
 		defer func() {
 			if p := recover(); p != nil {

@@ -2,5 +2,5 @@
 
 package keychain
 
-// noSession is for systems whose keychain may be absent.
+// noSession returns false: this system always has a keychain.
 func noSession(func(string) string) bool { return false }

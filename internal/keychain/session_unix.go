@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// noSession says that there is no session bus to find a keychain on. Asking without one
-// would start a bus, and end nowhere.
+// noSession reports whether there is no session bus, which is needed to find a keychain. Using the
+// keychain anyway would start a bus without a keychain.
 func noSession(getenv func(string) string) bool {
 	if getenv("DBUS_SESSION_BUS_ADDRESS") != "" {
 		return false

@@ -1,9 +1,9 @@
 // Package lineproc runs child processes that communicate in lines: MCP servers and ECP agents.
 //
-// It guarantees: a child that does not read only blocks the callers that wait for it; a line of any
-// length takes no more memory than its limit; the conversation ends once, with the reason, even if
-// another process has the child's output open; after Close, neither the child nor any process that
-// it started is left. It does not interpret lines.
+// A child that does not read only blocks the callers that wait for it. A line of any length takes
+// no more memory than its limit. The connection ends once, with the reason, even if another process
+// has the child's output open. After Close, neither the child nor any process that it started is
+// running. The package does not interpret lines.
 package lineproc
 
 import (
@@ -21,21 +21,21 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// exitTime is the maximum time between the end of the child's output and the end of the child, even
-// on a busy machine. Without waiting for both, the reason of the end is unknown.
+// exitTime is the longest time between the end of the child's output and the end of the child, even
+// on a busy machine. Both are needed to determine the reason.
 const exitTime = 3 * time.Second
 
-// ErrClosed is the reason for the end of a conversation after Close.
+// ErrClosed is the reason for the end of a connection after Close.
 var ErrClosed = errors.New("the program was ended")
 
-// Options configure the conversation with a child.
+// Options configure the connection to a child.
 type Options struct {
 	Limit   int           // bytes of a line
-	TooLong error         // ends the conversation if the child writes a longer one
+	TooLong error         // ends the connection if the child writes a longer line
 	Grace   time.Duration // how long the child may take to end after its input ends
-	// Line handles a line that is not blank, without surrounding blanks; the line is valid until
-	// Line returns. The last line may be cut. Line must not wait after ended is closed. An error
-	// ends the conversation.
+	// Line handles a non-blank line without surrounding blanks; the line is valid until Line
+	// returns. The last line may be cut. Line must not block after ended is closed. An error ends
+	// the connection.
 	Line func(ended <-chan struct{}, line []byte, cut bool) error
 	// ExitError describes how the child ended. exit is nil if only its output has ended.
 	ExitError func(exit *proc.Exit) error
@@ -95,10 +95,10 @@ func (p *Process) Input() *os.File { return p.in }
 // Frames takes the data for the child, including line ends.
 func (p *Process) Frames() chan<- []byte { return p.frames }
 
-// Ended is closed when the conversation is over.
+// Ended returns a channel that is closed when the connection has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Cause is why the conversation is over, or nil if it is not.
+// Cause returns why the connection has ended, or nil if it has not.
 func (p *Process) Cause() error {
 	select {
 	case <-p.ended:
@@ -108,8 +108,8 @@ func (p *Process) Cause() error {
 	}
 }
 
-// OwnEnd is why the child ended the conversation, or nil if it did not. If its output has ended,
-// OwnEnd waits until the reason is known.
+// OwnEnd returns why the child ended the connection, or nil if it did not. If the child's output
+// has ended, OwnEnd waits until the reason is known.
 func (p *Process) OwnEnd() error {
 	select {
 	case <-p.eof:
@@ -119,7 +119,7 @@ func (p *Process) OwnEnd() error {
 	return p.Cause()
 }
 
-// End ends the conversation, but not the child; only the first reason counts.
+// End ends the connection, but not the child; only the first reason is kept.
 func (p *Process) End(reason error) {
 	p.once.Do(func() {
 		p.cause = reason
@@ -127,8 +127,8 @@ func (p *Process) End(reason error) {
 	})
 }
 
-// Close ends the conversation and the child. It closes the child's input, then asks the child to
-// end, then kills it with all processes that it started. With now, it skips the first wait.
+// Close ends the connection and the child. It closes the child's input, then asks the child to
+// exit, then kills it with all processes that it started. With now, it skips the first wait.
 func (p *Process) Close(now bool) {
 	p.End(ErrClosed)
 	p.closed.Do(func() {
@@ -148,7 +148,7 @@ func (p *Process) write() {
 		select {
 		case frame := <-p.frames:
 			if _, err := p.in.Write(frame); err != nil {
-				// The reader knows the reason better: the child's last output is still to be read.
+				// The reader has a better reason: it still has to read the child's last output.
 				if !Within(p.eof, exitTime) {
 					p.End(fmt.Errorf("it does not take its input any more: %w", err))
 				}
@@ -160,7 +160,7 @@ func (p *Process) write() {
 	}
 }
 
-// read passes on lines until the end, and returns its reason.
+// read passes on lines until the end, and returns the reason for the end.
 func (p *Process) read() error {
 	err := Read(p.ended, p.out, p.o)
 	close(p.eof)

@@ -1,7 +1,7 @@
 // Package lines reads the lines of a stream, each of a bounded length.
 //
-// It guarantees that a line which is too long takes no more memory than its limit, and that
-// the next line can be read afterwards. It does not interpret what a line says.
+// A line that is too long takes no more memory than the limit, and the next line can be read
+// afterwards. The package does not interpret lines.
 package lines
 
 import (
@@ -19,17 +19,16 @@ type Reader struct {
 	skip    bool // the rest of the current line is not returned
 }
 
-// NewReader returns a Reader of lines of at most limit bytes; tooLong is the error for a
-// longer one.
+// NewReader returns a Reader of lines of at most limit bytes; it returns tooLong for a longer line.
 func NewReader(r io.Reader, limit int, tooLong error) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 32<<10), limit: limit, tooLong: tooLong}
 }
 
-// Next returns the next line without its end (\n or \r\n), valid until the next call. At the
-// end of the input it returns the last line, if that has no end, with io.EOF. A line that is
-// too long is an error as soon as that is known; the next call skips the rest of it.
+// Next returns the next line without its end (\n or \r\n), valid until the next call. At the end of
+// the input it returns io.EOF, together with the last line if that has no end. For a line that is
+// too long it returns the error as soon as possible; the next call skips the rest of the line.
 func (l *Reader) Next() ([]byte, error) {
-	var long []byte // did not fit into the buffer
+	var long []byte // a line that does not fit into the buffer
 	for {
 		part, err := l.r.ReadSlice('\n')
 		full := errors.Is(err, bufio.ErrBufferFull)
@@ -52,13 +51,13 @@ func (l *Reader) Next() ([]byte, error) {
 	}
 }
 
-// NextMessage returns the next line that is not blank, without the blanks around it, valid
-// until the next call. The last line need not have an end.
+// NextMessage returns the next non-blank line without surrounding blanks, valid until the next
+// call. The last line need not have an end.
 func (l *Reader) NextMessage() ([]byte, error) {
 	for {
 		line, err := l.Next()
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil // the error of the input comes again
+			return line, nil // the next call returns the error of the input
 		}
 		if err != nil {
 			return nil, err

@@ -6,34 +6,34 @@ import (
 	"unicode/utf8"
 )
 
-// automaton decides line by line whether a program matches. Its states are sets of
-// instructions, made when they are first reached.
+// automaton is a lazily built DFA that decides line by line whether a program matches. Its states
+// are sets of instructions.
 type automaton struct {
 	prog *syntax.Prog
 
 	table  []int32 // by state and ASCII byte: the next state, unknown or hit
 	states []state
-	ids    map[string]int32 // of states by what they are
-	start  int32            // at the beginning of a line
+	ids    map[string]int32 // of states, by their content
+	start  int32            // state at the beginning of a line
 
 	resets   int
-	tooLarge bool // it grows without end
+	tooLarge bool // it needs too many states
 
 	// For one step.
 	set   []uint32 // instructions reached
-	mark  []uint32 // by instruction: the step in which it was reached
+	mark  []uint32 // by instruction: the step in which it was last reached
 	step  uint32
 	stack []uint32
 	key   []byte
 }
 
-// state is where a program can be between two runes.
+// state is a state between two runes.
 type state struct {
-	insts []uint32 // that wait, before conditions on what comes are looked at
-	begin bool     // of the line
-	word  bool     // a letter, digit or _ is in front
+	insts []uint32 // pending, before assertions about the next rune are evaluated
+	begin bool     // at the beginning of the line
+	word  bool     // the previous rune is a letter, digit or _
 
-	more map[rune]int32 // next states for runes that are not ASCII
+	more map[rune]int32 // next states for non-ASCII runes
 }
 
 const (
@@ -53,14 +53,14 @@ func newAutomaton(prog *syntax.Prog) *automaton {
 	return a
 }
 
-// reset forgets all states.
+// reset drops all states.
 func (a *automaton) reset() {
-	a.states, a.table, a.ids = make([]state, 1), make([]int32, utf8.RuneSelf), map[string]int32{} // the first stands for unknown
+	a.states, a.table, a.ids = make([]state, 1), make([]int32, utf8.RuneSelf), map[string]int32{} // the first one stands for unknown
 	a.start = a.id(nil, true, false)
 }
 
-// find returns a place in the first line of text after from that matches: at its end at
-// most. It returns or -1, and without meaning once the automaton is lost.
+// find returns a position in the first line of text after from that matches, at most its end; -1 if
+// the line does not match. The result is meaningless after the automaton became too large.
 func (a *automaton) find(text []byte, from int) int {
 	s := a.start
 	for i := from; i < len(text); {
@@ -86,7 +86,7 @@ func (a *automaton) find(text []byte, from int) int {
 		i++
 	}
 	if len(text) > 0 && text[len(text)-1] == '\n' {
-		return -1 // nothing is after the last end of a line
+		return -1 // there is no line after the last line end
 	}
 	if a.nextState(s, endOfLine) == hit {
 		return len(text)
@@ -94,7 +94,7 @@ func (a *automaton) find(text []byte, from int) int {
 	return -1
 }
 
-// ascii finds out what follows a state on an ASCII byte, and notes it.
+// ascii computes and stores the next state for an ASCII byte.
 func (a *automaton) ascii(s int32, c byte) int32 {
 	resets := a.resets
 	next := rune(c)
@@ -111,7 +111,7 @@ func (a *automaton) ascii(s int32, c byte) int32 {
 	return to
 }
 
-// rune is ascii for others.
+// rune is ascii for other runes.
 func (a *automaton) rune(s int32, r rune) int32 {
 	if to, ok := a.states[s].more[r]; ok {
 		return to
@@ -128,7 +128,7 @@ func (a *automaton) rune(s int32, r rune) int32 {
 	return to
 }
 
-// nextState computes what follows a state on a rune.
+// nextState computes the next state for a rune.
 func (a *automaton) nextState(s int32, r rune) int32 {
 	from := a.states[s]
 	word := wordRune(r)
@@ -144,7 +144,7 @@ func (a *automaton) nextState(s int32, r rune) int32 {
 	} else {
 		flags |= syntax.EmptyNoWordBoundary
 	}
-	if a.step++; a.step == 0 { // it has gone round
+	if a.step++; a.step == 0 { // the counter has wrapped
 		clear(a.mark)
 		a.step = 1
 	}
@@ -172,8 +172,8 @@ func (a *automaton) nextState(s int32, r rune) int32 {
 
 func wordRune(r rune) bool { return r != endOfLine && syntax.IsWordChar(r) }
 
-// reach adds to the set what an instruction leads to without a rune. It returns true if
-// that is a match.
+// reach adds the instructions that can be reached from i without consuming a rune. It returns true
+// if one of them is a match.
 func (a *automaton) reach(i uint32, flags syntax.EmptyOp) bool {
 	a.stack = append(a.stack[:0], i)
 	for len(a.stack) > 0 {
@@ -202,7 +202,7 @@ func (a *automaton) reach(i uint32, flags syntax.EmptyOp) bool {
 	return false
 }
 
-// id returns the number of a state, making it if it is new.
+// id returns the number of a state, adding it if it is new.
 func (a *automaton) id(insts []uint32, begin, word bool) int32 {
 	a.key = a.key[:0]
 	for _, i := range insts {

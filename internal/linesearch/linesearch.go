@@ -1,15 +1,13 @@
-// Package linesearch finds the lines of a text that match a regular expression, as fast as
-// the memory delivers it.
+// Package linesearch quickly finds the lines of a text that match a regular expression.
 //
-// It guarantees the same answers as package regexp, asked about each line without its end
-// (\n, and any \r before it): ^ and $ are the ends of a line, nothing matches across lines,
-// and bytes that are not UTF-8 count as U+FFFD each. TestAsRegexp and FuzzSearch hold it to
-// that. It does not say where in its line a match is.
+// It gives the same results as package regexp, applied to each line without its end (\n, and any \r
+// before it): ^ and $ match at the ends of a line, no match spans lines, and each invalid UTF-8
+// byte counts as U+FFFD. TestAsRegexp and FuzzSearch check that. It does not report the position of
+// a match in its line.
 //
-// Text in which nothing matches is not looked at rune by rune: where every match has to
-// contain one of a few literal texts, those are searched for by their rarest byte; where
-// not, an automaton that is built while it runs takes one step per byte. An automaton that
-// grows without end is given up for package regexp.
+// If every match must contain one of a few literals, it searches for the rarest byte of these;
+// otherwise a lazily built DFA takes one step per byte. If the DFA becomes too large, package
+// regexp is used instead.
 package linesearch
 
 import (
@@ -23,11 +21,11 @@ import (
 type Pattern struct {
 	re    *regexp.Regexp
 	prog  *syntax.Prog
-	need  []literal // every match has one of them; empty: nothing is known
-	plain bool      // a line with the only one of need matches
+	need  []literal // every match contains one of them; empty if none are known
+	plain bool      // every line with the only literal of need matches
 }
 
-// Compile reads an expression of package regexp (RE2 syntax). The error is that of
+// Compile compiles an expression of package regexp (RE2 syntax). The error is that of
 // regexp.Compile.
 func Compile(expr string) (*Pattern, error) {
 	re, err := regexp.Compile(expr)
@@ -49,15 +47,15 @@ func Compile(expr string) (*Pattern, error) {
 	return p, nil
 }
 
-// Searcher searches texts with a pattern, one after another. It is for one goroutine: it
-// keeps what it learns.
+// Searcher searches texts with a pattern, one after another, and reuses its automaton. It is not
+// safe for concurrent use.
 type Searcher struct {
 	p    *Pattern
 	auto *automaton
 
 	text     []byte
-	returns  bool  // text has a \r
-	upcoming []int // where each needed literal comes next; see candidate
+	returns  bool  // text contains a \r
+	upcoming []int // next position of each needed literal; see candidate
 }
 
 // Searcher returns a new searcher.
@@ -65,7 +63,7 @@ func (p *Pattern) Searcher() *Searcher {
 	return &Searcher{p: p, auto: newAutomaton(p.prog), upcoming: make([]int, len(p.need))}
 }
 
-// Start makes text the one that is searched. It must not change while it is.
+// Start sets the text to search, which must not change during the search.
 func (s *Searcher) Start(text []byte) {
 	s.text = text
 	for i := range s.upcoming {
@@ -74,9 +72,9 @@ func (s *Searcher) Start(text []byte) {
 	s.returns = len(s.p.need) == 0 && bytes.IndexByte(text, '\r') >= 0
 }
 
-// Next finds the first matching line that begins at or after from, which is the beginning
-// of a line and not before that of the last call. at is a place in that line or its end;
-// after is where the next line begins. ok is false if not found.
+// Next finds the first matching line at or after from, which must be the beginning of a line and
+// not before that of the last call. at is a position in the line or at its end; after is the
+// beginning of the next line. ok is false if no line matches.
 func (s *Searcher) Next(from int) (at, after int, ok bool) {
 	if from >= len(s.text) {
 		return 0, 0, false
@@ -97,16 +95,16 @@ func (s *Searcher) Next(from int) (at, after int, ok bool) {
 	return at, nextLine(s.text, at), true
 }
 
-// Line returns the line around a place that Next found: text[start:end], without its end.
+// Line returns the line around a position from Next: text[start:end], without the line end.
 func (s *Searcher) Line(at int) (start, end int) { return lineAt(s.text, at) }
 
-// byLiteral looks at the lines that have a needed literal.
+// byLiteral checks only the lines that contain a needed literal.
 func (s *Searcher) byLiteral(from int) (at, after int, ok bool) {
 	for from < len(s.text) {
 		if at = s.candidate(from); at < 0 {
 			break
 		}
-		// A literal with an end of line in it begins in the line that cannot match.
+		// A literal that contains a line end begins in the line that cannot match.
 		after = nextLine(s.text, at)
 		if s.p.plain {
 			return at, after, true
@@ -119,13 +117,12 @@ func (s *Searcher) byLiteral(from int) (at, after int, ok bool) {
 	return 0, 0, false
 }
 
-// candidate returns where the next of the needed literals is, from a place on; -1 if
-// it is not found.
+// candidate returns the next position of a needed literal at or after from; otherwise -1.
 func (s *Searcher) candidate(from int) int {
 	best := -1
 	for i := range s.p.need {
 		at := s.upcoming[i]
-		if at < from { // not known any more
+		if at < from { // the stored position is outdated
 			if at = s.p.need[i].index(s.text[from:]); at >= 0 {
 				at += from
 			} else {
@@ -140,7 +137,7 @@ func (s *Searcher) candidate(from int) int {
 	return best
 }
 
-// byLine looks at every line.
+// byLine checks every line.
 func (s *Searcher) byLine(from int) (at, after int, ok bool) {
 	for from < len(s.text) {
 		start, end := lineAt(s.text, from)
@@ -152,7 +149,7 @@ func (s *Searcher) byLine(from int) (at, after int, ok bool) {
 	return 0, 0, false
 }
 
-// match says whether a line matches, without its end.
+// match reports whether a line, given without its end, matches.
 func (s *Searcher) match(line []byte) bool {
 	if !s.auto.tooLarge {
 		if at := s.auto.find(line, 0); !s.auto.tooLarge {
@@ -162,9 +159,9 @@ func (s *Searcher) match(line []byte) bool {
 	return s.p.re.Match(line)
 }
 
-// lineAt returns the line around a place.
+// lineAt returns the line around a position.
 func lineAt(text []byte, at int) (start, end int) {
-	for start = at; start > 0 && text[start-1] != '\n'; { // mostly near
+	for start = at; start > 0 && text[start-1] != '\n'; { // usually near
 		start--
 	}
 	end = len(text)
@@ -177,7 +174,7 @@ func lineAt(text []byte, at int) (start, end int) {
 	return start, end
 }
 
-// nextLine returns where the line after a position begins.
+// nextLine returns the beginning of the line after a position.
 func nextLine(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i + 1

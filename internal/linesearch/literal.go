@@ -9,19 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// literal is a text that is searched for.
+// literal is a literal to search for.
 type literal struct {
 	text     string // in lower case if fold
-	fold     bool   // upper case of ASCII letters counts as well
-	complete bool   // it is all of the literal of the expression
+	fold     bool   // ASCII letters match in both cases
+	complete bool   // it is the whole literal of the expression
 
 	rare int // offset of its rarest byte
 }
 
-// maxNeed is how many literals are worth searching for at once.
+// maxNeed is the most literals that are searched for at the same time.
 const maxNeed = 6
 
-// needed returns literals of which every match has at least one; nil if none are known.
+// needed returns literals of which every match contains at least one; nil if none are known.
 func needed(re *syntax.Regexp) []literal {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -56,10 +56,10 @@ func needed(re *syntax.Regexp) []literal {
 	return nil
 }
 
-// newLiteral makes a literal of an expression that is one. Of one in which case does not
-// count, it takes the longest part whose other cases are ASCII too.
+// newLiteral converts a literal expression. If the expression ignores case, it takes the longest
+// part whose case variants are all ASCII.
 func newLiteral(re *syntax.Regexp) (literal, bool) {
-	if slices.Contains(re.Rune, utf8.RuneError) { // bytes that are not UTF-8 match it as well
+	if slices.Contains(re.Rune, utf8.RuneError) { // invalid UTF-8 bytes match it as well
 		return literal{}, false
 	}
 	if re.Flags&syntax.FoldCase == 0 {
@@ -75,7 +75,8 @@ func newLiteral(re *syntax.Regexp) (literal, bool) {
 	return literal{text: longest, fold: true, complete: len(longest) == len(re.Rune), rare: rarest(longest)}, true
 }
 
-// foldsInASCII tells runes that are ASCII in all cases: k is also the Kelvin sign.
+// foldsInASCII reports whether all case variants of a rune are ASCII: k, for example, has the
+// Kelvin sign as a variant.
 func foldsInASCII(r rune) bool {
 	for f := unicode.SimpleFold(r); ; f = unicode.SimpleFold(f) {
 		if f >= utf8.RuneSelf {
@@ -87,11 +88,10 @@ func foldsInASCII(r rune) bool {
 	}
 }
 
-// frequent are the bytes of programs and prose, the most frequent first. All others are
-// rarer.
+// frequent are the bytes of programs and prose, the most frequent first. All others are rarer.
 const frequent = " etnaroisldc\tupmf\nhg_b.,()v;y\"=w/-k:{}0x*>1S<'TCEI[]2A&Rj+RNq#PDLOFzMB"
 
-// rank says how rare a byte is; a letter also counts as its other case would.
+// rank returns how rare a byte is.
 func rank(c byte) int {
 	if i := strings.IndexByte(frequent, c); i >= 0 {
 		return i
@@ -109,7 +109,7 @@ func rarest(text string) int {
 	return best
 }
 
-// worth compares literals: the longer and rarer the worst of them is, the better.
+// worth compares lists of literals: the longer and rarer the worst literal is, the better.
 func worth(list []literal) int {
 	worst := 1 << 30
 	for _, l := range list {
@@ -118,14 +118,14 @@ func worth(list []literal) int {
 	return worst - 10*len(list)
 }
 
-// index returns where the literal is first; -1 if nowhere.
+// index returns the first position of the literal, or -1.
 func (l *literal) index(text []byte) int {
 	c := l.text[l.rare]
 	upper := c
 	if l.fold && 'a' <= c && c <= 'z' {
 		upper -= 'a' - 'A'
 	}
-	last := len(text) - (len(l.text) - l.rare) // of the rarest byte
+	last := len(text) - (len(l.text) - l.rare) // last possible position of the rarest byte
 	nextLower, nextUpper := -1, -1
 	for at := l.rare; at <= last; at++ {
 		if nextLower < at {
@@ -148,7 +148,7 @@ func (l *literal) index(text []byte) int {
 	return -1
 }
 
-// indexFrom is where a byte is from a place on; the end of the text if nowhere.
+// indexFrom returns the position of a byte at or after from; otherwise the end of the text.
 func indexFrom(text []byte, c byte, from int) int {
 	if i := bytes.IndexByte(text[from:], c); i >= 0 {
 		return from + i

@@ -1,8 +1,8 @@
-// Package localhost is the one definition of "this machine" as a destination on the network:
-// for what may be sent without TLS, what needs no proxy, and who may call without a token.
+// Package localhost defines which network destinations are this machine: these may be reached
+// without TLS and without a proxy, and may call without a token.
 //
-// It guarantees that a host which only looks like this machine is not taken for it. It
-// resolves no name, and does not know the machine's own addresses on other networks.
+// A host that only looks like this machine is not accepted. The package resolves no names, and does
+// not know the machine's own addresses on other networks.
 package localhost
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Is says whether a host, a name or an address without a port, is this machine: localhost,
+// Is reports whether a host, a name or an address without a port, is this machine: localhost,
 // a name below it (RFC 6761), or an address that never leaves the machine.
 func Is(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -21,7 +21,7 @@ func Is(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// IsURL says whether a URL leads to this machine.
+// IsURL reports whether the host of a URL is this machine.
 func IsURL(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && Is(u.Hostname())

@@ -1,9 +1,9 @@
-// Package needs says what a test needs of the machine it runs on.
+// Package needs skips tests whose requirements a machine does not meet.
 //
-// It owns the reasons for which a test is left out. It guarantees that such a test says so
-// (NOT TESTED), with what is missing and how one gets it, and that nothing is left out
-// where it cannot be missing: there the test fails. It installs nothing, and is for tests
-// only; packages from npm are found by testkit.
+// The message of a skipped test begins with NOT TESTED, and names what is missing and how to
+// install it. Where a requirement cannot be
+// missing, the test fails instead. The
+// package installs nothing, and is for tests only; packages from npm are found by testkit.
 package needs
 
 import (
@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// POSIX leaves a test out on Windows, because it runs a shell's commands or has paths with
-// slashes.
+// POSIX skips a test on Windows, because it runs shell commands or uses paths with slashes.
 func POSIX(t testing.TB) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -25,8 +24,8 @@ func POSIX(t testing.TB) {
 	}
 }
 
-// Program returns the path of a program, and leaves the test out if it is not installed.
-// pkg is the package that has it on Debian and its like.
+// Program returns the path of a program, and skips the test if it is not installed. pkg is its
+// package on Debian-based systems.
 func Program(t testing.TB, name, pkg string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -36,20 +35,20 @@ func Program(t testing.TB, name, pkg string) (path string) {
 	return path
 }
 
-// Git returns the path of git, and leaves the test out without it.
+// Git returns the path of git, and skips the test without it.
 func Git(t testing.TB) (path string) {
 	t.Helper()
 	return Program(t, "git", "git")
 }
 
-// Symlinks leaves a test out where symbolic links cannot be made.
+// Symlinks skips a test if symlinks cannot be created.
 func Symlinks(t testing.TB) {
 	t.Helper()
 	Symlink(t, "nowhere", filepath.Join(t.TempDir(), "link"))
 }
 
-// Symlink makes a symbolic link at link that leads to target, and leaves the test out where
-// there can be none.
+// Symlink creates a symlink at link with the given target, and skips the test if that is not
+// possible.
 func Symlink(t testing.TB, target, link string) {
 	t.Helper()
 	err := os.Symlink(target, link)
@@ -62,7 +61,7 @@ func Symlink(t testing.TB, target, link string) {
 	t.Fatal(err)
 }
 
-// NoOllama leaves a test out where Ollama runs, whose models would answer instead of the demo's.
+// NoOllama skips a test if Ollama is running, whose models would be used instead of the demo's.
 func NoOllama(t testing.TB) {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", "127.0.0.1:11434", time.Second)
@@ -72,7 +71,7 @@ func NoOllama(t testing.TB) {
 	}
 }
 
-// Long leaves a test out of short runs (go test -short).
+// Long skips a test with go test -short.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

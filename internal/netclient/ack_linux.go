@@ -5,11 +5,10 @@ import (
 	"syscall"
 )
 
-// promptly returns a connection that acknowledges what it has read at once. By default,
-// Linux waits up to 40 ms with that on a connection that has just sent a request. A server
-// that writes header and body separately, and has not turned Nagle's algorithm off (as
-// Python's http.server), sends the body only when the header is acknowledged: each answer
-// would be late by that time.
+// promptly returns a connection that acknowledges data immediately after reading it. By default,
+// Linux delays that by up to 40 ms on a connection that has just sent a request. A server that
+// writes header and body separately with Nagle's algorithm enabled (such as Python's http.server)
+// sends the body only when the header is acknowledged, so each answer would be delayed.
 func promptly(conn net.Conn) net.Conn {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -27,8 +26,8 @@ type promptConn struct {
 	raw syscall.RawConn
 }
 
-// Read implements net.Conn. The option holds for the moment only, so it is set after each
-// read; without it, answers are just slower.
+// Read implements net.Conn. The option is not permanent, so it is set after each read; without it,
+// answers are just slower.
 func (c *promptConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {

@@ -4,6 +4,5 @@ package netclient
 
 import "net"
 
-// promptly returns a connection that acknowledges what it has read at once, where the
-// system can; only Linux can.
+// promptly returns the connection unchanged: only Linux can acknowledge data immediately.
 func promptly(conn net.Conn) net.Conn { return conn }

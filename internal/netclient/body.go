@@ -2,8 +2,8 @@ package netclient
 
 import "io"
 
-// ending returns a body that also does something when it is closed. Where a connection
-// was taken over, the body can be written to, and still can.
+// ending returns a body that calls end when it is closed. If a connection was taken over, the body
+// can still be written to.
 func ending(body io.ReadCloser, end func()) io.ReadCloser {
 	if w, ok := body.(io.Writer); ok {
 		return &duplex{ended{body, end}, w}

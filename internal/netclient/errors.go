@@ -15,47 +15,47 @@ import (
 	"time"
 )
 
-// Kind is why there was no answer.
+// Kind is the kind of an Error.
 type Kind string
 
 // Kinds of errors.
 const (
-	KindDNS               Kind = "dns"                // a name was not found, or not looked up
-	KindConnect           Kind = "connect"            // no server answers at an address
+	KindDNS               Kind = "dns"                // a name was not found or could not be looked up
+	KindConnect           Kind = "connect"            // no server answers at the address
 	KindTimeout           Kind = "timeout"            // no connection within Options.Connect
-	KindProxy             Kind = "proxy"              // the proxy cannot be used, or refuses
+	KindProxy             Kind = "proxy"              // the proxy cannot be used, or refuses the connection
 	KindProxyAuth         Kind = "proxy_auth"         // the proxy wants other credentials
 	KindCertificate       Kind = "certificate"        // the server's certificate is not trusted
-	KindClientCertificate Kind = "client_certificate" // the server does not trust ours, or it is missing
-	KindTLS               Kind = "tls"                // TLS failed otherwise
-	KindForbidden         Kind = "forbidden"          // the request's Guard refused the address
-	KindLost              Kind = "lost"               // the connection broke, or something else
+	KindClientCertificate Kind = "client_certificate" // the server does not trust the client certificate, or it is missing
+	KindTLS               Kind = "tls"                // another TLS error
+	KindForbidden         Kind = "forbidden"          // the request's Guard rejected the address
+	KindLost              Kind = "lost"               // the connection broke, or another error
 )
 
-// Error is a request without an answer. Message is fit for the user; it names the cause
-// and who is meant, and contains no part of a URL but scheme, host and port.
+// Error is the error of a request without an answer. Message can be shown to the user: it names the
+// cause and the host, and contains no part of a URL except scheme, host and port.
 type Error struct {
 	Kind    Kind
 	Message string
-	Cause   error // may say more than should be shown
+	Cause   error // may contain details that should not be shown
 }
 
 func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Permanent says that the same request fails again until somebody changes the
-// configuration, here or there.
+// Permanent reports whether the request will fail again until the configuration of eca or of the
+// server changes.
 func (e *Error) Permanent() bool {
 	switch e.Kind {
 	case KindProxyAuth, KindCertificate, KindClientCertificate, KindTLS, KindForbidden:
 		return true
 	case KindProxy:
-		return e.Cause == nil // refused by what the proxy or its variable says
+		return e.Cause == nil // the proxy refuses, or its variable is invalid
 	case KindDNS:
 		var dns *net.DNSError
 		return errors.As(e.Cause, &dns) && dns.IsNotFound
-	case KindConnect: // a server of this machine is started by its user, not by waiting
+	case KindConnect: // a server on this machine will not appear by waiting
 		var op *net.OpError
 		if !errors.As(e.Cause, &op) || !errors.Is(op.Err, syscall.ECONNREFUSED) {
 			return false
@@ -66,8 +66,8 @@ func (e *Error) Permanent() bool {
 	return false
 }
 
-// Explain finds what a failed request failed of, also for clients that are not of this
-// package. host is who was asked; it may be empty.
+// Explain describes the error of a failed request, also of clients from other packages. host is the
+// host of the request; it may be empty.
 func Explain(err error, host string) *Error {
 	var known *Error
 	if errors.As(err, &known) {
@@ -76,7 +76,7 @@ func Explain(err error, host string) *Error {
 	return classify(err, host)
 }
 
-// explain is Explain for a request of which all is known.
+// explain is Explain for a request whose URL and route are known.
 func explain(err, ended error, at *url.URL, j *route) *Error {
 	var known *Error
 	if errors.As(ended, &known) || errors.As(err, &known) {
@@ -94,7 +94,7 @@ func explain(err, ended error, at *url.URL, j *route) *Error {
 	return out
 }
 
-// throughProxy explains what happened before the proxy connected to a server.
+// throughProxy explains an error before the proxy connected to a server.
 func throughProxy(op *net.OpError, at, proxy *url.URL) *Error {
 	if op.Op == "proxyconnect" {
 		out := classify(op.Err, address(proxy))
@@ -122,7 +122,7 @@ func proxyAuth(proxy *url.URL) *Error {
 	return e
 }
 
-// refusal explains what a proxy answered instead of connecting; nil if it connects.
+// refusal explains a proxy's refusal to connect; nil if it connects.
 func refusal(_ context.Context, proxy *url.URL, connect *http.Request, answer *http.Response) error {
 	switch {
 	case answer.StatusCode == http.StatusProxyAuthRequired:
@@ -132,7 +132,7 @@ func refusal(_ context.Context, proxy *url.URL, connect *http.Request, answer *h
 	}
 	e := &Error{Kind: KindProxy, Message: fmt.Sprintf("the proxy %s does not connect to %s: it answers %d %s", bare(proxy), connect.Host, answer.StatusCode, http.StatusText(answer.StatusCode))}
 	if answer.StatusCode >= 500 {
-		e.Cause = errors.New("the proxy failed") // and may not the next time
+		e.Cause = errors.New("the proxy failed") // a temporary error
 	}
 	return e
 }
@@ -145,7 +145,7 @@ func late(at, proxy *url.URL, limit time.Duration) *Error {
 	return &Error{Kind: KindTimeout, Message: fmt.Sprintf("no connection to %s within %s", to, limit), Cause: context.DeadlineExceeded}
 }
 
-// classify explains an error of the network or of TLS.
+// classify explains a network or TLS error.
 func classify(err error, host string) *Error {
 	out := &Error{Kind: KindLost, Cause: err}
 	var dns *net.DNSError
@@ -177,7 +177,7 @@ func classify(err error, host string) *Error {
 	case errors.As(err, &op) && op.Op == "remote error":
 		out.Kind, out.Message = KindTLS, hostName(host)+" broke TLS off: "+strings.TrimPrefix(op.Err.Error(), "tls: ")
 		if strings.Contains(op.Err.Error(), "internal error") {
-			out.Kind = KindLost // may not be the next time
+			out.Kind = KindLost // may be temporary
 		}
 		for _, sign := range []string{"certificate", "access denied"} {
 			if strings.Contains(op.Err.Error(), sign) {
@@ -196,8 +196,7 @@ func classify(err error, host string) *Error {
 	return out
 }
 
-// certificate says why a server's certificate is not trusted; empty if the error is
-// another.
+// certificate explains why a server's certificate is not trusted; empty for other errors.
 func certificate(err error, host string) string {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -235,7 +234,7 @@ func hostName(host string) string {
 
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// withoutURL drops the method and URL that net/http puts before a cause.
+// withoutURL removes the method and URL that net/http adds to an error.
 func withoutURL(err error) error {
 	var at *url.Error
 	if errors.As(err, &at) {

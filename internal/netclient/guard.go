@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Guard says whether a connection may be made. It is asked with the address that a name
-// was resolved to, right before each connection, so that no other answer of the name
-// server can come in between. Connections to a proxy are not its business.
+// Guard returns an error if a connection must not be made. It is called with the resolved address
+// right before each connection, so that the name cannot resolve to another address in between. It
+// is not called for connections to a proxy.
 type Guard func(netip.AddrPort) error
 
 type guardKey struct{}

@@ -16,41 +16,41 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Files names certificates. Key is PEM: PKCS 8 as it is or encrypted, PKCS 1 or SEC 1.
+// Files are the certificate files. Key is PEM: PKCS 8, encrypted or not, PKCS 1 or SEC 1.
 type Files struct {
-	CA         []Source // trusted beside the system's authorities; PEM or DER
-	Cert       Source   // the client certificate, with those between it and its authority; PEM
+	CA         []Source // trusted in addition to the system's authorities; PEM or DER
+	Cert       Source   // the client certificate with its intermediate certificates; PEM
 	Key        Source   // its private key
 	Passphrase string   // of the key; empty if it has none
 }
 
-// Source is a file and who named it.
+// Source is a file with its origin.
 type Source struct {
-	Name string // configuration key or environment variable, for messages
-	Path string // empty: none
+	Name string // the configuration key or environment variable that names the file, for messages
+	Path string // empty if there is no file
 }
 
-// Problem is something about Files that keeps a part of them from being used.
+// Problem is why a part of Files is not used.
 type Problem struct {
 	Source Source
 	Cause  string
 }
 
-// Certificate describes one that was read.
+// Certificate describes a certificate.
 type Certificate struct {
 	Source  Source
 	Subject string
 	Until   time.Time
 }
 
-// Identity is what was read of Files. It is immutable; the zero Identity trusts the
-// system's authorities and has no client certificate.
+// Identity is the content of Files. It is immutable; the zero Identity trusts the system's
+// authorities and has no client certificate.
 type Identity struct {
 	roots  []authority
 	mine   *Certificate
-	client func() (*tls.Certificate, error) // nil: none
+	client func() (*tls.Certificate, error) // nil if there is no client certificate
 	files  Files
-	digest [sha256.Size]byte // of all that was read; zero if nothing was
+	digest [sha256.Size]byte // of the files' contents; zero if no file was read
 }
 
 // authority is one file of authorities.
@@ -59,16 +59,16 @@ type authority struct {
 	certs  func() ([]*x509.Certificate, error)
 }
 
-// smallFile is up to which size a file of authorities is looked through at once: what
-// users put together. Bundles like the system's are left until the first connection.
+// smallFile is the size up to which a file of authorities is parsed immediately. Larger files, such
+// as copies of the system's bundle, are parsed for the first connection.
 const smallFile = 64 << 10
 
-// maxFile bounds a file of certificates; the system's bundles are below 1 MiB.
+// maxFile is the largest file of certificates, in bytes; the system's bundles are below 1 MiB.
 const maxFile = 8 << 20
 
-// Read reads files. A wrong file is left out and named in the problems; the rest counts.
-// A key that is encrypted is decrypted when it is first needed: that takes long on
-// purpose. Check does it at once.
+// Read reads the files. A file with an error is skipped and reported in problems. An encrypted key
+// is decrypted only when it is first needed, since that is slow by design; Check does it
+// immediately.
 func Read(files Files) (*Identity, []Problem) {
 	id := &Identity{files: files}
 	var problems []Problem
@@ -109,7 +109,7 @@ func Read(files Files) (*Identity, []Problem) {
 	return id, problems
 }
 
-// readClient reads the client certificate. at is the file that an error is about.
+// readClient reads the client certificate. at is the file that caused the error.
 func (id *Identity) readClient(sum io.Writer) (at Source, err error) {
 	cert, key := id.files.Cert, id.files.Key
 	switch {
@@ -151,7 +151,7 @@ func (id *Identity) readClient(sum io.Writer) (at Source, err error) {
 	return Source{}, nil
 }
 
-// pair puts certificate and key together.
+// pair combines certificate and key.
 func pair(certPEM, keyPEM []byte, passphrase string) (*tls.Certificate, error) {
 	plain, err := decryptKey(keyPEM, passphrase)
 	if err != nil {
@@ -164,7 +164,7 @@ func pair(certPEM, keyPEM []byte, passphrase string) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// Check does what Read put off. It may take a second.
+// Check performs the checks that Read postponed. It may take a second.
 func (id *Identity) Check() []Problem {
 	var out []Problem
 	for _, r := range id.roots {
@@ -180,11 +180,11 @@ func (id *Identity) Check() []Problem {
 	return out
 }
 
-// Authorities lists the certificates that are trusted beside the system's.
+// Authorities lists the certificates that are trusted in addition to the system's.
 func (id *Identity) Authorities() []Certificate {
 	var out []Certificate
 	for _, r := range id.roots {
-		certs, _ := r.certs() // see Check
+		certs, _ := r.certs() // errors are reported by Check
 		for _, c := range certs {
 			out = append(out, Certificate{r.source, c.Subject.String(), c.NotAfter})
 		}
@@ -192,7 +192,7 @@ func (id *Identity) Authorities() []Certificate {
 	return out
 }
 
-// Client describes the client certificate; ok is false without one.
+// Client describes the client certificate; ok is false if there is no such certificate.
 func (id *Identity) Client() (c Certificate, ok bool) {
 	if id.mine == nil {
 		return Certificate{}, false
@@ -200,7 +200,7 @@ func (id *Identity) Client() (c Certificate, ok bool) {
 	return *id.mine, true
 }
 
-// Paths lists the files that were read or looked for.
+// Paths lists the files that were read or are missing.
 func (id *Identity) Paths() []string {
 	var out []string
 	for _, s := range append(append([]Source{}, id.files.CA...), id.files.Cert, id.files.Key) {
@@ -211,16 +211,16 @@ func (id *Identity) Paths() []string {
 	return out
 }
 
-// config returns how to speak TLS. The system's authorities are read here, if at all.
+// config returns the TLS configuration. It reads the system's authorities if necessary.
 func (id *Identity) config() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetClientCertificate: id.clientCertificate}
 	if len(id.roots) > 0 {
 		pool, err := x509.SystemCertPool()
-		if err != nil { // as in a container that has none
+		if err != nil { // for example, in a container without certificates
 			pool = x509.NewCertPool()
 		}
 		for _, r := range id.roots {
-			certs, _ := r.certs() // see Check
+			certs, _ := r.certs() // errors are reported by Check
 			for _, c := range certs {
 				pool.AddCert(c)
 			}
@@ -230,8 +230,8 @@ func (id *Identity) config() *tls.Config {
 	return c
 }
 
-// clientCertificate answers a server that asks who we are. Without a certificate the
-// answer is empty, and many servers are content with that.
+// clientCertificate answers a server's request for a client certificate. Without one, the
+// answer is empty, which many servers accept.
 func (id *Identity) clientCertificate(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if id.client == nil {
 		if j := routeOf(info.Context()); j != nil {

@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// errPassphrase is what a wrong passphrase, or a damaged key, leads to.
+// errPassphrase means that the passphrase is wrong or the key is damaged.
 var errPassphrase = errors.New("the passphrase does not fit the key")
 
 // keyBlock finds the private key in a file.
@@ -34,7 +34,7 @@ func keyBlock(data []byte) (*pem.Block, error) {
 	}
 }
 
-// inspectKey says whether a key is encrypted.
+// inspectKey reports whether a key is encrypted.
 func inspectKey(data []byte) (encrypted bool, err error) {
 	block, err := keyBlock(data)
 	if err != nil {
@@ -43,7 +43,7 @@ func inspectKey(data []byte) (encrypted bool, err error) {
 	return block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"), nil
 }
 
-// decryptKey returns a key as PEM that is not encrypted.
+// decryptKey decrypts a PEM key.
 func decryptKey(data []byte, passphrase string) ([]byte, error) {
 	block, err := keyBlock(data)
 	if err != nil {
@@ -57,7 +57,7 @@ func decryptKey(data []byte, passphrase string) ([]byte, error) {
 		}
 		block = &pem.Block{Type: "PRIVATE KEY", Bytes: plain}
 	case strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
-		// Weak, but what users have; nothing is ever written in this form.
+		// This encryption is weak, but users have such keys; eca never creates any.
 		plain, err := x509.DecryptPEMBlock(block, []byte(passphrase)) //nolint:staticcheck // see above
 		if errors.Is(err, x509.IncorrectPasswordError) {
 			return nil, errPassphrase
@@ -95,12 +95,12 @@ const (
 	oidScrypt = "1.3.6.1.4.1.11591.4.11"
 )
 
-// maxIterations bounds the time a key takes: a few seconds. Tools write some hundred
-// thousand.
+// maxIterations limits the time of decrypting a key to a few seconds. Tools use some hundred
+// thousand iterations.
 const maxIterations = 10_000_000
 
-// decryptPKCS8 decrypts a key that is encrypted with PBES2, PBKDF2 and AES or triple DES
-// in CBC mode: what OpenSSL writes.
+// decryptPKCS8 decrypts a key that is encrypted with PBES2, PBKDF2 and AES or triple DES in CBC
+// mode, the algorithms that OpenSSL uses.
 func decryptPKCS8(der, passphrase []byte) ([]byte, error) {
 	var info encryptedKey
 	var scheme pbes2
@@ -140,7 +140,7 @@ func decryptPKCS8(der, passphrase []byte) ([]byte, error) {
 	}
 	plain = plain[:len(plain)-pad]
 	if _, err := x509.ParsePKCS8PrivateKey(plain); err != nil {
-		return nil, errPassphrase // a wrong one ends in a fitting pad once in 256 times
+		return nil, errPassphrase // with a wrong passphrase the padding is valid once in 256 times
 	}
 	return plain, nil
 }
@@ -190,7 +190,7 @@ func deriveKey(kdf pkix.AlgorithmIdentifier, passphrase []byte, size int) ([]byt
 	return pbkdf2.Key(newHash, string(passphrase), p.Salt, p.Iterations, size)
 }
 
-// unmarshal reads one structure and nothing after it.
+// unmarshal decodes a single structure without trailing data.
 func unmarshal(der []byte, into any) error {
 	rest, err := asn1.Unmarshal(der, into)
 	if err != nil || len(rest) > 0 {

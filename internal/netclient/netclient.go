@@ -1,18 +1,17 @@
-// Package netclient makes the HTTP clients of the whole program: which proxy a server is
-// reached through, which certificates are trusted, and with which one eca shows who it is
+// Package netclient makes all HTTP clients of the program: it decides through which proxy a server
+// is reached, which certificates are trusted, and which client certificate eca presents
 // (eca-features 8).
 //
-// It owns the connections. Guarantees: clients with equal Options share connections, and
-// keep them for the next request; HTTP/2 is spoken where the server can, unless Options
-// forbid it; a client that somebody holds follows Use, so that other certificates count
-// from the next request on; an error of a client is an *Error, whose text names the cause
-// and hosts, never what is secret in the URL of a proxy or of a request. A proxy that is
-// configured but cannot be used is an error: nothing goes past it.
+// It owns the connections. Clients with equal Options share connections and reuse them. HTTP/2 is
+// used if the server supports it, unless Options forbid it. Existing clients follow Use: new
+// certificates apply to their next request. An error of a client is an *Error, whose text names the
+// cause and hosts, but no secrets in the URL of a proxy or request. If a configured proxy cannot be
+// used, the request fails: it is never bypassed.
 //
-// Servers on this machine are never asked through a proxy. The environment is read once,
-// through the function New is given; how the Go runtime finds the system's certificates
-// is its own (on Linux it heeds SSL_CERT_FILE and SSL_CERT_DIR). The package does not
-// limit the time of a request, only that until its connection stands, and does not retry.
+// Servers on this machine are never reached through a proxy. The environment is read once, through
+// the function given to New; the Go runtime itself finds the system's certificates (on Linux it
+// uses SSL_CERT_FILE and SSL_CERT_DIR). The package does not limit the time of a request, only that
+// of connecting, and does not retry.
 package netclient
 
 import (
@@ -27,14 +26,14 @@ import (
 	"time"
 )
 
-// Options is what one client's connections have in common.
+// Options are the options of a client's connections.
 type Options struct {
-	Connect time.Duration // until a connection stands, proxies and TLS included; 0 means unlimited
+	Connect time.Duration // limit for connecting, including proxies and TLS; 0 means none
 	HTTP1   bool          // never HTTP/2
 
-	// Guarded connections are made only if the Guard of the request's context lets them
-	// (WithGuard), serve one request each, and show no client certificate: for servers that
-	// somebody else chose.
+	// Guarded connections are made only if the Guard in the request's context permits them
+	// (WithGuard), serve one request each, and present no client certificate: they are for servers
+	// that the user did not choose.
 	Guarded bool
 }
 
@@ -45,11 +44,11 @@ type Network struct {
 	mu         sync.Mutex // guards what follows
 	identity   *Identity
 	clients    map[Options]*http.Client
-	transports map[Options]*http.Transport // of the current identity
-	retired    []*http.Transport           // requests may still run on them
+	transports map[Options]*http.Transport // for the current identity
+	retired    []*http.Transport           // may still have running requests
 }
 
-// New returns a network for an environment. Close must be called.
+// New returns a network for an environment. The caller must call Close.
 func New(getenv func(string) string) *Network {
 	return &Network{
 		proxies: ProxiesOf(getenv), identity: &Identity{},
@@ -60,8 +59,8 @@ func New(getenv func(string) string) *Network {
 // Proxies returns the proxies in effect.
 func (n *Network) Proxies() *Proxies { return n.proxies }
 
-// Use puts certificates into effect: requests that begin from now on know them. It
-// reports whether they are others than before.
+// Use sets the certificates for all further requests. It reports whether they differ from those
+// before.
 func (n *Network) Use(id *Identity) (changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,7 +76,7 @@ func (n *Network) Use(id *Identity) (changed bool) {
 	return true
 }
 
-// Client returns the client for some options; always the same.
+// Client returns the client for the given options, always the same one.
 func (n *Network) Client(o Options) *http.Client {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,7 +88,7 @@ func (n *Network) Client(o Options) *http.Client {
 	return c
 }
 
-// Close closes the connections that no request uses.
+// Close closes all idle connections.
 func (n *Network) Close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,7 +100,7 @@ func (n *Network) Close() {
 	}
 }
 
-// transport returns what sends requests now.
+// transport returns the current transport.
 func (n *Network) transport(o Options) *http.Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,8 +115,8 @@ func (n *Network) transport(o Options) *http.Transport {
 const (
 	keepAlive = 30 * time.Second // between probes of an idle TCP connection
 	maxIdle   = 90 * time.Second // until an unused connection is closed
-	// A connection over which nothing came for pingAfter is probed, and given up after
-	// pingWithin more: one that died silently must not swallow requests.
+	// An idle connection is probed after pingAfter, and closed after another pingWithin without an
+	// answer, so that a broken connection does not swallow requests.
 	pingAfter  = 30 * time.Second
 	pingWithin = 15 * time.Second
 )
@@ -154,8 +153,8 @@ func newTransport(o Options, id *Identity) *http.Transport {
 	return t
 }
 
-// secured speaks TLS to a proxy. The transport would offer the proxy HTTP/2, in which it
-// cannot ask for a tunnel.
+// secured establishes TLS with a proxy. The transport itself would offer HTTP/2 to the proxy, over
+// which it cannot create tunnels.
 func secured(ctx context.Context, conn net.Conn, config *tls.Config, limit time.Duration, addr string) (net.Conn, error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -176,17 +175,16 @@ func secured(ctx context.Context, conn net.Conn, config *tls.Config, limit time.
 	return nil, err
 }
 
-// route is what is known of a request while it is on its way. The connection made for
-// it may serve others later.
+// route describes a request in progress. The connection made for it may serve other requests later.
 type route struct {
-	proxy                *url.URL    // nil: none
+	proxy                *url.URL    // nil without a proxy
 	certificateRequested atomic.Bool // a server asked for a client certificate, and none is configured
 }
 
 type routeKey struct{}
 
-// routeOf returns the route of a request by its context; connections are made in
-// contexts that descend from it.
+// routeOf returns the route of a request from its context; contexts of connections are derived from
+// it.
 func routeOf(ctx context.Context) *route {
 	j, _ := ctx.Value(routeKey{}).(*route)
 	return j
@@ -194,8 +192,7 @@ func routeOf(ctx context.Context) *route {
 
 func (j *route) tlsToProxy() bool { return j != nil && j.proxy != nil && j.proxy.Scheme == "https" }
 
-// transportProxy is the proxy as the transport knows it: without the TLS that is
-// done when dialing.
+// transportProxy returns the proxy for the transport, without TLS, which is done when dialing.
 func (j *route) transportProxy() *url.URL {
 	if j == nil || !j.tlsToProxy() {
 		if j == nil {
@@ -208,14 +205,14 @@ func (j *route) transportProxy() *url.URL {
 	return &plain
 }
 
-// roundTripper is the http.RoundTripper of the clients with the same options.
+// roundTripper is the http.RoundTripper of clients with the same options.
 type roundTripper struct {
 	network *Network
 	options Options
 }
 
-// RoundTrip implements http.RoundTripper. Its error is an *Error unless the request's
-// context ended.
+// RoundTrip implements http.RoundTripper. Its error is an *Error unless the request's context has
+// ended.
 func (s *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	proxy, err := s.network.proxies.For(req.URL)
 	if err != nil {
@@ -250,5 +247,5 @@ func (s *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections implements what http.Client.CloseIdleConnections asks for.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (s *roundTripper) CloseIdleConnections() { s.network.transport(s.options).CloseIdleConnections() }

@@ -12,35 +12,35 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/localhost"
 )
 
-// Proxies says through which proxy servers are reached. It is immutable.
+// Proxies determines the proxy for each server. It is immutable.
 //
-// The variables are http_proxy and https_proxy, by the scheme of what is asked for, and
-// all_proxy for either; no_proxy names what is reached without. Lower case wins over
-// upper case. A proxy is a URL of the scheme http, https, socks5 or socks5h (both leave
-// names to the proxy), or a host and port, with user and password where it wants them.
+// The variables are http_proxy and https_proxy for requests with these schemes, and all_proxy for
+// both; no_proxy lists exceptions. Lower case takes precedence over upper case. A proxy is a URL
+// with scheme http, https, socks5 or socks5h (both resolve names at the proxy), or a host and port,
+// optionally with user and password.
 type Proxies struct {
 	plain, secure proxy
 	except        func(*url.URL) (*url.URL, error) // see parseExceptions
-	exceptions    string                           // as written
+	exceptions    string                           // the value of no_proxy
 }
 
-// proxy is what one variable says.
+// proxy is the value of one variable.
 type proxy struct {
-	variable string // empty: none is set
+	variable string // empty if no variable is set
 	value    string
-	url      *url.URL // nil if it cannot be used
+	url      *url.URL // nil if the value cannot be used
 }
 
-// ProxyInfo describes a proxy in effect, without what is secret in its URL.
+// ProxyInfo describes a proxy in effect, without the secrets in its URL.
 type ProxyInfo struct {
-	For           string // http or https: the scheme of what is asked for
-	Variable      string // the environment variable that says so
+	For           string // http or https: the scheme of requests
+	Variable      string // the environment variable that sets it
 	URL           string // scheme, host and port; empty if the proxy cannot be used
-	Authenticates bool   // its URL has a user
+	Authenticates bool   // its URL contains a user
 	Problem       string // why it cannot be used; empty if it can
 }
 
-// ProxiesOf reads an environment.
+// ProxiesOf reads the proxies from an environment.
 func ProxiesOf(getenv func(string) string) *Proxies {
 	first := func(names ...string) (name, value string) {
 		for _, name := range names {
@@ -74,8 +74,7 @@ func newProxy(variable, value string) proxy {
 	return p
 }
 
-// problem says why a proxy cannot be used. The value stays out of it: whatever is wrong
-// with it, there may be a password in it.
+// problem describes why a proxy cannot be used, without the value, which may contain a password.
 func (p proxy) problem() string {
 	if p.variable == "" || p.url != nil {
 		return ""
@@ -84,7 +83,7 @@ func (p proxy) problem() string {
 		"special characters of a user or password are written as %XX"
 }
 
-// For returns the proxy to reach a URL through; nil if none. The error is an *Error.
+// For returns the proxy for a URL, or nil. The error is an *Error.
 func (p *Proxies) For(u *url.URL) (*url.URL, error) {
 	chosen := p.plain
 	if u.Scheme == "https" {
@@ -118,10 +117,10 @@ func (p *Proxies) List() []ProxyInfo {
 	return out
 }
 
-// Exceptions returns what no_proxy says; empty if it says nothing.
+// Exceptions returns the value of no_proxy; may be empty.
 func (p *Proxies) Exceptions() string { return p.exceptions }
 
-// Secrets lists texts of the proxies' URLs that must not be shown.
+// Secrets lists parts of the proxies' URLs that must not be shown.
 func (p *Proxies) Secrets() []string {
 	var out []string
 	for _, of := range []proxy{p.plain, p.secure} {
@@ -142,10 +141,10 @@ func (p *Proxies) Secrets() []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// bare is a proxy's URL for people.
+// bare formats a proxy's URL for display.
 func bare(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// address is the host and port of a URL.
+// address returns the host and port of a URL.
 func address(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -154,7 +153,7 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// direct says whether a URL is reached without a proxy whatever the variables say of one.
+// direct reports whether a URL is reached directly even if a proxy is configured.
 func (p *Proxies) direct(u *url.URL) bool {
 	host, port, err := net.SplitHostPort(address(u))
 	if err != nil {
@@ -165,14 +164,14 @@ func (p *Proxies) direct(u *url.URL) bool {
 	return localhost.Is(host) || err == nil && through == nil
 }
 
-// parseExceptions reads no_proxy: entries between commas or spaces. An entry is * (all),
-// a host (it and all below it), .suffix or *.suffix (all below it), an IP address, or a
-// range of them as address/bits; all but the last may have a :port. The function that it
-// returns has no proxy for a URL that is excepted.
+// parseExceptions parses no_proxy: entries separated by commas or spaces. An entry is *
+// (everything), a host (including its subdomains), .suffix or *.suffix (subdomains only), an IP
+// address, or a range address/bits; all but the last may have a :port. The returned function
+// returns a nil proxy for excepted URLs.
 func parseExceptions(s string) func(*url.URL) (*url.URL, error) {
 	entries := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	for i, e := range entries {
-		if bare, ok := strings.CutSuffix(e, "."); ok && bare != "*" { // as names may end
+		if bare, ok := strings.CutSuffix(e, "."); ok && bare != "*" { // names may end with a dot
 			entries[i] = bare
 		} else if strings.HasPrefix(e, "[") && strings.HasSuffix(e, "]") {
 			entries[i] = e[1 : len(e)-1]

@@ -1,10 +1,9 @@
-// Package netrc finds credentials in netrc files, where curl, git and others look for
-// them too: machine, login, password, account and port; macros are skipped.
+// Package netrc finds credentials in netrc files, which curl, git and others use too: machine,
+// login, password, account and port. Macros are skipped.
 //
-// It guarantees that errors name files and lines but never content, and that an entry
-// printed or logged does not show its password. Files are read each time and never
-// written. The entry `default` never answers: it would send a password to any
-// server (eca-features 3.2, 5.2).
+// Errors name files and lines but never content, and printing or logging an entry does not show its
+// password. Files are read each time and never written. The entry `default` is never used: it would
+// send a password to any server (eca-features 3.2, 5.2).
 package netrc
 
 import (
@@ -25,8 +24,7 @@ type Entry struct {
 	Account string
 	Port    string
 
-	// File is where the entry was found, if it was; Exposed says that others than its
-	// owner may read that file.
+	// File is the path of the file; Exposed means that users other than its owner may read it.
 	File    string
 	Exposed bool
 
@@ -41,15 +39,15 @@ func (e Entry) Password() string {
 	return *e.password
 }
 
-// Key says which entry is meant.
+// Key selects an entry.
 type Key struct {
 	Machine string
-	Login   string // empty: any
-	Port    string // empty: an entry without port
+	Login   string // empty matches any login
+	Port    string // empty matches entries without a port
 }
 
-// ParseKey reads `[login@]machine[:port]`, as in a provider's keyRc and in ${netrc:...}.
-// A login may contain "@" itself (an e-mail address).
+// ParseKey parses `[login@]machine[:port]`, as in a provider's keyRc and in ${netrc:...}. A login
+// may itself contain "@" (an e-mail address).
 func ParseKey(text string) (Key, error) {
 	rest := strings.TrimSpace(text)
 	var k Key
@@ -71,7 +69,7 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
-// cutPort splits machine:port; an IPv6 address is in brackets if a port follows.
+// cutPort splits machine:port; an IPv6 address with a port is in brackets.
 func cutPort(s string) (machine, port string, found bool) {
 	if inner, after, ok := strings.Cut(strings.TrimPrefix(s, "["), "]"); ok && strings.HasPrefix(s, "[") {
 		port, found = strings.CutPrefix(after, ":")
@@ -83,7 +81,7 @@ func cutPort(s string) (machine, port string, found bool) {
 	return strings.Cut(s, ":")
 }
 
-// DefaultPaths are the files that are looked at if the configuration names none.
+// DefaultPaths returns the files that are used if the configuration names none.
 func DefaultPaths(home string) []string {
 	if home == "" {
 		return nil
@@ -91,10 +89,9 @@ func DefaultPaths(home string) []string {
 	return []string{filepath.Join(home, ".netrc"), filepath.Join(home, "_netrc")}
 }
 
-// Find returns the first entry that matches. login may be empty, which any entry
-// matches; port must be the entry's, and empty where the entry has none. Files that do
-// not exist are passed over. An entry that is before a mistake in its file counts;
-// the mistake is the error only if nothing is found.
+// Find returns the first entry that matches. An empty login matches any; port must equal the
+// entry's, which may be empty. Missing files are skipped. An entry before a syntax error in its
+// file is found; the syntax error is returned only if no entry is found.
 func Find(paths []string, machine, login, port string) (Entry, bool, error) {
 	var errs []error
 	for _, path := range paths {
@@ -118,7 +115,7 @@ func Find(paths []string, machine, login, port string) (Entry, bool, error) {
 	return Entry{}, false, errors.Join(errs...)
 }
 
-// FindKey is Find for what ParseKey reads.
+// FindKey is Find with a key for ParseKey.
 func FindKey(paths []string, key string) (Entry, bool, error) {
 	k, err := ParseKey(key)
 	if err != nil {
@@ -138,10 +135,10 @@ func FindData(data []byte, machine, login, port string) (Entry, bool, error) {
 	return Entry{}, false, err
 }
 
-// maxSize bounds a file.
+// maxSize is the largest file, in bytes.
 const maxSize = 1 << 20
 
-// read returns a file's content, and whether others may read it.
+// read returns a file's content, and whether other users may read it.
 func read(path string) (data []byte, exposed bool, err error) {
 	f, err := safeio.Open("", path)
 	if err != nil {

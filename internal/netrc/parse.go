@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads the entries of a file, in order, without `default`. Entries before a
-// mistake are returned with the error, which names the line.
+// Parse returns the entries of a file in order, without `default`. If there is a syntax error, the
+// entries before it are returned with the error, which names the line.
 func Parse(data []byte) ([]Entry, error) {
 	s := scanner{remaining: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1}
 	var out []Entry
-	var e *Entry // the entry that values go to; nil before the first
+	var e *Entry // the current entry; nil before the first
 	for {
 		s.blank(true)
 		if len(s.remaining) == 0 {
@@ -25,7 +25,7 @@ func Parse(data []byte) ([]Entry, error) {
 		}
 		switch word {
 		case "default":
-			e = &Entry{} // takes its values, and is forgotten
+			e = &Entry{} // its values are discarded
 			continue
 		case "macdef":
 			if _, err := s.value(word); err != nil {
@@ -62,13 +62,13 @@ func Parse(data []byte) ([]Entry, error) {
 	}
 }
 
-// scanner takes a file apart into words.
+// scanner splits a file into words.
 type scanner struct {
 	remaining []byte
 	line      int
 }
 
-// value is the word that must follow a keyword.
+// value returns the word that must follow a keyword.
 func (s *scanner) value(keyword string) (string, error) {
 	at := s.line
 	s.blank(false)
@@ -78,7 +78,7 @@ func (s *scanner) value(keyword string) (string, error) {
 	return s.word()
 }
 
-// word reads the word that begins here.
+// word reads the word at the current position.
 func (s *scanner) word() (string, error) {
 	if s.remaining[0] == '"' {
 		return s.quoted()
@@ -95,8 +95,8 @@ func (s *scanner) word() (string, error) {
 	return word, nil
 }
 
-// blank passes over white space, and over comments if there may be some: a "#" begins
-// one only where a keyword is expected, since passwords contain it.
+// blank skips white space and, if comments is set, comments: a "#" begins a comment only where a
+// keyword is expected, since passwords may contain it.
 func (s *scanner) blank(comments bool) {
 	for len(s.remaining) > 0 {
 		switch c := s.remaining[0]; {
@@ -117,8 +117,8 @@ func (s *scanner) blank(comments bool) {
 	}
 }
 
-// quoted reads a word in double quotes, in which a backslash takes the next character as
-// it is, but for n, r and t.
+// quoted reads a word in double quotes. A backslash escapes the next character; \n, \r and \t have
+// their usual meaning.
 func (s *scanner) quoted() (string, error) {
 	begun := s.line
 	var out strings.Builder
@@ -153,8 +153,7 @@ func (s *scanner) quoted() (string, error) {
 	return "", fmt.Errorf("line %d: a double quote is never closed", begun)
 }
 
-// skipMacro passes over a macro: the rest of the line that names it, and its lines up to
-// an empty one.
+// skipMacro skips a macro: the rest of the line with its name, and the lines up to an empty one.
 func (s *scanner) skipMacro() {
 	for named := false; len(s.remaining) > 0; named = true {
 		line, rest, _ := bytes.Cut(s.remaining, []byte("\n"))

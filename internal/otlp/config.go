@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Config says what is exported, and where to. The zero value exports nothing.
+// Config describes what is exported, and where to. The zero value exports nothing.
 type Config struct {
 	Traces, Metrics Target
 	Resource        []Attribute
-	SpanDelay       time.Duration // how long spans are collected for one request
-	MetricInterval  time.Duration // between two requests with metrics
-	Delta           bool          // metrics count since the last request, not since the start
-	Content         bool          // texts of conversations are exported, too
+	SpanDelay       time.Duration // how long spans are collected before a request
+	MetricInterval  time.Duration // interval between requests with metrics
+	Delta           bool          // metrics count since the last request instead of since the start
+	Content         bool          // export the texts of conversations as well
 }
 
-// Target is where a signal is sent to.
+// Target is the destination of a signal.
 type Target struct {
-	URL     string // empty: it is not exported
+	URL     string // empty disables the signal
 	Headers map[string]string
 	Timeout time.Duration // of a request
 	Gzip    bool
@@ -31,7 +31,7 @@ type Target struct {
 // Enabled reports whether anything is exported.
 func (c Config) Enabled() bool { return c.Traces.URL != "" || c.Metrics.URL != "" }
 
-// PropertyError says why a property has no effect.
+// PropertyError is the reason for which a property has no effect.
 type PropertyError struct {
 	Property string
 	Cause    string
@@ -39,7 +39,7 @@ type PropertyError struct {
 
 func (e *PropertyError) Error() string { return e.Property + ": " + e.Cause }
 
-// Defaults of the properties, as OpenTelemetry's autoconfiguration for Java has them.
+// Defaults of the properties, from OpenTelemetry's autoconfiguration for Java.
 const (
 	defaultEndpoint       = "http://localhost:4318"
 	defaultSpanDelay      = 5 * time.Second
@@ -48,10 +48,10 @@ const (
 	content               = "otel.instrumentation.genai.capture-message-content"
 )
 
-// Parse reads properties as OpenTelemetry's autoconfiguration for Java names them, such as
-// otel.exporter.otlp.endpoint. service and version describe the program. Properties of parts that
-// the exporter does not have (samplers, propagators, logs) have no effect. Without any property
-// nothing is exported.
+// Parse parses properties with the names of OpenTelemetry's autoconfiguration for Java, such as
+// otel.exporter.otlp.endpoint. service and version describe the program. Properties of components
+// that the exporter does not have (samplers, propagators, logs) have no effect. Without any
+// property nothing is exported.
 func Parse(properties map[string]string, service, version string) (Config, []*PropertyError) {
 	p := &parser{properties: properties}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -80,7 +80,7 @@ func Parse(properties map[string]string, service, version string) (Config, []*Pr
 	return c, p.errs
 }
 
-// parser reads properties and collects what is wrong with them.
+// parser parses properties and collects errors.
 type parser struct {
 	properties map[string]string
 	errs       []*PropertyError
@@ -90,8 +90,8 @@ func (p *parser) fail(property, format string, args ...any) {
 	p.errs = append(p.errs, &PropertyError{property, fmt.Sprintf(format, args...)})
 }
 
-// either returns the value of a signal's own property, or of the one for all signals, with its
-// name.
+// either returns the name and value of the property for a signal, or else of the one for all
+// signals.
 func (p *parser) either(signal, name string) (property, value string) {
 	property = "otel.exporter.otlp." + signal + "." + name
 	if v := p.properties[property]; v != "" {
@@ -101,7 +101,7 @@ func (p *parser) either(signal, name string) (property, value string) {
 	return property, p.properties[property]
 }
 
-// target reads where a signal is sent to; the zero Target if it is not sent.
+// target returns the destination of a signal; the zero Target if it is not exported.
 func (p *parser) target(signal string) Target {
 	exporter := "otel." + signal + ".exporter"
 	switch v := p.properties[exporter]; v {
@@ -153,7 +153,7 @@ func (p *parser) headers(signal string) map[string]string {
 	return out
 }
 
-// pairs reads name=value pairs with commas between them. Values may be percent-encoded.
+// pairs parses name=value pairs separated by commas. Values may be percent-encoded.
 func (p *parser) pairs(property, value string) (out []Attribute) {
 	for _, pair := range strings.Split(value, ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -171,7 +171,7 @@ func (p *parser) pairs(property, value string) (out []Attribute) {
 	return out
 }
 
-// resource describes the program. Attributes of the user win.
+// resource returns attributes that describe the program. The user's attributes take precedence.
 func (p *parser) resource(service, version string) []Attribute {
 	const property = "otel.resource.attributes"
 	byKey := map[string]Attribute{}
@@ -203,7 +203,7 @@ func (p *parser) duration(property string, otherwise time.Duration) time.Duratio
 	return p.parseDuration(property, p.properties[property], otherwise)
 }
 
-// longest bounds durations, so that adding one to a time cannot overflow.
+// longest is the longest duration, so that adding one to a time cannot overflow.
 const longest = 24 * time.Hour
 
 // parseDuration reads a duration: a number of milliseconds, or a number with ms, s, m or h.

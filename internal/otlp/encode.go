@@ -35,7 +35,7 @@ type SpanID [8]byte
 type Span struct {
 	Trace      TraceID
 	ID         SpanID
-	Parent     SpanID // zero: it is the root of its trace
+	Parent     SpanID // zero for the root of a trace
 	Name       string
 	Kind       Kind
 	Start, End time.Time
@@ -92,7 +92,7 @@ func attributes(b []byte, field protowire.Number, list []Attribute) []byte {
 // anyValue appends the fields of an AnyValue. A value of another type is left out.
 func anyValue(b []byte, value any) []byte {
 	switch v := value.(type) {
-	case string: // also if it is empty: the field says which type the value has
+	case string: // even if it is empty: the field determines the type of the value
 		return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), v)
 	case bool:
 		return varint(b, 2, protowire.EncodeBool(v))
@@ -111,8 +111,8 @@ func anyValue(b []byte, value any) []byte {
 	return b
 }
 
-// envelope encodes what requests of both signals have in common: a list of one resource, which has
-// a list of one scope, whose records write appends.
+// envelope encodes the common structure of requests for both signals: a list of one resource, which
+// has a list of one scope, whose records write appends.
 func envelope(resource []Attribute, scope Scope, write func([]byte) []byte) []byte {
 	return message(nil, 1, func(b []byte) []byte {
 		b = message(b, 1, func(b []byte) []byte { return attributes(b, 1, resource) })
@@ -164,7 +164,7 @@ func encodeMetrics(resource []Attribute, scope Scope, list []metric, now time.Ti
 					for _, p := range m.points {
 						b = message(b, 1, func(b []byte) []byte { return p.number(b, now) })
 					}
-					return varint(varint(b, 2, temporality), 3, 1) // it never falls
+					return varint(varint(b, 2, temporality), 3, 1) // monotonic
 				})
 			})
 		}
@@ -193,8 +193,8 @@ func (p *point) distribution(b []byte, bounds []float64, now time.Time) []byte {
 	return attributes(octets(b, 7, packed), 9, p.attributes)
 }
 
-// rejected reads the partial success of an answer: how many records the collector did not take, and
-// why. Both signals number the fields alike. An unreadable answer counts as success.
+// rejected decodes the partial success in an answer: how many records the collector rejected, and
+// why. Both signals have the same field numbers. An unreadable answer counts as success.
 func rejected(answer []byte) (count int64, why string) {
 	partial := field(answer, 1)
 	if n, size := protowire.ConsumeVarint(fieldOf(partial, 1, protowire.VarintType)); size > 0 {

@@ -1,14 +1,14 @@
 // Package otlp sends traces and metrics to a collector of OpenTelemetry, by OTLP over HTTP with
 // protobuf.
 //
-// An Exporter collects spans and measurements in memory and sends them in the background, each
-// signal in one request at a time. Recording never waits. A collector that cannot be reached costs
-// spans, never memory: at most 2048 spans wait, the oldest are dropped first, and metrics are sums
-// that the next request has, too. Requests that failed for a passing reason are repeated with the
+// An Exporter collects spans and measurements in memory and sends them in the background, with one
+// request per signal at a time. Recording never blocks. If a collector cannot be reached, spans are
+// lost but memory is bounded: at most 2048 spans wait, the oldest are dropped first, and metrics
+// are sums that the next request includes. Requests that fail temporarily are repeated with the
 // next batch, after a pause that doubles up to a minute.
 //
-// While nothing is configured, recording costs one atomic load, and there is no goroutine. An idle
-// exporter has no timer.
+// While nothing is configured, recording costs one atomic load, and there are no goroutines. An
+// idle exporter has no timer.
 //
 // The package has its own encoder, on the wire format of Go's protobuf module: the SDK of
 // OpenTelemetry with its exporters would add a tenth to the size of eca.
@@ -31,21 +31,21 @@ import (
 	"time"
 )
 
-// Options are what an Exporter needs.
+// Options are the dependencies of an Exporter.
 type Options struct {
 	Client *http.Client
 	Scope  Scope
 	Now    func() time.Time
-	// Failed is called when a signal cannot be sent, and with nil when that works again. It is not
-	// called again for a signal that keeps failing. It must not wait.
+	// Failed is called with an error when a signal cannot be sent, and with nil when it can be sent
+	// again. It is not called again while a signal keeps failing. It must not block.
 	Failed func(signal string, err error)
 }
 
 // Exporter sends spans and measurements. It is safe for concurrent use.
 type Exporter struct {
 	o    Options
-	conf atomic.Pointer[Config] // nil: nothing is exported
-	wake chan struct{}          // of one: something is due earlier than before
+	conf atomic.Pointer[Config] // nil exports nothing
+	wake chan struct{}          // has a buffer of one; signals that something is due earlier than before
 	ctx  context.Context        // ends with Close
 	end  context.CancelFunc
 	work sync.WaitGroup
@@ -54,18 +54,18 @@ type Exporter struct {
 	started bool
 	spans   queue
 	meter   *meter
-	changed bool      // the meter has values that were not sent
+	changed bool      // the meter has unsent values
 	metrics time.Time // when metrics are due, if changed
 	pauses  map[string]*pause
 }
 
-// queue is the spans that wait.
+// queue is the queue of unsent spans.
 type queue struct {
 	list []Span
-	due  time.Time // when they are sent, if there are any
+	due  time.Time // when they are due, if there are any
 }
 
-// pause is how long a signal waits after failures.
+// pause is the delay of a signal after failures.
 type pause struct {
 	length time.Duration
 	until  time.Time
@@ -73,21 +73,21 @@ type pause struct {
 
 const (
 	maxSpans   = 2048
-	batch      = 512 // spans that are sent at once, without waiting for more
+	batch      = 512 // number of spans that are sent immediately
 	firstPause = time.Second
 	maxPause   = time.Minute
-	farewell   = time.Second // what Close waits for
+	farewell   = time.Second // limit of Close
 	maxAnswer  = 64 << 10
 )
 
-// New returns an exporter that does nothing until Use. Close must be called.
+// New returns an exporter that does nothing until Use. The caller must call Close.
 func New(o Options) *Exporter {
 	e := &Exporter{o: o, wake: make(chan struct{}, 1), meter: newMeter(), pauses: map[string]*pause{}}
 	e.ctx, e.end = context.WithCancel(context.Background())
 	return e
 }
 
-// Use puts a configuration into effect. Spans that wait are sent to where it says.
+// Use applies a configuration. Queued spans are sent to its target.
 func (e *Exporter) Use(c Config) {
 	if !c.Enabled() {
 		e.conf.Store(nil)
@@ -115,7 +115,7 @@ func (e *Exporter) Config() (c Config, ok bool) {
 	return *p, true
 }
 
-// Span records a span that has ended.
+// Span records a completed span.
 func (e *Exporter) Span(s Span) {
 	c := e.conf.Load()
 	if c == nil || c.Traces.URL == "" {
@@ -137,7 +137,7 @@ func (e *Exporter) Span(s Span) {
 	}
 }
 
-// Add adds a value to what was measured with an instrument.
+// Add adds a value to an instrument.
 func (e *Exporter) Add(i Instrument, value float64, list ...Attribute) {
 	c := e.conf.Load()
 	if c == nil || c.Metrics.URL == "" {
@@ -153,7 +153,7 @@ func (e *Exporter) Add(i Instrument, value float64, list ...Attribute) {
 	}
 }
 
-// nudge has run look again at what is due.
+// nudge makes run check again what is due.
 func (e *Exporter) nudge() {
 	select {
 	case e.wake <- struct{}{}:
@@ -161,7 +161,7 @@ func (e *Exporter) nudge() {
 	}
 }
 
-// Close sends what was recorded, for up to a second.
+// Close sends the recorded data, for up to a second.
 func (e *Exporter) Close() {
 	e.end()
 	e.work.Wait()
@@ -175,7 +175,7 @@ func (e *Exporter) Close() {
 	}
 }
 
-// run sends what is due until Close.
+// run sends data when it is due, until Close.
 func (e *Exporter) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -224,7 +224,7 @@ func (e *Exporter) due(signal string) bool {
 	return ok && !e.o.Now().Before(at)
 }
 
-// next returns how long nothing is due.
+// next returns the time until something is due.
 func (e *Exporter) next() (wait time.Duration, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -240,7 +240,7 @@ func (e *Exporter) next() (wait time.Duration, ok bool) {
 	return wait, ok
 }
 
-// sendSpans sends the spans that wait. They are kept if a repetition may succeed.
+// sendSpans sends the queued spans. It keeps them if a retry may succeed.
 func (e *Exporter) sendSpans(ctx context.Context, c *Config) {
 	e.mu.Lock()
 	list := e.spans.list
@@ -258,7 +258,7 @@ func (e *Exporter) sendSpans(ctx context.Context, c *Config) {
 	}
 }
 
-// sendMetrics sends all metrics. With delta, values that could not be sent are added to later ones.
+// sendMetrics sends all metrics. With delta, unsent values are added to later ones.
 func (e *Exporter) sendMetrics(ctx context.Context, c *Config) {
 	now := e.o.Now()
 	temporality := uint64(2)
@@ -289,7 +289,7 @@ func (e *Exporter) sendMetrics(ctx context.Context, c *Config) {
 	}
 }
 
-// record notes how sending a signal ended, and reports whether it should be repeated.
+// record records the result of sending a signal, and reports whether to retry.
 func (e *Exporter) record(signal string, err error) (again bool) {
 	p := e.pauses[signal]
 	switch {
@@ -317,12 +317,12 @@ func (e *Exporter) record(signal string, err error) (again bool) {
 	return true
 }
 
-// refusedError is an answer that is not a success.
+// refusedError is an unsuccessful answer.
 type refusedError struct {
 	status  string
 	detail  string
-	passing bool          // a repetition may succeed
-	after   time.Duration // not before that; 0 if the answer does not say
+	passing bool          // a retry may succeed
+	after   time.Duration // earliest time of a retry; 0 if the answer has none
 }
 
 func (e *refusedError) Error() string {
@@ -374,7 +374,7 @@ func (e *Exporter) post(ctx context.Context, t Target, body []byte) error {
 	return nil
 }
 
-// refusal describes an answer that is not a success.
+// refusal describes an unsuccessful answer.
 func refusal(resp *http.Response, answer []byte) error {
 	out := &refusedError{status: resp.Status, detail: string(field(answer, 2))} // google.rpc.Status.message
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {

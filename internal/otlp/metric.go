@@ -14,7 +14,7 @@ type Instrument struct {
 	Bounds     []float64
 }
 
-// metric is what was measured with an instrument.
+// metric is the data of an instrument.
 type metric struct {
 	Instrument
 	points []*point
@@ -29,8 +29,8 @@ type point struct {
 	buckets    []uint64 // of a histogram: the values up to each bound, and those above the last
 }
 
-// maxPoints limits how many sets of attributes an instrument has. Values with further ones are
-// added to the set overflow, as the SDKs of OpenTelemetry do.
+// maxPoints limits the sets of attributes of an instrument. Values with further sets are added to
+// the set overflow, as the SDKs of OpenTelemetry do.
 const maxPoints = 2000
 
 // meter keeps measurements until they are exported. Its owner guards it.

@@ -1,9 +1,9 @@
 // Package pdftext reads the text of PDF files.
 //
-// It guarantees that a broken or hostile file is an error, not a panic, and that reading
-// ends (the parser bounds how deep objects nest, which a test holds it to): in time, after a number of pages and bytes of text, and when the file was read
-// several times over. It does not see what is drawn: text in images has to be recognised
-// by somebody else, and the order of words is that of the file.
+// A broken or hostile file causes an error, not a panic. Reading is limited in time, in the number
+// of pages and bytes of text, and in how often the file is read (the parser limits the nesting of
+// objects, which a test checks). The package does not recognize text in images, and words are in
+// the order of the file.
 package pdftext
 
 import (
@@ -22,15 +22,15 @@ const (
 	maxPages = 2000
 	maxText  = 4 << 20          // bytes
 	maxTime  = 20 * time.Second // for a file
-	// A file is read again for each object that is looked up: this often its size, at most.
+	// The parser reads the file again for each object: at most this multiple of its size.
 	maxReads = 50
 	least    = 16 << 20 // bytes that may be read of any file
 )
 
-// Is says whether a file is a PDF.
+// Is reports whether a file is a PDF.
 func Is(data []byte) bool { return bytes.HasPrefix(data, []byte("%PDF-")) }
 
-// Text returns the text of a PDF, with a line before each page.
+// Text returns the text of a PDF, with a separator line before each page.
 func Text(ctx context.Context, data []byte) (text string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("it takes longer than %s", maxTime))
 	defer cancel()
@@ -72,9 +72,8 @@ func Text(ctx context.Context, data []byte) (text string, err error) {
 	return out.String(), nil
 }
 
-// collect adds the pages below a node of a file's tree, in one walk: looked up one by one,
-// each would be found by reading those before it. A tree that leads back to itself ends
-// with what may be read.
+// collect appends the pages below a node of the page tree in one walk: looking them up one by one
+// would read all pages before each of them. A cyclic tree ends with the read limit.
 func collect(node pdf.Value, pages []pdf.Page) []pdf.Page {
 	kids := node.Key("Kids")
 	if kids.IsNull() && node.Kind() == pdf.Dict && node.Key("Type").Name() != "Pages" {
@@ -86,7 +85,7 @@ func collect(node pdf.Value, pages []pdf.Page) []pdf.Page {
 	return pages
 }
 
-// bounded fails when enough was read. A caller that goes on all the same gets nothing new.
+// bounded returns an error when the limit of reads is reached, and on each further read.
 type bounded struct {
 	ctx  context.Context
 	data []byte

@@ -17,7 +17,7 @@ func BenchmarkCommand(b *testing.B) {
 	b.Setenv("TMPDIR", b.TempDir())
 	ws := b.TempDir()
 	command := Spec{Path: "/bin/bash", Args: []string{"-c", "true"}, Dir: ws}
-	// Each kind has a stock of its own, as commands of a daemon are mostly of one kind; spare is
+	// Each kind has an idle pool of its own, as commands of a daemon are mostly of one kind; spare is
 	// 0 for a command after a minute of rest.
 	run := func(spare int, policy sandbox.Policy) func() error {
 		p := NewPool(newPool(b).supervisor, spare)
@@ -59,7 +59,7 @@ func BenchmarkCommand(b *testing.B) {
 	took := make([][]time.Duration, len(kinds))
 	for b.Loop() {
 		for i, kind := range kinds {
-			time.Sleep(100 * time.Millisecond) // between commands, the stock is renewed
+			time.Sleep(100 * time.Millisecond) // between commands, the idle pool is refilled
 			start := time.Now()
 			if err := kind.run(); err != nil {
 				b.Fatal(err)

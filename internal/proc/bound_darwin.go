@@ -6,10 +6,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// unbound says why children cannot be bound; empty if they can.
+// unbound returns why children cannot be bounded; empty if they can.
 func unbound(bool) string { return sandbox.Probe().Without }
 
-// wrap has the system's own program bound the child.
+// wrap makes the system's sandbox-exec bound the child.
 func (s *Spec) wrap() {
 	path := s.Path
 	if full, err := exec.LookPath(path); err == nil {

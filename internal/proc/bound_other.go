@@ -4,8 +4,8 @@ package proc
 
 import "github.com/seed-dec29ce4/eca/internal/sandbox"
 
-// unbound says why children cannot be bound.
+// unbound returns why children cannot be bounded.
 func unbound(bool) string { return sandbox.Probe().Without }
 
-// wrap is not called: nothing is bound here.
+// wrap is never called: children are not bounded on this system.
 func (*Spec) wrap() {}

@@ -13,21 +13,21 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// A bounded child is started in two stages. The second stage is this program once more: it
-// gets the order over a socket, bounds itself and becomes the child.
+// A bounded child is started in two stages. The second stage is another process of this program: it
+// receives its order over a socket, bounds itself and becomes the child.
 //
-// The supervisor cannot bound itself and then start the child: a child may signal and trace
-// what is within its own bounds, so it could end the one process that ends what it leaves
-// behind.
+// The supervisor cannot bound itself and then start the child. A child may signal and trace
+// processes within its own bounds, so it could kill the supervisor, which has to kill the child's
+// remaining descendants.
 
-// launch is how a second stage is started, which cannot be changed once it runs.
+// launch is how a second stage is started. It cannot be changed once the stage runs.
 type launch struct{ spaces sandbox.Spaces }
 
 // launchFor returns how the second stage of a child is started.
 func launchFor(p sandbox.Policy) launch { return launch{p.Spaces()} }
 
-// attributes are those of the second stage's process. It leads a session of its own, so that the
-// child has no terminal.
+// attributes returns the attributes of the second stage's process. The process leads its own
+// session, so that the child has no terminal.
 func (l launch) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	l.spaces.Set(attr)
@@ -41,7 +41,7 @@ type stage struct {
 	socket  *os.File
 }
 
-// startStage starts a second stage, in a group with a limit on memory if there is one.
+// startStage starts a second stage, in a memory group if memory is not nil.
 func startStage(l launch, memory *memoryGroup) (*stage, error) {
 	ours, theirs, err := socketPair("second stage")
 	if err != nil {
@@ -60,15 +60,15 @@ func startStage(l launch, memory *memoryGroup) (*stage, error) {
 	return &stage{l, p, ours}, nil
 }
 
-// discard ends a second stage that is not needed.
+// discard kills a second stage that is not needed.
 func (s *stage) discard() {
 	_ = s.socket.Close()
 	_ = s.process.Kill()
 	_, _ = s.process.Wait()
 }
 
-// startBounded starts a child within the bounds of a policy and returns once it runs: through
-// the second stage that is ready if it fits, else through a new one.
+// startBounded starts a child within the bounds of a policy and returns once it runs. It uses the
+// prepared second stage if that was launched the same way, otherwise a new one.
 func startBounded(ready *stage, o order, start func(launch) (*stage, error)) (c startedChild, err error) {
 	o.Policy.Protect = append(o.Policy.Protect, os.Getpid())
 	l := launchFor(o.Policy)
@@ -86,14 +86,15 @@ func startBounded(ready *stage, o order, start func(launch) (*stage, error)) (c 
 	return s.become(o)
 }
 
-// startedChild is a child that runs. report is open if its second stage stays above it.
+// startedChild is a running child. report is open if the second stage stays above the child, as its
+// parent.
 type startedChild struct {
 	pid    int
 	report *os.File
 }
 
-// wait waits for the child's end. left says that it left processes behind which have ended with
-// it, in its PID namespace.
+// wait waits for the child to end. left reports whether the child left processes behind in its PID
+// namespace; they have ended too.
 func (c startedChild) wait() (code int, left bool) {
 	code = reap(c.pid)
 	if c.report == nil {
@@ -102,14 +103,14 @@ func (c startedChild) wait() (code int, left bool) {
 	defer c.report.Close()
 	buf, killed := make([]byte, len(endMessage)+2), false
 	n, _, _ := receivePacket(int(c.report.Fd()), buf, nil)
-	_, _ = fmt.Sscanf(string(buf[:max(n, 0)]), endMessage, &killed, &left) // no message: nothing of that
+	_, _ = fmt.Sscanf(string(buf[:max(n, 0)]), endMessage, &killed, &left) // no message leaves both values at false
 	if killed {
 		code = -1
 	}
 	return code, left
 }
 
-// become has the second stage become the child, or start it.
+// become makes the second stage become the child, or start it.
 func (s *stage) become(o order) (c startedChild, err error) {
 	stays := false
 	if err = s.send(o); err == nil {
@@ -130,8 +131,8 @@ func (s *stage) send(o order) error {
 	return o.send(func(packet, rights []byte) error { return sendPacket(int(s.socket.Fd()), packet, rights) })
 }
 
-// started waits until the second stage has become the child, which closes the socket, or says that
-// it stays and the child runs, or why it cannot.
+// started waits until the second stage has become the child, which closes the socket, or reports
+// that it stays above the running child, or reports why the child cannot start.
 func (s *stage) started() (stays bool, err error) {
 	buf := make([]byte, 4<<10)
 	n, _, err := receivePacket(int(s.socket.Fd()), buf, nil)
@@ -145,15 +146,15 @@ func (s *stage) started() (stays bool, err error) {
 	}
 }
 
-// becomeBounded is the second stage. It returns only if there is no order, or the child cannot
+// becomeBounded runs the second stage. It returns only if there is no order or the child cannot
 // start.
 func becomeBounded() int {
-	runtime.LockOSThread() // the bounds are this thread's, and the child takes its place
+	runtime.LockOSThread() // the bounds apply to this thread, which becomes the child
 	ownSocket()
 	buf, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(maxStreams*4))
 	n, extra, err := receivePacket(socketFD, buf, rights)
 	if err != nil || n == 0 {
-		return 0 // the supervisor ended
+		return 0 // the supervisor has exited
 	}
 	o, err := receiveOrder(socketFD, buf[:n], rights[:extra])
 	if err == nil {
@@ -179,7 +180,7 @@ func takeOver(o order) error {
 			return fmt.Errorf("hand over descriptor %d: %w", i, err)
 		}
 	}
-	// Everything that the process that started eca had left open.
+	// Close all descriptors that eca's parent left open.
 	if err := unix.CloseRange(socketFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}

@@ -27,7 +27,7 @@ const callsArg = "__calls"
 // other families.
 const dialArg = "__dial"
 
-// strikeArg, as first argument, has this test's program kill a process, thread by thread.
+// killIfCurrentArg, as first argument, has this test's program kill a process, thread by thread.
 const strikeArg = "__strike"
 
 func childOfTest(args []string) bool {
@@ -329,7 +329,7 @@ func TestSandboxHasNoTerminal(t *testing.T) {
 	}
 }
 
-// strike kills a process in every way there is.
+// killIfCurrent kills a process in every way there is.
 func strike(process string) {
 	pid, err := strconv.Atoi(process)
 	if err != nil {
@@ -365,7 +365,7 @@ func TestSandboxedChildCannotEndItsSupervisor(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Wait()
-		if held, ok := c.(*ward); !ok || !Alive(held.warden.cmd.Process.Pid) {
+		if held, ok := c.(*supervisedChild); !ok || !Alive(held.supervisor.cmd.Process.Pid) {
 			t.Errorf("%s: the supervisor was killed", level)
 		}
 		if pid, err := strconv.Atoi(strings.TrimSpace(out.String())); err != nil || Alive(pid) {

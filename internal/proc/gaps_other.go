@@ -2,10 +2,10 @@
 
 package proc
 
-// Supervise does nothing on this system: children live in process groups or trees that
-// are killed when their run ends, but a killed daemon leaves them behind.
+// Supervise does nothing on this system: children are in process groups or trees that are killed
+// when their run ends, but children of a killed daemon survive.
 func Supervise([]string) (code int, ok bool) { return 0, false }
 
 func gaps(bool) []string {
-	return []string{"on this system commands that leave their process group or tree, or whose daemon is killed, go on; eca ends the others"}
+	return []string{"on this system, commands that leave their process group or tree, or whose daemon is killed, keep running; eca ends all others"}
 }

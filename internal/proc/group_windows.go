@@ -10,18 +10,17 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// terminateGroup does nothing: console programs have no polite request that reaches
-// a whole tree.
+// terminateGroup does nothing: Windows has no signal that asks a tree of console programs to exit.
 func terminateGroup(int) {}
 
 func killGroup(pid int) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(pid)).Run()
 }
 
-// groupAlive is not known here.
+// groupAlive cannot be determined on this system.
 func groupAlive(int) bool { return false }
 
-// Alive says whether a process exists.
+// Alive reports whether a process exists.
 func Alive(pid int) bool {
 	const queryLimited, stillActive = 0x1000, 259
 	h, err := syscall.OpenProcess(queryLimited, false, uint32(pid))

@@ -2,8 +2,8 @@ package proc
 
 import "bytes"
 
-// Head takes what a child writes and keeps the beginning. It never fails, so that the child goes
-// on. It is not safe for concurrent use.
+// Head is a writer that keeps the beginning of a child's output and discards the rest. Writes never
+// fail, so that the child continues. It is not safe for concurrent use.
 type Head struct {
 	Limit int  // in bytes
 	Cut   bool // more was written
@@ -19,8 +19,8 @@ func (h *Head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Bytes returns what is kept.
+// Bytes returns the beginning of the output.
 func (h *Head) Bytes() []byte { return h.kept.Bytes() }
 
-// String returns what is kept.
+// String returns the beginning of the output.
 func (h *Head) String() string { return h.kept.String() }

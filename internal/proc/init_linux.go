@@ -12,17 +12,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Messages of the first process of a PID namespace to the supervisor: that the child runs, and how
-// it ended: whether by a signal, and whether it left processes behind.
+// Messages of the first process of a PID namespace to the supervisor: the child runs; the child
+// ended, whether a signal killed it, and whether it left processes behind.
 const (
 	startedMessage = "started"
 	endMessage     = "ended %t %t"
 )
 
 // runInit is the first process of a PID namespace: it starts the child within its bounds, reaps
-// what ends, and ends with the child. Everything that the child left behind ends then, too.
+// orphans, and exits with the child. The kernel then kills everything that the child left behind.
 //
-// It stays outside of the child's bounds, and cannot be traced from within.
+// This process stays outside of the child's bounds, and the child cannot trace it.
 func runInit(o order) int {
 	tell := func(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
 	polite := make(chan os.Signal, 1)
@@ -37,7 +37,7 @@ func runInit(o order) int {
 	}
 	started := make(chan result)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread and its bounds end here
+		runtime.LockOSThread() // never unlocked, so that the bounded thread ends with this goroutine
 		pid, err := forkBounded(o)
 		started <- result{pid, err}
 	}()

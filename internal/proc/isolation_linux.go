@@ -11,9 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Isolation finds out which namespaces children of the pool can have here, by starting some.
-// It takes as long as a few commands; the answer stays true while the system is not
-// reconfigured.
+// Isolation determines which namespaces children of the pool can have, by starting some processes.
+// It takes as long as a few commands. The result stays valid until the system is reconfigured.
 func (p *Pool) Isolation() sandbox.Isolation {
 	if why := unbound(p != nil && p.supervisor != ""); why != "" {
 		return sandbox.Isolation{Without: why}

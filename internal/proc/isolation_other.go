@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// Isolation says which namespaces children of the pool can have here: none.
+// Isolation reports that children cannot have namespaces on this system.
 func (*Pool) Isolation() sandbox.Isolation {
 	return sandbox.Isolation{Without: "eca knows no namespaces on " + runtime.GOOS}
 }

@@ -14,24 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounded children have a limit on memory, where the system lets eca make control groups (cgroup
-// v2) for them. Each supervisor makes one, in which its second stages begin; it stays outside
-// itself. A group gets no process of another command: a supervisor has one child at a time.
+// Bounded children have a memory limit if eca can create control groups (cgroup v2). Each
+// supervisor creates a group, in which its second stages start; the supervisor itself stays
+// outside. Since a supervisor has one child at a time, a group never contains processes of two
+// commands.
 
 // groupName is the name of a supervisor's group, by its process id.
 const groupName = "eca-%d"
 
-// share is how much of some memory one command may use.
+// share is how much of an amount of memory one command may use.
 func share(bytes int64) int64 { return bytes / 4 * 3 }
 
-// memoryGroups is where groups can be made, and the limits that they get.
+// memoryGroups is the directory in which groups can be created, and the limits of each group.
 type memoryGroups struct {
 	dir         string
 	limit, swap int64 // bytes
 }
 
-// findMemoryGroups finds the control group in which eca can make others. The error says why there
-// is missing.
+// findMemoryGroups finds the control group in which eca can create others. The error tells why
+// there is no such group.
 func findMemoryGroups() (memoryGroups, error) {
 	var root string
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
@@ -52,9 +53,9 @@ func findMemoryGroups() (memoryGroups, error) {
 	return searchMemoryGroups(root, string(own), int64(info.Totalram)*unit, int64(info.Totalswap)*unit, func(path string) error { return unix.Access(path, unix.W_OK) })
 }
 
-// searchMemoryGroups finds, from the own group upwards, the nearest one whose groups can have
-// limits on memory and in which writable says that eca can make some. own is what
-// /proc/self/cgroup says.
+// searchMemoryGroups searches upwards from eca's own control group for the nearest one in which eca
+// may create groups that can have memory limits. own is the content of /proc/self/cgroup; writable
+// returns an error for a path that eca cannot write to.
 func searchMemoryGroups(root, own string, memory, swap int64, writable func(path string) error) (memoryGroups, error) {
 	path, ok := "", false
 	for line := range strings.Lines(own) {
@@ -73,7 +74,8 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 	found, refused := "", error(nil)
 	for dir := filepath.Join(root, path); ; dir = filepath.Dir(dir) {
 		if found == "" && lists(filepath.Join(dir, "cgroup.subtree_control"), "memory") {
-			// A process that moves another between groups must be able to write to that above both.
+			// Moving a process between two groups requires write permission to their common
+			// ancestor.
 			if err := cmp.Or(writable(dir), writable(filepath.Join(dir, "cgroup.procs"))); err == nil {
 				found = dir
 			} else if refused == nil {
@@ -96,7 +98,7 @@ func searchMemoryGroups(root, own string, memory, swap int64, writable func(path
 	return memoryGroups{}, fmt.Errorf("no control group above eca's (%s) has the controller for memory switched on for others", path)
 }
 
-// lists says whether a file lists a word.
+// lists reports whether a file contains a word in its space-separated list.
 func lists(path, word string) bool {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -110,7 +112,7 @@ func lists(path, word string) bool {
 	return false
 }
 
-// readNumber reads a file with one number; "max" is an error.
+// readNumber reads a file with one number; "max" returns an error.
 func readNumber(path string) (int64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -119,7 +121,7 @@ func readNumber(path string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
 }
 
-// memoryGroup is a control group with a limit on memory.
+// memoryGroup is a control group with a memory limit.
 type memoryGroup struct {
 	dir    string
 	folder *os.File
@@ -128,11 +130,11 @@ type memoryGroup struct {
 
 // memoryEvents counts the memory events of a group's processes.
 type memoryEvents struct {
-	limit int64 // how often the group's limit was reached and nothing could be freed
-	kills int64 // processes that were killed for memory, whatever limit was reached
+	limit int64 // how often the limit of the group was reached and no memory could be freed
+	kills int64 // how many processes were killed for lack of memory, at whatever limit
 }
 
-// open makes a supervisor's group. close must be called.
+// open creates a supervisor's group. The caller must call close.
 func (g memoryGroups) open(supervisor int) (*memoryGroup, error) {
 	dir := filepath.Join(g.dir, fmt.Sprintf(groupName, supervisor))
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -141,8 +143,8 @@ func (g memoryGroups) open(supervisor int) (*memoryGroup, error) {
 	m := &memoryGroup{dir: dir}
 	for _, set := range []struct{ file, value string }{
 		{"memory.max", strconv.FormatInt(g.limit, 10)},
-		{"memory.swap.max", strconv.FormatInt(g.swap, 10)}, // missing where swap is not counted
-		{"memory.oom.group", "1"},                          // a command that lost one of its processes would go on with half of its work
+		{"memory.swap.max", strconv.FormatInt(g.swap, 10)}, // missing if swap is not accounted for
+		{"memory.oom.group", "1"},                          // otherwise a command could continue with some of its processes killed
 	} {
 		if err := m.write(set.file, set.value); err != nil && (set.file == "memory.max" || !errors.Is(err, fs.ErrNotExist)) {
 			m.close()
@@ -158,7 +160,7 @@ func (g memoryGroups) open(supervisor int) (*memoryGroup, error) {
 	return m, nil
 }
 
-// write writes to a file of the group, which the kernel made: another one is not created.
+// write writes to an existing file of the group and creates no other files.
 func (m *memoryGroup) write(file, value string) error {
 	f, err := os.OpenFile(filepath.Join(m.dir, file), os.O_WRONLY, 0)
 	if err != nil {
@@ -177,8 +179,8 @@ func (m *memoryGroup) events() (e memoryEvents) {
 	return memoryEvents{limit: countOf(string(data), "oom"), kills: countOf(string(data), "oom_kill")}
 }
 
-// ended says whether a child that has ended was killed for memory, and which limit it had reached:
-// 0 is that of the whole machine, or of a group above.
+// ended reports whether a child that has ended was killed for lack of memory, and at which limit in
+// bytes: 0 means the limit of the machine or of a parent group.
 func (m *memoryGroup) ended() (killed bool, limit int64) {
 	before := m.seen
 	m.seen = m.events()
@@ -189,8 +191,8 @@ func (m *memoryGroup) ended() (killed bool, limit int64) {
 	return killed, limit
 }
 
-// memoryKills counts the processes that the kernel has killed for memory since the machine
-// started; 0 if that is not known.
+// memoryKills counts the processes that the kernel has killed for lack of memory since the machine
+// started; 0 if the count is unknown.
 func memoryKills() int64 {
 	data, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
@@ -199,7 +201,7 @@ func memoryKills() int64 {
 	return countOf(string(data), "oom_kill")
 }
 
-// countOf returns the number after a name in a list with a name and a number in each line.
+// countOf returns the number that follows a name in a file with a name and a number on each line.
 func countOf(list, name string) int64 {
 	for line := range strings.Lines(list) {
 		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
@@ -210,22 +212,22 @@ func countOf(list, name string) int64 {
 	return 0
 }
 
-// killedForMemory says whether a child without a group of its own was probably killed for memory:
-// it, or what a shell ran last, was killed, and the kernel killed some process for memory since
-// the child began.
+// killedForMemory reports whether a child without its own group was probably killed for lack of
+// memory: the child, or the last program that a shell ran, was killed, and the kernel killed some
+// process for lack of memory during that time.
 func killedForMemory(code int, before, after int64) bool {
 	const killedInShell = 128 + int(unix.SIGKILL)
 	return (code < 0 || code == killedInShell) && after > before
 }
 
-// empty says whether there are no processes in the group.
+// empty reports whether there are no processes in the group.
 func (m *memoryGroup) empty() bool {
 	procs, err := os.ReadFile(filepath.Join(m.dir, "cgroup.procs"))
 	return err == nil && len(procs) == 0
 }
 
-// close ends what is in the group, and removes it. After cgroup.kill, the kernel (6.12 at least)
-// also kills each process that is to begin in the group, so that it cannot be used any more.
+// close kills the processes of the group and removes it. The group cannot be reused: after
+// cgroup.kill, the kernel (at least 6.12) also kills each process that starts in the group.
 func (m *memoryGroup) close() {
 	if m == nil {
 		return
@@ -234,7 +236,7 @@ func (m *memoryGroup) close() {
 		_ = m.folder.Close()
 	}
 	_ = m.write("cgroup.kill", "1") // missing before Linux 5.14
-	for range 50 {                  // what is killed takes a moment
+	for range 50 {                  // killed processes take a moment to end
 		if err := unix.Rmdir(m.dir); !errors.Is(err, unix.EBUSY) {
 			return
 		}
@@ -242,14 +244,14 @@ func (m *memoryGroup) close() {
 	}
 }
 
-// closeMemoryGroup closes the group of a supervisor that was killed.
+// closeMemoryGroup closes the group of a killed supervisor.
 func closeMemoryGroup(supervisor int) {
 	if g, err := findMemoryGroups(); err == nil {
 		(&memoryGroup{dir: filepath.Join(g.dir, fmt.Sprintf(groupName, supervisor))}).close()
 	}
 }
 
-// sweepMemoryGroups removes groups of supervisors that were killed along with their eca.
+// sweepMemoryGroups removes the groups of supervisors that were killed together with their eca.
 func sweepMemoryGroups() {
 	g, err := findMemoryGroups()
 	if err != nil {
@@ -259,12 +261,12 @@ func sweepMemoryGroups() {
 	for _, e := range entries {
 		var supervisor int
 		if _, err := fmt.Sscanf(e.Name(), groupName, &supervisor); err == nil && !Alive(supervisor) {
-			_ = unix.Rmdir(filepath.Join(g.dir, e.Name())) // not one with processes
+			_ = unix.Rmdir(filepath.Join(g.dir, e.Name())) // fails for a group with processes
 		}
 	}
 }
 
-// MemoryLimit returns how much memory a bounded child may use, in bytes. The error says why there
+// MemoryLimit returns how much memory a bounded child may use, in bytes. The error tells why there
 // is no limit.
 func (p *Pool) MemoryLimit() (int64, error) {
 	if why := unbound(p != nil && p.supervisor != ""); why != "" {
@@ -274,7 +276,7 @@ func (p *Pool) MemoryLimit() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	m, err := groups.open(os.Getpid()) // no supervisor has this id
+	m, err := groups.open(os.Getpid()) // no supervisor has this process ID
 	if err != nil {
 		return 0, err
 	}
@@ -287,7 +289,7 @@ func (p *Pool) MemoryLimit() (int64, error) {
 	return groups.limit, err
 }
 
-// attributes has a process that is about to be started begin in the group.
+// attributes configures a process that is about to be started to start in the group.
 func (m *memoryGroup) attributes(attr *unix.SysProcAttr) *unix.SysProcAttr {
 	if m != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(m.folder.Fd())

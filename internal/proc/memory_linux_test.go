@@ -170,7 +170,7 @@ func TestMemoryLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := groupOf(t, groups, c)
-		if err := c.(*ward).warden.cmd.Process.Kill(); err != nil {
+		if err := c.(*supervisedChild).supervisor.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		c.Wait()
@@ -233,7 +233,7 @@ func TestKilledForMemoryWithoutALimit(t *testing.T) {
 // groupOf returns the control group of a child, in which it is.
 func groupOf(t *testing.T, groups memoryGroups, c Child) string {
 	t.Helper()
-	supervisor := c.(*ward).warden.cmd.Process.Pid
+	supervisor := c.(*supervisedChild).supervisor.cmd.Process.Pid
 	dir := filepath.Join(groups.dir, fmt.Sprintf(groupName, supervisor))
 	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil || !strings.Contains("\n"+string(procs), "\n"+strconv.Itoa(c.Pid())+"\n") {

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// MemoryLimit returns how much memory a bounded child may use: here, there is no limit.
+// MemoryLimit returns an error: there is no memory limit on this system.
 func (*Pool) MemoryLimit() (int64, error) {
 	return 0, errors.New("eca knows no limits on memory on " + runtime.GOOS)
 }

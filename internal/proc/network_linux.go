@@ -14,16 +14,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// networkArg, before ports, makes a program that calls Supervise hold a network namespace until
-// its parent closes the socket or dies.
+// networkArg, followed by ports, makes a program that calls Supervise hold a network namespace
+// until its parent closes the socket or exits.
 const networkArg = "__network"
 
-// enterProgram starts a program in namespaces of another process.
+// enterProgram starts a program in the namespaces of another process.
 const enterProgram = "nsenter"
 
-// Network is a network namespace with nothing but a loopback, in which children of several
-// commands meet (Pool.Join). Nothing leads out of it but its listeners, which are served from
-// outside.
+// Network is a network namespace with only a loopback interface, which the children of several
+// commands share (Pool.Join). The only connections out of it are its listeners, which are served
+// from outside.
 type Network struct {
 	cmd       *exec.Cmd
 	socket    *os.File
@@ -80,7 +80,7 @@ func (p *Pool) NewNetwork(ports ...int) (n *Network, err error) {
 // Listeners returns the listeners of the ports, in the order of the ports.
 func (n *Network) Listeners() []net.Listener { return n.listeners }
 
-// Close ends the listeners. Children that are in the namespace keep it.
+// Close closes the listeners. The namespace exists until its last child ends.
 func (n *Network) Close() {
 	for _, l := range n.listeners {
 		_ = l.Close()
@@ -96,7 +96,7 @@ func (n *Network) Close() {
 	}
 }
 
-// enter makes a command start within the namespaces.
+// enter makes a command start in the namespaces.
 func (n *Network) enter(cmd *exec.Cmd) error {
 	program, err := exec.LookPath(enterProgram)
 	if err != nil {
@@ -111,7 +111,7 @@ func (n *Network) enter(cmd *exec.Cmd) error {
 	return nil
 }
 
-// receiveListener reads a listening socket, or the reason for its absence.
+// receiveListener receives a listening socket, or the reason why there is no socket.
 func receiveListener(fd int) (net.Listener, error) {
 	buf, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(4))
 	n, extra, err := receivePacket(fd, buf, rights)
@@ -131,7 +131,7 @@ func receiveListener(fd int) (net.Listener, error) {
 	return net.FileListener(file)
 }
 
-// holdNetwork is the process that holds a network namespace.
+// holdNetwork runs the process that holds a network namespace.
 func holdNetwork(ports []string) int {
 	ownSocket()
 	if err := sandbox.LoopbackUp(); err != nil {
@@ -144,11 +144,11 @@ func holdNetwork(ports []string) int {
 			return 1
 		}
 	}
-	_, _, _ = receivePacket(socketFD, make([]byte, 1), nil) // until the parent ends
+	_, _, _ = receivePacket(socketFD, make([]byte, 1), nil) // until the parent exits
 	return 0
 }
 
-// passListener makes a listening socket, sends it away, and closes it.
+// passListener opens a listening socket, sends it to the parent, and closes it.
 func passListener(port string) error {
 	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", port))
 	if err != nil {

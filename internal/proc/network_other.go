@@ -7,15 +7,15 @@ import (
 	"net"
 )
 
-// Network is a network namespace, which only Linux has.
+// Network is a network namespace. Only Linux has them.
 type Network struct{}
 
-// NewNetwork fails: there are no network namespaces.
+// NewNetwork returns an error: this system has no network namespaces.
 func (p *Pool) NewNetwork(...int) (*Network, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// Listeners returns none.
+// Listeners returns nil.
 func (n *Network) Listeners() []net.Listener { return nil }
 
 // Close does nothing.

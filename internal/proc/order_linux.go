@@ -12,9 +12,9 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// order is what a supervisor starts. It travels with the child's three streams over a socket
-// that keeps packets apart: from eca to the supervisor and, if the child is bounded, from there
-// to the second stage. Nothing of it is in the arguments of a process, which all can read.
+// order is a request to start a program. It is sent, with the child's three streams, over a socket
+// that preserves packet boundaries: from eca to the supervisor and, if the child is bounded, from
+// there to the second stage. Nothing of it is in process arguments, which all users can read.
 type order struct {
 	Path   string         `json:"path"`
 	Args   []string       `json:"args"` // without the program's name
@@ -31,8 +31,8 @@ const (
 	maxStreams  = 3
 )
 
-// sendOrder writes an order in packets: its size with the streams, then its text in pieces, as
-// the kernel bounds a packet.
+// send writes an order in packets: first its size with the streams, then its JSON in pieces, as the
+// kernel limits the size of a packet.
 func (o order) send(write func(packet, rights []byte) error) error {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -61,10 +61,10 @@ func (o order) close() {
 	}
 }
 
-// errOrder says that something that is not an order came.
+// errOrder means that a received packet is not a valid order.
 var errOrder = errors.New("the order is invalid")
 
-// receiveOrder reads the rest of an order, given its first packet.
+// receiveOrder receives the rest of an order, given its first packet.
 func receiveOrder(fd int, header, rights []byte) (o order, err error) {
 	defer func() {
 		if err != nil {
@@ -101,13 +101,14 @@ func receiveOrder(fd int, header, rights []byte) (o order, err error) {
 	return o, err
 }
 
-// unread says of an error of a socket that the other end was gone before it had read all.
+// unread reports whether an error of a socket means that the other end was closed before it had
+// read everything.
 func unread(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// receivePacket reads a packet and the descriptors that came with it. No bytes and no error
-// means that the other end is closed.
+// receivePacket receives a packet and the file descriptors that it contains. No bytes and no error
+// mean that the other end is closed.
 func receivePacket(fd int, buf, rights []byte) (n, extra int, err error) {
 	for {
 		n, extra, _, _, err = unix.Recvmsg(fd, buf, rights, unix.MSG_CMSG_CLOEXEC)
@@ -117,7 +118,7 @@ func receivePacket(fd int, buf, rights []byte) (n, extra int, err error) {
 	}
 }
 
-// sendPacket writes a packet.
+// sendPacket sends a packet.
 func sendPacket(fd int, packet, rights []byte) error {
 	for {
 		err := unix.Sendmsg(fd, packet, rights, nil, unix.MSG_NOSIGNAL)
@@ -127,7 +128,7 @@ func sendPacket(fd int, packet, rights []byte) error {
 	}
 }
 
-// socketPair returns the ends of a socket for packets.
+// socketPair returns the two ends of a packet socket.
 func socketPair(name string) (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

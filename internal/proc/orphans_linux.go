@@ -15,19 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A supervisor that is killed leaves orphans: what its child had started. They come to eca,
-// which becomes their reaper, and end there. Other processes come to it as well, such as a
-// browser that it opened, and those must go on. So every supervisor marks itself and all that
-// descends from it, in a way that a process cannot take back: it lowers a limit that nothing
-// else needs, the memory for POSIX message queues.
+// A killed supervisor leaves orphans: the descendants of its child. eca becomes their parent (as
+// subreaper) and kills them. Other processes are also reparented to eca, such as a browser that it
+// opened, and those must continue. So every supervisor marks itself and its descendants in a way
+// that a process cannot undo: it lowers the limit on memory for POSIX message queues, which nothing
+// else needs.
 
 const markedLimit = unix.RLIMIT_MSGQUEUE
 
-// mark marks this process and all that descends from it.
+// mark marks this process and its future descendants.
 func mark() {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(markedLimit, &l); err != nil || l.Max == 0 {
-		return // then processes of a killed supervisor go on
+		return // unmarked: orphans of a killed supervisor would survive
 	}
 	l.Max--
 	l.Cur = min(l.Cur, l.Max)
@@ -37,12 +37,12 @@ func mark() {
 // adoptOrphans makes this process the parent of orphans.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reapTime is how long an ended process waits for somebody of this program to ask how it ended.
-// All that it starts is waited for at once.
+// reapTime is how long an ended orphan stays unreaped, in case code of this program waits for it.
+// The program's own children are waited for immediately.
 const reapTime = time.Second
 
-// reapOrphans reaps the processes that came to this one as orphans and have ended, until done is
-// closed. Children of its own are left to those that wait for them.
+// reapOrphans reaps orphans that have ended, until done is closed. The program's own children are
+// left to the code that waits for them.
 func reapOrphans(done <-chan struct{}) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -78,7 +78,7 @@ func reapOrphans(done <-chan struct{}) {
 	}
 }
 
-// endedChildren returns the children of this process that have ended and are not reaped.
+// endedChildren returns the children of this process that have ended and are not reaped yet.
 func endedChildren() (out []int) {
 	for pid, parent := range parentsOfAll() {
 		if parent != os.Getpid() {
@@ -92,8 +92,8 @@ func endedChildren() (out []int) {
 	return out
 }
 
-// endOrphans kills the processes of killed supervisors until none are left.
-// supervisor is the executable of those that go on.
+// endOrphans kills the processes of killed supervisors until none remain. supervisor is the
+// executable of live supervisors, which are spared.
 func endOrphans(supervisor string) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(markedLimit, &own); err != nil {
@@ -115,7 +115,7 @@ func endOrphans(supervisor string) {
 	}
 }
 
-// killTree kills a process and all that descends from it.
+// killTree kills a process and all its descendants.
 func killTree(root int, parents map[int]int) {
 	for pid := range parents {
 		for p, depth := pid, 0; p > 1 && depth < 1000; p, depth = parents[p], depth+1 {
@@ -127,7 +127,7 @@ func killTree(root int, parents map[int]int) {
 	}
 }
 
-// marked says whether a process descends from a supervisor, or is one.
+// marked reports whether a process is a supervisor or a descendant of one.
 func marked(pid int, limit uint64) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {
@@ -136,18 +136,18 @@ func marked(pid int, limit uint64) bool {
 	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
 		values, ok := strings.CutPrefix(s.Text(), "Max msgqueue size")
 		if fields := strings.Fields(values); ok && len(fields) > 1 {
-			hard, err := strconv.ParseUint(fields[1], 10, 64) // not if it is unlimited
+			hard, err := strconv.ParseUint(fields[1], 10, 64) // fails if the limit is "unlimited"
 			return err == nil && hard < limit
 		}
 	}
 	return false
 }
 
-// supervises says whether a process is a supervisor. Its program cannot be forged, unlike its
-// arguments.
+// supervises reports whether a process is a supervisor. It checks the executable, which cannot be
+// forged, unlike the arguments.
 func supervises(pid int, supervisor string) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || string(line) != "eca\x00"+wardenArg+"\x00" {
+	if err != nil || string(line) != "eca\x00"+supervisorArg+"\x00" {
 		return false
 	}
 	program, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))

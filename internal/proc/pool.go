@@ -9,45 +9,47 @@ import (
 
 // Child is a running child, however it was started.
 type Child interface {
-	Pid() int              // the process id, which is also its group's
+	Pid() int              // the process ID, which is also the process group ID
 	Done() <-chan struct{} // closed when the child and all processes that it started have ended
 	Wait() Exit
-	Kill() // ends the child and what it started; returns when they are gone
+	Kill() // kills the child and its descendants; returns when they have ended
 }
 
-// Pool starts children below supervisors. A supervisor is this program once more: it has one
-// child at a time, adopts whatever descends from it and kills that when the child ends or when
-// the parent dies, however it dies. Some idle supervisors are kept for the next children, so
-// that these need not wait for one to start. Without use, none is left after a while.
+// Pool starts children below supervisors. A supervisor is another process of this program: it has
+// one child at a time, adopts all descendants of the child, and kills them when the child ends or
+// when the parent exits for any reason. The pool keeps some idle supervisors, so that the next
+// children need not wait for one to start, and stops them if they are not used for a while.
 //
-// Only Linux has supervisors. Elsewhere, with an empty name, and for the nil Pool, children are
-// started as by Start.
+// Only Linux has supervisors. On other systems, with an empty name, and for a nil Pool, children
+// are started as by Start.
 type Pool struct {
 	supervisor string
-	network    *Network // that children are in; nil: eca's own
-	stock      stock
+	network    *Network // the network namespace of the children; nil means eca's own
+	idlePool   idlePool
 }
 
-// NewPool returns a pool that has not started anything yet. supervisor is an executable whose
-// main calls Supervise first; spare is how many idle supervisors are kept. Close must be called.
+// NewPool returns a pool that has not started anything yet. supervisor is an executable whose main
+// calls Supervise first; spare is the number of idle supervisors to keep. The caller must call
+// Close.
 func NewPool(supervisor string, spare int) *Pool {
-	return &Pool{supervisor: supervisor, stock: stock{spare: spare, rest: time.Minute}}
+	return &Pool{supervisor: supervisor, idlePool: idlePool{spare: spare, rest: time.Minute}}
 }
 
-// Join returns a pool whose children are in a network namespace. Their policies are Joined.
+// Join returns a pool whose children are in the given network namespace. Their policies must have
+// Joined set.
 func (p *Pool) Join(n *Network) *Pool {
 	joined := NewPool(p.supervisor, 1)
 	joined.network = n
 	return joined
 }
 
-// Run starts a child and waits for it. When ctx ends, the child is asked to end, then killed,
-// with everything it started. An error means that the child could not be started.
+// Run starts a child and waits for it. When ctx ends, the child and its descendants are asked to
+// exit, then killed. An error means that the child could not be started.
 func (p *Pool) Run(ctx context.Context, spec Spec) (Exit, error) {
 	return run(ctx, spec, p.Start)
 }
 
-// Start starts a child without waiting for it. Kill or Wait must be called.
+// Start starts a child without waiting for it. The caller must call Kill or Wait.
 func (p *Pool) Start(spec Spec) (Child, error) {
 	if p == nil || p.supervisor == "" {
 		return startBare(spec)
@@ -55,14 +57,14 @@ func (p *Pool) Start(spec Spec) (Child, error) {
 	return p.start(spec)
 }
 
-// Close ends the idle supervisors; others end when their child has ended.
+// Close stops the idle supervisors; the others stop when their child has ended.
 func (p *Pool) Close() {
 	if p != nil {
-		p.stock.close()
+		p.idlePool.close()
 	}
 }
 
-// Bounds says whether children of the pool can be bound, by what, and if not, why not.
+// Bounds reports whether children of the pool can be bounded, by what, and if not, why not.
 func (p *Pool) Bounds() sandbox.Support {
 	if why := unbound(p != nil && p.supervisor != ""); why != "" {
 		return sandbox.Support{Without: why}
@@ -70,7 +72,7 @@ func (p *Pool) Bounds() sandbox.Support {
 	return sandbox.Probe()
 }
 
-// Gaps says which of the promises about children do not hold here.
+// Gaps names the guarantees about children that do not hold on this system.
 func (p *Pool) Gaps() []string { return gaps(p != nil && p.supervisor != "") }
 
 // run starts a child and waits until it or ctx has ended.
@@ -90,7 +92,7 @@ func run(ctx context.Context, spec Spec, start func(Spec) (Child, error)) (Exit,
 	return c.Wait(), nil
 }
 
-// startBare keeps a nil Process from becoming a Child that is not nil.
+// startBare returns a nil Child instead of a Child that contains a nil Process.
 func startBare(spec Spec) (Child, error) {
 	p, err := Start(spec)
 	if err != nil {
@@ -99,8 +101,8 @@ func startBare(spec Spec) (Child, error) {
 	return p, nil
 }
 
-// bound prepares what a sandbox needs, and returns the temporary folder that it made for a
-// child that has one of its own. Where bounds cannot be held, it removes them, or fails if they are
+// bound prepares the sandbox of a child, and returns the temporary folder that it created, if any.
+// Where bounds cannot be enforced, it removes them from the spec, or returns an error if they are
 // required.
 func bound(spec *Spec, supervised bool) (temp string, err error) {
 	if !spec.Sandbox.Bounds() {

@@ -15,17 +15,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// supervisorTime bounds how long a supervisor may take to kill what it supervises.
+// supervisorTime is how long a supervisor may take to kill its descendants.
 const supervisorTime = 5 * time.Second
 
 func gaps(supervised bool) []string {
 	if supervised {
 		return nil
 	}
-	return []string{"without a supervisor, commands that leave their process group, or whose daemon is killed, go on"}
+	return []string{"without a supervisor, commands that leave their process group, or whose daemon is killed, keep running"}
 }
 
-// unbound says why children cannot be bound; empty if they can.
+// unbound returns why children cannot be bounded; empty if they can.
 func unbound(supervised bool) string {
 	if !supervised {
 		return "there is no supervisor that could"
@@ -36,19 +36,19 @@ func unbound(supervised bool) string {
 // wrap does nothing: the second stage bounds the child.
 func (*Spec) wrap() {}
 
-// stock is the idle supervisors of a Pool.
-type stock struct {
-	spare int           // how many are kept
-	rest  time.Duration // how long one is kept without use
+// idlePool holds the idle supervisors of a Pool.
+type idlePool struct {
+	spare int           // how many supervisors are kept
+	rest  time.Duration // how long an unused supervisor is kept
 
-	ending sync.WaitGroup // supervisors that are not kept
+	ending sync.WaitGroup // waits for the supervisors that are being stopped
 
-	mu     sync.Mutex // guards what follows
-	idle   []*warden  // the one that was used last at the end
+	mu     sync.Mutex          // guards what follows
+	idle   []*supervisorHandle // the most recently used is last
 	timer  *time.Timer
 	closed bool
-	reaper chan struct{} // closed, it ends the goroutine that reaps orphans; nil before the first supervisor
-	bounds bool          // some child was bounded: second stages are worth preparing
+	reaper chan struct{} // closing it stops the goroutine that reaps orphans; nil before the first supervisor
+	bounds bool          // a child was bounded, so second stages are worth preparing
 }
 
 func (p *Pool) start(spec Spec) (Child, error) {
@@ -69,16 +69,16 @@ func (p *Pool) start(spec Spec) (Child, error) {
 	return c, nil
 }
 
-// resolve finds a program that is named without a folder.
+// resolve finds the path of a program that is given by its name only.
 func resolve(spec Spec) (string, error) {
-	path := found(spec)
+	path := programPath(spec)
 	if filepath.Base(path) != path {
 		return path, nil
 	}
 	return exec.LookPath(path)
 }
 
-// supervise has a child started by a supervisor.
+// supervise starts a child through a supervisor.
 func (p *Pool) supervise(spec Spec) (Child, error) {
 	o := order{Path: spec.Path, Args: spec.Args, Dir: spec.Dir, Env: spec.environ(), Policy: spec.Sandbox}
 	if o.Dir == "" {
@@ -94,26 +94,26 @@ func (p *Pool) supervise(spec Spec) (Child, error) {
 	}
 	defer files.handOver()
 	o.files = files.files[:]
-	w, pid, err := p.place(o)
+	w, pid, err := p.startSupervised(o)
 	if err != nil {
 		files.handOver()
 		files.finish()
 		return nil, err
 	}
-	c := &ward{warden: w, pid: pid, temp: o.Policy.Temp, streams: files, done: make(chan struct{})}
+	c := &supervisedChild{supervisor: w, pid: pid, temp: o.Policy.Temp, streams: files, done: make(chan struct{})}
 	go c.wait(p)
 	return c, nil
 }
 
-// place has a supervisor start a child: an idle one that still lives, else a new one.
-func (p *Pool) place(o order) (*warden, int, error) {
+// startSupervised starts a child through an idle supervisor that is still alive, or else a new one.
+func (p *Pool) startSupervised(o order) (*supervisorHandle, int, error) {
 	for {
-		w := p.stock.take(o.Policy.Bounds())
+		w := p.idlePool.take(o.Policy.Bounds())
 		fresh := w == nil
 		if fresh {
 			var err error
-			p.stock.reap()
-			if w, err = newWarden(p.supervisor, p.network); err != nil {
+			p.idlePool.reap()
+			if w, err = newSupervisor(p.supervisor, p.network); err != nil {
 				return nil, 0, fmt.Errorf("start the supervisor: %w", err)
 			}
 		}
@@ -126,7 +126,7 @@ func (p *Pool) place(o order) (*warden, int, error) {
 			return w, pid, nil
 		}
 		if refusal := new(refusedError); errors.As(err, &refusal) {
-			p.stock.put(w)
+			p.idlePool.put(w)
 			return nil, 0, err
 		}
 		w.close()
@@ -136,8 +136,8 @@ func (p *Pool) place(o order) (*warden, int, error) {
 	}
 }
 
-// reap has orphans come to this process, and reaps them until the stock is closed.
-func (s *stock) reap() {
+// reap makes this process the parent of orphans, and reaps them until the pool is closed.
+func (s *idlePool) reap() {
 	adoptOrphans()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *stock) reap() {
 }
 
 // take returns an idle supervisor, or nil.
-func (s *stock) take(bounds bool) *warden {
+func (s *idlePool) take(bounds bool) *supervisorHandle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bounds = s.bounds || bounds
@@ -164,9 +164,9 @@ func (s *stock) take(bounds bool) *warden {
 	return w
 }
 
-// put takes a supervisor back that has nothing to supervise, and has it prepare for the next
-// child.
-func (s *stock) put(w *warden) {
+// put returns a supervisor to the pool after its child has ended, and makes it prepare for the
+// next child.
+func (s *idlePool) put(w *supervisorHandle) {
 	s.mu.Lock()
 	keep, prepare := !s.closed && len(s.idle) < s.spare, s.bounds
 	if keep {
@@ -177,7 +177,7 @@ func (s *stock) put(w *warden) {
 		}
 	}
 	if keep && prepare {
-		_ = w.send([]byte(prepareMessage), nil) // does not wait; a dead one is noticed when it is used
+		_ = w.send([]byte(prepareMessage), nil) // does not block; if the supervisor is dead, its next use fails
 	}
 	s.mu.Unlock()
 	if !keep {
@@ -185,10 +185,10 @@ func (s *stock) put(w *warden) {
 	}
 }
 
-// trim ends the supervisors that have not been used for long.
-func (s *stock) trim() {
+// trim stops the supervisors that have not been used for a while.
+func (s *idlePool) trim() {
 	s.mu.Lock()
-	var old []*warden
+	var old []*supervisorHandle
 	for len(s.idle) > 0 && time.Since(s.idle[0].idleSince) >= s.rest {
 		old, s.idle = append(old, s.idle[0]), s.idle[1:]
 	}
@@ -202,7 +202,7 @@ func (s *stock) trim() {
 	}
 }
 
-func (s *stock) close() {
+func (s *idlePool) close() {
 	s.mu.Lock()
 	idle := s.idle
 	s.idle, s.closed = nil, true
@@ -220,18 +220,18 @@ func (s *stock) close() {
 	s.ending.Wait()
 }
 
-// warden is the parent's end of a supervisor.
-type warden struct {
-	program   string // its executable
+// supervisorHandle is the parent's handle of a supervisor.
+type supervisorHandle struct {
+	program   string // path of the executable
 	cmd       *exec.Cmd
 	conn      *net.UnixConn
 	idleSince time.Time
 
-	ended  chan struct{} // closed when it has ended
-	killed bool          // eca ended it; set by then
+	ended  chan struct{} // closed when the supervisor has exited
+	killed bool          // eca killed it; written before ended is closed
 }
 
-func newWarden(supervisor string, network *Network) (*warden, error) {
+func newSupervisor(supervisor string, network *Network) (*supervisorHandle, error) {
 	ours, theirs, err := socketPair("supervisor")
 	if err != nil {
 		return nil, err
@@ -249,10 +249,10 @@ func newWarden(supervisor string, network *Network) (*warden, error) {
 	}
 	program := supervisor
 	if own, err := os.Executable(); err == nil && own == supervisor && network == nil {
-		supervisor = "/proc/self/exe" // an update may have put another version there
+		supervisor = "/proc/self/exe" // an update may have replaced the executable
 	}
 	cmd := exec.Command(supervisor)
-	cmd.Args = []string{"eca", wardenArg}
+	cmd.Args = []string{"eca", supervisorArg}
 	cmd.ExtraFiles = []*os.File{theirs}
 	if network != nil {
 		if err := network.enter(cmd); err != nil {
@@ -265,7 +265,7 @@ func newWarden(supervisor string, network *Network) (*warden, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	w := &warden{program: program, cmd: cmd, conn: socket, ended: make(chan struct{})}
+	w := &supervisorHandle{program: program, cmd: cmd, conn: socket, ended: make(chan struct{})}
 	go func() {
 		w.killed = cmd.Wait() != nil
 		close(w.ended)
@@ -273,9 +273,9 @@ func newWarden(supervisor string, network *Network) (*warden, error) {
 	return w, nil
 }
 
-// close ends a supervisor and what it supervises. It ends when the socket does; only one that
-// does not is killed.
-func (w *warden) close() {
+// close stops a supervisor and its child. The supervisor exits when the socket is closed; it is
+// killed only if it does not.
+func (w *supervisorHandle) close() {
 	_ = w.conn.Close()
 	stuck := time.AfterFunc(2*supervisorTime, func() { _ = w.cmd.Process.Kill() })
 	defer stuck.Stop()
@@ -286,12 +286,12 @@ func (w *warden) close() {
 	}
 }
 
-func (w *warden) send(packet, rights []byte) error {
+func (w *supervisorHandle) send(packet, rights []byte) error {
 	_, _, err := w.conn.WriteMsgUnix(packet, rights, nil)
 	return err
 }
 
-func (w *warden) receive() (string, error) {
+func (w *supervisorHandle) receive() (string, error) {
 	buf := make([]byte, 4<<10)
 	n, err := w.conn.Read(buf)
 	if err == nil && n == 0 {
@@ -300,13 +300,14 @@ func (w *warden) receive() (string, error) {
 	return string(buf[:n]), err
 }
 
-// refusedError is why a supervisor that goes on could not start a child.
+// refusedError is why a supervisor could not start a child although the supervisor itself still
+// works.
 type refusedError struct{ cause string }
 
 func (e *refusedError) Error() string { return e.cause }
 
 // started waits until the child runs.
-func (w *warden) started() (pid int, err error) {
+func (w *supervisorHandle) started() (pid int, err error) {
 	answer, err := w.receive()
 	if err != nil {
 		return 0, err
@@ -317,33 +318,33 @@ func (w *warden) started() (pid int, err error) {
 	return pid, nil
 }
 
-// ward is a child below a supervisor.
-type ward struct {
-	warden  *warden
-	pid     int
-	temp    string // its own temporary folder, which the supervisor removes
-	streams *streams
-	done    chan struct{}
+// supervisedChild is a child below a supervisor.
+type supervisedChild struct {
+	supervisor *supervisorHandle
+	pid        int
+	temp       string // the child's temporary folder, which the supervisor removes
+	streams    *streams
+	done       chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	exit   Exit
 	killed bool
-	over   bool // the supervisor may have another child, which must not get our orders
+	over   bool // the supervisor may have another child, which must not get messages for this one
 }
 
-// wait waits for the child's end, and gives its supervisor back.
-func (c *ward) wait(p *Pool) {
-	answer, err := c.warden.receive()
+// wait waits for the child to end, and returns its supervisor to the pool.
+func (c *supervisedChild) wait(p *Pool) {
+	answer, err := c.supervisor.receive()
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
 	exit := Exit{}
 	if _, scanErr := fmt.Sscanf(answer, exitMessage, &exit.Code, &exit.Left, &exit.OutOfMemory, &exit.MemoryLimit); err != nil || scanErr != nil {
 		exit = Exit{Code: -1}
-		c.warden.close()
+		c.supervisor.close()
 		_ = removeTemp(c.temp)
 	} else {
-		p.stock.put(c.warden)
+		p.idlePool.put(c.supervisor)
 	}
 	c.streams.finish()
 	c.mu.Lock()
@@ -354,13 +355,13 @@ func (c *ward) wait(p *Pool) {
 }
 
 // Pid implements Child.
-func (c *ward) Pid() int { return c.pid }
+func (c *supervisedChild) Pid() int { return c.pid }
 
 // Done implements Child.
-func (c *ward) Done() <-chan struct{} { return c.done }
+func (c *supervisedChild) Done() <-chan struct{} { return c.done }
 
 // Wait implements Child.
-func (c *ward) Wait() Exit {
+func (c *supervisedChild) Wait() Exit {
 	<-c.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,26 +369,26 @@ func (c *ward) Wait() Exit {
 }
 
 // Kill implements Child.
-func (c *ward) Kill() {
+func (c *supervisedChild) Kill() {
 	for _, attempt := range []struct {
 		do   func()
 		wait time.Duration
 	}{{c.message(termMessage), grace}, {c.message(killMessage), supervisorTime}} {
-		c.unlessOver(attempt.do)
+		c.ifCurrent(attempt.do)
 		if closes(c.done, attempt.wait) {
 			return
 		}
 	}
-	c.unlessOver(func() { _ = c.warden.cmd.Process.Kill() }) // the child dies with it
+	c.ifCurrent(func() { _ = c.supervisor.cmd.Process.Kill() }) // the child dies with it
 	<-c.done
 }
 
-func (c *ward) message(text string) func() {
-	return func() { _ = c.warden.send([]byte(text), nil) }
+func (c *supervisedChild) message(text string) func() {
+	return func() { _ = c.supervisor.send([]byte(text), nil) }
 }
 
-// unlessOver does something to the supervisor if it still has this child.
-func (c *ward) unlessOver(do func()) {
+// ifCurrent calls do if the supervisor still has this child.
+func (c *supervisedChild) ifCurrent(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
@@ -396,5 +397,5 @@ func (c *ward) unlessOver(do func()) {
 	}
 }
 
-// ownSocket makes the calling program's end of its socket private to it.
+// ownSocket marks this process's end of the socket as close-on-exec.
 func ownSocket() { unix.CloseOnExec(socketFD) }

@@ -29,24 +29,24 @@ func TestPoolKillsNoOther(t *testing.T) {
 	}
 	defer conn.Close()
 	p := NewPool("", 1)
-	c := &ward{warden: &warden{conn: conn.(*net.UnixConn)}, streams: &streams{}, done: make(chan struct{})} //nolint:forcetypeassert // of a unix socket
-	p.stock.mu.Lock()                                                                                       // from here on the supervisor is on its way to the idle ones
+	c := &supervisedChild{supervisor: &supervisorHandle{conn: conn.(*net.UnixConn)}, streams: &streams{}, done: make(chan struct{})} //nolint:forcetypeassert // of a unix socket
+	p.idlePool.mu.Lock()                                                                                                             // from here on the supervisor is on its way to the idle ones
 	go c.wait(p)
 	if _, err := fmt.Fprintf(theirs, exitMessage, 7, false, false, 0); err != nil {
 		t.Fatal(err)
 	}
 	for end, mine := time.Now().Add(time.Minute), true; mine; time.Sleep(time.Millisecond) {
 		mine = false
-		c.unlessOver(func() { mine = true })
+		c.ifCurrent(func() { mine = true })
 		if time.Now().After(end) {
 			t.Fatal("orders still go to the supervisor")
 		}
 	}
-	p.stock.mu.Unlock()
-	if exit := c.Wait(); exit.Code != 7 || len(p.stock.idle) != 1 {
-		t.Errorf("%+v, %d idle", exit, len(p.stock.idle))
+	p.idlePool.mu.Unlock()
+	if exit := c.Wait(); exit.Code != 7 || len(p.idlePool.idle) != 1 {
+		t.Errorf("%+v, %d idle", exit, len(p.idlePool.idle))
 	}
-	p.stock.timer.Stop()
+	p.idlePool.timer.Stop()
 }
 
 // A process that left its group ends with the child, and with the pool's owner; the next child of the
@@ -61,8 +61,8 @@ func TestPoolOrphans(t *testing.T) {
 			t.Errorf("%q lives on: %v", out, err)
 		}
 	}
-	if len(p.stock.idle) != 1 {
-		t.Errorf("%d supervisors for one child at a time", len(p.stock.idle))
+	if len(p.idlePool.idle) != 1 {
+		t.Errorf("%d supervisors for one child at a time", len(p.idlePool.idle))
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -89,12 +89,12 @@ func TestPoolOrphans(t *testing.T) {
 		t.Fatalf("%q: %v", buf[:n], err)
 	}
 	// As when the owner dies: no process holds the other end of the socket.
-	held, ok := c.(*ward)
+	held, ok := c.(*supervisedChild)
 	if !ok {
 		t.Fatalf("%T", c)
 	}
-	_ = held.warden.conn.CloseWrite()
-	_ = held.warden.conn.CloseRead()
+	_ = held.supervisor.conn.CloseWrite()
+	_ = held.supervisor.conn.CloseRead()
 	<-c.Done()
 	for end := time.Now().Add(time.Minute); Alive(pid); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -117,12 +117,12 @@ func TestPoolLateKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	start := func(script string) *ward {
+	start := func(script string) *supervisedChild {
 		c, err := p.Start(Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdin: r, Stdout: null, Stderr: null})
 		if err != nil {
 			t.Fatal(err)
 		}
-		held, ok := c.(*ward)
+		held, ok := c.(*supervisedChild)
 		if !ok {
 			t.Fatalf("%T", c)
 		}
@@ -131,11 +131,11 @@ func TestPoolLateKill(t *testing.T) {
 	first := start("exit 3")
 	first.Wait()
 	second := start("read line; exit 7")
-	if first.warden != second.warden {
+	if first.supervisor != second.supervisor {
 		t.Fatal("the supervisor is not used again")
 	}
 	for _, order := range []string{"term", "kill"} { // as Kill does, once it has found the child alive
-		first.unlessOver(func() { _, _ = first.warden.conn.Write([]byte(order)) })
+		first.ifCurrent(func() { _, _ = first.supervisor.conn.Write([]byte(order)) })
 	}
 	if _, err := w.WriteString("go on\n"); err != nil {
 		t.Fatal(err)

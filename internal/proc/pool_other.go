@@ -4,12 +4,12 @@ package proc
 
 import "time"
 
-// stock is what a Pool keeps between children: nothing on this system.
-type stock struct {
+// idlePool holds nothing: this system has no supervisors.
+type idlePool struct {
 	spare int
 	rest  time.Duration
 }
 
 func (p *Pool) start(spec Spec) (Child, error) { return startBare(spec) }
 
-func (*stock) close() {}
+func (*idlePool) close() {}

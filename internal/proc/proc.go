@@ -1,13 +1,12 @@
 // Package proc starts child processes. It is the only importer of os/exec.
 //
-// Every child leads its own process group (Unix) or process tree (Windows). When a
-// run ends, for whatever reason, what is left of it is killed: a stopped or timed-out
-// command leaves nothing behind (but see Spec.Leaves).
+// Every child leads its own process group (Unix) or process tree (Windows). When a run ends, for
+// whatever reason, the rest of the group is killed: a stopped or timed-out command leaves no
+// processes behind (but see Spec.Leaves).
 //
-// On Linux the children of a Pool run below supervisors, which also find daemons that
-// moved to a session of their own, and which outlive a parent that is killed. Elsewhere, and
-// for Start, a process that leaves the group escapes, and a parent that is killed leaves its
-// children behind.
+// On Linux the children of a Pool run below supervisors. A supervisor also finds daemons that moved
+// to their own session, and outlives a parent that is killed. On other systems, and with Start, a
+// process that leaves the group escapes, and the children of a killed parent survive.
 package proc
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// grace is how long a process group may react to a polite request to end.
+// grace is how long a process group has to exit after it was asked to.
 const grace = 250 * time.Millisecond
 
 // Spec describes a child.
@@ -35,37 +34,37 @@ type Spec struct {
 	Args   []string // without the program's name
 	Dir    string
 	Env    []string  // added to the environment
-	Stdin  io.Reader // nil is empty; a child that does not read it to its end may end all the same
+	Stdin  io.Reader // nil is empty; the child need not read it to the end
 	Stdout io.Writer
 	Stderr io.Writer
 
-	// Environ is the child's environment, nil for our own.
+	// Environ is the child's environment; nil means that of this process.
 	Environ []string
 
-	// Leaves says that what the child has started goes on when the child ends normally, as
-	// a browser does that a program opens. Only a child of Start can have that.
+	// Leaves lets processes that the child has started continue when the child exits normally, such
+	// as a browser that it opened. Only Start supports it.
 	Leaves bool
 
-	// Sandbox bounds what the child may do. Where the system cannot hold that, or without
-	// a Pool that has to, the child runs without bounds; or not at all (a
-	// sandbox.Error), if they are required.
+	// Sandbox bounds what the child may do. If the system or the Pool cannot enforce the bounds,
+	// the child runs without them, or fails to start with a sandbox.Error if they are required.
 	Sandbox sandbox.Policy
 }
 
-// Exit says how a child ended.
+// Exit is how a child ended.
 type Exit struct {
 	Code   int  // -1 if it was killed
-	Killed bool // by us, because ctx ended
-	Left   bool // it left processes behind when it ended, which were ended too
+	Killed bool // by this package, because ctx ended
+	Left   bool // it left processes behind, which were killed too
 
-	// OutOfMemory says that the system killed it, or what it ran, for memory: at the limit for
-	// bounded children, in bytes, or where that is 0, because the machine had no more.
+	// OutOfMemory means that the system killed the child, or a process that it ran, for lack of
+	// memory. MemoryLimit is the limit that was reached, in bytes; 0 means that the machine had no
+	// more memory.
 	OutOfMemory bool
 	MemoryLimit int64
 }
 
-// MemoryCause says, in words for the user, that the child was killed for memory; empty if it was
-// not, or was stopped by us.
+// MemoryCause tells the user that the child was killed for lack of memory; empty if it was not, or
+// if this package killed it.
 func (e Exit) MemoryCause() string {
 	switch {
 	case !e.OutOfMemory || e.Killed:
@@ -76,15 +75,15 @@ func (e Exit) MemoryCause() string {
 	return fmt.Sprintf("it used more memory than a sandboxed command may (%d MiB) and was killed", e.MemoryLimit>>20)
 }
 
-// Run starts a child without a supervisor and waits for it. When ctx ends the whole group is
-// asked to end, then killed. An error means that the child could not be started.
+// Run starts a child without a supervisor and waits for it. When ctx ends, the whole group is asked
+// to exit, then killed. An error means that the child could not be started.
 func Run(ctx context.Context, spec Spec) (Exit, error) { return run(ctx, spec, startBare) }
 
 // Process is a running child without a supervisor.
 type Process struct {
 	cmd    *exec.Cmd
 	leaves bool
-	temp   string // the child's own temporary folder; empty if it has none
+	temp   string // the child's temporary folder; may be empty
 	done   chan struct{}
 
 	mu     sync.Mutex // guards what follows
@@ -92,8 +91,8 @@ type Process struct {
 	killed bool
 }
 
-// Start starts a child without a supervisor and does not wait for it. Kill or Wait must be
-// called.
+// Start starts a child without a supervisor and does not wait for it. The caller must call Kill or
+// Wait.
 func Start(spec Spec) (*Process, error) {
 	temp, err := bound(&spec, false)
 	if err != nil {
@@ -113,11 +112,11 @@ func Start(spec Spec) (*Process, error) {
 }
 
 func start(spec Spec) (*Process, error) {
-	cmd := exec.Command(found(spec), spec.Args...)
+	cmd := exec.Command(programPath(spec), spec.Args...)
 	cmd.Dir = spec.Dir
 	cmd.Env = spec.environ()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Stdin, spec.Stdout, spec.Stderr
-	// A descendant that keeps our pipes open must not keep us waiting.
+	// A descendant that keeps the pipes open must not keep us waiting.
 	cmd.WaitDelay = grace
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
@@ -126,7 +125,7 @@ func start(spec Spec) (*Process, error) {
 	return &Process{cmd: cmd, leaves: spec.Leaves, done: make(chan struct{})}, nil
 }
 
-// makeTemp makes a temporary folder for one child.
+// makeTemp creates a temporary folder for one child.
 func makeTemp() (string, error) {
 	dir, err := os.MkdirTemp("", "eca-")
 	if err != nil {
@@ -135,7 +134,7 @@ func makeTemp() (string, error) {
 	return dir, nil
 }
 
-// removeTemp removes a child's own folder, also when the child took its rights away.
+// removeTemp removes a child's temporary folder, even if the child removed its permissions.
 func removeTemp(dir string) error {
 	if dir == "" {
 		return nil
@@ -143,7 +142,7 @@ func removeTemp(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// environ returns the child's environment, where each name stands once.
+// environ returns the child's environment, without duplicate names.
 func (s *Spec) environ() []string {
 	base := s.Environ
 	if base == nil {
@@ -152,9 +151,9 @@ func (s *Spec) environ() []string {
 	return (&exec.Cmd{Env: append(base[:len(base):len(base)], s.Env...)}).Environ()
 }
 
-// found is where a program is that is named without a folder, if the child gets a PATH of
-// its own: the system looks in ours.
-func found(spec Spec) string {
+// programPath returns the path of a program that is given by its name only, if the child gets its own
+// PATH: os/exec searches the PATH of this process.
+func programPath(spec Spec) string {
 	if filepath.Base(spec.Path) != spec.Path {
 		return spec.Path
 	}
@@ -171,7 +170,8 @@ func found(spec Spec) string {
 	return spec.Path
 }
 
-// LookPath returns where a program is, in a PATH if its name is not a path itself.
+// LookPath returns the path of a program, searching the given PATH if the name is not a path
+// itself.
 func LookPath(name, path string) (full string, ok bool) {
 	if filepath.Base(name) != name {
 		full, err := exec.LookPath(name)
@@ -185,7 +185,7 @@ func LookPath(name, path string) (full string, ok bool) {
 	return "", false
 }
 
-// end records how the child ended, and kills what is left.
+// end records how the child ended, and kills the rest of its group.
 func (p *Process) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,13 +201,13 @@ func (p *Process) end(err error) {
 	_ = removeTemp(p.temp)
 }
 
-// Pid returns the child's process id, which is also its group's.
+// Pid returns the child's process ID, which is also its process group ID.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Done is closed when the child has ended and its group is gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for the end.
+// Wait waits for the child to end.
 func (p *Process) Wait() Exit {
 	<-p.done
 	p.mu.Lock()
@@ -215,12 +215,12 @@ func (p *Process) Wait() Exit {
 	return p.exit
 }
 
-// Kill ends the group: politely, and after a short grace by force. It returns when
-// the child is gone.
+// Kill asks the group to exit, and kills it after a short grace period. It returns when the child
+// has ended.
 func (p *Process) Kill() {
 	select {
 	case <-p.done:
-		return // its id may belong to somebody else by now
+		return // another process may have this ID by now
 	default:
 	}
 	p.mu.Lock()
@@ -236,7 +236,7 @@ func (p *Process) Kill() {
 
 func (p *Process) ended(within time.Duration) bool { return closes(p.done, within) }
 
-// closes waits a while for a channel to close.
+// closes reports whether a channel is closed within some time.
 func closes(done <-chan struct{}, within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
@@ -248,7 +248,7 @@ func closes(done <-chan struct{}, within time.Duration) bool {
 	}
 }
 
-// Installed says whether PATH has a program.
+// Installed reports whether a program is in PATH.
 func Installed(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil

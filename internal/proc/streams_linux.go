@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streams are the standard streams of a child as files. A reader or a writer of the caller
-// is a pipe, and copied.
+// streams are the standard streams of a child as files. If the caller's reader or writer is not a
+// file, a pipe is used and its data is copied.
 type streams struct {
 	files   [3]*os.File
-	theirs  []*os.File // ends of pipes that only the child keeps
+	theirs  []*os.File // ends of pipes that only the child needs
 	input   *os.File   // our end of the child's input, if it is a pipe
 	outputs []*os.File // our ends of the child's outputs
 	copying sync.WaitGroup
 }
 
-// openStreams opens the streams of a child. handOver and finish must be called, also if the
+// openStreams opens the streams of a child. The caller must call handOver and finish, even if the
 // child does not start.
 func openStreams(spec Spec) (s *streams, err error) {
 	s = &streams{}
@@ -37,7 +37,7 @@ func openStreams(spec Spec) (s *streams, err error) {
 	if s.files[1], err = s.writer(spec.Stdout); err != nil {
 		return nil, err
 	}
-	if same(spec.Stdout, spec.Stderr) { // one after the other, as os/exec has it
+	if same(spec.Stdout, spec.Stderr) { // one pipe for both, as in os/exec
 		s.files[2] = s.files[1]
 		return s, nil
 	}
@@ -69,8 +69,8 @@ func (s *streams) reader(r io.Reader) (*os.File, error) {
 		return nil, err
 	}
 	s.theirs, s.input = append(s.theirs, theirs), ours
-	go func() { // not waited for: a reader may have nothing to give for long
-		_, _ = io.Copy(ours, r) // a child need not read all
+	go func() { // not waited for: the reader may block for a long time
+		_, _ = io.Copy(ours, r) // the child need not read everything
 		_ = ours.Close()
 	}()
 	return theirs, nil
@@ -90,17 +90,16 @@ func (s *streams) writer(w io.Writer) (*os.File, error) {
 	s.theirs, s.outputs = append(s.theirs, theirs), append(s.outputs, ours)
 	s.copying.Go(func() {
 		defer ours.Close()
-		copyOutput(w, ours) // a writer that fails must not end the child otherwise than by SIGPIPE
+		copyOutput(w, ours) // if the writer fails, the child gets a SIGPIPE as usual
 	})
 	return theirs, nil
 }
 
-// maxPipe is the most that a pipe holds, in bytes, unless a privileged process enlarged it.
+// maxPipe is the most bytes that a pipe holds, unless a privileged process enlarged it.
 const maxPipe = 1 << 20
 
-// copyOutput copies a child's output until no process has it open, or until the deadline of finish.
-// Data in the pipe at the deadline is copied too: the child wrote it in time, and only this machine or
-// the writer was too slow.
+// copyOutput copies a child's output until no process has the pipe open, or until the deadline set
+// by finish. Data that is in the pipe at the deadline is still copied: the child wrote it in time.
 func copyOutput(w io.Writer, ours *os.File) {
 	if _, err := io.Copy(w, ours); !errors.Is(err, os.ErrDeadlineExceeded) {
 		return
@@ -114,7 +113,7 @@ func copyOutput(w io.Writer, ours *os.File) {
 	for left := maxPipe; left > 0; {
 		n, readErr := 0, error(nil)
 		once := func(fd uintptr) bool {
-			n, readErr = unix.Read(int(fd), buf) // fails instead of waiting if the pipe is empty
+			n, readErr = unix.Read(int(fd), buf) // fails instead of blocking if the pipe is empty
 			return true
 		}
 		if err := conn.Read(once); err != nil || readErr != nil && !errors.Is(readErr, unix.EINTR) || readErr == nil && n == 0 {
@@ -127,7 +126,7 @@ func copyOutput(w io.Writer, ours *os.File) {
 	}
 }
 
-// handOver closes what only the child keeps, once it has it.
+// handOver closes the files that only the child needs, once the child has them.
 func (s *streams) handOver() {
 	for _, f := range s.theirs {
 		_ = f.Close()
@@ -135,8 +134,8 @@ func (s *streams) handOver() {
 	s.theirs = nil
 }
 
-// finish waits for the rest of the outputs, for a short while: a process elsewhere that has
-// them open must not keep us waiting.
+// finish waits a short while for the rest of the outputs: another process that has the pipe open
+// must not keep us waiting.
 func (s *streams) finish() {
 	if s.input != nil {
 		_ = s.input.Close()

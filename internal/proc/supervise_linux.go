@@ -16,38 +16,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The argument that makes a program that calls Supervise a supervisor, or the second stage of a bounded
-// child. It is the only one.
+// The argument that makes a program that calls Supervise a supervisor, or the second stage of a
+// bounded child. It is the only argument.
 const (
-	wardenArg  = "__warden"
-	boundedArg = "__bounded"
-	nothingArg = "__nothing" // does nothing; for trying whether a child can start
+	supervisorArg = "__warden"
+	boundedArg    = "__bounded"
+	nothingArg    = "__nothing" // exits immediately; used to test whether a child can start
 )
 
-// socketFD is where a supervisor or a second stage has its end of the socket over which it
-// gets orders.
+// socketFD is the descriptor of the socket over which a supervisor or a second stage receives
+// orders.
 const socketFD = 3
 
-// Messages between eca and a supervisor, besides orders.
+// Messages between eca and a supervisor, in addition to orders.
 const (
-	termMessage    = "term"    // ask the child to end
-	killMessage    = "kill"    // end the child and all that descends from it
+	termMessage    = "term"    // ask the child to exit
+	killMessage    = "kill"    // kill the child and all its descendants
 	prepareMessage = "prepare" // have a second stage ready for the next child
 
 	pidMessage  = "pid %d"           // the child runs
-	exitMessage = "exit %d %t %t %d" // how the child ended, whether it left processes behind, and whether it was killed for memory, at which limit
+	exitMessage = "exit %d %t %t %d" // the exit code, whether processes were left behind, whether the child was killed for lack of memory, and the limit
 )
 
-// Supervise must be called first in main of every program that names itself as the supervisor
-// of a Pool. If this process was started to supervise, it does so and returns true with the
-// code to exit with.
+// Supervise must be called first in main of every program that names itself as the supervisor of a
+// Pool. If this process was started as a supervisor, Supervise runs it and returns true with the
+// exit code.
 func Supervise(args []string) (code int, ok bool) {
 	switch {
 	case len(args) >= 2 && args[1] == networkArg:
 		return holdNetwork(args[2:]), true
 	case len(args) != 2:
 		return 0, false
-	case args[1] == wardenArg:
+	case args[1] == supervisorArg:
 		return runSupervisor(), true
 	case args[1] == boundedArg:
 		return becomeBounded(), true
@@ -57,29 +57,29 @@ func Supervise(args []string) (code int, ok bool) {
 	return 0, false
 }
 
-// starting stands for a child that has no id yet.
+// starting is the pid of a child that has not started yet.
 const starting = -1
 
-// supervisor starts one child after the other, until its parent closes the socket or dies,
-// however it dies.
+// supervisor starts one child after the other, until its parent closes the socket or exits for any
+// reason.
 type supervisor struct {
-	next   launch     // how second stages are prepared: as the last one was started
-	orders chan order // one without a path prepares a second stage
+	next   launch     // how to prepare the next second stage: like the last one that was used
+	orders chan order // an order without a path prepares a second stage
 
 	mu          sync.Mutex   // guards what follows
 	memory      *memoryGroup // nil: no limit
-	memoryTried bool         // memory was made, or cannot be
+	memoryTried bool         // memory was created, or cannot be
 	stage       *stage       // ready for the next bounded child
 	pid         int          // of the child; 0 before it has started
 	temp        string       // the child's own temporary folder
 }
 
 func runSupervisor() int {
-	// The child dies with the thread that started it; this one stays.
+	// The child is killed with the thread that started it, so this thread must not end.
 	runtime.LockOSThread()
 	ownSocket()
 	mark()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // only the socket ends it
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // only the socket stops the supervisor
 	s := &supervisor{orders: make(chan order)}
 	go s.listen()
 	for o := range s.orders {
@@ -92,7 +92,7 @@ func runSupervisor() int {
 	return 0
 }
 
-// prepare has a second stage ready, if that is possible: a bounded child says why it is not.
+// prepare prepares a second stage. It ignores errors: starting the next bounded child reports them.
 func (s *supervisor) prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +101,8 @@ func (s *supervisor) prepare() {
 	}
 }
 
-// startStageLocked starts a second stage in the supervisor's group, which is made for the first
-// one. Where it cannot be used, there is no limit on memory.
+// startStageLocked starts a second stage in the supervisor's memory group, which is created for the
+// first stage. If the group cannot be used, there is no memory limit.
 func (s *supervisor) startStageLocked(l launch) (*stage, error) {
 	if s.memory == nil && !s.memoryTried {
 		s.memoryTried = true
@@ -119,7 +119,7 @@ func (s *supervisor) startStageLocked(l launch) (*stage, error) {
 	return startStage(l, nil)
 }
 
-// supervise starts a child and waits until nothing is left of it.
+// supervise starts a child and waits until it and all its descendants have ended.
 func (s *supervisor) supervise(o order) {
 	s.set(starting, o.Policy.Temp)
 	release, err := o.Policy.Claim()
@@ -140,20 +140,20 @@ func (s *supervisor) supervise(o order) {
 	s.set(pid, o.Policy.Temp)
 	s.tell(fmt.Sprintf(pidMessage, pid))
 	code, left := child.wait()
-	for hasChildren() { // what the child left behind ends with it
+	for hasChildren() { // the child's descendants end with it
 		left = true
 		killDescendants(pid)
 	}
 	outOfMemory, limit := s.endMemory()
 	outOfMemory = outOfMemory || killedForMemory(code, kills, memoryKills())
-	_ = removeTemp(o.Policy.Temp) // the parent may be gone
-	release()                     // before the next child of the parent can want it
+	_ = removeTemp(o.Policy.Temp) // the parent may have exited
+	release()                     // before the parent's next child needs it
 	s.set(0, "")
 	s.tell(fmt.Sprintf(exitMessage, code, left, outOfMemory, limit))
 }
 
-// endMemory says whether the child that has ended was killed for memory, and at which limit. The
-// group is for the next child as well, if there is nothing in it.
+// endMemory reports whether the child that has ended was killed for lack of memory, and at which
+// limit. The group is kept for the next child if it is empty.
 func (s *supervisor) endMemory() (killed bool, limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +167,8 @@ func (s *supervisor) endMemory() (killed bool, limit int64) {
 	return killed, limit
 }
 
-// start becomes the reaper of all that descends from the child, and starts it in a group of its
-// own. The supervisor itself stays outside of the child's bounds.
+// start makes this process the reaper of the child's descendants, and starts the child in its own
+// process group. The supervisor itself stays outside of the child's bounds.
 func (s *supervisor) start(o order) (startedChild, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return startedChild{}, fmt.Errorf("supervise: %w", err)
@@ -185,7 +185,7 @@ func (s *supervisor) start(o order) (startedChild, error) {
 			return s.startStageLocked(l)
 		})
 	}
-	if ready != nil { // it would be taken for something that the child leaves behind
+	if ready != nil { // otherwise it would be taken for a process that the child left behind
 		ready.discard()
 	}
 	p, err := os.StartProcess(o.Path, append([]string{o.Path}, o.Args...), &os.ProcAttr{
@@ -212,7 +212,7 @@ func (s *supervisor) current() int {
 
 func (*supervisor) tell(text string) { _ = sendPacket(socketFD, []byte(text), nil) }
 
-// listen takes orders.
+// listen receives orders and messages.
 func (s *supervisor) listen() {
 	buf, rights := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(maxStreams*4))
 	for {
@@ -226,7 +226,7 @@ func (s *supervisor) listen() {
 				_ = syscall.Kill(-pid, syscall.SIGTERM)
 			}
 		case killMessage:
-			go s.kill(s.current()) // not of what is started next
+			go s.kill(s.current()) // must not kill the next child
 		case prepareMessage:
 			s.orders <- order{}
 		default:
@@ -240,16 +240,16 @@ func (s *supervisor) listen() {
 	}
 }
 
-// kill kills until a child has ended; 0 means no signal.
+// kill kills a child repeatedly until it has ended; 0 does nothing.
 func (s *supervisor) kill(pid int) {
-	for pid > 0 && s.strike(pid) {
+	for pid > 0 && s.killIfCurrent(pid) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// strike kills what there is of a child, and says whether it is still the one that is
-// supervised. No other child begins meanwhile: it would be killed too.
-func (s *supervisor) strike(pid int) bool {
+// killIfCurrent kills the processes of a child, and reports whether it is still the current one. No other
+// child can start meanwhile; it would be killed too.
+func (s *supervisor) killIfCurrent(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pid != pid {
@@ -259,7 +259,7 @@ func (s *supervisor) strike(pid int) bool {
 	return true
 }
 
-// leave ends the supervisor, when all it supervises is dead.
+// leave exits the supervisor after everything that it supervises has ended.
 func (s *supervisor) leave() {
 	for range 500 {
 		pid := s.current()
@@ -269,7 +269,7 @@ func (s *supervisor) leave() {
 		killDescendants(pid)
 		time.Sleep(10 * time.Millisecond)
 	}
-	s.mu.Lock() // for good: nothing is started any more
+	s.mu.Lock() // never unlocked: nothing may start any more
 	if s.stage != nil {
 		s.stage.discard()
 	}
@@ -278,7 +278,7 @@ func (s *supervisor) leave() {
 	os.Exit(0)
 }
 
-// reap waits for the child, and for whatever else ends before it.
+// reap waits for the child, and reaps other processes that end before it.
 func reap(child int) (code int) {
 	for {
 		var ws syscall.WaitStatus
@@ -295,7 +295,7 @@ func reap(child int) (code int) {
 	}
 }
 
-// hasChildren reaps what has ended and says whether something is left.
+// hasChildren reaps ended processes and reports whether any remain.
 func hasChildren() bool {
 	for {
 		var ws syscall.WaitStatus
@@ -311,8 +311,8 @@ func hasChildren() bool {
 	}
 }
 
-// killDescendants kills the child's group and every process that descends from this
-// one, also those that moved to sessions of their own.
+// killDescendants kills the child's group and all descendants of this process, including those that
+// moved to their own sessions.
 func killDescendants(group int) {
 	if group > 0 {
 		_ = syscall.Kill(-group, syscall.SIGKILL)

@@ -13,12 +13,12 @@ func TestSupervisorOutlivesStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held, ok := c.(*ward)
+		held, ok := c.(*supervisedChild)
 		if !ok {
 			t.Fatalf("%T", c)
 		}
 		c.Kill()
-		if !Alive(held.warden.cmd.Process.Pid) {
+		if !Alive(held.supervisor.cmd.Process.Pid) {
 			t.Fatal("the supervisor ended")
 		}
 	}

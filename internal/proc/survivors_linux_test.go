@@ -86,8 +86,8 @@ func playEscape(p *Pool, level sandbox.Level, script string, kill bool) string {
 		c.Kill()
 		return fmt.Sprintf("it did not say what it left: %q", line)
 	}
-	if held, ok := c.(*ward); kill && ok {
-		held.unlessOver(func() { _ = held.warden.cmd.Process.Kill() })
+	if held, ok := c.(*supervisedChild); kill && ok {
+		held.ifCurrent(func() { _ = held.supervisor.cmd.Process.Kill() })
 	}
 	if !kill && closes(c.Done(), 300*time.Millisecond) || kill && closes(c.Done(), time.Minute) {
 	} else { // it waits for its end
@@ -332,17 +332,17 @@ func clearNone(dir string) {
 	}
 }
 
-// The stock ends after a while of rest.
+// The idlePool ends after a while of rest.
 func TestStockEnds(t *testing.T) {
 	p := newPool(t)
-	p.stock.rest = 50 * time.Millisecond
+	p.idlePool.rest = 50 * time.Millisecond
 	if _, err := p.Run(context.Background(), Spec{Path: "true"}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() string {
-		p.stock.mu.Lock()
-		defer p.stock.mu.Unlock()
-		if len(p.stock.idle) > 0 {
+		p.idlePool.mu.Lock()
+		defer p.idlePool.mu.Unlock()
+		if len(p.idlePool.idle) > 0 {
 			return "a supervisor goes on to wait"
 		}
 		return ""
@@ -358,9 +358,9 @@ func TestStockIsKilled(t *testing.T) {
 		if exit, err := p.Run(context.Background(), spec); err != nil || exit.Code != 0 {
 			t.Fatal(err, exit)
 		}
-		p.stock.mu.Lock()
-		supervisor := p.stock.idle[0].cmd.Process.Pid
-		p.stock.mu.Unlock()
+		p.idlePool.mu.Lock()
+		supervisor := p.idlePool.idle[0].cmd.Process.Pid
+		p.idlePool.mu.Unlock()
 		eventually(t, func() string {
 			for pid, parent := range parentsOfAll() {
 				if parent == supervisor {
@@ -373,9 +373,9 @@ func TestStockIsKilled(t *testing.T) {
 		if exit, err := p.Run(context.Background(), spec); err != nil || exit.Code != 0 {
 			t.Fatal("after the second stage was killed: ", err, exit)
 		}
-		p.stock.mu.Lock()
-		_ = p.stock.idle[0].cmd.Process.Kill()
-		p.stock.mu.Unlock()
+		p.idlePool.mu.Lock()
+		_ = p.idlePool.idle[0].cmd.Process.Kill()
+		p.idlePool.mu.Unlock()
 		if exit, err := p.Run(context.Background(), spec); err != nil || exit.Code != 0 {
 			t.Fatal("after the supervisor was killed: ", err, exit)
 		}
@@ -401,7 +401,7 @@ func TestOrderIsPrivate(t *testing.T) {
 		Stdin: strings.NewReader(""), Stdout: &out, Sandbox: sandbox.Policy{Level: sandbox.Workspace},
 	})
 	// The shell opens the folder itself to list it.
-	if err != nil || !strings.HasPrefix(out.String(), "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n") || !strings.HasSuffix(out.String(), "eca "+wardenArg+" ") {
+	if err != nil || !strings.HasPrefix(out.String(), "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n") || !strings.HasSuffix(out.String(), "eca "+supervisorArg+" ") {
 		t.Errorf("%v: %q", err, out.String())
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Memory returns how much memory the processes of a group have in RAM, in bytes. ok is false where
-// that is not known.
+// Memory returns how much memory the processes of a group use in RAM, in bytes. ok is false if that
+// is unknown.
 func Memory(group int) (size int64, ok bool) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -19,7 +19,7 @@ func Memory(group int) (size int64, ok bool) {
 		if err != nil {
 			continue // it has ended
 		}
-		// The name, in parentheses, may have any characters; the fields after it are numbers.
+		// The name, in parentheses, may contain any characters; the fields after it are numbers.
 		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 		const groupField, pagesField = 2, 21
 		if len(fields) <= pagesField || string(fields[groupField]) != strconv.Itoa(group) {

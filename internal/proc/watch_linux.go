@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch returns a channel that closes when a process that is not ours ends, at once
-// otherwise. It waits for the kernel's notification and does not poll. stop ends the waiting;
-// it must be called, and may be called again.
+// Watch returns a channel that is closed when a process that need not be our child ends, or
+// immediately if there is no such process. It waits for the kernel's notification instead of
+// polling. The caller must call stop to end the waiting; further calls do nothing.
 func Watch(pid int) (gone <-chan struct{}, stop func()) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ENOSYS || err == unix.EPERM {
@@ -20,7 +20,7 @@ func Watch(pid int) (gone <-chan struct{}, stop func()) {
 		close(ch)
 		return ch, func() {}
 	}
-	// The pipe wakes the waiting goroutine when no caller is interested any more.
+	// The pipe wakes the waiting goroutine when stop is called.
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		_ = unix.Close(fd)
@@ -41,6 +41,6 @@ func Watch(pid int) (gone <-chan struct{}, stop func()) {
 			return
 		}
 	}()
-	var once sync.Once // by the second time the number may be that of another file
+	var once sync.Once // a second close could hit another file with the same descriptor
 	return ch, func() { once.Do(func() { _ = unix.Close(p[1]) }) }
 }

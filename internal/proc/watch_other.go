@@ -4,9 +4,9 @@ package proc
 
 import "time"
 
-// Watch returns a channel that closes when a process that is not ours ends, at once
-// otherwise. It looks every two seconds. stop ends the waiting; it must be called, and
-// may be called again.
+// Watch returns a channel that is closed when a process that need not be our child ends, or
+// immediately if there is no such process. It polls every two seconds. The caller must call stop to
+// end the waiting; further calls do nothing.
 func Watch(pid int) (gone <-chan struct{}, stop func()) {
 	return watchByPolling(pid, 2*time.Second)
 }

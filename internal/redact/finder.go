@@ -2,22 +2,21 @@ package redact
 
 import "strings"
 
-// finder removes known values, and then what looks like a secret: one kind after the other, each
-// from what the ones before it left.
+// finder removes known values, and then texts that look like secrets, one kind after the other.
 type finder struct {
 	literals *literals
-	kinds    []kind // what the literals belong to, in the order of their removal
-	of       []int  // by literal: its place in kinds
+	kinds    []kind // in the order of their removal
+	of       []int  // by literal: index in kinds
 	lengths  []int  // by literal
 }
 
-// kind is a known value, or a look.
+// kind is a known value or a look.
 type kind struct {
-	value string // empty: it is a look
+	value string // empty for a look
 	look
 }
 
-// maxLiteral bounds what of a known value the automaton has, whose size grows with it.
+// maxLiteral is how much of a known value is put into the automaton, whose size grows with it.
 const maxLiteral = 16
 
 func newFinder(known []string, looks []look) finder {
@@ -79,7 +78,7 @@ func (f finder) clean(s string) string {
 	return s
 }
 
-// secrets returns what of s is one of this kind, given where its literals stand.
+// secrets returns the secrets of this kind in s, given the positions of its literals.
 func (k kind) secrets(s string, places []span) []span {
 	var out []span
 	from, skip := 0, 0
@@ -98,7 +97,7 @@ func (k kind) secrets(s string, places []span) []span {
 	return out
 }
 
-// replace returns s with other text in some places.
+// replace returns s with the given ranges replaced.
 func replace(s string, places []span, to string) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -112,8 +111,8 @@ func replace(s string, places []span, to string) string {
 	return b.String()
 }
 
-// move returns where places are after others were replaced by a text of that length. Those that
-// were part of them are left out.
+// move returns the positions of ranges after other ranges were replaced by a text of the given
+// length. Ranges that overlap replaced ones are dropped.
 func move(places, replaced []span, length int) []span {
 	out := places[:0]
 	n, by := 0, 0

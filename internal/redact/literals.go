@@ -1,21 +1,21 @@
 package redact
 
-// literals is an automaton (Aho-Corasick) that finds all occurrences of a set of literals in one
-// pass over a text, letters of either case alike. It is immutable.
+// literals is an Aho-Corasick automaton that finds all occurrences of a set of literals in one pass
+// over a text, ignoring case. It is immutable.
 //
-// The automaton is written out here because the published ones are slower than a pass over 2 MB
-// may be and take longer to build than most texts take to clean.
+// Published implementations are too slow for texts of 2 MB and take longer to build than most texts
+// take to clean.
 type literals struct {
-	class  [256]uint8 // of a byte; 0 is for those that are in no literal
+	class  [256]uint8 // of a byte; 0 is for bytes that are in no literal
 	stride uint32     // entries of next for each state
-	next   []uint32   // by state and class: the state's first entry, and found
+	next   []uint32   // by state and class: the first entry of the next state, and found
 	ends   [][]int32  // by state: the literals that end in it
 }
 
 // found marks an entry of literals.next whose state is the end of a literal.
 const found = 1 << 31
 
-// newLiterals returns the automaton for a list of literals, none of which may be empty.
+// newLiterals returns the automaton for a list of literals, which must not be empty.
 func newLiterals(list []string) *literals {
 	l := &literals{stride: 1}
 	for _, text := range list {
@@ -52,8 +52,8 @@ func (l *literals) grow() uint32 {
 	return uint32(len(l.ends) - 1) //nolint:gosec // see newLiterals
 }
 
-// link makes the trie an automaton: where a state has no way on, it takes that of the longest
-// suffix of it that is a state. States are then named by their first entries.
+// link turns the trie into an automaton: a missing transition becomes that of the longest suffix
+// which is a state. It then renumbers states by their first entries.
 func (l *literals) link() {
 	suffix := make([]uint32, len(l.ends))
 	queue := make([]uint32, 0, len(l.ends))
@@ -96,7 +96,7 @@ func (l *literals) find(s string, f func(literal int32, end int)) {
 	}
 }
 
-// lower returns a letter of ASCII in lower case, and anything else as it is.
+// lower converts an ASCII letter to lower case.
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		return c + ('a' - 'A')

@@ -2,21 +2,21 @@ package redact
 
 import "strings"
 
-// look is one kind of text that looks like a secret.
+// look is a kind of text that looks like a secret.
 type look struct {
-	literals []string // in lower case; each text of this kind has one of them
+	literals []string // in lower case; each text of this kind contains one of them
 	match    matcher
-	to       string // what is written instead
+	to       string // the replacement
 }
 
-// matcher says what of s is a secret, given where a literal stands. Text before from was matched
-// already. If nothing is, end may say that literals before it do not have to be tried.
+// matcher returns the secret in s around a literal. Text before from has been matched already. If
+// there is no secret, end may tell that literals before it need not be tried.
 type matcher func(s string, literal span, from int) (secret span, ok bool)
 
-// span is a part of a text.
+// span is a range of a text.
 type span struct{ start, end int }
 
-// allLooks returns the kinds in the order in which they are removed.
+// allLooks returns all kinds in the order in which they are removed.
 func allLooks() []look {
 	const begin, end = "-----BEGIN ", "-----END "
 	return []look{
@@ -30,16 +30,16 @@ func allLooks() []look {
 		{[]string{"eyj"}, webToken, Mark},
 		{[]string{"bearer"}, bearer, Mark},
 		{[]string{strings.ToLower(begin)}, privateKey(begin, end), Mark},
-		// JSON fields whose names say so.
+		// JSON fields with telling names.
 		{[]string{`"key"`, `apikey"`, `api-key"`, `api_key"`, `password"`, `token"`, `secret"`, `"authorization"`}, field, Mark + `"`},
-		// URLs: the user, and parameters.
+		// URLs: the user information, and parameters.
 		{[]string{"://"}, userinfo, Mark},
 		{[]string{"key=", "token=", "secret=", "passwd=", "password=", "sig=", "signature="}, parameter, Mark},
 	}
 }
 
-// prefixed matches a word that begins with a prefix, in which ? stands for any character, and at
-// least so many characters after it.
+// prefixed matches a word that begins with a prefix, in which ? stands for any character, and has
+// at least the given number of characters after it.
 func prefixed(prefix string, in func(byte) bool, least int) matcher {
 	return func(s string, literal span, from int) (span, bool) {
 		if !begins(s, literal.start, from) {
@@ -72,7 +72,7 @@ func webToken(s string, literal span, from int) (span, bool) {
 	}
 	header := run(s, literal.end, wordOrDash)
 	if header-literal.end < least || header == len(s) || s[header] != '.' {
-		return span{end: header}, false // what begins later in the same run ends there as well
+		return span{end: header}, false // later candidates in the same run end at the same position
 	}
 	payload := run(s, header+1, wordOrDash)
 	if payload-header-1 < least || payload == len(s) || s[payload] != '.' {
@@ -81,7 +81,7 @@ func webToken(s string, literal span, from int) (span, bool) {
 	return span{literal.start, run(s, payload+1, wordOrDash)}, true
 }
 
-// bearer matches what a header Authorization says.
+// bearer matches the value of an Authorization header.
 func bearer(s string, literal span, from int) (span, bool) {
 	const least = 16
 	if !begins(s, literal.start, from) {
@@ -92,7 +92,7 @@ func bearer(s string, literal span, from int) (span, bool) {
 	return secretIf(token > literal.end && end-token >= least, literal.start, end)
 }
 
-// privateKey matches a key in PEM, given how its first and its last line begin.
+// privateKey matches a PEM key, given the beginnings of its first and last line.
 func privateKey(begin, end string) matcher {
 	return func(s string, literal span, from int) (span, bool) {
 		if literal.start < from || s[literal.start:literal.end] != begin {
@@ -102,7 +102,7 @@ func privateKey(begin, end string) matcher {
 		for ok {
 			next := strings.Index(s[at:], end)
 			if next < 0 {
-				return span{end: len(s)}, false // nor is there one for keys that begin later
+				return span{end: len(s)}, false // later keys have no end either
 			}
 			at += next + len(end)
 			if end, whole := keyLine(s, at); whole {
@@ -113,14 +113,15 @@ func privateKey(begin, end string) matcher {
 	}
 }
 
-// keyLine returns where the line ends that names a private key, the name beginning at start.
+// keyLine returns the end of the line that names a private key; the name begins at start.
 func keyLine(s string, start int) (end int, ok bool) {
 	const dashes = "-----"
 	end = run(s, start, func(c byte) bool { return upper(c) || c == ' ' })
 	return end + len(dashes), strings.HasSuffix(s[start:end], "PRIVATE KEY") && strings.HasPrefix(s[end:], dashes)
 }
 
-// field matches the value of a member of a JSON object, whose name the literal ends.
+// field matches the value of a member of a JSON object; the literal is the end of the member's
+// name.
 func field(s string, literal span, from int) (span, bool) {
 	name := literal.start
 	if s[name] != '"' {
@@ -150,7 +151,7 @@ func field(s string, literal span, from int) (span, bool) {
 	return span{}, false
 }
 
-// userinfo matches a user and a password in a URL.
+// userinfo matches the user and password in a URL.
 func userinfo(s string, literal span, from int) (span, bool) {
 	scheme := startOf(s, literal.start, from, func(c byte) bool { return alphanumeric(c) || strings.IndexByte("+.-", c) >= 0 })
 	if !strings.ContainsFunc(s[scheme:literal.start], func(c rune) bool { return letter(byte(c)) }) { //nolint:gosec // all of ASCII
@@ -160,7 +161,7 @@ func userinfo(s string, literal span, from int) (span, bool) {
 	return secretIf(end > literal.end && end < len(s) && s[end] == '@', literal.end, end)
 }
 
-// parameter matches the value of a URL's parameter, whose name the literal ends.
+// parameter matches the value of a URL parameter; the literal is the end of the parameter's name.
 func parameter(s string, literal span, from int) (span, bool) {
 	mark := startOf(s, literal.start, from, wordOrDash) - 1
 	if mark < from || s[mark] != '?' && s[mark] != '&' {
@@ -178,12 +179,12 @@ func secretIf(ok bool, start, end int) (span, bool) {
 	return span{start, end}, true
 }
 
-// begins says whether a word begins at start, of what was not matched yet.
+// begins reports whether a word begins at start in unmatched text.
 func begins(s string, start, from int) bool {
 	return start >= from && (start == 0 || !word(s[start-1]))
 }
 
-// run returns where the characters end that belong to a set, from start on.
+// run returns the end of the run of characters in a set that begins at start.
 func run(s string, start int, in func(byte) bool) int {
 	for start < len(s) && in(s[start]) {
 		start++
@@ -191,7 +192,8 @@ func run(s string, start int, in func(byte) bool) int {
 	return start
 }
 
-// startOf returns where the characters begin that belong to a set, up to end and not before from.
+// startOf returns the start of the run of characters in a set that ends at end, but not before
+// from.
 func startOf(s string, end, from int, in func(byte) bool) int {
 	for end > from && in(s[end-1]) {
 		end--

@@ -1,10 +1,10 @@
-// Package redact removes secrets from text: values that are known to be secret, and
-// what looks like a credential of a common service. It errs on the side of removing.
+// Package redact removes secrets from text: known secret values, and texts that look like
+// credentials of common services. In doubt it removes.
 //
-// It guarantees that no known value of six bytes or more is left, also as JSON and the log
-// write it. It does not find known values in other encodings, and what only looks like a secret
-// it finds by patterns, which are never complete. The time it takes grows with the text only: one
-// pass finds where a secret may stand, and only there is looked closer.
+// No known value of six bytes or more remains, including its forms in JSON and in the log. Known
+// values in other encodings are not found, and the patterns for credentials are never complete. The
+// time is linear in the length of the text: one pass finds possible positions of secrets, and only
+// these are checked.
 package redact
 
 import (
@@ -16,10 +16,11 @@ import (
 	"sync"
 )
 
-// Mark replaces a secret.
+// Mark is the replacement for a secret.
 const Mark = "[REDACTED]"
 
-// minSecret keeps short values ("x", "test") from blanking out ordinary text.
+// minSecret is the shortest known value that is removed: shorter ones ("x", "test") occur in
+// ordinary text.
 const minSecret = 6
 
 // Redactor removes secrets. It is immutable and safe for concurrent use.
@@ -28,11 +29,11 @@ type Redactor struct {
 	finder func() finder
 }
 
-// New returns a redactor that also knows the given values.
+// New returns a redactor for credentials and for the given values.
 func New(secrets ...string) *Redactor { return newRedactor(secrets, allLooks) }
 
-// newRedactor returns a redactor for values and for what looks like a secret. The matcher is
-// built when the first text comes: most redactors that watch over a log or an error never see one.
+// newRedactor returns a redactor for values and patterns. The automaton is built for the first
+// text, since most redactors of a log or of errors never get one.
 func newRedactor(secrets []string, looks func() []look) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
@@ -46,14 +47,14 @@ func newRedactor(secrets []string, looks func() []look) *Redactor {
 			}
 		}
 	}
-	// A secret that contains another must go first.
+	// A secret that contains another one must come first.
 	slices.SortFunc(r.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	r.values = slices.Compact(r.values)
 	r.finder = sync.OnceValue(func() finder { return newFinder(r.values, looks()) })
 	return r
 }
 
-// asJSON writes a string as JSON does, with or without escapes for HTML.
+// asJSON encodes a string as JSON, with or without HTML escapes.
 func asJSON(s string, html bool) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -70,7 +71,7 @@ func (r *Redactor) String(s string) string {
 	return r.finder().clean(s)
 }
 
-// SecretName says whether a value by this name is probably a secret.
+// SecretName reports whether a value with this name is probably a secret.
 func SecretName(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasSuffix(name, "key") || slices.ContainsFunc([]string{"token", "secret", "passw", "passphrase", "credential", "authorization", "cookie"},

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Writer writes to w what clean leaves of each piece: a log record is one. A secret that
-// is split between two pieces passes.
+// Writer applies clean to each write before it passes the text to w; a log record is one write. A
+// secret that is split between two writes is not found.
 func Writer(w io.Writer, clean func(string) string) io.Writer { return &writer{w, clean} }
 
 type writer struct {
@@ -22,13 +22,13 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Known returns a redactor for the given values alone: what only looks like a secret stays.
+// Known returns a redactor for the given values only, without the patterns for secrets.
 func Known(secrets ...string) *Redactor {
 	return newRedactor(secrets, func() []look { return nil })
 }
 
-// Credentials is Known without what is too short to be a credential: replaced in what a model
-// works with, an ordinary word would make it useless.
+// Credentials is Known without values that are too short to be a credential: replacing an ordinary
+// word in a model's input would make it useless.
 func Credentials(secrets ...string) *Redactor {
 	const least = 8
 	return Known(slices.DeleteFunc(slices.Clone(secrets), func(s string) bool {

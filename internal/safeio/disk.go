@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// NoSpace is the DiskCause of a disk that is full.
+// NoSpace is what DiskCause returns for a full disk.
 const NoSpace = "no space left on device"
 
-// DiskCause is the reason in an error of the system why a disk refuses to be written; empty if the
-// error has another reason.
+// DiskCause returns why the disk refused a write, in words for the user; empty if the error has
+// another cause.
 func DiskCause(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -26,8 +26,8 @@ func DiskCause(err error) string {
 	return ""
 }
 
-// Unwritable is the error of a file that cannot be written, with its path, the reason and, if the
-// disk is the reason, where the user finds help. It is nil without err.
+// Unwritable wraps the error of a file that cannot be written with its path, the cause and, if the
+// disk is the cause, a pointer to eca doctor. It returns nil if err is nil.
 func Unwritable(path string, err error) error {
 	if err == nil {
 		return nil

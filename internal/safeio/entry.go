@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Entry is where a file is or may be, by its folder, which is kept open. No step on the way
-// to the folder was a link when it was opened, only regular files are read and replaced, and
-// it is an error if the file was replaced by another meanwhile. Close it.
+// Entry is a file, existing or not, in a folder that is kept open. When the folder was opened, no
+// part of its path was a symlink. Only regular files are read and replaced, and it is an error if
+// the file is replaced in the meantime. The caller must call Close.
 type Entry struct {
 	dir  *os.Root
-	name string // in dir; no link when it was looked at
+	name string // in dir; not a symlink when it was checked
 	path string // absolute
 }
 
-// OpenEntry opens the entry of a path (absolute, without links). Its folder is found step by
-// step from base, a folder above it; missing folders are made if create is set. Without a
-// base it begins as far above as folders can be opened: those that only others may read
-// (/home) are taken as they are.
+// OpenEntry opens the entry at an absolute path without symlinks. It opens the folder step by step
+// from base, one of the folders above; with create, it creates missing folders. Without base it
+// starts at the topmost folder that can be opened; folders above that, which only other users may
+// read (/home), are not checked.
 func OpenEntry(base, path string, create bool) (Entry, error) {
 	if base != "" {
 		return openBelow(base, path, create)
@@ -64,13 +64,13 @@ func openBelow(base, path string, create bool) (Entry, error) {
 	return Entry{dir: dir, name: filepath.Base(path), path: path}, nil
 }
 
-// Path is the path it was opened with.
+// Path returns the path given to OpenEntry.
 func (p Entry) Path() string { return p.path }
 
-// Close lets the folder go.
+// Close closes the folder.
 func (p Entry) Close() { _ = p.dir.Close() }
 
-// Move renames what is at from, which may also be a folder or a link, to an entry that does not exist.
+// Move renames the file, folder or symlink at from to an entry that does not exist yet.
 func Move(from, to Entry) error {
 	switch there, _, err := to.Stat(); {
 	case err != nil:
@@ -81,7 +81,8 @@ func Move(from, to Entry) error {
 	return rename(from, to)
 }
 
-// Stat describes the entry, of any type, and its target if it is a link; nil if it does not exist.
+// Stat describes the entry, of any type, and returns its target if it is a symlink; info is nil if
+// the entry does not exist.
 func (p Entry) Stat() (info fs.FileInfo, target string, err error) {
 	info, err = p.dir.Lstat(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,13 +94,13 @@ func (p Entry) Stat() (info fs.FileInfo, target string, err error) {
 	return info, target, err
 }
 
-// Unlink deletes the entry: a file, a link (not its target), or an empty folder.
+// Unlink deletes the entry: a file, a symlink (not its target), or an empty folder.
 func (p Entry) Unlink() error { return p.dir.Remove(p.name) }
 
-// Link makes the entry, which must not exist, a symbolic link.
+// Link creates a symlink at the entry, which must not exist.
 func (p Entry) Link(target string) error { return p.dir.Symlink(target, p.name) }
 
-// Folder makes the entry a folder, unless it is one, and sets its permissions.
+// Folder creates a folder at the entry, unless there is one, and sets its permissions.
 func (p Entry) Folder(mode fs.FileMode) error {
 	dir, err := enter(p.dir, p.name, true)
 	if err != nil {
@@ -113,7 +114,7 @@ func (p Entry) Folder(mode fs.FileMode) error {
 	return errors.Join(f.Chmod(mode), f.Close())
 }
 
-// Remove deletes the file.
+// Remove deletes the regular file.
 func (p Entry) Remove() error {
 	if _, err := p.look(); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (p Entry) Remove() error {
 	return p.dir.Remove(p.name)
 }
 
-// enter opens a folder in another, if it is one and no link.
+// enter opens a subfolder, which must not be a symlink.
 func enter(dir *os.Root, name string, create bool) (*os.Root, error) {
 	info, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) && create {
@@ -152,13 +153,14 @@ func enter(dir *os.Root, name string, create bool) (*os.Root, error) {
 	return next, nil
 }
 
-// ErrNotFolder says that something else is where a folder should be.
+// ErrNotFolder means that there is something other than a folder at a path.
 var ErrNotFolder = errors.New("not a directory")
 
-// errSwapped says that somebody changed a path while it was used.
+// errSwapped means that another process changed a path while it was used.
 var errSwapped = errors.New("it was replaced by something else in between; nothing was done")
 
-// look describes the file; nil if it does not exist. Anything but a regular file is an error.
+// look describes the regular file; nil if it does not exist. It returns an error for everything
+// else.
 func (p Entry) look() (fs.FileInfo, error) {
 	info, err := p.dir.Lstat(p.name)
 	switch {
@@ -174,8 +176,8 @@ func (p Entry) look() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Read reads the file at the place, which is an error if it has more than limit bytes. None
-// is fs.ErrNotExist.
+// Read returns the content of the file, and an error if it has more than limit bytes. If the file
+// does not exist, the error is fs.ErrNotExist.
 func (p Entry) Read(limit int64) ([]byte, error) {
 	info, err := p.look()
 	switch {
@@ -199,9 +201,9 @@ func (p Entry) Read(limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Replace puts a file with new content in the place, which gets its name when all of it
-// is written and told has agreed. Other names of an old file (hard links) keep the old
-// content. A file that is there keeps its mode, unless mode (permissions) is not zero.
+// Replace atomically replaces or creates the file. It writes a temporary file completely, calls
+// told, and renames the file if told returns no error. Other hard links to an old file keep the old
+// content. An existing file keeps its mode unless mode (permissions) is not zero.
 func (p Entry) Replace(content []byte, mode fs.FileMode, told func() error) error {
 	info, err := p.look()
 	switch {
@@ -225,7 +227,7 @@ func (p Entry) Replace(content []byte, mode fs.FileMode, told func() error) erro
 		err = told()
 	}
 	if err == nil {
-		_, err = p.look() // still something that may be replaced
+		_, err = p.look() // check again that the file may be replaced
 	}
 	if err == nil {
 		err = p.dir.Rename(name, p.name)

@@ -6,6 +6,6 @@ import "os"
 
 const noWait = 0
 
-// rename moves by the names that the folders had: the system holds a folder that is open, so
-// that it is not replaced meanwhile.
+// rename uses the original paths of the folders: the system does not let an open folder be
+// replaced.
 func rename(from, to Entry) error { return os.Rename(from.path, to.path) }

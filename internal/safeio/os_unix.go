@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noWait opens a pipe at once, though no process writes to it.
+// noWait makes opening a pipe return immediately, even if no process writes to it.
 const noWait = unix.O_NONBLOCK
 
-// rename moves between two folders that are held, whatever their names are by now.
+// rename moves between two open folders, even if these were renamed in the meantime.
 func rename(from, to Entry) error {
 	src, err := from.dir.Open(".")
 	if err != nil {

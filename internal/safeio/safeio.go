@@ -1,13 +1,12 @@
-// Package safeio reads and writes files that somebody else may have put there, or may
-// replace meanwhile: a workspace's, above all.
+// Package safeio reads and writes files that other programs may have created or may replace at the
+// same time, above all those of a workspace.
 //
-// It guarantees: only regular files are read, up to a limit, and nothing waits for a pipe
-// or a device; what is written gets its name when it is whole, so that readers see the old
-// content or the new (Write also has it on the disk by then); an Entry stays in the folder
-// that was judged, wherever the folder's name leads by then. It does not decide which paths
-// may be used, and does not lock.
+// Only regular files are read, up to a limit, and reading never blocks on a pipe or a device.
+// Writes are atomic: readers see the old content or the new (Write also syncs it to the disk
+// first). An Entry stays in the folder that was checked, even if the path of the folder leads
+// elsewhere later. The package does not decide which paths may be used, and does not lock.
 //
-// Errors are those of the file system, with the path, see Cause.
+// Errors are those of the file system, with the path; see Cause.
 package safeio
 
 import (
@@ -19,15 +18,14 @@ import (
 	"path/filepath"
 )
 
-// ErrNotRegular says that there is something else than a regular file.
+// ErrNotRegular means that there is something other than a regular file at a path.
 var ErrNotRegular = errors.New("it is not a regular file")
 
-// Read returns the content of a file, which must not have more than limit bytes. Links are
-// followed.
+// Read returns the content of a file of at most limit bytes. Symlinks are followed.
 func Read(path string, limit int64) ([]byte, error) { return ReadWithin("", path, limit) }
 
-// ReadWithin is Read for a file in a folder that links must not lead out of; an empty folder
-// means unbounded.
+// ReadWithin is Read for a file in a folder. If folder is not empty, symlinks must not lead out of
+// it.
 func ReadWithin(folder, path string, limit int64) ([]byte, error) {
 	f, err := Open(folder, path)
 	if err != nil {
@@ -37,7 +35,7 @@ func ReadWithin(folder, path string, limit int64) ([]byte, error) {
 	return ReadOpen(f, limit)
 }
 
-// Open opens a regular file to read it. If folder is not empty, links must not lead out of it.
+// Open opens a regular file for reading. If folder is not empty, symlinks must not lead out of it.
 func Open(folder, path string) (*os.File, error) {
 	f, err := open(folder, path)
 	if err != nil {
@@ -70,7 +68,7 @@ func open(folder, path string) (*os.File, error) {
 	return OpenIn(root, rel)
 }
 
-// ReadOpen is Read for a file of Open.
+// ReadOpen is Read for a file that Open returned.
 func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -86,14 +84,15 @@ func ReadOpen(f *os.File, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// OpenIn opens what is at a path in a folder that is open, without waiting for what it may be:
-// the caller looks at that.
+// OpenIn opens a path in an open folder without blocking. The caller checks what kind of file it
+// is.
 func OpenIn(root *os.Root, path string) (*os.File, error) {
 	return root.OpenFile(path, os.O_RDONLY|noWait, 0)
 }
 
-// Same says whether a file has not changed between two looks at it; nil stands for no file.
-// Writers replace files, so that a change within the resolution of their time shows too.
+// Same reports whether a file has not changed between two Stat calls; nil means that there was no
+// file. Since writers replace files, it also detects changes within the resolution of the
+// modification time.
 func Same(before, now fs.FileInfo) bool {
 	if before == nil || now == nil {
 		return before == nil && now == nil
@@ -101,7 +100,7 @@ func Same(before, now fs.FileInfo) bool {
 	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size() && before.Mode() == now.Mode()
 }
 
-// Cause drops the path from an error of the file system, for callers that name it themselves.
+// Cause removes the path from a file system error, for callers that add it themselves.
 func Cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

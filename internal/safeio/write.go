@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Write puts data in place of the file at path, which need not exist, through a temporary
-// file in the same folder. The content is on the disk before it gets its name. A link is
-// replaced, not followed.
+// Write atomically replaces or creates the file at path, through a temporary file in the same
+// folder that is synced to the disk before the rename. A symlink is replaced, not followed.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	return WriteFrom(path, mode, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -18,7 +17,7 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// WriteFrom is Write for content that a function writes, piece by piece.
+// WriteFrom is Write for content that a function writes piece by piece.
 func WriteFrom(path string, mode fs.FileMode, content func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

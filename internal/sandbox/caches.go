@@ -19,11 +19,11 @@ import (
 // cache is a folder in which build tools keep what they fetched or built.
 type cache struct {
 	dir      string // below the home folder
-	variable string // names another folder; empty if none does
+	variable string // environment variable that overrides dir; may be empty
 }
 
-// caches lists the folders. As a whole they hold programs that run later, so no command that is
-// bound writes to them.
+// caches lists the cache folders of build tools. They also hold programs that run later, so no
+// bounded command writes to the user's caches directly.
 func caches() []cache {
 	return []cache{
 		{".cache", "XDG_CACHE_HOME"},
@@ -50,32 +50,32 @@ func caches() []cache {
 	}
 }
 
-// withoutOverlay are the variables that lead tools to an empty folder where there are no
-// overlays. Others go on to read the user's folder.
+// withoutOverlay lists the variables that direct tools to an empty cache where overlays are not
+// available. Other tools continue to read the user's cache.
 func withoutOverlay() []string {
 	return []string{"XDG_CACHE_HOME", "GOCACHE", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "CARGO_HOME"}
 }
 
-// Caches are the private caches of a workspace: what its commands add to the user's caches is in
-// a folder of the workspace's own.
+// Caches are the private caches of a workspace: a folder of its own receives everything that its
+// commands add to the user's caches.
 type Caches struct {
-	Dir     string // of all workspaces' private caches; absolute
+	Dir     string // parent of all workspaces' private caches; absolute
 	Root    string // the workspace
-	Overlay bool   // layers can be put over the user's folders
+	Overlay bool   // overlays over the user's folders are possible
 	Getenv  func(string) string
 }
 
 // LayerLimit bounds the private caches of a workspace, in bytes.
 const LayerLimit = 5 << 30
 
-// folder is where the caches of the workspace are.
+// folder returns the folder with the caches of the workspace.
 func (c Caches) folder() string {
 	sum := sha256.Sum256([]byte(c.Root))
 	return filepath.Join(c.Dir, filepath.Base(c.Root)+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// prepare makes the folders and returns what a child needs to use them: layers, variables and
-// folders that it writes to.
+// prepare creates the folders and returns what a child needs to use them: overlays, environment
+// variables, and folders that it writes to.
 func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, err error) {
 	home, base := c.Getenv("HOME"), c.folder()
 	if home == "" || !filepath.IsAbs(home) {
@@ -103,7 +103,7 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 			if err := os.MkdirAll(own, 0o700); err != nil {
 				return nil, nil, nil, fmt.Errorf("private caches: %w", err)
 			}
-			if k.variable == "CARGO_HOME" && real != "" { // fetched sources are read there
+			if k.variable == "CARGO_HOME" && real != "" { // cargo also reads the sources that it fetched earlier
 				for _, part := range []string{"registry", "git"} {
 					_ = os.Symlink(filepath.Join(real, part), filepath.Join(own, part))
 				}
@@ -114,25 +114,25 @@ func (c Caches) prepare(roots []string) (layers []Overlay, env, write []string, 
 	return layers, env, write, nil
 }
 
-// layer returns the layer over a folder. Claim decides which part of it a child gets.
+// layer returns the overlay over a folder. Claim chooses the layer that a child gets.
 func (c Caches) layer(base, name, over string) Overlay {
 	return Overlay{Dir: over, Layers: filepath.Join(base, layerName(name))}
 }
 
 func layerName(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
 
-// touches says whether a folder is in a root, or a root in it: then files written there are the
-// workspace's.
+// touches reports whether a folder is in a root, or a root in the folder. Files written there
+// belong to the workspace.
 func touches(dir string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) || within(root, dir) })
 }
 
-// maxLayers bounds how many children can use private caches over one folder at a time.
+// maxLayers is how many children can use private caches over one folder at the same time.
 const maxLayers = 32
 
-// Claim gives a child a layer over each folder that it has private caches over: the first that no
-// other child uses, since the system does not say what happens to a layer that is used twice at
-// a time. It is the child's until release is called, or this process ends.
+// Claim gives a child its own layer for each of its overlays: the first that no other child uses,
+// since the kernel does not define what happens when two mounts share a layer. The child keeps the
+// layers until release is called or this process exits.
 func (p *Policy) Claim() (release func(), err error) {
 	var held []func()
 	release = func() {
@@ -184,8 +184,8 @@ func (o *Overlay) claim() (free func(), err error) {
 	return nil, fmt.Errorf("%d commands use those of %s", maxLayers, o.Dir)
 }
 
-// SharedCaches lists the user's own caches, if they exist, one by one: for commands that
-// the user approved. own names folders of eca, which are left out.
+// SharedCaches lists the user's existing caches, for commands that the user approved. own names
+// folders of eca to leave out.
 func SharedCaches(getenv func(string) string, own ...string) []string {
 	home := getenv("HOME")
 	if home == "" {
@@ -211,7 +211,8 @@ func SharedCaches(getenv func(string) string, own ...string) []string {
 	})
 }
 
-// Trim removes the oldest files of a workspace's private caches until they are small enough.
+// Trim removes the oldest files of a workspace's private caches until these have at most limit
+// bytes.
 func (c Caches) Trim(limit int64) error {
 	type file struct {
 		path string

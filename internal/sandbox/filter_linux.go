@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter of system calls keeps a bounded child from what Landlock does not know: other
-// processes, the terminal, the rights and times of files that it may read, kernel interfaces
-// that get around the bounds. It is a table; assemble makes the program for the kernel.
+// The seccomp filter covers what Landlock does not: other processes, the terminal, permissions and
+// times of readable files, and kernel interfaces that bypass the bounds. It is described by a table
+// of rules; assemble translates the table for the kernel.
 
-// when says at which bounds a rule counts.
+// when is the condition under which a rule applies.
 type when int
 
 const (
@@ -22,16 +22,16 @@ const (
 	withoutNetwork      // Network is false, and so is Loopback
 	onLoopback          // Loopback is true
 	onNetwork           // Network is true
-	withoutUnix         // likewise, and UnixSockets is false
-	unscoped            // the kernel's Landlock does not keep signals inside
+	withoutUnix         // Network is true and UnixSockets is false
+	unscoped            // the kernel's Landlock does not restrict signals
 )
 
-// test is what the first 32 bits of an argument are compared for. The rest is ignored, as the
-// kernel does for all arguments that are tested here.
+// test is how the first 32 bits of an argument are tested. The rest is ignored, as the kernel does
+// for all arguments tested here.
 type test int
 
 const (
-	anyArgument test = iota // the call is refused whatever its arguments
+	anyArgument test = iota // refused whatever the arguments
 	equal                   // refused if the argument is the value
 	notZero                 // refused unless the argument is zero
 	hasBits                 // refused if one of the value's bits is set
@@ -43,21 +43,21 @@ type rule struct {
 	when  when
 	calls []uint32
 	test  test
-	arg   uint32 // number of the argument
+	arg   uint32 // index of the argument
 	value uint32
-	among []uint32 // the values of except
+	among []uint32 // the values for except
 	errno unix.Errno
 }
 
-// namespaces are the bits of clone's flags that make namespaces.
+// namespaces are the flags of clone that create namespaces.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// rules lists what is refused. protected are processes that the child must not signal where
-// Landlock does not see to that.
+// rules lists the refused system calls. protected are processes that the child must not signal;
+// these rules apply where Landlock does not restrict signals.
 func rules(protected []int) []rule {
 	list := []rule{
-		// A terminal would run what is put into its input as the user.
+		// Text put into a terminal's input would be run by the user's shell.
 		{calls: []uint32{unix.SYS_IOCTL}, test: equal, arg: 1, value: unix.TIOCSTI, errno: unix.EPERM},
 		{calls: []uint32{unix.SYS_IOCTL}, test: equal, arg: 1, value: unix.TIOCLINUX, errno: unix.EPERM},
 
@@ -75,12 +75,12 @@ func rules(protected []int) []rule {
 			unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
 		}, errno: unix.EPERM},
 
-		// Interfaces that act without the calls that are tested here, or that show the kernel.
+		// Interfaces that bypass the system calls filtered here, or that expose the kernel.
 		{calls: []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}, errno: unix.ENOSYS},
 		{calls: []uint32{unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT, unix.SYS_FANOTIFY_MARK, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_SYSLOG}, errno: unix.EPERM},
 
-		// Namespaces and mounts, in which paths mean something else. The flags of clone3 are in
-		// memory, where a filter cannot look: callers fall back to clone.
+		// Namespaces and mounts, which change the meaning of paths. The flags of clone3 are in
+		// memory, which a filter cannot read; callers fall back to clone.
 		{calls: []uint32{unix.SYS_CLONE}, test: hasBits, arg: 0, value: namespaces, errno: unix.EPERM},
 		{calls: []uint32{unix.SYS_CLONE3}, errno: unix.ENOSYS},
 		{calls: []uint32{
@@ -88,14 +88,14 @@ func rules(protected []int) []rule {
 			unix.SYS_MOUNT_SETATTR, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
 		}, errno: unix.EPERM},
 
-		// The machine. These matter where eca runs as root.
+		// System administration. These calls matter if eca runs as root.
 		{calls: []uint32{
 			unix.SYS_REBOOT, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
 			unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_ACCT, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
 			unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
 		}, errno: unix.EPERM},
 
-		// Landlock bounds what is in a file, not its mode, owner, times and attributes.
+		// Landlock covers the content of files, not their mode, owner, times and attributes.
 		{when: atReadOnly, calls: []uint32{
 			unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
 			unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
@@ -104,10 +104,10 @@ func rules(protected []int) []rule {
 		{when: atReadOnly, calls: legacyMetadata, errno: unix.EPERM},
 		{when: atReadOnly, calls: []uint32{unix.SYS_IOCTL}, test: equal, arg: 1, value: unix.FS_IOC_SETFLAGS, errno: unix.EPERM},
 		{when: atReadOnly, calls: []uint32{unix.SYS_IOCTL}, test: equal, arg: 1, value: fsIocFSSetXattr, errno: unix.EPERM},
-		{when: atReadOnly, calls: []uint32{unix.SYS_MEMFD_CREATE}, errno: unix.ENOSYS}, // a program that no rule about files sees
+		{when: atReadOnly, calls: []uint32{unix.SYS_MEMFD_CREATE}, errno: unix.ENOSYS}, // would allow executing a program that no file rule covers
 
-		// Whatever the family: a Unix socket can lead to a service that has the network. Pairs of
-		// sockets go on to work.
+		// Sockets of any family: a Unix socket can lead to a service with network access.
+		// socketpair keeps working.
 		{when: withoutNetwork, calls: []uint32{unix.SYS_SOCKET}, errno: unix.EPERM},
 		{when: onLoopback, calls: []uint32{unix.SYS_SOCKET}, test: except, arg: 0, among: []uint32{unix.AF_INET, unix.AF_INET6}, errno: unix.EPERM},
 		{when: onLoopback, calls: []uint32{unix.SYS_SOCKET}, test: except, arg: 2, among: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}, errno: unix.EPROTONOSUPPORT},
@@ -116,7 +116,7 @@ func rules(protected []int) []rule {
 		{when: onLoopback, calls: []uint32{unix.SYS_SENDTO}, test: hasBits, arg: 3, value: unix.MSG_FASTOPEN, errno: unix.EPERM},
 	}
 	for _, pid := range append(protected, 1) {
-		for _, id := range []uint32{uint32(pid), uint32(-pid)} { // a process, its group; of 1: everything
+		for _, id := range []uint32{uint32(pid), uint32(-pid)} { // the process and its group; -1 is every process
 			list = append(list, rule{
 				when:  unscoped,
 				calls: []uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_OPEN},
@@ -146,7 +146,7 @@ func nativeArch() uint32 {
 	return 0
 }
 
-// Instructions of the filter's language.
+// Instructions of the BPF language.
 const (
 	load = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	jeq  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
@@ -155,7 +155,7 @@ const (
 	ret  = unix.BPF_RET | unix.BPF_K
 )
 
-// Offsets in what the kernel shows a filter (struct seccomp_data), little endian.
+// Offsets in struct seccomp_data, little endian.
 const (
 	offsetCall = 0
 	offsetArch = 4
@@ -164,8 +164,8 @@ const (
 
 func answer(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
 
-// assemble makes a filter of rules: calls of another architecture or ABI are refused, those
-// that no rule names are allowed.
+// assemble translates rules to a BPF program. Calls of another architecture or ABI are refused;
+// calls that no rule names are allowed.
 func assemble(list []rule) []unix.SockFilter {
 	out := []unix.SockFilter{
 		{Code: load, K: offsetArch},
@@ -208,7 +208,8 @@ func assemble(list []rule) []unix.SockFilter {
 	return append(out, unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW})
 }
 
-// filter refuses the calling thread, and all that it starts, what rules list for a policy.
+// filter installs the rules that apply to a policy, for the calling thread and everything that it
+// starts.
 func filter(p Policy) error {
 	abi, err := llsyscall.LandlockGetABIVersion()
 	counts := map[when]bool{

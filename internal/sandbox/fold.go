@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Fold brings a path into the form in which file systems compare names that know no case, drop dots
-// and spaces at the end, or do not see some characters.
+// Fold normalizes a path for comparison with paths on file systems that ignore case, trailing dots
+// and spaces, or some invisible characters.
 func Fold(path string) string {
 	if plain(path) {
 		return strings.ToLower(path)
@@ -24,13 +24,13 @@ func Fold(path string) string {
 	}, path)
 	names := strings.Split(path, "/")
 	for i, n := range names {
-		if j := strings.IndexByte(n, ':'); j > 1 { // a stream of a file
+		if j := strings.IndexByte(n, ':'); j > 1 { // an alternate data stream
 			n = n[:j]
 		}
 		if n != "." && n != ".." {
 			n = strings.TrimRight(n, ". ")
 		}
-		switch { // the short names of Windows
+		switch { // short (8.3) names of Windows
 		case strings.HasPrefix(n, "git~"):
 			n = ".git"
 		case strings.HasPrefix(n, "eca~"):
@@ -41,7 +41,7 @@ func Fold(path string) string {
 	return strings.Join(names, "/")
 }
 
-// plain says whether only the case of a path can matter. Most paths are, and many are compared.
+// plain reports whether lowercasing alone normalizes a path, which holds for most paths.
 func plain(path string) bool {
 	for i := range len(path) {
 		switch c := path[i]; {

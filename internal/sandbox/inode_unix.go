@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linkCount returns how many names a file has.
+// linkCount returns the identity of a file and the number of its hard links.
 func linkCount(info fs.FileInfo) (id nodeID, names uint64) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return nodeID{uint64(st.Dev), st.Ino}, uint64(st.Nlink) //nolint:unconvert // of another type on macOS
@@ -17,8 +17,8 @@ func linkCount(info fs.FileInfo) (id nodeID, names uint64) {
 	return nodeID{}, 1
 }
 
-// withSeveralNames calls fn for the files of a folder that have several names. It is quicker than to
-// ask for each by its path.
+// withSeveralNames calls fn for the regular files of a folder that have several hard links. It is
+// faster than an Lstat of each path.
 func withSeveralNames(dir string, files []string, fn func(name string, id nodeID, names uint64)) {
 	if len(files) == 0 {
 		return

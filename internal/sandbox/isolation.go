@@ -2,17 +2,17 @@ package sandbox
 
 import "strings"
 
-// Isolation says which namespaces of its own a child can have on this system, and what can be
-// done in them. Package proc finds out by doing it.
+// Isolation is which namespaces a child can have on this system, and what works in them. Package
+// proc determines it by starting children.
 type Isolation struct {
-	Mounts    bool   // a mount namespace: places are read-only for the child
-	Processes bool   // a PID namespace: whatever the child starts ends with it
-	Network   bool   // a network namespace: a loopback that nothing else is on
-	Overlay   bool   // private layers over folders
+	Mounts    bool   // a mount namespace: protected paths are read-only for the child
+	Processes bool   // a PID namespace: everything that the child starts ends with the child
+	Network   bool   // a network namespace with its own loopback interface
+	Overlay   bool   // overlay mounts
 	Without   string // why something is missing; empty if nothing is
 }
 
-// Missing names what is missing, in words.
+// Missing names the missing features, separated by commas.
 func (i Isolation) Missing() string {
 	var out []string
 	for _, part := range []struct {
@@ -26,11 +26,10 @@ func (i Isolation) Missing() string {
 	return strings.Join(out, ", ")
 }
 
-// Overlay is a folder that a child sees with a private layer above it: what the child changes
-// is in the layer.
+// Overlay is a folder over which a child has a private layer: the child's changes go to the layer.
 type Overlay struct {
 	Dir    string `json:"dir"`    // absolute, links resolved
-	Layers string `json:"layers"` // a folder of layers, each for one child at a time
-	Upper  string `json:"upper"`  // the layer; on one file system with Work
-	Work   string `json:"work"`   // for the kernel
+	Layers string `json:"layers"` // the parent folder of layers, each for one child at a time
+	Upper  string `json:"upper"`  // the layer; on the same file system as Work
+	Work   string `json:"work"`   // overlayfs's work directory
 }

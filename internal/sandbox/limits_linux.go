@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of bounded children. They end what runs away; builds of large projects stay far below.
+// Limits of bounded children. They stop runaway commands and are far above what large builds need.
 const (
-	maxProcesses    = 8192     // of the user, threads included, as the kernel counts
-	maxFile         = 16 << 30 // bytes; at the workspace level
-	maxTemporary    = 1 << 30  // bytes; at the read-only level
-	memoryShortness = 500      // how much sooner than others they end when memory runs out
+	maxProcesses    = 8192     // per user, threads included, as the kernel counts
+	maxFile         = 16 << 30 // bytes, at level Workspace
+	maxTemporary    = 1 << 30  // bytes, at level ReadOnly
+	memoryShortness = 500      // the oom_score_adj of bounded children: the kernel kills them first
 )
 
 // limit lowers the limits of this process.
@@ -34,8 +34,8 @@ func limit(p Policy) error {
 	return nil
 }
 
-// endSooner has this process and what it starts end before others when memory runs out. Where
-// memory is not accounted for, this is only refused.
+// endSooner makes the kernel kill this process and its descendants before others when memory runs
+// out. It ignores errors.
 func endSooner() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", fmt.Append(nil, memoryShortness), 0)
 }

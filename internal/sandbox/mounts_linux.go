@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount makes the file system of a mount namespace what a policy says: everything is read-only
-// but the folders that may be written to, and in those the protected places are read-only.
+// mount sets up the child's mount namespace: everything is read-only except the folders that the
+// policy makes writable, and in these the protected paths are read-only.
 //
-// A folder that may be written to is cloned before the rest becomes read-only and mounted over
-// itself afterwards; so flags that the system had set stay as they are.
+// A writable folder is cloned before the rest becomes read-only, and then mounted over itself. So
+// mount flags that the system had set stay in effect.
 func (p Policy) mount() error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -80,7 +80,7 @@ func (p Policy) mount() error {
 			return fmt.Errorf("/dev/shm: %w", err)
 		}
 	}
-	slices.SortStableFunc(trees, func(a, b tree) int { return depth(a.dir) - depth(b.dir) }) // those above first
+	slices.SortStableFunc(trees, func(a, b tree) int { return depth(a.dir) - depth(b.dir) }) // parents before children
 	for _, t := range trees {
 		if err := t.put(); err != nil {
 			return err
@@ -89,17 +89,17 @@ func (p Policy) mount() error {
 	if err := p.protect(writable); err != nil {
 		return err
 	}
-	return os.Chdir(dir) // to what is mounted there now
+	return os.Chdir(dir) // enter the new mount at the same path
 }
 
-// protect mounts protected places over themselves, read-only, and the folders and links over which
-// they are reached, so that these cannot be moved away.
+// protect mounts each protected path read-only over itself. It also mounts the folders and symlinks
+// on the way to it over themselves, since a mount point cannot be moved or replaced.
 func (p Policy) protect(writable []string) error {
 	below := func(path string) bool {
 		return slices.ContainsFunc(writable, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 	}
 	pins := slices.Concat(p.Places.Pins, p.Places.Links)
-	for _, at := range slices.Concat(p.Write, p.Places.Fixed) { // such as a root in another folder that may be written to
+	for _, at := range slices.Concat(p.Write, p.Places.PinParents) { // for example, a root within another writable folder
 		for _, dir := range writable {
 			for parent := filepath.Dir(at); parent != dir && strings.HasPrefix(parent, dir+"/"); parent = filepath.Dir(parent) {
 				pins = append(pins, parent)
@@ -116,7 +116,8 @@ func (p Policy) protect(writable []string) error {
 	return nil
 }
 
-// cover mounts a path over itself. If it becomes read-only, the child's own folders in it do not.
+// cover mounts a path over itself. If the mount is read-only, the child's own folders in it stay
+// writable.
 func (p Policy) cover(path string, readOnly, link bool) error {
 	take := func() (tree, error) { return clone(path, unix.AT_RECURSIVE) }
 	if link {
@@ -159,8 +160,8 @@ func (p Policy) cover(path string, readOnly, link bool) error {
 	return nil
 }
 
-// noExec lists the folders from which a child that may only read starts no program: the loader
-// would run a file of them that Landlock lets it read.
+// noExec lists the folders from which a child at level ReadOnly must not execute programs: it could
+// otherwise run any readable file there through the dynamic loader.
 func (p Policy) noExec() []string {
 	if p.Level != ReadOnly {
 		return nil
@@ -174,8 +175,8 @@ func (p Policy) noExec() []string {
 	return out
 }
 
-// judgedBelow lists the programs that the child may start although they are in one of the
-// folders: eca's own bash is, where the home folder is a temporary one.
+// judgedBelow lists the programs in dirs that the child may start nevertheless. For example, eca's
+// own bash is below a temporary folder if the home folder is a temporary one.
 func (p Policy) judgedBelow(dirs []string) (out []string) {
 	for _, file := range p.Execute {
 		if slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(file, dir+"/") }) && !slices.Contains(out, file) {
@@ -191,10 +192,10 @@ func depth(path string) int { return strings.Count(path, "/") }
 type tree struct {
 	dir  string
 	fd   int
-	link bool // a link is at dir
+	link bool // dir is a symlink
 }
 
-// clone makes a mount of what is at a path. No part of the path may be a link.
+// clone makes a detached mount of a path, which must not contain symlinks.
 func clone(path string, flags uint) (tree, error) {
 	at, err := openPlain(path)
 	if err != nil {
@@ -208,8 +209,8 @@ func clone(path string, flags uint) (tree, error) {
 	return tree{path, fd, false}, nil
 }
 
-// cloneLink makes a mount of a link. Mounted over the link, it is followed like the link, which cannot
-// be replaced then.
+// cloneLink makes a detached mount of a symlink. Mounted over the symlink, it leads to the same
+// target, and the symlink cannot be replaced.
 func cloneLink(path string) (tree, error) {
 	at, err := openLink(path)
 	if err != nil {
@@ -223,7 +224,7 @@ func cloneLink(path string) (tree, error) {
 	return tree{path, fd, true}, nil
 }
 
-// openLink opens a link that is in a folder whose path has none.
+// openLink opens a symlink itself. The path of its folder must not contain symlinks.
 func openLink(path string) (int, error) {
 	dir, err := openPlain(filepath.Dir(path))
 	if err != nil {
@@ -255,7 +256,7 @@ func (t tree) set(attributes uint64, flags uint) error {
 	return nil
 }
 
-// put mounts a tree where it is from.
+// put mounts a tree at the path that it was cloned from.
 func (t tree) put() error {
 	open := openPlain
 	if t.link {
@@ -272,7 +273,7 @@ func (t tree) put() error {
 	return nil
 }
 
-// mount puts a private layer over a folder.
+// mount mounts an overlay over a folder.
 func (o Overlay) mount() error {
 	options := "userxattr,index=off"
 	for _, part := range [][2]string{{"lowerdir", o.Dir}, {"upperdir", o.Upper}, {"workdir", o.Work}} {

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownCapabilities are what the second stage needs in its namespaces. The child has none of them.
+// ownCapabilities are the capabilities that the second stage needs in its namespaces. The child has
+// none of them.
 var ownCapabilities = [...]uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_READ_SEARCH}
 
-// foreignFiles lets root work on files of other users, as root does in a container whose
-// workspace belongs to somebody else.
+// foreignFiles are the capabilities that let root work on files of other users, as root does in a
+// container whose workspace belongs to another user.
 var foreignFiles = [...]uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID}
 
-// Spaces are the namespaces that a process begins in.
+// Spaces are the namespaces that a process starts in.
 type Spaces struct {
 	Isolate, OwnProcesses, Loopback bool
 }
@@ -27,7 +28,7 @@ func (p Policy) Spaces() Spaces {
 	return Spaces{p.Isolate, p.Isolate && p.OwnProcesses, p.Isolate && p.Loopback && !p.Joined}
 }
 
-// Set has a process that is about to be started begin in namespaces.
+// Set configures a process that is about to be started to start in the namespaces.
 func (s Spaces) Set(attr *syscall.SysProcAttr) {
 	if !s.Isolate {
 		return
@@ -42,8 +43,8 @@ func (s Spaces) Set(attr *syscall.SysProcAttr) {
 	}
 }
 
-// UserNamespace has a process that is about to be started begin in a user namespace in which
-// ids are what they are outside.
+// UserNamespace configures a process that is about to be started to start in a user namespace, with
+// the same ids as outside.
 func UserNamespace(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= unix.CLONE_NEWUSER
 	attr.AmbientCaps = ownCapabilities[:]
@@ -58,7 +59,7 @@ func UserNamespace(attr *syscall.SysProcAttr) {
 	}
 }
 
-// identity maps all ids that this process knows to themselves.
+// identity returns the mapping that keeps all ids which this process knows.
 func identity(file string) []syscall.SysProcIDMap {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -88,10 +89,10 @@ func hasCapabilities(want ...uint) bool {
 	return true
 }
 
-// Enter prepares the namespaces that Spaces had this process begin in: what is mounted
-// where, and the loopback.
+// Enter prepares the namespaces that Spaces put this process in: the mounts and the loopback
+// interface.
 func Enter(p Policy) error {
-	endSooner() // now: later, an ordinary user's process that cannot be traced may not say so of itself
+	endSooner() // must come first: an ordinary user's process that cannot be traced may no longer change its own score
 	if !p.Isolate {
 		return nil
 	}
@@ -121,14 +122,14 @@ func LoopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// keptByRoot are the capabilities that root keeps outside of namespaces: those over files and
-// users. Without the others it cannot raise limits, make devices or configure the machine.
+// keptByRoot are the capabilities that root keeps outside of namespaces: those for files and users.
+// Without the others it cannot raise limits, create devices or configure the machine.
 var keptByRoot = [...]uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_FSETID,
 	unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE,
 }
 
-// keptCapabilities returns what a child keeps of the capabilities that eca has.
+// keptCapabilities returns the set of eca's capabilities that a child keeps.
 func (p Policy) keptCapabilities() (keep uint64) {
 	var list []uintptr
 	switch {
@@ -143,8 +144,8 @@ func (p Policy) keptCapabilities() (keep uint64) {
 	return keep
 }
 
-// dropCapabilities takes the other capabilities from the calling thread, and from what it
-// starts. An ordinary user has none outside of namespaces.
+// dropCapabilities removes all other capabilities from the calling thread and everything that it
+// starts. An ordinary user has no capabilities outside of namespaces.
 func dropCapabilities(p Policy) error {
 	keep := p.keptCapabilities()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -176,7 +177,7 @@ func dropCapabilities(p Policy) error {
 	return nil
 }
 
-// foreignOwner says whether a folder that may be written to belongs to another user.
+// foreignOwner reports whether a writable folder belongs to another user.
 func (p Policy) foreignOwner() bool {
 	for _, dir := range p.Write {
 		var st unix.Stat_t

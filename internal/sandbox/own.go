@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// makeOwn makes eca's own folders where a child could make them: it may write to what they would
-// be in, and eca would obey what it finds there.
+// makeOwn creates eca's own folders where a child could otherwise create them, because the child
+// may write to their parent folder and eca would obey their contents.
 func (g Guard) makeOwn() error {
 	for _, dir := range g.Own {
-		real := Follow(dir).Real
-		writable := slices.ContainsFunc(g.write, func(w string) bool { return within(Follow(w).Real, real) })
+		real := ResolvePath(dir).Real
+		writable := slices.ContainsFunc(g.write, func(w string) bool { return within(ResolvePath(w).Real, real) })
 		if _, err := os.Lstat(real); !writable || !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -25,46 +25,47 @@ func (g Guard) makeOwn() error {
 	return nil
 }
 
-// own keeps eca's folders and files, wherever they are, and the way to them.
-func (f *finder) own() {
+// protectOwnPaths protects eca's own folders and files wherever they are, and pins the paths to
+// them.
+func (f *finder) protectOwnPaths() {
 	g := f.places.guard
 	for _, path := range slices.Concat(g.Own, g.OwnFiles) {
-		way := Follow(path)
-		info, err := os.Lstat(way.Real)
+		resolved := ResolvePath(path)
+		info, err := os.Lstat(resolved.Real)
 		if path == "" || err != nil {
 			continue
 		}
-		f.hold(way)
-		f.fix(way.Links...)
-		f.places.Keep = append(f.places.Keep, way.Real)
+		f.pinLinkChain(resolved)
+		f.pinParentsOf(resolved.Links...)
+		f.places.Keep = append(f.places.Keep, resolved.Real)
 		for _, root := range f.roots {
-			if within(way.Real, root) {
+			if within(resolved.Real, root) {
 				f.places.Keep = append(f.places.Keep, root)
 			}
 		}
-		f.content(way.Real, info, maxLinkDepth)
+		f.protectContents(resolved.Real, info, maxLinkDepth)
 	}
 }
 
-// home keeps what programs obey in the home folder, which can be in a root, deeper than the search
-// goes, or lead into one by links.
-func (f *finder) home() {
+// protectHome protects files in the home folder that programs obey. The home folder can be below a
+// root but deeper than the search goes, or its entries can be symlinks into a root.
+func (f *finder) protectHome() {
 	if !filepath.IsAbs(f.places.guard.Home) {
 		return
 	}
-	way := Follow(f.places.guard.Home)
-	f.hold(way)
-	f.fix(way.Links...)
-	if slices.ContainsFunc(f.roots, func(root string) bool { return root != way.Real && within(root, way.Real) }) {
-		f.folder(way.Real, 0)
+	resolved := ResolvePath(f.places.guard.Home)
+	f.pinLinkChain(resolved)
+	f.pinParentsOf(resolved.Links...)
+	if slices.ContainsFunc(f.roots, func(root string) bool { return root != resolved.Real && within(root, resolved.Real) }) {
+		f.scanFolder(resolved.Real, 0)
 	}
-	for _, dir := range []string{way.Real, filepath.Join(way.Real, ".config"), filepath.Join(way.Real, ".local")} {
-		linked := Follow(dir).Real != dir
+	for _, dir := range []string{resolved.Real, filepath.Join(resolved.Real, ".config"), filepath.Join(resolved.Real, ".local")} {
+		linked := ResolvePath(dir).Real != dir
 		entries, _ := readDir(dir)
 		for _, e := range entries {
 			at := filepath.Join(dir, e.Name())
 			if (linked || e.Type()&fs.ModeSymlink != 0) && f.names.Match(at) {
-				f.target(at)
+				f.protectTarget(at)
 			}
 		}
 	}

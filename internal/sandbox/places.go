@@ -9,90 +9,90 @@ import (
 	"strings"
 )
 
-// Names says which files and folders commands must not change wherever they are in a workspace:
-// programs run what is in them, or take orders from it. They are compared as Fold
-// writes them, a name with slashes with the end of a path.
+// Names lists the files and folders that commands must not change wherever they are in a workspace,
+// because programs run them or obey their settings. Names are compared after Fold. A name with
+// slashes matches the end of a path.
 type Names struct {
 	Folders  []string
 	Files    []string
-	Patterns []string // of the last two names of a file (path.Match)
+	Patterns []string // path.Match patterns for the last two elements of a file's path
 }
 
-// Bounds of a search for protected places: below so many folders, in so many, and so many
-// repositories. The search after a command goes farther, so that the command cannot hide a place
-// among others; these are not made read-only.
+// Limits of a search for protected paths: depth, number of folders, number of repositories. The
+// search after a command goes farther (wideFactor), so that the command cannot hide a protected
+// path among many others. Paths found beyond the normal limits do not become read-only.
 const (
 	maxDepth        = 4
 	maxFolders      = 5000
 	maxRepositories = 200
-	farther         = 100
+	wideFactor      = 100
 )
 
-// skipped are folders that hold what tools fetch or build.
+// skipped reports whether a folder usually holds fetched dependencies or build output.
 func skipped(name string) bool {
 	return slices.Contains([]string{"node_modules", "target", "vendor", ".venv", "venv", "__pycache__", ".tox", "dist", "build", ".next", ".cache"}, name)
 }
 
-// Places are the protected places of workspaces as they were when FindPlaces looked.
+// Places are the protected paths of workspaces as FindPlaces found them.
 type Places struct {
-	Keep  []string `json:"keep,omitempty"`  // existing files and folders that stay read-only
-	Pins  []string `json:"pins,omitempty"`  // folders that cannot be moved
-	Links []string `json:"links,omitempty"` // links that cannot be replaced
-	Fixed []string `json:"fixed,omitempty"` // what no folder above can be moved of
-	Write []string `json:"-"`               // folders outside of the roots that belong to them: git's, of worktrees and submodules
-	Whole bool     `json:"-"`               // everything was looked at
+	Keep       []string `json:"keep,omitempty"`  // files and folders that become read-only
+	Pins       []string `json:"pins,omitempty"`  // folders that must not be moved
+	Links      []string `json:"links,omitempty"` // symlinks that must not be replaced
+	PinParents []string `json:"fixed,omitempty"` // paths whose parent folders must not be moved
+	Write      []string `json:"-"`               // git folders outside of the roots that belong to them (worktrees, submodules)
+	Whole      bool     `json:"-"`               // the search was complete
 
 	guard   Guard
-	found   map[string]place  // by path
-	missing []string          // where links of protected places lead although there is nothing
-	closed  map[string]string // what could not be looked at, by what identifies it
-	missed  string            // why there may be more places than found; empty if there are not
+	found   map[string]place  // the protected paths that were found
+	missing []string          // targets of protected symlinks that do not exist
+	closed  map[string]string // folders that could not be listed, by file ID
+	missed  string            // why some protected paths may not have been found; empty if the search was complete
 }
 
-// place is what was found at a path.
+// place is a file or folder at a protected path.
 type place struct {
 	info fs.FileInfo
-	link string // where a link leads
+	link string // the target, if it is a symlink
 
-	recorded *mark // instead of info, in places that were recorded
+	recorded *mark // set instead of info in places that RecordedPlaces read
 }
 
-// FindPlaces looks for protected places. Folders that are too deep or too many are left out.
+// FindPlaces searches for protected paths, within the limits above.
 func FindPlaces(g Guard) Places {
 	f := &finder{
-		names: g.Names, last: g.Names.last(),
-		places: Places{Whole: true, guard: g, found: map[string]place{}, closed: map[string]string{}},
-		files:  severalNames{}, targets: map[string]bool{}, data: map[string]bool{},
+		names: g.Names, filter: g.Names.filter(),
+		places:      Places{Whole: true, guard: g, found: map[string]place{}, closed: map[string]string{}},
+		linkedFiles: hardLinks{}, visitedTargets: map[string]bool{}, gitFolders: map[string]bool{},
 	}
-	f.roots = resolved(g.Roots)
-	f.writable = resolved(append(g.Roots[:len(g.Roots):len(g.Roots)], g.write...))
+	f.roots = resolveAll(g.Roots)
+	f.writable = resolveAll(append(g.Roots[:len(g.Roots):len(g.Roots)], g.write...))
 	for _, root := range f.roots {
-		f.folder(root, 0)
+		f.scanFolder(root, 0)
 	}
-	f.home()
-	if !g.again {
-		f.own()
-		f.secondNames()
+	f.protectHome()
+	if !g.recheck {
+		f.protectOwnPaths()
+		f.protectHardLinks()
 	}
 	for _, common := range g.common {
-		f.gitFolder(common)
+		f.protectGitFolder(common)
 	}
 	p := f.places
-	for _, list := range []*[]string{&p.Keep, &p.Pins, &p.Links, &p.Fixed} {
+	for _, list := range []*[]string{&p.Keep, &p.Pins, &p.Links, &p.PinParents} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
-	p.Keep = slices.DeleteFunc(p.Keep, func(at string) bool { return f.data[at] }) // git writes there
+	p.Keep = slices.DeleteFunc(p.Keep, func(at string) bool { return f.gitFolders[at] }) // git writes to these folders
 	return p
 }
 
-// Known says whether a protected place was found at a path.
+// Known reports whether a path is one of the protected paths that were found.
 func (p Places) Known(path string) bool {
 	_, ok := p.found[path]
 	return ok
 }
 
-// Root returns the folder that commands may write to and that a path is in: a workspace root, or
+// Root returns the innermost folder around a path that commands may write to: a workspace root, or
 // the git folder that belongs to one.
 func (p Places) Root(path string) (root string, ok bool) {
 	for _, r := range slices.Concat(p.guard.Roots, p.guard.write, p.Write, p.guard.common) {
@@ -105,54 +105,54 @@ func (p Places) Root(path string) (root string, ok bool) {
 
 type finder struct {
 	names                 Names
-	last                  lastNames
+	filter                nameFilter
 	places                Places
-	roots, writable       []string // links resolved
+	roots, writable       []string // symlinks resolved
 	folders, repositories int
-	files                 severalNames
-	targets               map[string]bool // of links, that were looked at
-	data                  map[string]bool // folders of repositories
+	linkedFiles           hardLinks
+	visitedTargets        map[string]bool // targets of symlinks that were already searched
+	gitFolders            map[string]bool // folders that hold a repository's data
 }
 
-// folder looks at the entries of a folder, and at its subfolders.
-func (f *finder) folder(dir string, depth int) {
+// scanFolder searches a folder and its subfolders for protected paths.
+func (f *finder) scanFolder(dir string, depth int) {
 	if !f.countFolder(dir) {
 		return
 	}
-	defer f.open(dir)()
+	defer f.makeReadable(dir)()
 	bare, files := 0, []string(nil)
 	for _, e := range f.list(dir) {
 		name, at := e.Name(), filepath.Join(dir, e.Name())
 		switch name {
-		case "HEAD", "objects", "refs", "commondir": // the last leads git to the others
+		case "HEAD", "objects", "refs", "commondir": // commondir names the folder with the other three
 			bare++
 		}
 		git := Fold(name) == ".git"
 		switch {
 		case git && e.IsDir():
-			f.repository(at)
+			f.scanRepository(at)
 		case git:
-			f.keep(at)
-			f.gitFile(at)
-		case f.last.may(name) && f.names.Match(at):
-			f.keep(at)
-		case e.IsDir() && fetched(name) && !f.places.guard.again:
-			f.shared(at)
+			f.protectPath(at)
+			f.followGitFile(at)
+		case f.filter.mayMatch(name) && f.names.Match(at):
+			f.protectPath(at)
+		case e.IsDir() && fetched(name) && !f.places.guard.recheck:
+			f.protectSharedFolders(at)
 		case e.IsDir() && (depth < maxDepth) && !skipped(name):
-			f.folder(at, depth+1)
-		case e.Type().IsRegular() && !f.places.guard.again:
+			f.scanFolder(at, depth+1)
+		case e.Type().IsRegular() && !f.places.guard.recheck:
 			files = append(files, name)
 		}
 	}
 	withSeveralNames(dir, files, func(name string, id nodeID, all uint64) {
-		f.files.addNode(filepath.Join(dir, name), id, all, false)
+		f.linkedFiles.addNode(filepath.Join(dir, name), id, all, false)
 	})
-	if bare >= 2 { // a bare repository, also if a command has taken a part away
-		f.gitFolder(dir)
+	if bare >= 2 { // commands may have removed a part of it
+		f.protectGitFolder(dir)
 	}
 }
 
-// Match says whether a path is one of the names.
+// Match reports whether a path matches one of the names.
 func (n Names) Match(at string) bool {
 	at = Fold(at)
 	dir, name := path.Split(at)
@@ -162,27 +162,29 @@ func (n Names) Match(at string) bool {
 		slices.ContainsFunc(n.Patterns, func(pattern string) bool { ok, _ := path.Match(pattern, twoNames); return ok })
 }
 
-// keep notes a place that stays as it is, and what leads to it or away from it.
-func (f *finder) keep(at string) {
+// protectPath protects an existing path, its hidden parent folders, its contents and, if it is a
+// symlink, its target.
+func (f *finder) protectPath(at string) {
 	info, err := os.Lstat(at)
 	if err != nil {
 		return
 	}
-	f.pinParents(at)
+	f.pinHiddenParents(at)
 	if info.Mode()&fs.ModeSymlink == 0 {
 		f.places.found[at] = place{info: info}
-		f.readOnly(at)
-		f.content(at, info, 0)
+		f.addReadOnly(at)
+		f.protectContents(at, info, 0)
 		return
 	}
 	link, _ := os.Readlink(at)
 	f.places.found[at] = place{info: info, link: link}
-	f.target(at)
+	f.protectTarget(at)
 }
 
-// pinParents keeps the hidden folders that a protected place is in from being moved away with it.
-func (f *finder) pinParents(at string) {
-	if !f.near() {
+// pinHiddenParents prevents the hidden folders around a protected path from being moved away with
+// it.
+func (f *finder) pinHiddenParents(at string) {
+	if !f.withinLimits() {
 		return
 	}
 	for dir := filepath.Dir(at); strings.HasPrefix(filepath.Base(dir), "."); dir = filepath.Dir(dir) {
@@ -190,86 +192,87 @@ func (f *finder) pinParents(at string) {
 	}
 }
 
-// repository notes what git obeys in the folder .git of a repository.
-func (f *finder) repository(at string) {
+// scanRepository protects what git obeys in the .git folder of a repository.
+func (f *finder) scanRepository(at string) {
 	if !f.countRepository(at) {
 		return
 	}
 	if info, err := os.Lstat(at); err == nil {
 		f.places.found[at] = place{info: info}
 	}
-	f.dataFolder(at)
-	f.gitFolder(at)
-	f.configured(at, filepath.Dir(at))
+	f.pinGitFolder(at)
+	f.protectGitFolder(at)
+	f.protectConfiguredPaths(at, filepath.Dir(at))
 }
 
-// dataFolder keeps a folder from being moved that git writes to.
-func (f *finder) dataFolder(dir string) {
+// pinGitFolder prevents a folder that git writes to from being moved.
+func (f *finder) pinGitFolder(dir string) {
 	f.pin(dir)
-	f.data[dir] = true
+	f.gitFolders[dir] = true
 }
 
-// gitFolder notes what git obeys in a folder with a repository's data.
-func (f *finder) gitFolder(dir string) {
-	defer f.open(dir)()
+// protectGitFolder protects the files that git obeys in a folder with a repository's data.
+func (f *finder) protectGitFolder(dir string) {
+	defer f.makeReadable(dir)()
 	for _, name := range []string{"hooks", "config", "config.worktree", "commondir"} {
-		f.keep(filepath.Join(dir, name))
+		f.protectPath(filepath.Join(dir, name))
 	}
-	if info := f.folderOf(dir, "info"); info != "" {
-		defer f.open(info)()
-		f.keep(filepath.Join(info, "attributes"))
+	if info := f.gitSubfolder(dir, "info"); info != "" {
+		defer f.makeReadable(info)()
+		f.protectPath(filepath.Join(info, "attributes"))
 	}
-	f.objects(dir)
-	if worktrees := f.folderOf(dir, "worktrees"); worktrees != "" {
-		defer f.open(worktrees)()
+	f.protectGitObjects(dir)
+	if worktrees := f.gitSubfolder(dir, "worktrees"); worktrees != "" {
+		defer f.makeReadable(worktrees)()
 		for _, e := range f.list(worktrees) {
-			f.worktree(filepath.Join(worktrees, e.Name()))
+			f.protectWorktree(filepath.Join(worktrees, e.Name()))
 		}
 	}
-	f.modules(f.folderOf(dir, "modules"), 0)
+	f.protectSubmodules(f.gitSubfolder(dir, "modules"), 0)
 }
 
-// worktree notes the same in what a repository keeps of a linked worktree.
-func (f *finder) worktree(dir string) {
-	defer f.open(dir)()
-	f.keep(filepath.Join(dir, "config.worktree"))
-	// Git makes this file, and removes it with the worktree. Only another content leads it
-	// elsewhere.
+// protectWorktree protects the files that git obeys in a repository's folder for a linked worktree.
+func (f *finder) protectWorktree(dir string) {
+	defer f.makeReadable(dir)()
+	f.protectPath(filepath.Join(dir, "config.worktree"))
+	// Git writes commondir when it creates the worktree and removes it with the worktree. The file
+	// only needs protection if it points to an unusual folder.
 	common := filepath.Join(dir, "commondir")
 	if _, err := os.Lstat(common); err == nil && strings.TrimSpace(smallFile(common)) != plainCommonDir {
-		f.keep(common)
+		f.protectPath(common)
 	}
 }
 
-// plainCommonDir is what git writes into the file commondir of a linked worktree.
+// plainCommonDir is the usual content of the file commondir of a linked worktree.
 const plainCommonDir = "../.."
 
-// modules notes the same for the repositories of submodules, whose names may have slashes.
-func (f *finder) modules(dir string, depth int) {
+// protectSubmodules protects the repositories of submodules, whose names may contain slashes.
+func (f *finder) protectSubmodules(dir string, depth int) {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || depth > maxDepth || !f.countFolder(dir) {
 		return
 	}
-	defer f.open(dir)()
+	defer f.makeReadable(dir)()
 	entries := f.list(dir)
-	// One of them is enough: a command may have removed the others.
+	// One of these is enough to recognize a repository: a command may have removed the others.
 	if slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		return slices.Contains([]string{"HEAD", "config", "hooks", "objects", "refs"}, e.Name())
 	}) {
 		if f.countRepository(dir) {
-			f.gitFolder(dir)
+			f.protectGitFolder(dir)
 		}
 		return
 	}
 	for _, e := range entries {
 		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 {
-			f.modules(f.folderOf(dir, e.Name()), depth+1)
+			f.protectSubmodules(f.gitSubfolder(dir, e.Name()), depth+1)
 		}
 	}
 }
 
-// gitFile notes the repository that a file .git leads to: that of a linked worktree or of a
-// submodule. Only a repository that says itself that the folder belongs to it may be written to.
-func (f *finder) gitFile(at string) {
+// followGitFile protects the repository that a .git file points to (linked worktrees, submodules)
+// and makes it writable, but only if the repository itself points back to the folder with the .git
+// file.
+func (f *finder) followGitFile(at string) {
 	target, ok := strings.CutPrefix(strings.TrimSpace(smallFile(at)), "gitdir:")
 	if !ok {
 		return
@@ -296,13 +299,13 @@ func (f *finder) gitFile(at string) {
 		}
 	}
 	f.places.Write, f.writable = append(f.places.Write, common), append(f.writable, common)
-	f.dataFolder(common)
-	f.fix(common)
-	f.gitFolder(common)
-	f.configured(common, filepath.Dir(at))
-	if common != dir { // they say which repository it is, and git does not write to them again
-		f.keep(filepath.Join(dir, "commondir"))
-		f.keep(filepath.Join(dir, "gitdir"))
+	f.pinGitFolder(common)
+	f.pinParentsOf(common)
+	f.protectGitFolder(common)
+	f.protectConfiguredPaths(common, filepath.Dir(at))
+	if common != dir { // these identify the repository; git does not write to them again
+		f.protectPath(filepath.Join(dir, "commondir"))
+		f.protectPath(filepath.Join(dir, "gitdir"))
 	}
 }
 
@@ -312,8 +315,8 @@ func same(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// leadsBack says whether a repository's configuration names a folder as its work tree, as that of
-// a submodule does.
+// leadsBack reports whether a repository's configuration names a folder as its work tree, as the
+// configuration of a submodule does.
 func leadsBack(dir, tree string) bool {
 	for line := range strings.Lines(smallFile(filepath.Join(dir, "config"))) {
 		key, value, ok := strings.Cut(line, "=")

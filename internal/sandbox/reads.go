@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Reads lists what a command that only reads needs in some workspace roots: the roots, the
-// folders of their git repositories, the user's configuration of git, and the folders of
-// programs. It is for Policy.Read, to which Apply adds what every program needs of the system.
+// Reads lists the paths that a command needs that only reads in the given workspace roots: the
+// roots, their git folders, the user's git configuration, and the folders of programs. The list is
+// for Policy.Read, to which Apply adds the paths of the system that every program needs.
 func Reads(roots []string, getenv func(string) string) []string {
 	out := slices.Clone(roots)
 	for _, root := range roots {
 		out = append(out, repositories(root)...)
 	}
 	out = append(out, gitConfiguration(getenv)...)
-	return resolved(append(out, programs(getenv)...))
+	return resolveAll(append(out, programs(getenv)...))
 }
 
-// resolved returns the paths that exist, each once, with links resolved.
-func resolved(paths []string) []string {
+// resolveAll returns the paths that exist, with symlinks resolved and without duplicates.
+func resolveAll(paths []string) []string {
 	out := []string{}
 	for _, path := range paths {
 		if real, err := filepath.EvalSymlinks(path); err == nil && !slices.Contains(out, real) {
@@ -32,9 +32,8 @@ func resolved(paths []string) []string {
 	return out
 }
 
-// repositories returns the git folders of a root: that of a repository around it too, that of
-// the repository of which it is a linked work tree, and what says in the folders around it which
-// files do not count.
+// repositories returns the git folder of a root or of the repository around it, the main git folder
+// if the root is a linked worktree, and the ignore files of the folders above.
 func repositories(root string) []string {
 	var out []string
 	for dir := root; ; dir = filepath.Dir(dir) {
@@ -53,9 +52,9 @@ func repositories(root string) []string {
 	}
 }
 
-// commonFolder returns the git folder of a linked work tree, given its .git file. Any process can
-// write such a file, so the repository has to know of the work tree: in the place where git keeps
-// that, which is below the folder itself. Elsewhere, a workspace could name any folder.
+// commonFolder returns the main git folder of a linked worktree, given its .git file. Any process
+// can write such a file, so the repository has to confirm the worktree: with the file gitdir, which
+// git keeps below the main git folder. Otherwise a workspace could name any folder.
 func commonFolder(file string) []string {
 	text, ok := strings.CutPrefix(firstLine(file), "gitdir: ")
 	if !ok {
@@ -91,13 +90,13 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// firstLine returns the first line of a small file, or empty.
+// firstLine returns the first line of a small file, or an empty string.
 func firstLine(path string) string {
 	line, _, _ := strings.Cut(smallFile(path), "\n")
 	return strings.TrimSpace(line)
 }
 
-// smallFile returns the beginning of a regular file.
+// smallFile returns the first MiB of a regular file, or an empty string if it cannot be read.
 func smallFile(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -115,8 +114,8 @@ func smallFile(path string) string {
 	return string(data)
 }
 
-// gitConfiguration returns the user's own configuration of git, and the files that it names.
-// Without them git refuses to work.
+// gitConfiguration returns the user's git configuration files and the files that they name. Git
+// fails if it cannot read them.
 func gitConfiguration(getenv func(string) string) []string {
 	home, base := getenv("HOME"), getenv("XDG_CONFIG_HOME")
 	if base == "" && home != "" {
@@ -146,7 +145,7 @@ func gitConfiguration(getenv func(string) string) []string {
 	return out
 }
 
-// namedFiles returns the files that a configuration of git includes, and the others that it
+// namedFiles returns the files that a git configuration file includes, and other files that it
 // names.
 func namedFiles(config, home string) (included, others []string) {
 	for s := bufio.NewScanner(strings.NewReader(smallFile(config))); s.Scan(); {
@@ -167,19 +166,19 @@ func namedFiles(config, home string) (included, others []string) {
 	return included, others
 }
 
-// within says whether a path is a folder or something below it.
+// within reports whether a path is the folder or below it.
 func within(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && path != "" && filepath.IsLocal(rel)
 }
 
-// programs returns the folders of PATH, and what programs in them load.
+// programs returns the folders of PATH and the library folders beside them.
 func programs(getenv func(string) string) []string {
 	var out []string
 	home := getenv("HOME")
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
 		if !filepath.IsAbs(dir) || strings.HasPrefix(dir, "/usr/") || within(dir, home) || slices.Contains(out, dir) {
-			continue // a home folder is not for programs, whatever added it to PATH
+			continue // never the home folder, even if it is in PATH
 		}
 		out = append(out, dir)
 		if prefix := filepath.Dir(dir); prefix != "/" && prefix != home && filepath.Base(dir) == "bin" {

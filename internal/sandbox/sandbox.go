@@ -1,15 +1,14 @@
-// Package sandbox bounds what a child process can do: which folders it can write to, and
-// whether it reaches a network.
+// Package sandbox bounds what a child process can do: which folders it can write to, and whether it
+// reaches a network.
 //
-//	Linux    Landlock (ABI 3 or newer) for files, a filter of system calls (filter_linux.go)
-//	         for the rest; applied by the second stage of package proc, which becomes the child
-//	macOS    sandbox-exec with a profile
-//	others   nothing
+// Linux: Landlock (ABI 3 or newer) for files and a seccomp filter (filter_linux.go) for the rest,
+// applied by the second stage of package proc, which becomes the child. macOS: sandbox-exec with a
+// profile. Other systems: nothing.
 //
-// It guarantees that a child either starts within its bounds or does not start, once Probe
-// said that they can be held; and that what the child starts is bound as it is. A child reads
-// and starts what the user can, unless its Policy lists what it may. Gaps names what else it
-// cannot hold.
+// If Probe reports that bounds can be enforced, a child either starts within its bounds or does not
+// start, and every process that it starts has the same bounds. A child may read and execute
+// everything that the user can, unless its Policy lists files and programs. Gaps names what else is
+// not enforced.
 package sandbox
 
 import (
@@ -22,106 +21,106 @@ type Level string
 
 // Levels.
 const (
-	None      Level = ""          // as the user
+	None      Level = ""          // no bounds
 	ReadOnly  Level = "read-only" // nothing but a temporary folder of its own
-	Workspace Level = "workspace" // the folders named, and caches of common tools
+	Workspace Level = "workspace" // the folders of Policy.Write, and caches of common tools
 )
 
 // Policy is what a child may do. The zero Policy bounds nothing.
 type Policy struct {
 	Level   Level    `json:"level"`
-	Write   []string `json:"write,omitempty"` // folders it works in, absolute; at ReadOnly it may not write to them
+	Write   []string `json:"write,omitempty"` // folders that the child works in, absolute; read-only at level ReadOnly
 	Network bool     `json:"network,omitempty"`
 
-	// UnixSockets also lets it connect to services of this machine, which may act for the user
-	// outside of all bounds (Docker, systemd, a terminal multiplexer). Only with Network; only Linux
-	// refuses them.
+	// UnixSockets also lets the child connect to Unix sockets of this machine, whose services may
+	// act for the user outside of all bounds (Docker, systemd, a terminal multiplexer). It needs
+	// Network. Only Linux refuses Unix sockets.
 	UnixSockets bool `json:"unixSockets,omitempty"`
 
-	// Read and Execute are the files and folders that it may read and the programs that it may
-	// start, absolute and with links resolved; nil is everything. The parts of the system that
-	// every program needs can be read as well, and programs of Execute find their loaders. Only
-	// Linux holds them.
+	// Read lists the files and folders that the child may read, Execute the programs that it may
+	// start, absolute and with symlinks resolved; nil allows everything. The parts of the system
+	// that every program needs, and the dynamic loaders of programs in Execute, are added. Enforced
+	// on Linux only.
 	Read    []string `json:"read,omitempty"`
 	Execute []string `json:"execute,omitempty"`
 
-	Required bool `json:"required,omitempty"` // it does not start where the bounds cannot be held
+	Required bool `json:"required,omitempty"` // the child does not start if the bounds cannot be enforced
 
-	// PrivateTemp gives the child a temporary folder that it alone uses, as every child has at
-	// ReadOnly. Package proc makes it, names it in Temp and sets TMPDIR.
+	// PrivateTemp gives the child its own temporary folder, which every child at level ReadOnly
+	// has. Package proc creates the folder, stores its path in Temp and sets TMPDIR.
 	PrivateTemp bool   `json:"-"`
 	Temp        string `json:"temp,omitempty"`
 
-	// Isolate puts the child into user and mount namespaces of its own, in which everything is
-	// read-only that it may not write to; OwnProcesses into a PID namespace as well. Where that
-	// is not possible, the child does not start: see Isolation.
+	// Isolate puts the child into its own user and mount namespaces, in which everything is
+	// read-only except the folders that it may write to. OwnProcesses adds a PID namespace. If the
+	// system does not allow these namespaces (see Isolation), the child does not start.
 	Isolate      bool `json:"isolate,omitempty"`
 	OwnProcesses bool `json:"ownProcesses,omitempty"`
 
-	// Guard says which places in the workspace stay as they are; Prepare finds them. Where they
-	// cannot be made read-only, Places.Since finds what changed.
+	// Guard describes the protected paths in the workspace; Prepare finds them and sets Places.
+	// Where they cannot be made read-only, Places.Since finds what changed.
 	Guard  *Guard `json:"-"`
 	Places Places `json:"places,omitzero"`
 
-	// Caches are the private caches that Prepare makes from the user's; Env are the variables that
-	// lead there.
+	// Caches describes the private caches that Prepare creates; Env are the variables that direct
+	// tools to them.
 	Caches  *Caches  `json:"-"`
 	Env     []string `json:"-"`
-	Private []string `json:"private,omitempty"` // folders of these in eca's own, which stay writable
+	Private []string `json:"private,omitempty"` // folders of private caches within eca's own folders; they stay writable
 
-	// Overlays are folders that the child may write to in private layers; only with Isolate.
+	// Overlays are folders whose changes go to private layers; only with Isolate.
 	Overlays []Overlay `json:"overlays,omitempty"`
 
-	// Loopback gives a child without Network a network namespace, in which it reaches itself
-	// only; Joined says that it is in one already (proc.Pool.Join). Only with Isolate.
+	// Loopback gives a child without Network its own network namespace, which has only a loopback
+	// interface. Joined means that the child already is in one (proc.Pool.Join). Only with Isolate.
 	Loopback bool `json:"loopback,omitempty"`
 	Joined   bool `json:"joined,omitempty"`
 
-	// Protect are processes that the child must not signal: its supervisor and eca itself.
-	// Package proc names them.
+	// Protect are processes that the child must not signal: its supervisor and eca itself. Package
+	// proc sets it.
 	Protect []int `json:"protect,omitempty"`
 }
 
-// Bounds says whether the policy bounds anything.
+// Bounds reports whether the policy bounds anything.
 func (p Policy) Bounds() bool { return p.Level != None }
 
-// Support says what this system can hold.
+// Support is which bounds this system can enforce.
 type Support struct {
-	Holds   bool   // bounds can be held
-	With    string // what holds them
-	Without string // why they cannot be held
+	Holds   bool   // bounds can be enforced
+	With    string // the mechanism that enforces them
+	Without string // why they cannot be enforced
 }
 
-// Error is why a child did not start although it was to be bound.
+// Error is why a child with required bounds did not start.
 type Error struct{ Cause string }
 
 func (e Error) Error() string {
 	return "the sandbox that is required is not possible here: " + e.Cause + " (toolCall.sandbox)"
 }
 
-// Guard is where protected places are looked for.
+// Guard describes where to search for protected paths.
 type Guard struct {
 	Roots    []string // absolute
 	Names    Names
-	Own      []string // eca's own folders, absolute: read-only wherever they are, and made where a child could make them
-	OwnFiles []string // likewise files, if they exist
-	Home     string   // the user's; may be empty
+	Own      []string // eca's own folders, absolute: read-only wherever they are, and created if a child could create them
+	OwnFiles []string // eca's own files, absolute: read-only if they exist
+	Home     string   // the user's home folder; may be empty
 
-	write  []string // other folders that the child may write to
-	far    bool     // also look beyond what can be kept, and into folders that are closed to their own user
-	again  bool     // for Places.Since: no search for what only matters before the child starts
-	common []string // git folders that belong to the roots, as found before
+	write   []string // other folders that the child may write to
+	wide    bool     // search beyond the normal limits, and make unreadable folders of the user readable for the search
+	recheck bool     // search for Places.Since: skip what matters only before the child starts
+	common  []string // git folders of the roots that an earlier search found
 }
 
-// Prepare finds the protected places as they are now, and makes the folders of private caches. A
-// second call does nothing.
+// Prepare finds the protected paths and creates the folders of private caches. A second call does
+// nothing.
 func (p *Policy) Prepare() error {
 	if p.Level != Workspace {
 		return nil
 	}
 	if p.Guard != nil && p.Places.found == nil {
 		guard := *p.Guard
-		guard.write, guard.far = p.Write, true
+		guard.write, guard.wide = p.Write, true
 		if err := guard.makeOwn(); err != nil {
 			return err
 		}
@@ -137,8 +136,7 @@ func (p *Policy) Prepare() error {
 	return err
 }
 
-// writable lists the folders that a child may write to, links resolved, if they
-// exist.
+// writable returns the existing folders that a child may write to, with symlinks resolved.
 func (p Policy) writable() []string {
 	var out []string
 	add := func(dir string) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// wrapper is the system's program that runs another one within a profile.
+// wrapper is the system program that runs another program within a profile.
 const wrapper = "/usr/bin/sandbox-exec"
 
-// Probe says what this system can hold.
+// Probe reports which bounds this system can enforce.
 func Probe() Support {
 	if _, err := os.Stat(wrapper); err != nil {
 		return Support{Without: wrapper + " is missing"}
@@ -18,7 +18,7 @@ func Probe() Support {
 	return Support{Holds: true, With: "sandbox-exec"}
 }
 
-// Gaps names what the bounds do not hold here.
+// Gaps names what is not enforced on this system.
 func Gaps() []string {
 	return []string{
 		"commands that only read can read all files that you can read, and start all programs",
@@ -26,12 +26,12 @@ func Gaps() []string {
 	}
 }
 
-// Wrap returns what runs a program within its bounds.
+// Wrap returns the command that runs a program within the bounds of a policy.
 func Wrap(p Policy, path string, args []string) (string, []string) {
 	return wrapper, append([]string{"-p", profile(p), path}, args...)
 }
 
-// profile says the bounds in the language of sandbox-exec, where later rules win.
+// profile returns the bounds in the language of sandbox-exec, in which later rules win.
 func profile(p Policy) string {
 	var b strings.Builder
 	b.WriteString("(version 1)(allow default)(deny file-write*)(allow file-write* (subpath \"/dev\"))")

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leastABI is the first Landlock that also knows truncation (Linux 6.2).
+// leastABI is the first Landlock ABI that covers truncation (Linux 6.2).
 const leastABI = 3
 
-// scopedABI is the first Landlock that keeps signals inside (Linux 6.12).
+// scopedABI is the first Landlock ABI that restricts signals (Linux 6.12).
 const scopedABI = 6
 
-// Probe says what this system can hold.
+// Probe reports which bounds this system can enforce.
 func Probe() Support {
 	abi, err := llsyscall.LandlockGetABIVersion()
 	switch {
@@ -33,7 +33,7 @@ func Probe() Support {
 	return Support{Holds: true, With: fmt.Sprintf("Landlock (version %d) and seccomp", abi)}
 }
 
-// Gaps names what the bounds do not hold here.
+// Gaps names what is not enforced on this system.
 func Gaps() []string {
 	out := []string{
 		"with the network allowed, commands reach servers of this machine as well; those that your rules or your memory allow also reach services behind Unix sockets",
@@ -47,8 +47,8 @@ func Gaps() []string {
 	return out
 }
 
-// Apply bounds the calling thread, and all that it starts from now on. The caller has
-// locked its goroutine to the thread, which becomes the child.
+// Apply bounds the calling thread and everything that it starts from now on. The caller has locked
+// its goroutine to the thread, which becomes the child.
 func Apply(p Policy) error {
 	if !p.Bounds() {
 		return nil
@@ -71,13 +71,13 @@ func Apply(p Policy) error {
 	return filter(p)
 }
 
-// deviceABI is the first Landlock that knows ioctls of devices (Linux 6.10).
+// deviceABI is the first Landlock ABI that covers ioctls of devices (Linux 6.10).
 const deviceABI = 5
 
-// Rights of Landlock's third version.
+// Rights of Landlock ABI 3.
 const (
 	lookRights   = llsyscall.AccessFSReadFile | llsyscall.AccessFSReadDir
-	deviceFiles  = llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeBlock // root would reach disks through them
+	deviceFiles  = llsyscall.AccessFSMakeChar | llsyscall.AccessFSMakeBlock // with these, root could access disks
 	readRights   = llsyscall.AccessFSExecute | lookRights
 	fileRights   = llsyscall.AccessFSExecute | llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
 	deviceRights = llsyscall.AccessFSReadFile | llsyscall.AccessFSWriteFile | llsyscall.AccessFSTruncate
@@ -86,7 +86,7 @@ const (
 		llsyscall.AccessFSMakeFifo | llsyscall.AccessFSMakeBlock | llsyscall.AccessFSMakeSym | llsyscall.AccessFSRefer | llsyscall.AccessFSTruncate
 )
 
-// restrict has Landlock hold what a policy says about files, and signals inside.
+// restrict applies the file rules of a policy with Landlock, and keeps signals within the sandbox.
 func restrict(p Policy) error {
 	attr := llsyscall.RulesetAttr{HandledAccessFS: readRights | writeRights}
 	abi, err := llsyscall.LandlockGetABIVersion()
@@ -94,7 +94,7 @@ func restrict(p Policy) error {
 		return err
 	}
 	if abi >= deviceABI {
-		attr.HandledAccessFS |= llsyscall.AccessFSIoctlDev // and granted for none
+		attr.HandledAccessFS |= llsyscall.AccessFSIoctlDev // not granted for any path
 	}
 	if abi >= scopedABI {
 		attr.Scoped = llsyscall.ScopeSignal | llsyscall.ScopeAbstractUnixSocket
@@ -107,7 +107,7 @@ func restrict(p Policy) error {
 	if err := allowReading(rules, p); err != nil {
 		return err
 	}
-	// No terminals: what is written to one may be run by the user's shell.
+	// No terminals: the user's shell may run text that is written to one.
 	for _, device := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"} {
 		if err := allow(rules, device, deviceRights); err != nil {
 			return err
@@ -118,7 +118,7 @@ func restrict(p Policy) error {
 		dirs = append(dirs, "/dev/shm")
 	}
 	all := uint64(readRights|writeRights) &^ deviceFiles
-	if p.Execute != nil { // nothing that the child wrote itself
+	if p.Execute != nil { // the child must not execute files that it wrote
 		all &^= llsyscall.AccessFSExecute
 	}
 	for _, dir := range dirs {
@@ -129,8 +129,8 @@ func restrict(p Policy) error {
 	return llsyscall.LandlockRestrictSelf(rules, 0)
 }
 
-// systemReads are what programs need of the system, without what belongs to other processes or
-// says who may log in.
+// systemReads are the system files that programs need, without those about other processes or user
+// authentication.
 var systemReads = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
 	"/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime", "/etc/timezone", "/etc/gitconfig", "/etc/gitattributes",
@@ -139,7 +139,7 @@ var systemReads = []string{
 	"/proc/sys/kernel", "/proc/sys/vm", "/sys/devices/system/cpu",
 }
 
-// allowReading adds the rules for what may be read and executed.
+// allowReading adds the rules for reading and execution.
 func allowReading(rules int, p Policy) error {
 	if p.Read == nil {
 		if err := allowAllButDevices(rules); err != nil {
@@ -160,7 +160,7 @@ func allowReading(rules int, p Policy) error {
 	if p.Execute == nil {
 		return allow(rules, "/", llsyscall.AccessFSExecute)
 	}
-	for _, path := range p.Execute { // scripts are read as well
+	for _, path := range p.Execute { // scripts must be readable as well
 		if err := allowResolved(rules, path, llsyscall.AccessFSExecute|llsyscall.AccessFSReadFile); err != nil {
 			return err
 		}
@@ -173,8 +173,8 @@ func allowReading(rules int, p Policy) error {
 	return nil
 }
 
-// allowAllButDevices lets a child read everything but device files: a terminal gives what the user
-// types in it, others are keyboards, cameras and disks.
+// allowAllButDevices lets a child read everything except device files: reading a terminal returns
+// the user's input, and other devices are keyboards, cameras and disks.
 func allowAllButDevices(rules int) error {
 	if err := allow(rules, "/", llsyscall.AccessFSReadDir); err != nil {
 		return err
@@ -194,7 +194,7 @@ func allowAllButDevices(rules int) error {
 	return nil
 }
 
-// loaders returns the programs with which the kernel starts others that are linked dynamically.
+// loaders returns the dynamic loaders of programs, which the kernel executes to start them.
 func loaders(programs []string) []string {
 	var out []string
 	for _, path := range programs {
@@ -206,7 +206,7 @@ func loaders(programs []string) []string {
 	return out
 }
 
-// loaderOf returns what an ELF file names as its loader; may be empty.
+// loaderOf returns the loader that an ELF file names; empty if it names none or is not an ELF file.
 func loaderOf(path string) string {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -226,14 +226,14 @@ func loaderOf(path string) string {
 	return ""
 }
 
-// allow adds a rule for what is at and below a path, if there is anything.
+// allow adds a rule for a path and everything below it. A path that does not exist is skipped.
 func allow(rules int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	return allowOpened(rules, fd, err, path, rights)
 }
 
-// allowResolved is allow for a path whose links were resolved when it was decided on. If there
-// is a link by now, there is no rule.
+// allowResolved is allow for a path whose symlinks were resolved earlier. If the path contains a
+// symlink now, it adds no rule.
 func allowResolved(rules int, path string, rights uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if errors.Is(err, unix.ELOOP) {

@@ -4,8 +4,8 @@ package sandbox
 
 import "runtime"
 
-// Probe says what this system can hold: nothing.
+// Probe reports that no bounds can be enforced on this system.
 func Probe() Support { return Support{Without: "eca knows no sandbox on " + runtime.GOOS} }
 
-// Gaps names what the bounds do not hold here; Probe says all.
+// Gaps returns nothing: Probe already reports that there is no sandbox.
 func Gaps() []string { return nil }

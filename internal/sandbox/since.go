@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// Changes are the changes of protected places since they were found.
+// Changes are the changes at protected paths since they were found.
 type Changes struct {
-	New []Change // none of them is below another
-	// Missed is why there may be more; empty if there are not.
+	New []Change // no element is below another
+	// Missed is why there may be further changes; empty if the list is complete.
 	Missed string
 }
 
-// Change is a protected place that is new, or another file than it was.
+// Change is a protected path that is new, or at which there is another file than before.
 type Change struct {
 	Path string
 	Info fs.FileInfo
 }
 
-// Since returns the places that are new since these were found, or other files than then, or that
-// do not look like a protected place any more. A place that moved with the folder that it is in is
-// not new: it is read-only where it is now. begun is when the command began.
+// Since returns the protected paths that are new since p was found, at which there is another file
+// now, or whose file no longer looks like a protected one. A path that moved together with its
+// folder is not new: it is read-only at its new path as well. begun is when the command started.
 func (p Places) Since(begun time.Time) Changes {
 	if p.found == nil {
 		return Changes{}
 	}
 	guard := p.guard
-	guard.far, guard.again, guard.common = true, true, slices.Concat(p.Write, guard.common)
+	guard.wide, guard.recheck, guard.common = true, true, slices.Concat(p.Write, guard.common)
 	now := FindPlaces(guard)
 	out := Changes{Missed: now.missed}
 	for id, dir := range now.closed {
@@ -59,7 +59,7 @@ func (p Places) Since(begun time.Time) Changes {
 		switch {
 		case known && old.same(is) && old.link == is.link:
 		case !known && slices.ContainsFunc(gone, func(old place) bool { return old.same(is) }):
-		case !known && p.missed != "" && changed(is.info).Before(begun): // it may have been there
+		case !known && p.missed != "" && changed(is.info).Before(begun): // the earlier, incomplete search may have missed it
 		default:
 			differs[path] = is.info
 		}
@@ -81,15 +81,16 @@ func (p Places) Since(begun time.Time) Changes {
 	return out
 }
 
-// ofWorktree says whether a path is one of the files that lead git from a linked worktree to its
-// repository and back. They are not looked for any more where the worktree was moved.
+// ofWorktree reports whether a path is one of the files (commondir, gitdir) that link a worktree
+// and its repository. FindPlaces does not look for these files any more once the worktree was
+// moved.
 func ofWorktree(path string) bool {
 	name := filepath.Base(path)
 	return (name == "commondir" || name == "gitdir") && filepath.Base(filepath.Dir(filepath.Dir(path))) == "worktrees"
 }
 
-// mark is what is recorded of a place to know it again. Numbers of devices change when a machine
-// starts, and on some file systems numbers of files as well, but not both that and the time.
+// mark identifies a file across restarts of the machine. Device numbers may change at a restart, and
+// so may inode numbers on some file systems, but then the change time stays the same.
 type mark struct {
 	Inode   uint64      `json:"inode,omitempty"`
 	Changed int64       `json:"changed"`
@@ -101,7 +102,7 @@ func markOf(info fs.FileInfo) mark {
 	return mark{id.number, changed(info).UnixNano(), info.Mode().Type()}
 }
 
-// same says whether a place is the file that it was.
+// same reports whether a place is still the same file.
 func (old place) same(is place) bool {
 	if old.recorded == nil {
 		return os.SameFile(old.info, is.info)
@@ -110,7 +111,7 @@ func (old place) same(is place) bool {
 	return a.Type == b.Type && (a.Inode == b.Inode || a.Changed == b.Changed)
 }
 
-// record is how places are recorded. Paths are bytes: they need not be text.
+// record is the JSON form of Places. Paths are bytes, since they need not be valid UTF-8.
 type record struct {
 	Roots   [][]byte         `json:"roots"`
 	Write   [][]byte         `json:"write,omitempty"`
@@ -134,7 +135,7 @@ type recordedClosed struct {
 	Path []byte `json:"path"`
 }
 
-// Record writes places down, for RecordedPlaces.
+// Record encodes places for RecordedPlaces.
 func (p Places) Record() ([]byte, error) {
 	r := record{
 		Roots: toBytes(p.guard.Roots), Write: toBytes(p.guard.write), Names: p.guard.Names, Home: []byte(p.guard.Home),
@@ -154,7 +155,7 @@ func (p Places) Record() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// RecordedPlaces reads what Record wrote. The places are for Since only.
+// RecordedPlaces decodes the result of Record. The places can only be used for Since.
 func RecordedPlaces(data []byte) (Places, error) {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -176,7 +177,7 @@ func RecordedPlaces(data []byte) (Places, error) {
 	return p, nil
 }
 
-// Roots are the workspace folders that the places were looked for in; nil if none were.
+// Roots returns the workspace folders that were searched; nil if there was no search.
 func (p Places) Roots() []string {
 	if p.found == nil {
 		return nil

@@ -8,139 +8,142 @@ import (
 	"strings"
 )
 
-// maxLinkDepth bounds how deep links are looked for in a protected folder.
+// maxLinkDepth is how many levels deep a protected folder is searched for symlinks.
 const maxLinkDepth = 2
 
-// target keeps what a link leads to that is a protected place, or in one: programs that follow the
-// link obey it. The links on the way stay where they are, and so do the folders that they and the
-// target are in.
-func (f *finder) target(link string) {
-	way := Follow(link)
-	f.hold(way)
-	if f.surrounds(way.Real, link) || !f.mayWrite(way.Real) {
+// protectTarget protects the target of a symlink that is a protected path or in a protected folder:
+// programs that follow the symlink obey its target. It also pins the symlinks on the path to the
+// target, and the folders above these and the target.
+func (f *finder) protectTarget(link string) {
+	resolved := ResolvePath(link)
+	f.pinLinkChain(resolved)
+	if f.containsRootOr(resolved.Real, link) || !f.childMayWrite(resolved.Real) {
 		return // neither the whole workspace nor the folder that the link is in can be read-only
 	}
-	info, err := os.Lstat(way.Real)
+	info, err := os.Lstat(resolved.Real)
 	switch {
 	case err != nil:
-		f.places.missing = append(f.places.missing, way.Real)
+		f.places.missing = append(f.places.missing, resolved.Real)
 	case info.IsDir() && filepath.Base(link) == ".git":
-		f.repository(way.Real)
-	case !f.targets[way.Real]:
-		f.targets[way.Real] = true
-		f.readOnly(way.Real)
-		f.content(way.Real, info, 0)
+		f.scanRepository(resolved.Real)
+	case !f.visitedTargets[resolved.Real]:
+		f.visitedTargets[resolved.Real] = true
+		f.addReadOnly(resolved.Real)
+		f.protectContents(resolved.Real, info, 0)
 	}
 }
 
-// hold keeps the links of a way, and all folders above them and its target, from being replaced. The
-// first link may move with the folder that it is in, as every protected place may.
-func (f *finder) hold(way Way) {
-	if f.near() {
-		f.places.Links = append(f.places.Links, way.Links...)
+// pinLinkChain prevents the symlinks of a resolved path, and the folders above them and the target,
+// from being replaced. The first symlink may still move together with its folder, as every
+// protected path may.
+func (f *finder) pinLinkChain(resolved ResolvedPath) {
+	if f.withinLimits() {
+		f.places.Links = append(f.places.Links, resolved.Links...)
 	}
-	f.fix(way.Real)
-	if len(way.Links) > 1 {
-		f.fix(way.Links[1:]...)
+	f.pinParentsOf(resolved.Real)
+	if len(resolved.Links) > 1 {
+		f.pinParentsOf(resolved.Links[1:]...)
 	}
 }
 
-// surrounds says whether a folder has a workspace root, or a place, in it.
-func (f *finder) surrounds(dir, place string) bool {
+// containsRootOr reports whether a folder contains a workspace root or the given path.
+func (f *finder) containsRootOr(dir, place string) bool {
 	return within(dir, place) || slices.ContainsFunc(f.roots, func(root string) bool { return within(dir, root) })
 }
 
-// mayWrite says whether a child may write to what is at a path, were it not protected.
-func (f *finder) mayWrite(at string) bool {
+// childMayWrite reports whether a path is in a folder that the child may write to. It ignores
+// protection.
+func (f *finder) childMayWrite(at string) bool {
 	return slices.ContainsFunc(f.writable, func(dir string) bool { return within(dir, at) })
 }
 
-// content notes by what else a protected place could be changed: where links in it lead, and
-// other names of its files.
-func (f *finder) content(at string, info fs.FileInfo, depth int) {
+// protectContents protects the targets of symlinks at or below a protected path, and records its
+// files, so that their other hard links are found.
+func (f *finder) protectContents(at string, info fs.FileInfo, depth int) {
 	if !info.IsDir() {
-		f.files.add(at, info, true)
+		f.linkedFiles.add(at, info, true)
 		return
 	}
 	if !f.countFolder(at) {
 		return
 	}
-	defer f.open(at)()
+	defer f.makeReadable(at)()
 	for _, e := range f.list(at) {
 		path := filepath.Join(at, e.Name())
 		switch {
 		case e.Type()&fs.ModeSymlink != 0:
-			f.target(path)
+			f.protectTarget(path)
 		case e.IsDir() && (depth >= maxLinkDepth || skipped(e.Name())):
 		default:
 			if info, err := e.Info(); err == nil {
-				f.content(path, info, depth+1)
+				f.protectContents(path, info, depth+1)
 			}
 		}
 	}
 }
 
-// folderOf returns a folder in a git folder, wherever a link leads it, and keeps it from being moved
-// away. It is empty if that is not a folder.
-func (f *finder) folderOf(dir, name string) string {
-	way := Follow(filepath.Join(dir, name))
-	info, err := os.Lstat(way.Real)
-	if len(way.Links) > 0 {
-		f.hold(way)
-		if err != nil && f.mayWrite(way.Real) {
-			f.places.missing = append(f.places.missing, way.Real)
+// gitSubfolder returns a subfolder of a git folder, with symlinks resolved, and pins it. It returns
+// an empty string if there is no such folder.
+func (f *finder) gitSubfolder(dir, name string) string {
+	resolved := ResolvePath(filepath.Join(dir, name))
+	info, err := os.Lstat(resolved.Real)
+	if len(resolved.Links) > 0 {
+		f.pinLinkChain(resolved)
+		if err != nil && f.childMayWrite(resolved.Real) {
+			f.places.missing = append(f.places.missing, resolved.Real)
 		}
 	}
 	if err != nil || !info.IsDir() {
 		return ""
 	}
-	f.dataFolder(way.Real)
-	return way.Real
+	f.pinGitFolder(resolved.Real)
+	return resolved.Real
 }
 
-// objects keeps what names further folders of objects, and packs that a clone on this machine shares
-// with another repository. Git itself never writes to a pack.
-func (f *finder) objects(dir string) {
-	way := Follow(filepath.Join(dir, "objects", "info", "alternates"))
-	if _, err := os.Lstat(way.Real); err == nil {
-		f.hold(way)
-		f.keep(way.Real)
+// protectGitObjects protects the alternates file, which names further object folders, and packs
+// that a local clone shares with another repository by hard links. Git itself never writes to a
+// pack.
+func (f *finder) protectGitObjects(dir string) {
+	resolved := ResolvePath(filepath.Join(dir, "objects", "info", "alternates"))
+	if _, err := os.Lstat(resolved.Real); err == nil {
+		f.pinLinkChain(resolved)
+		f.protectPath(resolved.Real)
 	}
 	packs := filepath.Join(dir, "objects", "pack")
 	entries, _ := readDir(packs)
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
 			if _, names := linkCount(info); names > 1 && info.Mode().IsRegular() {
-				f.readOnly(filepath.Join(packs, e.Name()))
+				f.addReadOnly(filepath.Join(packs, e.Name()))
 			}
 		}
 	}
 }
 
-// configured keeps what a repository's configuration names that git runs or obeys: a folder of
-// hooks, and further configuration.
-func (f *finder) configured(dir, tree string) {
+// protectConfiguredPaths protects paths in a repository's configuration that git runs or obeys: the
+// folder of hooks (core.hooksPath) and included configuration files (include.path).
+func (f *finder) protectConfiguredPaths(dir, tree string) {
 	for _, file := range []string{"config", "config.worktree"} {
 		file = filepath.Join(dir, file)
-		for base, key := range map[string]string{tree: "hookspath", filepath.Dir(Follow(file).Real): "path"} {
+		for base, key := range map[string]string{tree: "hookspath", filepath.Dir(ResolvePath(file).Real): "path"} {
 			for _, at := range settingsOf(file, key) {
 				if !filepath.IsAbs(at) {
 					at = filepath.Join(base, at)
 				}
-				if way := Follow(at); f.mayWrite(way.Real) && !f.surrounds(way.Real, dir) {
-					f.keep(at)
-					f.fix(at)
+				if resolved := ResolvePath(at); f.childMayWrite(resolved.Real) && !f.containsRootOr(resolved.Real, dir) {
+					f.protectPath(at)
+					f.pinParentsOf(at)
 				}
 			}
 		}
 	}
 }
 
-// settingsOf returns the values of a key in a configuration of git, whatever their section is.
+// settingsOf returns the values of a key in a git configuration file, in any section.
 func settingsOf(file, key string) (values []string) {
 	for line := range strings.Lines(smallFile(file)) {
 		name, value, ok := strings.Cut(line, "=")
-		if end := strings.IndexByte(name, ']'); end >= 0 { // on the line of its section
+		if end := strings.IndexByte(name, ']'); end >= 0 { // the key follows the section header on the same line
 			name = name[end+1:]
 		}
 		value = strings.Trim(strings.TrimSpace(value), `"`)

@@ -1,17 +1,16 @@
-// Package shorten cuts texts of others (servers, models, files) for a message, a list or a
-// prompt.
+// Package shorten cuts untrusted or long texts (from servers, models, files) for a message, a list
+// or a prompt.
 //
-// It guarantees that a result is not longer than the limit, except for the mark of the omission,
-// and that no character is cut in the middle. It does not make a text
-// harmless: see internal/visible.
+// A result is not longer than the limit, except for the mark of the omission, and no character is
+// cut in the middle. The package does not make a text safe to show: see internal/visible.
 package shorten
 
 import "strings"
 
-// mark stands for what is left out.
+// mark stands for the omitted part.
 const mark = "…"
 
-// Bytes returns at most the first n bytes of a text, and a mark if that is not all.
+// Bytes returns at most the first n bytes of a text, followed by a mark if the text is longer.
 func Bytes(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -19,7 +18,7 @@ func Bytes(text string, n int) string {
 	return strings.ToValidUTF8(text[:n], "") + mark
 }
 
-// Text returns the first n characters of a text, and a mark if that is not all.
+// Text returns the first n characters of a text, followed by a mark if the text is longer.
 func Text(text string, n int) string {
 	count := 0
 	for i := range text {

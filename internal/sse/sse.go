@@ -1,8 +1,8 @@
 // Package sse reads and writes streams of server-sent events (WHATWG HTML, section 9.2).
 //
-// It guarantees that no event takes more memory than its limit, that a truncated event
-// is not taken for a whole one, and that a client which does not read holds up a writer
-// for a bounded time. It knows nothing of what events say, and does not connect again.
+// No event takes more memory than its limit, a truncated event is not returned as a complete one,
+// and a client that does not read blocks a writer only for a limited time. The package does not
+// interpret events and does not reconnect.
 package sse
 
 import (
@@ -27,11 +27,11 @@ type Event struct {
 
 // Reader reads events. Lines may end in \n or \r\n; comments are ignored.
 type Reader struct {
-	// ID is the id of the last event that had one. A reader that goes on with another
-	// stream starts with the id from there.
+	// ID is the id of the last event that had one. To continue with another stream, set it to the
+	// ID of the previous reader.
 	ID string
-	// Retry is how long the server last asked to wait before the stream is asked for again;
-	// negative if it did not.
+	// Retry is the reconnection delay that the server last requested; negative if it requested
+	// none.
 	Retry time.Duration
 
 	lines    *lines.Reader
@@ -41,15 +41,15 @@ type Reader struct {
 	hasEvent bool
 }
 
-// NewReader returns a reader of events of at most limit bytes; tooLong is the error for a
-// longer one.
+// NewReader returns a reader of events of at most limit bytes; it returns tooLong for a longer
+// event.
 func NewReader(r io.Reader, limit int, tooLong error) *Reader {
 	return &Reader{Retry: -1, lines: lines.NewReader(r, limit, tooLong), limit: limit, tooLong: tooLong}
 }
 
-// Next returns the next event that has data. At the end of the input it returns io.EOF, with
-// what there is of an event that lacks its blank line; only the caller can know whether its
-// data is complete.
+// Next returns the next event that has data. At the end of the input it returns io.EOF, together
+// with an event whose final blank line is missing, if any; only the caller can know whether the
+// data of that event is complete.
 func (s *Reader) Next() (Event, error) {
 	s.data = s.data[:0]
 	name, id, has := "", s.ID, false
@@ -98,7 +98,7 @@ func (s *Reader) Next() (Event, error) {
 	}
 }
 
-// Append adds an event to dst. data is one line; an empty id or name is left out.
+// Append appends an event to dst. data must be one line; an empty id or name is omitted.
 func Append(dst []byte, id, name string, data []byte) []byte {
 	for _, field := range [...]struct{ name, value string }{{"id: ", id}, {"event: ", name}} {
 		if field.value != "" {
@@ -109,39 +109,38 @@ func Append(dst []byte, id, name string, data []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
-// writeTime is how long a client may take to read what is written.
+// writeTime is how long a client may take to read the written data.
 const writeTime = 30 * time.Second
 
-// Writer answers a request with a stream of events.
+// Writer answers a request with an event stream.
 type Writer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// NewWriter begins the answer.
+// NewWriter starts the answer.
 func NewWriter(w http.ResponseWriter) Writer {
 	w.Header().Set("Content-Type", ContentType)
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // or proxies collect events
+	w.Header().Set("X-Accel-Buffering", "no") // otherwise proxies may buffer events
 	return Writer{w, http.NewResponseController(w)}
 }
 
-// Event writes an event as Append does. It may be sent only with the next Flush.
+// Event writes an event as Append does. It may not be sent before the next Flush.
 func (s Writer) Event(id, name string, data []byte) error {
 	return s.write(Append(nil, id, name, data))
 }
 
-// Comment writes a line that clients ignore, so that no proxy takes the connection for dead,
-// and sends it.
+// Comment writes and sends a line that clients ignore, so that proxies keep the connection open.
 func (s Writer) Comment(text string) error {
 	return errors.Join(s.write([]byte(": "+text+"\n\n")), s.Flush())
 }
 
-// Flush sends what was written.
+// Flush sends the written data.
 func (s Writer) Flush() error { return s.control.Flush() }
 
 func (s Writer) write(text []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTime)) // servers of tests may not have it
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTime)) // servers in tests may not support it
 	_, err := s.w.Write(text)
 	return err
 }

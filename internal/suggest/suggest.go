@@ -1,6 +1,7 @@
-// Package suggest finds the name that was probably meant by one that does not exist.
+// Package suggest finds the name that was probably meant by an unknown one.
 //
-// It knows names only: what they name, and whether one may be used, is the caller's to know.
+// It only compares names. It does not know what they name or whether one may be used: the caller
+// passes the valid names.
 package suggest
 
 import (
@@ -8,8 +9,8 @@ import (
 	"strings"
 )
 
-// Nearest returns the name that somebody who wrote word probably meant: a similar one, else the
-// only one that begins with it. It may be empty.
+// Nearest returns the name that was probably meant by word: the most similar one, or else the only
+// one that begins with word. It may be empty.
 func Nearest(word string, names []string) string {
 	best, least := "", 1+min(2, len(word)/3)
 	for _, name := range names {
@@ -23,7 +24,7 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// completed returns the only name that begins with a word of some length.
+// completed returns the only name that begins with a word of a minimum length.
 func completed(word string, names []string) (only string) {
 	const enough = 4
 	for _, name := range names {
@@ -38,8 +39,8 @@ func completed(word string, names []string) (only string) {
 	return only
 }
 
-// DidYouMean returns what to add to a message about an unknown name: "; did you mean X?",
-// or nothing if no name is near.
+// DidYouMean returns an addition to a message about an unknown name: "; did you mean X?", or an
+// empty string if no name is similar.
 func DidYouMean(word string, names []string) string {
 	if best := Nearest(word, names); best != "" {
 		return fmt.Sprintf("; did you mean %s?", best)
@@ -47,11 +48,11 @@ func DidYouMean(word string, names []string) string {
 	return ""
 }
 
-// distance counts the bytes to insert, remove, replace or swap with their neighbour that
-// make one text another.
+// distance returns the number of bytes to insert, remove, replace or swap with their neighbour to
+// turn one text into the other.
 func distance(a, b string) int {
 	if n := len(a) - len(b); n > 3 || n < -3 || len(a) > 100 {
-		return 100 // far
+		return 100 // too different
 	}
 	before, last, now := []int(nil), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -2,7 +2,7 @@ package template
 
 import "slices"
 
-// condition decides about a branch.
+// condition is the condition of a branch.
 type condition interface {
 	holds(r *renderer) bool
 }
@@ -79,8 +79,8 @@ func isTrue(v any) bool {
 	return false
 }
 
-// condition reads what is after if: values and comparisons with not, and, or (and
-// binds more tightly), or all or any before several values.
+// condition parses the part after if: values and comparisons with not, and, or (and binds more
+// tightly), or all or any before several values.
 func (p *parser) condition(s string) (condition, error) {
 	w, err := p.words(s)
 	if err != nil {
@@ -122,7 +122,7 @@ func isOperator(word string) bool {
 	return slices.Contains([]string{"=", "==", "!=", "<", "<=", ">", ">="}, word)
 }
 
-// term reads a value or a comparison, with any number of nots in front.
+// term parses a value or a comparison after any number of nots.
 func (p *parser) term(w []string) (condition, error) {
 	negated := false
 	for len(w) > 0 && w[0] == "not" {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// node is a piece of a template: text, output, choice or loop.
+// node is a part of a template: text, output, choice or loop.
 type node interface{ isNode() }
 
 type (
@@ -20,7 +20,7 @@ type (
 	// choice renders the first branch whose condition holds.
 	choice struct{ branches []branch }
 	branch struct {
-		condition condition // nil: always
+		condition condition // nil for else
 		body      []node
 	}
 	loop struct {
@@ -42,18 +42,18 @@ type operand struct {
 	constant any // string, int or bool
 }
 
-// parser goes through a template once.
+// parser parses one template.
 type parser struct {
 	remaining string
 	line      int
-	names     map[string]bool // of the variables that are read
+	names     map[string]bool // of the variables that it uses
 }
 
 func (p *parser) errorf(format string, args ...any) error {
 	return fmt.Errorf("line %d: %s", p.line, fmt.Sprintf(format, args...))
 }
 
-// skip moves on by n bytes.
+// skip advances by n bytes.
 func (p *parser) skip(n int) string {
 	piece := p.remaining[:n]
 	p.line += strings.Count(piece, "\n")
@@ -61,8 +61,8 @@ func (p *parser) skip(n int) string {
 	return piece
 }
 
-// block reads nodes up to the end of the template or a tag that ends or divides blocks;
-// that tag is returned.
+// block parses nodes up to the end of the template or a tag that ends or divides blocks, which it
+// returns.
 func (p *parser) block(depth int) (nodes []node, end string, err error) {
 	if depth > maxNesting {
 		return nil, "", p.errorf("more than %d blocks within each other", maxNesting)
@@ -99,7 +99,7 @@ func (p *parser) block(depth int) (nodes []node, end string, err error) {
 	return nodes, "", nil
 }
 
-// nextMark finds the next {{, {% or {#; without one, at is the end of the text.
+// nextMark finds the next {{, {% or {#; if it finds no mark, at is the end of the text.
 func nextMark(s string) (at int, kind string) {
 	for i := 0; ; i++ {
 		next := strings.IndexByte(s[i:], '{')
@@ -114,7 +114,7 @@ func nextMark(s string) (at int, kind string) {
 	}
 }
 
-// mark reads what is between a mark and its end. Quotes hide ends.
+// mark returns the text between a mark and its end. Ends in quotes are skipped.
 func (p *parser) mark(kind string) (string, error) {
 	end := map[string]string{"{{": "}}", "{%": "%}", "{#": "#}"}[kind]
 	quoted := false
@@ -134,8 +134,8 @@ func (p *parser) mark(kind string) (string, error) {
 	return "", p.errorf("%s without %s", kind, end)
 }
 
-// tag reads a block that begins with a tag; or it returns the tag, if that ends or divides
-// the block around it.
+// tag parses a tag and its block; or it returns the tag, if that ends or divides the enclosing
+// block.
 func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
 	name := ""
 	if words := strings.Fields(inside); len(words) > 0 {
@@ -152,7 +152,7 @@ func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
 		if raw, err = p.raw("end" + name); name == "verbatim" && err == nil {
 			n = text(raw)
 		}
-	case "safe", "endsafe": // nothing is ever escaped
+	case "safe", "endsafe": // values are never escaped
 	case "else", "elif", "empty", "endif", "endifequal", "endifunequal", "endfor", "endcomment", "endverbatim":
 		return nil, inside, nil
 	default:
@@ -161,7 +161,7 @@ func (p *parser) tag(inside string, depth int) (n node, end string, err error) {
 	return n, "", err
 }
 
-// raw returns the text up to an end tag, as it is.
+// raw returns the literal text up to an end tag.
 func (p *parser) raw(end string) (string, error) {
 	for from := 0; ; {
 		i := strings.Index(p.remaining[from:], "{%")
@@ -179,7 +179,7 @@ func (p *parser) raw(end string) (string, error) {
 	}
 }
 
-// choice reads the branches of an if.
+// choice parses the branches of an if.
 func (p *parser) choice(name, rest string, depth int) (node, error) {
 	first, err := p.condition(rest)
 	if name != "if" {
@@ -234,7 +234,7 @@ func (p *parser) equality(rest string, equal bool) (condition, error) {
 	return comparison{a, op, b}, nil
 }
 
-// loop reads a for.
+// loop parses a for.
 func (p *parser) loop(rest string, depth int) (node, error) {
 	w := strings.Fields(rest)
 	if len(w) != 3 || w[1] != "in" || !isName(w[0]) {
@@ -261,7 +261,7 @@ func (p *parser) loop(rest string, depth int) (node, error) {
 	return l, nil
 }
 
-// output reads {{ value|filter:argument }}.
+// output parses {{ value|filter:argument }}.
 func (p *parser) output(inside string) (node, error) {
 	pieces := splitOutside(inside, '|')
 	value, err := p.operand(strings.TrimSpace(pieces[0]))
@@ -287,7 +287,7 @@ func (p *parser) output(inside string) (node, error) {
 	return out, nil
 }
 
-// splitOutside splits at a separator outside of quotes.
+// splitOutside splits at a separator that is not in quotes.
 func splitOutside(s string, sep byte) []string {
 	var out []string
 	quoted, from := false, 0
@@ -303,7 +303,7 @@ func splitOutside(s string, sep byte) []string {
 	return append(out, s[from:])
 }
 
-// words splits at white space outside of quotes.
+// words splits at white space that is not in quotes.
 func (p *parser) words(s string) ([]string, error) {
 	var out []string
 	quoted, from := false, -1
@@ -332,7 +332,7 @@ func (p *parser) words(s string) ([]string, error) {
 	return out, nil
 }
 
-// operand reads a name, a number, a switch or a text in quotes.
+// operand parses a name, a number, a boolean or a text in quotes.
 func (p *parser) operand(s string) (operand, error) {
 	if n := len(s); n >= 2 && s[0] == '"' && s[n-1] == '"' && !strings.Contains(s[1:n-1], `"`) {
 		return operand{constant: s[1 : n-1]}, nil
@@ -351,7 +351,7 @@ func (p *parser) operand(s string) (operand, error) {
 	return operand{name: s}, nil
 }
 
-// number reads a whole number that fits anything.
+// number parses an integer of limited size.
 func number(s string) (int, bool) {
 	digits, n := strings.TrimPrefix(s, "-"), 0
 	if digits == "" || len(digits) > 9 {
@@ -369,8 +369,8 @@ func number(s string) (int, bool) {
 	return n, true
 }
 
-// isName says whether a word can name a variable: letters, digits, _ - . and no digit or
-// sign in front.
+// isName reports whether a word can be the name of a variable: letters, digits, _ - and ., not
+// beginning with a digit or a hyphen.
 func isName(s string) bool {
 	first, _ := utf8.DecodeRuneInString(s)
 	if !unicode.IsLetter(first) && first != '_' || slices.Contains([]string{"and", "or", "not", "in"}, s) {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// renderer renders one template once.
+// renderer is one rendering of a template.
 type renderer struct {
-	scopes []Vars // the innermost last
+	scopes []Vars // the innermost is last
 	out    strings.Builder
 	steps  int
 }
@@ -82,7 +82,7 @@ func (r *renderer) write(s string) error {
 	return nil
 }
 
-// value returns a string, a bool, an int, a []string, or nil for what is missing.
+// value returns a string, a bool, an int, a []string, or nil for a missing variable.
 func (r *renderer) value(o operand) any {
 	if o.name == "" {
 		return o.constant
@@ -132,7 +132,7 @@ type filter struct {
 	args []operand
 }
 
-// exists says whether there is such a filter with so many arguments.
+// exists reports whether there is a filter with this name and number of arguments.
 func (f filter) exists() bool {
 	switch f.name {
 	case "upper", "lower", "capitalize", "trim", "safe", "length", "count", "first", "last":
@@ -182,7 +182,7 @@ func (f filter) apply(r *renderer, v any) any {
 			return strings.ReplaceAll(s, from, to)
 		}
 	}
-	return v // safe, and what does not apply
+	return v // safe, and filters that do not apply to the value
 }
 
 func isScalar(v any) bool {

@@ -21,26 +21,25 @@ import (
 	"strings"
 )
 
-// Limits; a template beyond them is an error.
+// Limits of a template.
 const (
 	maxSource  = 1 << 20 // bytes of a template
-	maxOutput  = 4 << 20 // bytes of what it renders to
-	maxNesting = 50      // blocks within each other
-	maxSteps   = 100_000 // pieces that are rendered, those in loops each time
+	maxOutput  = 4 << 20 // bytes of the rendered text
+	maxNesting = 50      // nested blocks
+	maxSteps   = 100_000 // rendered nodes, in loops once per iteration
 )
 
-// Vars are the variables of a template by name. A value is a string, a bool, an int or a
-// []string; anything else counts as missing. A list is rendered with ", " between its
-// elements.
+// Vars are the variables of a template by name. A value is a string, a bool, an int or a []string;
+// other values count as missing. A list is rendered with ", " between its elements.
 type Vars map[string]any
 
 // Template is a parsed template. It is immutable.
 type Template struct {
 	nodes []node
-	names []string // of the variables it reads, sorted
+	names []string // of the variables that it uses, sorted
 }
 
-// Parse reads a template. An error says in which line it is wrong and why.
+// Parse parses a template. Errors name the line and the cause.
 func Parse(source string) (*Template, error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("the template has %d bytes, more than %d", len(source), maxSource)
@@ -61,13 +60,13 @@ func Parse(source string) (*Template, error) {
 	return t, nil
 }
 
-// Reads says whether the template reads any of the variables.
+// Reads reports whether the template uses any of the variables.
 func (t *Template) Reads(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(t.names, name) })
 }
 
-// Render returns the text for some values. It fails only when the result would be too
-// large or too much work.
+// Render renders the template with the given values. It fails only if the result or the work
+// exceeds a limit.
 func (t *Template) Render(vars Vars) (string, error) {
 	r := &renderer{scopes: []Vars{vars}}
 	if err := r.all(t.nodes); err != nil {
@@ -76,8 +75,8 @@ func (t *Template) Render(vars Vars) (string, error) {
 	return r.out.String(), nil
 }
 
-// Text renders a text that may be a template; one that is not valid is returned as it is
-// with the error.
+// Text renders a text that may be a template; an invalid template is returned unchanged with the
+// error.
 func Text(source string, vars Vars) (string, error) {
 	if !strings.Contains(source, "{{") && !strings.Contains(source, "{%") && !strings.Contains(source, "{#") {
 		return source, nil

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority made for one test.
+// Authority is a certificate authority for one test.
 type Authority struct {
 	t    testing.TB
 	Cert *x509.Certificate
@@ -25,7 +25,7 @@ type Authority struct {
 	dir  string
 }
 
-// NewAuthority makes an authority.
+// NewAuthority creates an authority.
 func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: t.TempDir()}
@@ -58,7 +58,7 @@ func (a *Authority) File() string {
 	return a.Write("ca.pem", PEM("CERTIFICATE", a.Cert.Raw))
 }
 
-// Elsewhere is the same authority with another folder.
+// Elsewhere returns the same authority with another folder.
 func (a *Authority) Elsewhere() *Authority {
 	return &Authority{t: a.t, Cert: a.Cert, key: a.key, dir: a.t.TempDir()}
 }
@@ -73,7 +73,7 @@ func (a *Authority) Write(name string, data []byte) string {
 	return path
 }
 
-// Issue signs a certificate for hosts that is valid until a time.
+// Issue issues a certificate for hosts that is valid until the given time.
 func (a *Authority) Issue(until time.Time, hosts ...string) tls.Certificate {
 	a.t.Helper()
 	template := &x509.Certificate{
@@ -95,7 +95,7 @@ func (a *Authority) Issue(until time.Time, hosts ...string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// Tomorrow is when certificates of tests end.
+// Tomorrow is the expiry time of certificates in tests.
 func Tomorrow() time.Time { return time.Now().Add(24 * time.Hour) }
 
 // PEM encodes a block.

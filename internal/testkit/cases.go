@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Case is one file: what goes in, what is done, and the golden text of what must come out.
+// Case is one test file: the input, the steps, and the golden output.
 type Case struct {
 	t       testing.TB
 	path    string
@@ -39,7 +39,7 @@ func RunCases(t *testing.T, pattern string, update bool, fn func(*testing.T, *Ca
 	}
 }
 
-// Section returns a section of the file, or "" if it has none by that name.
+// Section returns a section of the file, or "" if it is missing.
 func (c *Case) Section(name string) string {
 	for _, f := range c.archive.Files {
 		if f.Name == name {
@@ -61,8 +61,8 @@ func (c *Case) Unpack(prefix, dir string) {
 	WriteFiles(c.t, dir, files)
 }
 
-// Golden compares got with a section, or rewrites the section. A case without the
-// section does not care, unless it is required.
+// Golden compares got with a section, or rewrites the section. A case may lack the section unless
+// it is required.
 func (c *Case) Golden(name, got string, required bool) {
 	c.t.Helper()
 	i := slices.IndexFunc(c.archive.Files, func(f txtar.File) bool { return f.Name == name })

@@ -1,10 +1,9 @@
-// Package testkit has what tests of several packages need: folders and git repositories,
-// cases that are one txtar file each, certificate authorities that live as long as a test,
-// proxies, clients that stop in the middle, and servers from npm (.ci/node). It is for tests
-// only: what cannot be made ends the test, and what is not installed skips it.
+// Package testkit has helpers for tests of several packages: folders and git repositories, txtar
+// test cases, certificate authorities, proxies, clients that stall, and servers from npm
+// (.ci/node). A test fails if a helper cannot create something, and is skipped if a program is not
+// installed.
 //
-// Package daemontest beside it has real daemons. Package needs knows what a machine
-// must have.
+// Package daemontest starts real daemons. Package needs checks the requirements of tests.
 package testkit
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/needs"
 )
 
-// Folder returns a new folder with files, by their paths with slashes. It goes with the
-// test.
+// Folder returns a new folder with files, given by their paths with slashes. It is deleted when the
+// test ends.
 func Folder(t testing.TB, files map[string]string) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -26,13 +25,13 @@ func Folder(t testing.TB, files map[string]string) (root string) {
 	return root
 }
 
-// OutOfTempPrefix begins the names of the folders of OutOfTemp. Its dot keeps Go's commands out of
-// them; tests that walk the tree skip them too, as they change while those tests run.
+// OutOfTempPrefix is the prefix of the folders of OutOfTemp. Its dot makes Go's commands ignore
+// them; tests that walk the tree skip them too, since they change during other tests.
 const OutOfTempPrefix = ".testing-"
 
-// OutOfTemp returns a new folder that is not below the temporary folder, to which the sandbox lets
-// commands write: it is beside the tests, and the temporary folder is another one until the test
-// ends.
+// OutOfTemp returns a new folder outside of the temporary folder, to which the sandbox lets
+// commands write: it is beside the tests, and the temporary folder is a different one until the
+// test ends.
 func OutOfTemp(t *testing.T) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -48,7 +47,7 @@ func OutOfTemp(t *testing.T) string {
 	return dir
 }
 
-// WriteFiles writes files below a folder, with the folders in between.
+// WriteFiles writes files below a folder, creating the folders in between.
 func WriteFiles(t testing.TB, root string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -62,8 +61,8 @@ func WriteFiles(t testing.TB, root string, files map[string]string) {
 	}
 }
 
-// Git runs git in a folder, as an author of its own, and returns what it prints. The user's
-// and the machine's configuration do not count. Without git the test is left out.
+// Git runs git in a folder, with an author for tests, and returns its output. The configuration of
+// the user and the machine is not used. Without git the test is skipped.
 func Git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), needs.Git(t), append([]string{

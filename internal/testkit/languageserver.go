@@ -33,7 +33,7 @@ import (
 //	deaf         it stops reading after initialize
 const LanguageServer = "serve-test-language"
 
-// ServeLanguage serves if the arguments of the program say so.
+// ServeLanguage serves the language if the program's arguments request it.
 func ServeLanguage(args []string) bool {
 	if len(args) < 2 || args[1] != LanguageServer {
 		return false

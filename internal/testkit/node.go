@@ -30,7 +30,7 @@ func NodeTools(t testing.TB, getenv func(string) string, packages ...string) (no
 	if found, _ := filepath.Glob(filepath.Join(modules, "node-*", "bin", "node")); len(found) > 0 {
 		return found[0], modules
 	}
-	for _, dir := range filepath.SplitList(getenv("PATH")) { // there is no package of it for every system
+	for _, dir := range filepath.SplitList(getenv("PATH")) { // npm has no package of node for every system
 		if path := filepath.Join(dir, "node"); fileExists(path) {
 			return path, modules
 		}
@@ -44,13 +44,13 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// NodeServer is the entry of a reference server: everything, filesystem or memory.
+// NodeServer returns the entry point of a reference server: everything, filesystem or memory.
 func NodeServer(modules, name string) string {
 	return filepath.Join(modules, "@modelcontextprotocol", "server-"+name, "dist", "index.js")
 }
 
 // Everything starts the server everything over HTTP (streamableHttp or sse) and returns its
-// address. It ends with the test.
+// address. The server stops when the test ends.
 func Everything(t testing.TB, node, modules, transport string) (url string) {
 	t.Helper()
 	address := OnPort(t, " on port ", func(port string) []string { return []string{node, NodeServer(modules, "everything"), transport} })
@@ -61,12 +61,13 @@ func Everything(t testing.TB, node, modules, transport string) (url string) {
 	return address + path
 }
 
-// OnPort starts a server on a port of this machine, which argv and the variable PORT tell it, and
-// returns its address. It has started when it prints ready with the port. It ends with the test.
+// OnPort starts a server on a port of this machine, which it passes in argv and in the variable
+// PORT, and returns its address. It waits until the server prints ready with the port. The server
+// stops when the test ends.
 func OnPort(t testing.TB, ready string, argv func(port string) []string) (address string) {
 	t.Helper()
 	said := ""
-	for range 3 { // another process may have the port by the time the server wants it
+	for range 3 { // another process may take the port before the server does
 		if address, said = onPort(t, ready, argv); address != "" {
 			return address
 		}
@@ -75,7 +76,7 @@ func OnPort(t testing.TB, ready string, argv func(port string) []string) (addres
 	return ""
 }
 
-// onPort is one try; the address is empty if the server ends.
+// onPort is one attempt; the address is empty if the server exits.
 func onPort(t testing.TB, ready string, argv func(port string) []string) (address, said string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

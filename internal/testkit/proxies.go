@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Seen keeps what a test server was asked.
+// Seen records the requests to a test server.
 type Seen struct {
 	mu   sync.Mutex // guards what
 	what []string
@@ -28,21 +28,21 @@ func (s *Seen) add(w string) {
 	s.what = append(s.what, w)
 }
 
-// String lists it, in order.
+// String lists the requests in order.
 func (s *Seen) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.what, " ")
 }
 
-// Proxy is an HTTP proxy: it forwards requests and makes tunnels, to the address
-// that dial gives for a host, and wants a user and a password unless they are empty.
+// Proxy is an HTTP proxy: it forwards requests and creates tunnels, to the address that dial has
+// for a host. It requires the given user and password unless they are empty.
 type Proxy struct {
 	*httptest.Server
 	Seen
 }
 
-// NewProxy starts a proxy, over TLS if it is given how.
+// NewProxy starts a proxy, with TLS if config is not nil.
 func NewProxy(t testing.TB, config *tls.Config, credentials string, dial map[string]string) *Proxy {
 	t.Helper()
 	p := &Proxy{}
@@ -88,7 +88,7 @@ func NewProxy(t testing.TB, config *tls.Config, credentials string, dial map[str
 	return p
 }
 
-// tunnel connects a client of a proxy with an address.
+// tunnel connects a client of a proxy to an address.
 func tunnel(w http.ResponseWriter, to string) {
 	server, err := net.Dial("tcp", to)
 	if err != nil {
@@ -116,7 +116,7 @@ func join(client net.Conn, from io.Reader, server net.Conn) {
 	wg.Wait()
 }
 
-// Socks is a SOCKS5 proxy (RFC 1928, 1929), as small as it can be.
+// Socks is a minimal SOCKS5 proxy (RFC 1928, 1929).
 type Socks struct {
 	Addr string
 	Seen

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Stalled has a client send text to a server of HTTP and then nothing more. It returns what
-// the client gets and after what time it is let go. The time is that of testing/synctest:
-// none really passes, and a server that waits forever fails the test. Of server, only the
-// handler and the limits count.
+// Stalled makes a client send text to an HTTP server and then nothing more. It returns what the
+// client receives and after how long the server drops it. The time is that of testing/synctest, so
+// no real time passes, and a server that waits forever fails the test. Only the handler and the
+// limits of server are used.
 func Stalled(t *testing.T, server *http.Server, text string) (answer string, after time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func Stalled(t *testing.T, server *http.Server, text string) (answer string, aft
 	return answer, after
 }
 
-// oneConn is a listener that has one connection.
+// oneConn is a listener that accepts one connection.
 type oneConn struct {
 	conn   net.Conn
 	once   sync.Once

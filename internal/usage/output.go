@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Output is the standard output of a program. It remembers the first write that failed, because
-// most code that prints does not look: a full disk must not end in an exit code that says success.
-// A closed pipe is not kept: see IsUnread.
+// Output is the standard output of a program. It remembers the first failed write, because most
+// code does not check for errors when it prints: with a full disk, the exit code must not be that
+// of success. A closed pipe is not remembered: see IsUnread.
 type Output struct {
 	*os.File
 
@@ -37,12 +37,13 @@ func (o *Output) Write(p []byte) (int, error) {
 // WriteString implements io.StringWriter.
 func (o *Output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
 
-// ReadFrom implements io.ReaderFrom, because that of the file would not come by Write.
+// ReadFrom implements io.ReaderFrom, because the embedded file's method would bypass Write.
 func (o *Output) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{o}, r)
 }
 
-// WriteError returns why a part of what was written to w is lost; nil if nothing is. Only an Output knows.
+// WriteError returns why a part of the output to w was lost; nil if nothing was, or if w is not an
+// Output.
 func WriteError(w io.Writer) error {
 	o, ok := w.(*Output)
 	if !ok {

@@ -1,10 +1,10 @@
-// Package usage is how our programs answer a command line that is wrong: a line on stderr
-// that says what is wrong, "eca exec: unknown flag --modell; did you mean --model?", one that
-// says what would be right, and exit code 2.
+// Package usage makes all commands report a wrong command line in the same way: a line on stderr
+// with the error, "eca exec: unknown flag --modell; did you mean --model?", a usage line, and exit
+// code 2.
 //
-// It guarantees that every command of a tree answers like that: unknown commands and
-// flags, missing values, wrong arguments, and the errors that a command itself returns as
-// usage errors. The behaviour of correctly called commands is not its business.
+// This applies to every command of a tree: unknown commands and flags, missing values, wrong
+// arguments, and the usage errors that a command itself returns. Correct command lines are not
+// affected.
 package usage
 
 import (
@@ -28,18 +28,18 @@ import (
 // Exit codes.
 const (
 	ExitCode    = 2   // a wrong command line
-	Interrupted = 130 // the user left with Ctrl-C
-	Unread      = 141 // the reader of the output is gone, as head is after some lines
+	Interrupted = 130 // the user pressed Ctrl-C
+	Unread      = 141 // the reader of the output has closed it, as head does
 )
 
-// IsUnread says whether a program failed because its output is read no more. Nothing is to be
-// said about that: shells expect such programs to end.
+// IsUnread reports whether a program failed because the reader of its output has closed it. This is
+// not reported: shells expect such programs to exit silently.
 func IsUnread(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path) && path.Path == "/dev/stdout" && errors.Is(err, syscall.EPIPE)
 }
 
-// Error is what is wrong with a command line.
+// Error is an error in a command line.
 type Error struct {
 	command, line string // the command and its usage, set by Strict
 	err           error
@@ -49,13 +49,13 @@ func (e *Error) Error() string { return e.err.Error() }
 
 func (e *Error) Unwrap() error { return e.err }
 
-// New makes a usage error of an error that a command found in its arguments.
+// New makes a usage error from an error that a command found in its arguments.
 func New(err error) error { return &Error{err: err} }
 
-// Errorf is New with a text.
+// Errorf is New with a formatted text.
 func Errorf(format string, args ...any) error { return New(fmt.Errorf(format, args...)) }
 
-// Choice returns a usage error if a flag does not take the value, else nil.
+// Choice returns a usage error unless a flag's value is one of the choices.
 func Choice(flag, value string, choices ...string) error {
 	for _, c := range choices {
 		if value == c {
@@ -66,9 +66,9 @@ func Choice(flag, value string, choices ...string) error {
 	return Errorf("--%s must be %s or %s, not %q%s", flag, strings.Join(choices[:last], ", "), choices[last], value, suggest.DidYouMean(value, choices))
 }
 
-// Strict makes a tree of commands follow the convention. Commands that only group others
-// report that a command is missing when they are called alone. --version prints the root's
-// name and version.
+// Strict makes a tree of commands follow the convention. Commands that only group others report
+// that a command is missing when they are called alone. --version prints the root's name and
+// version.
 func Strict(root *cobra.Command) {
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -76,8 +76,8 @@ func Strict(root *cobra.Command) {
 	addVersion(root)
 }
 
-// Execute runs a tree that Strict made follow the convention, and returns the command that was
-// called. Help about a command that does not exist is an error.
+// Execute runs a tree that was prepared by Strict, and returns the command that was called. Help
+// for an unknown command is an error.
 func Execute(ctx context.Context, root *cobra.Command) (*cobra.Command, error) {
 	var wrong error
 	show := root.HelpFunc()
@@ -97,7 +97,7 @@ func Execute(ctx context.Context, root *cobra.Command) (*cobra.Command, error) {
 	return called, err
 }
 
-// helpCommand is cobra's help command, which takes only commands that exist.
+// helpCommand is cobra's help command, except that it rejects unknown commands.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -120,8 +120,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// addVersion adds --version. Cobra's own would print a template of ours, and a program that can
-// run templates keeps every method of every type: eca is a fifth larger with them.
+// addVersion adds --version. Cobra's own version flag uses templates, which prevent the linker from
+// removing unused methods and make eca a fifth larger.
 func addVersion(root *cobra.Command) {
 	version, run := root.Version, root.RunE
 	root.Version = ""
@@ -169,13 +169,13 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// together matches what cobra says about flags that exclude each other.
+// together matches cobra's message about flags that exclude each other.
 var together = regexp.MustCompile(`\[([^\]]*)\] were all set$`)
 
-// missing matches what cobra says about flags that are required.
+// missing matches cobra's message about required flags.
 var missing = regexp.MustCompile(`^required flag\(s\) "(.*)" not set$`)
 
-// groupError explains flags that are missing, or that exclude each other.
+// groupError explains missing required flags, and flags that exclude each other.
 func groupError(err error) error {
 	if m := missing.FindStringSubmatch(err.Error()); m != nil {
 		return Errorf("--%s is required", strings.Join(strings.Split(m[1], `", "`), " and --"))
@@ -187,11 +187,11 @@ func groupError(err error) error {
 	return Errorf("--%s cannot be used together", strings.Join(strings.Fields(m[1]), " and --"))
 }
 
-// Lenient is the annotation of a command that takes empty values, as editors may send them.
+// Lenient is the annotation of a command that accepts empty values, which editors may send.
 const Lenient = "lenient"
 
-// emptyError refuses empty values: they come from variables that are not set, and would
-// count as if the flag, or the argument, were missing.
+// emptyError rejects empty values: they come from unset variables, and would have the same effect
+// as a missing flag or argument.
 func emptyError(cmd *cobra.Command, args []string) error {
 	if _, lenient := cmd.Annotations[Lenient]; lenient {
 		return nil
@@ -215,7 +215,7 @@ func emptyError(cmd *cobra.Command, args []string) error {
 	return out
 }
 
-// atCommand notes in which command a usage error was found.
+// atCommand records the command in which a usage error was found.
 func atCommand(cmd *cobra.Command, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.command == "" {
@@ -227,7 +227,8 @@ func atCommand(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// refuseUnknown refuses arguments of a command that groups others: none of them is called so.
+// refuseUnknown rejects arguments of a command that groups others, since none of its commands has
+// that name.
 func refuseUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -239,7 +240,7 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 		}
 	}
 	hint := suggest.DidYouMean(args[0], names)
-	for _, sub := range cmd.Commands() { // what others call it
+	for _, sub := range cmd.Commands() { // names that other programs use for the command
 		if slices.Contains(sub.SuggestFor, args[0]) {
 			hint = fmt.Sprintf("; did you mean %s?", sub.Name())
 		}
@@ -250,7 +251,7 @@ func refuseUnknown(cmd *cobra.Command, args []string) error {
 	return atCommand(cmd, Errorf("unknown command %q%s", args[0], hint))
 }
 
-// argumentError explains arguments that a command does not take.
+// argumentError explains arguments that a command does not accept.
 func argumentError(args []string, err error) error {
 	var e *Error
 	switch {
@@ -270,9 +271,9 @@ func quoted(args []string) string {
 	return strings.Join(out, " ")
 }
 
-// flagError explains a flag that is not known, or whose value is wrong.
+// flagError explains an unknown flag or an invalid value.
 func flagError(cmd *cobra.Command, err error) error {
-	if cmd.HasSubCommands() { // of a command that does not exist no flag is known
+	if cmd.HasSubCommands() { // the command is unknown, so its flags are too
 		if wrong := refuseUnknown(cmd, cmd.Flags().Args()); wrong != nil {
 			return wrong
 		}
@@ -308,7 +309,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return atCommand(cmd, New(err))
 }
 
-// kind says in words what a flag takes; cause is why it did not take a value.
+// kind describes the values that a flag accepts; cause is why it rejected a value.
 func kind(f *pflag.Flag, cause error) string {
 	texts := map[string]string{
 		"bool": "true or false", "duration": "a duration such as 30s, 5m or 1h", "stringToString": "NAME=VALUE",
@@ -331,8 +332,8 @@ func kind(f *pflag.Flag, cause error) string {
 	return text
 }
 
-// Message is the text of an error for people: a file is named without the system call that
-// failed.
+// Message returns the text of an error for the user, without the name of a failed system call
+// before a file's path.
 func Message(err error) string {
 	text := err.Error()
 	var path *fs.PathError
@@ -342,7 +343,7 @@ func Message(err error) string {
 	return text
 }
 
-// Report writes a usage error. It reports whether err is one; the program then ends with
+// Report writes a usage error. It reports whether err is one; the program should then exit with
 // ExitCode.
 func Report(w io.Writer, err error) bool {
 	var e *Error

@@ -1,9 +1,9 @@
-// Package visible writes out what a text of others hides, for people who have to decide about
-// it: orders for a terminal, and characters that turn text around or cannot be seen.
+// Package visible escapes hidden characters in untrusted text, for people who have to decide about
+// it: control sequences for a terminal, and characters that are invisible or change the direction
+// of text.
 //
-// It guarantees that escaped characters stay in their places, and that nothing else changes but
-// carriage returns, which go. It does not make one line of a text, and does not know letters
-// that look like others.
+// Escaped characters stay in their places. Carriage returns are removed, and nothing else changes.
+// The package does not convert text to one line, and does not detect letters that look like others.
 package visible
 
 import (
@@ -12,12 +12,12 @@ import (
 	"unicode"
 )
 
-// Text is text of others as it may be shown: what a terminal would take as an order, and
-// what turns text around or cannot be seen, is written out, so that the user who has to
-// decide about it sees nothing else. Lines and tabs stay.
+// Text returns untrusted text in a form that is safe to show: terminal control characters, and
+// characters that are invisible or change the direction of text, are escaped, so that the user sees
+// everything they decide about. Line breaks and tabs stay.
 func Text(text string) string {
 	var b strings.Builder
-	for _, r := range strings.ReplaceAll(text, "\r", "") { // after which a line is overwritten
+	for _, r := range strings.ReplaceAll(text, "\r", "") { // a carriage return would let a line be overwritten
 		const joiner, nonJoiner = '\u200d', '\u200c' // parts of words and of emoji
 		switch {
 		case r == '\n', r == '\t', r == joiner, r == nonJoiner:

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// folders are the folders to watch, each with the names in it that matter. Their paths
-// have no links.
+// folders are the folders to watch, each with the names in it that matter. Their paths contain no
+// symlinks.
 type folders map[string]map[string]bool
 
 func foldersOf(paths []string) folders {
@@ -19,10 +19,10 @@ func foldersOf(paths []string) folders {
 	return f
 }
 
-// maxLinks is how many links a path may lead through, as in common systems.
+// maxLinks is the most symlinks in one path, as in common systems.
 const maxLinks = 40
 
-// follow walks an absolute path name by name, as the system would, and notes where a
+// follow resolves an absolute path name by name, as the system does, and notes each name whose
 // change would make it lead elsewhere.
 func (f folders) follow(path string) {
 	dir, rest := split(path)
@@ -50,13 +50,13 @@ func (f folders) follow(path string) {
 		case err == nil && info.IsDir() && len(rest) > 1:
 			dir, rest = full, rest[1:]
 		default:
-			f.note(dir, name) // the file, or what is in its way
+			f.note(dir, name) // the file, or something in place of a folder
 			return
 		}
 	}
 }
 
-// all is the name that stands for all names in a folder.
+// all stands for all names in a folder.
 const all = "*"
 
 func (f folders) note(dir, name string) {
@@ -66,7 +66,7 @@ func (f folders) note(dir, name string) {
 	f[dir][name] = true
 }
 
-// split returns a path's root and its names.
+// split returns a path's root and its elements.
 func split(path string) (root string, names []string) {
 	volume := filepath.VolumeName(path)
 	for name := range strings.SplitSeq(filepath.ToSlash(path[len(volume):]), "/") {
@@ -77,9 +77,9 @@ func split(path string) (root string, names []string) {
 	return volume + string(filepath.Separator), names
 }
 
-// concerns says whether an event at a path matters. All do but those of other names in
-// a watched folder, unless all its names count: the end of a folder itself, and events of one
-// that has since got another path, mean that the way must be followed again.
+// concerns reports whether an event at a path matters. Events of other names in a watched folder do
+// not, unless all its names matter. All other events, such as those of a folder itself or of one
+// that was renamed since, require resolving the paths again.
 func (f folders) concerns(path string) bool {
 	if _, ok := f[path]; ok {
 		return true

@@ -7,25 +7,23 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// marker is a file without a name that a Tree watches too: it is written to, to see that
-// event come after those of all that happened before. No folder shows it, and it ends with
-// the process, however that ends; where the file system has no files without names, it has one
-// for a moment.
+// marker is an unnamed file that a Tree watches too: it is written to, and when its event arrives,
+// all events of earlier changes have arrived as well. The file is in no folder and disappears with
+// the process; on file systems without unnamed files, it has a name for a moment.
 type marker struct {
 	file *os.File      // nil until the first Sync
-	path string        // by which the system finds the file, and its events' name
-	seen chan struct{} // closed when the event of the last write has come; nil once it has
+	path string        // the path for the watch, which is also the name of its events
+	seen chan struct{} // closed when the event of the last write has arrived, then nil
 }
 
-// Sync waits until the hints have all that happened in the watched folders before the call.
-// It returns false where that cannot be known, or if ctx ends first.
+// Sync waits until the hints include all changes in the watched folders before the call. It returns
+// false if the system cannot guarantee that, or if ctx ends first.
 func (t *Tree) Sync(ctx context.Context) bool {
 	if !ordered {
 		return false
 	}
-	// One write at a time: the system makes one event of two that nothing separates, and
-	// the owner of the event would be unknown. The turn ends with the event, in
-	// marked.
+	// Only one write at a time: the system merges the events of adjacent writes, so that the event
+	// could not be attributed to one. The turn ends with the event, in marked.
 	select {
 	case t.turn <- struct{}{}:
 	case <-t.ended:
@@ -47,7 +45,7 @@ func (t *Tree) Sync(ctx context.Context) bool {
 	return false
 }
 
-// writeMarker writes to the marker. seen is closed when the event of that has come.
+// writeMarker writes to the marker. seen is closed when the event has arrived.
 func (t *Tree) writeMarker() (seen <-chan struct{}, err error) {
 	file, err := t.openMarker()
 	if err != nil {
@@ -68,7 +66,7 @@ func (t *Tree) setSeen(ch chan struct{}) {
 	t.marker.seen = ch
 }
 
-// openMarker returns the marker, a watched file; whose turn it is may call it.
+// openMarker returns the marker, which is watched. The caller must have the turn.
 func (t *Tree) openMarker() (*os.File, error) {
 	t.mu.Lock()
 	file := t.marker.file
@@ -83,9 +81,9 @@ func (t *Tree) openMarker() (*os.File, error) {
 	t.mu.Lock()
 	t.marker.path = path // before the first event
 	t.mu.Unlock()
-	// Without the lock, which what takes events needs: Add may wait for that.
+	// Without the lock, which the reader of events needs: Add may wait for the reader.
 	if err := t.events.Add(path); err != nil {
-		_ = file.Close() // nothing is in it
+		_ = file.Close() // the file is empty
 		return nil, err
 	}
 	t.mu.Lock()
@@ -98,7 +96,7 @@ func (t *Tree) openMarker() (*os.File, error) {
 	return file, nil
 }
 
-// marked says whether an event is that of the marker, and lets go who waits for it.
+// marked reports whether an event is that of the marker, and releases its waiter.
 func (t *Tree) marked(ev fsnotify.Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +111,7 @@ func (t *Tree) marked(ev fsnotify.Event) bool {
 	return true
 }
 
-// closeMarker ends the marker, and keeps another from being made.
+// closeMarker closes the marker and prevents the creation of another.
 func (t *Tree) closeMarker() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,15 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ordered says whether the events of all watched folders come in the order in which things
-// happened.
+// ordered reports whether the events of all watched folders arrive in the order of the changes.
 const ordered = true
 
-// nameless opens a new file that no folder shows, and returns the path by which it is found
-// while it is open.
+// nameless opens a new file without a name, and returns a path that refers to it while it is open.
 func nameless() (*os.File, string, error) {
 	file, err := unnamed()
-	if err != nil { // not every file system can do that
+	if err != nil { // not every file system supports that
 		file, err = unlinked()
 	}
 	if err != nil {
@@ -24,7 +22,7 @@ func nameless() (*os.File, string, error) {
 	return file, fmt.Sprintf("/proc/self/fd/%d", file.Fd()), nil
 }
 
-// unnamed opens a file that never has a name.
+// unnamed creates a file that never has a name.
 func unnamed() (*os.File, error) {
 	fd, err := unix.Open(os.TempDir(), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -33,7 +31,7 @@ func unnamed() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "marker"), nil
 }
 
-// unlinked opens a file and takes its name away.
+// unlinked creates a file and removes its name.
 func unlinked() (*os.File, error) {
 	file, err := os.CreateTemp("", ".eca-watch-*")
 	if err != nil {

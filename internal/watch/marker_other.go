@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// ordered says whether the events of all watched folders come in the order in which things
-// happened: here they come in none.
+// ordered reports whether the events of all watched folders arrive in the order of the changes,
+// which this system does not guarantee.
 const ordered = false
 
-// nameless is not called.
+// nameless is never called.
 func nameless() (*os.File, string, error) { return nil, "", errors.ErrUnsupported }

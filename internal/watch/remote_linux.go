@@ -2,8 +2,8 @@ package watch
 
 import "syscall"
 
-// Remote says whether a folder is on a file system that others may change without this
-// system being notified: a network's, or one that a program provides.
+// Remote reports whether a folder is on a file system that may change without a notification on
+// this machine: a network file system, or one that a program provides.
 func Remote(dir string) bool {
 	var st syscall.Statfs_t
 	if syscall.Statfs(dir, &st) != nil {

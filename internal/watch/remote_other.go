@@ -4,6 +4,6 @@ package watch
 
 import "strings"
 
-// Remote says whether a folder is on a file system that others may change without this
-// system being notified, as its path shows.
+// Remote reports whether a folder is on a file system that other machines may change without a
+// notification on this one, judging by its path.
 func Remote(dir string) bool { return strings.HasPrefix(dir, `\\`) }

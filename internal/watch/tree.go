@@ -11,21 +11,21 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Bounds of what a Tree remembers until it is taken.
+// Limits of the hints that a Tree collects.
 const (
-	maxChanged = 50_000 // paths; beyond that everything is looked at
-	maxWritten = 20     // files; more are the work of a program
+	maxChanged = 50_000 // paths; if there are more, all hints count as lost
+	maxWritten = 20     // files; if there are more, a program wrote them
 )
 
-// ErrTooMany says that a tree has more folders than are watched.
+// ErrTooMany means that a tree has more folders than can be watched.
 var ErrTooMany = errors.New("there are more folders than can be watched")
 
-// TreeLimit is how many folders of a tree this system lets a program watch at a fair
-// price. On systems that need an open file for every file in them, it is free.
+// TreeLimit returns how many folders of a tree a program may reasonably watch on this system. It is
+// 0 on systems that need an open file for every file in a folder.
 func TreeLimit() int {
 	switch runtime.GOOS {
 	case "linux":
-		return 10_000 // of the user's share, which other programs need too
+		return 10_000 // a part of the user's limit, which other programs need too
 	case "windows":
 		return 200 // each needs a buffer of 64 KiB
 	}
@@ -34,17 +34,18 @@ func TreeLimit() int {
 
 // Hints are possible changes below some folders since the last hints.
 type Hints struct {
-	Changed map[string]bool // paths that came or went, and telling files that were written
-	Touched map[string]bool // folders in which anything happened, to a file's content or time too
-	Written []string        // files whose content changed, the last one last; none if there were many
-	Lost    bool            // anything may have happened: watch again from the beginning
+	Changed map[string]bool // paths that were created or deleted, and telling files that were written
+	Touched map[string]bool // folders in which anything happened, including changes of file contents and times
+	Written []string        // files whose content changed, the last one last; nil if there were many
+	Lost    bool            // hints were lost: watch again from the beginning
 }
 
-// Tree watches folders that its owner names one by one, each without those below it. It
-// guarantees that what happens in a folder after Add leads to a value from Changed and to
-// hints, or to hints that say that some were lost, as long as the system tells.
+// Tree watches individual folders, without their subfolders. Every change in a folder after Add
+// leads to a value from Changed and to hints, or to hints with Lost, as long as the system reports
+// it.
 type Tree struct {
-	// Changed delivers a value when there are hints. Values that are not taken become one.
+	// Changed delivers a value when there are hints. Values that are not received are merged into
+	// one.
 	Changed <-chan struct{}
 
 	changed chan struct{}
@@ -52,7 +53,7 @@ type Tree struct {
 	limit   int
 	telling []string
 	running sync.WaitGroup
-	ended   chan struct{} // closed when no event comes any more
+	ended   chan struct{} // closed when no more events arrive
 	turn    chan struct{} // full while the event of a write to the marker is awaited
 
 	mu      sync.Mutex // guards the fields below
@@ -63,8 +64,8 @@ type Tree struct {
 	closed  bool
 }
 
-// NewTree watches nothing so far, and never more than limit folders. Telling are the names
-// of files whose content says which other files count. Close must be called.
+// NewTree watches no folders yet, and never more than limit. telling are the names of files whose
+// content determines which other files matter. The caller must call Close.
 func NewTree(limit int, telling ...string) (*Tree, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -78,13 +79,13 @@ func NewTree(limit int, telling ...string) (*Tree, error) {
 
 // Close ends the tree. Changed stays open.
 func (t *Tree) Close() {
-	_ = t.events.Close() // nothing can be done about it
+	_ = t.events.Close() // there is no remedy for an error
 	t.running.Wait()
 	t.closeMarker()
 }
 
-// Add watches a folder, an absolute path without links. A missing folder is not an error:
-// the folder above it reports it.
+// Add watches a folder, given by its absolute path without symlinks. A missing folder is not an
+// error, since the folder above it reports it.
 func (t *Tree) Add(dir string) error {
 	t.mu.Lock()
 	known, full := t.folders[dir], len(t.folders) >= t.limit
@@ -95,7 +96,7 @@ func (t *Tree) Add(dir string) error {
 	if !known && full {
 		return ErrTooMany
 	}
-	// Also if it is known: it may be another folder of the same name.
+	// Even if it is known already: it may be another folder of the same name.
 	if err := t.events.Add(dir); err != nil {
 		t.mu.Lock()
 		delete(t.folders, dir)
@@ -120,7 +121,7 @@ func (t *Tree) Take() Hints {
 	return h
 }
 
-// Pending says whether there are hints about which files there are.
+// Pending reports whether there are hints about created or deleted files.
 func (t *Tree) Pending() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,7 +166,7 @@ func (t *Tree) note(ev fsnotify.Event) {
 	h.Touched[filepath.Dir(ev.Name)] = true
 	switch {
 	case ev.Has(fsnotify.Rename) && t.folders[ev.Name]:
-		h.Lost = true // the watches below it tell of paths that are wrong now
+		h.Lost = true // events from the watches below it now have wrong paths
 	case ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) || ev.Has(fsnotify.Write) && slices.Contains(t.telling, filepath.Base(ev.Name)):
 		if ev.Has(fsnotify.Remove) {
 			delete(t.folders, ev.Name)

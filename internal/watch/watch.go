@@ -1,22 +1,19 @@
-// Package watch tells that one of a few files may have changed. The files need not
-// exist, nor their folders; they may be replaced by rename, as editors save, and any
-// part of their paths may be a link.
+// Package watch reports that one of a few files may have changed. The files and their folders need
+// not exist; files may be replaced by rename, as editors do when they save, and any part of a path
+// may be a symlink.
 //
-// A path that ends in /* stands for all names in that folder; what is in folders below it
-// does not count.
+// A path that ends in /* stands for all names in that folder, without its subfolders.
 //
-// It watches folders, never files: the one a file is in, those that hold the links on
-// the way to it, and for what is missing the deepest folder that exists. There is no
-// polling. Events are hints: what a file says now is for the caller to read. A folder
-// above these that is renamed away goes unnoticed.
+// The package watches folders, never files: the folder of a file, those of the symlinks on the way
+// to it, and the deepest existing folder if something is missing. It does not poll. Events are
+// hints: the caller reads the files. Renaming a folder above the watched ones goes unnoticed.
 //
-// A Tree watches whole folders instead, as many as its owner names, and tells what came
-// and went in them, and where files changed. On Linux it can tell that nothing that
-// happened before is still on its way (Sync).
+// A Tree instead watches whole folders that its owner chooses, and reports created, deleted and
+// changed files in them. On Linux, Sync waits until all earlier changes have been reported.
 //
-// It guarantees that after Set, and after each value from Changed, a change leads to
-// another value, as long as the system can watch; a folder it cannot watch is reported once
-// and the rest goes on.
+// After Set, and after each value from Changed, a change leads to another value, as long as the
+// system can watch. A folder that cannot be watched is reported once; the others are watched
+// nevertheless.
 package watch
 
 import (
@@ -33,36 +30,36 @@ import (
 )
 
 const (
-	// pause is how long it must be quiet before a burst of events is a change: saving
-	// a file takes several steps.
+	// pause is how long there must be no event before a burst of events counts as one change:
+	// saving a file takes several steps.
 	pause = 50 * time.Millisecond
-	// longest bounds the wait while events keep coming.
+	// longest limits that wait while events keep arriving.
 	longest = 500 * time.Millisecond
 )
 
 // Watcher watches a set of files.
 type Watcher struct {
-	// Changed delivers a value when something may have happened to a file: one for a
-	// burst of events. Values that are not taken become one.
+	// Changed delivers a value when a file may have changed, one for a burst of events. Values that
+	// are not received are merged into one.
 	Changed <-chan struct{}
 
 	changed chan struct{}
 	hints   chan struct{}
 	failed  func(error)
-	events  *fsnotify.Watcher       // nil if the system has none to give
+	events  *fsnotify.Watcher       // nil if the system cannot provide one
 	add     func(dir string) error  // events.Add
-	folders atomic.Pointer[folders] // replaced as a whole by scan
+	folders atomic.Pointer[folders] // replaced atomically by scan
 	running sync.WaitGroup
 
-	mu    sync.Mutex // guards paths; what takes events must not need it, or a system may wait for itself
+	mu    sync.Mutex // guards paths; the reader of events must not need it, or it could deadlock with the system
 	paths []string
 
 	reporting sync.Mutex // guards reported
 	reported  map[string]bool
 }
 
-// New returns a watcher without files; Close must be called. failed gets the folders
-// that cannot be watched, once for each cause. It must not call the watcher.
+// New returns a watcher without files. The caller must call Close. failed is called with the
+// folders that cannot be watched, once for each cause. It must not call the watcher.
 func New(failed func(error)) *Watcher {
 	changed := make(chan struct{}, 1)
 	w := &Watcher{Changed: changed, changed: changed, hints: make(chan struct{}, 1), failed: failed, reported: map[string]bool{}}
@@ -85,13 +82,13 @@ func New(failed func(error)) *Watcher {
 // Close ends the watcher. Changed stays open.
 func (w *Watcher) Close() {
 	if w.events != nil {
-		_ = w.events.Close() // nothing can be done about it
+		_ = w.events.Close() // there is no remedy for an error
 	}
 	w.running.Wait()
 }
 
-// Set replaces the watched files. A value from Changed follows, as for an event: what
-// happened before is not known.
+// Set replaces the watched files. It is followed by a value from Changed, since earlier changes are
+// unknown.
 func (w *Watcher) Set(paths []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +105,7 @@ func (w *Watcher) Set(paths []string) {
 	w.hint()
 }
 
-// hint says that something may have happened.
+// hint records that something may have changed.
 func (w *Watcher) hint() {
 	select {
 	case w.hints <- struct{}{}:
@@ -116,11 +113,11 @@ func (w *Watcher) hint() {
 	}
 }
 
-// maxScans bounds the attempts to keep up with somebody who changes folders all the
-// time; the events of that lead to another scan.
+// maxScans limits the attempts to keep up with a process that changes folders all the time; its
+// events lead to another scan.
 const maxScans = 10
 
-// scanLocked watches the folders that matter now, and no other.
+// scanLocked watches exactly the folders that matter now.
 func (w *Watcher) scanLocked() {
 	if w.events == nil {
 		return
@@ -129,11 +126,11 @@ func (w *Watcher) scanLocked() {
 	for range maxScans {
 		now := foldersOf(w.paths)
 		if last != nil && reflect.DeepEqual(last, now) {
-			break // nothing appeared while the watches were set
+			break // no folder appeared while the watches were set
 		}
 		w.folders.Store(&now)
 		for dir := range now {
-			// Also where it is watched: it may be another folder of the same name.
+			// Even if it is watched already: it may be another folder of the same name.
 			if err := w.add(dir); err != nil && !isGone(err) {
 				w.report(err.Error(), fmt.Errorf("%s cannot be watched: %w", dir, explain(err)))
 			}
@@ -142,7 +139,7 @@ func (w *Watcher) scanLocked() {
 	}
 	for _, dir := range w.events.WatchList() {
 		if _, ok := last[dir]; !ok {
-			_ = w.events.Remove(dir) // fails if it is gone
+			_ = w.events.Remove(dir) // fails if the folder is deleted
 		}
 	}
 }
@@ -156,12 +153,13 @@ func (w *Watcher) report(cause string, err error) {
 	}
 }
 
-// isGone says that there is nothing to watch any more, or no caller to notify.
+// isGone reports whether an error means that there is nothing to watch any more, or that the
+// watcher is closed.
 func isGone(err error) bool {
 	return errors.Is(err, syscall.ENOENT) || errors.Is(err, fsnotify.ErrClosed)
 }
 
-// explain replaces the words of an error that mean something else here.
+// explain replaces errors whose text is misleading here.
 func explain(err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return errors.New("the system's limit of watches is reached (on Linux fs.inotify.max_user_watches)")
@@ -169,7 +167,7 @@ func explain(err error) error {
 	return err
 }
 
-// read turns events into hints until the watcher is closed.
+// read converts events to hints until the watcher is closed.
 func (w *Watcher) read() {
 	for {
 		select {
@@ -193,8 +191,7 @@ func (w *Watcher) read() {
 	}
 }
 
-// fire follows what happened to the folders before it tells, so that nothing after
-// that is missed.
+// fire updates the watched folders before it sends a value, so that no later change is missed.
 func (w *Watcher) fire() {
 	w.mu.Lock()
 	w.scanLocked()

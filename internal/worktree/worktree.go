@@ -1,7 +1,7 @@
 // Package worktree finds the repository that a linked git worktree belongs to.
 //
-// A folder counts as a linked worktree only if the repository knows it as one, so that a
-// folder cannot claim to belong to a repository. Files are read, git is not run.
+// A folder counts as a linked worktree only if the repository confirms it, so that a folder cannot
+// claim to belong to a repository. The package reads files and does not run git.
 package worktree
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Main returns the root of the repository that the linked worktree at a path belongs to;
-// any other path is returned as it is.
+// Main returns the root of the repository that the linked worktree at a path belongs to; other
+// paths are returned unchanged.
 func Main(path string) string {
 	marker := filepath.Join(path, ".git")
 	line, ok := strings.CutPrefix(firstLine(marker), "gitdir:")
@@ -36,7 +36,7 @@ func Main(path string) string {
 	return filepath.Dir(common)
 }
 
-// same says whether two paths lead to one file.
+// same reports whether two paths refer to the same file.
 func same(a, b string) bool {
 	ia, err := os.Stat(a)
 	if err != nil {
@@ -53,7 +53,7 @@ func relativeTo(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// firstLine returns the first line of a small regular file, or nothing.
+// firstLine returns the first line of a small regular file, or an empty string.
 func firstLine(path string) string {
 	const most = 8 << 10
 	data, err := safeio.Read(path, most)

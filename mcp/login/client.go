@@ -120,7 +120,8 @@ func unattended(at oauth.Authority) bool {
 	return slices.Contains(at.Grants, "client_credentials") && !slices.Contains(at.Grants, "authorization_code")
 }
 
-// checkPKCE reports an error if a login server does not support PKCE, which a safe login needs.
+// checkPKCE returns an error if a login server does not support PKCE, without which a login is not
+// secure.
 func checkPKCE(at oauth.Authority) error {
 	if slices.Contains(at.PKCE, "S256") {
 		return nil

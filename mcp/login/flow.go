@@ -18,10 +18,10 @@ import (
 // without a user do not call open.
 func (a *Account) Login(ctx context.Context, open func(url string)) error { return a.login(ctx, open) }
 
-// errUser says that a login needs a user.
+// errUser means that a login needs a user.
 var errUser = errors.New("the login needs a user")
 
-// login logs in; without open only if no user takes part.
+// login logs in; if open is nil, only without a user.
 func (a *Account) login(ctx context.Context, open func(url string)) error {
 	if plain(a.server.URL) {
 		return errors.New("the server is reached over plain HTTP, where everybody on the way could read the token; it needs an https url")
@@ -53,7 +53,7 @@ func (a *Account) login(ctx context.Context, open func(url string)) error {
 	p := at.As(chosen.registration)
 	p.Resource, p.Scopes = resource.ID, want
 	if slices.Contains(want, offline) {
-		p.Params = map[string]string{"prompt": "consent"} // OpenID asks for it
+		p.Params = map[string]string{"prompt": "consent"} // required by OpenID Connect
 	}
 	if err := chosen.landing.Begin(p); err != nil {
 		return err

@@ -49,7 +49,8 @@ func (a *Account) onPrivateNetwork(ctx context.Context) bool {
 	return len(list) > 0
 }
 
-// guard allows connections to the public internet only, unless the server is inside.
+// guard allows connections to the public internet only, unless the server itself is on a private
+// network.
 type guard struct {
 	next    http.RoundTripper
 	private bool

@@ -86,7 +86,7 @@ type Account struct {
 	server Server
 }
 
-// NeededError says that the user has to log in, again or with more permission.
+// NeededError means that the user has to log in, again or with more permission.
 type NeededError struct{ Reason string }
 
 func (e *NeededError) Error() string { return e.Reason }
@@ -132,7 +132,7 @@ func (a *Account) Secrets() []string {
 func (a *Account) Token(ctx context.Context) (string, error) {
 	token, err := a.token(ctx, "")
 	if errors.Is(err, auth.ErrNone) || errors.Is(err, auth.ErrEnded) {
-		return "", nil // the server says what it requires
+		return "", nil // the server will tell what it requires
 	}
 	return token, err
 }
@@ -162,7 +162,7 @@ func (a *Account) renew(ctx context.Context, old auth.Credential) (auth.Credenti
 	return credential(t), err
 }
 
-// provider returns the login server that gave a login, and the client that it was given to.
+// provider returns the login server that issued a login, and the client that it was issued to.
 func (a *Account) provider(c auth.Credential) oauth.Provider {
 	secret := c.ClientSecret.Reveal()
 	if secret == "" && c.For.ClientID == a.server.ClientID && c.For.Redirect == "" {
@@ -218,7 +218,7 @@ func (a *Account) Refused(ctx context.Context, status int, headers []string, sen
 	return "", &NeededError{reason}
 }
 
-// wantsMore reports which permission a login lacks. A permission that was already requested does
+// wantsMore returns which permission a login lacks. A permission that was already requested does
 // not count: the server would refuse forever.
 func (a *Account) wantsMore(said oauth.Challenge) error {
 	if said.Error != "insufficient_scope" || len(said.Scopes) == 0 {
@@ -270,8 +270,8 @@ func (a *Account) Forget(ctx context.Context) (existed bool, revoke func(context
 	}, nil
 }
 
-// Key returns the name under which a login is kept: the server's, or one for a workspace or for
-// servers that share a label (authScope, eca-features 19). folders are the workspace's.
+// Key returns the name under which a login is stored: that of the server, or one for a workspace or
+// for servers with the same label (authScope, eca-features 19). folders are those of the workspace.
 func Key(server, scope string, folders []string) string {
 	switch scope {
 	case "", "global":

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/repomap"
 )
 
-// Ways to show a repository.
+// Representations of a repository that are compared.
 const (
 	mapped = "map"
 	plain  = "map without focus and log"
@@ -28,21 +28,21 @@ const (
 	tree   = "indented tree"
 )
 
-// result is what was found in one repository.
+// result is the result for one repository.
 type result struct {
 	name, head     string
-	commits, files int              // that were judged
-	known          int              // files that maps know, at the newest commit
-	found          map[string][]int // by way and budget: files
+	commits, files int              // number of judged ones
+	known          int              // number of files in the map at the newest commit
+	found          map[string][]int // by representation and budget: number of files
 	notes          []string
 }
 
-// clone is a work tree of a repository whose files are put back and forth.
+// clone is a clone of a repository in which commits are checked out.
 type clone struct {
 	dir, git string
 }
 
-// judge goes back through a repository's history.
+// judge evaluates the commits of a repository, going back in its history.
 func judge(ctx context.Context, repo string, o options) (*result, error) {
 	source, err := filepath.Abs(repo)
 	if err != nil {
@@ -88,10 +88,10 @@ func judge(ctx context.Context, repo string, o options) (*result, error) {
 	return r, nil
 }
 
-// commit judges one, unless it has no state before it or changed too much.
+// commit evaluates one commit, unless it is the first one or changed too much.
 func (r *result) commit(ctx context.Context, c clone, id string, told, bare *repomap.Index, o options) error {
 	if _, err := c.run(ctx, "rev-parse", "-q", "--verify", id+"^"); err != nil {
-		return ctx.Err() // the first one
+		return ctx.Err() // the first commit has no parent
 	}
 	if _, err := c.run(ctx, "checkout", "-q", "-f", "--detach", id+"^"); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (r *result) commit(ctx context.Context, c clone, id string, told, bare *rep
 	return nil
 }
 
-// otherMaps returns the maps that another program makes, by budget; nil without one.
+// otherMaps returns the maps of another program, by budget; nil if no program is set.
 func (c clone) otherMaps(ctx context.Context, o options, message string) ([]string, error) {
 	command := strings.Fields(o.other)
 	if len(command) == 0 {
@@ -187,7 +187,7 @@ func (c clone) otherMaps(ctx context.Context, o options, message string) ([]stri
 	return maps, nil
 }
 
-// count adds how many of the wanted files a text shows.
+// count adds the number of wanted files that a text shows.
 func (r *result) count(way string, budget int, o options, want, shown map[string]bool) {
 	if r.found[way] == nil {
 		r.found[way] = make([]int, len(o.budgets))
@@ -214,8 +214,8 @@ func linesOf(text string) map[string]bool {
 	return out
 }
 
-// cut returns the paths whose lines fit into a budget, one after the other; line says what
-// a path takes after the one before it.
+// cut returns the first paths whose lines fit into a budget; line returns the text for a path after
+// the previous one.
 func cut(paths []string, tokens int, line func(p, before string) string) map[string]bool {
 	out, room, before := map[string]bool{}, 4*tokens, ""
 	for _, p := range paths {
@@ -228,8 +228,8 @@ func cut(paths []string, tokens int, line func(p, before string) string) map[str
 	return out
 }
 
-// branch is what a path takes in an indented tree: its name, below those of its folders
-// that the path before it did not have.
+// branch returns the lines for a path in an indented tree: its name, and those of its folders that
+// the previous path does not share.
 func branch(p, before string) string {
 	var out strings.Builder
 	have := strings.Split(path.Dir(before), "/")
@@ -247,8 +247,8 @@ func branch(p, before string) string {
 	return out.String()
 }
 
-// age gives each file a time that depends on its content alone, long before any commit:
-// when a checkout wrote it says which files the judged commit changed.
+// age sets the time of each file to a value that depends only on its content and is older than any
+// commit: the time of the checkout would reveal which files the commit changed.
 func (c clone) age(ctx context.Context) error {
 	listing, err := c.run(ctx, "ls-tree", "-r", "-z", "HEAD")
 	if err != nil {
@@ -273,7 +273,7 @@ func (c clone) age(ctx context.Context) error {
 	return nil
 }
 
-// run asks git, in the clone.
+// run runs git in the clone.
 func (c clone) run(ctx context.Context, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	exit, err := proc.Run(ctx, proc.Spec{
@@ -291,7 +291,7 @@ func (c clone) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// write prints which share of the files was found.
+// write prints the share of files that was found.
 func (r *result) write(out io.Writer, o options) error {
 	for _, n := range r.notes {
 		fmt.Fprintln(out, n)

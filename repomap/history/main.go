@@ -1,13 +1,12 @@
-// Command history judges maps by the history of repositories: given the message of a
-// commit, how many of the files that it changed does the map of the state before it show?
+// Command history evaluates maps with the history of repositories: given the message of a commit,
+// how many of the files that it changed does the map of the state before the commit show?
 //
 //	go run ./repomap/history [flags] REPO...
 //
-// It owns the choice of commits and what maps are compared with: the map without a focus
-// and without the log (PageRank as it is), a list of paths and an indented tree, each cut
-// at the same budgets, of the files that a map knows. It guarantees that nothing of the
-// judged commit but its message reaches a map, and that the figures are the same in each
-// run. It changes nothing in the repositories: it works in a clone that it removes.
+// Maps are compared with maps without a focus and without the log (plain PageRank), with a list of
+// paths, and with an indented tree, each cut at the same budgets and limited to files that a map
+// contains. Nothing of a commit except its message influences its map, and the figures are the same
+// in each run. The command works in a temporary clone and does not change the repositories.
 package main
 
 import (
@@ -25,16 +24,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// options are what is judged.
+// options are the command line options.
 type options struct {
 	budgets []int // tokens
-	commits int   // of a repository, at most
-	apart   int   // each so many-th commit counts
-	files   int   // commits that changed more of the files that maps know are left out
-	skip    int   // commits from the newest, so that a repository can be tuned on and judged by others
-	verbose bool  // say of each commit what was found
+	commits int   // most commits of a repository
+	apart   int   // use every nth commit
+	files   int   // skip commits that changed more files of the map
+	skip    int   // skip the newest commits, so that parameters can be tuned on other commits than those evaluated
+	verbose bool  // print the result of each commit
 	git     string
-	other   string // a program that makes other maps; empty: none
+	other   string // a program that makes other maps; may be empty
 }
 
 func main() {

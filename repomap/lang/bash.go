@@ -29,7 +29,7 @@ func bashName(o *outline, at int) int {
 	return at + 1
 }
 
-// bashOther reads `name() {`, and at the top what is exported or constant.
+// bashOther reads `name() {`, and exported or constant variables at the top level.
 func bashOther(o *outline, at int) int {
 	t := o.at(at)
 	switch {
@@ -44,7 +44,7 @@ func bashOther(o *outline, at int) int {
 	return 0
 }
 
-// bashSpecial reads comments, which begin words, expansions, and texts that end with a word.
+// bashSpecial reads comments, expansions, and heredocs.
 func bashSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	switch src[i] {
@@ -61,7 +61,7 @@ func bashSpecial(x *lexer) bool {
 			x.quoted(&quote{close: "'", escape: '\\', lines: true}, i, i+2)
 			return true
 		case hasPrefix(src[i:], "${") && x.hopeful():
-			// Braces in it are not those of the code.
+			// Braces in it do not belong to the code.
 			end := endOfQuote(src[:min(len(src), i+500)], i+2, &quote{close: "}", escape: '\\', hole: "${"}, 0)
 			if src[end-1] == '}' {
 				x.stringTo(i, end)
@@ -70,7 +70,7 @@ func bashSpecial(x *lexer) bool {
 			x.wastedScans += end - i
 		}
 		return false
-	case '\\': // the next byte is nothing special
+	case '\\': // the next byte is escaped
 		if i+1 < len(src) && src[i+1] != '\n' {
 			x.pos += 2
 			return true

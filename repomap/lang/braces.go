@@ -2,29 +2,28 @@ package lang
 
 import "strings"
 
-// braces finds definitions that words introduce (`fn name`, `class Name {`) in languages
-// whose bodies are in braces. Bodies that hold definitions are read; all others, and
-// all braces that belong to no definition, are left out.
+// braces finds definitions that keywords introduce (`fn name`, `class Name {`) in languages whose
+// bodies are in braces. It reads bodies that contain definitions and skips all other bodies and
+// braces.
 type braces struct {
-	lines     bool // a statement ends with its line, unless something says that it goes on
-	typeBrace bool // types can have braces: `f(): {a: number} {`
-	indents   bool // bodies may stand without braces, further in than what they belong to
+	lines     bool // a statement ends with its line, unless it is continued
+	typeBrace bool // types can contain braces: `f(): {a: number} {`
+	indents   bool // bodies may be indented instead of in braces
 
-	// name returns the token of the name of what the word at a token defines; -1 if it
-	// defines nothing. Without it, the name is the next token.
+	// name returns the index of the name that the keyword at a token defines; -1 if it defines
+	// nothing. If name is nil, the name is the next token.
 	name func(o *outline, at int) int
-	// other reads a definition that no word introduces and returns the token after it;
-	// or 0.
+	// other reads a definition without a keyword and returns the index of the token after it, or 0.
 	other func(o *outline, at int) int
-	// anyName says that functions in types may have names that are words of the language.
+	// anyName means that keywords can be the names of functions in types.
 	anyName bool
-	// operators are the marks that names are made of: `def +(x`.
+	// operators are the marks of which operator names consist: `def +(x`.
 	operators string
-	// head returns the token where a signature of a type goes on that seems to end before
-	// a token; that token if it does not.
+	// head returns the index at which the signature of a type continues after its apparent end,
+	// otherwise the index of that end.
 	head func(o *outline, i int) int
-	// value returns where the signature of a function ends that is the value at a token; 0
-	// if the value is something else.
+	// value returns where the signature of a function ends that is the value at a token; 0 if the
+	// value is not a function.
 	value func(o *outline, at int) int
 }
 
@@ -53,10 +52,10 @@ func (b *braces) read(o *outline) {
 	}
 }
 
-// definition reads what the word at a token introduces.
+// definition reads a definition, given the index of its keyword.
 func (b *braces) definition(o *outline, at int) int {
 	w := o.word(at)
-	if o.word(at+1).role == definer && !o.word(at+1).soft { // `enum class`: the last word counts
+	if o.word(at+1).role == definer && !o.word(at+1).soft { // `enum class`: the last keyword is used
 		return at + 1
 	}
 	name := at + 1
@@ -72,7 +71,7 @@ func (b *braces) definition(o *outline, at int) int {
 	}
 	word := b.anyName && w.kind == Function && o.inType() && o.at(name).kind == nameToken && o.isMark(name+1, '(')
 	if name != at && !o.isName(name) && operator == "" && !word {
-		if w.hasMembers && !w.soft && o.isMark(name, '{') && o.at(name).mate > 0 { // without a name: its parts belong to what is around it
+		if w.hasMembers && !w.soft && o.isMark(name, '{') && o.at(name).mate > 0 { // anonymous: its members belong to the enclosing definition
 			o.levels = append(o.levels, level{end: int(o.at(name).mate), parent: o.parent(), col: -1, kind: w.kind})
 			return name + 1
 		}
@@ -104,8 +103,8 @@ func (b *braces) definition(o *outline, at int) int {
 	return b.body(o, w, o.define(kind, name, from, end), kind, from, end)
 }
 
-// operator returns a name that is made of marks, or ends with some, as `unary_-`; empty
-// otherwise.
+// operator returns a name that consists of marks, or ends with some, such as `unary_-`; otherwise
+// empty.
 func (b *braces) operator(o *outline, name int) string {
 	i := name
 	if o.at(i).kind == nameToken {
@@ -135,7 +134,7 @@ func (b *braces) operates(o *outline, w word, kind Kind, at, name int, operator 
 	return b.body(o, w, o.defineAs(operator, kind, name, "", from, end), kind, from, end)
 }
 
-// begin returns where a definition begins whose word is at a token: at its modifiers.
+// begin returns where a definition begins: at its modifiers before the keyword.
 func (b *braces) begin(o *outline, at int) int {
 	for range 16 {
 		switch before := o.word(at - 1); {
@@ -156,7 +155,7 @@ func (b *braces) begin(o *outline, at int) int {
 	return at
 }
 
-// body enters or skips what is after a signature.
+// body enters or skips the body after a signature.
 func (b *braces) body(o *outline, w word, def int, kind Kind, from, end int) int {
 	col := int(o.at(from).col)
 	if b.indents {
@@ -188,7 +187,7 @@ func (b *braces) body(o *outline, w word, def int, kind Kind, from, end int) int
 	return end
 }
 
-// end returns the token before which a signature ends that is being read at i.
+// end returns the index after a signature, which is being read at i.
 func (b *braces) end(o *outline, i int, value bool) int {
 	angles := 0
 	for i < len(o.tokens) {
@@ -216,7 +215,7 @@ func (b *braces) end(o *outline, i int, value bool) int {
 				i++ // an arrow
 			}
 		case '<':
-			if !b.indents { // what has no braces has its types' parameters in other brackets
+			if !b.indents { // without braces, type parameters are in other brackets
 				angles++
 			}
 		case '>':
@@ -233,13 +232,13 @@ func (b *braces) end(o *outline, i int, value bool) int {
 	return i
 }
 
-// inTypeExpression says whether a brace belongs to a type and not to a body.
+// inTypeExpression reports whether a brace belongs to a type rather than a body.
 func (b *braces) inTypeExpression(o *outline, i int) bool {
 	p := o.at(i - 1)
 	return o.at(i).mate > 0 && (p.mark == ':' || p.mark == '|' || p.mark == '&' || p.mark == '>' && o.isMark(i-2, '='))
 }
 
-// lineEnds says whether a statement ends before the first token of a line.
+// lineEnds reports whether a statement ends before the first token of a line.
 func (b *braces) lineEnds(o *outline, i int) bool {
 	t := &o.tokens[i]
 	if o.word(i).role == continuing {

@@ -37,7 +37,7 @@ func cWords() map[string]word {
 	)
 }
 
-// cSpecial reads lines of the preprocessor and raw strings.
+// cSpecial reads preprocessor lines and raw strings.
 func cSpecial(x *lexer) bool {
 	if x.src[x.pos] == '"' {
 		p := x.last()
@@ -49,7 +49,7 @@ func cSpecial(x *lexer) bool {
 	if !x.first {
 		return false
 	}
-	end := x.pos // after the line and those that go on with it
+	end := x.pos // after the line and its continuation lines
 	for {
 		i := bytes.IndexByte(x.src[end:], '\n')
 		if i < 0 {
@@ -64,7 +64,7 @@ func cSpecial(x *lexer) bool {
 		end++
 	}
 	text := x.src[x.pos+1 : end]
-	// A comment that begins here may go on in the next lines.
+	// A comment that begins here may continue on the next lines.
 	if i := bytes.LastIndex(text, []byte("/*")); i >= 0 && !bytes.Contains(text[i:], []byte("*/")) && !bytes.Contains(text[:i], []byte("//")) {
 		end = x.pos + 1 + i
 		text = x.src[x.pos+1 : end]
@@ -77,7 +77,7 @@ func cSpecial(x *lexer) bool {
 		cInclude(x, bytes.TrimSpace(word[len("include"):]))
 	case bytes.HasPrefix(word, []byte("if")):
 		x.marks = append(x.marks, len(x.open))
-	case bytes.HasPrefix(word, []byte("el")): // the other branch opens the same again
+	case bytes.HasPrefix(word, []byte("el")): // the other branch opens the same brackets again
 		if n := len(x.marks); n > 0 && x.marks[n-1] <= len(x.open) {
 			x.open = x.open[:x.marks[n-1]]
 		}
@@ -90,7 +90,8 @@ func cSpecial(x *lexer) bool {
 	return true
 }
 
-// cInclude notes the file that a line names. One without a folder in angles is the system's.
+// cInclude records the file that an #include names. A file in angle brackets without a folder is a
+// system header.
 func cInclude(x *lexer, rest []byte) {
 	if len(rest) < 2 || rest[0] != '"' && rest[0] != '<' {
 		return
@@ -108,7 +109,7 @@ func cInclude(x *lexer, rest []byte) {
 // macroMark precedes the name in `#define name`.
 const macroMark = '\x01'
 
-// cMacro adds what defines a macro: a mark, its name, and its parameters.
+// cMacro adds the tokens of a macro definition: a mark, the name, and the parameters.
 func cMacro(x *lexer, at, end int) {
 	src := x.src
 	for at < end && (src[at] == ' ' || src[at] == '\t') {

@@ -23,11 +23,11 @@ func clojure() *Language {
 			conditions: true,
 			name: func(o *outline, at int) int {
 				name := at + 1
-				for o.isMark(name, '^') { // what is said about it
+				for o.isMark(name, '^') { // metadata
 					if name++; o.isMark(name, ':') {
 						name++
 					}
-					for name = o.skip(name); o.isMark(name, '.') && o.adjoins(name-1); { // a type of Java's
+					for name = o.skip(name); o.isMark(name, '.') && o.adjoins(name-1); { // a Java type
 						name += 2
 					}
 				}

@@ -38,7 +38,7 @@ func csharp() *Language {
 	}
 }
 
-// csharpSpecial reads strings with prefixes and lines of the preprocessor.
+// csharpSpecial reads strings with prefixes and preprocessor lines.
 func csharpSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	if src[i] == '#' {

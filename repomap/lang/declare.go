@@ -1,12 +1,12 @@
 package lang
 
-// declared finds definitions in languages where a name is before its parameters
-// and after its type: `static int name(int x) {`. It reads one statement after the other,
-// at the top and in the bodies of types and namespaces.
+// declared finds definitions in languages where a name follows its type and precedes its
+// parameters: `static int name(int x) {`. It reads one statement after the other, at the top level
+// and in the bodies of types and namespaces.
 type declared struct {
-	prototypes bool // `int name(int x);` counts at the top too
-	properties bool // `int Name { get; }` and `int Name => 1;` count
-	// macros says that a name in capitals before parentheses is not a function.
+	prototypes bool // `int name(int x);` is a definition at the top level too
+	properties bool // `int Name { get; }` and `int Name => 1;` are definitions
+	// macros means that a name in capitals before parentheses is not a function.
 	macros bool
 }
 
@@ -23,21 +23,22 @@ func (d *declared) read(o *outline) {
 	}
 }
 
-// parts are what a statement is judged by; -1 if absent.
+// parts are the tokens by which a statement is classified; -1 if absent.
 type parts struct {
 	from    int // after attributes
-	typeAt  int // the word of a type: class, struct, ...
+	typeAt  int // the keyword of a type: class, struct, ...
 	params  int // the first parentheses after a name
-	name    int // that name
+	name    int // the name before params
 	equals  int
-	end     int // what ends it: a brace, a semicolon
+	end     int // the token that ends it: a brace or a semicolon
 	arrow   int // `=>`
 	alias   int // `typedef` or `using`
 	typedef bool
 	using   bool
 }
 
-// statement reads one and returns the token after it, or the first of its body.
+// statement reads a statement and returns the index of the token after it, or of the first token of
+// its body.
 func (d *declared) statement(o *outline, at int) int {
 	if o.isMark(at, macroMark) {
 		end := at + 2
@@ -79,7 +80,7 @@ func (d *declared) statement(o *outline, at int) int {
 	return p.end + 1
 }
 
-// parts looks at a statement up to its body or its end.
+// parts scans a statement up to its body or its end.
 func (d *declared) parts(o *outline, at int) parts {
 	if o.is(at, "__extension__") {
 		at++
@@ -104,7 +105,7 @@ func (d *declared) parts(o *outline, at int) parts {
 			p.end = i
 			return p
 		case t.mark == '{':
-			if p.equals > 0 || p.arrow > 0 { // in the value of a variable, or of a function
+			if p.equals > 0 || p.arrow > 0 { // in the value of a variable, or in the body of an expression function
 				i = o.skip(i)
 				continue
 			}
@@ -123,7 +124,7 @@ func (d *declared) parts(o *outline, at int) parts {
 		case t.mark == ':' && i == p.from+1 && o.inType() && !o.isMark(i+1, ':') && !d.properties: // `public:`
 			p.end = i
 			return p
-		case t.mark == '(' && (o.is(i-1, "operator") || o.isMark(i+1, '*')): // of a name or a pointer's
+		case t.mark == '(' && (o.is(i-1, "operator") || o.isMark(i+1, '*')): // part of the name, or a pointer to a function
 		case t.mark == '(' && p.params < 0 && p.equals < 0 && p.arrow < 0 && (o.isName(i-1) && i > p.from || d.operator(o, p.from, i)):
 			p.params, p.name = i, i-1
 		case t.mark == '<' && d.properties && o.isName(i-1) && i > p.from && p.typeAt < 0 && p.params < 0 && p.equals < 0 && p.arrow < 0:
@@ -154,14 +155,14 @@ func (d *declared) parts(o *outline, at int) parts {
 	}
 }
 
-// initialised says whether a brace begins not the body of a constructor but one of the
-// values between its parameters and its body: `Name(int x) : a{x}, b(x) {`.
+// initialised reports whether a brace is not the beginning of a constructor's body, but of an
+// initialiser before it: `Name(int x) : a{x}, b(x) {`.
 func (d *declared) initialised(o *outline, p parts, brace int) bool {
 	next := o.skip(brace)
 	return o.isName(brace-1) && brace-1 > o.skip(p.params) && (o.isMark(next, ',') || o.isMark(next, '{')) && o.at(brace).mate > 0
 }
 
-// operator says whether a parenthesis begins the parameters of `operator+`.
+// operator reports whether a parenthesis begins the parameters of `operator+`.
 func (d *declared) operator(o *outline, from, at int) bool {
 	const longest = 6 // tokens, as in `operator const char*(`
 	for i := at - 1; i >= max(from, at-longest); i-- {
@@ -172,7 +173,7 @@ func (d *declared) operator(o *outline, from, at int) bool {
 	return false
 }
 
-// attribute returns the token after `[x]` or `@Name(…)`.
+// attribute returns the index of the token after `[x]` or `@Name(…)`.
 func (d *declared) attribute(o *outline, at int) int {
 	if o.isMark(at, '[') {
 		return o.skip(at)
@@ -187,7 +188,7 @@ func (d *declared) attribute(o *outline, at int) int {
 	return min(i, len(o.tokens))
 }
 
-// angles returns the token after `<…>`; what is never closed has 200 tokens at most.
+// angles returns the index of the token after `<…>`. It gives up after 200 tokens.
 func angles(o *outline, at int) int {
 	const free = 1 << 12
 	if o.wastedScans > 4*at+free {
@@ -211,8 +212,8 @@ func angles(o *outline, at int) int {
 	return at + 1
 }
 
-// typeOrSpace reads `class Name … {`, `namespace a.b {`; 0 if the word is only part of a
-// type, as in `struct name *f() {`.
+// typeOrSpace reads `class Name … {`, `namespace a.b {`; it returns 0 if the keyword is only part
+// of a type, as in `struct name *f() {`.
 func (d *declared) typeOrSpace(o *outline, p parts) int {
 	w := o.word(p.typeAt)
 	kind, name := w.kind, p.typeAt+1
@@ -229,7 +230,7 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 			next = d.attribute(o, name)
 		}
 	}
-	// Macros for visibility, and `alignas(8)`: the last name counts.
+	// Macros for visibility, and `alignas(8)` may come first: the last name is used.
 	for o.isName(name) && (o.isName(name+1) && !o.is(name+1, "final") && o.word(name+1).role != continuing || d.macros && o.isMark(name+1, '(') && (kind != Class || capitals(o.text(name))) && o.isName(o.skip(name+1))) {
 		name++
 		if o.isMark(name, '(') {
@@ -269,7 +270,7 @@ func (d *declared) typeOrSpace(o *outline, p parts) int {
 	}
 	def := o.define(kind, name, p.from, p.end)
 	if !body {
-		if kind == Module { // `namespace a.b;` is all of the file
+		if kind == Module { // `namespace a.b;` applies to the whole file
 			o.levels = append(o.levels, level{end: len(o.tokens), parent: def, kind: kind})
 		}
 		return p.end + 1
@@ -291,7 +292,7 @@ func mate(o *outline, at int) int {
 	return len(o.tokens)
 }
 
-// enumMembers says whether an enumeration has more than its values.
+// enumMembers reports whether an enumeration has members other than its values.
 func (d *declared) enumMembers(o *outline, brace int) bool {
 	end := mate(o, brace)
 	for i := brace + 1; i < end; i = o.skip(i) {
@@ -302,7 +303,7 @@ func (d *declared) enumMembers(o *outline, brace int) bool {
 	return false
 }
 
-// enumBody goes after the values.
+// enumBody continues after the values.
 func (d *declared) enumBody(o *outline, brace, def int) int {
 	end := mate(o, brace)
 	i := brace + 1
@@ -377,7 +378,7 @@ func (d *declared) function(o *outline, p parts, body bool) {
 		return
 	}
 	end := p.end
-	for i := o.skip(p.params); i < p.end; i = o.skip(i) { // values of a constructor, `= 0`
+	for i := o.skip(p.params); i < p.end; i = o.skip(i) { // skip initialisers of a constructor, `= 0`
 		if o.isMark(i, ':') && !o.isMark(i+1, ':') && !o.isMark(i-1, ':') || o.isMark(i, '=') {
 			end = i
 			break
@@ -392,8 +393,8 @@ func (d *declared) function(o *outline, p parts, body bool) {
 	o.defineAs(text, kind, name, "", p.from, end)
 }
 
-// operatorName returns where `operator bool`, `operator std::string` or `operator ""_km` begins
-// whose last part is given, and what it is called; -1 if it is another name.
+// operatorName returns the index and the name of `operator bool`, `operator std::string` or
+// `operator ""_km`, given its last part; -1 for other names.
 func operatorName(o *outline, from, name int) (at int, text string) {
 	text = string(o.text(name))
 	at = name - 1
@@ -411,8 +412,7 @@ func operatorName(o *outline, from, name int) (at int, text string) {
 	return at, "operator " + text
 }
 
-// compact says whether a statement is a record's constructor without parameters of its own:
-// `Point {`.
+// compact reports whether a statement is a record's compact constructor, `Point {`.
 func (d *declared) compact(o *outline, p parts) bool {
 	parent := o.parent()
 	if d.properties || d.macros || !o.inType() || parent < 0 || p.params > 0 || p.equals > 0 || p.typeAt >= 0 || !o.isName(p.end-1) {
@@ -422,8 +422,8 @@ func (d *declared) compact(o *outline, p parts) bool {
 	return string(o.text(p.end-1)) == string(o.sig[f.nameFrom:f.nameTo])
 }
 
-// explicit says whether a name after a dot is what a type has of an interface:
-// `int IShape.Corners() {`.
+// explicit reports whether a name after a dot implements a member of an interface: `int
+// IShape.Corners() {`.
 func (d *declared) explicit(o *outline, p parts, name int, body bool) bool {
 	if !d.properties || !o.inType() || !body && p.arrow < 0 {
 		return false
@@ -447,7 +447,7 @@ func (d *declared) explicit(o *outline, p parts, name int, body bool) bool {
 	return at > p.from && !o.isMark(at-1, '.')
 }
 
-// delegates says whether a signature is a type of functions.
+// delegates reports whether a signature declares a function type.
 func delegates(o *outline, from, to int) bool {
 	for i := from; i < to; i++ {
 		if o.is(i, "delegate") {
@@ -457,7 +457,7 @@ func delegates(o *outline, from, to int) bool {
 	return false
 }
 
-// capitals says whether a name is written as macros are.
+// capitals reports whether a name is all in capitals, as macros are.
 func capitals(name []byte) bool {
 	for _, c := range name {
 		if c >= 'a' && c <= 'z' {

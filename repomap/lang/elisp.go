@@ -22,7 +22,7 @@ func elisp() *Language {
 		outline: (&lisp{
 			name: func(o *outline, at int) int {
 				name := at + 1
-				if o.is(at, "defvar") && o.isMark(name+1, ')') { // only says that it is elsewhere
+				if o.is(at, "defvar") && o.isMark(name+1, ')') { // only declares it
 					return -1
 				}
 				if o.isMark(name, '\'') || o.isMark(name, '(') {
@@ -35,7 +35,7 @@ func elisp() *Language {
 	}
 }
 
-// elispSpecial reads letters: `?a`, `?\"`, `?\C-x`.
+// elispSpecial reads character literals: `?a`, `?\"`, `?\C-x`.
 func elispSpecial(x *lexer) bool {
 	i := x.pos + 1
 	if i >= len(x.src) {

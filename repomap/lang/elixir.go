@@ -28,7 +28,7 @@ func elixir() *Language {
 	}
 }
 
-// elixirName finds the name after a word. Of the clauses of one function the first counts.
+// elixirName finds the name after a keyword. Only the first clause of a function counts.
 func elixirName(o *outline, at int) int {
 	name := at + 1
 	switch o.word(at).kind {
@@ -36,7 +36,7 @@ func elixirName(o *outline, at int) int {
 		for o.isMark(name+1, '.') && o.isName(name+2) {
 			name += 2
 		}
-		if c := o.src[o.at(name).start]; c >= 'a' && c <= 'z' { // made up while the code runs
+		if c := o.src[o.at(name).start]; c >= 'a' && c <= 'z' { // generated at run time
 			return -1
 		}
 		return name
@@ -47,7 +47,7 @@ func elixirName(o *outline, at int) int {
 	return name
 }
 
-// elixirClause says whether the definition before has the same name.
+// elixirClause reports whether the previous definition has the same name.
 func elixirClause(o *outline, name int) bool {
 	n := len(o.defs)
 	if n == 0 {
@@ -81,7 +81,7 @@ func elixirOther(o *outline, at int) int {
 	return end
 }
 
-// elixirSpecial reads sigils, `~w(a b)`, and letters, `?a`.
+// elixirSpecial reads sigils, `~w(a b)`, and character literals, `?a`.
 func elixirSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	if src[i] == '?' {

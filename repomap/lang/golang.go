@@ -30,8 +30,8 @@ func golang() *Language {
 	}
 }
 
-// goBody says whether a brace begins the body of a function or a value. Those of types can
-// be part of a signature.
+// goBody reports whether a brace begins the body of a function or a value. Braces of types can be
+// part of a signature.
 func goBody(x *lexer) bool {
 	if len(x.tokens) < 2 {
 		return false
@@ -91,14 +91,14 @@ func goFunc(o *outline, at int) int {
 	return end
 }
 
-// goSpec reads one of the specifications after a word, as `a, b = 1, 2`.
+// goSpec reads one specification after a keyword, such as `a, b = 1, 2`.
 func goSpec(o *outline, kind Kind, keyword, at, limit int) int {
 	if !o.isName(at) {
 		return o.skip(at)
 	}
 	prefix := string(o.text(keyword)) + " "
 	end := at + 1
-	to := 0 // the end of what is shown
+	to := 0 // the end of the signature
 	for end < limit && !goEnds(o, end) {
 		if to == 0 && o.isMark(end, '{') {
 			to = end
@@ -124,7 +124,7 @@ func goSpec(o *outline, kind Kind, keyword, at, limit int) int {
 	}
 }
 
-// goTypeKind looks at what is after a type's name and parameters.
+// goTypeKind determines the kind of a type from the tokens after its name and parameters.
 func goTypeKind(o *outline, at, end int) Kind {
 	i := at + 1
 	if o.isMark(i, '[') && o.skip(i) > i+3 { // type parameters; the length of an array is shorter
@@ -143,8 +143,8 @@ func goTypeKind(o *outline, at, end int) Kind {
 	return Type
 }
 
-// goEnds says whether a statement ends before a token: at a semicolon, or at a line end
-// where the language puts one.
+// goEnds reports whether a statement ends before a token: at a semicolon, or at a line end where Go
+// inserts one.
 func goEnds(o *outline, i int) bool {
 	t := &o.tokens[i]
 	if t.mark == ';' || t.mark == ')' && t.mate < 0 {

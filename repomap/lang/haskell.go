@@ -24,7 +24,7 @@ func haskell() *Language {
 	}
 }
 
-// outlineHaskell finds what begins at the left margin, and methods of classes.
+// outlineHaskell finds definitions at the left margin, and methods of classes.
 func outlineHaskell(o *outline) {
 	var last string // the function whose clauses are being read
 	for i := 0; i < len(o.tokens); i++ {
@@ -63,10 +63,10 @@ func outlineHaskell(o *outline) {
 	}
 }
 
-// signedTogether is how many names of signatures are remembered that equations follow.
+// signedTogether is how many names in preceding signatures are remembered.
 const signedTogether = 128
 
-// haskellSigned says whether one of the signatures right before was that of a name.
+// haskellSigned reports whether one of the signatures directly before is that of the name.
 func haskellSigned(o *outline, at int) bool {
 	for i := len(o.defs) - 1; i >= max(0, len(o.defs)-signedTogether); i-- {
 		if d := o.defs[i]; d.kind == Function && string(o.sig[d.nameFrom:d.nameTo]) == string(o.text(at)) {
@@ -76,7 +76,7 @@ func haskellSigned(o *outline, at int) bool {
 	return false
 }
 
-// haskellEquation says whether a line defines the name it begins with.
+// haskellEquation reports whether a line defines the name at its beginning.
 func haskellEquation(o *outline, at, end int) bool {
 	if c := o.src[o.at(at).start]; c >= 'A' && c <= 'Z' {
 		return false
@@ -166,7 +166,7 @@ func haskellType(o *outline, w word, at, end int) {
 	}
 }
 
-// haskellSpecial reads comments, letters, and lines of the preprocessor.
+// haskellSpecial reads comments, character literals, and preprocessor lines.
 func haskellSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	switch src[i] {

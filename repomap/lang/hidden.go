@@ -1,17 +1,16 @@
 package lang
 
-// hidden is a body that the outline skips: it is read for the names in it,
-// and leaves no tokens. Most of a program is in such bodies.
+// hidden is a body that the outline skips: it is only read for the names in it, and produces no
+// tokens. Most of a program is in such bodies.
 type hidden struct {
 	on    bool
-	lost  bool   // one of them had no end: all the names are counted, and no other is hidden
-	open  []byte // the brackets that are open, the body's own first
-	token token  // stands for all
+	lost  bool   // a body had no end, so all names are counted and no further body is hidden
+	open  []byte // the open brackets, the body's own first
+	token token  // the token for the whole body
 }
 
-// skipBody goes to the bracket that ends the body that was just begun. Without one, as in
-// code that is being written, the body is read as ordinary code: what looks hidden may be
-// the rest of the file.
+// skipBody skips to the bracket that ends the body that was just begun. Without such a bracket, as in
+// unfinished code, the body is read as ordinary code, since it may be the rest of the file.
 func (x *lexer) skipBody() {
 	h := &x.hidden
 	h.on, h.open = true, append(h.open[:0], '{')
@@ -23,7 +22,7 @@ func (x *lexer) skipBody() {
 	}
 }
 
-// skim reads a hidden body, or what is left of it behind something special.
+// skim reads a hidden body, or the rest of it after a special element.
 func (x *lexer) skim() {
 	src, l, pos := x.src, x.l, x.pos
 	for pos < len(src) {
@@ -67,8 +66,8 @@ func (x *lexer) skim() {
 	x.pos = pos
 }
 
-// hide pairs a bracket in a hidden body, as lexer.close does it; true says that it is the
-// one that ends the body.
+// hide pairs a bracket in a hidden body, as lexer.close does; it returns true for the bracket that
+// ends the body.
 func (x *lexer) hide(c byte) bool {
 	h := &x.hidden
 	switch c {

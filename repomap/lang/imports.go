@@ -5,30 +5,29 @@ import (
 	"strings"
 )
 
-// importing says how files of a language name others that they use. All are words that are
-// divided by spaces.
+// importing describes the import syntax of a language. All strings are space-separated lists of
+// words.
 type importing struct {
-	paths   string // words that a module follows, as in `import a.b.C` and `use a::{b, c}`
-	texts   string // words that a file's name in quotes follows, as in `require("./a")`
-	leading string // first parts of a module that do not say where it is
-	others  string // first parts of modules that come with the language
-	// qualified says that names with colons between them lead to modules wherever they are:
-	// `task::spawn(x)`.
+	paths   string // keywords before a module, as in `import a.b.C` and `use a::{b, c}`
+	texts   string // keywords before a quoted file name, as in `require("./a")`
+	leading string // first parts of a module's name that do not identify it
+	others  string // first parts of standard library modules
+	// qualified means that qualified names anywhere refer to modules: `task::spawn(x)`.
 	qualified bool
 }
 
-// Kinds of words that begin an import.
+// Kinds of keywords that begin an import.
 const (
 	importsPath = 1 + iota
 	importsText
 )
 
-// maxImports bounds the imports of a file.
+// maxImports is the most imports of a file.
 const maxImports = 500
 
-// imports appends the modules that a file names, each once, in the order of the file: parts
-// are divided by slashes. Those with "./" or "../" before them
-// are relative to the file's folder.
+// imports appends the modules that a file imports, without duplicates, in the order of the file.
+// Their parts are separated by slashes. Those that begin with "./" or "../" are relative to the
+// file's folder.
 func (o *outline) imports(included []string) []string {
 	r := importReader{o: o}
 	for _, name := range included {
@@ -51,7 +50,7 @@ func (o *outline) imports(included []string) []string {
 	return r.out
 }
 
-// listed says whether a word is in a list that is divided by spaces.
+// listed reports whether a word is in a space-separated list.
 func listed(list, word string) bool {
 	for list != "" {
 		var one string
@@ -66,7 +65,7 @@ func listed(list, word string) bool {
 type importReader struct {
 	o    *outline
 	out  []string
-	seen map[string]bool // made when first needed
+	seen map[string]bool // created when first needed
 }
 
 func (r *importReader) add(name string) {
@@ -88,10 +87,10 @@ func (r *importReader) add(name string) {
 	r.out = append(r.out, name)
 }
 
-// text reads the string of an import, or all of a group in parentheses.
+// text reads the string of an import, or all strings of a group in parentheses.
 func (r *importReader) text(at int) {
 	o := r.o
-	const near = 64 // tokens between an import's word and its string
+	const near = 64 // most tokens between the keyword and its string
 	group := o.isMark(at+1, '(') && o.at(at+1).mate > 0
 	end := at + near
 	i := at + 1
@@ -117,8 +116,7 @@ func (r *importReader) text(at int) {
 	}
 }
 
-// module reads names with marks between them, and the groups in them. It returns the token
-// after them.
+// module reads a qualified name, and groups in it. It returns the index of the token after it.
 func (r *importReader) module(at int) (next int) {
 	o := r.o
 	i := at + 1
@@ -147,11 +145,11 @@ func (r *importReader) module(at int) (next int) {
 	return i
 }
 
-// deepestGroup is the greatest depth of nested groups.
+// deepestGroup is the deepest nesting of groups.
 const deepestGroup = 6
 
-// path reads one module, with those in braces after it, and returns it and the token
-// after it.
+// path reads one module, and those in braces after it. It returns the module and the index of the
+// token after it.
 func (r *importReader) path(i int, prefix string, depth int) (string, int) {
 	o := r.o
 	const longestPath = 64

@@ -42,8 +42,8 @@ func scriptWords() map[string]word {
 	)
 }
 
-// maxRegexp is how long a regular expression is at most: what looks like the beginning of
-// one is read again otherwise.
+// maxRegexp is the longest regular expression, since an apparent beginning of one may be read
+// again.
 const maxRegexp = 500
 
 // scriptSpecial reads regular expressions, and the first line of scripts.
@@ -82,8 +82,8 @@ func scriptSpecial(x *lexer) bool {
 	return false
 }
 
-// beginsRegexp says whether a slash in code, of which nothing is known but its bytes,
-// begins a regular expression rather than dividing something.
+// beginsRegexp reports whether a slash, judging only by the bytes before it, begins a regular
+// expression rather than a division.
 func beginsRegexp(src []byte, slash int) bool {
 	for i := slash - 1; i >= max(0, slash-16); i-- {
 		if c := src[i]; c != ' ' && c != '\t' && c != '\n' {
@@ -93,8 +93,8 @@ func beginsRegexp(src []byte, slash int) bool {
 	return false
 }
 
-// endOfRegexp returns where the regular expression ends that begins with a slash; 0 if its
-// line, or what is looked at, ends before.
+// endOfRegexp returns the end of the regular expression that begins with a slash; 0 if its line, or
+// the text, ends before.
 func endOfRegexp(src []byte, slash int) int {
 	class := false
 	for i := slash + 1; i < min(len(src), slash+maxRegexp) && src[i] != '\n'; i++ {
@@ -112,7 +112,7 @@ func endOfRegexp(src []byte, slash int) int {
 	return 0
 }
 
-// scriptName finds the name after a word: `function* name`.
+// scriptName finds the name after a keyword: `function* name`.
 func scriptName(o *outline, at int) int {
 	name := at + 1
 	if o.isMark(name, '*') {
@@ -123,7 +123,7 @@ func scriptName(o *outline, at int) int {
 		if o.word(at).kind == Class && o.isMark(at-1, '=') && o.is(at-2, "exports") {
 			return name
 		}
-		// In an expression it is nobody else's.
+		// In an expression the name is local.
 		if !o.at(at).first && o.word(at-1).role != modifier && !o.isMark(at-1, ';') && !o.isMark(at-1, '}') {
 			return -1
 		}
@@ -139,7 +139,7 @@ func scriptName(o *outline, at int) int {
 	return name
 }
 
-// scriptOther reads members of classes and what is given to an export or a prototype.
+// scriptOther reads members of classes and assignments to exports or a prototype.
 func scriptOther(o *outline, at int) int {
 	if o.inType() {
 		return scriptMember(o, at)
@@ -158,7 +158,7 @@ func scriptOther(o *outline, at int) int {
 	return scriptAssignment(o, at)
 }
 
-// scriptSeveral reads what follows on a comma: `const a = 1, b = 2`.
+// scriptSeveral reads further declarations after a comma: `const a = 1, b = 2`.
 func scriptSeveral(o *outline, at int) int {
 	if !o.isMark(at-1, ',') || !o.isName(at) || len(o.defs) == 0 || o.is(at+2, "require") {
 		return 0
@@ -228,7 +228,7 @@ func scriptMember(o *outline, at int) int {
 	}
 	switch {
 	case (o.isMark(next, '(') || o.isMark(next, '<')) && o.is(name, "new") && o.levels[len(o.levels)-1].kind == Interface:
-		return o.skip(next) // what makes one has no name
+		return o.skip(next) // a constructor has no name
 	case o.isMark(next, '(') || o.isMark(next, '<'):
 		end := b.end(o, next, false)
 		if end == next || !o.isMark(next, '<') && o.at(next).mate < 0 {
@@ -258,8 +258,8 @@ func scriptMember(o *outline, at int) int {
 	return 0
 }
 
-// scriptExpression returns the token after an expression: one that begins a line ends it,
-// unless an operator is before or after the end of the line.
+// scriptExpression returns the index of the token after an expression. A token that begins a line
+// ends it, unless an operator precedes or follows the line end.
 func scriptExpression(o *outline, at int) int {
 	i := o.skip(at)
 	for i < len(o.tokens) {
@@ -276,7 +276,7 @@ func scriptExpression(o *outline, at int) int {
 	return i
 }
 
-// scriptGoesOn says whether an expression goes on with the first token of a line.
+// scriptGoesOn reports whether the first token of a line continues an expression.
 func scriptGoesOn(o *outline, i int) bool {
 	const operators = ".?:&|+-*/%<=,!~^("
 	before := o.at(i - 1).mark
@@ -285,7 +285,7 @@ func scriptGoesOn(o *outline, i int) bool {
 		o.word(i-1).role == reserved && !o.word(i-1).soft && !o.is(i-1, "this") && !o.is(i-1, "null") && !o.is(i-1, "true") && !o.is(i-1, "false")
 }
 
-// skipBody returns the token after a body that opens at i, or i itself.
+// skipBody returns the index of the token after a body that opens at i, or i itself.
 func (o *outline) skipBody(i int) int {
 	if o.isMark(i, '{') {
 		return o.skip(i)
@@ -293,8 +293,8 @@ func (o *outline) skipBody(i int) int {
 	return i
 }
 
-// scriptFunction returns where the signature of a function ends that is the value at a
-// token; 0 if the value is something else.
+// scriptFunction returns the end of a function's signature if the value at a token is a function,
+// otherwise 0.
 func scriptFunction(o *outline, at int) int {
 	i := at
 	if o.is(i, "async") {
@@ -337,7 +337,7 @@ func scriptFunction(o *outline, at int) int {
 	return 0
 }
 
-// handedOn says whether a value is only a name, of what is defined elsewhere.
+// handedOn reports whether a value is only the name of something that is defined elsewhere.
 func handedOn(o *outline, at int) bool {
 	if !o.isName(at) {
 		return false

@@ -33,7 +33,7 @@ func kotlin() *Language {
 	}
 }
 
-// kotlinHead finds the constructor of a class that is on a line of its own.
+// kotlinHead finds the constructor of a class on a line of its own.
 func kotlinHead(o *outline, at int) int {
 	i := at
 	for range 8 {

@@ -1,14 +1,13 @@
 // Package lang reads source code for a map of a repository: which names a
 // file defines, with their kinds, lines and signatures, and which names it uses.
 //
-// There is one file per language: a table of what its text is made of (comments, strings,
-// names, words with a meaning) and which outline finds definitions in it. The lexer and
-// the outlines are shared. Nothing is parsed: code with errors, half-written code and
-// dialects come out as well as can be.
+// Each language has a file with a table of its lexical elements (comments, strings, names,
+// keywords) and the outline that finds its definitions. The lexer and the outlines are shared.
+// Nothing is parsed, so that incomplete or invalid code and dialects give reasonable results.
 //
-// Guarantees: no input makes it panic; time grows with the length of the input and
-// nothing else; equal input gives equal output. Definitions are those a reader of the
-// file could use elsewhere: what is local to a function is left out.
+// Guarantees: no input causes a panic; time is linear in the length of the input; equal input gives
+// equal output. Definitions are those that other files could use; definitions local to a function
+// are omitted.
 //
 // It does not read files, resolve imports or know types: a use is a name.
 package lang
@@ -19,11 +18,10 @@ import (
 	"strings"
 )
 
-// Kind says what a definition is.
+// Kind is the kind of a definition.
 type Kind uint8
 
-// Kinds of definitions. Their order is part of the format of stored maps: new ones go to
-// the end.
+// Kinds of definitions. Their order is part of the format of stored maps: add new kinds at the end.
 const (
 	Function Kind = iota + 1
 	Method
@@ -43,11 +41,11 @@ const (
 	View
 	Index
 	Trigger
-	Extension // adds to a type that is defined elsewhere, whose name it has
-	kinds     // their number, plus one
+	Extension // adds members to a type of the same name that is defined elsewhere
+	kinds     // the number of kinds plus one
 )
 
-// String returns the kind as a word.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	names := [kinds]string{
 		"", "function", "method", "class", "interface", "struct", "enum", "trait", "type", "constant", "variable",
@@ -59,74 +57,74 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Valid says whether k is one of the kinds.
+// Valid reports whether k is one of the kinds.
 func (k Kind) Valid() bool { return k > 0 && k < kinds }
 
-// Definition is one definition of a file.
+// Definition is a definition of a file.
 type Definition struct {
 	Name      string
 	Kind      Kind
 	Line      int    // 1-based
-	Parent    int    // index of the definition it is in; -1 at the top
+	Parent    int    // index of the enclosing definition; -1 at the top level
 	Signature string // one line, without the body; at most MaxSignature bytes
 }
 
-// Uses are names that a file uses, in the order of their first use. The names themselves
-// are not kept.
+// Uses are the names that a file uses, in the order of their first use. The names themselves are
+// not stored.
 type Uses struct {
 	Names  []uint64 // see Language.Hash
-	Counts []uint8  // by name: how often, at most MaxCount
+	Counts []uint8  // by name: the number of uses, at most MaxCount
 
-	// Imports are the files and modules that the file names, each once: their parts are
-	// divided by slashes, and those that begin with "./" or "../" are relative to its folder.
-	// It is nil in languages whose imports are not read.
+	// Imports are the files and modules that the file imports, without duplicates: parts are
+	// separated by slashes, and those that begin with "./" or "../" are relative to the file's
+	// folder. It is nil for languages whose imports are not read.
 	Imports []string
 }
 
-// MaxCount is how far uses of a name are counted.
+// MaxCount is the largest number of uses that is counted.
 const MaxCount = 255
 
-// Private says whether a name is seen in its own folder only.
+// Private reports whether a name is visible only in its own folder.
 func Private(name uint64) bool { return name&1 != 0 }
 
-// MaxSignature is how many bytes a signature has at most.
+// MaxSignature is the most bytes of a signature.
 const MaxSignature = 160
 
-// Version says which tables and outlines made a result. It changes when they do: stored
-// results of another version are worth nothing.
+// Version identifies the tables and outlines. It must change when they do, which invalidates stored
+// results.
 const Version = 6
 
-// Language is what is known of one language.
+// Language is a supported language.
 type Language struct {
 	// Name is in lower case, as in `go`.
 	Name string
 
 	family  string   // languages of one family use each other's names; default: Name
-	exts    []string // of files, with their dot, in lower case
-	names   []string // of files that are known by their whole name
+	exts    []string // file extensions with their dot, in lower case
+	names   []string // names of files, such as Makefile
 	shebang []string // interpreters
 
 	text    text
 	words   map[string]word
 	outline func(*outline)
-	opaque  func(*lexer) bool     // whether the outline skips what is in the brace just read, which is in no other bracket
-	private func(first byte) bool // by a name's first byte: it is seen in its own folder only
+	opaque  func(*lexer) bool     // reports whether the outline skips the brace just read, which is in no other bracket
+	private func(first byte) bool // reports by a name's first byte whether the name is visible only in its own folder
 
 	classes [256]class
 	tails   [256]bool
-	plain   bool       // names are made of letters, digits and _ only
-	table   []wordSlot // words by hash
+	plain   bool       // names consist of letters, digits and _ only
+	table   []wordSlot // words, by hash
 	meaning []word     // by token.word; the first is unused
-	// importing says by token.word whether it begins an import, and of which kind.
+	// importing has by token.word the kind of import that the word begins, if any.
 	importing []uint8
 	seed      uint64
 }
 
-// Family names the languages whose files use each other's names, as C and C++.
+// Family identifies the languages whose files use each other's names, such as C and C++.
 func (l *Language) Family() string { return l.family }
 
-// Hash returns the number by which uses refer to a name. Languages whose files use each
-// other's names, as C and C++, have the same.
+// Hash returns the number by which uses refer to a name. It is the same for all languages of a
+// family.
 func (l *Language) Hash(name string) uint64 {
 	if l.text.caseless {
 		name = strings.ToLower(name)
@@ -137,7 +135,7 @@ func (l *Language) Hash(name string) uint64 {
 	return l.mark(hash([]byte(name))^l.seed, name[0])
 }
 
-// mark notes in a name's number whether it is private.
+// mark stores in a name's hash whether the name is private.
 func (l *Language) mark(h uint64, first byte) uint64 {
 	if h &^= 1; l.private != nil && l.private(first) {
 		h |= 1
@@ -145,7 +143,7 @@ func (l *Language) mark(h uint64, first byte) uint64 {
 	return h
 }
 
-// Languages are all languages. It is immutable.
+// Languages is the set of all languages. It is immutable.
 type Languages struct {
 	all  []*Language
 	ext  map[string]*Language
@@ -153,7 +151,7 @@ type Languages struct {
 	run  map[string]*Language
 }
 
-// New makes the tables.
+// New builds the tables.
 func New() *Languages {
 	ls := &Languages{ext: map[string]*Language{}, name: map[string]*Language{}, run: map[string]*Language{}}
 	for _, l := range tables() {
@@ -175,7 +173,7 @@ func New() *Languages {
 // All returns the languages in alphabetical order. The slice must not be changed.
 func (ls *Languages) All() []*Language { return ls.all }
 
-// ByName returns the language of a name; or nil.
+// ByName returns the language with a name, or nil.
 func (ls *Languages) ByName(name string) *Language {
 	for _, l := range ls.all {
 		if l.Name == name {
@@ -185,8 +183,8 @@ func (ls *Languages) ByName(name string) *Language {
 	return nil
 }
 
-// Of returns the language of a file by its name. It is nil for all others; maybe says that
-// the file's first line could tell (OfScript).
+// Of returns the language of a file by its name, or nil. maybe reports whether the file's first
+// line could determine the language (OfScript).
 func (ls *Languages) Of(file string) (l *Language, maybe bool) {
 	base := path.Base(file)
 	if l := ls.name[base]; l != nil {
@@ -202,7 +200,7 @@ func (ls *Languages) Of(file string) (l *Language, maybe bool) {
 	return ls.ext[strings.ToLower(ext)], false
 }
 
-// OfScript returns the language that the first line of a file names (`#!`); nil if none.
+// OfScript returns the language that the first line of a file names (`#!`), or nil.
 func (ls *Languages) OfScript(head []byte) *Language {
 	rest, ok := bytes.CutPrefix(head, []byte("#!"))
 	if !ok {

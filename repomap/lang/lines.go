@@ -1,22 +1,22 @@
 package lang
 
-// lines finds definitions that begin their line, in languages whose bodies end with a word
-// or with less indentation. The indentation shows where something stands.
+// lines finds definitions at the beginning of lines, in languages whose bodies end with a keyword
+// or with less indentation. Nesting is determined by indentation.
 type lines struct {
-	// name returns the token of the name of what the word at a token defines; -1 if it
-	// defines nothing. Without it, the name is the next token.
+	// name returns the index of the name that the keyword at a token defines; -1 if it defines
+	// nothing. If name is nil, the name is the next token.
 	name func(o *outline, at int) int
-	// other reads a definition without a word, at the first token of a line, and returns
-	// the token after it; or 0.
+	// other reads a definition without a keyword, at the first token of a line, and returns the
+	// index of the token after it, or 0.
 	other func(o *outline, at int) int
-	// stops says whether a signature ends before a token of its line.
+	// stops reports whether a signature ends before a token on its line.
 	stops func(o *outline, i int) bool
-	// opens says whether a token inside a line begins a body whose definitions are local: it
-	// ends with the first line that is indented no further than its own.
+	// opens reports whether a token inside a line begins a body with local definitions. The body
+	// ends at the first line that is not indented further than its own.
 	opens func(o *outline, i int) bool
-	// methods says that functions in types are methods.
+	// methods means that functions in types are methods.
 	methods bool
-	// locals says that functions in functions count.
+	// locals means that functions in functions are reported.
 	locals bool
 }
 
@@ -43,7 +43,7 @@ func (l *lines) read(o *outline) {
 		}
 		if w := o.word(at); w.role == definer {
 			from := i
-			if o.at(at).first { // what stands alone before it is not part of it
+			if o.at(at).first { // a word alone on the line before is not part of it
 				from = at
 			}
 			if next := l.definition(o, w, from, at); next > i {

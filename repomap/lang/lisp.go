@@ -1,19 +1,18 @@
 package lang
 
-// lisp finds definitions in parentheses that begin their line, or are in no others:
-// `(defn name`.
+// lisp finds definitions in parentheses that begin a line or are not nested: `(defn name`.
 type lisp struct {
-	conditions bool // those after a keyword count too: `#?(:clj (defn name`
-	// name returns the token of the name after the word at a token; or -1.
+	conditions bool // definitions after a reader conditional's keyword count too: `#?(:clj (defn name`
+	// name returns the index of the name after the keyword at a token, or -1.
 	name func(o *outline, at int) int
-	// params says whether a token is the parameters, which end a signature.
+	// params reports whether a token is the parameter list, which ends a signature.
 	params func(o *outline, i int) bool
 }
 
 func (l *lisp) read(o *outline) {
-	top := -1 // the end of the form at the top that is being read
+	top := -1 // the end of the current top-level form
 	for i := 0; i+1 < len(o.tokens); i++ {
-		if data := o.isMark(i, '\''); (data || o.is(i, "_") && o.isMark(i-1, '#')) && o.isMark(i+1, '(') && o.adjoins(i) { // or left out
+		if data := o.isMark(i, '\''); (data || o.is(i, "_") && o.isMark(i-1, '#')) && o.isMark(i+1, '(') && o.adjoins(i) { // quoted or commented out
 			i = o.skip(i+1) - 1
 			continue
 		}

@@ -24,7 +24,7 @@ func lua() *Language {
 	}
 }
 
-// luaOpens says whether a function without a name begins that continues after its line.
+// luaOpens reports whether a function without a name begins whose body continues after the line.
 func luaOpens(o *outline, i int) bool {
 	if !o.is(i, "function") || !o.isMark(i+1, '(') || o.inFunction() {
 		return false
@@ -33,7 +33,7 @@ func luaOpens(o *outline, i int) bool {
 	return body < len(o.tokens) && o.tokens[body].first
 }
 
-// inFunction says whether the body that is being read is that of a function.
+// inFunction reports whether the current body is that of a function.
 func (o *outline) inFunction() bool {
 	return len(o.levels) > 0 && o.levels[len(o.levels)-1].kind == Function
 }
@@ -97,7 +97,7 @@ func luaSpecial(x *lexer) bool {
 	return false
 }
 
-// longBracket returns the length of `[==[…]==]`; or 0.
+// longBracket returns the length of `[==[…]==]`, or 0.
 func longBracket(b []byte) int {
 	n := 1
 	for n < len(b) && b[n] == '=' && n < 64 {

@@ -11,14 +11,14 @@ const (
 	mixMore = 0xd6e8feb86659fd93
 )
 
-// hash is fast and the same on every machine; it resists no attack.
+// hash is fast and gives the same result on every machine; it is not secure against attacks.
 func hash(b []byte) uint64 {
 	h := uint64(len(b)) * mixLast
 	for ; len(b) >= 8; b = b[8:] {
 		h = mix(h^binary.LittleEndian.Uint64(b), mixMore)
 	}
 	var rest uint64
-	if cap(b) >= 8 { // the bytes after it are read too, and shifted out
+	if cap(b) >= 8 { // the bytes after it are read as well, and shifted out
 		rest = firstBytes(binary.LittleEndian.Uint64(b[:8]), len(b))
 	} else {
 		for _, c := range b {
@@ -34,17 +34,16 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// firstBytes returns the first n of eight bytes, at most seven, as a number that begins with
-// the first.
+// firstBytes returns the first n bytes of w, at most seven, as a big-endian number.
 func firstBytes(w uint64, n int) uint64 {
 	return bits.ReverseBytes64(w << (64 - 8*n)) //nolint:gosec // 0 to 7
 }
 
-// readName returns where the name ends that begins at start, and its hash.
+// readName returns the end of the name that begins at start, and its hash.
 func (l *Language) readName(src []byte, start int) (end int, h uint64) {
 	if l.plain && start+8 <= len(src) {
 		w := binary.LittleEndian.Uint64(src[start:])
-		if n := nameBytes(w); n < 8 { // as most are: in one go what hash does
+		if n := nameBytes(w); n < 8 { // most names: the same as hash, in one step
 			h = mix(uint64(n)*mixLast^firstBytes(w, n), mixLast) //nolint:gosec // 0 to 7
 			return start + n, h ^ h>>29
 		}
@@ -58,7 +57,7 @@ func (l *Language) readName(src []byte, start int) (end int, h uint64) {
 	return end, hash(src[start:end])
 }
 
-// alphanumeric returns where letters and digits end that go on at a position.
+// alphanumeric returns the end of a sequence of letters and digits.
 func (l *Language) alphanumeric(src []byte, at int) int {
 	for l.plain && at+8 <= len(src) {
 		n := nameBytes(binary.LittleEndian.Uint64(src[at:]))
@@ -72,13 +71,12 @@ func (l *Language) alphanumeric(src []byte, at int) int {
 	return at
 }
 
-// nameBytes says how many of eight bytes, the lowest first, are of a name: letters, digits,
-// _ and characters beyond ASCII.
+// nameBytes returns how many of eight bytes, the lowest first, can be part of a name: letters,
+// digits, _ and non-ASCII bytes.
 func nameBytes(w uint64) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	low := w &^ tops
-	// The top bit of a byte is set by an addition if the byte is not less than 0x80 minus
-	// what is added.
+	// Adding k to a byte sets its top bit if the byte is at least 0x80 - k.
 	letter := low | 0x20*ones
 	letter = (letter + (0x80-'a')*ones) &^ (letter + (0x80-'z'-1)*ones)
 	digit := (low + (0x80-'0')*ones) &^ (low + (0x80-'9'-1)*ones)

@@ -29,10 +29,10 @@ func ocaml() *Language {
 	}
 }
 
-// outlineOCaml finds what begins a line at the left margin, or further in in a module or a
-// class: what is further in than that is local.
+// outlineOCaml finds definitions at the left margin, or indented in a module or a class; further
+// indented ones are local.
 func outlineOCaml(o *outline) {
-	last := Function // what `and` goes on with
+	last := Function // what `and` continues
 	for i := 0; i < len(o.tokens); i++ {
 		t := &o.tokens[i]
 		if !t.first {
@@ -96,8 +96,8 @@ func outlineOCaml(o *outline) {
 	}
 }
 
-// ocamlIncludes says whether a line ends with the beginning of what it includes:
-// `include Make (struct`.
+// ocamlIncludes reports whether a line ends with the beginning of an included structure: `include
+// Make (struct`.
 func ocamlIncludes(o *outline, at int) bool {
 	i := at + 1
 	for i < len(o.tokens) && !o.tokens[i].first && i < at+24 {
@@ -106,7 +106,7 @@ func ocamlIncludes(o *outline, at int) bool {
 	return o.is(i-1, "struct") || o.is(i-1, "sig")
 }
 
-// ocamlOperator reads `let ( + ) a b` and returns its last token.
+// ocamlOperator reads `let ( + ) a b` and returns the index of its last token.
 func ocamlOperator(o *outline, at, name int) int {
 	to := o.skip(name)
 	if to > name+8 || o.at(name+1).kind != markToken && !o.is(name+1, "let") && !o.is(name+1, "and") {
@@ -124,8 +124,8 @@ func ocamlOperator(o *outline, at, name int) int {
 	return end - 1
 }
 
-// ocamlTop says whether what begins in a column is one of the parts of what is around it:
-// all of them begin in the column of the first.
+// ocamlTop reports whether a token in this column begins a part of the enclosing structure: all its
+// parts begin in the column of the first.
 func ocamlTop(o *outline, col int) bool {
 	n := len(o.levels)
 	if n == 0 {
@@ -167,7 +167,7 @@ func ocamlName(o *outline, at int) int {
 	}
 }
 
-// ocamlSpecial reads letters and strings like `{id|…|id}`.
+// ocamlSpecial reads character literals and strings like `{id|…|id}`.
 func ocamlSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	if src[i] == '\'' {

@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// role is what a word does in an outline.
+// role is the syntactic role of a word.
 type role uint8
 
 const (
-	reserved   role = iota + 1 // no name, and no meaning here
-	definer                    // a definition follows
-	modifier                   // may be before a definition
-	continuing                 // goes on with a definition on another line
+	reserved   role = iota + 1 // not a name, and no other meaning
+	definer                    // introduces a definition
+	modifier                   // may precede a definition
+	continuing                 // continues a definition on another line
 )
 
-// word is a word with a meaning.
+// word is a word with a role.
 type word struct {
 	role role
 	kind Kind // of a definer
-	// holds says that the body of what it defines has definitions that count.
+	// hasMembers means that the body contains definitions of interest.
 	hasMembers bool
-	// soft words can be names too.
+	// soft words can be names as well.
 	soft bool
-	// last says that nothing has to follow on one that continues.
+	// last means that a continuing word need not be followed by anything.
 	last bool
 }
 
-// words makes a table of words: each list is of one meaning.
+// words merges tables of words.
 func words(lists ...map[string]word) map[string]word {
 	out := map[string]word{}
 	for _, l := range lists {
@@ -40,7 +40,7 @@ func words(lists ...map[string]word) map[string]word {
 	return out
 }
 
-// all gives one meaning to each word of a list that is divided by spaces.
+// all assigns one meaning to each word in a space-separated list.
 func all(w word, list string) map[string]word {
 	out := map[string]word{}
 	for _, name := range strings.Fields(list) {
@@ -49,14 +49,14 @@ func all(w word, list string) map[string]word {
 	return out
 }
 
-// Scanner reads files one after the other. Its memory is used again: it must not be used
-// by two goroutines at once. The zero value is ready.
+// Scanner reads files one after the other and reuses its memory. It is not safe for concurrent use.
+// The zero value is ready.
 type Scanner struct {
 	lex lexer
 	out outline
 }
 
-// Scan reads one file. The results are the caller's.
+// Scan reads one file. The caller owns the results.
 func (s *Scanner) Scan(l *Language, src []byte) ([]Definition, Uses) {
 	s.lex.reset(l, src)
 	s.lex.run()
@@ -74,12 +74,12 @@ type outline struct {
 	tokens      []token
 	defs        []found
 	levels      []level
-	sig         []byte // all signatures and names, one after the other
-	steps       int    // how often skip was asked, for tests
-	wastedScans int    // tokens that were looked at for an end that does not exist
+	sig         []byte // all signatures and names, concatenated
+	steps       int    // number of calls of skip, for tests
+	wastedScans int    // tokens searched for a missing end
 }
 
-// found is a definition whose texts are in outline.sig.
+// found is a definition whose strings are in outline.sig.
 type found struct {
 	nameFrom, nameTo int
 	sigFrom, sigTo   int
@@ -90,9 +90,9 @@ type found struct {
 
 // level is a body that is being read.
 type level struct {
-	end    int // the token that closes it
-	parent int // the definition it belongs to; -1 without one
-	col    int // of the definition, for outlines by indentation
+	end    int // index of the closing token
+	parent int // index of the definition that it belongs to; -1 if none
+	col    int // column of the definition, for outlines by indentation
 	kind   Kind
 }
 
@@ -100,7 +100,7 @@ func (o *outline) reset(l *Language, src []byte, tokens []token) {
 	*o = outline{l: l, src: src, tokens: tokens, defs: o.defs[:0], levels: o.levels[:0], sig: o.sig[:0]}
 }
 
-// result copies what was found into memory of its own: one piece for all texts.
+// result copies the definitions, with one allocation for all strings.
 func (o *outline) result() []Definition {
 	if len(o.defs) == 0 {
 		return nil
@@ -135,7 +135,7 @@ func (o *outline) isMark(i int, c byte) bool {
 	return i < len(o.tokens) && i >= 0 && o.tokens[i].mark == c
 }
 
-// isName says whether a token can be the name of something.
+// isName reports whether a token can be a name.
 func (o *outline) isName(i int) bool {
 	t := o.at(i)
 	return t.kind == nameToken && (t.word == 0 || o.l.meaning[t.word].soft)
@@ -144,10 +144,10 @@ func (o *outline) isName(i int) bool {
 // word returns the meaning of a token; the zero word if it has none.
 func (o *outline) word(i int) word { return o.l.meaning[o.at(i).word] }
 
-// adjoins says whether nothing is between a token and the next.
+// adjoins reports whether there is nothing between a token and the next.
 func (o *outline) adjoins(i int) bool { return i+1 < len(o.tokens) && o.at(i).end == o.at(i+1).start }
 
-// marks says whether the marks from i on, without gaps, are the given ones.
+// marks reports whether the tokens from i on are the given marks without gaps.
 func (o *outline) marks(i int, marks string) bool {
 	for k := range len(marks) {
 		if !o.isMark(i+k, marks[k]) || k > 0 && !o.adjoins(i+k-1) {
@@ -157,7 +157,7 @@ func (o *outline) marks(i int, marks string) bool {
 	return true
 }
 
-// skip returns the token after i, or after the group that i opens.
+// skip returns the index of the token after i, or after the group that i opens.
 func (o *outline) skip(i int) int {
 	o.steps++
 	if t := o.at(i); t.mate > int32(i) {
@@ -166,13 +166,13 @@ func (o *outline) skip(i int) int {
 	return i + 1
 }
 
-// indentation returns how far in the line begins that a token is in. Code after
-// a text of several lines belongs to the line where that began.
+// indentation returns the column at which the line of a token begins. Code after a multi-line
+// string belongs to the line where the string begins.
 func (o *outline) indentation(i int) int {
 	if i >= len(o.tokens) {
 		return 0
 	}
-	const texts = 8 // that are looked at
+	const texts = 8 // number of strings considered
 	for range texts {
 		line := o.tokens[i].line
 		i, _ = slices.BinarySearchFunc(o.tokens[:i], line, func(t token, line int32) int { return cmp.Compare(t.line, line) })
@@ -184,10 +184,10 @@ func (o *outline) indentation(i int) int {
 	return int(o.tokens[i].col)
 }
 
-// deepest is how deep definitions are nested; deeper ones are shown at that depth.
+// deepest is the deepest nesting of definitions; deeper ones are reported at that depth.
 const deepest = 12
 
-// parent returns the definition whose body is being read; -1 at the top.
+// parent returns the definition whose body is being read; -1 at the top level.
 func (o *outline) parent() int {
 	if len(o.levels) == 0 {
 		return -1
@@ -195,7 +195,7 @@ func (o *outline) parent() int {
 	return o.levels[min(len(o.levels), deepest)-1].parent
 }
 
-// inType says whether the body that is being read is that of a type.
+// inType reports whether the current body is that of a type.
 func (o *outline) inType() bool {
 	if len(o.levels) == 0 {
 		return false
@@ -207,23 +207,22 @@ func (o *outline) inType() bool {
 	return false
 }
 
-// define adds a definition of the token at name, with a signature from token from to
-// before token to, and returns its index.
+// define adds a definition named by the token at name, with a signature from token from to before
+// token to, and returns its index.
 func (o *outline) define(kind Kind, name, from, to int) int {
 	return o.defineAs(plainName(string(o.text(name))), kind, name, "", from, to)
 }
 
-// plainName removes what lets a word of the language be a name.
+// plainName removes the quoting that makes a keyword a name.
 func plainName(name string) string { return strings.TrimPrefix(strings.Trim(name, "`"), "r#") }
 
-// defineAs is define with a name that differs from the token's text and with the
-// beginning of a signature.
+// defineAs is define with a given name and the beginning of a signature.
 func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, to int) int {
 	f := found{kind: kind, line: int(o.at(at).line), parent: o.parent(), sigFrom: len(o.sig)}
 	o.sig = append(o.sig, prefix...)
 	f.nameFrom = o.sign(from, to, f.sigFrom, at)
 	f.sigTo = len(o.sig)
-	if !hasPrefix(o.sig[f.nameFrom:], name) { // it differs from the token's text, or was cut off
+	if !hasPrefix(o.sig[f.nameFrom:], name) { // it differs from the token's text, or was truncated
 		f.nameFrom = f.sigFrom + bytes.Index(o.sig[f.sigFrom:], []byte(name))
 	}
 	if f.nameFrom < f.sigFrom {
@@ -235,7 +234,7 @@ func (o *outline) defineAs(name string, kind Kind, at int, prefix string, from, 
 	return len(o.defs) - 1
 }
 
-// line returns tokens as sign writes them.
+// line returns tokens formatted by sign.
 func (o *outline) line(from, to int) string {
 	start := len(o.sig)
 	o.sign(from, to, start, from)
@@ -244,8 +243,8 @@ func (o *outline) line(from, to int) string {
 	return text
 }
 
-// sign writes tokens as one line without comments. A long text is cut. It returns where
-// the token at name begins in what was written, or the beginning of that.
+// sign appends tokens as one line without comments, truncated if it is too long. It returns the
+// offset of the token at name in the result, or the beginning of the result.
 func (o *outline) sign(from, to, start, name int) (nameFrom int) {
 	const ellipsis = "…"
 	limit := start + MaxSignature - len(ellipsis)

@@ -38,7 +38,7 @@ func php() *Language {
 	}
 }
 
-// phpName finds the name after a word.
+// phpName finds the name after a keyword.
 func phpName(o *outline, at int) int {
 	name := at + 1
 	switch w := o.word(at); {
@@ -82,7 +82,7 @@ func phpOther(o *outline, at int) int {
 	return 0
 }
 
-// phpSpecial reads what is not code, comments with #, and texts that end with a word.
+// phpSpecial reads text outside of code, comments with #, and heredocs.
 func phpSpecial(x *lexer) bool {
 	src, rest := x.src, x.src[x.pos:]
 	switch {
@@ -113,7 +113,7 @@ func phpSpecial(x *lexer) bool {
 	return false
 }
 
-// phpComment goes to the end of the line, or of the code in it.
+// phpComment skips to the end of the line, or of the code on it.
 func phpComment(x *lexer) {
 	end := bytes.IndexByte(x.src[x.pos:], '\n')
 	if end < 0 {
@@ -125,7 +125,7 @@ func phpComment(x *lexer) {
 	x.pos += end
 }
 
-// phpOutside skips what is sent as it is.
+// phpOutside skips literal output.
 func phpOutside(x *lexer, from int) {
 	open := bytes.Index(x.src[from:], []byte("<?"))
 	if open < 0 {
@@ -140,8 +140,8 @@ func phpOutside(x *lexer, from int) {
 	}
 }
 
-// hereText reads a text that begins in the next line and ends with a line that is, or with
-// loose begins with, the word after its mark: `<<<WORD`, `<<~WORD`.
+// hereText reads a heredoc, which begins on the next line and ends with a line that is, or with
+// loose begins with, the word after the mark: `<<<WORD`, `<<~WORD`.
 func hereText(x *lexer, at int, loose bool) bool {
 	src := x.src
 	for at < len(src) && (src[at] == ' ' || src[at] == '"' || src[at] == '\'') {

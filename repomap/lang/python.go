@@ -27,8 +27,8 @@ func python() *Language {
 	}
 }
 
-// outlinePython finds classes, functions and methods, and what is named at the top level
-// and looks like a constant or a type.
+// outlinePython finds classes, functions and methods, and names at the top level that look like
+// constants or types.
 func outlinePython(o *outline) {
 	for i := 0; i < len(o.tokens); {
 		t := &o.tokens[i]
@@ -89,8 +89,8 @@ func pythonAssignment(o *outline, at int) int {
 	return end
 }
 
-// constantName says whether a name is written as constants and types are: its first
-// letter is a capital.
+// constantName reports whether a name is written like a constant or a type: it begins with a
+// capital.
 func constantName(name []byte) bool {
 	for len(name) > 1 && name[0] == '_' {
 		name = name[1:]

@@ -1,9 +1,9 @@
 package lang
 
-// maxHoles bounds strings in code in strings.
+// maxHoles is the deepest nesting of strings in embedded code.
 const maxHoles = 12
 
-// endOfQuote returns where a string ends whose content begins at i.
+// endOfQuote returns the end of a string whose content begins at i.
 func endOfQuote(src []byte, i int, q *quote, depth int) int {
 	for i < len(src) {
 		c := src[i]
@@ -28,7 +28,7 @@ func endOfQuote(src []byte, i int, q *quote, depth int) int {
 	return len(src)
 }
 
-// endOfHole returns where the code in a string ends.
+// endOfHole returns the end of embedded code in a string.
 func endOfHole(src []byte, i int, q *quote, depth int) int {
 	closing := byte('}')
 	if q.hole[len(q.hole)-1] == '(' {
@@ -47,13 +47,13 @@ func endOfHole(src []byte, i int, q *quote, depth int) int {
 			if braces--; braces == 0 {
 				return i
 			}
-		case open == '(' && q.hole[0] == '$' && c == '\\': // of a shell: the next byte is nothing special
+		case open == '(' && q.hole[0] == '$' && c == '\\': // in a shell: an escaped byte
 			i += 2
 		case open == '(' && q.hole[0] == '$' && c == '\'':
 			i = endOfQuote(src, i+1, &quote{close: "'", lines: q.lines}, depth+1)
 		case c == '"' || c == '`' && q.open == "`":
 			inner := quote{open: string(c), close: string(c), escape: '\\', lines: q.lines, hole: q.hole}
-			if c == '"' && q.open == "`" { // of a script: as any other string
+			if c == '"' && q.open == "`" { // in a script: an ordinary string
 				inner.hole, inner.lines = "", false
 			}
 			i = endOfQuote(src, i+1, &inner, depth+1)
@@ -74,7 +74,7 @@ func endOfHole(src []byte, i int, q *quote, depth int) int {
 	return len(src)
 }
 
-// letterAt returns how long a letter in single quotes is, as '"' or '\n'; or 0.
+// letterAt returns the length of a character literal, such as '"' or '\n'; otherwise 0.
 func letterAt(src []byte, i int) int {
 	if i+2 < len(src) && src[i+1] != '\\' && src[i+2] == '\'' {
 		return 3

@@ -30,10 +30,10 @@ func ruby() *Language {
 	}
 }
 
-// rubyName finds the name after a word: `def self.name`, `class A::B`.
+// rubyName finds the name after a keyword: `def self.name`, `class A::B`.
 func rubyName(o *outline, at int) int {
 	name := at + 1
-	if o.marks(name, "<<") { // `class << self` holds what is around it
+	if o.marks(name, "<<") { // members of `class << self` belong to the enclosing class
 		return -1
 	}
 	if o.word(at).kind == Function {
@@ -45,7 +45,7 @@ func rubyName(o *outline, at int) int {
 		}
 		return name
 	}
-	if o.marks(name, "::") { // at the top
+	if o.marks(name, "::") { // at the top level
 		name += 2
 	}
 	for o.isMark(name+1, ':') && o.isMark(name+2, ':') && o.isName(name+3) {
@@ -116,8 +116,7 @@ func rubyOperator(o *outline, at int) int {
 	return end
 }
 
-// rubySpecial reads regular expressions, %-literals, texts that end with a word, and what
-// is not code.
+// rubySpecial reads regular expressions, %-literals, heredocs, and text that is not code.
 func rubySpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	rest := src[i:]
@@ -160,7 +159,7 @@ func rubySpecial(x *lexer) bool {
 			return hereText(x, i+2, false)
 		}
 		return false
-	case '?': // a letter
+	case '?': // a character literal
 		if !value && len(rest) > 1 && rest[1] > ' ' && (len(rest) == 2 || x.l.classes[rest[2]] != letter) {
 			x.stringTo(i, i+2)
 			return true
@@ -193,8 +192,8 @@ func rubySpecial(x *lexer) bool {
 	return true
 }
 
-// endOfGroup returns where a literal ends whose opening mark is at a position: at the
-// same mark, or at the one that closes it.
+// endOfGroup returns the end of a literal whose opening mark is at a position: the same mark, or
+// its counterpart.
 func endOfGroup(src []byte, at int) int {
 	open := src[at]
 	closing := open

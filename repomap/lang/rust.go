@@ -36,7 +36,7 @@ func rust() *Language {
 	}
 }
 
-// rustName finds the name after a word; of `impl Trait for Type` it is the type's.
+// rustName finds the name after a keyword; for `impl Trait for Type` it is that of the type.
 func rustName(o *outline, at int) int {
 	name := at + 1
 	switch o.word(at).kind {
@@ -94,7 +94,7 @@ func rustImpl(o *outline, at int) int {
 	return last
 }
 
-// rustSpecial reads letters, lifetimes and raw strings.
+// rustSpecial reads character literals, lifetimes and raw strings.
 func rustSpecial(x *lexer) bool {
 	src, i := x.src, x.pos
 	if src[i] == '\'' {
@@ -122,7 +122,7 @@ func rustSpecial(x *lexer) bool {
 	return true
 }
 
-// rustRaw reads the rest of `r#match`, which is not a word of the language.
+// rustRaw reads the rest of `r#match`, which is not a keyword.
 func rustRaw(x *lexer) bool {
 	x.pos++
 	start := x.pos

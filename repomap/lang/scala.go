@@ -35,11 +35,11 @@ func scala() *Language {
 	}
 }
 
-// scalaName finds the name after a word.
+// scalaName finds the name after a keyword.
 func scalaName(o *outline, at int) int {
 	name := at + 1
 	switch {
-	case o.word(at).kind == Module: // `package a.b {`; without a body it is all of the file
+	case o.word(at).kind == Module: // `package a.b {`; without a body it applies to the whole file
 		for o.isMark(name+1, '.') {
 			name += 2
 		}
@@ -61,7 +61,7 @@ func scalaSpecial(x *lexer) bool {
 	return tickSpecial(x)
 }
 
-// backticked reads a name in backticks, which may have any letters, as one.
+// backticked reads a name in backticks, which may contain any characters.
 func backticked(x *lexer) bool {
 	start := x.pos
 	for end := start + 1; end < len(x.src) && x.src[end] != '\n'; end++ {
@@ -79,8 +79,7 @@ func backticked(x *lexer) bool {
 	return false
 }
 
-// tickSpecial reads letters in single quotes; a tick that is none of them is left alone,
-// as in 'a of Rust and OCaml.
+// tickSpecial reads character literals; other ticks are left alone, as in 'a in Rust and OCaml.
 func tickSpecial(x *lexer) bool {
 	rest := x.src[x.pos:min(len(x.src), x.pos+12)]
 	if len(rest) < 3 {

@@ -2,7 +2,7 @@ package lang
 
 import "bytes"
 
-// special reads comments, strings and what is special to the language.
+// special reads comments, strings and the special elements of the language.
 func (x *lexer) special() bool {
 	src, l := x.src, x.l
 	c := src[x.pos]
@@ -28,7 +28,7 @@ func (x *lexer) special() bool {
 			return true
 		}
 	}
-	if c == '\\' && len(rest) > 1 && rest[1] == '\n' { // the line goes on
+	if c == '\\' && len(rest) > 1 && rest[1] == '\n' { // the line is continued
 		x.pos += 2
 		x.line++
 		x.lineStart = x.pos
@@ -39,7 +39,7 @@ func (x *lexer) special() bool {
 
 func hasPrefix(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
 
-// skipLine goes to the end of the line.
+// skipLine skips to the end of the line.
 func (x *lexer) skipLine() {
 	if i := bytes.IndexByte(x.src[x.pos:], '\n'); i >= 0 {
 		x.pos += i
@@ -48,7 +48,7 @@ func (x *lexer) skipLine() {
 	}
 }
 
-// skipTo goes to a later position and counts lines.
+// skipTo skips to a later position and counts lines.
 func (x *lexer) skipTo(end int) {
 	skipped := x.src[x.pos:end]
 	if n := bytes.Count(skipped, []byte{'\n'}); n > 0 {
@@ -66,7 +66,7 @@ func (x *lexer) comment(b *block) {
 	}
 }
 
-// endOfBlock returns where a comment that begins at pos ends.
+// endOfBlock returns the end of a comment that begins at pos.
 func endOfBlock(src []byte, pos int, b *block) int {
 	i, depth := pos+len(b.open), 1
 	if !b.nested {
@@ -104,8 +104,8 @@ func (x *lexer) stringTo(start, end int) {
 	x.skipTo(end)
 }
 
-// hopeful says whether the end of something may be looked for that may have none. It keeps
-// what is looked at for nothing in proportion to what was read.
+// hopeful reports whether to search for an end that may be missing. It keeps the amount of
+// unsuccessful searching in proportion to the text read so far.
 func (x *lexer) hopeful() bool {
 	const free = 1 << 16
 	return x.wastedScans <= 4*x.pos+free

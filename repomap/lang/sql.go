@@ -33,7 +33,7 @@ func sql() *Language {
 	}
 }
 
-// outlineSQL finds what is created.
+// outlineSQL finds the objects in CREATE statements.
 func outlineSQL(o *outline) {
 	for i := 0; i < len(o.tokens); i = o.skip(i) {
 		if !o.isWord(i, "create") || o.isWord(i-1, "show") {
@@ -77,7 +77,7 @@ func outlineSQL(o *outline) {
 	}
 }
 
-// isWord says whether a token is a word, in any case.
+// isWord reports whether a token is a word, ignoring case.
 func (o *outline) isWord(i int, word string) bool {
 	return o.at(i).kind == nameToken && bytes.EqualFold(o.text(i), []byte(word))
 }

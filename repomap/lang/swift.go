@@ -40,7 +40,7 @@ func swift() *Language {
 	}
 }
 
-// swiftName finds the name after a word; of an initialiser it is the word.
+// swiftName finds the name after a keyword; for an initialiser it is the keyword.
 func swiftName(o *outline, at int) int {
 	w := o.word(at)
 	switch {
@@ -55,7 +55,7 @@ func swiftName(o *outline, at int) int {
 		return -1
 	case w.kind == Property && (o.isMark(at+1, '(') || o.is(at-1, "if") || o.is(at-1, "guard") || o.is(at-1, "case")):
 		return -1
-	case w.kind == Extension: // of `A.B` the last counts
+	case w.kind == Extension: // of `A.B` the last part is used
 		name := at + 1
 		for o.isMark(name+1, '.') && o.isName(name+2) {
 			name += 2
@@ -65,7 +65,7 @@ func swiftName(o *outline, at int) int {
 	return at + 1
 }
 
-// swiftSpecial reads strings with marks around them, `#"…"#`.
+// swiftSpecial reads raw strings, `#"…"#`.
 func swiftSpecial(x *lexer) bool {
 	if x.src[x.pos] == '`' {
 		return backticked(x)

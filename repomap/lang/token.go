@@ -6,41 +6,41 @@ import (
 	"strings"
 )
 
-// text says what the text of a language is made of.
+// text describes the lexical elements of a language.
 type text struct {
-	line   []string // what begins a comment that reaches to the end of its line
+	line   []string // what begins a line comment
 	block  []block
 	quotes []quote
-	start  string // bytes that begin names, besides letters and _
-	inside string // bytes that names have inside, besides letters, digits and _
-	tail   string // bytes that one name may end with
-	// special reads what no table says: it is asked at each byte of at, before anything
-	// else, and returns false if there is nothing for it.
+	start  string // bytes that can begin names, besides letters and _
+	inside string // bytes that names can contain, besides letters, digits and _
+	tail   string // bytes of which a name may have one at its end
+	// special reads other elements: it is called first at each byte in at, and returns false if
+	// it finds no such element.
 	at      string
 	special func(*lexer) bool
 
 	imports importing
 
-	ticks    bool // numbers may have ticks between digits
-	caseless bool // names differ by more than their case
+	ticks    bool // numbers may have ticks between digits, as in 1'000
+	caseless bool // names are case-insensitive
 }
 
-// block is a comment with two ends.
+// block is a block comment.
 type block struct {
 	open, close string
 	nested      bool
 }
 
-// quote is a kind of string.
+// quote is a kind of string literal.
 type quote struct {
 	open, close string
-	escape      byte   // protects the next byte; 0 if nothing does
-	lines       bool   // it may contain line ends; without it, a line end closes it
-	hole        string // begins code in it, as ${; may be empty
-	doubled     bool   // a doubled close stands for itself
+	escape      byte   // escapes the next byte; 0 if there is no escape
+	lines       bool   // it may span lines; otherwise a line end closes it
+	hole        string // begins embedded code, such as ${; may be empty
+	doubled     bool   // a doubled closing quote stands for itself
 }
 
-// class is what a byte begins.
+// class is the lexical class of a byte.
 type class uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 	lineEnd
 	letter
 	digit
-	special // a comment, a string or something else that needs a look
+	special // may begin a comment, a string or another special element
 	bracket
 )
 
@@ -62,23 +62,23 @@ const (
 	markToken // one byte of punctuation
 )
 
-// token is one word, number, string or mark.
+// token is a word, number, string or mark.
 type token struct {
 	start, end int32
 	line       int32 // 1-based
-	col        int32 // bytes before it in its line
-	mate       int32 // index of the other bracket; -1 without one
+	col        int32 // bytes before it on its line
+	mate       int32 // index of the matching bracket; -1 if none
 	word       uint8 // index into Language.meaning; 0 for ordinary names
 	kind       tokenKind
 	mark       byte
-	first      bool // the first of its line
+	first      bool // the first on its line
 }
 
-// prepare makes what the lexer looks up.
+// prepare builds the lexer's tables.
 func (l *Language) prepare() {
 	for c := range l.classes {
 		switch {
-		case c <= ' ' && c != '\n': // control characters mean nothing, and are marks of ours
+		case c <= ' ' && c != '\n': // control characters are ignored, since they are used as internal marks
 			l.classes[c] = space
 		case c == '\n':
 			l.classes[c] = lineEnd
@@ -164,22 +164,22 @@ func (l *Language) wordOf(h uint64) uint8 {
 	return 0
 }
 
-// lexer turns text into tokens. Its memory is used again.
+// lexer splits text into tokens and reuses its memory.
 type lexer struct {
 	l           *Language
 	src         []byte
 	pos         int
 	line        int
 	lineStart   int
-	first       bool // no token is before pos in its line
+	first       bool // no token precedes pos on its line
 	tokens      []token
 	open        []int32 // unmatched brackets
-	marks       []int   // lengths of open at conditions of a preprocessor
+	marks       []int   // lengths of open at preprocessor conditions
 	lower       []byte
-	wastedScans int // bytes that were looked at for an end that does not exist
+	wastedScans int // bytes searched for a missing end
 	uses        counter
 	hidden      hidden
-	included    []string // files that lines of a preprocessor name
+	included    []string // files named by preprocessor lines
 }
 
 func (x *lexer) reset(l *Language, src []byte) {
@@ -190,10 +190,10 @@ func (x *lexer) reset(l *Language, src []byte) {
 	x.uses.begin(len(src))
 }
 
-// byteOrderMark may be before everything, and means nothing.
+// byteOrderMark may begin a file, and is skipped.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// run reads everything.
+// run reads the whole text.
 func (x *lexer) run() {
 	src, l := x.src, x.l
 	if hasPrefix(src, byteOrderMark) {
@@ -231,7 +231,7 @@ func (x *lexer) newLine() {
 	x.first = true
 }
 
-// add adds a token. It is valid until the next one.
+// add adds a token. The pointer is valid until the next call.
 func (x *lexer) add(kind tokenKind, start, end int) *token {
 	t := token{
 		start: int32(start), end: int32(end), line: int32(x.line), col: int32(start - x.lineStart), mate: -1, kind: kind, first: x.first,
@@ -270,7 +270,7 @@ func (x *lexer) name() {
 	x.add(nameToken, start, end).word = word
 }
 
-// used counts a name that is not a word of the language.
+// used counts a name that is not a keyword.
 func (x *lexer) used(h uint64, start, end int) {
 	if end-start >= shortest && !x.hidden.lost {
 		x.uses.add(x.l.mark(h, x.src[start]))
@@ -320,11 +320,11 @@ func opening(closing byte) byte {
 	return '{'
 }
 
-// bracketsBack is how many open brackets are looked at for the one that is closed.
+// bracketsBack is how many open brackets are searched for a match.
 const bracketsBack = 8
 
-// close pairs a bracket. Where they do not fit, as in code that is being written, the
-// nearest one that fits counts; braces close whatever is open in them.
+// close pairs a bracket. If brackets are unbalanced, as in unfinished code, it takes the nearest
+// match; a brace also closes other brackets inside it.
 func (x *lexer) close(at int32, want byte) {
 	for depth := 1; depth <= min(bracketsBack, len(x.open)); depth++ {
 		i := len(x.open) - depth

@@ -18,7 +18,7 @@ func (d *declared) alias(o *outline, p parts) int {
 		}
 		return end + 1
 	}
-	from, specifiers := p.from, "" // of a declarator; what all of them share
+	from, specifiers := p.from, "" // specifiers are the part that all declarators share
 	if body {
 		from, specifiers = o.skip(p.end), o.line(p.from, p.end)+" "
 		if tag := d.tag(o, p); tag > 0 {
@@ -33,7 +33,7 @@ func (d *declared) alias(o *outline, p parts) int {
 		if name >= 0 {
 			o.defineAs(string(o.text(name)), Type, name, specifiers, from, comma)
 		}
-		if specifiers == "" && comma < end && name >= 0 { // the first one is after them
+		if specifiers == "" && comma < end && name >= 0 { // the specifiers precede the first declarator
 			for at > from && (o.isMark(at-1, '*') || o.isMark(at-1, '&')) {
 				at--
 			}
@@ -44,7 +44,7 @@ func (d *declared) alias(o *outline, p parts) int {
 	return end + 1
 }
 
-// tag returns the name after `struct`; or 0.
+// tag returns the index of the name after `struct`, or 0.
 func (d *declared) tag(o *outline, p parts) int {
 	at := p.typeAt + 1
 	for at > 0 && at < p.end {
@@ -63,8 +63,8 @@ func (d *declared) tag(o *outline, p parts) int {
 	return at
 }
 
-// attributes returns the token after `__attribute__((…))` and similar ones, in whose
-// parentheses no name is given, otherwise at.
+// attributes returns the index of the token after `__attribute__((…))` and similar ones, whose
+// parentheses contain no declared name; otherwise at.
 func attributes(o *outline, at int) int {
 	switch {
 	case o.is(at, "__attribute__"), o.is(at, "__declspec"), o.is(at, "alignas"), o.is(at, "_Alignas"),
@@ -90,12 +90,11 @@ func (d *declared) comma(o *outline, at, end int) int {
 	return min(at, end)
 }
 
-// declarator returns the name that a declarator gives, and where the declarator begins: at its
-// name or at the parentheses around it. Both are -1 if not found. bare says that no type
-// is before it.
+// declarator returns the indices of the declared name and of the beginning of the declarator: the
+// name or the parentheses around it. Both are -1 if not found. bare means that no type precedes it.
 func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 	name = -1
-	group := -1 // the first parentheses that were entered
+	group := -1 // the outermost parentheses
 	for i := from; i < end; {
 		if next := attributes(o, i); next > i {
 			i = next
@@ -137,8 +136,8 @@ func declarator(o *outline, from, end int, bare bool) (name, begin int) {
 	return name, begin
 }
 
-// attribute says whether a name after another one is a macro for an attribute: `name __packed`,
-// `name ALIGNED(8)`. After what can only be a type it is the name.
+// attribute reports whether a name after another one is an attribute macro: `name __packed`, `name
+// ALIGNED(8)`. After a token that can only be a type it is the name.
 func attribute(o *outline, from, name, at int, bare bool) bool {
 	if bytes.HasPrefix(o.text(at), []byte("__")) {
 		return true

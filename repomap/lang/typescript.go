@@ -29,7 +29,7 @@ func tsx() *Language {
 func typescriptName(o *outline, at int) int {
 	switch o.word(at).kind {
 	case Interface, Type, Enum, Module:
-		// Anywhere else these words are names.
+		// Elsewhere these words are names.
 		if !o.at(at).first && o.word(at-1).role != modifier && o.word(at-1).role != definer && !o.isMark(at-1, ';') && !o.isMark(at-1, '}') && !o.isMark(at-1, '{') {
 			return -1
 		}

@@ -2,24 +2,24 @@ package lang
 
 import "math/bits"
 
-// shortest is how long a name must be to be counted: shorter ones say nothing.
+// shortest is the length from which names are counted; shorter ones are not distinctive.
 const shortest = 3
 
-// counter counts the names of one file after the other.
+// counter counts the names in one file after the other.
 type counter struct {
 	slots []useSlot // a power of two
-	mask  int       // as many as this file needs are in use: memory that is near
-	used  []int32   // places in slots, in the order of first use
-	round uint32    // tells this file's slots from those that others left
+	mask  int       // only as many slots as this file needs are used, for locality
+	used  []int32   // indices in slots, in the order of first use
+	round uint32    // distinguishes this file's slots from those of earlier files
 }
 
 type useSlot struct {
 	hash  uint64
 	round uint32
-	count uint8 // 0 for words of the language
+	count uint8 // 0 for keywords
 }
 
-// begin prepares for a file of so many bytes.
+// begin prepares for a file of the given size in bytes.
 func (c *counter) begin(size int) {
 	const fewest, bytesPerSlot = 1 << 8, 16
 	n := max(fewest, 1<<bits.Len(uint(size/bytesPerSlot))) //nolint:gosec // sizes are positive
@@ -38,7 +38,7 @@ func (c *counter) nextRound() {
 	}
 }
 
-// add counts a name once more.
+// add counts one more use of a name.
 func (c *counter) add(h uint64) {
 	s := &c.slots[c.find(h)]
 	switch {
@@ -49,8 +49,8 @@ func (c *counter) add(h uint64) {
 	}
 }
 
-// addUnlessWord counts a name of a language, as it is hashed without its mark, unless it is
-// a word: that is looked up once for each name of a file.
+// addUnlessWord counts a name, given its hash without the mark, unless it is a keyword. Keywords
+// are looked up once for each name in a file.
 func (c *counter) addUnlessWord(l *Language, h uint64, first byte) {
 	marked := l.mark(h, first)
 	s := &c.slots[c.find(marked)]
@@ -64,7 +64,7 @@ func (c *counter) addUnlessWord(l *Language, h uint64, first byte) {
 	}
 }
 
-// put adds a missing name, counted as a word: not at all.
+// put adds a missing name with the count of a keyword, 0.
 func (c *counter) put(h uint64) *useSlot {
 	if 2*len(c.used) >= c.mask {
 		c.grow()
@@ -83,7 +83,7 @@ func (c *counter) find(h uint64) int {
 	return at
 }
 
-// grow makes room for twice as many names.
+// grow doubles the number of slots.
 func (c *counter) grow() {
 	kept := make([]useSlot, len(c.used))
 	for i, at := range c.used {
@@ -101,7 +101,7 @@ func (c *counter) grow() {
 	}
 }
 
-// result returns the names of the file.
+// result returns the names used in the file.
 func (c *counter) result() Uses {
 	n := 0
 	for _, at := range c.used {

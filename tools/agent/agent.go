@@ -1,9 +1,9 @@
-// Package agent holds the native tool spawn_agent, with which a model gives a task to
-// another agent (eca-features, sections 12 and 17).
+// Package agent has the native tool spawn_agent, with which a model delegates a task to another
+// agent (eca-features, sections 12 and 17).
 //
-// It knows which agents there are and how they are asked for. The chat of a subagent, its
-// authority and its end are not its business but the engine's, which comes with each call
-// (tools.Subagents).
+// The package knows the available agents and the format of requests. It does not
+// manage the chat of a subagent, its permissions and its end: the engine does, which each call can
+// access (tools.Subagents).
 package agent
 
 import (
@@ -27,11 +27,11 @@ type Agent struct {
 	Description string
 }
 
-// Options say what there is.
+// Options are the available agents.
 type Options struct {
-	// All lists the agents that somebody can start.
+	// All lists the agents that any agent can start.
 	All []Agent
-	// For lists those that an agent can start.
+	// For lists the agents that the given agent can start.
 	For func(agent string) []Agent
 }
 
@@ -51,18 +51,18 @@ func (a args) request() tools.SubagentRequest {
 	}
 }
 
-// maxActivity bounds what the user is shown of a task, in runes.
+// maxActivity is how much of a task is shown to the user, in runes.
 const maxActivity = 40
 
-// Tools returns the tools of this package; none without agents to start.
+// Tools returns the tools of this package; empty if there are no agents to start.
 func Tools(o Options) []tools.Tool {
 	if len(o.All) == 0 {
 		return nil
 	}
 	return []tools.Tool{tools.Definition[args]{
 		Name: "spawn_agent", Description: describe(o.All), Preparing: "Preparing subagent", Progress: "Waiting subagent",
-		// Only the subagent's calls change something, and the rules for this agent
-		// bind them as well.
+		// Only the subagent's own calls change anything, and the rules for this agent apply to them
+		// as well.
 		ReadOnly: true, PrimaryOnly: true,
 		For: func(agent string) (string, bool) {
 			list := o.For(agent)
@@ -87,7 +87,7 @@ func Tools(o Options) []tools.Tool {
 	}.Build()}
 }
 
-// describe is the description with a list of agents.
+// describe returns the tool's description with a list of agents.
 func describe(list []Agent) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(doc) + "\n\nAgents:\n")
@@ -101,7 +101,7 @@ func describe(list []Agent) string {
 	return strings.TrimSpace(b.String())
 }
 
-// summary is one short line for the user (eca-protocol 7.5).
+// summary returns a short line for the user (eca-protocol 7.5).
 func summary(a args) string {
 	text := strings.Join(strings.Fields(a.Activity), " ")
 	if text == "" {

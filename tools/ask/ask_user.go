@@ -1,8 +1,8 @@
-// Package ask holds the native tool ask_user, with which the model asks the user a
-// question in the middle of a turn (eca-features, section 17).
+// Package ask has the native tool ask_user, with which the model asks the user a question during a
+// turn (eca-features, section 17).
 //
-// A question has no time limit; it ends with its turn. Without a client that can show
-// questions there is no tool. Subagents do not ask: no client shows their questions.
+// A question has no time limit; it ends with its turn. If no client can show questions, the tool is
+// not offered. Subagents cannot ask, since no client shows their questions.
 package ask
 
 import (
@@ -23,30 +23,30 @@ var askUserDoc string
 
 // Client shows questions to the user.
 type Client interface {
-	// Ask waits until the user has answered or ctx ends. An error says why the question
-	// cannot be asked, in words for the model.
+	// Ask waits until the user has answered or ctx ends. An error tells the model why the question
+	// cannot be asked.
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
-// Question is what the user is asked.
+// Question is a question to the user.
 type Question struct {
-	ID             string // the same for all clients that are asked; a Board sets it
-	ChatID, CallID string // where it comes from
+	ID             string // the same for all clients; set by a Board
+	ChatID, CallID string // the tool call that asks
 	Text           string
 	Options        []Option // may be empty
-	Freeform       bool     // an answer in other words than the options' is welcome
+	Freeform       bool     // the user may answer in other words than the options
 }
 
-// Option is one answer to choose.
+// Option is one of the answers to choose from.
 type Option struct {
 	Label       string `json:"label" jsonschema:"The answer, in a few words."`
 	Description string `json:"description,omitempty" jsonschema:"The consequence of choosing it."`
-	// Grants says that the answer allows eca something from now on. Users who may not allow that are
-	// not offered it. The model cannot set it.
+	// Grants means that the answer gives eca further permissions. It is not offered to users who
+	// may not grant them. The model cannot set it.
 	Grants bool `json:"-"`
 }
 
-// Answer is what the user said.
+// Answer is the user's answer.
 type Answer struct {
 	Text      string
 	Cancelled bool // the user closed the question
@@ -58,7 +58,7 @@ type askUserArgs struct {
 	AllowFreeform bool     `json:"allowFreeform,omitempty" jsonschema:"Whether the user may answer in other words (default: true)."`
 }
 
-// Tools returns the tools of this package; none without a client.
+// Tools returns the tools of this package; empty without a client.
 func Tools(c Client) []tools.Tool {
 	if c == nil {
 		return nil
@@ -77,7 +77,7 @@ func Tools(c Client) []tools.Tool {
 		Run: func(ctx context.Context, call tools.Call, a askUserArgs, _ tools.Sink) (tools.Result, error) {
 			answer, err := c.Ask(ctx, Question{
 				ChatID: call.ChatID, CallID: call.ID, Text: a.Question, Options: a.Options,
-				Freeform: a.AllowFreeform || len(a.Options) == 0, // else there is no way to answer
+				Freeform: a.AllowFreeform || len(a.Options) == 0, // otherwise the user could not answer
 			})
 			switch {
 			case err != nil:
@@ -90,13 +90,13 @@ func Tools(c Client) []tools.Tool {
 	}.Build()}}
 }
 
-// headline is the beginning of a text as one short line (eca-protocol 7.5).
+// headline returns the beginning of a text as one short line (eca-protocol 7.5).
 func headline(text string) string {
 	const limit = 57
 	return shorten.Text(strings.Join(strings.Fields(text), " "), limit)
 }
 
-// tolerant accepts arguments as models also write them.
+// tolerant also accepts some other forms of arguments that models use.
 type tolerant struct{ tools.Tool }
 
 func (t tolerant) Plan(ctx context.Context, call tools.Call) (tools.Plan, error) {
@@ -109,8 +109,8 @@ func (t tolerant) Run(ctx context.Context, call tools.Call, out tools.Sink) (too
 	return t.Tool.Run(ctx, call, out)
 }
 
-// complete makes objects of options that are plain strings, or JSON in a string, and
-// fills in allowFreeform.
+// complete converts options that are plain strings, or JSON in a string, to objects, and fills in
+// allowFreeform.
 func complete(raw json.RawMessage) json.RawMessage {
 	var m map[string]any
 	if json.Unmarshal(raw, &m) != nil || m == nil {

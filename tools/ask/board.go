@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Board asks all clients that have joined it, and the first answer counts: the requests to the
-// others are cancelled. A client that joins while a question is open is asked, too. Questions
-// have ids, which are the same for all clients.
+// Board sends a question to all clients that have joined it, and uses the first answer: it cancels
+// the requests to the others. A client that joins while a question is open gets it, too. A question
+// has the same id for all clients.
 type Board struct {
 	newID func() string
 
@@ -18,13 +18,13 @@ type Board struct {
 	open    map[*openQuestion]struct{}
 }
 
-// openQuestion is a question without an answer. The board's mu guards the fields below results.
+// openQuestion is an unanswered question. The board's mu guards the fields below results.
 type openQuestion struct {
 	Question
 	ctx     context.Context // ends with the question
-	results chan result     // gets the first answer, or the failure of the last client
-	waiting int             // clients that may still answer
-	gone    bool            // a client has left without an answer
+	results chan result     // receives the first answer, or the error of the last client
+	waiting int             // number of clients that may still answer
+	gone    bool            // a client has left without answering
 }
 
 type result struct {
@@ -32,10 +32,10 @@ type result struct {
 	err    error
 }
 
-// ErrGone is the error of a client that has left while it was asked, and that may come back.
+// ErrGone is the error of a client that left before it answered, and that may come back.
 var ErrGone = errors.New("the client is gone")
 
-// errNobody says that a question cannot be asked.
+// errNobody means that no client can show the question.
 var errNobody = errors.New("no client shows questions")
 
 // NewBoard returns a board without clients.
@@ -43,7 +43,8 @@ func NewBoard(newID func() string) *Board {
 	return &Board{newID: newID, clients: map[int]Client{}, open: map[*openQuestion]struct{}{}}
 }
 
-// Join adds a client. leave removes it; requests that it has not answered end when it ends them.
+// Join adds a client. leave removes it; the client itself has to end requests that it has not
+// answered.
 func (b *Board) Join(c Client) (leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +68,7 @@ func (b *Board) Empty() bool {
 	return len(b.clients) == 0
 }
 
-// pass asks one client. mu is held.
+// pass sends a question to one client. The caller holds mu.
 func (b *Board) pass(q *openQuestion, c Client) {
 	q.waiting++
 	go func() {
@@ -79,18 +80,17 @@ func (b *Board) pass(q *openQuestion, c Client) {
 		if err != nil && (q.waiting > 0 || q.gone) {
 			return
 		}
-		delete(b.open, q) // a client that joins now is not asked
+		delete(b.open, q) // a client that joins now does not get it
 		select {
 		case q.results <- result{answer, err}:
-		default: // another client answered first
+		default: // another client has answered
 		}
 	}()
 }
 
-// Ask implements Client. It fails if every client that is there fails. But if one of them leaves
-// instead, or all left before the question, the question stays open until a client that comes back,
-// or another one, answers, or ctx ends: the user may be on the way from one device to another, and
-// only the user knows whether to wait or to stop the chat.
+// Ask implements Client. It fails if all current clients fail. But if a client leaves instead, or
+// all have left before the question, the question stays open until a client answers or ctx ends:
+// the user may be switching devices, and only the user knows whether to wait or to stop the chat.
 func (b *Board) Ask(ctx context.Context, question Question) (Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

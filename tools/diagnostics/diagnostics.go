@@ -1,12 +1,12 @@
-// Package diagnostics adds to the result of each edit which errors and warnings the edit caused.
+// Package diagnostics adds the errors and warnings that an edit caused to the edit's result.
 //
-// Reporter.Watch decorates the tools that change files. Before a call it asks a Source what is wrong
-// already, and after it what is wrong now. It appends the difference to the result, the worst first,
-// within limits. Edits of one chat that overlap are asked about once, in the result of the last one.
-// If the source has not checked a file in time, the next edit of the chat reports what is new.
+// Reporter.Watch wraps the tools that change files. It queries a Source before and after a call,
+// and appends the new diagnostics to the result, the worst first, within limits. Overlapping edits
+// of one chat are reported together, in the result of the last one. If the source has not checked a
+// file in time, the next edit of the chat reports its new diagnostics.
 //
-// It guarantees that no edit fails because of diagnostics, and that nothing waits for a file that the
-// source does not serve. It knows neither editors nor language servers: they are sources.
+// No edit fails because of diagnostics, and no edit waits for a file that the source does not
+// serve. The package knows neither editors nor language servers: they are sources.
 package diagnostics
 
 import (
@@ -25,46 +25,46 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Limits of what is kept and shown.
+// Limits of stored and reported diagnostics.
 const (
 	maxFile   = 1 << 20 // bytes of a file that is checked
 	maxShown  = 20      // diagnostics in one result
 	maxText   = 8 << 10 // bytes of them
-	maxChats  = 64      // chats with edits that are not reported yet
-	maxEdited = 100     // edited files of a chat that are not reported yet
+	maxChats  = 64      // chats with unreported edits
+	maxEdited = 100     // unreported edited files of a chat
 )
 
-// Source knows what is wrong in files. Its methods take care of their own time limits.
+// Source provides diagnostics. Its methods have their own time limits.
 type Source interface {
-	// Known returns what is known to be wrong before a file is changed, by path: in that file, and,
-	// if others is set, in all other files. ok is false if the source does not serve the file.
+	// Known returns the diagnostics before a file is changed, by path: those of that file and, if
+	// others is set, of all other files. ok is false if the source does not serve the file.
 	Known(ctx context.Context, path string) (files map[string][]tools.Diagnostic, others, ok bool)
-	// Changed returns what is wrong now that files have changed, by path, and which of the changed
-	// files have been checked since.
+	// Changed returns the diagnostics after files have changed, by path, and the changed files that
+	// have been checked since.
 	Changed(ctx context.Context, paths []string) (files map[string][]tools.Diagnostic, checked []string)
 }
 
-// Reporter reports what is new. Create it with New.
+// Reporter reports new diagnostics. Create it with New.
 type Reporter struct {
 	mu    sync.Mutex // guards what follows, and the fields of each batch
 	chats map[string]*batch
-	order []string // of the chats: the one with the latest edit last
+	order []string // chats, the one with the latest edit last
 }
 
-// batch are the edits of a chat that are not reported yet.
+// batch is the set of a chat's unreported edits.
 type batch struct {
-	running int           // edits
-	next    chan struct{} // closed when another edit begins
+	running int           // number of running edits
+	next    chan struct{} // closed when another edit starts
 	known   map[string][]tools.Diagnostic
-	others  bool              // known has all other files
-	before  map[string]string // texts of edited files; of those that did not exist, empty
+	others  bool              // known includes all other files
+	before  map[string]string // texts of edited files; empty for those that did not exist
 	edited  map[string]bool   // files that have been changed
 }
 
 // New returns a Reporter.
 func New() *Reporter { return &Reporter{chats: map[string]*batch{}} }
 
-// Watch decorates a tool that changes the file of its argument path, or moves source to destination.
+// Watch wraps a tool that changes the file in its argument path, or moves source to destination.
 func (r *Reporter) Watch(t tools.Tool, source Source) tools.Tool {
 	return &watched{t, r, source}
 }
@@ -93,7 +93,8 @@ func (w *watched) Run(ctx context.Context, call tools.Call, out tools.Sink) (too
 	return res, err
 }
 
-// changedBy returns the files that a call changes: one, or the source and the destination of a move.
+// changedBy returns the files that a call changes: a single one, or the source and the destination
+// of a move.
 func changedBy(call tools.Call) []string {
 	var args struct{ Path, Source, Destination string }
 	if json.Unmarshal(call.Arguments, &args) != nil {
@@ -108,7 +109,8 @@ func changedBy(call tools.Call) []string {
 	return out
 }
 
-// begin counts an edit that runs. Reports that wait for earlier edits of the chat are left to it.
+// begin counts a running edit. It takes over the reports of earlier edits of the chat that are
+// still waiting.
 func (r *Reporter) begin(chatID string) *batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +132,7 @@ func (r *Reporter) begin(chatID string) *batch {
 	return b
 }
 
-// observe notes what is wrong before an edit. It reports whether the source serves the files.
+// observe records the diagnostics before an edit. It reports whether the source serves the files.
 func (w *watched) observe(ctx context.Context, b *batch, paths []string) bool {
 	if len(paths) == 0 {
 		return false
@@ -164,7 +166,7 @@ func (w *watched) observe(ctx context.Context, b *batch, paths []string) bool {
 	return true
 }
 
-// moved returns diagnostics of a file as they are in another one.
+// moved returns diagnostics with another path.
 func moved(list []tools.Diagnostic, path string) []tools.Diagnostic {
 	out := slices.Clone(list)
 	for i := range out {
@@ -173,7 +175,7 @@ func moved(list []tools.Diagnostic, path string) []tools.Diagnostic {
 	return out
 }
 
-// finish ends an edit. If no other one runs, it returns what is new, or nothing.
+// finish ends an edit. If no other one is running, it returns the report, which may be empty.
 func (w *watched) finish(ctx context.Context, b *batch, paths []string, changed bool) string {
 	r := w.reporter
 	r.mu.Lock()
@@ -184,7 +186,7 @@ func (w *watched) finish(ctx context.Context, b *batch, paths []string, changed 
 	}
 	b.running--
 	if b.running == 0 {
-		b.forgetUnedited() // an edit may have failed
+		b.forgetUnedited() // a failed edit changes no file
 	}
 	edited, next := slices.Sorted(maps.Keys(b.edited)), b.next
 	wait := b.running == 0 && len(edited) > 0
@@ -208,12 +210,12 @@ func (w *watched) finish(ctx context.Context, b *batch, paths []string, changed 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b.running > 0 || ctx.Err() != nil {
-		return "" // the edit that runs reports it, or the next one
+		return "" // the running edit or the next one reports it
 	}
 	return listed(b.take(now, checked))
 }
 
-// take returns what is new, and forgets the edits of the files that were checked.
+// take returns the new diagnostics, and drops the edits of the files that were checked.
 func (b *batch) take(now map[string][]tools.Diagnostic, checked []string) (out []tools.Diagnostic) {
 	for path, list := range now {
 		before, edited := b.before[path]
@@ -236,13 +238,13 @@ func (b *batch) take(now map[string][]tools.Diagnostic, checked []string) (out [
 	return slices.DeleteFunc(out, func(d tools.Diagnostic) bool { return d.Severity > tools.Warning })
 }
 
-// forgetUnedited drops the texts of files that have not been changed, or were reported.
+// forgetUnedited drops the texts of files that have not been changed or are already reported.
 func (b *batch) forgetUnedited() {
 	maps.DeleteFunc(b.before, func(path, _ string) bool { return !b.edited[path] })
 }
 
-// readText returns the text of a file; of one that does not exist, nothing. ok is false if it is not
-// a text, or too long.
+// readText returns the text of a file; empty if it does not exist. ok is false if it is too long or
+// not text.
 func readText(path string) (text string, ok bool) {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -255,7 +257,7 @@ func readText(path string) (text string, ok bool) {
 	return string(data), err == nil && !workspace.IsBinary(data)
 }
 
-// listed is the text for the model; empty if nothing is new.
+// listed formats the report for the model; empty if nothing is new.
 func listed(list []tools.Diagnostic) string {
 	if len(list) == 0 {
 		return ""

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// hunk is a part of a file that an edit replaced, in lines that count from 1. The ends are excluded.
+// hunk is a range of lines that an edit replaced. Lines count from 1; the ends are exclusive.
 type hunk struct{ from, to, newFrom, newTo int }
 
-// hunks returns how the lines of a text changed.
+// hunks returns the hunks between two versions of a text.
 func hunks(before, after string) (out []hunk) {
 	shift := 0
 	for _, e := range udiff.Lines(before, after) {
@@ -33,8 +33,8 @@ func lineCount(text string) int {
 	return n
 }
 
-// identity is what two diagnostics have in common that are about the same mistake, their place
-// aside. Numbers after a colon or the word line are places too, which edits shift.
+// identity is equal for two diagnostics about the same mistake at different positions. Numbers
+// after a colon or the word line in the message are positions too, which edits shift.
 type identity struct {
 	severity              tools.Severity
 	message, source, code string
@@ -44,9 +44,8 @@ func identify(d tools.Diagnostic, places *regexp.Regexp) identity {
 	return identity{d.Severity, places.ReplaceAllString(d.Message, "$1#"), d.Source, d.Code}
 }
 
-// fresh returns the diagnostics of a file that are not among the known ones, which are about the
-// text before the changes. A mistake on a changed line is known if the lines that replaced it have
-// the same one.
+// fresh returns the diagnostics in now that are not in known, which are about the text before the
+// changes. A diagnostic on a changed line is not new if the replaced lines had the same one.
 func fresh(known, now []tools.Diagnostic, changes []hunk) (out []tools.Diagnostic) {
 	places := regexp.MustCompile(`(:|\bline )\d+`)
 	type at struct {
@@ -54,7 +53,7 @@ func fresh(known, now []tools.Diagnostic, changes []hunk) (out []tools.Diagnosti
 		line int
 	}
 	unchanged := map[at]int{}
-	inHunk := map[at]int{} // by the number of the hunk
+	inHunk := map[at]int{} // by the index of the hunk
 	for _, d := range known {
 		id := identify(d, places)
 		if line, n := mapped(d.At.Line, changes); n < 0 {
@@ -79,8 +78,8 @@ func fresh(known, now []tools.Diagnostic, changes []hunk) (out []tools.Diagnosti
 	return out
 }
 
-// mapped returns the number of an unchanged line after the changes, or else the number of the hunk
-// that replaced it; n is negative for an unchanged line.
+// mapped returns the new number of an unchanged line with n < 0, or for a changed line the index n
+// of its hunk.
 func mapped(line int, changes []hunk) (now, n int) {
 	for i, h := range changes {
 		switch {

@@ -10,26 +10,26 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Pauses between questions to an editor that checks a file. Each is twice as long as the one before,
-// up to longestPause or a share of the whole wait, so that the number of questions is bounded.
+// Pauses between queries while an editor checks a file. Each is twice as long as the previous one,
+// up to longestPause or a share of the whole wait, so that the number of queries is bounded.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = 250 * time.Millisecond
 	waitShare    = 4
 )
 
-// Checker asks the editor what is wrong in files before and after they are edited. Editors do not
-// say which text of a file their answer is about, so an answer counts when it differs from the one
-// before the edit, and the next one is the same.
+// Checker queries the editor's diagnostics before and after files are edited. Editors do not report
+// which version of a file the diagnostics are for, so an answer is accepted when it differs from
+// the one before the edit and two in a row are equal.
 type Checker struct {
 	client Client
 	wait   time.Duration
 
 	mu    sync.Mutex                    // guards known
-	known map[string][]tools.Diagnostic // answers before edits that are not checked yet
+	known map[string][]tools.Diagnostic // diagnostics before edits that are not checked yet
 }
 
-// NewChecker returns a Checker that waits for the editor for a limited time.
+// NewChecker returns a Checker that waits at most so long for the editor.
 func NewChecker(c Client, wait time.Duration) *Checker {
 	return &Checker{client: c, wait: wait, known: map[string][]tools.Diagnostic{}}
 }
@@ -50,8 +50,8 @@ func (c *Checker) Known(ctx context.Context, path string) (files map[string][]to
 	return map[string][]tools.Diagnostic{path: list}, false, true
 }
 
-// Changed implements diagnostics.Source. A file without another answer in time is taken for checked:
-// the editor has nothing new, or does not say it.
+// Changed implements diagnostics.Source. A file whose diagnostics do not change in time counts as
+// checked: the editor has no new diagnostics or does not report them.
 func (c *Checker) Changed(ctx context.Context, paths []string) (files map[string][]tools.Diagnostic, checked []string) {
 	limited, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
@@ -62,7 +62,7 @@ func (c *Checker) Changed(ctx context.Context, paths []string) (files map[string
 		}
 	}
 	if ctx.Err() != nil {
-		return files, nil // another edit began
+		return files, nil // another edit has started
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *Checker) Changed(ctx context.Context, paths []string) (files map[string
 	return files, paths
 }
 
-// changed asks until the answer has changed and stays the same, or the time is over.
+// changed queries until the diagnostics have changed and are stable, or time is up.
 func (c *Checker) changed(ctx context.Context, path string) ([]tools.Diagnostic, error) {
 	c.mu.Lock()
 	before := c.known[path]
@@ -80,7 +80,7 @@ func (c *Checker) changed(ctx context.Context, path string) ([]tools.Diagnostic,
 	last, longest := before, max(longestPause, c.wait/waitShare)
 	for wait := firstPause; ; wait = min(2*wait, longest) {
 		if pause(ctx, wait); ctx.Err() != nil {
-			return last, nil //nolint:nilerr // the last answer counts when the time is over
+			return last, nil //nolint:nilerr // the last answer is used when time is up
 		}
 		list, err := c.ask(ctx, path)
 		switch {
@@ -91,13 +91,13 @@ func (c *Checker) changed(ctx context.Context, path string) ([]tools.Diagnostic,
 		case !slices.Equal(list, before) && slices.Equal(list, last):
 			return list, nil
 		case !slices.Equal(list, before) && slices.Equal(last, before):
-			wait = firstPause // it is asked again soon, whether that is all
+			wait = firstPause // check soon whether the answer is complete
 		}
 		last = list
 	}
 }
 
-// ask returns what the editor says about a file, in a fixed order.
+// ask returns the editor's diagnostics of a file, sorted.
 func (c *Checker) ask(ctx context.Context, path string) (out []tools.Diagnostic, err error) {
 	list, err := c.client.Diagnostics(ctx, path)
 	real := workspace.Resolve(path)

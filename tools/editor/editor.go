@@ -1,11 +1,9 @@
-// Package editor holds the native tools that ask the user's editor what it knows of
-// the code: editor_diagnostics, editor_definition and editor_references (eca-features,
-// section 17).
+// Package editor has the native tools that query the user's editor about code: editor_diagnostics,
+// editor_definition and editor_references (eca-features, section 17).
 //
-// Tools leaves out the tools whose requests a client cannot answer. If an answer does
-// not come, or is empty, the model gets the reason; the wait ends with the time
-// limit or with the turn. The package knows no wire format: the face that speaks with
-// the client fills in Client.
+// Tools omits tools whose requests the client cannot answer. If there is no answer, or an empty
+// one, the model gets the reason. Waiting ends with the time limit or with the turn. The package
+// knows no wire format: the face of the client provides the functions of Client.
 package editor
 
 import (
@@ -18,19 +16,18 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Client is what can be asked of the user's editor. A nil function means that it
-// cannot be asked for that. Errors say why there is no answer, in words for the model.
+// Client has the queries that the user's editor supports. A nil function is not supported. Errors
+// tell the model why there is no answer.
 type Client struct {
-	// Diagnostics returns those of a file, or of everything the editor knows if path
-	// is empty.
+	// Diagnostics returns the diagnostics of a file, or of all files if path is empty.
 	Diagnostics func(ctx context.Context, path string) ([]tools.Diagnostic, error)
 	Definition  func(ctx context.Context, at tools.Position) ([]tools.Position, error)
 	References  func(ctx context.Context, at tools.Position, declaration bool) ([]tools.Position, error)
-	// Files are what it has open. No tool of this package needs them.
+	// Files are the documents open in the editor. The tools of this package do not use them.
 	Files tools.Buffers
 }
 
-// Or returns a client that can be asked for what c can be asked for, and for the rest what other can.
+// Or returns a client that uses other for the queries that c does not support.
 func (c Client) Or(other Client) Client {
 	if c.Diagnostics == nil {
 		c.Diagnostics = other.Diagnostics
@@ -47,18 +44,17 @@ func (c Client) Or(other Client) Client {
 	return c
 }
 
-// ErrStarting says that the editor cannot answer yet: a language server is starting.
-// The question is asked again.
+// ErrStarting means that a language server is still starting. The query is repeated later.
 var ErrStarting = errors.New("the language server is still starting")
 
 // Options configure the tools.
 type Options struct {
 	Client     Client
-	Timeout    time.Duration // of one call; 0 waits as long as the turn goes on. lspTimeoutSeconds
-	Navigation bool          // offer definition and references. toolCall.editorNav.enabled
+	Timeout    time.Duration // of one call; 0 waits until the turn ends. lspTimeoutSeconds
+	Navigation bool          // offer the tools for definitions and references. toolCall.editorNav.enabled
 }
 
-// Tools returns the tools that the client can serve.
+// Tools returns the tools that the client supports.
 func Tools(o Options) []tools.Tool {
 	var list []tools.Tool
 	if o.Client.Diagnostics != nil {
@@ -73,12 +69,11 @@ func Tools(o Options) []tools.Tool {
 	return list
 }
 
-// retryDelay is the pause before an editor that is starting is asked again
-// (eca-protocol, section 6).
+// retryDelay is the pause before a query is repeated after ErrStarting (eca-protocol, section 6).
 const retryDelay = 2 * time.Second
 
-// withTimeout asks until there is an answer, the time is over or the turn ends; then the
-// error is that of ctx.
+// withTimeout repeats ask until it has an answer, the timeout passes or the turn ends; in the last
+// case the error is that of ctx.
 func withTimeout[A any](ctx context.Context, timeout time.Duration, ask func(context.Context) (A, error)) (A, error) {
 	limited := ctx
 	if timeout > 0 {

@@ -14,7 +14,7 @@ import (
 //go:embed editor_definition.md
 var definitionDoc string
 
-// maxLocations bounds what is listed; eca-features, Appendix B.
+// maxLocations limits the listed locations; eca-features, Appendix B.
 const maxLocations = 100
 
 type definitionArgs struct {
@@ -43,7 +43,7 @@ func definition(o Options) tools.Tool {
 	}.Build()
 }
 
-// navigate finds the symbol in its line, asks, and lists what the editor knows.
+// navigate finds the symbol on its line, queries the editor, and lists the locations.
 func navigate(ctx context.Context, o Options, call tools.Call, a definitionArgs, what string, ask func(context.Context, tools.Position) ([]tools.Position, error)) (tools.Result, error) {
 	at, err := locate(workspace.Abs(call.Roots, a.Path), a.Line, a.Symbol, a.Character)
 	if err != nil {
@@ -57,12 +57,12 @@ func navigate(ctx context.Context, o Options, call tools.Call, a definitionArgs,
 		return tools.Result{}, err
 	}
 	if len(found) == 0 {
-		return tools.Text(fmt.Sprintf("The editor knows nothing of %q at %s.", a.Symbol, at)), nil
+		return tools.Text(fmt.Sprintf("The editor found nothing for %q at %s.", a.Symbol, at)), nil
 	}
 	return tools.Text(listed(found, maxLocations, location, "")), nil
 }
 
-// location is a place with the line that is there, which saves the model a look.
+// location returns a position with its line of code, so that the model need not read the file.
 func location(at tools.Position) string {
 	text, err := readLine(at.Path, at.Line)
 	if text = strings.TrimSpace(text); err != nil || text == "" {

@@ -44,7 +44,7 @@ func diagnostics(o Options) tools.Tool {
 func runDiagnostics(ctx context.Context, o Options, path string) (tools.Result, error) {
 	file, folder := path, ""
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		file, folder = "", path // editors know files
+		file, folder = "", path // editors can only filter by file
 	}
 	found, err := withTimeout(ctx, o.Timeout, func(ctx context.Context) ([]tools.Diagnostic, error) {
 		return o.Client.Diagnostics(ctx, file)

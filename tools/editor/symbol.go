@@ -12,11 +12,11 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// maxLine bounds the line in which a symbol is looked for, in bytes.
+// maxLine is the longest line in which a symbol is looked for, in bytes.
 const maxLine = 1 << 20
 
-// locate returns the position of a symbol on a line of a file: the whole word nearest
-// to a column, which may be 0. Models count lines well and columns badly.
+// locate returns the position of a symbol on a line of a file: the whole word nearest to a column,
+// which may be 0. Models are good at line numbers and bad at columns.
 func locate(path string, line int, symbol string, character int) (tools.Position, error) {
 	text, err := readLine(path, line)
 	if err != nil {
@@ -25,7 +25,7 @@ func locate(path string, line int, symbol string, character int) (tools.Position
 	at := tools.Position{Path: path, Line: line, Character: character}
 	name := symbol
 	if i := strings.LastIndexAny(symbol, ".:/#"); i >= 0 && i+1 < len(symbol) {
-		name = symbol[i+1:] // of a qualified name the last part is what it stands for
+		name = symbol[i+1:] // for a qualified name, the position of its last part
 	}
 	if col := column(text, symbol, len(symbol)-len(name), character); col > 0 {
 		at.Character = col
@@ -34,7 +34,7 @@ func locate(path string, line int, symbol string, character int) (tools.Position
 	} else if character < 1 {
 		return tools.Position{}, fmt.Errorf("%q is not on line %d of %s, which is: %s", symbol, line, path, shorten.Bytes(text, shownLine))
 	}
-	// The editor may have changes that are not saved: a column that was given is right then.
+	// The editor may have unsaved changes; then a given column is correct.
 	return at, nil
 }
 
@@ -62,12 +62,12 @@ func readLine(path string, line int) (string, error) {
 	return "", fmt.Errorf("%s has %d lines", path, seen)
 }
 
-// column returns the column of an occurrence of word in text, counting UTF-16 code
-// units from 1, or 0. Whole words come before parts of words, then what
-// is nearest to hint. offset is where in word the column is taken.
+// column returns the column of an occurrence of word in text, in UTF-16 code units counted from 1;
+// 0 if word does not occur. It prefers whole words, then the occurrence nearest to hint. offset is added
+// to the occurrence's start within word.
 func column(text, word string, offset, hint int) int {
 	best, bestWhole := 0, false
-	counted, units := 0, 0 // code units before the current place
+	counted, units := 0, 0 // code units before the current position
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)
 		if i < 0 {
@@ -105,5 +105,5 @@ func utf16Len(s string) int {
 	return n
 }
 
-// shownLine is how much of a line the model is shown, in bytes.
+// shownLine is how much of a line is shown to the model, in bytes.
 const shownLine = 200

@@ -12,24 +12,24 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// changes orders the changes of each file, so that two edits of one file are both in it.
-// Changes of different files do not wait for each other.
+// changes serializes the changes of each file, so that concurrent edits of one file are both
+// applied. Changes of different files do not wait for each other.
 //
-// The user's client may take seconds to save a file. Calls of the same chat wait for that.
-// A call of another chat does not: after turnTime it writes to the disk without its turn.
+// The user's client may take seconds to save a file. Calls of the same chat wait for that. A call
+// of another chat waits for turnTime and then writes to the disk without its turn.
 type changes struct {
 	mu    sync.Mutex // guards what follows, and the fields of each file
 	files map[string]*changingFile
 }
 
-// changingFile is a file that at least one call changes, or waits to change.
+// changingFile is a file that at least one call changes or waits to change.
 type changingFile struct {
-	turn     chan struct{} // has one while a call has its turn
-	chatID   string        // of that call
+	turn     chan struct{} // contains one element while a call has its turn
+	chatID   string        // the chat of that call
 	bypassed bool          // another chat wrote the file during this turn
 	users    int
 
-	disk sync.Mutex // held while the disk is compared and written, never while a client is asked
+	disk sync.Mutex // held while the disk is compared and written, but not during requests to a client
 }
 
 // turnTime is how long a call waits for another chat's change of the same file.
@@ -37,8 +37,8 @@ const turnTime = time.Second
 
 func newChanges() *changes { return &changes{files: map[string]*changingFile{}} }
 
-// lockFile waits for a call's turn to change a file. ok is false if another chat still has it.
-// end must be called.
+// lockFile waits for a call's turn to change a file. ok is false if another chat still has it. The
+// caller must call end.
 func (c *changes) lockFile(ctx context.Context, chatID, path string) (f *changingFile, ok bool, end func(), err error) {
 	key := workspace.Resolve(path)
 	c.mu.Lock()
@@ -93,15 +93,15 @@ var (
 	errSaved   = errors.New("the client has saved it")
 )
 
-// change replaces the text of a file, the first path of the plan, by what compute returns for
-// it. If somebody else changes the file before it is written, compute is called again.
+// change replaces the text of a file, the first path of the plan, with the result of compute. If
+// another process changes the file before it is written, compute is called again.
 func (c *changes) change(ctx context.Context, call tools.Call, path string, compute func() (before, after string, err error)) (changed, error) {
 	f, turn, end, err := c.lockFile(ctx, call.ChatID, path)
 	if err != nil {
 		return changed{}, err
 	}
 	defer end()
-	if !turn { // the client is busy with another text of this file
+	if !turn { // the client is still saving another text of this file
 		call.Save = nil
 	}
 	for {
@@ -129,10 +129,10 @@ func (c *changes) change(ctx context.Context, call tools.Call, path string, comp
 	}
 }
 
-// write writes content to path atomically, creating folders as needed. A link is followed,
-// and the mode of an existing file kept. The user's client itself replaces files that it has open;
-// if it does not, the disk is written, unless there are changes that the user has not saved.
-// disk is what was there when content was made of it. note is that of announce.
+// write atomically writes content to path, creating folders as needed. A symlink is followed, and
+// an existing file keeps its mode. The user's client replaces files that it has open; if it does
+// not, the file is written to the disk, unless the user has unsaved changes. disk is the text on
+// disk from which content was computed. note is that of announce.
 func (f *changingFile) write(ctx context.Context, call tools.Call, path, content, disk string, unsaved bool) (note string, err error) {
 	p, err := open(call, 0, path, true)
 	if err != nil {
@@ -177,7 +177,7 @@ func (f *changingFile) write(ctx context.Context, call tools.Call, path, content
 	return note, err
 }
 
-// diskText is the content of a file, whatever the user's client has of it; nothing if it
+// diskText returns the content of a file on the disk, regardless of the user's client; empty if it
 // cannot be read.
 func diskText(call tools.Call, path string) string {
 	p, err := open(call, 0, path, false)
@@ -188,7 +188,7 @@ func diskText(call tools.Call, path string) string {
 	return onDisk(p)
 }
 
-// beginMove waits for the turns of two paths, in an order that is the same for all calls.
+// beginMove waits for the turns of two paths, in the same order for all calls to avoid deadlocks.
 func (c *changes) beginMove(ctx context.Context, chatID, src, dst string) (end func(), err error) {
 	paths := []string{workspace.Resolve(src), workspace.Resolve(dst)}
 	slices.Sort(paths)

@@ -7,18 +7,18 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Editors have lines, not line ends: some tell and take a file with CRLF as one with LF, and
-// some add a line end to a text that has one.
+// Editors work with lines rather than line endings. Some report and accept a file with CRLF as one
+// with LF, and some append a line ending to a text that already has one.
 
 const crlf = "\r\n"
 
-// asOnDisk gives the text that the client has of a file the line ends that the disk has,
-// if the client knows nothing of those.
+// asOnDisk gives the client's text of a file the line endings of the text on disk, if the client
+// ignores these.
 func asOnDisk(text, disk string) string {
 	switch {
 	case !withoutCR(text, disk):
 		return text
-	case text == toLF(disk): // nothing is unsaved; its line ends may be of both kinds
+	case text == toLF(disk): // there are no unsaved changes; line endings may be mixed
 		return disk
 	case allCRLF(disk):
 		return toCRLF(text)
@@ -26,7 +26,8 @@ func asOnDisk(text, disk string) string {
 	return text
 }
 
-// withoutCR says whether the client's text of a file lacks the carriage returns of the disk's.
+// withoutCR reports whether the client's text of a file lacks the carriage returns of the text on
+// disk.
 func withoutCR(text, disk string) bool {
 	return strings.Contains(disk, crlf) && !strings.Contains(text, "\r")
 }
@@ -37,9 +38,9 @@ func toLF(s string) string { return strings.ReplaceAll(s, crlf, "\n") }
 
 func toCRLF(s string) string { return strings.ReplaceAll(toLF(s), "\n", crlf) }
 
-// save has the client replace a file, and says it in other words if the disk shows that the
-// client took it differently. Text that is not on the disk yet belongs to the client. false
-// says that the client did not do it.
+// save makes the client replace a file, and retries with adjusted line endings if the text on disk
+// shows that the client interpreted the content differently. The client is responsible for text
+// that is not on the disk yet. ok is false if the client did not replace the file.
 func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 	before := onDisk(p)
 	say := content
@@ -51,7 +52,7 @@ func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 	if !call.Save(p.Path(), say) {
 		return false
 	}
-	const tries = 2 // line ends, and the last of them
+	const tries = 2 // the line endings, and the last one of the file
 	for range tries {
 		now := onDisk(p)
 		if now == content || now == before {
@@ -59,18 +60,18 @@ func save(call tools.Call, p safeio.Entry, content string) (ok bool) {
 		}
 		next, ok := otherWords(say, content, now)
 		if !ok || !call.Save(p.Path(), next) {
-			break // it did what it could
+			break // the client did what it could
 		}
 		say = next
 	}
 	return true
 }
 
-// otherWords is what to say instead, where saying something led to what is on the disk now
-// and not to the content that was meant; ok is false if that is not known.
+// otherWords returns the text to send next, if sending said led to now on the disk instead of
+// content; ok is false if there is no such text.
 func otherWords(said, content, now string) (next string, ok bool) {
 	switch {
-	case said != content && now == said: // taken literally after all
+	case said != content && now == said: // sent text is used literally after all
 		return content, true
 	case strings.HasSuffix(said, "\n") && (now == content+"\n" || now == content+crlf):
 		return strings.TrimSuffix(strings.TrimSuffix(said, "\n"), "\r"), true
@@ -78,7 +79,7 @@ func otherWords(said, content, now string) (next string, ok bool) {
 	return "", false
 }
 
-// onDisk is a file's content; nothing if it cannot be read.
+// onDisk returns a file's content; empty if it cannot be read.
 func onDisk(p safeio.Entry) string {
 	data, err := p.Read(maxFile)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 //go:embed directory_tree.md
 var directoryTreeDoc string
 
-// maxEntries bounds a tree; a model has no use for more.
+// maxEntries limits a tree; a larger one is useless for a model.
 const maxEntries = 5000
 
 type directoryTreeArgs struct {

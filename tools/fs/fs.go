@@ -1,19 +1,17 @@
-// Package fs holds the native tools that read and change files: directory_tree,
-// read_file, write_file, edit_file, multi_edit, preview_file_change and move_file
-// (eca-features, section 17).
+// Package fs has the native tools that read and change files: directory_tree, read_file,
+// write_file, edit_file, multi_edit, preview_file_change and move_file (eca-features, section 17).
 //
-// Tools that change content describe the change as a diff in the plan, before they run,
-// and compute it again when they run: the file may have changed while the user was
-// asked. Calls may run at once, their changes are made one after the other: two edits of
-// one file are both in it. Files are replaced atomically; a failed write leaves the old
-// content. The call's FileLog is notified of each change first.
+// Tools that change content describe the change as a diff in the plan, and compute it again when
+// they run, since the file may have changed while the user decided. Calls may run concurrently, but
+// their changes of one file are serialized, so that two edits are both applied. Files are replaced
+// atomically; a failed write leaves the old content. The call's FileLog is notified before each
+// change.
 //
-// What is read and written is what the call's paths led to when it was judged: a path that
-// leads elsewhere by now, or is replaced meanwhile, is an error (place.go). Only regular
-// files are read and written.
+// A path must still lead to the target that it had when the call was approved; otherwise the call
+// fails (place.go). Only regular files are read and written.
 //
-// The package does not decide which paths may be touched: it reports them in the
-// plan, and the policy decides.
+// The package does not decide which paths may be accessed: it reports them in the plan, and the
+// policy decides.
 package fs
 
 import (
@@ -31,12 +29,12 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxFile bounds the files these tools read whole.
+// maxFile is the largest file that these tools read, in bytes.
 const maxFile = 32 << 20
 
 // Options configure the tools.
 type Options struct {
-	ReadMaxLines int // lines read_file returns at most; toolCall.readFile.maxLines
+	ReadMaxLines int // the most lines that read_file returns; toolCall.readFile.maxLines
 }
 
 // Tools returns the tools of this package.
@@ -45,8 +43,8 @@ func Tools(o Options) []tools.Tool {
 	return []tools.Tool{directoryTree(), readFile(o), writeFile(c), editFile(c), multiEdit(c), previewFileChange(), moveFile(c)}
 }
 
-// unseen turns an error of a call about a path outside of the workspace into a plan
-// without details: the model learns what exists there when the user has agreed.
+// unseen converts an error of a call about a path outside of the workspace to a plan without
+// details: the model learns what exists there only after the user has approved.
 func unseen(call tools.Call, plan tools.Plan, err error) (tools.Plan, error) {
 	if workspace.New(call.Roots...).Contains(plan.Paths[0]) {
 		return tools.Plan{}, err
@@ -55,7 +53,7 @@ func unseen(call tools.Call, plan tools.Plan, err error) (tools.Plan, error) {
 	return plan, nil
 }
 
-// readText reads a regular text file; n is the number of its path in the plan.
+// readText reads a regular text file; n is the index of its path in the plan.
 func readText(call tools.Call, n int, path string) (string, error) {
 	data, err := readRegular(call, n, path)
 	if err != nil {
@@ -67,8 +65,8 @@ func readText(call tools.Call, n int, path string) (string, error) {
 	return string(data), nil
 }
 
-// readRegular reads a regular file, whatever is in it; a text that the user has not saved
-// yet as it is there.
+// readRegular reads a regular file, whatever its content. If the user has unsaved changes, it
+// returns the unsaved text.
 func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -93,8 +91,8 @@ func readRegular(call tools.Call, n int, path string) ([]byte, error) {
 	return data, err
 }
 
-// announce tells the call's log of a change that is about to be made. A log that fails
-// does not stop work: note, for the call's result, says what was lost. An error means
+// announce notifies the call's log of a change that is about to be made. A failing log does not
+// stop the call: note tells in the call's result that the change cannot be undone. An error means
 // that the change must not be made.
 func announce(ctx context.Context, call tools.Call, tell func(tools.FileLog) error) (note string, err error) {
 	if call.Files != nil {
@@ -112,7 +110,7 @@ func change(path, before, after string) *event.Details {
 	if err != nil {
 		unified = ""
 	}
-	// Clients want hunks without the file header (eca-protocol 7.4).
+	// Clients expect hunks without the file header (eca-protocol 7.4).
 	if i := strings.Index(unified, "@@"); i >= 0 {
 		unified = unified[i:]
 	}

@@ -89,9 +89,9 @@ func TestReadFile(t *testing.T) {
 		want   string
 		failed bool
 	}{
-		{map[string]any{"path": filepath.Join(root, "a.txt")}, "1\n2\n3\n4\n5\n\n[lines 1-5 of 7; go on with line_offset=5]", false},
+		{map[string]any{"path": filepath.Join(root, "a.txt")}, "1\n2\n3\n4\n5\n\n[lines 1-5 of 7; continue with line_offset=5]", false},
 		{map[string]any{"path": "a.txt", "line_offset": 5}, "6\n7", false},
-		{map[string]any{"path": "a.txt", "line_offset": 2, "limit": 1}, "3\n\n[lines 3-3 of 7; go on with line_offset=3]", false},
+		{map[string]any{"path": "a.txt", "line_offset": 2, "limit": 1}, "3\n\n[lines 3-3 of 7; continue with line_offset=3]", false},
 		{map[string]any{"path": "a.txt", "line_offset": 9}, "line_offset 9 is beyond the end: the file has 7 lines", true},
 		{map[string]any{"path": root}, root + " is a directory", true},
 		{map[string]any{"path": "none"}, filepath.Join(root, "none") + " does not exist", true},

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// replaceMatch replaces original by replacement in text. It looks for original
-// ever more tolerantly and uses the first way that finds something:
+// replaceMatch replaces original with replacement in text. It searches for original with increasing
+// tolerance and uses the first method that finds a match:
 //
 //  1. exactly;
-//  2. ignoring line ends and blanks at line ends;
-//  3. ignoring indentation: the replacement is indented like what it replaces;
+//  2. ignoring line endings and trailing blanks;
+//  3. ignoring indentation: the replacement gets the indentation of the match;
 //  4. as a sequence of words, whatever the white space between them.
 //
-// Unless all is set there must be exactly one match. all is served by the first two
-// ways only, which cannot match anything unexpected.
+// Unless all is set, there must be exactly one match. all applies only to the first two methods,
+// which cannot match anything unexpected.
 func replaceMatch(text, original, replacement string, all bool) (string, error) {
 	if original == "" {
 		return "", errors.New("original_content is empty; use write_file to create a file")
@@ -63,7 +63,7 @@ func ambiguous(n int) error {
 // span is a half-open range of bytes.
 type span struct{ start, end int }
 
-// line is a line of text with the place it comes from, its end excluded.
+// line is a line of text with its position in the file; the line ending is excluded.
 type line struct {
 	text       string
 	start, end int
@@ -86,8 +86,8 @@ func splitLines(s string) []line {
 
 func trimRight(s string) string { return strings.TrimRight(s, " \t\r") }
 
-// matchLines finds non-overlapping runs of whole lines that equal original's lines
-// after norm. A final line end of original is part of the match.
+// matchLines finds non-overlapping runs of whole lines that equal original's lines after norm was
+// applied to both. A final line ending of original is part of the match.
 func matchLines(text, original string, norm func(string) string) []span {
 	hay, needle := splitLines(text), splitLines(original)
 	trailing := len(needle) > 1 && needle[len(needle)-1].text == ""
@@ -128,7 +128,7 @@ func matchLines(text, original string, norm func(string) string) []span {
 // matchWords finds original as a sequence of words.
 func matchWords(text, original string) []span {
 	words := strings.Fields(original)
-	// A single short word would match nearly anywhere; a huge pattern is not an edit.
+	// A single short word would match almost anywhere; a huge original is not an edit.
 	if len(words) < 2 || len(words) > 2000 {
 		return nil
 	}
@@ -146,8 +146,7 @@ func matchWords(text, original string) []span {
 	return out
 }
 
-// splice replaces spans, which are sorted and disjoint, keeping the file's line
-// ends.
+// splice replaces spans, which are sorted and disjoint, and keeps the file's line endings.
 func splice(text string, spans []span, with func(span) string) string {
 	crlf := usesCRLF(text)
 	var b strings.Builder
@@ -161,10 +160,10 @@ func splice(text string, spans []span, with func(span) string) string {
 	return b.String()
 }
 
-// usesCRLF says whether a text has the line ends of Windows.
+// usesCRLF reports whether a text has CRLF line endings.
 func usesCRLF(text string) bool { return strings.Contains(text, "\r\n") }
 
-// withEOL gives s the line ends of a text that usesCRLF, or not.
+// withEOL converts the line endings of s to CRLF or LF.
 func withEOL(s string, crlf bool) string {
 	if !crlf {
 		return s

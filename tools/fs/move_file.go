@@ -61,12 +61,12 @@ func moveFile(c *changes) tools.Tool {
 	}.Build()
 }
 
-// noLinks resolves the links in the directory of a path; the file itself may be a link.
+// noLinks resolves the symlinks in the directory of a path; the file itself may be a symlink.
 func noLinks(path string) string {
 	return filepath.Join(workspace.Resolve(filepath.Dir(path)), filepath.Base(path))
 }
 
-// rename moves a file or a link from src; the directories of both paths have no links.
+// rename moves a file or a symlink; the directories of both paths contain no symlinks.
 func rename(roots []string, src, dst string) error {
 	from, err := safeio.OpenEntry(baseOf(roots, src), src, false)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// open opens the place of a path, which must be where it was when the call was judged; n
-// is its number in the plan. No folder on the way may be a link by now. Missing folders
-// are made if create is set.
+// open opens the file at a path, which must still have the target that it had when the call was
+// approved; n is the index of the path in the plan. No folder on the way may have become a symlink.
+// With create, missing folders are created.
 func open(call tools.Call, n int, path string, create bool) (safeio.Entry, error) {
 	real, err := call.Place(n, path)
 	if err != nil {
@@ -26,8 +26,8 @@ func open(call tools.Call, n int, path string, create bool) (safeio.Entry, error
 	return p, nil
 }
 
-// baseOf is the folder from which a path is followed step by step: its workspace folder,
-// else what exists of its way.
+// baseOf returns the folder from which a path is opened step by step: its workspace folder, or else
+// the longest existing part of the path.
 func baseOf(roots []string, real string) string {
 	for _, root := range roots {
 		root = workspace.Resolve(root)

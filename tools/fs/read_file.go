@@ -64,7 +64,7 @@ func readFile(o Options) tools.Tool {
 	}.Build()
 }
 
-// window cuts lines from a text and says what was left out.
+// window returns a range of lines of a text with a note about the omitted ones.
 func window(text string, from, limit int) (tools.Result, error) {
 	lines := strings.Split(text, "\n")
 	if n := len(lines); n > 0 && lines[n-1] == "" {
@@ -76,7 +76,7 @@ func window(text string, from, limit int) (tools.Result, error) {
 	to := min(from+limit, len(lines))
 	out := strings.Join(lines[from:to], "\n")
 	if to < len(lines) {
-		out += fmt.Sprintf("\n\n[lines %d-%d of %d; go on with line_offset=%d]", from+1, to, len(lines), to)
+		out += fmt.Sprintf("\n\n[lines %d-%d of %d; continue with line_offset=%d]", from+1, to, len(lines), to)
 	}
 	return tools.Text(out), nil
 }

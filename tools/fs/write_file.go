@@ -52,8 +52,8 @@ func writeFile(c *changes) tools.Tool {
 	}.Build()
 }
 
-// current returns the text a write would replace. A binary or huge file counts as
-// empty text: its diff is useless.
+// current returns the text that a write would replace. A binary or huge file counts as empty, since
+// its diff would be useless.
 func current(call tools.Call, path string) (text string, existed bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,11 +1,12 @@
-// Package guide holds the native tools with which a model reads what users wrote for it,
-// when it needs it: skill and fetch_rule (eca-features 15, 17, 20); and the gate that
-// refuses to read or change a file before the rules for it were fetched.
+// Package guide has the native tools with which a model reads instructions of the user when it
+// needs them: skill and fetch_rule (eca-features 15, 17, 20). It also has the gate that refuses to
+// read or change a file before the model has fetched the rules for it.
 //
-// Which rules a chat has fetched is what its history says (tools.Call.Rules): it survives
-// what the chat survives, and a compaction, which takes the text away, takes it back.
+// The fetched rules of a chat are taken from its history (tools.Call.Rules). So they survive
+// restarts with the chat, and a compaction, which removes the text of a rule, makes the rule
+// unfetched again.
 //
-// The package knows neither files nor their formats: they come through Source.
+// The package knows neither files nor their formats: it gets instructions through Source.
 package guide
 
 import (
@@ -27,7 +28,7 @@ var skillDoc string
 //go:embed fetch_rule.md
 var fetchRuleDoc string
 
-// Skill is what a model learns.
+// Skill is a set of instructions that a model can load.
 type Skill struct{ Name, Dir, Body string }
 
 // Rule is a path-scoped rule.
@@ -39,24 +40,24 @@ type Rule struct {
 // Access is what a tool is about to do with a file.
 type Access string
 
-// The uses of a file.
+// Kinds of access.
 const (
 	Read   Access = "read"
 	Modify Access = "modify"
 )
 
-// Source has what users wrote, as of the turn. All of it is for the agent and the model of
-// a call.
+// Source provides the user's instructions for the current turn. They are those for the agent and
+// the model of a call.
 type Source interface {
 	// Skills lists the names of the skills.
 	Skills() []string
 	Skill(name string) (Skill, bool)
-	// Rule finds a path-scoped rule by its id; err says why it has no text.
+	// Rule returns the path-scoped rule with the given id; err tells why it has no text.
 	Rule(call tools.Call, id string) (rule Rule, found bool, err error)
-	// Applies says whether a rule is for a file.
+	// Applies reports whether a rule applies to a file.
 	Applies(call tools.Call, id, path string) bool
-	// Needed lists the ids of the rules that must be known before something is done with a
-	// file.
+	// Needed lists the ids of the rules that the model must have fetched before the given access to
+	// a file.
 	Needed(call tools.Call, path string, access Access) []string
 }
 
@@ -113,8 +114,8 @@ func FetchRuleTool(s Source) tools.Tool {
 	}.Build()
 }
 
-// Gate decorates a tool that uses files: a call is refused, with the rules to fetch, while
-// a rule that is enforced for this tool is not known.
+// Gate wraps a tool that uses files. It refuses a call as long as the model has not fetched the
+// rules that are enforced for this access, and names them.
 func Gate(t tools.Tool, access Access, s Source) tools.Tool { return &gated{t, access, s} }
 
 type gated struct {

@@ -16,10 +16,10 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// definition is a server that may be started: of the table, or of the configuration.
+// definition is a server that may be started, from the table or from the configuration.
 type definition struct {
 	name      string
-	named     bool // by the configuration
+	named     bool // the configuration names it
 	programs  []program
 	files     map[string]string // see language
 	markers   []string
@@ -27,8 +27,8 @@ type definition struct {
 	env       map[string]string
 }
 
-// definitions joins the table with what the configuration says, whose servers come first. problems
-// are by the name of a server of the configuration.
+// definitions merges the table and the configuration, whose servers come first. problems are by the
+// name of a server in the configuration.
 func definitions(servers map[string]config.LSPServer) (defs []definition, problems map[string]string) {
 	problems = map[string]string{}
 	known := languages()
@@ -62,12 +62,12 @@ func definitions(servers map[string]config.LSPServer) (defs []definition, proble
 	return defs, problems
 }
 
-// isCalled reports whether a name of the configuration means the language.
+// isCalled reports whether a name in the configuration refers to the language.
 func (l language) isCalled(name string) bool {
 	return l.name == name || slices.Contains(l.aliases, name)
 }
 
-// called returns the programs of the language that a name means.
+// called returns the programs of the language that a name refers to.
 func (l language) called(name string) (out []program) {
 	for _, p := range l.programs {
 		if p.name == name || strings.HasPrefix(p.name, name+"-") {
@@ -77,10 +77,10 @@ func (l language) called(name string) (out []program) {
 	return out
 }
 
-// without leaves out a language, or the programs that a name means.
+// without removes a language, or the programs that a name refers to.
 func without(known []language, name string) (out []language) {
 	for _, l := range known {
-		if l.isCalled(name) { // before programs: one of several may be named after the language
+		if l.isCalled(name) { // checked first, since a program may have the name of the language
 			continue
 		}
 		if gone := l.called(name); len(gone) > 0 {
@@ -95,7 +95,7 @@ func without(known []language, name string) (out []language) {
 	return out
 }
 
-// configure puts what the configuration says over what is known, and returns what is wrong.
+// configure applies the configuration to a definition, and returns what is wrong in it.
 func (d *definition) configure(o config.LSPServer) (problem string) {
 	options := o.Initialization
 	if options == nil {
@@ -130,7 +130,7 @@ func (d *definition) configure(o config.LSPServer) (problem string) {
 	return ""
 }
 
-// filesOf are the files of a server of the configuration.
+// filesOf returns the files of a server in the configuration.
 func filesOf(o config.LSPServer) map[string]string {
 	languageOf := map[string]string{}
 	for _, l := range languages() {
@@ -158,14 +158,14 @@ func filesOf(o config.LSPServer) map[string]string {
 	return out
 }
 
-// found is a server that is installed.
+// found is an installed server.
 type found struct {
 	definition
 	program
-	path string // of the program
+	path string // path of the program
 }
 
-// installed returns the first program of a definition that is on the machine.
+// installed returns the first program of a definition that is installed.
 func (v *View) installed(d definition) (found, bool) {
 	for _, p := range d.programs {
 		path := p.name
@@ -183,7 +183,7 @@ func (v *View) installed(d definition) (found, bool) {
 	return found{}, false
 }
 
-// ownPackages returns the folders with the programs of npm's packages that the workspace depends on.
+// ownPackages returns the folders with programs of the npm packages that the workspace depends on.
 func (v *View) ownPackages() (out []string) {
 	for _, root := range v.settings.Roots {
 		out = append(out, filepath.Join(root, "node_modules", ".bin"))
@@ -191,13 +191,13 @@ func (v *View) ownPackages() (out []string) {
 	return out
 }
 
-// includes reports whether a program is that of the package, in a version that is a language server.
-// Programs outside of packages are.
+// includes reports whether a program belongs to the package in a version that is a language server.
+// Programs outside of packages count as language servers.
 func (n npmPackage) includes(path string) bool {
 	if n.name == "" {
 		return true
 	}
-	beside := filepath.Dir(path) // a script may start it
+	beside := filepath.Dir(path) // the program may be a script that starts it
 	folders := []string{filepath.Join(beside, "..", n.name), filepath.Join(beside, "node_modules", n.name)}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		folders = append([]string{filepath.Join(filepath.Dir(real), "..")}, folders...)
@@ -242,8 +242,8 @@ func (v *View) Serves(path string) bool {
 	return ok
 }
 
-// project returns the top of the project that a file belongs to: the folder with a marker, or else
-// the workspace folder. Links are resolved.
+// project returns the top folder of the project that a file belongs to: a folder with a marker, or
+// else the workspace folder. Symlinks are resolved.
 func (v *View) project(d definition, path string) string {
 	real, top := workspace.Resolve(path), ""
 	for _, root := range v.settings.Roots {

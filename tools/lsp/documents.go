@@ -14,10 +14,10 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxListed bounds the files of a folder that are watched for changes.
+// maxListed is the most files in a folder that are watched for changes.
 const maxListed = 2000
 
-// document is a file that the server has open, with the text that is on the disk.
+// document is a file that the server has open, with the text on the disk.
 type document struct {
 	uri     string
 	version int
@@ -26,10 +26,10 @@ type document struct {
 	mod     time.Time
 	checked int // the latest version that the server has reported about
 	used    uint64
-	before  []tools.Diagnostic // what was wrong in the version before
+	before  []tools.Diagnostic // the diagnostics of the previous version
 }
 
-// lock waits for the turn to tell the server about documents.
+// lock waits for the turn to send the server notifications about documents.
 func (s *server) lock(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -43,8 +43,8 @@ func (s *server) lock(ctx context.Context) error {
 
 func (s *server) unlock() { <-s.turn }
 
-// refresh tells the server what has changed on the disk since the last call: in documents, in
-// their folders, and in the files that describe the project.
+// refresh notifies the server of changes on the disk since the last call: in documents, in their
+// folders, and in the files that describe the project.
 func (s *server) refresh(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -80,10 +80,10 @@ func (s *server) refresh(ctx context.Context) error {
 	return nil
 }
 
-// changesIn returns what has changed in a folder since the last call.
+// changesIn returns the changes in a folder since the last call.
 func (s *server) changesIn(dir string) (out []fileEvent) {
 	now := map[string]time.Time{}
-	entries, _ := os.ReadDir(dir) // nothing can be read in one that is gone
+	entries, _ := os.ReadDir(dir) // a deleted folder has no entries
 	for _, e := range entries[:min(len(entries), maxListed)] {
 		if s.server.files[filepath.Ext(e.Name())] == "" && !slices.Contains(s.server.markers, e.Name()) {
 			continue
@@ -115,8 +115,8 @@ func (s *server) changesIn(dir string) (out []fileEvent) {
 	return out
 }
 
-// open opens a file in the server, or sends the text that it has now; one that is gone, binary or too
-// long is closed. It returns the version, or 0. The caller has the turn.
+// open opens a file in the server, or sends its new text. A file that is deleted, binary or too
+// long is closed instead. It returns the version, or 0. The caller has the turn.
 func (s *server) open(ctx context.Context, path string) (version int, err error) {
 	info, statErr := os.Stat(path)
 	if statErr != nil || !info.Mode().IsRegular() || info.Size() > maxText {
@@ -148,7 +148,7 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if d.sum = [sha256.Size]byte{}; fresh { // it is not told yet
+		if d.sum = [sha256.Size]byte{}; fresh { // not sent to the server yet
 			delete(s.docs, path)
 		}
 	}()
@@ -174,7 +174,7 @@ func (s *server) open(ctx context.Context, path string) (version int, err error)
 	return version, err
 }
 
-// close closes a document, if it is open, and forgets what was wrong in it.
+// close closes a document, if it is open, and drops its diagnostics.
 func (s *server) close(ctx context.Context, path string) error {
 	s.mu.Lock()
 	d := s.docs[path]
@@ -187,8 +187,8 @@ func (s *server) close(ctx context.Context, path string) error {
 	return s.conn.Notify(ctx, "textDocument/didClose", aboutDocument{textDocument{d.uri}})
 }
 
-// closeOldest closes the document that was not used for the longest time, if too many are open. What
-// is wrong in it is not forgotten.
+// closeOldest closes the least recently used document if too many are open. Its diagnostics are
+// kept.
 func (s *server) closeOldest(ctx context.Context) error {
 	s.mu.Lock()
 	var oldest string

@@ -1,22 +1,22 @@
-// Package lsp runs the language servers that the user has, and asks them about the code: what is
-// wrong in it, where symbols are defined and used. They serve clients whose editor cannot be asked.
+// Package lsp runs installed language servers and queries them about the code: diagnostics,
+// definitions and references. It serves clients whose editor does not answer such queries.
 //
 //   - table.go: the known servers, one row per language;
-//   - servers.go: which server serves which file; starting, ending, restarting after a pause;
-//   - server.go: one server and the conversation with it;
-//   - documents.go: which files it has open, as they are on the disk;
+//   - servers.go: which server serves which file; starting, stopping, restarting after a pause;
+//   - server.go: one server and the connection to it;
+//   - documents.go: the documents that the server has open, synchronized with the disk;
 //   - reports.go: the diagnostics that it reports, and waiting until it has checked a file;
 //   - navigate.go, symbols.go: definitions, references, symbols.
 //
-// A server starts when a file that it serves is first changed or asked about. It ends after ten
-// minutes without use, when it uses more than 4 GiB of memory, and when more recently used ones take
-// its place. One that fails is started again after a pause that doubles each time. Whatever a server
-// sends or leaves out costs a bounded amount of memory, and a bounded time that shrinks to nothing if
-// it never reports: nothing fails because of a server but the question that it was asked.
+// A server starts when a file that it serves is first changed or queried. It stops after ten
+// minutes without use, when it uses more than 4 GiB of memory, or when too many servers run and
+// others were used more recently. A failed server is restarted after a pause that doubles each
+// time. A misbehaving server costs a bounded amount of memory and time (almost none if it never
+// reports), and fails only the queries sent to it.
 //
-// The package speaks a small part of LSP with its own message types: those of go.lsp.dev/protocol
-// add 2.4 MB to the program. It does not decide whether a server may start, and how it is bound: see
-// Options.Bind.
+// The package implements a small part of LSP with its own message types, since those of
+// go.lsp.dev/protocol would add 2.4 MB to the program. It does not decide whether a server may
+// start and how it is sandboxed: see Options.Bind.
 //
 // Entry points: New, then Servers.With.
 package lsp
@@ -40,56 +40,56 @@ import (
 
 // Limits of servers.
 const (
-	startTime     = 30 * time.Second // until initialize is answered
+	startTime     = 30 * time.Second // for initialize
 	idleTime      = 10 * time.Minute
 	maxRunning    = 8
 	maxMemory     = 4 << 30 // bytes
 	checkInterval = 15 * time.Second
 	firstPause    = time.Second // after the first failure
 	longestPause  = 5 * time.Minute
-	healthyTime   = time.Minute // a server that ran that long has not failed at the start
+	healthyTime   = time.Minute // a server that ran this long did not fail at its start
 	closeTime     = 500 * time.Millisecond
 
 	maxMessage = 16 << 20  // bytes
-	floodBurst = 128 << 20 // bytes, beyond floodRate
+	floodBurst = 128 << 20 // bytes that may exceed floodRate
 	floodRate  = 4 << 20   // bytes per second
 )
 
-// Limits of what is kept of a server's reports.
+// Limits of the stored diagnostics of a server.
 const (
 	maxOpen        = 64      // documents
-	maxDependents  = 20      // documents that are checked along with edited ones
+	maxDependents  = 20      // documents that are checked together with edited ones
 	maxText        = 1 << 20 // bytes of a document
 	maxPerFile     = 500     // diagnostics
-	maxFiles       = 2000    // with diagnostics
+	maxFiles       = 2000    // files with diagnostics
 	maxKept        = 20_000  // diagnostics of all files
 	maxMessageText = 2000    // bytes of a diagnostic's message
 )
 
-// Options are what Servers need. None may be nil.
+// Options are the dependencies of Servers. None may be nil.
 type Options struct {
 	Children *proc.Pool
 	Getenv   func(string) string
 	Now      func() time.Time
 	Version  string // of eca
-	Failed   func() // a server has failed that is not among the Failures yet
+	Failed   func() // called after a failure that Failures does not include yet
 	Log      *slog.Logger
 }
 
-// Settings are what may differ from one configuration to the next.
+// Settings are the options that depend on the configuration.
 type Settings struct {
 	Config config.LSP
 	Roots  []string // workspace folders
 
-	// Bind returns how a server is bound, and its environment; an error says why it must not run.
-	// named says that the configuration names it.
+	// Bind returns the sandbox policy and the environment of a server; an error tells why it must
+	// not run. named means that the configuration names the server.
 	Bind func(named bool) (sandbox.Policy, []string, error)
 
-	Wait      time.Duration // for a server to check a file
-	StartWait time.Duration // for a server to start
+	Wait      time.Duration // how long to wait until a server has checked a file
+	StartWait time.Duration // how long to wait for a server to start
 }
 
-// View is Servers with settings. It never changes.
+// View is Servers with settings. It is immutable.
 type View struct {
 	*Servers
 	settings  Settings
@@ -97,7 +97,7 @@ type View struct {
 	defs      []definition
 }
 
-// With returns a view with settings.
+// With returns a view with the given settings.
 func (s *Servers) With(o Settings) *View {
 	v := &View{Servers: s, settings: o, workspace: workspace.New(o.Roots...)}
 	if !o.Config.Off {
@@ -106,7 +106,7 @@ func (s *Servers) With(o Settings) *View {
 	return v
 }
 
-// Problems says what is wrong in the configuration, by the name of a server.
+// Problems describes errors in the configuration, by the name of a server.
 func (v *View) Problems() map[string]string {
 	_, problems := definitions(v.settings.Config.Servers)
 	for _, d := range v.defs {
@@ -121,12 +121,12 @@ func (v *View) Problems() map[string]string {
 	return problems
 }
 
-// Check is one installed server, to be tried.
+// Check is a check of one installed server.
 type Check struct {
 	Name, Program string
 	Named         bool     // by the configuration
 	Extensions    []string // of the files that it is for
-	// Start starts the server and ends it again, unless it was running. It returns why it cannot run.
+	// Start starts the server and stops it again, unless it was running. It returns why it cannot run.
 	Start func(ctx context.Context) error
 }
 
@@ -150,7 +150,7 @@ func (v *View) Extensions(ctx context.Context) map[string]bool {
 	return out
 }
 
-// Checks returns the installed servers, the first one of each language.
+// Checks returns a check for the preferred installed server of each language.
 func (v *View) Checks() (out []Check) {
 	for _, d := range v.defs {
 		f, ok := v.installed(d)

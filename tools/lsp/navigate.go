@@ -9,15 +9,15 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxPlaces bounds the places of one answer.
+// maxPlaces limits the locations of one answer.
 const maxPlaces = 1000
 
-// Definition returns where the symbol at a place is defined.
+// Definition returns where the symbol at a position is defined.
 func (v *View) Definition(ctx context.Context, at tools.Position) ([]tools.Position, error) {
 	return v.places(ctx, at, "textDocument/definition", nil)
 }
 
-// References returns where the symbol at a place is used.
+// References returns where the symbol at a position is used.
 func (v *View) References(ctx context.Context, at tools.Position, declaration bool) ([]tools.Position, error) {
 	return v.places(ctx, at, "textDocument/references", &referencesContext{declaration})
 }
@@ -40,7 +40,7 @@ func (v *View) places(ctx context.Context, at tools.Position, method string, abo
 	return slices.Compact(out), nil
 }
 
-// opened returns the server of a file, which has the text that is on the disk.
+// opened returns the server of a file, after sending it the file's text on the disk.
 func (v *View) opened(ctx context.Context, path string) (s *server, uri string, err error) {
 	if s, err = v.of(path); err != nil {
 		return nil, "", err
@@ -63,7 +63,7 @@ func (v *View) opened(ctx context.Context, path string) (s *server, uri string, 
 	return s, s.uri(real), err
 }
 
-// call asks the server. An error says which one failed.
+// call sends a request to the server. Errors name the server.
 func (s *server) call(ctx context.Context, method string, params, result any) error {
 	if err := s.conn.Call(ctx, method, params, result); err != nil {
 		if ended := s.reason(); ended != nil {

@@ -13,29 +13,30 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// How long a server must be silent until its reports count as complete: many report in steps, and
-// those that do not say which version a report is about may repeat the one before first.
+// How long a server must be silent until its reports count as complete. Many servers report in
+// steps, and those that report without a document version may repeat an earlier report first.
 const (
 	quietVersioned = 30 * time.Millisecond
 	quiet          = 100 * time.Millisecond
 	quietRepeated  = 400 * time.Millisecond
-	quietCold      = 300 * time.Millisecond // after the start: it has much to report
+	quietCold      = 300 * time.Millisecond // after its start, when it has much to report
 )
 
-// maxSilent is after how many waits without a report a server is not waited for until it reports.
+// maxSilent is the number of waits without a report after which a server is no longer waited for,
+// until it reports again.
 const maxSilent = 3
 
-// reports are what a server says is wrong: errors and warnings, by path. server.mu guards them.
+// reports are the errors and warnings of a server, by path. server.mu guards them.
 type reports struct {
 	pushed, pulled map[string][]tools.Diagnostic
-	count          int           // of pushed and pulled
-	uses           uint64        // of documents
+	count          int           // total number in pushed and pulled
+	uses           uint64        // counter for the last use of documents
 	latest         chan struct{} // closed with the next report
-	at             time.Time     // of the last report
-	versioned      bool          // the last report about a document said which version it is about
-	repeated       bool          // it said the same as about the version before
-	silent         int           // waits without a report, in a row
-	warm           bool          // it has checked a change: it knows its project
+	at             time.Time     // time of the last report
+	versioned      bool          // the last report about a document had a version
+	repeated       bool          // that report was the same as for the previous version
+	silent         int           // consecutive waits without a report
+	warm           bool          // it has checked a change, so it has loaded its project
 }
 
 func newReports() reports {
@@ -47,7 +48,7 @@ func (r *reports) drop(path string) {
 	r.put(r.pulled, path, nil)
 }
 
-// put replaces what is wrong in a file, within limits.
+// put replaces the diagnostics of a file, within limits.
 func (r *reports) put(in map[string][]tools.Diagnostic, path string, list []tools.Diagnostic) {
 	r.count -= len(in[path])
 	delete(in, path)
@@ -57,14 +58,14 @@ func (r *reports) put(in map[string][]tools.Diagnostic, path string, list []tool
 	}
 }
 
-// arrived wakes those that wait for reports.
+// arrived wakes the waiters for reports.
 func (r *reports) arrived(now time.Time) {
 	r.at = now
 	close(r.latest)
 	r.latest = make(chan struct{})
 }
 
-// pause is how long the server must be silent now.
+// pause returns how long the server must be silent.
 func (r *reports) pause(pulls bool) time.Duration {
 	switch {
 	case !r.warm:
@@ -77,8 +78,8 @@ func (r *reports) pause(pulls bool) time.Duration {
 	return quiet
 }
 
-// published takes a report. One about a file outside of the workspace, or about an earlier text of a
-// document, is dropped.
+// published handles a report. Reports about files outside of the workspace, or about an outdated
+// version of a document, are dropped.
 func (s *server) published(p publishDiagnostics) {
 	path := workspace.FromURI(p.URI)
 	if !s.inside.Contains(path) {
@@ -99,12 +100,11 @@ func (s *server) published(p publishDiagnostics) {
 	s.reports.arrived(s.manager.opts.Now())
 }
 
-// diagnostics are the errors and warnings among those of a report, the worst first if there are too
-// many.
+// diagnostics returns the errors and warnings of a report; if there are too many, the worst.
 func (s *server) diagnostics(path string, list []wireDiagnostic) (out []tools.Diagnostic) {
 	for _, severity := range []tools.Severity{tools.Error, tools.Warning} {
 		for _, d := range list {
-			if max(d.Severity, 1) != int(severity)+1 { // without one, it is an error
+			if max(d.Severity, 1) != int(severity)+1 { // without a severity, it is an error
 				continue
 			}
 			if len(out) == maxPerFile {
@@ -131,7 +131,7 @@ func (v *View) Known(ctx context.Context, path string) (files map[string][]tools
 	}
 	limit := v.settings.Wait
 	if !s.waited.Swap(true) {
-		limit = max(limit, v.settings.StartWait) // it reads its project
+		limit = max(limit, v.settings.StartWait) // the server first loads its project
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -149,7 +149,7 @@ func (v *View) Changed(ctx context.Context, paths []string) (files map[string][]
 		if s := v.ready(path); s != nil {
 			by[s] = append(by[s], path)
 		} else {
-			checked = append(checked, path) // it ended: there is nothing to wait for
+			checked = append(checked, path) // the server has ended, so there is nothing to wait for
 		}
 	}
 	for s, own := range by {
@@ -167,7 +167,7 @@ func (v *View) Changed(ctx context.Context, paths []string) (files map[string][]
 	return files, checked
 }
 
-// ready returns the server of a file if it can be asked now.
+// ready returns the server of a file if it accepts requests now.
 func (v *View) ready(path string) *server {
 	s, err := v.of(path)
 	if err != nil {
@@ -181,8 +181,8 @@ func (v *View) ready(path string) *server {
 	}
 }
 
-// check has the server check files as they are on the disk now, and waits until it has. It reports
-// whether it did.
+// check makes the server check files as they are on the disk, and reports whether it did so within
+// the limit.
 func (s *server) check(ctx context.Context, limit time.Duration, paths []string) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -211,12 +211,12 @@ func (s *server) check(ctx context.Context, limit time.Duration, paths []string)
 		others.Go(func() { s.pull(ctx, path, version) })
 	}
 	done := s.await(ctx, versions)
-	others.Wait() // ctx bounds it
+	others.Wait() // ends with ctx
 	return done
 }
 
-// dependents returns the documents that an edit of some documents may break, those that were used
-// last, with their versions.
+// dependents returns the most recently used documents that an edit of others may break, with their
+// versions.
 func (s *server) dependents(edited map[string]int) map[string]int {
 	if !s.offers.pullsAll() {
 		return nil
@@ -233,7 +233,8 @@ func (s *server) dependents(edited map[string]int) map[string]int {
 	return out
 }
 
-// await waits until the server has reported about versions of documents, and is silent then.
+// await waits until the server has reported about the given versions of documents and is then
+// silent.
 func (s *server) await(ctx context.Context, versions map[string]int) bool {
 	for {
 		s.mu.Lock()
@@ -279,7 +280,7 @@ func (s *server) await(ctx context.Context, versions map[string]int) bool {
 	}
 }
 
-// pull asks for the diagnostics of a document.
+// pull requests the diagnostics of a document.
 func (s *server) pull(ctx context.Context, path string, version int) {
 	var res pulledDiagnostics
 	if err := s.conn.Call(ctx, "textDocument/diagnostic", aboutDocument{textDocument{s.uri(path)}}, &res); err != nil {
@@ -299,7 +300,8 @@ func (s *server) pull(ctx context.Context, path string, version int) {
 	s.reports.arrived(s.manager.opts.Now())
 }
 
-// wrong returns what is wrong in all files, by path as the workspace names it, or as given.
+// wrong returns the diagnostics of all files, by the path that was given or else the workspace's
+// name for the file.
 func (s *server) wrong(given ...string) map[string][]tools.Diagnostic {
 	names := map[string]string{}
 	for _, path := range given {
@@ -320,7 +322,7 @@ func (s *server) wrong(given ...string) map[string][]tools.Diagnostic {
 			}
 		}
 	}
-	for _, name := range names { // also those in which nothing is wrong
+	for _, name := range names { // includes files without diagnostics
 		if out[name] == nil {
 			out[name] = []tools.Diagnostic{}
 		}

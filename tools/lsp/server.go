@@ -20,7 +20,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// server is one language server, from its start to its end.
+// server is one run of a language server.
 type server struct {
 	manager *Servers
 	server  found
@@ -31,26 +31,26 @@ type server struct {
 	environ []string
 
 	used, started time.Time   // guarded by manager.mu
-	waited        atomic.Bool // an edit has waited for its start
+	waited        atomic.Bool // an edit has waited for it to start
 
-	ready  chan struct{} // closed when it can be asked, or has ended
+	ready  chan struct{} // closed when it accepts requests, or has ended
 	ended  chan struct{}
-	halt   chan struct{} // closed to end it
+	halt   chan struct{} // closed to stop it
 	conn   *jsonrpc.Conn // set before ready is closed, unless it could not start
-	offers initialized   // likewise
+	offers initialized   // set before ready is closed, unless it could not start
 	stderr lineproc.Tail
 
-	turn    chan struct{}                   // has one while notifications about documents are sent
-	folders map[string]map[string]time.Time // files of the folders of documents; guarded by turn
+	turn    chan struct{}                   // contains one element while notifications about documents are sent
+	folders map[string]map[string]time.Time // files in the folders of documents; guarded by turn
 
 	mu      sync.Mutex // guards what follows
 	stopped bool
-	why     error // it ended
+	why     error // why it ended
 	docs    map[string]*document
 	reports reports
 }
 
-// rootName is a workspace folder, as written and resolved.
+// rootName is a workspace folder, as the client writes it and with symlinks resolved.
 type rootName struct{ written, resolved string }
 
 func newServer(m *Servers, f found, root string, roots []string) *server {
@@ -66,7 +66,7 @@ func newServer(m *Servers, f found, root string, roots []string) *server {
 	}
 }
 
-// stop has the server end; a nil reason is not a failure.
+// stop stops the server; a nil reason is not a failure.
 func (s *server) stop(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *server) stop(reason error) {
 	}
 }
 
-// reason is why the server cannot be asked, or nil.
+// reason returns why the server does not accept requests, or nil.
 func (s *server) reason() error {
 	select {
 	case <-s.ended:
@@ -91,7 +91,7 @@ func (s *server) reason() error {
 	}
 }
 
-// run starts the server and returns when it has ended, and why; nil if it was stopped.
+// run starts the server and waits until it has ended. It returns why; nil if it was stopped.
 func (s *server) run() error {
 	err := s.serve()
 	s.mu.Lock()
@@ -148,7 +148,7 @@ func (s *server) spec(stdin, stdout *os.File) proc.Spec {
 	}
 }
 
-// converse initializes the server, and returns when it has to end or has ended.
+// converse initializes the server, and returns when it has to stop or has ended.
 func (s *server) converse(child proc.Child) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
@@ -159,7 +159,7 @@ func (s *server) converse(child proc.Child) error {
 		case <-ctx.Done():
 		}
 	}()
-	s.changesIn(s.root) // later changes are sent
+	s.changesIn(s.root) // later changes will be sent
 	err := s.conn.Call(ctx, "initialize", s.initializeParams(), &s.offers)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -192,7 +192,7 @@ func (s *server) converse(child proc.Child) error {
 	}
 }
 
-// ownEnd is why a server ended that was not stopped.
+// ownEnd returns why a server ended that was not stopped.
 func (s *server) ownEnd(child proc.Child, err error) error {
 	if lineproc.Within(child.Done(), closeTime) {
 		exit := child.Wait()
@@ -207,7 +207,7 @@ func (s *server) ownEnd(child proc.Child, err error) error {
 	return err
 }
 
-// farewell ends the child.
+// farewell stops the child.
 func (s *server) farewell(child proc.Child) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -216,14 +216,14 @@ func (s *server) farewell(child proc.Child) {
 		if s.conn.Call(ctx, "shutdown", nil, nil) == nil && s.conn.Notify(ctx, "exit", nil) == nil {
 			lineproc.Within(child.Done(), closeTime)
 		}
-	default: // it may not answer
+	default: // it may not respond
 	}
 	child.Kill()
 	s.conn.Close()
 	<-s.conn.Done()
 }
 
-// handle answers what the server asks, and takes its reports.
+// handle answers requests of the server, and takes its reports.
 func (s *server) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	switch req.Method {
 	case "textDocument/publishDiagnostics":
@@ -234,7 +234,7 @@ func (s *server) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 		return nil, nil
 	case "workspace/configuration":
 		var p struct{ Items []json.RawMessage }
-		_ = json.Unmarshal(req.Params, &p) // then it gets no settings
+		_ = json.Unmarshal(req.Params, &p) // without parameters it gets no settings
 		return make([]any, min(len(p.Items), 1000)), nil
 	case "workspace/workspaceFolders":
 		return []any{map[string]string{"uri": s.uri(s.root), "name": s.root}}, nil
@@ -252,7 +252,7 @@ func (s *server) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	return nil, nil
 }
 
-// named returns a resolved path as the workspace names it.
+// named returns the workspace's name for a resolved path.
 func (s *server) named(real string) string {
 	for _, root := range s.names {
 		if rest, ok := strings.CutPrefix(real, root.resolved); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
@@ -262,7 +262,7 @@ func (s *server) named(real string) string {
 	return real
 }
 
-// lastLine is the end of what a server wrote to its log.
+// lastLine returns the last line of a server's log.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return shorten.Bytes(strings.TrimSpace(lines[len(lines)-1]), 300)
@@ -270,12 +270,12 @@ func lastLine(text string) string {
 
 func (s *server) uri(path string) string { return workspace.ToURI(path) }
 
-// meter reads from a server, which may send much at once but not all the time.
+// meter reads from a server, which may send a burst but not flood eca permanently.
 type meter struct {
 	*os.File
 	now     func() time.Time
 	since   time.Time
-	count   float64 // bytes beyond the rate
+	count   float64 // bytes in excess of the rate
 	flooded atomic.Bool
 }
 

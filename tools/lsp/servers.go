@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Servers are the servers that run. Create it with New.
+// Servers manages the running language servers. Create it with New.
 type Servers struct {
 	opts Options
 	work sync.WaitGroup // running servers
@@ -24,19 +24,19 @@ type Servers struct {
 	closed  bool
 }
 
-// pause is for a server that has failed.
+// pause delays the restart of a failed server.
 type pause struct {
 	reason   error
 	failures int
 	until    time.Time
 }
 
-// New returns Servers of which none runs. Close must be called.
+// New returns Servers without a running server. The caller must call Close.
 func New(o Options) *Servers {
 	return &Servers{opts: o, running: map[string]*server{}, paused: map[string]pause{}, failed: map[string]error{}}
 }
 
-// Failures says of each server that has failed, once, why it did and what that means.
+// Failures describes for the user each server that has failed, once.
 func (s *Servers) Failures() (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Servers) Failures() (out []string) {
 	return out
 }
 
-// Close ends all servers.
+// Close stops all servers.
 func (s *Servers) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -59,8 +59,8 @@ func (s *Servers) Close() {
 
 var errClosed = errors.New("eca is shutting down")
 
-// of returns the server for a file, which it starts if it does not run. The server may not be ready.
-// ErrNone says that no server is installed for such files.
+// of returns the server for a file, starting it if necessary. The server may not be ready yet. The
+// error is ErrNone if no server is installed for such files.
 func (v *View) of(path string) (*server, error) {
 	f, ok := v.serverOf(path)
 	if !ok {
@@ -69,10 +69,10 @@ func (v *View) of(path string) (*server, error) {
 	return v.start(f, v.project(f.definition, path))
 }
 
-// ErrNone says that no language server is installed for a file.
+// ErrNone means that no language server is installed for a file.
 var ErrNone = errors.New("no language server is installed for this file")
 
-// start returns a server for a project, which it starts if it does not run.
+// start returns the server for a project, starting it if necessary.
 func (v *View) start(f found, project string) (*server, error) {
 	policy, environ, err := v.settings.Bind(f.named)
 	key := f.key(project)
@@ -80,7 +80,7 @@ func (v *View) start(f found, project string) (*server, error) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		if s := v.running[key]; s != nil {
-			s.stop(err) // trust in the workspace may have ended
+			s.stop(err) // the workspace may no longer be trusted
 		}
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (v *View) start(f found, project string) (*server, error) {
 	})
 }
 
-// available waits until the server can be asked, or ctx ends.
+// available waits until the server accepts requests, or ctx ends.
 func (s *server) available(ctx context.Context) error {
 	select {
 	case <-s.ready:
@@ -137,14 +137,14 @@ func (v *View) runningOrNew(key string, create func() *server) (*server, error) 
 	return s, nil
 }
 
-// ended takes note of how a server ended; a nil reason is not a failure.
+// ended records that a server has ended; a nil reason is not a failure.
 func (s *Servers) ended(key string, one *server, reason error) {
 	if s.note(key, one, reason) {
 		s.opts.Failed()
 	}
 }
 
-// note reports whether this is the first failure of the program.
+// note records a failure and reports whether it is the first of the program.
 func (s *Servers) note(key string, one *server, reason error) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Servers) idle(one *server) bool {
 	return s.opts.Now().Sub(one.used) > idleTime
 }
 
-// key identifies a server that runs.
+// key identifies a running server.
 func (f found) key(project string) string {
 	options, _ := json.Marshal(f.options)
 	env, _ := json.Marshal(f.env)

@@ -30,7 +30,7 @@ type symbolsArgs struct {
 	Query string `json:"query,omitempty" jsonschema:"A name, or a part of one."`
 }
 
-// SymbolsTool returns the tool symbols, whose calls may take as long as timeout; 0 means unlimited.
+// SymbolsTool returns the tool symbols. timeout limits each call; 0 means no limit.
 func (v *View) SymbolsTool(timeout time.Duration) tools.Tool {
 	return tools.Definition[symbolsArgs]{
 		ReadOnly: true, Name: "symbols", Description: symbolsDoc, Preparing: "Finding symbols",
@@ -100,8 +100,8 @@ func (v *View) symbols(ctx context.Context, call tools.Call, a symbolsArgs) ([]s
 	return out, nil
 }
 
-// projectSymbols asks the servers of the workspace's projects: those that run, and those whose
-// markers are at the top of a workspace folder.
+// projectSymbols queries the servers of the workspace's projects: running ones, and those whose
+// markers are in a workspace folder itself.
 func (v *View) projectSymbols(ctx context.Context, query string) (out []string, err error) {
 	var asked []*server
 	for _, d := range v.defs {
@@ -139,7 +139,7 @@ func (v *View) projectSymbols(ctx context.Context, query string) (out []string, 
 	return out, err
 }
 
-// workspaceSymbols asks for the symbols of a project.
+// workspaceSymbols queries the symbols of a project.
 func (s *server) workspaceSymbols(ctx context.Context, query string) (found []wireSymbol, err error) {
 	if err := s.available(ctx); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (s *server) workspaceSymbols(ctx context.Context, query string) (found []wi
 	return found[:min(len(found), 10*maxSymbols)], err
 }
 
-// projects returns the projects of a server that runs or may be started without a file.
+// projects returns the projects whose server is running or may be started without a file.
 func (v *View) projects(f found) (out []string) {
 	v.mu.Lock()
 	for key, s := range v.running {
@@ -174,7 +174,7 @@ func (v *View) projects(f found) (out []string) {
 	return out
 }
 
-// line is a symbol for the model.
+// line formats a symbol for the model.
 func (w wireSymbol) line(at tools.Position, depth int) string {
 	text := fmt.Sprintf("%s: %s%s %s", at, strings.Repeat("  ", depth), kindName(w.Kind), shorten.Bytes(strings.Join(strings.Fields(w.Name), " "), maxName))
 	if w.ContainerName != "" {
@@ -183,7 +183,7 @@ func (w wireSymbol) line(at tools.Position, depth int) string {
 	return text
 }
 
-// kindName is LSP's SymbolKind in words.
+// kindName returns the name of an LSP SymbolKind.
 func kindName(kind int) string {
 	names := [...]string{
 		"symbol", "file", "module", "namespace", "package", "class", "method", "property", "field", "constructor", "enum", "interface",

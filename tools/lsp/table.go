@@ -2,28 +2,28 @@ package lsp
 
 // program is a known language server.
 type program struct {
-	name    string // also the name of its executable
+	name    string // also the name of the executable
 	args    []string
-	options map[string]any // its initializationOptions
-	npm     npmPackage     // if it is part of one
+	options map[string]any // initializationOptions
+	npm     npmPackage     // zero if it is not part of a package
 }
 
-// npmPackage is a package of npm whose program is a language server since a major version. Projects
-// depend on it: their own one comes before one of PATH.
+// npmPackage is an npm package whose program is a language server since a certain major version. A
+// copy in the project's dependencies takes precedence over one in PATH.
 type npmPackage struct {
 	name  string
 	since int
 }
 
-// language is what is known of a language: its files and its servers, the preferred one first.
+// language is a language with its files and its servers, in order of preference.
 type language struct {
 	name     string
-	aliases  []string          // names under which other assistants configure its servers
-	files    map[string]string // LSP's name of the language, by extension
-	markers  []string          // files at the top of a project
+	aliases  []string          // other names under which the configuration may name it
+	files    map[string]string // LSP language ID, by file extension
+	markers  []string          // files in the top folder of a project
 	programs []program
 
-	outermost bool // of several folders with markers above a file, the outermost one is the project
+	outermost bool // the project is the outermost folder with a marker above a file, instead of the innermost
 }
 
 // languages is the table of known servers.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// The messages that are needed, as LSP 3.17 has them.
+// The messages of LSP 3.17 that this package uses.
 
 type wirePosition struct {
 	Line      int `json:"line"` // counts from 0
@@ -42,7 +42,7 @@ type didChange struct {
 	ContentChanges []contentChange   `json:"contentChanges"`
 }
 
-// contentChange replaces a whole text.
+// contentChange replaces the whole text.
 type contentChange struct {
 	Text string `json:"text"`
 }
@@ -99,7 +99,7 @@ type wireDiagnostic struct {
 // word is a string or a number.
 type word string
 
-// UnmarshalJSON implements json.Unmarshaler. Anything else is empty.
+// UnmarshalJSON implements json.Unmarshaler. Other values become empty.
 func (w *word) UnmarshalJSON(data []byte) error {
 	var s string
 	var n float64
@@ -125,7 +125,7 @@ type place struct {
 	TargetSelectionRange wireRange `json:"targetSelectionRange"`
 }
 
-// places is null, one of them, or a list.
+// places is null, a single place, or a list.
 type places []place
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -156,7 +156,7 @@ type initialized struct {
 	} `json:"capabilities"`
 }
 
-// saves reports whether the server wants to know of saved files, and their texts.
+// saves reports whether the server wants notifications of saved files, and whether with their text.
 func (i initialized) saves() (wanted, text bool) {
 	var sync struct {
 		Save json.RawMessage `json:"save"`
@@ -179,7 +179,7 @@ func (i initialized) pulls() bool {
 	return p != "" && p != "null" && p != "false"
 }
 
-// pullsAll reports whether a change of one document can change what is wrong in the others.
+// pullsAll reports whether a change of one document can change the diagnostics of others.
 func (i initialized) pullsAll() bool {
 	var options struct {
 		InterFileDependencies bool `json:"interFileDependencies"`
@@ -191,7 +191,7 @@ func (s *server) initializeParams() map[string]any {
 	folder := map[string]string{"uri": s.uri(s.root), "name": s.root}
 	dynamic := map[string]any{"dynamicRegistration": true}
 	return map[string]any{
-		// The server may run where process ids differ: it would take eca for dead.
+		// The server may run in another PID namespace and would take eca for dead.
 		"processId":  nil,
 		"clientInfo": map[string]string{"name": "eca", "version": s.manager.opts.Version},
 		"rootPath":   s.root, "rootUri": folder["uri"], "workspaceFolders": []any{folder},

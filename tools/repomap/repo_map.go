@@ -1,6 +1,6 @@
-// Package repomap holds the native tool repo_map, with which a model sees what a repository
-// defines. It owns the tool's parameters and how large a map may be; it does not make the
-// map, and says in an interface what it needs of who does.
+// Package repomap has the native tool repo_map, which shows a model the definitions in a
+// repository. The package defines the tool's parameters and the size limits of maps. It does not
+// make the maps, which come through an interface.
 package repomap
 
 import (

@@ -12,16 +12,16 @@ import (
 const (
 	maxShown = 500       // bytes shown of a matching line
 	maxFile  = 64 << 20  // larger files are not searched
-	block    = 256 << 10 // of a file that is searched at once; of a longer line, the beginning
+	block    = 256 << 10 // how much of a file, or of a longer line, is searched at a time
 )
 
-// results are lines that are shown, each with its end, one after another.
+// results are result lines in one buffer.
 type results struct {
 	text []byte
-	ends []int // of each, in text
+	ends []int // end of each line in text
 }
 
-// add appends the path of a file; what follows it is the caller's, and then end.
+// add appends the path of a file. The caller may append to it and must then call end.
 func (r *results) add(path string) { r.text = append(r.text, path...) }
 
 func (r *results) number(n int) { r.text = strconv.AppendInt(append(r.text, ':'), int64(n), 10) }
@@ -31,7 +31,7 @@ func (r *results) end() {
 	r.ends = append(r.ends, len(r.text))
 }
 
-// first are at most so many of them.
+// first returns at most so many of the lines.
 func (r *results) first(most int) []byte {
 	if most >= len(r.ends) {
 		return r.text
@@ -42,22 +42,21 @@ func (r *results) first(most int) []byte {
 	return r.text[:r.ends[most-1]]
 }
 
-// scanner searches files, one after another. It is for one goroutine.
+// scanner searches files one after another. It is not safe for concurrent use.
 type scanner struct {
 	search *linesearch.Searcher
 	mode   string
-	most   int // results that are worth having
+	most   int // how many results are needed
 	buf    []byte
-	usual  int // bytes of results of the last batch
+	usual  int // bytes of the last batch's results
 }
 
 func newScanner(p *linesearch.Pattern, mode string, most int) *scanner {
 	return &scanner{search: p.Searcher(), mode: mode, most: most, buf: make([]byte, block)}
 }
 
-// file adds the results of a file. Files that cannot be read are skipped: they may be
-// gone, or not ours; so are large and binary ones. follow says that it may be a link. The
-// error is that of a ctx that ended.
+// file adds the results of a file. It skips files that cannot be read, are too large or are binary.
+// follow means that path may be a symlink. The error is that of ctx.
 func (s *scanner) file(ctx context.Context, found *results, path string, follow bool) error {
 	f, size, ok := openFile(path, follow)
 	if !ok {
@@ -68,7 +67,7 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 		return nil
 	}
 	in := scan{scanner: s, path: path, results: found}
-	have, total := 0, int64(0) // bytes in the buffer, and read
+	have, total := 0, int64(0) // bytes in the buffer, and bytes read
 	for {
 		n := f.read(s.buf[have:])
 		have += n
@@ -76,7 +75,7 @@ func (s *scanner) file(ctx context.Context, found *results, path string, follow 
 			return nil
 		}
 		total += int64(n)
-		// The search does not wait for files added meanwhile. Some files have no size.
+		// Do not wait for data that is being appended. Some files report no size.
 		end := n == 0 || total == size
 		rest := in.block(s.buf[:have], end)
 		switch {
@@ -101,15 +100,15 @@ type scan struct {
 	*scanner
 	path    string
 	results *results
-	line    int // how many lines are before what is searched next; only for modeContent
+	line    int // number of lines before the current block; only for modeContent
 	count   int // matching lines
 	skip    bool
-	done    bool // nothing more is of interest
+	done    bool // further results are not needed
 }
 
-// block searches the whole lines in the buffer, and returns the rest.
+// block searches the complete lines in the buffer, and returns the rest.
 func (s *scan) block(text []byte, end bool) (rest []byte) {
-	if s.skip { // the rest of a line whose beginning was searched
+	if s.skip { // the rest of a line whose beginning was already searched
 		i := bytes.IndexByte(text, '\n')
 		if i < 0 {
 			return nil
@@ -124,7 +123,7 @@ func (s *scan) block(text []byte, end bool) (rest []byte) {
 		}
 	}
 	s.search.Start(text[:whole])
-	counted := 0 // lines before it are in s.line
+	counted := 0 // lines before this offset are included in s.line
 	for at := 0; ; {
 		place, after, ok := s.search.Next(at)
 		if !ok {

@@ -7,8 +7,8 @@ import "os"
 // file is an open file.
 type file struct{ *os.File }
 
-// openFile opens a regular file and returns its size; ok is false if it cannot be opened,
-// or is something else.
+// openFile opens a regular file and returns its size; ok is false if it cannot be opened or is not
+// a regular file.
 func openFile(path string, follow bool) (f file, size int64, ok bool) {
 	stat := os.Lstat
 	if follow {
@@ -29,7 +29,7 @@ func openFile(path string, follow bool) (f file, size int64, ok bool) {
 	return file{opened}, info.Size(), true
 }
 
-// read returns how much was read; 0 at the end, and if no more can be read.
+// read returns the number of bytes read; 0 at the end of the file and on errors.
 func (f file) read(buf []byte) int {
 	n, _ := f.Read(buf)
 	return n

@@ -25,11 +25,11 @@ var globDoc string
 
 const (
 	maxGlobbed = 1000    // files shown
-	maxFound   = 100_000 // files looked at to find the newest
+	maxFound   = 100_000 // files considered to find the newest
 	maxPattern = 1000    // bytes of a pattern
 
-	// maxAlternatives bounds what braces may mean. Each is tried with each of the others, for
-	// each file: a line of braces could take forever.
+	// maxAlternatives limits the combinations of a glob's braces. Each is matched against each
+	// file, so a line of braces could take forever.
 	maxAlternatives = 200
 )
 
@@ -66,7 +66,8 @@ func glob() tools.Tool {
 	}.Build()
 }
 
-// validGlob refuses invalid globs, and those that would take too long. name is the argument's.
+// validGlob rejects invalid globs, and those that would take too long. name is the name of the
+// argument.
 func validGlob(name, pattern string) error {
 	switch {
 	case len(pattern) > maxPattern:
@@ -79,8 +80,8 @@ func validGlob(name, pattern string) error {
 	return nil
 }
 
-// alternatives is at least the number of patterns without braces that a glob means. There
-// are most if the commas are spread evenly.
+// alternatives returns an upper bound of the number of patterns that a glob expands to; it is
+// reached if the commas are evenly distributed over the groups.
 func alternatives(pattern string) float64 {
 	groups, commas := float64(strings.Count(pattern, "{")), float64(strings.Count(pattern, ","))
 	if groups == 0 {
@@ -89,8 +90,8 @@ func alternatives(pattern string) float64 {
 	return math.Pow(1+commas/groups, groups)
 }
 
-// validPattern refuses patterns that lead elsewhere too: they would match nothing, and
-// silence looks like "there is none".
+// validPattern rejects patterns that lead out of the directory. They would match nothing, and an
+// empty result would suggest that there are no such files.
 func validPattern(pattern string) error {
 	if err := validGlob("pattern", pattern); err != nil {
 		return err
@@ -111,7 +112,7 @@ func globDirs(call tools.Call, a globArgs) ([]string, error) {
 	return slices.Clone(call.Roots), nil
 }
 
-// hit is a file that matches.
+// hit is a matching file.
 type hit struct {
 	path     string
 	modified time.Time

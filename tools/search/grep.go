@@ -1,6 +1,6 @@
-// Package search holds the native tools grep and glob. They need no external program,
-// respect ignore files and stop when they are cancelled or have enough; grep skips binary
-// files. Where they may look is not decided here, but by who lets the call run.
+// Package search has the native tools grep and glob. They need no external program, respect ignore
+// files, and stop when they are cancelled or have enough results; grep skips binary files. The
+// policy that lets a call run decides where they may search.
 package search
 
 import (
@@ -22,10 +22,10 @@ import (
 //go:embed grep.md
 var grepDoc string
 
-// Bounds of what a search returns.
+// Limits of the results of a search.
 const (
 	defaultMax = 1000    // results
-	mostMax    = 500_000 // however many are asked for: they are all in memory
+	mostMax    = 500_000 // whatever the call asks for, since all results are in memory
 )
 
 // Output modes.
@@ -114,7 +114,7 @@ func grep(ctx context.Context, path string, within *workspace.Workspace, a grepA
 	return tools.Text(found), nil
 }
 
-// included says whether a file is one of those that are asked for.
+// included reports whether a file matches the include glob.
 func included(glob, rel string) bool {
 	if glob == "" {
 		return true

@@ -12,23 +12,23 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// batch is some files of a tree, in its order.
+// batch is a sequence of files in the order of the tree.
 type batch struct {
 	files   []workspace.File
 	results results
 	err     error
-	trouble any           // what a panic said
-	done    chan struct{} // closed when it was searched
+	trouble any           // the value of a panic
+	done    chan struct{} // closed when the batch has been searched
 }
 
 const (
 	batchFiles = 32
-	ahead      = 16 // batches that may be searched before earlier ones
+	ahead      = 16 // batches that may be searched ahead of the first unfinished one
 )
 
-// tree searches the files below a folder, several at once, and returns the first results in
-// the order of the tree. more says that there are others than a.MaxResults. A link in the
-// tree is searched if it stays within.
+// tree searches the files below a folder in parallel, and returns the first results in the order of
+// the tree. more reports whether there are more than a.MaxResults. A symlink is searched if its
+// target is in within.
 func tree(ctx context.Context, dir string, within *workspace.Workspace, p *linesearch.Pattern, a grepArgs) (found string, more bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -37,7 +37,7 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 	var (
 		work    = make(chan *batch)
 		ordered = make(chan *batch, ahead)
-		walked  = &batch{done: make(chan struct{})} // the end of the walk
+		walked  = &batch{done: make(chan struct{})} // marks the end of the walk
 	)
 	for range runtime.GOMAXPROCS(0) {
 		running.Go(func() {
@@ -62,7 +62,7 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 		}
 		<-b.done
 		if b.trouble != nil {
-			panic(b.trouble) // on the goroutine that knows what to do about it
+			panic(b.trouble) // re-raised on the caller's goroutine
 		}
 		if b.err != nil {
 			return "", false, b.err
@@ -79,7 +79,7 @@ func tree(ctx context.Context, dir string, within *workspace.Workspace, p *lines
 	return joined(out), false, walked.err
 }
 
-// joined copies each piece once, however much there is.
+// joined concatenates the pieces with a single allocation.
 func joined(pieces [][]byte) string {
 	size := 0
 	for _, p := range pieces {
@@ -93,8 +93,8 @@ func joined(pieces [][]byte) string {
 	return out.String()
 }
 
-// produce walks a tree and hands its files out. Each batch that is in order is also in
-// work, or done.
+// produce walks a tree and distributes its files in batches. Each batch is sent to work before
+// ordered.
 func produce(ctx context.Context, dir, include string, work, ordered chan<- *batch) error {
 	var files []workspace.File
 	flush := func() error {
@@ -133,10 +133,10 @@ func produce(ctx context.Context, dir, include string, work, ordered chan<- *bat
 func (s *scanner) batch(ctx context.Context, b *batch, within *workspace.Workspace) {
 	defer close(b.done)
 	defer func() { b.trouble = recover() }()
-	b.results.text = make([]byte, 0, s.usual) // batches are much alike
+	b.results.text = make([]byte, 0, s.usual) // batches have results of similar size
 	defer func() { s.usual = len(b.results.text) }()
 	for _, f := range b.files {
-		// A link may lead outside of the search.
+		// A symlink may lead outside of the search.
 		if !f.Regular && !within.Contains(f.Path) {
 			continue
 		}

@@ -273,7 +273,7 @@ func (r attempt) deniedPath() string {
 		}
 		at = filepath.Dir(at)
 	}
-	if slices.ContainsFunc(p.Guard.Own, func(dir string) bool { return sandbox.Follow(at).Within(sandbox.Follow(dir).Real) }) {
+	if slices.ContainsFunc(p.Guard.Own, func(dir string) bool { return sandbox.ResolvePath(at).Within(sandbox.ResolvePath(dir).Real) }) {
 		return ""
 	}
 	home, _ := os.UserHomeDir()

@@ -22,10 +22,10 @@ import (
 //go:embed task.md
 var doc string
 
-// maxTasks bounds a list: it travels with each call.
+// maxTasks limits a list, since it is sent with each call.
 const maxTasks = 200
 
-// fields is a task as the model writes it; nil fields were omitted.
+// fields are a task as the model writes it; nil fields were omitted.
 type fields struct {
 	Subject     *string `json:"subject,omitempty" jsonschema:"The task, in one line."`
 	Description *string `json:"description,omitempty" jsonschema:"Everything needed to do it, and when it is done."`
@@ -64,11 +64,11 @@ func Tools() []tools.Tool {
 	}.Build()}
 }
 
-// list is the list while an operation changes it. An operation that fails leaves
-// nothing behind: the list is a copy.
+// list is a copy of the list on which an operation works, so that a failed operation changes
+// nothing.
 type list struct {
 	tasks  []event.Task
-	next   int // the last id that was given out
+	next   int // the last id that was assigned
 	active string
 }
 
@@ -155,8 +155,8 @@ func (l *list) set(t *event.Task, f fields) error {
 	return nil
 }
 
-// check refuses lists that can never be finished: with a task that waits for a missing
-// task, or for itself.
+// check returns an error for lists that can never be finished, because a task waits for a missing
+// task or, directly or indirectly, for itself.
 func (l *list) check() error {
 	const visiting, visited = 1, 2
 	state := map[int]int{}
@@ -246,7 +246,7 @@ func (l *list) find(id int) (*event.Task, error) {
 	return nil, fmt.Errorf("there is no task %d", id)
 }
 
-// open returns the ids of tasks that t waits for.
+// open returns the ids of unfinished tasks that t waits for.
 func (l *list) open(t event.Task) []int {
 	var open []int
 	for _, id := range t.BlockedBy {
@@ -274,7 +274,7 @@ func (l *list) event() *event.Tasks {
 	return &event.Tasks{Tasks: append([]event.Task{}, l.tasks...), LastID: l.next, ActiveSummary: l.active}
 }
 
-// String is the list for the model.
+// String returns the list for the model.
 func (l *list) String() string {
 	if len(l.tasks) == 0 {
 		return "There are no tasks."

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// The parser and the converter take time that grows with the square of some pages, and
-// cannot be stopped: these bounds keep a hostile page to a few seconds.
+// The HTML parser and the Markdown converter take quadratic time for some pages and cannot be
+// interrupted. With these limits a hostile page takes at most a few seconds.
 const (
-	maxHTML    = 1 << 20 // bytes looked at
-	maxTags    = 100_000 // looked at
-	maxEscapes = 20_000  // characters that Markdown would have to escape; with more it is plain text
+	maxHTML    = 1 << 20 // bytes parsed
+	maxTags    = 100_000 // parsed
+	maxEscapes = 20_000  // characters that Markdown has to escape; a page with more becomes plain text
 )
 
-// bounded cuts a page to what may be looked at.
+// bounded cuts a page to these limits.
 func bounded(page string) (short string, cut bool) {
 	short = page
 	if len(short) > maxHTML {
@@ -37,7 +37,7 @@ func bounded(page string) (short string, cut bool) {
 	return short, len(short) < len(page)
 }
 
-// readable makes Markdown, or plain text, of a page.
+// readable converts a page to Markdown or plain text.
 func readable(page, address, format string) (string, error) {
 	page, cut := bounded(page)
 	read := markdown
@@ -51,7 +51,7 @@ func readable(page, address, format string) (string, error) {
 	return out, err
 }
 
-// markdown makes Markdown of a page. Links are absolute.
+// markdown converts a page to Markdown with absolute links.
 func markdown(page, address string) (out string, err error) {
 	defer contain(&err)
 	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
@@ -65,14 +65,14 @@ func markdown(page, address string) (out string, err error) {
 	return strings.TrimSpace(out), nil
 }
 
-// contain turns a panic over an unforeseen page into an error.
+// contain converts a panic of the parser or converter to an error.
 func contain(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the page cannot be read: %v", p)
 	}
 }
 
-// plain returns the text of a page: one line for each block.
+// plain returns the text of a page, with one line for each block.
 func plain(page string) (out string, err error) {
 	defer contain(&err)
 	doc, err := html.Parse(strings.NewReader(page))
@@ -90,7 +90,7 @@ func plain(page string) (out string, err error) {
 	return strings.TrimSpace(strings.Join(lines, "\n")), nil
 }
 
-// write adds the text of a node and those below it. The parser bounds how deep they are.
+// write appends the text of a node and its descendants. The parser limits the depth.
 func write(b *strings.Builder, n *html.Node, pre bool) {
 	if n.Type == html.TextNode {
 		if pre {
@@ -132,7 +132,7 @@ func write(b *strings.Builder, n *html.Node, pre bool) {
 	}
 }
 
-// space separates words, newLine blocks; both once.
+// space adds a space between words, newLine a line break between blocks; neither repeats.
 func space(b *strings.Builder) {
 	if s := b.String(); s != "" && !strings.HasSuffix(s, " ") && !strings.HasSuffix(s, "\n") {
 		b.WriteByte(' ')

@@ -1,6 +1,5 @@
-// Package web holds the native tool web_fetch, which reads pages of the web. This package
-// makes text for a model of what comes back. It does not decide what may be asked for, and
-// how much: that is internal/fetch's business.
+// Package web has the native tool web_fetch, which converts web pages to text for a model. It does
+// not decide which pages may be fetched and how much of them: internal/fetch does.
 package web
 
 import (
@@ -24,7 +23,7 @@ import (
 //go:embed web_fetch.md
 var webFetchDoc string
 
-// defaultBytes is how much of a page is read unless the call says otherwise.
+// defaultBytes is how many bytes of a page are read by default.
 const defaultBytes = 1 << 20
 
 const (
@@ -57,7 +56,7 @@ func Tools(pages *fetch.Getter) []tools.Tool {
 				limit = min(a.MaxBytes, fetch.MaxBytes)
 			}
 			get := pages.Get
-			if !call.Authorization.Approved && !call.Authorization.Auto { // a rule was for this address, not for where it leads
+			if !call.Authorization.Approved && !call.Authorization.Auto { // a rule allows this address, not the targets of its redirects
 				get = pages.GetFromHost
 			}
 			page, err := get(ctx, a.URL, limit)
@@ -69,7 +68,7 @@ func Tools(pages *fetch.Getter) []tools.Tool {
 	}.Build()}
 }
 
-// render makes text of a page. The server's statements about it come first.
+// render converts a page to text, preceded by the status and headers.
 func render(p *fetch.Page, format string) tools.Result {
 	head := fmt.Sprintf("%s: %d %s, %s", p.URL, p.Status, http.StatusText(p.Status), shownType(p.Type))
 	if p.Cut {
@@ -89,8 +88,8 @@ func render(p *fetch.Page, format string) tools.Result {
 	return res
 }
 
-// Markdown returns a page as Markdown. A page that was not fetched, or is not text, is an error that
-// completes a sentence.
+// Markdown returns a page as Markdown. If the page was not fetched or is not text, it returns an
+// error that completes a sentence about the page.
 func Markdown(p *fetch.Page) (string, error) {
 	if p.Status < 200 || p.Status > 299 {
 		return "", fmt.Errorf("could not be fetched: the server answered %d %s", p.Status, http.StatusText(p.Status))
@@ -102,7 +101,7 @@ func Markdown(p *fetch.Page) (string, error) {
 	return body, nil
 }
 
-// shownType is a Content-Type fit for one line.
+// shownType returns a Content-Type on one line.
 func shownType(s string) string {
 	kind, _, err := mime.ParseMediaType(s)
 	if err != nil || kind == "" {
@@ -129,8 +128,8 @@ func text(p *fetch.Page, format string) (string, error) {
 	return readable(body, p.URL, format)
 }
 
-// decode makes UTF-8 of a page, by what the server, the page or its first bytes say about
-// its encoding.
+// decode converts a page to UTF-8, with the encoding from its headers, its markup or its first
+// bytes.
 func decode(p *fetch.Page, isHTML bool) string {
 	if utf8.Valid(p.Body) {
 		return string(p.Body)

@@ -1,5 +1,5 @@
-// Command collector is OpenTelemetry's collector with the parts that a test of eca's telemetry needs:
-// the receiver of OTLP, and the exporter that prints what was received.
+// Command collector is OpenTelemetry's collector, reduced to the parts that a test of eca's
+// telemetry needs: the OTLP receiver, and the exporter that prints the received data.
 package main
 
 import (

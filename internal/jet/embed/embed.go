@@ -1,9 +1,9 @@
-// Package embed runs a NATS server with JetStream in this process, for programs that offer one; those
-// that use only the client link none.
+// Package embed runs a NATS server with JetStream in this process. It is a separate package so that
+// programs that use only the client do not link the server.
 //
-// It owns the folder of the server's files: a second server on the same folder is refused
-// (ErrInUse). A message is on disk before it is acknowledged. It does not form a cluster with others.
-// Entry point: Start.
+// It owns the folder of the server's files: a second server for the same folder fails with
+// ErrInUse. A message is on disk before it is acknowledged. Servers do not form clusters. Entry
+// point: Start.
 package embed
 
 import (
@@ -37,7 +37,7 @@ const startTime = 30 * time.Second
 // ErrInUse means that another process has the folder.
 var ErrInUse = errors.New("it is in use")
 
-// Server is a running server. Close must be called.
+// Server is a running server. The caller must call Close.
 type Server struct {
 	s      *server.Server
 	listen bool
@@ -78,7 +78,7 @@ func Start(o Options) (*Server, error) {
 	return out, nil
 }
 
-// listen sets where the server listens.
+// listen configures the listening address.
 func listen(opts *server.Options, address string) error {
 	if address == "" {
 		return nil
@@ -107,7 +107,7 @@ func listen(opts *server.Options, address string) error {
 // InProcessConn connects without a network; see jet.Options.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.s.InProcessConn() }
 
-// Address is where the server listens; empty if it does not.
+// Address returns the listening address; empty if the server does not listen.
 func (s *Server) Address() string {
 	if !s.listen {
 		return ""
@@ -115,7 +115,7 @@ func (s *Server) Address() string {
 	return s.s.Addr().String()
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() {
 	s.s.Shutdown()
 	s.s.WaitForShutdown()

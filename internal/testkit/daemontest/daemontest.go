@@ -1,8 +1,8 @@
-// Package daemontest puts together what tests of the faces behind E2A need: a workspace, a
-// scripted model behind real HTTP, and real daemons for both. It is for tests only.
+// Package daemontest provides a workspace, a scripted model with a real HTTP server, and real
+// daemons, for tests of faces. It is for tests only.
 //
-// It guarantees: everything it makes is gone when the test ends, in the right order; nothing of the
-// user's own configuration counts.
+// Everything that it creates is removed in the right order when the test ends, and the user's own
+// configuration is not used.
 package daemontest
 
 import (
@@ -25,25 +25,25 @@ type Object = map[string]any
 
 // Main runs the tests of a package, and fails if they leave goroutines.
 func Main(m *testing.M) {
-	// The pattern matcher keeps one clock for a moment after a match with a time limit.
+	// The pattern matcher keeps a clock running for a moment after a match with a time limit.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
 
-// World is what a test has around the face that it tests.
+// World is the environment of a face in a test.
 type World struct {
 	t     testing.TB
 	dir   string
 	Root  string            // the workspace, links resolved
-	Env   map[string]string // of daemons that begin
-	Heard chan struct{}     // has one for each request to the model, up to 100
+	Env   map[string]string // of daemons that are started
+	Heard chan struct{}     // one element for each request to the model, up to 100
 
 	mu       sync.Mutex // guards requests
 	requests []string
 }
 
-// New makes a workspace and a model that plays a cassette, without its first line. The
-// models m and n of the provider mock are it. change may be nil; it changes the
-// configuration before it counts.
+// New creates a workspace, and a model that plays a cassette, given without its first line. The
+// models m and n of the provider mock are that model. change, which may be nil, changes the
+// configuration.
 func New(t testing.TB, model string, change func(config Object)) *World {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -93,17 +93,17 @@ func New(t testing.TB, model string, change func(config Object)) *World {
 	return w
 }
 
-// Requests are the bodies that the model was sent.
+// Requests returns the bodies of the requests to the model.
 func (w *World) Requests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.requests)
 }
 
-// State is where daemons keep chats.
+// State returns the folder in which daemons store chats.
 func (w *World) State() string { return filepath.Join(w.dir, "state") }
 
-// Daemon starts a daemon, which its caller closes.
+// Daemon starts a daemon. The caller must close it.
 func (w *World) Daemon() *daemon.Daemon {
 	return daemon.New(daemon.Options{
 		Getenv: func(k string) string { return w.Env[k] }, StateDir: w.State(), CacheDir: filepath.Join(w.dir, "cache"),

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Way is where a path leads, and over which links.
-type Way struct {
-	Links []string // each where it really is, in the order in which they are followed
-	Real  string   // the target, without links; if it does not exist, where it would be
+// ResolvedPath is a path with its symlinks resolved.
+type ResolvedPath struct {
+	Links []string // the symlinks in the order in which they are followed, each by its real path
+	Real  string   // the target, without symlinks; it need not exist
 }
 
-// maxFollowed bounds the links of one path, as the system does.
+// maxFollowed is the most symlinks that are followed for one path, as in the Linux kernel.
 const maxFollowed = 40
 
-// Follow follows an absolute path as the system does, one name after the other.
-func Follow(path string) Way {
-	var w Way
+// ResolvePath resolves an absolute path as the operating system does, one element after the other.
+func ResolvePath(path string) ResolvedPath {
+	var w ResolvedPath
 	sep := string(filepath.Separator)
 	top := filepath.VolumeName(path) + sep
 	w.Real = top
@@ -47,9 +47,9 @@ func Follow(path string) Way {
 	return w
 }
 
-// Within says whether a path, or a link that it leads over, is in a folder, which is given without
-// links.
-func (w Way) Within(dir string) bool {
+// Within reports whether the target, or a symlink on the way to it, is in dir, which must not
+// contain symlinks.
+func (w ResolvedPath) Within(dir string) bool {
 	for _, at := range append(w.Links, w.Real) {
 		if within(dir, at) {
 			return true

@@ -7,57 +7,58 @@ import (
 	"path/filepath"
 )
 
-// near says whether a place can still be made read-only: the search has not gone beyond its bounds.
-func (f *finder) near() bool {
+// withinLimits reports whether newly found paths can still become read-only: the search has not
+// exceeded its normal limits.
+func (f *finder) withinLimits() bool {
 	return f.folders <= maxFolders && f.repositories <= maxRepositories
 }
 
-// countFolder says whether a folder is looked at.
+// countFolder counts a folder and reports whether to search it.
 func (f *finder) countFolder(dir string) bool {
 	f.folders++
-	return f.within(dir, "folders", f.folders, maxFolders)
+	return f.withinLimit(dir, "folders", f.folders, maxFolders)
 }
 
-// countRepository says whether a repository is looked at.
+// countRepository counts a repository and reports whether to search it.
 func (f *finder) countRepository(dir string) bool {
 	f.repositories++
-	return f.within(dir, "repositories", f.repositories, maxRepositories)
+	return f.withinLimit(dir, "repositories", f.repositories, maxRepositories)
 }
 
-func (f *finder) within(dir, what string, count, most int) bool {
+func (f *finder) withinLimit(dir, what string, count, most int) bool {
 	if count <= most {
 		return true
 	}
 	f.places.Whole = false
-	if f.places.guard.far && count <= farther*most {
+	if f.places.guard.wide && count <= wideFactor*most {
 		return true
 	}
 	f.places.missed = "there are too many " + what + " (" + filepath.Dir(dir) + ")"
 	return false
 }
 
-// readOnly keeps a file or folder as it is.
-func (f *finder) readOnly(at string) {
-	if f.near() {
+// addReadOnly makes a file or folder read-only.
+func (f *finder) addReadOnly(at string) {
+	if f.withinLimits() {
 		f.places.Keep = append(f.places.Keep, at)
 	}
 }
 
-// pin keeps a folder from being moved away.
+// pin prevents a folder from being moved.
 func (f *finder) pin(dir string) {
-	if f.near() {
+	if f.withinLimits() {
 		f.places.Pins = append(f.places.Pins, dir)
 	}
 }
 
-// fix keeps the folders above some places from being moved away.
-func (f *finder) fix(at ...string) {
-	if f.near() {
-		f.places.Fixed = append(f.places.Fixed, at...)
+// pinParentsOf prevents the folders above the given paths from being moved.
+func (f *finder) pinParentsOf(at ...string) {
+	if f.withinLimits() {
+		f.places.PinParents = append(f.places.PinParents, at...)
 	}
 }
 
-// list lists a folder, in no order. One that cannot be listed is noted.
+// list lists a folder, in no particular order, and records a folder that cannot be listed.
 func (f *finder) list(dir string) []os.DirEntry {
 	entries, err := readDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +67,7 @@ func (f *finder) list(dir string) []os.DirEntry {
 	return entries
 }
 
-// readDir lists a folder without sorting it.
+// readDir lists a folder without sorting its entries.
 func readDir(dir string) ([]os.DirEntry, error) {
 	d, err := openFolder(dir)
 	if err != nil {
@@ -76,11 +77,11 @@ func readDir(dir string) ([]os.DirEntry, error) {
 	return d.ReadDir(-1)
 }
 
-// open lets the user list and enter a folder of their own until done is called: a command can take
-// these rights away from it, to hide what is in it.
-func (f *finder) open(dir string) (done func()) {
+// makeReadable lets the user list and enter one of their own folders until done is called. A
+// command may have removed these permissions to hide the contents.
+func (f *finder) makeReadable(dir string) (done func()) {
 	nothing := func() {}
-	if !f.places.guard.far {
+	if !f.places.guard.wide {
 		return nothing
 	}
 	info, err := os.Lstat(dir)
@@ -101,7 +102,7 @@ func (f *finder) open(dir string) (done func()) {
 	if err != nil {
 		return nothing
 	}
-	if now, err := folder.Stat(); err != nil || !os.SameFile(info, now) { // replaced meanwhile
+	if now, err := folder.Stat(); err != nil || !os.SameFile(info, now) { // replaced in the meantime
 		_ = folder.Close()
 		return nothing
 	}

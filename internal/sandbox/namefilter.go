@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// lastNames says quickly of most files that they are none of Names.
-type lastNames struct {
+// nameFilter quickly rules out most files that do not match Names.
+type nameFilter struct {
 	whole map[string]bool
-	parts [][2]string // what patterns begin and end with
+	parts [][2]string // literal prefix and suffix of each pattern
 }
 
-func (n Names) last() lastNames {
-	l := lastNames{whole: map[string]bool{}}
+func (n Names) filter() nameFilter {
+	l := nameFilter{whole: map[string]bool{}}
 	for _, list := range [][]string{n.Folders, n.Files, n.Patterns} {
 		for _, name := range list {
 			name = path.Base(name)
@@ -28,8 +28,8 @@ func (n Names) last() lastNames {
 	return l
 }
 
-// may says whether a path with this last name can be one of the names.
-func (l lastNames) may(name string) bool {
+// mayMatch reports whether a path with this last element could match one of the names.
+func (l nameFilter) mayMatch(name string) bool {
 	name = Fold(name)
 	if l.whole[name] {
 		return true

@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A child could change a file through one hard link although another hard link to it is protected
+// or outside of the workspace. So such hard links become read-only.
+
+const (
+	maxSecondNames = 64     // hard links that become read-only; if there are more, the search counts as incomplete
+	maxSought      = 20_000 // entries that are searched for further hard links
+	maxFetched     = 64     // folders that are sampled within one folder of fetched dependencies
+	maxSampled     = 4      // files that are sampled in each of them
+)
+
+// nodeID identifies a file: all its hard links share it.
+type nodeID struct{ device, number uint64 }
+
+// linkedFile is a file with several hard links.
+type linkedFile struct {
+	all   uint64          // the number of its hard links
+	found map[string]bool // by path: whether that hard link is protected
+}
+
+func (n *linkedFile) protected() bool {
+	for _, is := range n.found {
+		if is {
+			return true
+		}
+	}
+	return false
+}
+
+// hardLinks holds the files that have several hard links.
+type hardLinks map[nodeID]*linkedFile
+
+func (s hardLinks) add(at string, info fs.FileInfo, protected bool) {
+	if id, all := linkCount(info); all > 1 && info.Mode().IsRegular() {
+		s.addNode(at, id, all, protected)
+	}
+}
+
+func (s hardLinks) addNode(at string, id nodeID, all uint64, protected bool) {
+	if s[id] == nil {
+		s[id] = &linkedFile{all, map[string]bool{}}
+	}
+	s[id].found[at] = s[id].found[at] || protected
+}
+
+// elsewhere reports whether some file has hard links that were not found.
+func (s hardLinks) elsewhere() bool {
+	for _, n := range s {
+		if uint64(len(n.found)) < n.all {
+			return true
+		}
+	}
+	return false
+}
+
+// protectHardLinks protects each hard link in the roots whose file is also reachable by a protected
+// path or from outside of the roots.
+func (f *finder) protectHardLinks() {
+	left := maxSought
+	for _, root := range f.roots {
+		if !f.linkedFiles.elsewhere() {
+			break
+		}
+		_ = filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
+			if left--; left < 0 {
+				return fs.SkipAll
+			}
+			if err != nil || !e.Type().IsRegular() {
+				return nil //nolint:nilerr // an unreadable entry is skipped
+			}
+			if info, err := e.Info(); err == nil {
+				if id, _ := linkCount(info); f.linkedFiles[id] != nil {
+					f.linkedFiles.add(at, info, false)
+				}
+			}
+			return nil
+		})
+	}
+	var keep []string
+	for _, n := range f.linkedFiles {
+		if uint64(len(n.found)) == n.all && !n.protected() {
+			continue
+		}
+		for at, protected := range n.found {
+			if !protected {
+				keep = append(keep, at)
+			}
+		}
+	}
+	if len(keep) > maxSecondNames {
+		f.places.Whole = false
+		slices.Sort(keep)
+		keep = keep[:maxSecondNames]
+	}
+	f.places.Keep = append(f.places.Keep, keep...)
+}
+
+// fetched reports whether a folder holds dependencies that a tool fetched, which may be hard links
+// into a shared store.
+func fetched(name string) bool {
+	return slices.Contains([]string{"node_modules", "vendor", ".venv", "venv"}, name)
+}
+
+// protectSharedFolders protects folders of fetched dependencies whose files are hard links into a
+// store outside of the workspace. These files are too many to protect one by one. A tool links all
+// files of a folder or none, so a few samples suffice.
+func (f *finder) protectSharedFolders(top string) {
+	folders := maxFetched
+	var look func(dir string) (stop bool)
+	look = func(dir string) bool {
+		if folders--; folders < 0 {
+			return true
+		}
+		entries, _ := readDir(dir)
+		files := maxSampled
+		for _, e := range entries {
+			at := filepath.Join(dir, e.Name())
+			if e.IsDir() {
+				if look(at) {
+					return true
+				}
+				continue
+			}
+			if files--; files < 0 || !e.Type().IsRegular() {
+				continue
+			}
+			info, err := e.Info()
+			if err != nil {
+				continue
+			}
+			if _, all := linkCount(info); all > 1 {
+				f.places.Keep = append(f.places.Keep, storeFolder(top, at))
+				return true
+			}
+		}
+		return false
+	}
+	look(top)
+}
+
+// storeFolder returns the folder to protect for a shared file: the innermost .pnpm or site-packages
+// folder around it, else top itself. Other caches beside it stay writable.
+func storeFolder(top, at string) string {
+	dir := top
+	for name := range strings.SplitSeq(strings.TrimPrefix(filepath.Dir(at), top), "/") {
+		if dir = filepath.Join(dir, name); name == ".pnpm" || name == "site-packages" {
+			return dir
+		}
+	}
+	return top
+}
