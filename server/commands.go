@@ -28,8 +28,9 @@ func (q *queries) ChatQueryCommands(_ context.Context, req protocol.Request[prot
 	return protocol.Immediate(out), nil
 }
 
-// applySideEffects handles the further effects of an event: it shows a fork, and it sends the chat's settings
-// after a slash command changed them, because clients send their choice with each prompt.
+// applySideEffects does what an event requires beyond showing it: it shows a fork, and after a
+// slash command has changed the chat's settings it sends them, because clients send their own
+// selection with each prompt.
 func (v *view) applySideEffects(ctx context.Context, e event.Event) {
 	switch b := e.Body.(type) {
 	case event.Notice:
