@@ -84,7 +84,7 @@ func newServices(o Options) *services {
 		Own: o.ownFolders(s.discarded), OwnFiles: o.ownFiles(), Discarded: s.discarded,
 	})
 	s.plugins = plugins.New(plugins.Options{
-		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.gone,
+		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.removed,
 	})
 	s.lsp = lsp.New(lsp.Options{
 		Children: s.children, Getenv: o.Getenv, Now: o.Now, Version: o.Version, Log: o.Log,

@@ -182,7 +182,7 @@ func (in *inputs) trusts(u config.Unit) bool { return in.trust.Trusts(u.Root, u.
 // to its problems.
 func (r *reader) newPolicy(s *Snapshot) *permission.Policy {
 	cfg, own := s.config, workspace.New(r.outputs.Dir(), r.jobs.Dir())
-	held := r.bounds.Promises(cfg.Config, s.untrusted())
+	held := r.bounds.Enforceable(cfg.Config, s.untrusted())
 	held.Unsearched = func() bool { return r.heldBack.Due(s.roots()) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
 		Contains:  func(real string) bool { return s.workspace.ContainsResolved(real) || own.ContainsResolved(real) },

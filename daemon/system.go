@@ -13,7 +13,7 @@ import (
 // systemSources lists what the system prompt of chats is made of, besides what the engine
 // knows itself. The order is that within a place.
 func (d *Daemon) systemSources(s *Snapshot) []chat.SystemSource {
-	return []chat.SystemSource{written{s}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}, d.Instructions()}
+	return []chat.SystemSource{rulesAndSkills{s}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}, d.Instructions()}
 }
 
 // agentsFiles provides the AGENTS.md files.

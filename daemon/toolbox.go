@@ -66,7 +66,7 @@ func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
 	var list []tools.Tool
 	servers := b.codeServers(s)
 	for _, t := range fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines}) {
-		list = append(list, b.checked(tools.WithBuffers(t, asked.editor.Files), s, servers))
+		list = append(list, b.withDiagnostics(tools.WithBuffers(t, asked.editor.Files), s, servers))
 	}
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(b.maps)...)
@@ -78,7 +78,7 @@ func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
 	list = append(list, ask.Tools(asked.questions)...)
 	list = append(list, task.Tools()...)
 	list = append(list, agent.Tools(subagentOptions(cfg.Config))...)
-	return b.guided(list, s)
+	return b.withRulesAndSkills(list, s)
 }
 
 // bare is a snapshot for tools of which only the descriptions matter.
