@@ -57,7 +57,7 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 		return Replayed{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &player{record: record}
+	p := &replayer{record: record}
 	engine, done := p.engine(dir)
 	defer done()
 	s, _, err := engine.Open(ctx, "replay")
@@ -70,7 +70,7 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 
 // run submits the recorded prompts to the engine. events returns the events of the session, which
 // show the calls that wait for the user.
-func (p *player) run(ctx context.Context, events func(context.Context, event.Seq) iter.Seq2[event.Event, error]) (Replayed, error) {
+func (p *replayer) run(ctx context.Context, events func(context.Context, event.Seq) iter.Seq2[event.Event, error]) (Replayed, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var deciding sync.WaitGroup
 	defer deciding.Wait()
@@ -103,8 +103,8 @@ func (p *player) run(ctx context.Context, events func(context.Context, event.Seq
 	return Replayed{len(p.record.Turns), p.requests, p.tools, p.record.Left}, nil
 }
 
-// player plays a recorded chat to an engine.
-type player struct {
+// replayer plays a recorded chat to an engine.
+type replayer struct {
 	record  journal.Conversation
 	session *chat.Session
 
@@ -118,14 +118,14 @@ type player struct {
 	err          error // the first difference
 }
 
-func (p *player) begin(t journal.Turn) {
+func (p *replayer) begin(t journal.Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn, p.turnRequests, p.calls = t, 0, map[string]journal.Played{}
 }
 
 // decide rejects the calls that the user rejected, until there are no more events.
-func (p *player) decide(events iter.Seq2[event.Event, error]) error {
+func (p *replayer) decide(events iter.Seq2[event.Event, error]) error {
 	for e, err := range events {
 		if err != nil {
 			return err
@@ -137,14 +137,14 @@ func (p *player) decide(events iter.Seq2[event.Event, error]) error {
 	return nil
 }
 
-func (p *player) call(id string) journal.Played {
+func (p *replayer) call(id string) journal.Played {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[id]
 }
 
 // end returns the first difference in the turn.
-func (p *player) end() error {
+func (p *replayer) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil && p.turnRequests < len(p.turn.Requests) {
@@ -154,14 +154,14 @@ func (p *player) end() error {
 }
 
 // differs records the first difference and returns it.
-func (p *player) differs(format string, args ...any) error {
+func (p *replayer) differs(format string, args ...any) error {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
 	}
 	return p.err
 }
 
-func (p *player) engine(dir string) (*chat.Engine, func()) {
+func (p *replayer) engine(dir string) (*chat.Engine, func()) {
 	cfg := config.Load(config.Inputs{Getenv: func(string) string { return "" }, ConfigHome: dir}).Config
 	const share = 90 // percent; the usage in the played answers decides whether it is reached
 	cfg.Chat.Title, cfg.AutoCompactPercentage = false, share
@@ -190,7 +190,7 @@ func (p *player) engine(dir string) (*chat.Engine, func()) {
 }
 
 // config returns the configuration for the turn.
-func (p *player) config(base *config.Config) *config.Config {
+func (p *replayer) config(base *config.Config) *config.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cfg := *base
@@ -199,7 +199,7 @@ func (p *player) config(base *config.Config) *config.Config {
 }
 
 // Resolve implements chat.Models.
-func (p *player) Resolve(name, _ string) (chat.Model, error) {
+func (p *replayer) Resolve(name, _ string) (chat.Model, error) {
 	m := chat.Model{ID: name, Name: name, Client: playedModel{p}}
 	p.mu.Lock()
 	m.Retry.MaxContinues = p.turn.Continues
@@ -216,7 +216,7 @@ func (p *player) Resolve(name, _ string) (chat.Model, error) {
 }
 
 // playedContexts supplies the recorded contexts of a prompt.
-type playedContexts struct{ p *player }
+type playedContexts struct{ p *replayer }
 
 // Resolve implements contexts.Source.
 func (c playedContexts) Resolve(context.Context, contexts.Query) ([]contexts.Block, []string) {
@@ -229,7 +229,7 @@ func (c playedContexts) Resolve(context.Context, contexts.Query) ([]contexts.Blo
 	return out, nil
 }
 
-type playedModel struct{ p *player }
+type playedModel struct{ p *replayer }
 
 // Stream implements llm.Model.
 func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
@@ -273,7 +273,7 @@ func failure(on *journal.Asked) *llm.Error {
 // answer compares a request with the next recorded one and returns the recorded one with its
 // answer. used is the number of tokens to report: 1, or, if the conversation was compacted at this
 // point, so many that it is compacted again.
-func (p *player) answer(req llm.Request) (on *journal.Asked, used int64, err error) {
+func (p *replayer) answer(req llm.Request) (on *journal.Asked, used int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.turnRequests >= len(p.turn.Requests) {
@@ -305,7 +305,7 @@ func purpose(summary bool) llm.Purpose {
 
 // playedTool returns recorded results.
 type playedTool struct {
-	p    *player
+	p    *replayer
 	spec llm.ToolSpec
 }
 
@@ -352,7 +352,7 @@ func shortened(data json.RawMessage) string {
 }
 
 // playedPolicy repeats the recorded decisions of the configuration and the user.
-type playedPolicy struct{ p *player }
+type playedPolicy struct{ p *replayer }
 
 // Judge implements tools.Policy.
 func (p playedPolicy) Judge(call tools.Call, _ tools.Spec, _ tools.Plan) tools.Verdict {
@@ -375,7 +375,7 @@ func (playedPolicy) Remember(tools.Call, tools.Spec, tools.Plan, tools.Scope) er
 func (playedPolicy) Hidden(string, tools.Spec) bool { return false }
 
 // playedCommands has the one command that affects a conversation: compaction.
-type playedCommands struct{ p *player }
+type playedCommands struct{ p *replayer }
 
 // Find implements chat.Commands.
 func (c playedCommands) Find(string) (chat.Command, bool) {

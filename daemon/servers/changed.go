@@ -95,7 +95,7 @@ func (sv *Servers) ChangedServers() []string {
 	var out []string
 	changes := sv.changedServers()
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		out = append(out, fmt.Sprintf("The MCP server %s is not what it was when you agreed to it. %s\nCalls of what changed are asked about. `eca mcp allow %s` in a terminal agrees to all of it.", name, changes[name], name))
+		out = append(out, fmt.Sprintf("The MCP server %s has changed since you agreed to it. %s\nEach call of a changed tool needs your approval. To agree to all changes, run: eca mcp allow %s", name, changes[name], name))
 	}
 	return out
 }

@@ -18,9 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Recorder writes one cassette per chat from live traffic. A response is recorded
-// when it is complete; failed ones are not. Texts lose their secrets before they are
-// written.
+// Recorder writes one cassette per chat from live traffic. A response is recorded when it is
+// complete; failed responses are not. Secrets are removed from texts before they are written.
 type Recorder struct {
 	dir   string
 	clean func(string) string
