@@ -16,18 +16,18 @@ const (
 	itemImage  = "image_generation_call"
 )
 
-// servedTools has the tools by the types of their items.
+// servedTools returns the tools by the types of their items.
 func servedTools() map[string]string {
 	return map[string]string{itemSearch: llm.WebSearch, itemImage: llm.ImageGeneration}
 }
 
-// servedCall is the item of such a call, with what the API takes back of it.
+// servedCall is the item of such a call, with the fields that can be sent back.
 type servedCall struct {
 	ID     string          `json:"id"`
 	Type   string          `json:"type"`
 	Status string          `json:"status,omitempty"`
-	Action json.RawMessage `json:"action,omitempty"` // of a search
-	Result string          `json:"result,omitempty"` // base64 of an image
+	Action json.RawMessage `json:"action,omitempty"` // for a search
+	Result string          `json:"result,omitempty"` // an image in base64
 }
 
 // servedDone passes on a call whose item is complete.
@@ -74,10 +74,11 @@ func (s *responsesStream) servedDone(raw json.RawMessage) error {
 	return s.Served(started, arguments, end)
 }
 
-// searched reads what a search has done. Only queries cost; opening a page that was found does not.
+// searched returns the arguments and the sources of a search, and counts queries. Only queries cost
+// money; opening a found page does not.
 func (s *responsesStream) searched(action json.RawMessage) (arguments any, result *llm.ServerResult) {
 	fields := map[string]json.RawMessage{}
-	_ = json.Unmarshal(action, &fields) // without an action, nothing is known of the search
+	_ = json.Unmarshal(action, &fields) // without an action, the search is unknown
 	var kind string
 	var sources []struct {
 		URL string `json:"url"`
@@ -100,7 +101,7 @@ func (s *responsesStream) searched(action json.RawMessage) (arguments any, resul
 	return fields, result
 }
 
-// servedItem is the item that goes back.
+// servedItem returns the item to send back.
 func servedItem(c llm.ServerCall) (json.RawMessage, error) {
 	if len(c.Images) == 0 {
 		return c.Opaque, nil
@@ -127,7 +128,8 @@ func (s *responsesStream) cite(c citation) error {
 	return s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: c.URL, Name: c.Title})
 }
 
-// citations are those of a whole message: some servers have no event for each.
+// citations passes on the citations of a complete message, because some servers do not send an
+// event for each.
 func (s *responsesStream) citations(raw json.RawMessage) error {
 	var item struct {
 		Content []struct {

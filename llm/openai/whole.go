@@ -8,19 +8,19 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Whole is a model behind a Chat Completions endpoint that is asked for its answer in one
-// piece: texts in, a text out, for servers that do not stream and for short answers.
+// Whole is a model behind a Chat Completions endpoint that is asked for its answer without
+// streaming. It returns only text, and is for servers that do not stream and for short answers.
 type Whole struct {
 	at llm.Endpoint
 }
 
 var _ llm.Model = (*Whole)(nil)
 
-// NewWhole returns a client for the Chat Completions endpoint. The endpoint's total limit of
-// time is the only one that counts.
+// NewWhole returns a client for the Chat Completions endpoint. Of the endpoint's time limits, only
+// the total limit applies.
 func NewWhole(at llm.Endpoint) *Whole { return &Whole{at} }
 
-// Stream implements llm.Model: one TextDelta with all of the text.
+// Stream implements llm.Model: it yields one TextDelta with the complete text.
 func (c *Whole) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		text, usage, err := c.ask(ctx, req)
