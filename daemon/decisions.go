@@ -28,8 +28,8 @@ type Explanation struct {
 	Writes   []string          // files that redirections write, as written
 	// Unparsed is the reason why commands that are not listed may run; empty if that is impossible.
 	Unparsed string
-	// Text is the canonical text that runs unless the user approves the call; empty if there is
-	// none. NoText is the reason.
+	// Text is the canonical text that runs unless the user approves the call; empty if it does not
+	// exist. NoText is the reason.
 	Text, NoText string
 	Files        permission.Files // that the command names
 }

@@ -44,7 +44,7 @@ type Provider struct {
 	SecretInHeader bool // send the client secret in a header; set by Discover if the server accepts nothing else
 
 	Resource       string // the resource that the tokens are for (RFC 8707); empty: not sent
-	RevokeURL      string // endpoint that revokes tokens (RFC 7009); empty: there is none
+	RevokeURL      string // endpoint that revokes tokens (RFC 7009); empty: not supported
 	ResponseIssuer string // the issuer that redirects must contain (RFC 9207); empty: any
 	SendsIssuer    bool   // refuse redirects without an issuer
 }

@@ -87,7 +87,7 @@ func (v *view) remedy(name string, e *llm.Error) string {
 }
 
 // unsetText lists the environment variables that a provider's key, URL or headers refer to and that
-// are not set. It returns "" if there are none.
+// are not set. It returns "" if all are set.
 func (v *view) unsetText(name string) string {
 	var out []string
 	for _, path := range v.cfg.UnsetBelow("providers", name) {

@@ -113,7 +113,7 @@ func (t *thinkText) opaque() json.RawMessage {
 	return raw
 }
 
-// tagsOf returns the tags that were around reasoning; ok is false if there were none.
+// tagsOf returns the tags that were around reasoning; ok is false without tags.
 func tagsOf(r llm.Reasoning) (tags tagged, ok bool) {
 	return tags, len(r.Opaque) > 0 && json.Unmarshal(r.Opaque, &tags) == nil && tags.Start != ""
 }
