@@ -18,7 +18,7 @@ func (s *services) configCommands() settings.Commands {
 func (b *toolbox) toolText(name string) (string, bool) {
 	cfg := &config.Loaded{Config: &config.Config{}}
 	cfg.ToolCall.EditorNav.Enabled = true
-	for _, t := range b.builtIn(bare(cfg, b.current().client)) {
+	for _, t := range b.builtIn(bareSnapshot(cfg, b.current().client)) {
 		if spec := t.Spec(); spec.Name == name {
 			return spec.Description, true
 		}

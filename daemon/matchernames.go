@@ -23,7 +23,7 @@ func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
 			continue
 		}
 		missing := func(name string, known []string) {
-			if servedBy(cfg.Config, name) {
+			if isMCPName(cfg.Config, name) {
 				return
 			}
 			hint := similarTool(name, known)
@@ -61,5 +61,5 @@ func similarTool(name string, known []string) string {
 	if full := tools.FullName(tools.Native, name); slices.Contains(known, full) && !slices.Contains(known, name) {
 		return "; did you mean " + full + "?"
 	}
-	return suggest.DidYouMean(name, like(known, name))
+	return suggest.DidYouMean(name, sameForm(known, name))
 }

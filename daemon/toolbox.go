@@ -40,7 +40,7 @@ func (b *toolbox) toolsOf(s *Snapshot) *tools.Registry {
 	serverTools := slices.DeleteFunc(b.servers().Tools(), func(t tools.Tool) bool { return !s.hasServer(t.Spec().Server) })
 	all := native
 	if len(serverTools) > 0 {
-		all = tools.NewRegistry(append(b.bounded(serverTools, s.config.Config), native.All()...)...) // the last one with a name wins: eca's own
+		all = tools.NewRegistry(append(b.withLimits(serverTools, s.config.Config), native.All()...)...) // the last one with a name wins: eca's own
 	}
 	if s.guard != nil {
 		var list []tools.Tool
@@ -81,8 +81,8 @@ func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
 	return b.withRulesAndSkills(list, s)
 }
 
-// bare returns a snapshot for creating tools of which only the descriptions are used.
-func bare(cfg *config.Loaded, c client) *Snapshot {
+// bareSnapshot returns a snapshot for creating tools of which only the descriptions are used.
+func bareSnapshot(cfg *config.Loaded, c client) *Snapshot {
 	return &Snapshot{inputs: inputs{config: cfg, client: c, workspace: workspace.New()}}
 }
 
@@ -90,12 +90,12 @@ func (b *toolbox) nativeTools(s *Snapshot) *tools.Registry {
 	list := b.builtIn(s)
 	custom, _ := b.customTools(s.config, list) // problems were reported by badCustomTools
 	list = append(list, custom...)
-	return tools.NewRegistry(b.bounded(list, s.config.Config)...)
+	return tools.NewRegistry(b.withLimits(list, s.config.Config)...)
 }
 
-// bounded wraps tools so that their results are cleaned of credentials, cut to the configured
+// withLimits wraps tools so that their results are cleaned of credentials, cut to the configured
 // limits, and then recorded.
-func (b *toolbox) bounded(list []tools.Tool, cfg *config.Config) []tools.Tool {
+func (b *toolbox) withLimits(list []tools.Tool, cfg *config.Config) []tools.Tool {
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Whole: b.outputs,
 	}
@@ -150,7 +150,7 @@ func (b *toolbox) badCustomTools(cfg *config.Loaded) []config.Problem {
 	if len(cfg.CustomTools) == 0 {
 		return nil
 	}
-	_, problems := b.customTools(cfg, b.builtIn(bare(cfg, client{})))
+	_, problems := b.customTools(cfg, b.builtIn(bareSnapshot(cfg, client{})))
 	var out []config.Problem
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		origin, _ := cfg.Origin("customTools", name)

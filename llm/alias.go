@@ -125,8 +125,8 @@ func shortID(id string, longest int) string {
 	return hex.EncodeToString(sum[:])[:min(longest, 2*len(sum))]
 }
 
-// Back wraps a consumer of deltas so that it gets the real names of tools.
-func (a Aliases) Back(yield func(Delta, error) bool) func(Delta, error) bool {
+// RestoreNames wraps a consumer of deltas so that it gets the real names of tools.
+func (a Aliases) RestoreNames(yield func(Delta, error) bool) func(Delta, error) bool {
 	return func(d Delta, err error) bool {
 		if d.Kind == ToolStart {
 			d.Name = a.Name(d.Name)

@@ -68,9 +68,9 @@ func (e *Emitter) EndThinking(opaque json.RawMessage) error {
 	return e.Emit(Delta{Kind: ReasoningEnd, ID: id, API: e.Origin, Opaque: opaque})
 }
 
-// Served passes on a call that the provider has run. started means that ServerStart has been passed
+// EmitServerCall passes on a call that the provider has run. started means that ServerStart has been passed
 // on. end has the result, and the data that must be sent back to the API.
-func (e *Emitter) Served(started bool, arguments any, end Delta) error {
+func (e *Emitter) EmitServerCall(started bool, arguments any, end Delta) error {
 	args, err := json.Marshal(arguments)
 	if err != nil {
 		return err

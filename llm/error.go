@@ -37,16 +37,16 @@ const (
 // Error is a failed model request. Message can be shown to the user: it names the cause and never
 // contains a key.
 type Error struct {
-	Kind       ErrorKind
-	Status     int    // HTTP status; 0 without one
-	Address    string // URL that answered, without parts that may be secret; empty if unknown
-	Page       bool   // the answer is a web page, so not from the provider's API
-	Whole      bool   // the answer was a single document instead of a stream
-	Message    string
-	Body       string        // the provider's answer, without secrets; for patterns, not for the user
-	Label      string        // label of the retry rule, for ErrCustom
-	RetryAfter time.Duration // how long the provider asks to wait; 0 if unknown
-	Cause      error
+	Kind        ErrorKind
+	Status      int    // HTTP status; 0 without one
+	Address     string // URL that answered, without parts that may be secret; empty if unknown
+	Page        bool   // the answer is a web page, so not from the provider's API
+	NotStreamed bool   // the answer was a single document instead of a stream
+	Message     string
+	Body        string        // the provider's answer, without secrets; for patterns, not for the user
+	Label       string        // label of the retry rule, for ErrCustom
+	RetryAfter  time.Duration // how long the provider asks to wait; 0 if unknown
+	Cause       error
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -111,7 +111,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 			return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered with %s, and no text", e.Name(), ct)}
 		}
 		whole := json.Valid(text) && !bytes.Contains(text, []byte(`"error"`))
-		return &Error{Kind: ErrProtocol, Address: e.address(), Whole: whole, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
+		return &Error{Kind: ErrProtocol, Address: e.address(), NotStreamed: whole, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
 	}
 	counted := &countingReader{r: watched}
 	err = read(counted)

@@ -18,10 +18,10 @@ var ErrEventTooLarge = errors.New("an event of the stream is larger than 16 MiB"
 // NewSSEReader returns a reader of the events of an answer.
 func NewSSEReader(r io.Reader) *sse.Reader { return sse.NewReader(r, maxEvent, ErrEventTooLarge) }
 
-// Whole returns the JSON object that some servers send although they were asked to stream and their
+// UnstreamedObject returns the JSON object that some servers send although they were asked to stream and their
 // content type claims a stream. If the answer is a stream, object is nil and stream reads it from
 // the beginning.
-func Whole(answer io.Reader) (object []byte, stream io.Reader, err error) {
+func UnstreamedObject(answer io.Reader) (object []byte, stream io.Reader, err error) {
 	r := bufio.NewReader(answer)
 	if first, err := r.Peek(1); err != nil || first[0] != '{' {
 		return nil, r, nil //nolint:nilerr // the next read returns the error again

@@ -42,9 +42,9 @@ func (v *view) applySideEffects(ctx context.Context, e event.Event) {
 	case event.TitleChanged:
 		v.title = b.Title
 	case event.TurnStarted:
-		v.using = b
+		v.lastStart = b
 	case event.TurnFinished:
-		if meta := v.session.Meta(); meta.Model != v.using.Model || meta.Variant != v.using.Variant || meta.Agent != v.using.Agent {
+		if meta := v.session.Meta(); meta.Model != v.lastStart.Model || meta.Variant != v.lastStart.Variant || meta.Agent != v.lastStart.Agent {
 			v.showSelection(ctx, meta)
 		}
 	default:

@@ -61,12 +61,12 @@ type began struct {
 // are running there.
 const foldedMessages = 200
 
-// maxHold limits a pause, in case the client never ends it.
-const maxHold = 10 * time.Second
+// maxPause limits a pause, in case the client never ends it.
+const maxPause = 10 * time.Second
 
 func (s *Server) addFollowMethods() {
 	for name, method := range map[string]func(context.Context, followParams) (bool, error){
-		"chat/follow": s.followChat, "chat/hold": s.holdChat, "chat/advance": s.advanceChat, "chat/release": s.releaseChat,
+		"chat/follow": s.followChat, "chat/hold": s.pauseChat, "chat/advance": s.advanceChat, "chat/release": s.releaseChat,
 	} {
 		s.methods[name] = func(_ context.Context, req *jsonrpc.Request) (any, error) {
 			var p followParams
@@ -251,38 +251,38 @@ func (v *view) endInterrupted() {
 	}
 }
 
-// hold is a pause of a view. During the pause, the view's goroutine runs the steps it receives.
-type hold struct{ steps chan holdStep }
+// pause is the state of a paused view: its goroutine runs the steps that it receives.
+type pause struct{ steps chan pauseStep }
 
-type holdStep struct {
+type pauseStep struct {
 	run  func(ctx context.Context) error
 	last bool
 	err  chan error
 }
 
-// heldView returns the view of a chat and its pause; either may be nil.
-func (s *Server) heldView(chatID string) (v *view, h *hold) {
+// pausedView returns the view of a chat and its pause; either may be nil.
+func (s *Server) pausedView(chatID string) (v *view, h *pause) {
 	v, ok := s.views.shown(chatID)
 	if !ok || v.hasEnded() {
 		return nil, nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v, v.held
+	return v, v.pause
 }
 
-// holdChat pauses a chat between two events. It does nothing for a chat that is not followed.
-func (s *Server) holdChat(ctx context.Context, p followParams) (bool, error) {
-	v, h := s.heldView(p.ChatID)
+// pauseChat pauses a chat between two events. It does nothing for a chat that is not followed.
+func (s *Server) pauseChat(ctx context.Context, p followParams) (bool, error) {
+	v, h := s.pausedView(p.ChatID)
 	if v == nil {
 		return false, nil
 	}
 	if h != nil {
 		return false, errors.New("the chat is paused already")
 	}
-	h = &hold{steps: make(chan holdStep)}
+	h = &pause{steps: make(chan pauseStep)}
 	v.mu.Lock()
-	v.held = h
+	v.pause = h
 	v.mu.Unlock()
 	paused := make(chan struct{})
 	s.background(func() {
@@ -291,7 +291,7 @@ func (s *Server) holdChat(ctx context.Context, p followParams) (bool, error) {
 			h.wait(ctx)
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			v.held = nil
+			v.pause = nil
 			return nil
 		})
 	})
@@ -306,8 +306,8 @@ func (s *Server) holdChat(ctx context.Context, p followParams) (bool, error) {
 }
 
 // wait runs the steps of a pause until the last one.
-func (h *hold) wait(ctx context.Context) {
-	timer := time.NewTimer(maxHold)
+func (h *pause) wait(ctx context.Context) {
+	timer := time.NewTimer(maxPause)
 	defer timer.Stop()
 	for {
 		select {
@@ -326,12 +326,12 @@ func (h *hold) wait(ctx context.Context) {
 
 // step runs a step of a pause. ok is false if the chat is not paused.
 func (s *Server) step(ctx context.Context, chatID string, last bool, run func(*view, context.Context) error) (ok bool, err error) {
-	v, h := s.heldView(chatID)
+	v, h := s.pausedView(chatID)
 	if h == nil {
 		return false, nil
 	}
-	step := holdStep{run: func(ctx context.Context) error { return run(v, ctx) }, last: last, err: make(chan error, 1)}
-	ctx, cancel := context.WithTimeout(ctx, maxHold)
+	step := pauseStep{run: func(ctx context.Context) error { return run(v, ctx) }, last: last, err: make(chan error, 1)}
+	ctx, cancel := context.WithTimeout(ctx, maxPause)
 	defer cancel()
 	select {
 	case h.steps <- step:

@@ -24,10 +24,10 @@ type view struct {
 	position atomic.Uint64
 
 	// Owned by the view's goroutine.
-	reader   *eventlog.Reader
-	renderer *renderer
-	title    string            // as the client knows it
-	using    event.TurnStarted // the start of the last turn
+	reader    *eventlog.Reader
+	renderer  *renderer
+	title     string            // as the client knows it
+	lastStart event.TurnStarted // the start of the last turn
 	// The request that started the turn being shown, until its answer is queued.
 	opening *expectedTurn
 	// The subagents being shown, by the id of the call that started them.
@@ -40,7 +40,7 @@ type view struct {
 	turns    map[string]*expectedTurn // by turn id
 	deferred []deferredAction
 	wake     context.CancelFunc // ends the wait for the next event
-	held     *hold              // nil unless a following client has paused the view
+	pause    *pause             // nil unless a following client has paused the view
 }
 
 // deferredAction is a function that the view runs between two events, once it has shown everything
@@ -53,9 +53,9 @@ type deferredAction struct {
 // expectedTurn is a chat/prompt request that has not been answered yet. After the view has shown
 // that the prompt was accepted, it pauses until the answer is queued.
 type expectedTurn struct {
-	shown    chan struct{} // closed when the accepted prompt has been shown
-	answered <-chan struct{}
-	whole    bool // answer the request only after the end of the turn
+	shown       chan struct{} // closed when the accepted prompt has been shown
+	answered    <-chan struct{}
+	answerAtEnd bool // answer the request only after the end of the turn
 }
 
 func (v *view) hasEnded() bool {
@@ -69,8 +69,8 @@ func (v *view) hasEnded() bool {
 
 // expectTurn registers the request that a turn belongs to. It must be called before the prompt is
 // submitted.
-func (v *view) expectTurn(id string, answered <-chan struct{}, whole bool) *expectedTurn {
-	t := &expectedTurn{shown: make(chan struct{}), answered: answered, whole: whole}
+func (v *view) expectTurn(id string, answered <-chan struct{}, answerAtEnd bool) *expectedTurn {
+	t := &expectedTurn{shown: make(chan struct{}), answered: answered, answerAtEnd: answerAtEnd}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.turns[id] = t
@@ -224,10 +224,10 @@ func (t *expectedTurn) relativeToAnswer(b event.Body) (afterAnswer, last bool) {
 	case event.UserMessage, event.TurnStarted, event.Notice, event.TitleChanged:
 		return false, false
 	case event.Progress:
-		return false, t != nil && !t.whole
+		return false, t != nil && !t.answerAtEnd
 	default:
 	}
-	return t != nil && !t.whole, false // a reader that has fallen behind gets no Progress events
+	return t != nil && !t.answerAtEnd, false // a reader that has fallen behind gets no Progress events
 }
 
 // awaitTurn waits until the client has been shown that its prompt was accepted. It returns false if

@@ -92,7 +92,7 @@ func (b *Bounds) JoinNetwork(call tools.Call, spec *proc.Spec, addresses []strin
 // loopback returns the loopback of a chat. The first command that needs it opens it; the chat's
 // other commands wait for that, and other chats do not.
 func (b *Bounds) loopback(chatID string, ports []int) (*loopback, error) {
-	l, replaced, err := b.loopbacks.of(chatID, ports)
+	l, replaced, err := b.loopbacks.find(chatID, ports)
 	for _, old := range replaced {
 		old.close()
 	}
@@ -106,9 +106,9 @@ func (b *Bounds) loopback(chatID string, ports []int) (*loopback, error) {
 	return l, l.failed
 }
 
-// of returns the loopback of a chat, which may not be open yet, and those that have to be closed:
+// find returns the loopback of a chat, which may not be open yet, and those that have to be closed:
 // one with other ports, and the one that was used least recently if there are too many.
-func (l *loopbacks) of(chatID string, ports []int) (one *loopback, replaced []*loopback, err error) {
+func (l *loopbacks) find(chatID string, ports []int) (one *loopback, replaced []*loopback, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

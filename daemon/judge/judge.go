@@ -144,7 +144,7 @@ func (j *Judge) resolve(name string) (providers.Model, error) {
 		Provider: "openai", URL: base + "/chat/completions", Headers: headers, Limits: limits, Now: time.Now,
 		Client: j.setup().network.Client(netclient.Options{Connect: limits.Connect}),
 	}
-	client := llm.WithRetry(openai.NewWhole(at), llm.DefaultRetry())
+	client := llm.WithRetry(openai.NewNonStreaming(at), llm.DefaultRetry())
 	return providers.Model{Name: name, Client: j.setup().calls.Model(client, "openai/"+name)}, nil
 }
 

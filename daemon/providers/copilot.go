@@ -53,8 +53,8 @@ func copilotAPI(p config.Provider) string {
 // refused, or empty.
 func (v logins) copilotKey(ctx context.Context, p config.Provider, rejected string) (string, error) {
 	select {
-	case v.copilotTurn <- struct{}{}: // one request for all waiting callers
-		defer func() { <-v.copilotTurn }()
+	case v.copilotLock <- struct{}{}: // one request for all waiting callers
+		defer func() { <-v.copilotLock }()
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
@@ -63,7 +63,7 @@ func (v logins) copilotKey(ctx context.Context, p config.Provider, rejected stri
 		return "", err
 	}
 	v.mu.Lock()
-	have := v.copilotHas
+	have := v.copilotCached
 	v.mu.Unlock()
 	if have.login == c.Access.Reveal() && have.key != rejected && have.expires.Sub(v.opts.Now()) > time.Minute {
 		return have.key, nil
@@ -81,7 +81,7 @@ func (v logins) copilotKey(ctx context.Context, p config.Provider, rejected stri
 		return "", err
 	}
 	v.mu.Lock()
-	v.copilotHas = got
+	v.copilotCached = got
 	v.mu.Unlock()
 	return got.key, nil
 }

@@ -60,20 +60,20 @@ type Models struct {
 	recorder *cassette.Recorder // nil unless recording
 	catalog  *catalog.Catalog
 
-	copilotTurn chan struct{} // capacity 1: a semaphore held while a Copilot key is fetched
+	copilotLock chan struct{} // capacity 1: a semaphore held while a Copilot key is fetched
 
-	mu         sync.Mutex                 // guards the fields below
-	clients    map[string]*providerClient // by provider; created when first needed
-	fetched    map[string]fetched         // by provider, from the network
-	asking     map[string]int             // by provider: the number of running requests for its models
-	copilotHas copilotKey
+	mu            sync.Mutex                 // guards the fields below
+	clients       map[string]*providerClient // by provider; created when first needed
+	fetched       map[string]fetched         // by provider, from the network
+	asking        map[string]int             // by provider: the number of running requests for its models
+	copilotCached copilotKey
 }
 
 // New returns the models of the current configuration.
 func New(o Options) *Models {
 	m := &Models{
 		opts: o, clients: map[string]*providerClient{}, fetched: map[string]fetched{}, asking: map[string]int{},
-		copilotTurn: make(chan struct{}, 1),
+		copilotLock: make(chan struct{}, 1),
 	}
 	m.catalog = catalog.New(catalog.Options{
 		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(config.Provider{}, llm.DefaultLimits().Connect), Now: o.Now,
@@ -101,7 +101,7 @@ func (m *Models) clean(text string) string {
 		secrets = append(secrets, c.Secrets()...)
 	}
 	m.mu.Lock()
-	secrets = append(secrets, m.copilotHas.key)
+	secrets = append(secrets, m.copilotCached.key)
 	m.mu.Unlock()
 	for _, p := range v.all {
 		secrets = append(secrets, p.Key)

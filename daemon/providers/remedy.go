@@ -78,7 +78,7 @@ func (v *view) remedy(name string, e *llm.Error) string {
 		return from
 	case e.Kind == llm.ErrTimeout && v.opts.RetryTotal > 0: // RetryTotal shortened the limit
 		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds in the configuration set how long to wait"
-	case e.Whole:
+	case e.NotStreamed:
 		return "eca needs answers that are streamed: make the proxy pass them on without buffering, or set the url to the server of the model. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):
 		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")

@@ -63,15 +63,15 @@ func (v *view) ids() []string {
 	if !any && !v.configured() {
 		return []string{DemoModel}
 	}
-	if v.wantsDemo() {
+	if v.demoIsDefault() {
 		ids = append(ids, DemoModel)
 	}
 	slices.Sort(ids)
 	return ids
 }
 
-// wantsDemo reports whether the user made the demo model the default.
-func (v *view) wantsDemo() bool {
+// demoIsDefault reports whether the user made the demo model the default.
+func (v *view) demoIsDefault() bool {
 	_, known := v.all[demoProvider]
 	return v.cfg.DefaultModel == DemoModel && !known
 }
@@ -80,7 +80,7 @@ func (v *view) wantsDemo() bool {
 func (v *view) defaultID() string {
 	ids := v.ids()
 	// The user's choice counts even if no list names the model.
-	if v.wantsDemo() {
+	if v.demoIsDefault() {
 		return DemoModel
 	}
 	if provider, _, ok := strings.Cut(v.cfg.DefaultModel, "/"); ok && complete(v.all[provider].Provider) {
@@ -155,7 +155,7 @@ func (v *view) resolve(name, current string) (Model, error) {
 	provider, model, full := strings.Cut(name, "/")
 	p, known := v.all[provider]
 	switch {
-	case full && provider == demoProvider && !known && (name != current || !v.configured() || v.wantsDemo()): // the user named it, or it is the only model
+	case full && provider == demoProvider && !known && (name != current || !v.configured() || v.demoIsDefault()): // the user named it, or it is the only model
 		return v.demo()
 	case full && provider == demoProvider && !known:
 		return Model{}, fmt.Errorf("the demo model answers only while nothing is configured; %w", v.insteadOfDemo())

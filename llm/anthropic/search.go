@@ -97,7 +97,7 @@ func (s *stream) endSearch(b streamBlock) error {
 		if err != nil {
 			return err
 		}
-		return s.Served(false, json.RawMessage("{}"), llm.Delta{ID: b.ToolUseID, Name: llm.WebSearch, Opaque: opaque, Result: found(b.Content)})
+		return s.EmitServerCall(false, json.RawMessage("{}"), llm.Delta{ID: b.ToolUseID, Name: llm.WebSearch, Opaque: opaque, Result: searchResult(b.Content)})
 	}
 	if p := s.block(open.use.ID); p != nil {
 		p.ended = true
@@ -110,7 +110,7 @@ func (s *stream) endSearch(b streamBlock) error {
 		return err
 	}
 	open.ended = true
-	return s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: b.ToolUseID, Opaque: opaque, Result: found(b.Content)})
+	return s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: b.ToolUseID, Opaque: opaque, Result: searchResult(b.Content)})
 }
 
 // pauseSearches ends searches whose results come with the next answer. The API needs the calls back
@@ -131,8 +131,8 @@ func (s *stream) pauseSearches() error {
 	return nil
 }
 
-// found returns the results of a search for the user.
-func found(content json.RawMessage) *llm.ServerResult {
+// searchResult returns the results of a search for the user.
+func searchResult(content json.RawMessage) *llm.ServerResult {
 	var pages []struct {
 		Title string `json:"title"`
 		URL   string `json:"url"`

@@ -93,7 +93,7 @@ type part struct {
 
 // answer reads a stream, or the single JSON object that some servers send instead.
 func (s *stream) answer(body io.Reader) error {
-	raw, streamed, err := llm.Whole(body)
+	raw, streamed, err := llm.UnstreamedObject(body)
 	if err != nil {
 		return err
 	}

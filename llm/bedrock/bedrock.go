@@ -78,7 +78,7 @@ func (c *Converse) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 	req, names := llm.Conform(req, llm.Form{Name: 64})
 	req.Messages = llm.Portable(req.Messages, "")
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
-		return classify(c.stream(ctx, req, names.Back(yield)))
+		return classify(c.stream(ctx, req, names.RestoreNames(yield)))
 	})
 }
 

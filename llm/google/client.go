@@ -3,7 +3,7 @@
 //
 //   - request.go, schema.go: a request's body, and the part of JSON Schema that the API accepts;
 //   - stream.go: the answer;
-//   - served.go: generated images, and the API's own search;
+//   - servercalls.go: generated images, and the API's own search;
 //   - signature.go: the signatures of reasoning that must be sent back;
 //   - models.go: the list of models.
 //
@@ -55,7 +55,7 @@ func (m *Model) Reads(_, api string) bool { return api == m.origin() }
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64, Letter: true})
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
-		yield = names.Back(yield)
+		yield = names.RestoreNames(yield)
 		at := m.at
 		body, err := encode(req, m.origin())
 		if err == nil {

@@ -158,7 +158,7 @@ func modelParts(m llm.Message, origin string, names map[string]string) []part {
 				}
 			}
 		case llm.ServerCall:
-			parts = append(parts, servedParts(p)...)
+			parts = append(parts, serverCallParts(p)...)
 		case llm.ToolCall:
 			parts = append(parts, part{Call: &call{p.ID, p.Name, llm.ArgumentsObject(p.Arguments)}, Signature: onCalls[calls]})
 			names[p.ID] = p.Name

@@ -35,7 +35,7 @@ func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 40})
 	req.Messages = llm.Portable(req.Messages, "")
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
-		yield = names.Back(yield)
+		yield = names.RestoreNames(yield)
 		body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
 		if err != nil {
 			return llm.EncodeError(err)

@@ -109,7 +109,7 @@ type chatPending struct {
 
 // answer reads a stream, or the single JSON object that some servers send instead.
 func (s *chatStream) answer(body io.Reader) error {
-	raw, stream, err := llm.Whole(body)
+	raw, stream, err := llm.UnstreamedObject(body)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (s *chatStream) extras(d *chatDelta) error {
 		media := strings.TrimSuffix(strings.TrimPrefix(header, "data:"), ";base64")
 		s.images++
 		end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(media, data)}
-		if err := s.Served(false, json.RawMessage("{}"), end); err != nil {
+		if err := s.EmitServerCall(false, json.RawMessage("{}"), end); err != nil {
 			return err
 		}
 	}

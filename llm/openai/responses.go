@@ -29,13 +29,13 @@ func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.D
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 64})
 	req.Messages = llm.Portable(req.Messages, origin(r.at, APIResponses))
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
-		yield = names.Back(yield)
+		yield = names.RestoreNames(yield)
 		body, err := responsesBody(req, origin(r.at, APIResponses))
 		if err != nil {
 			return llm.EncodeError(err)
 		}
 		return r.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.at, APIResponses)}, at: r.at, calls: map[string]string{}, ended: map[string]bool{}, served: map[string]bool{}}
+			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.at, APIResponses)}, at: r.at, calls: map[string]string{}, ended: map[string]bool{}, serverCalls: map[string]bool{}}
 			return s.read(llm.NewSSEReader(answer))
 		})
 	})
@@ -124,8 +124,8 @@ type responsesStream struct {
 	ended map[string]bool   // by call id
 	said  bool              // text has been received
 
-	served   map[string]bool // by item id of calls that the provider runs: whether the call has ended
-	searches int64           // number of search queries
+	serverCalls map[string]bool // by item id of calls that the provider runs: whether the call has ended
+	searches    int64           // number of search queries
 }
 
 func (s *responsesStream) read(events *sse.Reader) error {
@@ -228,8 +228,8 @@ func (s *responsesStream) itemAdded(item outputItem) error {
 	case "reasoning":
 		return s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: item.ID})
 	case itemSearch, itemImage:
-		s.served[item.ID] = false
-		return s.Emit(llm.Delta{Kind: llm.ServerStart, ID: item.ID, Name: servedTools()[item.Type]})
+		s.serverCalls[item.ID] = false
+		return s.Emit(llm.Delta{Kind: llm.ServerStart, ID: item.ID, Name: serverTools()[item.Type]})
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (s *responsesStream) itemDone(item outputItem, raw json.RawMessage) error {
 		}
 		return s.Emit(d)
 	case itemSearch, itemImage:
-		return s.servedDone(raw)
+		return s.serverCallDone(raw)
 	case "message":
 		return s.citations(raw)
 	}
@@ -315,7 +315,7 @@ func (s *responsesStream) stop(reason llm.StopReason) error {
 func (s *responsesStream) endCalls(output []json.RawMessage) error {
 	for _, raw := range output {
 		item, err := s.item(raw)
-		if _, served := servedTools()[item.Type]; err != nil || !served && (item.Type != "function_call" || s.ended[item.CallID]) {
+		if _, runsThere := serverTools()[item.Type]; err != nil || !runsThere && (item.Type != "function_call" || s.ended[item.CallID]) {
 			continue
 		}
 		if err := s.itemDone(item, raw); err != nil {

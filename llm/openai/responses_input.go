@@ -54,7 +54,7 @@ func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
 					items = append(items, inputItem{raw: reasoningItem(part)})
 				}
 			case llm.ServerCall:
-				item, err := servedItem(part)
+				item, err := encodeServerCall(part)
 				if err != nil {
 					return nil, err
 				}

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// servedPart is a call of the API's own tools.
-type servedPart struct {
+// serverTool is a call of the API's own tools.
+type serverTool struct {
 	Type string          `json:"toolType"`
 	Args json.RawMessage `json:"args"`
 }
@@ -25,8 +25,8 @@ type grounding struct {
 	} `json:"groundingChunks"`
 }
 
-// servedParts returns the parts of a call as they were received.
-func servedParts(c llm.ServerCall) []part {
+// serverCallParts returns the parts of a call as they were received.
+func serverCallParts(c llm.ServerCall) []part {
 	var out []part
 	if json.Unmarshal(c.Opaque, &out) != nil {
 		return nil
@@ -55,17 +55,17 @@ func (s *stream) image(p *answerPart) error {
 	s.images++
 	end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(p.Inline.MimeType, p.Inline.Data)}
 	end.Opaque, _ = json.Marshal([]part{{Signature: p.Signature}}) // strings always encode
-	return s.Served(false, json.RawMessage("{}"), end)
+	return s.EmitServerCall(false, json.RawMessage("{}"), end)
 }
 
-// servedCall is a call of the API's own tools that is waiting for its result.
-type servedCall struct {
+// openServerCall is a call of the API's own tools that is waiting for its result.
+type openServerCall struct {
 	id    string // assigned by this package
 	parts []part
 }
 
-// served handles a call of the API's own tools, or the result that follows it.
-func (s *stream) served(p *answerPart) error {
+// serverPart handles a call of the API's own tools, or the result that follows it.
+func (s *stream) serverPart(p *answerPart) error {
 	if err := s.passCalls(); err != nil {
 		return err
 	}
@@ -74,28 +74,28 @@ func (s *stream) served(p *answerPart) error {
 	}
 	raw := part{ServerCall: p.ServerCall, ServerResponse: p.ServerResponse, Signature: p.Signature}
 	if len(p.ServerCall) > 0 {
-		if err := s.endServed(nil); err != nil { // the previous call has no result
+		if err := s.endServerCall(nil); err != nil { // the previous call has no result
 			return err
 		}
-		var decoded servedPart
+		var decoded serverTool
 		_ = json.Unmarshal(p.ServerCall, &decoded) // an unreadable call is sent back but not shown
 		name := llm.WebSearch
 		if decoded.Type != "" && !strings.HasPrefix(decoded.Type, "GOOGLE_SEARCH") {
 			name = strings.ToLower(decoded.Type)
 		}
-		s.servedCalls++
-		s.open = &servedCall{"served_" + strconv.Itoa(s.servedCalls), []part{raw}}
+		s.serverCalls++
+		s.open = &openServerCall{"served_" + strconv.Itoa(s.serverCalls), []part{raw}}
 		if err := s.Emit(llm.Delta{Kind: llm.ServerStart, ID: s.open.id, Name: name}); err != nil {
 			return err
 		}
 		return s.Emit(llm.Delta{Kind: llm.ServerRun, ID: s.open.id, Text: string(llm.ArgumentsObject(decoded.Args)), API: s.Origin})
 	}
-	return s.endServed(&raw)
+	return s.endServerCall(&raw)
 }
 
-// endServed ends the call that is waiting for its result, if there is one. A call without a result
+// endServerCall ends the call that is waiting for its result, if there is one. A call without a result
 // is not sent back.
-func (s *stream) endServed(result *part) error {
+func (s *stream) endServerCall(result *part) error {
 	if s.open == nil {
 		return nil
 	}
@@ -116,12 +116,12 @@ func (s *stream) ground(g *grounding) {
 
 // endGrounding emits the sources of the answer, and its searches if no parts reported them.
 func (s *stream) endGrounding() error {
-	if err := s.endServed(nil); err != nil {
+	if err := s.endServerCall(nil); err != nil {
 		return err
 	}
-	if len(s.grounding.Queries) > 0 && s.servedCalls == 0 {
+	if len(s.grounding.Queries) > 0 && s.serverCalls == 0 {
 		end := llm.Delta{ID: "served_1", Name: llm.WebSearch, Result: &llm.ServerResult{}}
-		if err := s.Served(false, map[string][]string{"queries": s.grounding.Queries}, end); err != nil {
+		if err := s.EmitServerCall(false, map[string][]string{"queries": s.grounding.Queries}, end); err != nil {
 			return err
 		}
 	}

@@ -16,13 +16,13 @@ const (
 	itemImage  = "image_generation_call"
 )
 
-// servedTools returns the tools by the types of their items.
-func servedTools() map[string]string {
+// serverTools returns the tools by the types of their items.
+func serverTools() map[string]string {
 	return map[string]string{itemSearch: llm.WebSearch, itemImage: llm.ImageGeneration}
 }
 
-// servedCall is the item of such a call, with the fields that can be sent back.
-type servedCall struct {
+// serverCallItem is the item of such a call, with the fields that can be sent back.
+type serverCallItem struct {
 	ID     string          `json:"id"`
 	Type   string          `json:"type"`
 	Status string          `json:"status,omitempty"`
@@ -30,10 +30,10 @@ type servedCall struct {
 	Result string          `json:"result,omitempty"` // an image in base64
 }
 
-// servedDone passes on a call whose item is complete.
-func (s *responsesStream) servedDone(raw json.RawMessage) error {
+// serverCallDone passes on a call whose item is complete.
+func (s *responsesStream) serverCallDone(raw json.RawMessage) error {
 	var item struct {
-		servedCall
+		serverCallItem
 		Format  string `json:"output_format"`
 		Prompt  string `json:"revised_prompt"`
 		Size    string `json:"size"`
@@ -42,12 +42,12 @@ func (s *responsesStream) servedDone(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &item); err != nil {
 		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
 	}
-	ended, started := s.served[item.ID]
+	ended, started := s.serverCalls[item.ID]
 	if ended {
 		return nil // the final response repeats it
 	}
-	s.served[item.ID] = true
-	end := llm.Delta{ID: item.ID, Name: servedTools()[item.Type], Result: &llm.ServerResult{}}
+	s.serverCalls[item.ID] = true
+	end := llm.Delta{ID: item.ID, Name: serverTools()[item.Type], Result: &llm.ServerResult{}}
 	var arguments any = json.RawMessage("{}")
 	switch item.Type {
 	case itemSearch:
@@ -67,11 +67,11 @@ func (s *responsesStream) servedDone(raw json.RawMessage) error {
 	}
 	if len(end.Result.Images) > 0 || item.Type == itemSearch {
 		var err error
-		if end.Opaque, err = json.Marshal(item.servedCall); err != nil {
+		if end.Opaque, err = json.Marshal(item.serverCallItem); err != nil {
 			return err
 		}
 	}
-	return s.Served(started, arguments, end)
+	return s.EmitServerCall(started, arguments, end)
 }
 
 // searched returns the arguments and the sources of a search, and counts queries. Only queries cost
@@ -101,12 +101,12 @@ func (s *responsesStream) searched(action json.RawMessage) (arguments any, resul
 	return fields, result
 }
 
-// servedItem returns the item to send back.
-func servedItem(c llm.ServerCall) (json.RawMessage, error) {
+// encodeServerCall returns the item to send back.
+func encodeServerCall(c llm.ServerCall) (json.RawMessage, error) {
 	if len(c.Images) == 0 {
 		return c.Opaque, nil
 	}
-	var item servedCall
+	var item serverCallItem
 	if err := json.Unmarshal(c.Opaque, &item); err != nil {
 		return nil, fmt.Errorf("an image of the conversation: %w", err)
 	}
