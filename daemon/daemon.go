@@ -63,7 +63,7 @@ type Daemon struct {
 	commands *command.Commands
 
 	importNotice atomic.Pointer[string] // the notice about an import
-	searchNotice atomic.Pointer[string] // the notice about the search index
+	searchNotice atomic.Pointer[string] // the notice about finished sandbox searches
 
 	board    *ask.Board // questions to the user
 	watchers watchers   // callers of Watch

@@ -16,8 +16,10 @@ import (
 
 // A following client (Options.Follow) is a program in this process that forwards the content of
 // every chat, and that can resume at any position in a chat's log. The protocol has these additions
-// for it: $/began a chat that is not followed gets a prompt: the chat's id, title, and position
-// $/positioned wraps a notification and adds the position after it
+// for it:
+//
+//	$/began       a chat that is not followed gets a prompt: the chat's id, title, and position
+//	$/positioned  wraps a notification and adds the position after it
 //	chat/follow   shows a chat from a position on
 //	chat/hold     pauses a chat that is followed
 //	chat/advance  shows a paused chat up to an event

@@ -4,7 +4,6 @@
 //   - anthropic.go: the client, its URL, headers and list of models;
 //   - request.go: an llm.Request as a request body, with its cache breakpoints;
 //   - thinking.go: which form of thinking a model uses, and thinking that is sent back;
-//   - alias.go: names and ids that the API accepts, for those that it does not;
 //   - stream.go: the events of an answer as deltas;
 //   - search.go: the API's own web search.
 //
@@ -12,8 +11,8 @@
 // module makes the program 9 MB larger and its start 1 ms slower.
 //
 // It guarantees: exactly one StopDelta or one error ends a stream; a stream that ends before the
-// reason to stop is an error of kind llm.ErrPrematureStop; when the consumer stops, the HTTP
-// request is closed; equal requests produce equal bytes. It never retries.
+// stop reason is an error of kind llm.ErrPrematureStop; when the consumer stops, the HTTP request
+// is closed; equal requests produce equal bytes. It never retries.
 package anthropic
 
 import (
