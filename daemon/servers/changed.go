@@ -36,7 +36,7 @@ func (sv *Servers) changedServers() map[string]string {
 			}
 			line := "- `" + t.Spec().Name + "`: different parameters"
 			if now := t.Described().Description; now != before.Description {
-				line = fmt.Sprintf("- `%s` was: %s\n and is now: %s", t.Spec().Name, oneParagraph(before.Description), oneParagraph(now))
+				line = fmt.Sprintf("- `%s` was: %s\n  and is now: %s", t.Spec().Name, oneParagraph(before.Description), oneParagraph(now))
 			}
 			lines = append(lines, line)
 		}
