@@ -61,6 +61,7 @@ type Bounds struct {
 	trimmed map[string]bool // by workspace: its private caches have been trimmed
 }
 
+// New returns a Bounds. Close must be called.
 func New(o Options) *Bounds {
 	return &Bounds{
 		opts: o, Isolation: sync.OnceValue(o.Children.Isolation), trimmed: map[string]bool{},
