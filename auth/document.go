@@ -18,14 +18,14 @@ type document struct {
 	rest            map[string]json.RawMessage // all other keys
 	entries         map[string]json.RawMessage // by provider
 	credentials     map[string]Credential      // the entries this version knows
-	keychainEntries map[string]entry           // those whose secrets are in the keychain
+	keychainEntries map[string]entry           // the entries whose secrets are in the keychain
 }
 
 // entry is one credential in the file.
 type entry struct {
 	Type   string   `json:"type"`
 	Of     string   `json:"of,omitempty"`    // of type keychain: the type of the stored credential
-	Name   string   `json:"name,omitempty"`  // the secrets' name there
+	Name   string   `json:"name,omitempty"`  // the secrets' name in the keychain
 	Stamp  string   `json:"stamp,omitempty"` // random for each write, so that readers notice the change
 	URL    string   `json:"url,omitempty"`
 	Models []string `json:"models,omitempty"`
@@ -67,7 +67,7 @@ func newEntry(c Credential) entry {
 	return e
 }
 
-// credential is what newEntry was made from; it needs the secrets to be there.
+// credential returns the credential that newEntry converts. The entry must contain the secrets.
 func (e entry) credential() (Credential, error) {
 	c := Credential{Type: e.Type, URL: e.URL, Models: e.Models, Ended: e.Ended, Method: e.Method}
 	if e.Type == inKeychain {

@@ -73,7 +73,7 @@ func (s *Store) fromKeychain(e entry) (Credential, error) {
 	}
 	c, err := e.credential()
 	if err != nil {
-		return Credential{}, fmt.Errorf("what it has %w", err)
+		return Credential{}, fmt.Errorf("its entry %w", err)
 	}
 	return c, nil
 }

@@ -31,7 +31,7 @@ type Store struct {
 	keychain Keychain // may be nil
 
 	mu      sync.Mutex  // guards the fields below
-	place   Place       // of new secrets
+	place   Place       // where new secrets are stored
 	checked bool        // the file has been checked
 	seen    fs.FileInfo // the file that was read last; nil if it did not exist
 	all     map[string]Credential
@@ -57,15 +57,15 @@ func New(dir string, k Keychain) *Store {
 func (s *Store) Path() string { return filepath.Join(s.dir, fileName) }
 
 // All returns the credentials by provider; the map must not be changed. If the file has not
-// changed, All costs one stat; otherwise it may use the keychain. An error explains why the file
-// cannot be used and how to fix it, or which secrets the keychain does not provide; the other
+// changed, All only needs one stat; otherwise it may use the keychain. An error explains why the
+// file cannot be used and how to fix it, or which secrets the keychain does not provide; the other
 // credentials are returned.
 func (s *Store) All() (map[string]Credential, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, err := os.Stat(s.Path())
 	if err != nil {
-		now = nil // read says what is wrong
+		now = nil // read returns the error
 	}
 	if s.checked && safeio.Same(s.seen, now) && (s.again.IsZero() || time.Now().Before(s.again)) {
 		return s.all, s.err
@@ -141,7 +141,7 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Path + ": " + e.Reason() }
 func (e *FileError) Unwrap() error { return e.cause }
 
-// Reason is the error without the path.
+// Reason returns the error without the path.
 func (e *FileError) Reason() string { return "the stored logins cannot be used: " + e.cause.Error() }
 
 // maxSize is the size limit of the file, enough for thousands of keys.

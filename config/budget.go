@@ -16,7 +16,7 @@ type Budget struct {
 	Day  Strings `json:"day,omitempty" trust:"stricter" doc:"Your limit for a day, in all chats of all daemons." each:"A limit."`
 }
 
-// budgetScopes are the keys of Budget.
+// budgetScopes returns the keys of Budget.
 func budgetScopes() []string { return []string{"turn", "chat", "day"} }
 
 // Of returns the limits of turn, chat or day, or nil.
@@ -44,7 +44,7 @@ func (a Amount) Plus(b Amount) Amount {
 	return Amount{a.Cost + b.Cost, a.Tokens + b.Tokens, a.Time + b.Time}
 }
 
-// BudgetForm is how limits are written, for messages.
+// BudgetForm explains the notation of limits in messages.
 const BudgetForm = "write money as $2.50, tokens as 200k tokens, time as 30 minutes"
 
 // maxLimit keeps limits far from the ends of the number types.
@@ -117,7 +117,7 @@ func parseLimit(text string) (Amount, error) {
 	return Amount{Time: max(1, time.Duration(n*seconds*float64(time.Second)))}, nil
 }
 
-// orTokens is the unit after k and M, which only tokens have.
+// orTokens returns the unit after k or M, which can be left out for tokens.
 func orTokens(unit string) string {
 	if unit == "" {
 		return "tokens"
@@ -192,24 +192,24 @@ func tightensBudget(v any) bool {
 // with its file. An amount has one kind.
 func (l *Loaded) BudgetSource(scope string, limit Amount) (flag, key string) {
 	origin, ok := l.Origin("budget", scope)
-	switch mine := l.turnBudget; {
+	switch flags := l.turnBudget; {
 	case !ok:
 		return "", ""
 	case scope != "turn":
-	case limit.Cost > 0 && limit.Cost == mine.Cost:
+	case limit.Cost > 0 && limit.Cost == flags.Cost:
 		return "--max-cost", ""
-	case limit.Tokens > 0 && limit.Tokens == mine.Tokens:
+	case limit.Tokens > 0 && limit.Tokens == flags.Tokens:
 		return "--max-tokens", ""
-	case limit.Time > 0 && limit.Time.Round(time.Millisecond) == mine.Time.Round(time.Millisecond): // it was a number of seconds meanwhile
+	case limit.Time > 0 && limit.Time.Round(time.Millisecond) == flags.Time.Round(time.Millisecond): // it was converted to seconds and back
 		return "--max-time", ""
 	}
 	return "", fmt.Sprintf("budget.%s (%s)", scope, origin)
 }
 
-// commandLineBudget replaces the user's limits of a turn by those of the command line, for the kinds
-// that it limits. A workspace's limits are added later.
+// commandLineBudget replaces the user's limits of a turn with those of the command line that have
+// the same kind. A workspace's limits are added later.
 func (b *builder) commandLineBudget() {
-	mine, err := ParseBudget(b.in.TurnBudget)
+	flags, err := ParseBudget(b.in.TurnBudget)
 	if len(b.in.TurnBudget) == 0 || err != nil { // the command refuses invalid limits
 		return
 	}
@@ -225,9 +225,9 @@ func (b *builder) commandLineBudget() {
 	})
 	limits = slices.DeleteFunc(limits, func(text string) bool {
 		a, err := parseLimit(text)
-		return err == nil && (a.Cost > 0 && mine.Cost > 0 || a.Tokens > 0 && mine.Tokens > 0 || a.Time > 0 && mine.Time > 0)
+		return err == nil && (a.Cost > 0 && flags.Cost > 0 || a.Tokens > 0 && flags.Tokens > 0 || a.Time > 0 && flags.Time > 0)
 	})
 	in["turn"] = anyList(append(limits, b.in.TurnBudget...))
-	b.turnBudget = mine
+	b.turnBudget = flags
 	b.origins[join([]string{"budget", "turn"})] = Origin{Source: "the command line"}
 }

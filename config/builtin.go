@@ -47,8 +47,8 @@ func (b *builder) prompts() {
 }
 
 // resource returns the text that ${classpath:...} stands for: a built-in prompt or the description
-// of a tool. A prompt has its name here, or the one that configurations for the reference server
-// use.
+// of a tool. A prompt can be named by its name in this package, or by the name in configurations
+// for the reference server.
 func resource(name string, tool func(name string) (string, bool)) (string, error) {
 	short, isPrompt := strings.CutPrefix(strings.TrimPrefix(name, "/"), "prompts/")
 	short, isText := strings.CutSuffix(short, ".md")

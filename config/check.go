@@ -19,9 +19,9 @@ type Severity string
 
 // The severities, the worst first.
 const (
-	SeverityError   Severity = "error"   // it does not do what it says: broken or invalid
+	SeverityError   Severity = "error"   // broken or invalid: it does not do what was intended
 	SeverityWarning Severity = "warning" // it has no effect, or probably not the intended one
-	SeverityNote    Severity = "note"    // it works, but there is something to know
+	SeverityNote    Severity = "note"    // it works, but the user should know about it
 )
 
 // Finding is a remark about a configuration.
@@ -39,16 +39,16 @@ type Finding struct {
 
 func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Place(), f.Severity, f.Message) }
 
-// Place is the place in the usual form file:line:column.
+// Place returns the position in the usual form file:line:column.
 func (f Finding) Place() string {
 	return Origin{Source: f.Source, Line: f.Line, Column: f.Column}.Place()
 }
 
-// Findings returns all remarks about the configuration, ordered by place: unknown keys, values of a
-// wrong type, out of range or not in a key's list, duplicate keys, names that refer to nothing, and
-// the Problems. It is the only list of mistakes: clients, `eca config check` and `eca doctor` show
-// it. The first call computes the list, so add to the Problems before it. Callers must not change
-// the list.
+// Findings returns all remarks about the configuration, ordered by position: unknown keys, values
+// of a wrong type, out of range or not in a key's list, duplicate keys, names that refer to
+// nothing, and the Problems. It is the only list of mistakes: clients, `eca config check` and `eca
+// doctor` show it. The first call computes the list, so add to the Problems before it. Callers must
+// not change the list.
 func (l *Loaded) Findings() []Finding {
 	if l.findings == nil {
 		return nil
@@ -83,7 +83,7 @@ func check(l *Loaded) []Finding {
 	}
 	found := c.found
 	c.found = nil
-	problems := map[string]bool{} // by place
+	problems := map[string]bool{} // by position
 	for _, p := range l.Problems {
 		f := Finding{
 			Source: p.Source, Line: p.Line, Column: p.Column, Key: KeyPath(splitKey(p.key)), Severity: SeverityError,
@@ -92,7 +92,7 @@ func check(l *Loaded) []Finding {
 		problems[f.place()] = p.Column > 0
 		c.found = append(c.found, f)
 	}
-	for _, f := range found { // at the same place, the problem of the load is kept: it says which value is used instead
+	for _, f := range found { // at the same position, keep the problem of the load: it says which value is used instead
 		if f.Severity != SeverityError || !problems[f.place()] {
 			c.found = append(c.found, f)
 		}
@@ -110,7 +110,7 @@ func splitKey(joined string) []string {
 	return strings.Split(joined, "\x00")
 }
 
-// place identifies the place of a finding.
+// place returns a key for the position of a finding.
 func (f Finding) place() string { return fmt.Sprintf("%s\x00%d:%d", f.Source, f.Line, f.Column) }
 
 // checker compares layers with the keys.

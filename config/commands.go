@@ -11,10 +11,9 @@ import (
 // CommandTime is how long a ${cmd:...} may run (eca-features 3.2).
 const CommandTime = 30 * time.Second
 
-// Commands runs the ${cmd:...} of configurations. Each command runs once until the text that
-// contains it changes, even if other files are loaded again in the meantime. A failed command runs
-// again with the next load, so that a user who unlocks a password store does not have to edit a
-// file.
+// Commands runs ${cmd:...} of configurations. Each command runs once until the text that contains
+// it changes, even if other files are loaded again in the meantime. A failed command runs again
+// with the next load, so that a user who unlocks a password store does not have to edit a file.
 //
 // Loading waits only briefly for commands. A slower command keeps running for at most CommandTime,
 // and Finished signals when to load again. Until then its value is the previous one, or empty.
@@ -39,9 +38,9 @@ type commandSource struct {
 // commandRun is a command that is running or has run.
 type commandRun struct {
 	done  chan struct{}
-	value string // valid when done is closed, as err is
+	value string // like err, valid when done is closed
 	err   error
-	late  bool // a load did not wait for its end; guarded by Commands.mu
+	late  bool // a load did not wait for it; guarded by Commands.mu
 }
 
 // NewCommands returns a Commands that runs commands with the given function, which must end when
@@ -71,9 +70,9 @@ func (c *Commands) Wait(ctx context.Context) {
 	}
 }
 
-// settle waits for running commands, but at most for the given time.
-func (c *Commands) settle(patience time.Duration) {
-	ctx, cancel := context.WithTimeout(c.ctx, patience)
+// settle waits for running commands, but at most for limit.
+func (c *Commands) settle(limit time.Duration) {
+	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
 	c.Wait(ctx)
 }

@@ -4,8 +4,8 @@
 // initializationOptions, ECA_CONFIG, then either the --config-file or the global file followed by
 // each workspace folder's .eca/config.json, and the files in extraConfigs. Files are JSON with
 // comments. Objects merge deeply, other values replace. Strings may contain ${env:...}, ${file:...}
-// and others (docs/configuration.md), which are resolved after merging: replaced values are neither
-// read nor run.
+// and others (docs/configuration.md), which are resolved after merging, so that replaced values are
+// neither read nor run.
 //
 // It guarantees that loading never fails. Broken parts (a file that does not parse, a value of the
 // wrong type) are left out and listed in Problems with their file, line and cause; the rest works.
@@ -74,8 +74,8 @@ type Config struct {
 	TimeLimits
 }
 
-// EnvTest is for suites that compare traffic (eca-recorded): background work happens in a fixed
-// order, and deltas are shown as they arrive, never merged.
+// EnvTest is for test suites that compare traffic (eca-recorded): background work happens in a
+// fixed order, and deltas are shown as they arrive, never merged.
 const EnvTest = "test"
 
 // TimeLimits limit a model request, in seconds. Nil means not set here.

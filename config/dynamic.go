@@ -16,7 +16,7 @@ import (
 // node is a part of a text with dynamic strings (eca-features 3.2): text, or ${kind:...} with the
 // content of its braces.
 type node struct {
-	text  string // of an expression: its kind
+	text  string // text, or the kind of an expression
 	parts []node
 	expr  bool
 }
@@ -97,11 +97,11 @@ type resolver struct {
 	within   string // if set, only files in this folder are read, and nothing else is resolved
 	plugin   string // the plugin's folder; empty if the text is not from a plugin
 	looked   func(path string)
-	recall   func(path string) (string, bool)           // the last content of a file that is missing temporarily; nil means unknown
+	recall   func(path string) (string, bool)           // returns the last content of a file that is missing temporarily; may be nil
 	read     func(path, text string)                    // records the content of a file; may be nil
 	netrc    func() []string                            // the netrc files
 	resource func(name string) (string, error)          // built-in texts
-	command  func(command string) (string, bool, error) // the bool reports that it is still running
+	command  func(command string) (string, bool, error) // the bool is true while the command is running
 }
 
 // expansion is the result of resolving a text.
@@ -115,11 +115,11 @@ type expansion struct {
 	variable string // an environment variable whose value the text contains
 }
 
-// piece is a part of a value that may come from elsewhere.
+// piece is a part of a value.
 type piece struct {
 	text   string
 	secret bool // certainly secret: from a netrc file or a command
-	outer  bool // comes from elsewhere
+	outer  bool // does not come from the text itself
 }
 
 // expand resolves a text. Expressions that cannot be resolved become empty and cause an error.
@@ -223,7 +223,7 @@ func (r *resolver) variable(n node, x *expansion, depth int) piece {
 	if fallback == nil {
 		x.unset = append(x.unset, called)
 	}
-	// A default in plain text is written here; an expression in it comes from elsewhere.
+	// A default in plain text is part of the text; an expression in it is not.
 	p := piece{text: r.eval(fallback, x, depth+1)}
 	for _, f := range fallback {
 		p.outer = p.outer || f.expr
@@ -250,8 +250,8 @@ func (r *resolver) password(key string) (string, error) {
 	return e.Password(), err
 }
 
-// outer returns the pieces that came from elsewhere and joins adjacent ones. It leaves out pieces
-// that the text itself also contains.
+// outer returns the pieces that do not come from the text itself, and joins adjacent ones. It
+// leaves out pieces that the text itself also contains.
 func outer(pieces []piece, written string) []piece {
 	var out []piece
 	for i, p := range pieces {

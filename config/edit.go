@@ -22,15 +22,15 @@ type Change struct {
 	ifEmpty bool // remove only an empty object
 }
 
-// Set is the change that puts a value, encoded as JSON, at a path of keys. It creates missing
-// objects on the way. When an object replaces an object, only the differences are edited.
+// Set returns the change that stores a value, encoded as JSON, at a path of keys. It creates
+// missing objects. When an object replaces an object, only the differences are edited.
 func Set(value any, path ...string) Change { return Change{path: path, value: value} }
 
-// Delete is the change that removes the value at a path of keys, if it exists.
+// Delete returns the change that removes the value at a path of keys, if it exists.
 func Delete(path ...string) Change { return Change{path: path, remove: true} }
 
-// DeleteEmpty is the change that removes the object at a path of keys if nothing is in it, not even a
-// comment.
+// DeleteEmpty returns the change that removes the object at a path of keys if it is empty and
+// contains no comment.
 func DeleteEmpty(path ...string) Change { return Change{path: path, remove: true, ifEmpty: true} }
 
 // edit applies changes in order to the text of a configuration file; source names it in errors.
@@ -98,16 +98,16 @@ func (c Change) apply(text []byte) ([]byte, error) {
 	return set(text, c.path, raw)
 }
 
-// place is the place in a text that a path leads to.
+// place is the position in a text to which a path of keys leads.
 type place struct {
 	text   []byte
 	root   *hujson.Value
-	object *hujson.Value // the last object on the way
-	index  int           // of the member in it, or -1
-	rest   []string      // the remaining keys from that object on
+	object *hujson.Value // the last existing object on the path
+	index  int           // of the next member in object, or -1
+	rest   []string      // the keys of the path below object
 }
 
-// find follows a path. It is an error if a value on the way is not an object; null counts as
+// find follows a path. It returns an error if a value on the path is not an object. Null counts as
 // missing, as it does when layers are merged.
 func find(text []byte, path []string) (place, error) {
 	root, err := hujson.Parse(text)
@@ -135,14 +135,14 @@ func find(text []byte, path []string) (place, error) {
 
 func isNull(v *hujson.Value) bool { return v.Value.Kind() == 'n' }
 
-// nothingIn reports whether a value is an object with nothing in it but white space.
+// nothingIn reports whether a value is an object that contains only white space.
 func nothingIn(v hujson.Value) bool {
 	object, ok := v.Value.(*hujson.Object)
 	return ok && len(object.Members) == 0 && len(bytes.TrimSpace(object.AfterExtra)) == 0
 }
 
-// lastMember returns the index of a key, or -1 if it is missing. Of duplicate keys the last one
-// wins.
+// lastMember returns the index of a key, or -1 if it is missing. If a key occurs several times, the
+// last one wins.
 func lastMember(object *hujson.Object, parent []string, key string) int {
 	provider := len(parent) == 1 && parent[0] == "providers"
 	for i, m := range slices.Backward(object.Members) {

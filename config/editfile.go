@@ -18,8 +18,8 @@ import (
 
 // EditFile applies changes to a configuration file as edit does. If the file is missing, EditFile
 // creates it and its folders, readable only by its owner; otherwise the file keeps its mode. The
-// file is replaced atomically, and a link to it stays a link. Other processes that use EditFile
-// wait for each other.
+// file is replaced atomically, and a link to it stays a link. Concurrent calls, even of several
+// processes, wait for each other.
 //
 // A file that does not parse or is read-only is not changed: the error names it, with the line.
 func EditFile(path string, changes ...Change) error {
@@ -85,8 +85,8 @@ func followLinks(path string) (string, error) {
 	return "", errors.New("too many links")
 }
 
-// fileLock returns the lock for edits of a file: the file's folder, which needs no extra file.
-// Where folders cannot be locked, it is a file in the user's temporary folder.
+// fileLock returns the lock for edits of a file: the file's folder, which needs no extra file. On
+// Windows, where folders cannot be locked, it is a file in the user's temporary folder.
 func fileLock(target string) *flock.Flock {
 	if runtime.GOOS != "windows" {
 		return flock.New(filepath.Dir(target), flock.SetFlag(os.O_RDONLY))

@@ -54,7 +54,7 @@ func (b *builder) one(path []string, written string, set func(string), last bool
 		b.problemAt(path, "%s: the command still runs; until it is done the value is what it was before, or empty", KeyPath(spelledPath(b.spellings, path)))
 	}
 	set(x.text)
-	if x.variable != "" && b.originOf(path).IsDefault() { // defaults only say where to look
+	if x.variable != "" && b.originOf(path).IsDefault() { // a default only names the variable
 		b.origins[join(path)] = Origin{Source: environmentSource + x.variable}
 	}
 	b.note(path, x.pieces)
@@ -137,10 +137,10 @@ func (l *Loaded) layerOf(path []string) *layer {
 	return nil
 }
 
-// resolver returns the resolver for the strings of a layer. last means that there is no other
-// attempt while commands run.
+// resolver returns the resolver for the strings of a layer. last means that this is the last
+// attempt, even if commands are still running.
 func (b *builder) resolver(l *layer, last bool) *resolver {
-	toolText := b.in.ToolText // the result of a load must not keep b, which has the configuration before
+	toolText := b.in.ToolText // a copy: the result of a load must not keep b, which refers to the previous configuration
 	r := &resolver{
 		getenv: b.in.Getenv, looked: b.looked, recall: b.in.recall,
 		read:     func(path, text string) { b.included[path] = text },
@@ -166,10 +166,10 @@ func (in Inputs) recall(path string) (text string, ok bool) {
 	return text, ok && !in.gone(path)
 }
 
-// secretMark begins a piece of Origin.included that is certainly secret.
+// secretMark is the first byte of a piece of Origin.included that is certainly secret.
 const secretMark = "\x01"
 
-// note records which parts of a value come from elsewhere.
+// note records which parts of a value do not come from the value's own text.
 func (l *Loaded) note(path []string, pieces []piece) {
 	for len(path) > 1 {
 		if _, ok := l.origins[join(path)]; ok {
@@ -192,8 +192,9 @@ func (l *Loaded) note(path []string, pieces []piece) {
 	}
 }
 
-// afterwards returns the resolver for other texts after the load.
-func (b *builder) afterwards() *resolver {
+// textResolver returns the resolver for texts that are not configuration, to be used after the
+// load.
+func (b *builder) textResolver() *resolver {
 	files := b.netrcFiles()
 	r := b.resolver(nil, true)
 	r.netrc = func() []string { return files }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Roles is the models section: the models of requests that are not a prompt's own.
+// Roles is the models section: the models of requests that do not answer a prompt.
 type Roles struct {
 	Title    string `json:"title" doc:"The model that writes the titles of chats, as provider/model. Without it: the chat's own."`
 	Subagent string `json:"subagent" doc:"The model of subagents whose agent sets no defaultModel, as provider/model. Without it: that of the chat that starts them."`
 }
 
-// Fallbacks returns the models that take over from a model that fails: those of the model, else
-// those of the agent, else the general ones.
+// Fallbacks returns the models that replace a failing model: those of the model, else those of the
+// agent, else the general ones.
 func (c *Config) Fallbacks(agent, model string) []string {
 	provider, name, _ := strings.Cut(model, "/")
 	if list := c.Providers[provider].Models[name].FallbackModels; list != nil {
@@ -25,8 +25,8 @@ func (c *Config) Fallbacks(agent, model string) []string {
 	return c.FallbackModels
 }
 
-// EachFallbackList calls fn with each list of fallbacks, and the model that it is for, if the list
-// says so.
+// EachFallbackList calls fn with each list of fallbacks. of is the model that the list is for, or
+// empty.
 func (c *Config) EachFallbackList(fn func(path []string, of string, list []string)) {
 	fn([]string{"fallbackModels"}, "", c.FallbackModels)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {

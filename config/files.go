@@ -65,8 +65,9 @@ func (b *builder) file(path, root string) bool {
 	return true
 }
 
-// whole returns the layer of a file that was read, and its text. If the file cannot be used, whole
-// reports a problem and uses the last text. The layer is nil if there is no last text.
+// whole returns the layer and the text of a file; err is the error of reading it. If the file
+// cannot be used, whole reports a problem and uses the last text. If there is no last text, the
+// layer is nil.
 func (b *builder) whole(path string, data []byte, err error, last []byte) (*layer, []byte) {
 	var l *layer
 	var broken *Problem
@@ -110,10 +111,10 @@ func danglingLink(path string) (link, target string) {
 	}
 }
 
-// gone reports whether a file that existed before is gone for good.
+// gone reports whether a missing file that existed before counts as removed.
 func (in Inputs) gone(path string) bool { return in.Gone == nil || in.Gone(path) }
 
-// blank reports whether a file has no content, as when it is about to be written.
+// blank reports whether a file has no content, as while an editor is saving it.
 func blank(data []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))) == 0
 }

@@ -22,7 +22,7 @@ type Fragment struct {
 func (b *builder) fragments() {
 	for _, f := range b.in.Fragments {
 		content := clone(f.Content)
-		raw, _ := json.Marshal(content) // it is as encoding/json decodes it
+		raw, _ := json.Marshal(content) // decoded JSON always encodes
 		l := &layer{source: f.Source, text: string(raw), at: map[string]position{}, plugin: f.Plugin, fragment: true}
 		for key, line := range f.Lines {
 			l.at[join(append(slices.Clone(f.Path), key))] = position{line: line}
@@ -66,8 +66,8 @@ func (b *builder) inherit() {
 	}
 }
 
-// inheritAgent completes an agent after the agents it depends on; children are the agents on the
-// way to it.
+// inheritAgent completes an agent after the agents it depends on; children are the agents that
+// inherit from it, directly or indirectly.
 func (b *builder) inheritAgent(agents map[string]any, name string, done map[string]bool, children []string) {
 	agent, ok := agents[name].(map[string]any)
 	parent, named := agent["inherit"].(string)

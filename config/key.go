@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/bug"
 )
 
-// key is one key of the configuration, as its field declares it: by its type and its tags.
+// key is one key of the configuration. The type and the tags of its field declare it.
 //
 //	doc      what it is for; required
 //	each     the same for its elements; after a | for theirs

@@ -30,25 +30,25 @@ type Inputs struct {
 	// Previous is the configuration that was in effect until now; may be nil. A file that cannot be
 	// read or parsed keeps its version from there.
 	Previous *Loaded
-	// Gone reports whether a file from Previous that is missing now is gone for good: some editors
-	// remove a file before they write it again. Nil means that it is.
+	// Gone reports whether a file from Previous that is missing now counts as removed: some editors
+	// remove a file before they write it again. Nil means that every missing file does.
 	Gone func(path string) bool
 
 	// PluginLayers are the configurations of installed plugins, lowest first. They are below
 	// everything that the user sets.
 	PluginLayers []PluginLayer
 
-	// Commands runs ${cmd:...}; nil runs no commands, which is a problem where one occurs.
+	// Commands runs ${cmd:...}. If it is nil, each ${cmd:...} is a problem.
 	Commands *Commands
 	// Patience is how long loading waits for commands.
 	Patience time.Duration
 
-	// ToolText returns the description of a native tool, for ${classpath:prompts/tools/...}; nil knows
-	// no tools.
+	// ToolText returns the description of a native tool, for ${classpath:prompts/tools/...}. Nil
+	// means that there are no tools.
 	ToolText func(tool string) (text string, ok bool)
 
 	// Unasked is toolCall.unasked from the command line. It replaces the value of the user's
-	// configuration, also for agents. Empty means that it is not set.
+	// configuration, including those of agents. Empty means that it is not set.
 	Unasked string
 
 	// TurnBudget are the limits of a turn from the command line. Each replaces the configured limits
@@ -76,8 +76,8 @@ type PluginLayer struct {
 type Loaded struct {
 	*Config
 	Problems []Problem
-	// Files are the files that were read or looked for, including those of ${file:...}. The result of
-	// Load changes only if one of them changes, or if a command ends that Pending is about.
+	// Files are the files that were read or looked for, including those of ${file:...}. The result
+	// of Load changes only if one of them changes, or if a pending command ends.
 	Files []string
 	// Pending means that a ${cmd:...} is still running: Commands.Finished signals its end.
 	Pending bool
@@ -105,7 +105,7 @@ type Origin struct {
 	Line   int    // 0 if unknown
 	Column int    // in bytes from 1; 0 if unknown
 
-	included string // the parts of the value that come from elsewhere, see note
+	included string // the parts of the value that are not in its own text, see note
 }
 
 // IsDefault reports whether the value is built in.
@@ -136,13 +136,13 @@ type Problem struct {
 	// Broken means that the whole source has no effect.
 	Broken bool
 
-	key string // the path that it is about, joined; empty if it is not about a key
+	key string // the joined path of the key; empty if it is not about a key
 }
 
 func (p Problem) String() string { return p.Place() + ": " + p.Cause }
 
-// Problem returns a problem with the value at a path, at the place of the value or of the nearest
-// enclosing one.
+// Problem returns a problem with the value at a path. Its position is that of the value, or of the
+// nearest enclosing one.
 func (l *Loaded) Problem(path []string, format string, args ...any) Problem {
 	out := Problem{Origin: l.originOf(path), Cause: fmt.Sprintf(format, args...), key: join(path)}
 	for _, layer := range l.layers {
@@ -156,8 +156,8 @@ func (l *Loaded) Problem(path []string, format string, args ...any) Problem {
 	return out
 }
 
-// Broken lists why whole sources could not be read. Their content is not in effect, including their
-// rules that deny calls.
+// Broken returns a message for each source that could not be read. No part of its content is in
+// effect, not even rules that deny calls.
 func (l *Loaded) Broken() []string {
 	var out []string
 	for _, p := range l.Problems {
@@ -168,8 +168,8 @@ func (l *Loaded) Broken() []string {
 	return out
 }
 
-// Configured reports whether the user configured anything. In the options that an editor sends
-// automatically, and in a workspace's files, only providers and models count.
+// Configured reports whether the user configured anything. Options that an editor sends
+// automatically, and a workspace's files, count only if they set providers or models.
 func (l *Loaded) Configured() bool {
 	if slices.ContainsFunc(l.Problems, func(p Problem) bool { return p.Broken }) {
 		return true
@@ -190,8 +190,8 @@ func (l *Loaded) Configured() bool {
 	return false
 }
 
-// Unset lists the unset environment variables that the value at a path refers to. Because of them
-// the value is empty or incomplete.
+// Unset lists the unset environment variables that the value at a path refers to. They make the
+// value empty or incomplete.
 func (l *Loaded) Unset(path ...string) []string { return l.unset[join(path)] }
 
 // UnsetBelow lists the paths at or below a path whose values refer to unset environment variables.
@@ -264,7 +264,7 @@ func Load(in Inputs) *Loaded {
 	slices.SortFunc(b.Problems, func(x, y Problem) int {
 		return cmp.Or(strings.Compare(x.Source, y.Source), x.Line-y.Line, strings.Compare(x.Cause, y.Cause))
 	})
-	b.resolve = b.afterwards()
+	b.resolve = b.textResolver()
 	loaded := b.Loaded
 	loaded.findings = sync.OnceValue(func() []Finding { return check(loaded) })
 	return loaded
@@ -409,7 +409,7 @@ func (b *builder) extraLayers() {
 	names := texts(b.merged["extraConfigs"])
 	root := ""
 	if l := b.layerOf(at); l != nil {
-		root = l.root // such a file has the rights of the file that names it
+		root = l.root // a named file has the same rights as the file that names it
 	}
 	for _, name := range names {
 		r := b.resolver(b.layerOf(at), false)
@@ -427,7 +427,7 @@ func (b *builder) extraLayers() {
 		owner := root
 		for _, folder := range b.in.Roots {
 			if rel, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(rel) {
-				owner = folder // whichever file names it, the owner of the folder wrote it
+				owner = folder // it belongs to the folder, whichever file names it
 			}
 		}
 		if !b.file(path, owner) {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// maxNamed is how many other files a unit's sum may cover.
+// maxNamed limits how many other files a unit's hash covers.
 const maxNamed = 64
 
 // namedFiles lists the files of a folder that values run or include: trust in a hook covers its
@@ -155,7 +155,7 @@ func (n *named) find(path string) (string, bool) {
 	return "", false
 }
 
-// maxProgram limits the size of files in sums, in bytes.
+// maxProgram limits the size of hashed files, in bytes.
 const maxProgram = 1 << 30
 
 // fileSum returns a file's hash. A link that leads out of the folder refers to a file of the user,

@@ -2,10 +2,9 @@ package config
 
 import "strings"
 
-// userOnly removes keys from a workspace's or a plugin's layer that only the user may set. Trusted
-// certificates and eca's own certificate would let a cloned repository read along. Plugins and
-// their hooks would let it run programs; if Inputs.Trusts judges workspace files, it decides about
-// those.
+// userOnly removes keys from a workspace's or a plugin's layer that only the user may set. With its
+// own certificates, a cloned repository could intercept requests. With plugins and their hooks, it
+// could run programs; for workspace files, Inputs.Trusts decides about these keys if it is set.
 func (b *builder) userOnly(l *layer) {
 	if l.root == "" && l.plugin == "" {
 		return

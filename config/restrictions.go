@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// LostRestrictions lists mistakes in keys that restrict tool calls: a rule of a wrong type, a
-// misspelled key or tool, the agent in use. Calls that they were meant to deny would run, so an
-// unattended program must not start. agent is the name that was requested; empty means the default.
-// Agents that LeaveOutAgents left out do not count, nor do hooks that need trust. rights is false if
-// all mistakes are in the file of the agent in use, and about something else, such as its model.
+// LostRestrictions returns messages about mistakes in keys that restrict tool calls: a rule of a
+// wrong type, a misspelled key or tool, an unusable agent. Calls that the keys should deny would
+// run, so an unattended program must not start. agent is the requested name; empty means the
+// default. It ignores agents that LeaveOutAgents has removed, and hooks that need trust. rights is
+// false if none of the messages is about restrictions: then all are about other mistakes in the
+// file of the agent in use, such as its model.
 func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
 	used := l.AgentOrDefault(agent)
 	for _, f := range l.Mistakes() {
@@ -24,7 +25,7 @@ func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
 		case definesAgent(f.Source, used):
 			rights = rights || len(path) == 0 // the file as a whole is refused
 		case agent == "" && (slices.Equal(path, []string{"defaultAgent"}) || slices.Equal(path, []string{"chat", "defaultAgent"})):
-			rights = true // the agent that is used instead may do more
+			rights = true // the agent that is used instead may have more rights
 		default:
 			continue
 		}
@@ -38,9 +39,8 @@ func (l *Loaded) untrusted(file string) bool {
 	return slices.ContainsFunc(l.Units, func(u Unit) bool { return u.File == file && !u.Trusted })
 }
 
-// LeaveOutAgents removes the agents whose Markdown files, because of a mistake, restrict less than
-// they say: a file in a repository must not stop the user's own agents. The built-in ones stay, with
-// the mistake.
+// LeaveOutAgents removes agents whose Markdown files contain mistakes in restrictions, so that a
+// bad file in a repository does not stop the user's other agents. Built-in agents stay.
 func (l *Loaded) LeaveOutAgents() {
 	if len(l.layers) == 0 {
 		return

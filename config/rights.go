@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Rights are what an agent may do without its user, from least to most. Chats store the numbers.
+// Rights is what an agent may do without asking the user, in increasing order. Chats store the
+// numbers.
 type Rights int
 
 // Rights of agents.
@@ -17,7 +18,7 @@ const (
 	Unasked                   // calls that no rule denies run
 )
 
-// String completes a sentence about the agent.
+// String returns a predicate for a sentence about the agent.
 func (r Rights) String() string {
 	return [...]string{
 		ReadsOnly:   "can only read",
@@ -47,8 +48,8 @@ func (c *Config) Rights(agent string) Rights {
 	return Asks
 }
 
-// Substitution describes that used replaces the agent asked, and how that changes the rights.
-// before are the rights of asked if they are known although asked is not configured.
+// Substitution returns a message that the agent used replaces the agent asked, and how that changes
+// the rights. before has the rights of asked if they are known although asked is not configured.
 func (c *Config) Substitution(asked, used string, before *Rights) string {
 	now := c.Rights(used)
 	text := fmt.Sprintf("There is no agent %q that chats can use. This chat goes on with %q, which %s.", asked, used, now)

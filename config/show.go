@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// Text returns the value as JSON, or a mark instead of a secret.
+// Text returns the value as JSON, or redact.Mark for a secret.
 func (v Value) Text() string {
 	if v.Secret {
 		return redact.Mark
@@ -21,8 +21,8 @@ func (v Value) Text() string {
 	return string(raw)
 }
 
-// shown returns the value, or a mark instead of a secret. Passwords and tokens in addresses are
-// secrets within a value.
+// shown returns the value, or redact.Mark for a secret. It also masks passwords and tokens in
+// addresses within the value.
 func (v Value) shown() any {
 	if v.Secret {
 		return redact.Mark

@@ -8,7 +8,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cut replaces text[from:to].
+// cut replaces text[from:to] with with.
 type cut struct {
 	from, to int
 	with     []byte
@@ -123,7 +123,7 @@ func (p place) indented(raw []byte, indent string) []byte {
 	return bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(p.newline()))
 }
 
-// unit is the file's indentation of one level.
+// unit returns the file's indentation of one level.
 func (p place) unit() string {
 	if root, ok := p.root.Value.(*hujson.Object); ok && len(root.Members) > 0 {
 		at := root.Members[0].Name.StartOffset

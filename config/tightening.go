@@ -8,8 +8,8 @@ import (
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// tightening is a value of an untrusted file that is combined with the user's values. It may add to
-// the calls that are denied or ask, but remove nothing.
+// tightening is a value of an untrusted file that is combined with the user's values. It can only
+// make them stricter.
 type tightening struct {
 	l     *layer
 	path  []string
@@ -51,7 +51,8 @@ func tightens(path []string, v any) bool {
 
 // withholdUnasked removes toolCall.unasked, also that of agents, from a workspace's file, whether
 // it is trusted or not: it can only make the user's own value stricter. It ignores the case of
-// keys, as decoding does. Nor can the file remove an agent (null), which would lose the user's value.
+// keys, as decoding does. A file cannot remove an agent with null either, because that would drop
+// the user's value.
 func (b *builder) withholdUnasked(l *layer) {
 	withhold := func(object any, path []string) {
 		eachFold(object, "toolCall", func(_ string, calls any) {
@@ -186,7 +187,7 @@ func (b tightener) applyStricter(t tightening) {
 	}
 	before := in[t.path[last]]
 	if general, ok := b.merged["toolCall"].(map[string]any); ok && before == nil && t.path[last] == "unasked" {
-		before = general["unasked"] // which applies to an agent without its own value
+		before = general["unasked"] // it applies to agents without their own value
 	}
 	if after := t.with(before); !equalJSON(before, after) {
 		in[t.path[last]] = after
@@ -196,7 +197,7 @@ func (b tightener) applyStricter(t tightening) {
 
 // with combines a value with a tightening.
 func (t tightening) with(before any) any {
-	if t.path[0] == "budget" { // the smallest limit of each kind counts
+	if t.path[0] == "budget" { // the smallest limit of each kind applies
 		return anyList(append(slices.Clone(texts(before)), texts(t.value)...))
 	}
 	switch t.path[len(t.path)-1] {

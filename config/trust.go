@@ -22,15 +22,15 @@ type Unit struct {
 	File  string
 	Needs []Need // the parts without effect until the unit is trusted, in the order of the file; never empty
 
-	// Sum covers everything that needs trust, including the folder's files that it refers to, such as
-	// a hook's script. Harmless parts can change without a new Sum.
+	// Sum is a hash of everything that needs trust, including the folder's files that it refers to,
+	// such as a hook's script. Harmless parts can change without a new Sum.
 	Sum   string
 	Files []string // files of the folder that Sum covers, too
 
 	// Text shows the user everything that needs trust, one line each, and the files that it refers to.
 	Text string
 
-	// Parts are the sums of the parts of Sum, by names that users know: keys of the configuration,
+	// Parts are the hashes of the parts, by names that users know: keys of the configuration and
 	// paths of files.
 	Parts map[string]string
 
@@ -39,7 +39,7 @@ type Unit struct {
 	link bool // it is about the target of the file, not its content
 }
 
-// Place returns the place of a need: the file relative to a folder, and the line if it is known.
+// Place returns the position of a need: the file relative to a folder, and the line if it is known.
 func (u Unit) Place(n Need, from string) string {
 	name := relative(from, u.File)
 	if n.Line > 0 {
@@ -62,15 +62,15 @@ type Need struct {
 	Line int    // 0 if unknown
 }
 
-// wants is the content of a file that needs trust.
+// wants has the content of a file that needs trust.
 type wants struct {
-	data  any            // the whole content, for the sum
+	data  any            // the whole content, for the hash
 	parts map[string]any // by names that users know
 	text  string         // for the user to read
-	runs  any            // its texts that may name programs
+	runs  any            // the texts that may name programs
 }
 
-// newUnit makes a unit of content that needs trust.
+// newUnit returns a unit for content that needs trust.
 func newUnit(root, file string, needs []Need, w wants) Unit {
 	u := Unit{Root: root, File: file, Needs: needs, Parts: map[string]string{}}
 	h := sha256.New()
@@ -155,7 +155,8 @@ func TextUnit(root, file, text string, outside bool) (u Unit, needed bool) {
 	if len(needs) == 0 {
 		return Unit{}, false
 	}
-	// The sum covers the whole text, because the text says how the output of a command is used.
+	// The hash covers the whole text, because the text determines how the output of a command is
+	// used.
 	w := wants{data: text, parts: map[string]any{"its text": text}}
 	var runs []any
 	for _, n := range needs {
@@ -363,7 +364,7 @@ func expression(n node) string {
 	return out
 }
 
-// insideFolder reports whether a path leads to a place in a folder, with links followed.
+// insideFolder reports whether a path, with links followed, is in a folder.
 func insideFolder(path, dir, root string) bool {
 	if strings.HasPrefix(path, "~") {
 		return false

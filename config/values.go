@@ -34,8 +34,8 @@ func (l *Loaded) Values() []Value {
 	return out
 }
 
-// Secrets lists texts that must not be shown anywhere. Values that are secret only because they
-// were included are left out if they are clearly something else: a folder, an address, prose. The
+// Secrets lists texts that must not be shown anywhere. Values that count as secret only because
+// they were included are left out if they are clearly not secrets: folders, addresses, prose. The
 // output of commands and passwords from netrc files are always included.
 func (l *Loaded) Secrets() []string {
 	set := map[string]bool{}
@@ -57,7 +57,7 @@ func (l *Loaded) Secrets() []string {
 		}
 	})
 	for _, layer := range l.layers {
-		eachText(layer.withheld, nil, func(path []string, text string) { // values without effect are secret, too
+		eachText(layer.withheld, nil, func(path []string, text string) { // values without effect may be secret too
 			if !strings.Contains(text, "${") && secretPath(path) && !l.namesFile(path, text) {
 				add(text)
 			}
@@ -138,13 +138,12 @@ func (l *Loaded) walk(v any, path []string, fn func(Value, bool)) (found bool) {
 		if found || len(path) == 0 {
 			return found
 		}
-		// None of its members is set, but the object itself may be: a model about which everything is
-		// known.
+		// None of its members is set, but the object itself may be: a model without settings.
 		v = map[string]any{}
 	}
 	origin, set := l.Origin(path...)
 	if !set && !isZero(v) {
-		// Its key was written in another case.
+		// The key may be written in a different case.
 		for at := path; !set && len(at) > 0; at = at[:len(at)-1] {
 			origin, set = l.Origin(at...)
 		}

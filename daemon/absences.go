@@ -10,7 +10,7 @@ import (
 // some editors remove a file before they write it again.
 const absenceGrace = time.Second
 
-// absences remembers since when files are missing that were in use.
+// absences remembers when files that were in use were first found missing.
 type absences struct {
 	now func() time.Time
 
@@ -22,9 +22,9 @@ func newAbsences(now func() time.Time) *absences {
 	return &absences{now: now, since: map[string]time.Time{}}
 }
 
-// gone says whether a file that is missing has been so for long enough. It is asked again
-// after absenceGrace if pending says so.
-func (a *absences) gone(path string) bool {
+// removed reports whether a missing file has been missing long enough to count as removed. If not,
+// the caller asks again after absenceGrace (see pending).
+func (a *absences) removed(path string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	since, known := a.since[path]
@@ -35,8 +35,8 @@ func (a *absences) gone(path string) bool {
 	return a.now().Sub(since) >= absenceGrace
 }
 
-// pending says whether a file is missing of which it is not clear yet whether it stays away.
-// It forgets the others.
+// pending reports whether any file has been missing for less than absenceGrace. It forgets all
+// other files.
 func (a *absences) pending() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

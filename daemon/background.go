@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// background is work that begins at most once, in a goroutine of its own, and is ended by close.
+// background runs work at most once, in its own goroutine, until close.
 type background struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -23,7 +23,7 @@ func (b *background) begin(work func(context.Context)) {
 	b.once.Do(func() { b.done.Go(func() { work(b.ctx) }) })
 }
 
-// close returns when the work has ended. Work that has not begun never does.
+// close cancels the work and waits until it has ended. Work that has not begun is never started.
 func (b *background) close() {
 	b.cancel()
 	b.once.Do(func() {})

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/lsp"
 )
 
-// codeServers returns the language servers as a snapshot has them.
+// codeServers returns the language servers of a snapshot.
 func (b *toolbox) codeServers(s *Snapshot) *lsp.View {
 	cfg, roots := s.config, s.roots()
 	return b.lsp.With(lsp.Settings{
@@ -33,9 +33,9 @@ func (b *toolbox) codeServers(s *Snapshot) *lsp.View {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// checked has tools that change files report the errors and warnings that they cause: those of the
-// editor, if it can be asked for them, else those of language servers.
-func (b *toolbox) checked(t tools.Tool, s *Snapshot, servers *lsp.View) tools.Tool {
+// withDiagnostics makes tools that change files report the errors and warnings that their changes
+// cause, from the editor if it supports that, otherwise from language servers.
+func (b *toolbox) withDiagnostics(t tools.Tool, s *Snapshot, servers *lsp.View) tools.Tool {
 	o := s.config.ToolCall.Diagnostics
 	switch {
 	case !o.Enabled || !slices.Contains([]string{"write_file", "edit_file", "multi_edit", "move_file"}, t.Spec().Name):
@@ -63,10 +63,10 @@ func (b *toolbox) navigation(s *Snapshot, servers *lsp.View) []tools.Tool {
 	return list
 }
 
-// withServers has language servers answer where an editor cannot.
+// withServers returns a client that asks language servers where the editor cannot answer.
 func withServers(c editor.Client, servers *lsp.View) editor.Client {
 	definition, references := c.Definition, c.References
-	instead := func(ctx context.Context, path string, err error) bool {
+	useServers := func(ctx context.Context, path string, err error) bool {
 		return err != nil && ctx.Err() == nil && !errors.Is(err, editor.ErrStarting) && servers.Serves(path)
 	}
 	c.Definition = func(ctx context.Context, at tools.Position) ([]tools.Position, error) {
@@ -74,7 +74,7 @@ func withServers(c editor.Client, servers *lsp.View) editor.Client {
 			return servers.Definition(ctx, at)
 		}
 		found, err := definition(ctx, at)
-		if instead(ctx, at.Path, err) {
+		if useServers(ctx, at.Path, err) {
 			return servers.Definition(ctx, at)
 		}
 		return found, err
@@ -84,7 +84,7 @@ func withServers(c editor.Client, servers *lsp.View) editor.Client {
 			return servers.References(ctx, at, declaration)
 		}
 		found, err := references(ctx, at, declaration)
-		if instead(ctx, at.Path, err) {
+		if useServers(ctx, at.Path, err) {
 			return servers.References(ctx, at, declaration)
 		}
 		return found, err
@@ -92,7 +92,7 @@ func withServers(c editor.Client, servers *lsp.View) editor.Client {
 	return c
 }
 
-// badLanguageServers names the language servers of the configuration that cannot be used.
+// badLanguageServers returns problems for the configured language servers that cannot be used.
 func (r *reader) badLanguageServers(s *Snapshot) (out []config.Problem) {
 	cfg := s.config
 	problems := r.lsp.With(lsp.Settings{Config: cfg.LSP, Roots: s.roots()}).Problems()
@@ -103,7 +103,7 @@ func (r *reader) badLanguageServers(s *Snapshot) (out []config.Problem) {
 	return out
 }
 
-// languageChecks check the language servers that were found, each one by starting it. Those for
+// languageChecks returns a check for each language server that was found; it starts the server. Servers for
 // languages that the workspace has no files of are left out.
 func (k *checkup) languageChecks() (out []doctor.Check) {
 	const section = "Language servers"

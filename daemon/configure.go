@@ -12,15 +12,15 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/watch"
 )
 
-// Configure loads the configuration for a client's options and workspace folders.
-// It reads a few files and uses no network. Turns that run keep what they had.
+// Configure loads the configuration for a client's options and workspace folders. It reads a few
+// files and uses no network. Running turns keep their snapshot.
 func (d *Daemon) Configure(initOptions json.RawMessage, roots []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initOptions, d.folders = initOptions, roots
 	d.resumeSearches(roots)
 	var warm sync.WaitGroup
-	warm.Go(d.WarmCatalog) // a client that starts waits for both
+	warm.Go(d.WarmCatalog) // in parallel, because a starting client waits for both
 	old := d.current()
 	in := d.readLocked(old.inputs)
 	warm.Wait()
@@ -31,8 +31,7 @@ func (d *Daemon) Configure(initOptions json.RawMessage, roots []string) {
 	d.changes.Publish(changes.Workspace)
 }
 
-// SetRoots configures for other workspace folders, with the client's options as they
-// were.
+// SetRoots configures the daemon for other workspace folders, with the client's current options.
 func (d *Daemon) SetRoots(roots []string) {
 	d.mu.Lock()
 	options := d.initOptions
@@ -40,8 +39,7 @@ func (d *Daemon) SetRoots(roots []string) {
 	d.Configure(options, roots)
 }
 
-// reload reads the configuration and the credentials again. It reports whether anything
-// is different.
+// reload reads the configuration and the credentials again. It reports whether anything changed.
 func (d *Daemon) reload() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,9 +51,9 @@ func (d *Daemon) reload() bool {
 	return changed
 }
 
-// publishLocked puts a snapshot into effect; as that of another client if other is set, else
-// what needs to be done depends on what differs. It reports whether values, problems or
-// credentials are others than before.
+// publishLocked makes a snapshot the current one. If other is set, it belongs to another client and
+// everything is applied; otherwise only differences are. It reports whether values, problems or
+// credentials differ from before.
 func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 	cfg := next.config
 	otherNetwork := d.network.Use(next.identity)
@@ -68,7 +66,7 @@ func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 	d.ApplyServers(cfg)
 	d.exporter.Use(next.exported)
 	if cfg.Env == config.EnvTest {
-		d.RefreshCatalog(context.Background()) // reads the file that suites put there, no more
+		d.RefreshCatalog(context.Background()) // only reads the file that test suites provide
 	}
 	if !other && reflect.DeepEqual(old.claude, next.claude) && reflect.DeepEqual(old.config.Config, cfg.Config) {
 		return otherNetwork || !reflect.DeepEqual(old.config.Units, cfg.Units) || !slices.Equal(old.config.Findings(), cfg.Findings()) ||
@@ -81,20 +79,20 @@ func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 	return true
 }
 
-// Watch puts changes of the configuration's and the credentials' files into effect until
-// ctx ends, from those since Configure on. It calls changed after each, and when the
-// models of a changed provider are known; changed must not wait. Where the system cannot
-// watch files, that is logged, and they count as they were. Several callers may watch.
+// Watch applies changes of configuration and credential files until ctx ends, including changes
+// made since Configure. It calls changed after each one, and when the models of a changed provider
+// are known; changed must not block. If the system cannot watch files, that is logged, and changes
+// have no effect. Several callers may watch.
 func (d *Daemon) Watch(ctx context.Context, changed func()) {
 	leave := d.watchers.join(changed, d.watch)
 	<-ctx.Done()
 	leave()
 }
 
-// watch is Watch for all watchers.
+// watch does the work of Watch once for all callers.
 func (d *Daemon) watch(ctx context.Context, changed func()) {
 	w := watch.New(func(err error) {
-		d.opts.Log.Warn("changes of the configuration need a restart", "err", err)
+		d.opts.Log.Warn("cannot watch the configuration files; restart eca after changes", "err", err)
 	})
 	defer w.Close()
 	var background sync.WaitGroup
@@ -123,7 +121,7 @@ func (d *Daemon) watch(ctx context.Context, changed func()) {
 		if slices.Contains(topics, changes.Absence) {
 			absenceTimer = false
 		}
-		shown, credentials := d.takeChanges(topics)
+		shown, credentials := d.applyChanges(topics)
 		if shown {
 			changed()
 		}
@@ -136,21 +134,21 @@ func (d *Daemon) watch(ctx context.Context, changed func()) {
 	}
 }
 
-// takeChanges puts what was published into effect. It reports whether clients see a
-// difference, and whether providers are asked for their models again.
-func (d *Daemon) takeChanges(topics []changes.Topic) (shown, ask bool) {
+// applyChanges applies published changes. It reports whether clients see a difference, and whether
+// providers have to be asked for their models again.
+func (d *Daemon) applyChanges(topics []changes.Topic) (shown, ask bool) {
 	read := false
 	for _, t := range topics {
 		switch t {
-		case changes.Workspace: // there may be other files to watch
+		case changes.Workspace: // only the set of files to watch may differ
 		case changes.Models, changes.Extensions, changes.Servers, changes.Notices:
 			shown = true
 		case changes.Credentials, changes.Trust:
 			shown, ask = true, true
-		case changes.Commands: // a prompt may have taken the result already
+		case changes.Commands: // a prompt may have applied the result already
 			d.reload()
 			shown, ask = true, true
-		case changes.Files, changes.Absence: // files are read when they have settled only: saving takes several steps
+		case changes.Files, changes.Absence: // reported once the files have settled, because saving takes several steps
 			if !read {
 				changed := d.reload()
 				read, shown, ask = true, shown || changed, ask || changed

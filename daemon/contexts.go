@@ -12,15 +12,15 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// pointing tells the finder which files the user points at: those are what is worked on,
-// and come first where several answer a query equally well.
-type pointing struct {
+// withMentionedFiles marks the files that the user adds as contexts as recently used in the finder,
+// which ranks such files first among equally good matches.
+type withMentionedFiles struct {
 	contexts.Source
 	finder *workspace.Finder
 }
 
 // Resolve implements contexts.Source.
-func (p pointing) Resolve(ctx context.Context, q contexts.Query) ([]contexts.Block, []string) {
+func (p withMentionedFiles) Resolve(ctx context.Context, q contexts.Query) ([]contexts.Block, []string) {
 	var paths []string
 	for _, r := range q.Refs {
 		if (r.Type == "file" || r.Type == "cursor") && r.Path != "" {
@@ -31,8 +31,8 @@ func (p pointing) Resolve(ctx context.Context, q contexts.Query) ([]contexts.Blo
 	return p.Source.Resolve(ctx, q)
 }
 
-// withRecentFiles tells the finder which files eca's own tools write, even if the system reports no
-// change.
+// withRecentFiles marks the files that eca's own tools write as recently used in the finder, even
+// if the system reports no change.
 type withRecentFiles struct {
 	chat.Files
 	finder *workspace.Finder
@@ -54,7 +54,7 @@ func (u withRecentFiles) Rollback(ctx context.Context, events []event.Event) (pr
 	return u.Files.Rollback(ctx, events)
 }
 
-// webPages fetches what users point at under the rules that hold for the tool web_fetch:
+// webPages fetches pages that users add as contexts. The rules of the tool web_fetch apply, because
 // the addresses in a message may come from anywhere.
 type webPages struct{ d *Daemon }
 

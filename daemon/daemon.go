@@ -1,12 +1,12 @@
-// Package daemon assembles eca: one engine with its models, tools, contexts and
-// store, from one configuration. The commands and the tests use it; nothing else does.
+// Package daemon assembles eca: one engine with its models, tools, contexts and store, from one
+// configuration. Only commands and tests use it.
 //
-// Everything that follows from the configuration is one Snapshot, which never changes and is
-// replaced as a whole; a turn works with the same one from its first step to its last. Changes that
-// clients see are published on a bus (package changes), which Daemon.Watch follows. The packages
-// below this one know one thing each: providers and models, MCP servers, the bounds of calls, trust
-// in workspaces, edits of configuration files, logins that wait. Here they are wired, tools are
-// made (toolbox), the configuration is read (reader), and all of it is checked (checkup).
+// Everything derived from the configuration is in one immutable Snapshot, which is replaced
+// atomically; a turn uses the same snapshot from its first step to its last. Changes that clients
+// see are published on a bus (package changes), which Daemon.Watch reads. Each package below this
+// one has one topic: providers and models, MCP servers, the limits of child processes, trust in
+// workspaces, edits of configuration files, pending logins. This package wires them, creates the
+// tools (toolbox), reads the configuration (reader), and checks all of it (checkup).
 //
 // Entry points: New, then Daemon.Configure.
 package daemon
@@ -41,8 +41,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Daemon is an assembled eca. It implements the hosts of the faces, much of it by what it
-// embeds. It has more than 40 methods because each of them is asked for by one command or face.
+// Daemon is an assembled eca. It implements the host interfaces of the faces, mostly with embedded
+// types. It has more than 40 methods because each of them is asked for by one command or face.
 type Daemon struct {
 	*services
 	*toolbox
@@ -63,14 +63,14 @@ type Daemon struct {
 	commands *command.Commands
 
 	importNotice atomic.Pointer[string] // the notice about an import
-	searchNotice atomic.Pointer[string] // the notice about searches that were made up for
+	searchNotice atomic.Pointer[string] // the notice about finished sandbox searches
 
-	board    *ask.Board // of questions to the user
-	watchers watchers   // of the configuration
+	board    *ask.Board // questions to the user
+	watchers watchers   // callers of Watch
 	remote   remoteRun
 
-	mu      sync.Mutex       // guards the fields below, the reader, and that snapshots come in order
-	editors []*editor.Client // of the clients, in the order in which they joined
+	mu      sync.Mutex       // guards the fields below and the reader; held to replace the snapshot, so that replacements are in order
+	editors []*editor.Client // the clients' editors, in the order in which the clients joined
 }
 
 // New assembles a daemon without reading any configuration: call Configure before
@@ -123,7 +123,7 @@ func (d *Daemon) Engine() *chat.Engine { return d.engine }
 // Inline returns the engine of rewrites and completions.
 func (d *Daemon) Inline() *inline.Engine { return d.inline }
 
-// Close ends everything: turns, background commands, connections, the store.
+// Close stops everything (turns, background commands, connections) and closes the store.
 func (d *Daemon) Close() {
 	d.remote.work.close()
 	d.daily.close()
@@ -147,11 +147,11 @@ func (d *Daemon) Close() {
 	d.spending.Close()
 	d.children.Close()
 	if err := d.store.Close(); err != nil {
-		d.opts.Log.Warn("chat store could not be closed", "err", err)
+		d.opts.Log.Warn("cannot close the chat store", "err", err)
 	}
 	if d.discarded != "" {
 		if err := os.RemoveAll(d.discarded); err != nil {
-			d.opts.Log.Error("what was not to be kept could not be removed", "err", err)
+			d.opts.Log.Error("cannot remove the folder of --ephemeral", "err", err)
 		}
 	}
 }
@@ -160,9 +160,8 @@ func (d *Daemon) Close() {
 const demoNotice = "No model provider is configured, so answers come from the built-in demo model " + providers.DemoModel +
 	": a script, not a language model. Log in to a provider (`eca login anthropic`, or /login in a chat), set ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY or the key of another provider that `eca models` lists, or add a provider to the configuration."
 
-// demoInstead is the notice for a demo model that takes the place of a provider that cannot be
-// used.
-const demoInstead = "Until that is mended, answers come from the built-in demo model " + providers.DemoModel + ": a script, not a language model."
+// demoFallbackNotice is shown when the demo model replaces a provider that cannot be used.
+const demoFallbackNotice = "Until that is fixed, answers come from the built-in demo model " + providers.DemoModel + ": a script, not a language model."
 
 // Notices are messages for the user, each shown once.
 func (d *Daemon) Notices() []string {
@@ -171,8 +170,8 @@ func (d *Daemon) Notices() []string {
 	switch {
 	case !d.OnlyDemo():
 	case len(unavailable) > 0:
-		unavailable = append(unavailable, demoInstead)
-	case !d.Chosen(): // else that provider has not been asked yet
+		unavailable = append(unavailable, demoFallbackNotice)
+	case !d.Chosen(): // otherwise that provider has not been asked yet
 		out = append(out, demoNotice)
 	}
 	if len(unavailable) > 0 {
@@ -215,8 +214,8 @@ func (d *Daemon) newServers() *servers.Servers {
 	})
 }
 
-// AskTrust asks the user, in a chat, whether the configuration in the workspace may act, and
-// whether MCP servers may that are not what they were. Each is asked about once.
+// AskTrust asks the user, in a chat, whether to trust the workspace's configuration, and whether to
+// accept MCP servers that have changed. It asks once about each.
 func (d *Daemon) AskTrust(ctx context.Context, chatID string) {
 	if questions := d.questions(); questions != nil {
 		d.AskUnits(ctx, chatID, questions)

@@ -17,19 +17,19 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
-// decisions predicts the decision on calls that are not made yet.
+// decisions predicts the decision on calls that have not been made.
 type decisions struct{ *toolbox }
 
 // Explanation is the decision on a command, and why.
 type Explanation struct {
 	Verdict  tools.Verdict
-	Sandbox  *event.Sandbox    // that it runs in without a question; nil: none, or it does not
-	Commands []cmdline.Command // that it runs, if they are known
+	Sandbox  *event.Sandbox    // in which the command runs without a question; nil: it needs a question, or there is no sandbox
+	Commands []cmdline.Command // that the line runs, if they are known
 	Writes   []string          // files that redirections write, as written
-	// Unparsed says why other commands may run that are not listed; empty if none can.
+	// Unparsed is the reason why commands that are not listed may run; empty if that is impossible.
 	Unparsed string
-	// Text is what runs unless the user approves the call by hand; empty if there is no such
-	// text. NoText says why.
+	// Text is the canonical text that runs unless the user approves the call; empty if it does not
+	// exist. NoText is the reason.
 	Text, NoText string
 	Files        permission.Files // that the command names
 }
@@ -37,8 +37,8 @@ type Explanation struct {
 // CommandQuestion is a question about a command.
 type CommandQuestion struct {
 	Command string
-	Agent   string // empty: the default one
-	Unasked string // instead of toolCall.unasked; empty: as configured
+	Agent   string // empty: the default agent
+	Unasked string // replaces toolCall.unasked; empty: as configured
 }
 
 // ExplainCommand judges a command as if an agent called shell_command with it in the
@@ -93,27 +93,27 @@ func (e *decisions) ExplainCommand(ctx context.Context, q CommandQuestion) (Expl
 // Remembered lists what the user chose to remember beyond a session.
 func (e *decisions) Remembered() ([]permission.Remembered, error) { return e.memory.Kept() }
 
-// Forget drops what is remembered under a key. It reports whether it was.
+// Forget removes the approvals that are remembered under a key. It reports whether there were any.
 func (e *decisions) Forget(key string) (bool, error) { return e.memory.Forget(key) }
 
-// NotContained says why commands of an agent ask although the command line says that they run in
-// the sandbox of the workspace; empty if they do not ask.
+// NotContained returns why an agent's commands still need approval although a command-line flag
+// makes them run in the workspace sandbox, or "" if they do not need approval.
 func (e *decisions) NotContained(agent string) string {
 	s := e.current()
 	return e.bounds.NotContained(s.config, agent, s.untrusted())
 }
 
-// ClearSandboxCaches removes the private caches of all workspaces, and returns where they were.
+// ClearSandboxCaches removes the private caches of all workspaces and returns their folder.
 func (e *decisions) ClearSandboxCaches() (string, error) { return e.bounds.ClearSandboxCaches() }
 
-// Unattended judges a call that is made outside of a chat, where nobody can be asked. What
-// a chat would ask about must be taken for denied; so is everything where hooks want to
-// look at calls first, since they get notifications of chats.
+// Unattended judges a call that is made outside of a chat, where no user can be asked. The caller
+// must treat a verdict that requires a question as a denial. If there are hooks that run before
+// calls, every call is denied, because hooks run only in chats.
 func (e *decisions) Unattended(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	s := e.current()
 	switch {
 	case s.hooks.Any(hooks.PreToolCall):
-		return tools.Verdict{Decision: tools.Deny, Rule: "hooks", Reason: "hooks look at calls, and they are asked in chats only"}
+		return tools.Verdict{Decision: tools.Deny, Rule: "hooks", Reason: "there are hooks that check tool calls, and hooks run only in chats"}
 	case s.policy.Hidden(call.Agent, spec):
 		return tools.Verdict{Decision: tools.Deny, Reason: "agent " + call.Agent + " does not have the tool"}
 	}

@@ -19,22 +19,22 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// checkup checks what is configured in one snapshot.
+// checkup checks the configuration of one snapshot.
 type checkup struct {
 	*Daemon
 	s *Snapshot
 }
 
-// Doctor checks what is configured, and whether it answers; offline sends no request. No text
-// of the report has a secret in it that eca knows.
+// Doctor checks the configuration, and whether the configured services answer. With offline, it
+// sends no requests. Secrets that eca knows are removed from the report.
 func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	if d.Config().Env == config.EnvTest {
-		offline = true // suites that compare traffic
+		offline = true // test suites compare traffic
 	}
 	one := func(section, subject string, run func(context.Context) []doctor.Finding) doctor.Check {
 		return doctor.Check{Section: section, Subject: subject, Run: run}
 	}
-	d.Extensions() // mistakes in them count
+	d.Extensions() // reads them, so that their mistakes are reported
 	k := &checkup{d, d.current()}
 	checks := []doctor.Check{
 		one("Installation", "eca", k.checkInstallation),
@@ -62,7 +62,7 @@ func (d *Daemon) Doctor(ctx context.Context, offline bool) doctor.Report {
 	report := doctor.Run(ctx, doctor.CheckTime, checks)
 	clean := report.Map(redact.New(d.secrets(k.s)...).String)
 	for i, s := range report.Sections {
-		if s.Name == serversSection { // presentable already; each argument of a server counts as secret otherwise
+		if s.Name == serversSection { // already presentable; redacting it again would hide every argument of a server
 			clean.Sections[i] = s
 		}
 	}
@@ -140,13 +140,13 @@ func (k *checkup) checkProxies(context.Context) []doctor.Finding {
 	return append(out, doctor.Found(doctor.Note, "without a proxy", "this machine; %s", cmp.Or(proxies.Exceptions(), "nothing else (no_proxy is not set)")))
 }
 
-// soon is how long before its end a certificate is worth a warning.
-const soon = 14 * 24 * time.Hour
+// certificateWarning is how long before a certificate expires it causes a warning.
+const certificateWarning = 14 * 24 * time.Hour
 
 func (k *checkup) checkCertificates(context.Context) []doctor.Finding {
 	id := k.s.identity
 	out := []doctor.Finding{doctor.Found(doctor.Note, "certificate authorities", "those of the system")}
-	for _, p := range id.Check() { // what reading them found is among the configuration's problems
+	for _, p := range id.Check() { // mistakes found while reading them are among the configuration's problems
 		out = append(out, doctor.Found(doctor.Problem, p.Source.Name, "%s: %s", p.Source.Path, p.Cause))
 	}
 	by := map[string][]netclient.Certificate{}
@@ -154,12 +154,12 @@ func (k *checkup) checkCertificates(context.Context) []doctor.Finding {
 		by[c.Source.Name] = append(by[c.Source.Name], c)
 	}
 	for _, name := range slices.Sorted(maps.Keys(by)) {
-		if certs := by[name]; len(certs) > few {
+		if certs := by[name]; len(certs) > maxListedAuthorities {
 			out = append(out, doctor.Found(doctor.OK, name, "%s: %d authorities", certs[0].Source.Path, len(certs)))
 			continue
 		}
 		for _, c := range by[name] {
-			out = append(out, k.validity(c, doctor.Warning)) // perhaps one of several
+			out = append(out, k.validity(c, doctor.Warning)) // only a warning: it may be one of several
 		}
 	}
 	if c, ok := id.Client(); ok {
@@ -168,16 +168,16 @@ func (k *checkup) checkCertificates(context.Context) []doctor.Finding {
 	return out
 }
 
-// few is up to which number the authorities of a file are listed.
-const few = 5
+// maxListedAuthorities is the largest number of authorities of one file that are listed one by one.
+const maxListedAuthorities = 5
 
-// validity says until when a certificate is valid; expired is what it is if that is over.
+// validity reports until when a certificate is valid; expired is the status of an expired one.
 func (k *checkup) validity(c netclient.Certificate, expired doctor.Status) doctor.Finding {
 	status, text := doctor.OK, "until"
 	switch left := c.Until.Sub(k.opts.Now()); {
 	case left <= 0:
 		status, text = expired, "expired on"
-	case left < soon:
+	case left < certificateWarning:
 		status = doctor.Warning
 	}
 	return doctor.Found(status, c.Source.Name, "%s: %s, %s %s", c.Source.Path, c.Subject, text, c.Until.UTC().Format(time.DateOnly))
@@ -196,7 +196,7 @@ func (k *checkup) checkCredentials(context.Context) []doctor.Finding {
 	entered, err := creds.All()
 	switch {
 	case err != nil:
-		return nil // it is among the configuration's mistakes
+		return nil // the error is among the configuration's mistakes
 	case len(entered) == 0:
 		return []doctor.Finding{doctor.Found(doctor.OK, "credentials", "none stored")}
 	}
@@ -224,7 +224,7 @@ func (k *checkup) checkEnvironment(context.Context) []doctor.Finding {
 		case value == "":
 			continue
 		case name == "ECA_CONFIG", redact.SecretName(name), slices.Contains([]string{"http_proxy", "https_proxy", "all_proxy"}, strings.ToLower(name)):
-			value = "set, hidden" // what is not secret in it is above
+			value = "set, hidden" // its parts that are not secret are shown above
 		}
 		out = append(out, doctor.Found(doctor.Note, name, "%s", value))
 	}

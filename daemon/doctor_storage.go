@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
-// checkState says whether chats, keys and approvals can be stored.
+// checkState reports whether chats, keys and approvals can be stored.
 func (k *checkup) checkState(context.Context) []doctor.Finding {
 	var out []doctor.Finding
 	for name, dir := range map[string]string{"state directory": k.opts.StateDir, "cache directory": k.opts.CacheDir} {
@@ -25,7 +25,7 @@ func (k *checkup) checkState(context.Context) []doctor.Finding {
 		if err := store.Writable(dir); err != nil {
 			status, text = doctor.Problem, fmt.Sprintf("%v: chats are not kept; %s", err, store.Remedy(err, "XDG_STATE_HOME"))
 			if dir == k.opts.CacheDir {
-				status, text = doctor.Warning, fmt.Sprintf("%v: what could be kept is made again each time; %s", err, store.Remedy(err, "XDG_CACHE_HOME"))
+				status, text = doctor.Warning, fmt.Sprintf("%v: nothing is cached; %s", err, store.Remedy(err, "XDG_CACHE_HOME"))
 			}
 		}
 		out = append(out, doctor.Found(status, name, "%s", text))
@@ -45,7 +45,7 @@ func (k *checkup) checkJournal(ctx context.Context) []doctor.Finding {
 	}()
 	select {
 	case <-ctx.Done():
-		return []doctor.Finding{doctor.Found(doctor.Note, "journal", "too long to be checked now; `esrp journal verify` checks it")}
+		return []doctor.Finding{doctor.Found(doctor.Note, "journal", "too large to check now; run `esrp journal verify`")}
 	case err := <-checked:
 		if err != nil {
 			return []doctor.Finding{doctor.Found(doctor.Problem, "journal", "%v", damagedJournal(k.opts.StateDir, err))}
@@ -54,7 +54,7 @@ func (k *checkup) checkJournal(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{doctor.Found(doctor.OK, "journal", "the record of calls is complete")}
 }
 
-// checkKeychain says whether the system's keychain takes secrets.
+// checkKeychain reports whether the system's keychain accepts secrets.
 func (k *checkup) checkKeychain(context.Context) []doctor.Finding {
 	if k.opts.Keychain == nil {
 		return []doctor.Finding{doctor.Found(doctor.Note, "keychain", "not used")}
@@ -71,8 +71,8 @@ func (k *checkup) checkKeychain(context.Context) []doctor.Finding {
 
 const serversSection = "MCP servers"
 
-// serverChecks has a check for each MCP server. One that does not run is started, unless
-// no request is allowed.
+// serverChecks returns a check for each MCP server. A server that is not running is started for its
+// check, unless offline is set.
 func (k *checkup) serverChecks(offline bool) []doctor.Check {
 	cfg := k.s.config
 	var out []doctor.Check

@@ -8,17 +8,17 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 )
 
-// configCommands runs the ${cmd:...} of the configuration.
+// configCommands returns the runner for ${cmd:...} in the configuration.
 func (s *services) configCommands() settings.Commands {
 	return settings.Commands{Children: s.children, Getenv: s.opts.Getenv, Mark: s.opts.NoCommands}
 }
 
-// toolText returns the description of a native tool, for ${classpath:prompts/tools/...}.
-// A tool that needs what the client cannot do is not known.
+// toolText returns the description of a native tool, for ${classpath:prompts/tools/...}. ok is
+// false for tools that the client does not support.
 func (b *toolbox) toolText(name string) (string, bool) {
 	cfg := &config.Loaded{Config: &config.Config{}}
 	cfg.ToolCall.EditorNav.Enabled = true
-	for _, t := range b.builtIn(bare(cfg, b.current().client)) {
+	for _, t := range b.builtIn(bareSnapshot(cfg, b.current().client)) {
 		if spec := t.Spec(); spec.Name == name {
 			return spec.Description, true
 		}
@@ -26,11 +26,11 @@ func (b *toolbox) toolText(name string) (string, bool) {
 	return "", false
 }
 
-// patience is how long a load waits for commands of the configuration: a client waits for
-// the answer to initialize. Prompts wait until they are done.
-const patience = 2 * time.Second
+// maxCommandWait is how long loading the configuration waits for its commands, because a client is
+// waiting for the answer to initialize. Prompts wait until the commands are done.
+const maxCommandWait = 2 * time.Second
 
-// settle waits for commands of the configuration that still run, and takes their results.
+// settle waits for commands of the configuration that are still running, and applies their results.
 func (d *Daemon) settle(ctx context.Context) {
 	if cfg := d.Config(); cfg == nil || !cfg.Pending {
 		return

@@ -6,14 +6,14 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 )
 
-// newEngine wires the engine: what chats need is read when they need it, so that changes of
-// the configuration count.
+// newEngine wires the engine. Its dependencies read the current configuration at each use, so that
+// changes take effect.
 func (d *Daemon) newEngine() *chat.Engine {
 	return chat.New(chat.Deps{
 		Store:        d.opts.WrapStore(recordedStore{d.store, d.calls, d.exporter, d.indexer, d.spending}),
 		Models:       engineModels{d.Models, d.spending},
 		ModelIDs:     d.IDs,
-		Contexts:     withJobReports{pointing{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: d.ContextResources()}, &d.finder}, d},
+		Contexts:     withJobReports{withMentionedFiles{contexts.Local{Mapper: d.maps, Web: webPages{d}, Resources: d.ContextResources()}, &d.finder}, d},
 		Instructions: contexts.Nested,
 		AwaitTools:   d.MCP().AwaitTools,
 		Files:        withRecentFiles{d.undo, &d.finder},

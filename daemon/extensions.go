@@ -9,8 +9,9 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions"
 )
 
-// Extensions returns what users added in files, as of the last turn or change. The first
-// call reads them; nothing before the answer to initialize makes one.
+// Extensions returns the extensions that users added in files, as of the last turn or change. The
+// first call reads them; it must not come before the answer to initialize, which would have to
+// wait.
 func (d *Daemon) Extensions() *extensions.Set {
 	if set := d.current().extensions; set != nil {
 		return set
@@ -19,7 +20,7 @@ func (d *Daemon) Extensions() *extensions.Set {
 	return d.current().extensions
 }
 
-// Misnamed are files and folders that nothing reads because of how they are called, as findings.
+// Misnamed returns findings for files and folders that are ignored because of their names.
 func (d *Daemon) Misnamed() []config.Finding {
 	d.mu.Lock()
 	in := d.extensionInputs(d.current().inputs)
@@ -55,16 +56,15 @@ func (d *Daemon) UntrustedMistakes() []config.Finding {
 	return slices.DeleteFunc(in.config.Mistakes(), func(f config.Finding) bool { return !files[f.Source] })
 }
 
-// refreshExtensions takes over what changed in the files of extensions. Each turn begins
-// with it, so that a change counts from the next turn on, whatever the system says about
-// it and when.
+// refreshExtensions reads changed extension files again. It runs at the start of each turn, so that
+// a change applies from the next turn on even if the system does not report it, or reports it late.
 func (d *Daemon) refreshExtensions() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.current()
 	in, changed := d.extendLocked(old.inputs)
 	switch {
-	case changed: // with other agents and tools
+	case changed: // agents and tools may differ
 		d.publishLocked(d.newSnapshot(in), true)
 		d.changes.Publish(changes.Extensions)
 	case in.extensions != old.extensions || in.plugins != old.plugins:

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/guide"
 )
 
-// written provides the rules and skills of the system prompt.
-type written struct{ s *Snapshot }
+// rulesAndSkills provides the rules and skills for the system prompt.
+type rulesAndSkills struct{ s *Snapshot }
 
 // Blocks implements chat.SystemSource.
-func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
+func (w rulesAndSkills) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
 	set, policy := w.s.extensions, w.s.policy
 	query := extensions.Query{
 		Reader: extensions.Reader{Agent: q.Agent, Model: q.Model}, Roots: q.Roots,
@@ -38,7 +38,7 @@ func (w written) Blocks(_ context.Context, q chat.SystemQuery) (blocks []chat.Sy
 	return blocks, problems
 }
 
-// library gives tools what users wrote, as it was when the tools were made.
+// library gives tools the users' rules and skills, as they were when the tools were created.
 type library struct {
 	tools *toolbox
 	*Snapshot
@@ -86,8 +86,8 @@ func (l library) Applies(call tools.Call, id, path string) bool {
 	return slices.ContainsFunc(l.extensions.RulesFor(readerOf(call), path), func(r extensions.Rule) bool { return r.ID == id })
 }
 
-// Needed implements guide.Source. A rule without a text that could be read cannot be
-// waited for.
+// Needed implements guide.Source. It leaves out rules whose text is empty or cannot be read,
+// because the model could never fetch them.
 func (l library) Needed(call tools.Call, path string, access guide.Access) []string {
 	var out []string
 	for _, r := range l.extensions.RulesFor(readerOf(call), path) {
@@ -101,9 +101,9 @@ func (l library) Needed(call tools.Call, path string, access guide.Access) []str
 	return out
 }
 
-// guided adds what users wrote to the tools: skill and fetch_rule if there is something
-// for them, and the gate that calls for files pass first.
-func (b *toolbox) guided(list []tools.Tool, s *Snapshot) []tools.Tool {
+// withRulesAndSkills adds the tools skill and fetch_rule if the user has skills and rules for them,
+// and the gate that makes calls on files wait for rules.
+func (b *toolbox) withRulesAndSkills(list []tools.Tool, s *Snapshot) []tools.Tool {
 	set := s.extensions
 	if set == nil {
 		return list

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// readClaudeHooks reads the hooks in files of Claude Code; what is wrong with them is added to
-// the problems. in.claude are those as of the last load.
+// readClaudeHooks reads the hooks in files of Claude Code, and adds mistakes in them to the
+// configuration's problems. in.claude has the definitions of the last load.
 func (r *reader) readClaudeHooks(in inputs) []hooks.Definition {
 	cfg, roots := in.config, in.workspace.Roots()
 	var out []hooks.Definition
@@ -28,8 +28,8 @@ func (r *reader) readClaudeHooks(in inputs) []hooks.Definition {
 	return out
 }
 
-// trustsHooks says whether hooks of a file in another format may run, and adds the unit to
-// the configuration's if the file is a workspace's.
+// trustsHooks reports whether the hooks of a file in another format may run. If the file is in a
+// workspace, it also adds a unit for it to the configuration.
 func trustsHooks(in inputs, roots []string, file string, defs []hooks.Definition) bool {
 	for _, root := range roots {
 		if rel, err := filepath.Rel(root, file); err != nil || !filepath.IsLocal(rel) || len(defs) == 0 {
@@ -53,8 +53,8 @@ func trustsHooks(in inputs, roots []string, file string, defs []hooks.Definition
 	return true
 }
 
-// newHooks returns the hooks of a snapshot, and adds what is wrong with them to the problems
-// of its configuration.
+// newHooks returns the hooks of a snapshot, and adds mistakes in them to the problems of its
+// configuration.
 func (r *reader) newHooks(s *Snapshot) *hooks.Set {
 	cfg := s.config
 	set, problems := hooks.New(append(hooks.FromConfig(cfg), s.claude...), hooks.Options{
@@ -74,7 +74,8 @@ func (r *reader) newHooks(s *Snapshot) *hooks.Set {
 	return set
 }
 
-// claudeSettings names the files with hooks of Claude Code, if they count.
+// claudeSettings returns the files with hooks of Claude Code, or nil if the configuration ignores
+// them.
 func (s *services) claudeSettings(cfg *config.Loaded, roots []string) []string {
 	if !cfg.ClaudeFiles || cfg.PureConfig {
 		return nil
@@ -82,7 +83,7 @@ func (s *services) claudeSettings(cfg *config.Loaded, roots []string) []string {
 	return hooks.ClaudeSettings(s.claudeHome(), roots)
 }
 
-// claudeHome is the user's own folder of Claude Code; may be empty.
+// claudeHome returns the user's own folder of Claude Code; it may be empty.
 func (s *services) claudeHome() string {
 	if dir := s.opts.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
 		return dir

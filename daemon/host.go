@@ -12,7 +12,7 @@ func (s *services) FindFiles(ctx context.Context, roots []string, query string) 
 	return s.finder.Find(ctx, roots, query)
 }
 
-// Tasks lists the work that is done once, after the start.
+// Tasks lists the tasks that run once after the start.
 func (d *Daemon) Tasks() []chat.Task {
 	return append([]chat.Task{
 		{ID: "models", Title: "Syncing models", Run: d.SyncModels},
@@ -26,7 +26,7 @@ func (d *Daemon) Tasks() []chat.Task {
 	}, d.remote.tasks(d.Config().Remote.Enabled)...)
 }
 
-// SyncModels asks providers what they offer. It may take seconds.
+// SyncModels asks providers for their models. It may take seconds.
 func (d *Daemon) SyncModels(ctx context.Context) {
 	d.settle(ctx) // without their keys, providers do not answer
 	d.ListModels(ctx)

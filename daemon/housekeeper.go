@@ -9,8 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/undo"
 )
 
-// housekeeper removes what is kept no longer: old chats with all that belongs to them, and
-// what they leave behind.
+// housekeeper removes old chats with everything that belongs to them, old undo data, and old
+// journal entries.
 type housekeeper struct {
 	*services
 	engine *chat.Engine
@@ -28,24 +28,24 @@ func (h *housekeeper) cleanUp(ctx context.Context) {
 	}
 	undoAge := h.undoAge()
 	if _, _, err := h.current().storage.artifacts.Collect(ctx, nil, undoAge); err != nil && ctx.Err() == nil {
-		h.opts.Log.Warn("old artifacts could not be removed", "err", err)
+		h.opts.Log.Warn("cannot remove old artifacts", "err", err)
 	}
 	if err := h.undo.Clean(ctx, undoAge); err != nil && ctx.Err() == nil {
-		h.opts.Log.Warn("what was kept to undo commands could not be cleaned up", "err", err)
+		h.opts.Log.Warn("cannot remove old undo data", "err", err)
 	}
 	if err := h.calls.Trim(ctx); err != nil && ctx.Err() == nil {
-		h.opts.Log.Warn("the journal could not be trimmed", "err", err)
+		h.opts.Log.Warn("cannot trim the journal", "err", err)
 	}
 }
 
-// KeepClean removes what is kept no longer, now and each day until ctx ends: for processes
-// that stay and have no start of which tasks are part.
+// KeepClean removes old data now and once a day until ctx ends. It is for long-running processes
+// that do not run Tasks.
 func (h *housekeeper) KeepClean(ctx context.Context) {
 	h.cleanUp(ctx)
 	h.cleanDaily(ctx)
 }
 
-// cleanDaily cleans up each day, and not at once, until ctx ends.
+// cleanDaily cleans up once a day until ctx ends, first after a day.
 func (h *housekeeper) cleanDaily(ctx context.Context) {
 	tick := time.NewTicker(24 * time.Hour)
 	defer tick.Stop()
@@ -59,7 +59,8 @@ func (h *housekeeper) cleanDaily(ctx context.Context) {
 	}
 }
 
-// expire removes old chats with all that was kept of them, and their text from the files.
+// expire removes old chats with everything that was stored for them, and erases their text from the
+// files.
 func (h *housekeeper) expire(ctx context.Context, age time.Duration) {
 	before := h.opts.Now().Add(-age)
 	old, err := h.store.Expired(ctx, before)
@@ -68,11 +69,11 @@ func (h *housekeeper) expire(ctx context.Context, age time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		gone, expireErr := h.engine.Expire(ctx, id, before)
+		expired, expireErr := h.engine.Expire(ctx, id, before)
 		if expireErr != nil {
 			err = fmt.Errorf("chat %s: %w", id, expireErr)
 		}
-		if gone {
+		if expired {
 			removed++
 		}
 	}

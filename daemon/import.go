@@ -7,9 +7,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/importer"
 )
 
-// ImportReference imports the chats that the reference server left for the current
-// workspace. Without any it lists one directory; else it may take seconds,
-// during which chats can be used.
+// ImportReference imports the chats that the reference server stored for the current workspace. If
+// there are any, it may take seconds; chats can be used meanwhile.
 func (d *Daemon) ImportReference(ctx context.Context) importer.Report {
 	r := importer.Import(ctx, d.store, d.opts.CacheDir, d.Roots())
 	for _, err := range r.Problems {

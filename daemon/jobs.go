@@ -39,7 +39,7 @@ func (b *backgroundJobs) cleanJob(j tools.Job) tools.Job {
 	return j
 }
 
-// withJobReports tells a chat with its next prompt which of its background commands have ended.
+// withJobReports adds to a chat's next prompt a report on its background commands that have ended.
 type withJobReports struct {
 	contexts.Source
 	d *Daemon

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/journal"
 )
 
-// newJournal makes the record of model and tool calls, as the configuration in effect wants
-// it. Secrets are removed as they are from logs.
+// newJournal returns the journal of model and tool calls. It follows the current configuration.
+// Secrets are removed as in logs.
 func (s *services) newJournal() *journal.Journal {
 	return journal.New(s.opts.StateDir, journal.Options{
 		Clean: s.Clean, Now: s.opts.Now, Log: s.opts.Log,
@@ -34,12 +34,12 @@ func (s *services) newJournal() *journal.Journal {
 	})
 }
 
-// damagedJournal says why the record of calls is not whole, and what to do.
+// damagedJournal returns an error that says how the journal is damaged and what to do.
 func damagedJournal(state string, err error) error {
 	return fmt.Errorf("%s is damaged: %w; move the folder away to begin another: the record of earlier calls is then there", filepath.Join(state, "journal"), err)
 }
 
-// checkJournalEnd says whether the last line of the record of calls is as it was written.
+// checkJournalEnd checks that the last line of the journal is complete.
 func checkJournalEnd(state string) error {
 	chain := journal.At(state)
 	defer chain.Close()
@@ -49,9 +49,9 @@ func checkJournalEnd(state string) error {
 	return nil
 }
 
-// recordedStore has the journal do with a chat what the store does: survive, and be gone. Calls
-// that did not run it learns from the chat's log. The indexer is notified of what there is to
-// find, or to find no more.
+// recordedStore is the chat store with observers. It passes stored events to the journal, which
+// learns from them about calls that did not run, and to telemetry; it deletes a chat's journal
+// entries with the chat; and it notifies the indexer of text to add or remove.
 type recordedStore struct {
 	*store.Store
 	calls    *journal.Journal
@@ -79,7 +79,7 @@ func (s recordedStore) Extend(ctx context.Context, id string, events []event.Eve
 		return err
 	}
 	s.calls.Log(id, events)
-	s.exporter.Log(id, "", events) // of a subagent's chat, the first turn is appended
+	s.exporter.Log(id, "", events) // no parent needed: the first turn of a subagent's chat goes through Append
 	s.indexer.appended(events)
 	return nil
 }
@@ -96,8 +96,8 @@ func (s recordedStore) Sync(ctx context.Context) error {
 	return s.Store.Sync(ctx)
 }
 
-// Delete implements chat.Store. The journal's comes first: a chat that is still there when the
-// process dies in between can be deleted again.
+// Delete implements chat.Store. It deletes from the journal first: if the process dies in between,
+// the chat still exists and can be deleted again.
 func (s recordedStore) Delete(ctx context.Context, id string) error {
 	defer s.indexer.notify()
 	s.spending.Forget(ctx, id)

@@ -11,9 +11,10 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// badMatchers names the matchers of hooks that fit no tool: such a hook never runs, even if it is
-// there to stop calls. A pattern with signs may fit a tool of an MCP server that is not known yet,
-// so it is not reported. names are those of the native tools, with and without their server.
+// badMatchers returns problems for hook matchers that match no tool: such a hook never runs, even
+// if it is meant to stop calls. A regular expression is not reported if there are MCP servers,
+// because it may match a tool that is not known yet. names returns the names of the native tools,
+// with and without their server.
 func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
 	var out []config.Problem
 	for _, hook := range slices.Sorted(maps.Keys(cfg.Hooks)) {
@@ -22,12 +23,12 @@ func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
 			continue
 		}
 		missing := func(name string, known []string) {
-			if servedBy(cfg.Config, name) {
+			if isMCPName(cfg.Config, name) {
 				return
 			}
 			hint := similarTool(name, known)
 			p := cfg.Problem(path, "%s: there is no tool %q, so the hook does not run for it%s", config.KeyPath(path), name, hint)
-			if hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) { // it may be of a server of another folder
+			if hint == "" && !strings.HasPrefix(name, tools.FullName(tools.Native, "")) { // it may be a tool of a server in another workspace
 				p = config.Problem{Origin: p.Origin, Cause: p.Cause}
 			}
 			out = append(out, p)
@@ -48,17 +49,17 @@ func badMatchers(cfg *config.Loaded, names func() []string) []config.Problem {
 					}
 				}
 			} else if re, err := regexp.Compile(`\A(?:` + m + `)\z`); err == nil && len(cfg.MCPServers) == 0 && m != "" && !slices.ContainsFunc(full, re.MatchString) {
-				out = append(out, cfg.Problem(path, "%s: no tool fits the pattern %q, so the hook never runs; it must fit a whole name, such as %s", config.KeyPath(path), m, tools.FullName(tools.Native, "shell_command")))
+				out = append(out, cfg.Problem(path, "%s: no tool matches the pattern %q, so the hook never runs; it must match a whole name, such as %s", config.KeyPath(path), m, tools.FullName(tools.Native, "shell_command")))
 			}
 		}
 	}
 	return out
 }
 
-// similarTool suggests the tool that a name probably means; empty if none is near.
+// similarTool suggests the tool that a name probably means, or returns "".
 func similarTool(name string, known []string) string {
 	if full := tools.FullName(tools.Native, name); slices.Contains(known, full) && !slices.Contains(known, name) {
 		return "; did you mean " + full + "?"
 	}
-	return suggest.DidYouMean(name, like(known, name))
+	return suggest.DidYouMean(name, sameForm(known, name))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon/providers"
 )
 
-// engineModels implements chat.Models with the providers. It counts the usage of requests.
+// engineModels implements chat.Models with the providers, and counts usage.
 type engineModels struct {
 	providers.Resolver
 	spending *budget.Keeper

@@ -12,35 +12,34 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/fetch"
 )
 
-// pages gets what the model wants to read of the web.
+// pages returns the getter for web pages that the model reads.
 func (s *services) pages(cfg *config.Config) *fetch.Getter {
 	w := cfg.ToolCall.WebFetch
 	return fetch.New(s.network, fetch.Rules{Allow: w.AllowHosts, Deny: w.DenyHosts, Private: w.PrivateHosts}, "eca (+https://github.com/seed-dec29ce4/eca)")
 }
 
-// webAccess sends notifications to addresses that callers of eca serve name.
+// webAccess sends notifications to webhook addresses that callers of eca serve specify.
 type webAccess struct{ *services }
 
-// Webhooks says whether callers of eca serve can name addresses that are notified.
+// Webhooks reports whether callers of eca serve may specify webhook addresses.
 func (w *webAccess) Webhooks() bool { return w.Config().A2A.Push.Enabled }
 
-// CheckWebhook says why nothing would be sent to an address that a caller of eca serve
-// names (docs/a2a.md).
+// CheckWebhook returns an error if notifications must not be sent to an address (docs/a2a.md).
 func (w *webAccess) CheckWebhook(address string) error { return w.webhooks().Check(address) }
 
-// PostWebhook sends a notification to such an address and returns the status of the answer.
+// PostWebhook sends a notification to a webhook address and returns the HTTP status.
 func (w *webAccess) PostWebhook(ctx context.Context, address string, header http.Header, body []byte) (status int, err error) {
 	return w.webhooks().Post(ctx, address, header, body)
 }
 
-// webhooks sends notifications by the rules that count now.
+// webhooks returns a poster with the rules of the current configuration.
 func (w *webAccess) webhooks() *fetch.Poster {
 	p := w.Config().A2A.Push
 	return fetch.NewPoster(w.network, fetch.Rules{Allow: p.AllowHosts, Deny: p.DenyHosts, Private: p.PrivateHosts, Section: "a2a.push"}, "eca/"+w.opts.Version)
 }
 
-// badHosts names entries of toolCall.webFetch and a2a.push that are not hosts. One that
-// should restrict must not be overlooked.
+// badHosts returns problems for entries of toolCall.webFetch and a2a.push that are not hosts: an
+// invalid entry does not restrict anything.
 func badHosts(cfg *config.Loaded) []config.Problem {
 	w, p := cfg.ToolCall.WebFetch, cfg.A2A.Push
 	var out []config.Problem
@@ -65,8 +64,8 @@ func badHosts(cfg *config.Loaded) []config.Problem {
 	return out
 }
 
-// watched lists the files whose changes count. Of relative paths, as variables can name
-// them, no message says where they begin.
+// watched lists the files to watch for changes. It leaves out relative paths of certificates, which
+// variables can contain.
 func (r *reader) watched() []string {
 	s := r.current()
 	files := append(slices.Clone(s.config.Files), s.storage.creds.Path(), s.storage.serverCreds.Path(), r.record.File.Path)

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Options are what differs between a real start and a test.
+// Options has the dependencies and settings that differ between a real start and a test.
 type Options struct {
 	Getenv     func(string) string // default: os.Getenv
 	Environ    func() []string     // default: os.Environ, or nothing if Getenv is set
@@ -29,45 +29,45 @@ type Options struct {
 	Executable string              // our own path, for children
 	Version    string              // of eca, for /doctor and exported chats
 	Command    []string            // how eca was started, for /doctor
-	Keychain   auth.Keychain       // where secrets are kept, if it takes them; nil: in a file
+	Keychain   auth.Keychain       // stores secrets if it accepts them; nil: they are stored in a file
 	Supervisor string              // executable that supervises children (proc.NewPool); empty: none
-	NoCommands bool                // ${cmd:...} of the configuration are not run; a mark stands for what they print
+	NoCommands bool                // do not run ${cmd:...} of the configuration; a mark replaces the output
 	Log        *slog.Logger        // default: slog.Default
 	Now        func() time.Time    // default: time.Now
 	NewID      func() string       // default: random UUIDs
 
-	// RetryTotal bounds how long a request is waited for and repeated until it is answered, where the
-	// configuration does not say how often; 0 means unbounded.
+	// RetryTotal limits the total time of a request with its retries, unless the configuration sets
+	// the number of retries; 0 means no limit.
 	RetryTotal time.Duration
 
-	// Unasked replaces toolCall.unasked of the user's configuration; empty: it counts.
+	// Unasked replaces toolCall.unasked of the user's configuration unless it is empty.
 	Unasked string
 
 	// TurnBudget replaces the limits of budget.turn of the user's configuration that are of the same
 	// kinds: money, tokens, time.
 	TurnBudget []string
 
-	// OnlyCommandQuestions says that the client is asked about what the sandbox stopped or moved
-	// away, and nothing else: models cannot ask the user, and trust is not asked for.
+	// OnlyCommandQuestions limits the questions to the client to those about what the sandbox
+	// stopped or moved away: models cannot ask the user, and eca does not ask for trust.
 	OnlyCommandQuestions bool
 
 	// Ephemeral keeps chats, and the records of calls, in a folder that is removed by Close.
 	Ephemeral bool
 
-	// WrapStore replaces the store of chats by one that uses it; nil keeps it as it is.
+	// WrapStore wraps the chat store; nil means no wrapper.
 	WrapStore func(chat.Store) chat.Store
 
-	// OpenURL has the user's browser open a URL; nil: not possible.
+	// OpenURL opens a URL in the user's browser; nil: not possible.
 	OpenURL func(ctx context.Context, url string) error
 
-	// Sleep waits between questions whether a login is done, and until a file of the
-	// configuration counts as removed; default: for real.
+	// Sleep waits between polls for the end of a login, and until a missing configuration file
+	// counts as removed; default: llm.Sleep.
 	Sleep  func(context.Context, time.Duration) error
-	Random func() float64 // in [0,1), spreads the waits before retries; default: random
+	Random func() float64 // in [0,1), the jitter of retry delays; default: random
 }
 
-// ownFolders are eca's own folders: what is in them decides what eca does and what it may.
-// discarded is the one of what is not kept, or empty.
+// ownFolders returns eca's own folders, whose content decides what eca does and is allowed to do.
+// discarded is the folder of --ephemeral, or empty.
 func (o Options) ownFolders(discarded string) (dirs []string) {
 	for _, dir := range []string{config.Home(o.Getenv), o.StateDir, o.CacheDir, discarded} {
 		if abs, err := filepath.Abs(dir); err == nil && dir != "" {
@@ -77,7 +77,7 @@ func (o Options) ownFolders(discarded string) (dirs []string) {
 	return dirs
 }
 
-// ownFiles are likewise files elsewhere.
+// ownFiles returns eca's own files in other folders.
 func (o Options) ownFiles() []string {
 	if o.ConfigFile == "" {
 		return nil
@@ -89,7 +89,7 @@ func (o Options) ownFiles() []string {
 	return []string{abs}
 }
 
-// withDefaults fills in what is left to us.
+// withDefaults fills in the defaults of fields that are not set.
 func withDefaults(o Options) Options {
 	if o.Environ == nil {
 		o.Environ = environ(o)

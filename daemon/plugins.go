@@ -14,8 +14,8 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 )
 
-// wanted returns the plugins section of a configuration.
-func wanted(cfg *config.Loaded) plugins.Inputs {
+// pluginInputs returns the plugins section of a configuration.
+func pluginInputs(cfg *config.Loaded) plugins.Inputs {
 	var in plugins.Inputs
 	if cfg.PureConfig {
 		return in
@@ -33,8 +33,8 @@ func wanted(cfg *config.Loaded) plugins.Inputs {
 	return in
 }
 
-// pluginProblem locates a mistake about plugins in the configuration, if it is not in a file of
-// its own.
+// pluginProblem converts a mistake about plugins; a mistake in the plugins section gets its
+// position in the configuration.
 func pluginProblem(cfg *config.Loaded, p plugins.Problem) config.Problem {
 	origin := config.Origin{Source: p.Path, Line: p.Line}
 	if rest, ok := strings.CutPrefix(p.Path, "plugins."); ok {
@@ -45,10 +45,10 @@ func pluginProblem(cfg *config.Loaded, p plugins.Problem) config.Problem {
 	return config.Problem{Origin: origin, Cause: p.Cause}
 }
 
-// SyncPlugins fetches the repositories of plugins that are missing, and puts what is in
-// them into effect. It may take minutes; what cannot be fetched becomes a problem.
+// SyncPlugins fetches missing plugin repositories and applies their contents. It may take minutes.
+// A failed fetch becomes a problem of the configuration.
 func (d *Daemon) SyncPlugins(ctx context.Context) {
-	d.settle(ctx) // a source may be named by a command
+	d.settle(ctx) // a source may be the output of a command
 	d.refreshExtensions()
 	var last []plugins.Source
 	for ctx.Err() == nil {
@@ -58,12 +58,12 @@ func (d *Daemon) SyncPlugins(ctx context.Context) {
 			return
 		}
 		last = missing
-		_ = d.fetch(ctx, missing) // it is among the problems
+		_ = d.fetch(ctx, missing) // errors are among the problems
 		d.refreshExtensions()
 	}
 }
 
-// fetch fetches sources side by side, and returns what went wrong.
+// fetch fetches sources concurrently and returns the joined errors.
 func (s *services) fetch(ctx context.Context, sources []plugins.Source) error {
 	errs := make([]error, len(sources))
 	var all sync.WaitGroup
@@ -79,7 +79,7 @@ type pluginManager struct{ d *Daemon }
 
 var _ command.Plugins = pluginManager{}
 
-// Plugins returns what commands and the command line can do with plugins.
+// Plugins returns the plugin operations for slash commands and the command line.
 func (d *Daemon) Plugins() command.Plugins { return pluginManager{d} }
 
 // Installed implements command.Plugins.
@@ -89,10 +89,12 @@ func (p pluginManager) Installed() *plugins.Set {
 }
 
 // Sources implements command.Plugins.
-func (p pluginManager) Sources() []plugins.State { return p.d.plugins.Sources(wanted(p.d.Config())) }
+func (p pluginManager) Sources() []plugins.State {
+	return p.d.plugins.Sources(pluginInputs(p.d.Config()))
+}
 
-// Update implements command.Plugins: it fetches the newest commit of a source's repository
-// and puts it into effect.
+// Update implements command.Plugins: it fetches the newest commit of a source's repository and
+// applies it.
 func (p pluginManager) Update(ctx context.Context, name string) (before, after string, err error) {
 	src, err := p.source(name)
 	if err != nil {
@@ -116,14 +118,14 @@ func (p pluginManager) Update(ctx context.Context, name string) (before, after s
 		keep = append(keep, s.Commit)
 	}
 	if err := p.d.plugins.Tidy(src, keep); err != nil {
-		p.d.opts.Log.Warn("old plugins could not be removed", "source", name, "err", err)
+		p.d.opts.Log.Warn("cannot remove old plugins", "source", name, "err", err)
 	}
 	return before, after, nil
 }
 
 // source finds a source by its name.
 func (p pluginManager) source(name string) (plugins.Source, error) {
-	in := wanted(p.d.Config())
+	in := pluginInputs(p.d.Config())
 	names := make([]string, len(in.Sources))
 	for i, src := range in.Sources {
 		if src.Name == name {
@@ -175,16 +177,16 @@ func (p pluginManager) Install(ctx context.Context, ref string) (plugins.Offer, 
 	}
 	if !slices.Contains(d.Config().Plugins.Install, id) {
 		origin, _ := d.Config().Origin("plugins", "install")
-		return plugins.Offer{}, fmt.Errorf("%s decides what is installed; add %s there", origin, id)
+		return plugins.Offer{}, fmt.Errorf("%s sets the installed plugins; add %s there", origin, id)
 	}
 	d.SyncPlugins(ctx)
 	return offer, ctx.Err()
 }
 
-// find finds which sources have a plugin, and fetches what is missing to know.
+// find returns the sources that have a plugin. It fetches sources that it has to search.
 func (p pluginManager) find(ctx context.Context, ref string) ([]plugins.Offer, error) {
 	for ctx.Err() == nil {
-		found, err := p.d.plugins.Find(wanted(p.d.Config()), ref)
+		found, err := p.d.plugins.Find(pluginInputs(p.d.Config()), ref)
 		var unfetched *plugins.UnfetchedError
 		if !errors.As(err, &unfetched) {
 			return found, err
@@ -196,9 +198,9 @@ func (p pluginManager) find(ctx context.Context, ref string) ([]plugins.Offer, e
 	return nil, context.Cause(ctx)
 }
 
-// Uninstall implements command.Plugins: it takes a plugin out of the configuration; its contents
-// are gone when the function returns. The name alone stands for all sources'. It
-// returns what was taken out.
+// Uninstall implements command.Plugins: it removes a plugin from the configuration; the plugin is
+// no longer in effect when the function returns. A name without a source matches plugins of all
+// sources. It returns the removed entries.
 func (p pluginManager) Uninstall(ref string) ([]string, error) {
 	d := p.d
 	install := d.Config().Plugins.Install
@@ -221,12 +223,12 @@ func (p pluginManager) Uninstall(ref string) ([]string, error) {
 	}
 	if slices.Contains(d.Config().Plugins.Install, out[0]) {
 		origin, _ := d.Config().Origin("plugins", "install")
-		return nil, fmt.Errorf("%s decides what is installed; remove %s there", origin, out[0])
+		return nil, fmt.Errorf("%s sets the installed plugins; remove %s there", origin, out[0])
 	}
 	return out, nil
 }
 
-// notInstalled says why a plugin cannot be uninstalled.
+// notInstalled returns an error that says why a plugin cannot be uninstalled.
 func (p pluginManager) notInstalled(ref string) error {
 	for _, loaded := range p.d.current().plugins.Installed() {
 		switch {

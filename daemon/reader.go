@@ -13,8 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// reader reads what snapshots are made of. Daemon.mu guards its fields, and is held by who
-// reads.
+// reader reads the inputs of snapshots. Daemon.mu guards its fields and is held during each read.
 type reader struct {
 	*toolbox
 	models  func() *providers.Models
@@ -22,7 +21,7 @@ type reader struct {
 	loader  *extensions.Loader
 
 	initOptions json.RawMessage
-	folders     []string // of the workspace
+	folders     []string // workspace folders
 }
 
 func newReader(b *toolbox, models func() *providers.Models) *reader {
@@ -31,8 +30,8 @@ func newReader(b *toolbox, models func() *providers.Models) *reader {
 	return r
 }
 
-// readLocked reads the configuration, with what is wrong in it and in all that adds to it, and
-// the files that it names.
+// readLocked reads the configuration and the files that it names. Mistakes in the configuration, in
+// extensions and in plugins are added to its problems.
 func (r *reader) readLocked(in inputs) inputs {
 	in.workspace = workspace.New(r.folders...)
 	var unreadable error
@@ -40,7 +39,7 @@ func (r *reader) readLocked(in inputs) inputs {
 	cfg := r.load(in, r.dynamic)
 	in.config = cfg
 	if r.opts.Ephemeral {
-		cfg.Chat.Title = false // it would be paid for, and never seen
+		cfg.Chat.Title = false // a title would cost money and never be shown
 	}
 	kept := map[string]error{
 		r.record.File.Path: unreadable, r.agreed.File.Path: r.agreed.Check(), r.memory.Path(): r.memory.Check(),
@@ -60,7 +59,7 @@ func (r *reader) readLocked(in inputs) inputs {
 	in.claude = r.readClaudeHooks(in)
 	in.identity = settings.Certificates(cfg, r.opts.Getenv)
 	if dir := filepath.Join(r.opts.CacheDir, "state"); cfg.Env == config.EnvTest && in.storage.dir != dir {
-		// Suites that compare traffic keep themselves apart by the cache folder alone.
+		// Test suites that compare traffic set only the cache folder, so the state goes there.
 		in.storage = r.storageIn(dir)
 	}
 	in.entered = readCredentials(cfg, in.storage)
@@ -79,9 +78,9 @@ func (r *reader) load(in inputs, commands *config.Commands) *config.Loaded {
 
 		PluginLayers: in.plugins.Configuration(),
 		Previous:     in.config,
-		Gone:         r.absent.gone,
+		Gone:         r.absent.removed,
 		Commands:     commands,
-		Patience:     patience,
+		Patience:     maxCommandWait,
 		ToolText:     r.toolText,
 		Trusts:       in.trusts,
 		Unasked:      r.opts.Unasked,
@@ -89,11 +88,11 @@ func (r *reader) load(in inputs, commands *config.Commands) *config.Loaded {
 	})
 }
 
-// extendLocked takes over what changed in the files of plugins and extensions, and reads the
-// configuration again if that is different with them. It reports whether that was done.
+// extendLocked reads changed files of plugins and extensions. If the changes affect the
+// configuration, it reads the configuration again and reports true.
 func (r *reader) extendLocked(in inputs) (_ inputs, changed bool) {
 	before := in.plugins
-	set, plugged := r.plugins.Load(wanted(in.config))
+	set, plugged := r.plugins.Load(pluginInputs(in.config))
 	in.plugins = set
 	if plugged && (before != nil || len(set.Plugins)+len(set.Problems)+len(set.Missing) > 0) {
 		in, changed = r.readLocked(in), true
@@ -107,7 +106,7 @@ func (r *reader) extendLocked(in inputs) (_ inputs, changed bool) {
 	return in, changed
 }
 
-// extensionInputs says where extensions are.
+// extensionInputs returns where to look for extensions.
 func (r *reader) extensionInputs(in inputs) extensions.Inputs {
 	cfg := in.config
 	paths := func(entries []config.PathEntry) (out []string) {
@@ -128,7 +127,7 @@ func (r *reader) extensionInputs(in inputs) extensions.Inputs {
 		Skills:     paths(cfg.Skills),
 		Pure:       cfg.PureConfig,
 		Trusts:     in.trusts,
-		Gone:       r.absent.gone,
+		Gone:       r.absent.removed,
 		Claude:     cfg.ClaudeFiles,
 		ClaudeHome: r.claudeHome(),
 		Plugins:    folders,
@@ -138,8 +137,8 @@ func (r *reader) extensionInputs(in inputs) extensions.Inputs {
 	}
 }
 
-// readCredentials keeps credentials where the configuration wants them, takes over what others
-// stored, and returns it; what is wrong with it is added to the problems.
+// readCredentials returns the stored credentials, in the store that the configuration selects.
+// Mistakes in it are added to the problems.
 func readCredentials(cfg *config.Loaded, s *storage) map[string]auth.Credential {
 	settings.KeepLogins(cfg, s.creds, s.serverCreds)
 	return s.entered()

@@ -8,13 +8,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/doctor"
 )
 
-// RemoteFace is the server for clients elsewhere.
+// RemoteFace is the server for clients on other machines.
 type RemoteFace interface {
-	// Run serves until ctx ends. started is called when it listens, or cannot.
+	// Run serves until ctx ends. It calls started when it listens, or when it has failed to.
 	Run(ctx context.Context, started func())
-	// Status says how to connect, as Markdown.
+	// Status returns how to connect, as Markdown.
 	Status() string
-	// Check says what can be reached from where.
+	// Check reports which addresses can be reached from where.
 	Check(context.Context) []doctor.Finding
 }
 
@@ -24,8 +24,8 @@ type remoteRun struct {
 	work *background
 }
 
-// AttachRemote has the daemon run a remote face if the configuration enables it. It is called
-// before Configure.
+// AttachRemote makes the daemon run a remote face if the configuration enables it. It must be
+// called before Configure.
 func (d *Daemon) AttachRemote(f RemoteFace) { d.remote.face = f }
 
 // tasks returns the task that starts the remote face, if it is enabled.
@@ -43,7 +43,7 @@ func (r *remoteRun) tasks(enabled bool) []chat.Task {
 	}}}
 }
 
-// status says how to connect from elsewhere.
+// status returns how to connect from other machines.
 func (r *remoteRun) status() string {
 	if r.face == nil {
 		return "This process has no remote server: it runs with `eca server`, which editors start."

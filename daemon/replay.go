@@ -27,22 +27,23 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Replayed says how far a chat was run again.
+// Replayed reports how much of a chat was replayed.
 type Replayed struct {
 	Turns, Requests, Tools int
-	Left                   string // why the rest could not be; empty: all of it was
+	Left                   string // why the rest was not replayed; empty if all of it was
 }
 
-// Difference is the first one between a chat on record and its replay.
+// Difference is the first difference between a recorded chat and its replay.
 type Difference struct{ What string }
 
 func (d *Difference) Error() string { return d.What }
 
-// Replay runs a recorded chat again: the engine is given its prompts, and the answers of
-// models and tools from the record. No model is called, no tool runs, nothing of the user's
-// is changed. The error is a *Difference if the engine asks something else than is on record,
-// or says why nothing could be replayed. System prompts, descriptions of tools,
-// titles, decisions about calls, and when the conversation was full, are taken as they are.
+// Replay runs a recorded chat again: the engine gets the recorded prompts, and the recorded answers
+// of models and tools. It calls no model, runs no tool, and changes none of the user's files. The
+// error is a *Difference if the engine sends other requests than the recorded ones; other errors
+// mean that nothing could be replayed. It does not compare system prompts, descriptions of tools,
+// titles, decisions about calls, and the moments at which the conversation was compacted: these are
+// taken from the record.
 func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed, error) {
 	record, err := chain.Conversation(chatID)
 	if err != nil {
@@ -56,7 +57,7 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 		return Replayed{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &replaying{record: record}
+	p := &replayer{record: record}
 	engine, done := p.engine(dir)
 	defer done()
 	s, _, err := engine.Open(ctx, "replay")
@@ -67,17 +68,17 @@ func Replay(ctx context.Context, chain *journal.Chain, chatID string) (Replayed,
 	return p.run(ctx, s.Events)
 }
 
-// run gives the engine the prompts that are on record. events are what happens in the
-// session: that a call waits for the user is only told there.
-func (p *replaying) run(ctx context.Context, events func(context.Context, event.Seq) iter.Seq2[event.Event, error]) (Replayed, error) {
+// run submits the recorded prompts to the engine. events returns the events of the session, which
+// show the calls that wait for the user.
+func (p *replayer) run(ctx context.Context, events func(context.Context, event.Seq) iter.Seq2[event.Event, error]) (Replayed, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var deciding sync.WaitGroup
 	defer deciding.Wait()
 	defer cancel(nil)
-	from := p.session.Next() // before the first prompt: what is asked must not be missed
+	from := p.session.Next() // before the first prompt, so that no question is missed
 	deciding.Go(func() {
-		if err := p.decide(events(ctx, from)); err != nil { // what waits would wait forever
-			cancel(fmt.Errorf("what the engine does cannot be read: %w", err))
+		if err := p.decide(events(ctx, from)); err != nil { // waiting calls would wait forever
+			cancel(fmt.Errorf("cannot read the engine's events: %w", err))
 		}
 	})
 	for n, turn := range p.record.Turns {
@@ -102,29 +103,29 @@ func (p *replaying) run(ctx context.Context, events func(context.Context, event.
 	return Replayed{len(p.record.Turns), p.requests, p.tools, p.record.Left}, nil
 }
 
-// replaying plays what is on record to an engine.
-type replaying struct {
+// replayer plays a recorded chat to an engine.
+type replayer struct {
 	record  journal.Conversation
 	session *chat.Session
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // guards the fields below
 	turn         journal.Turn
 	turnRequests int                       // requests of the turn
 	calls        map[string]journal.Played // of the turn, by id
 	requests     int
 	tools        int
-	compacts     int   // how often the conversation was said to be full
+	compacts     int   // how often a full context was reported
 	err          error // the first difference
 }
 
-func (p *replaying) begin(t journal.Turn) {
+func (p *replayer) begin(t journal.Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn, p.turnRequests, p.calls = t, 0, map[string]journal.Played{}
 }
 
-// decide refuses what the user refused, until there are no more events.
-func (p *replaying) decide(events iter.Seq2[event.Event, error]) error {
+// decide rejects the calls that the user rejected, until there are no more events.
+func (p *replayer) decide(events iter.Seq2[event.Event, error]) error {
 	for e, err := range events {
 		if err != nil {
 			return err
@@ -136,33 +137,33 @@ func (p *replaying) decide(events iter.Seq2[event.Event, error]) error {
 	return nil
 }
 
-func (p *replaying) call(id string) journal.Played {
+func (p *replayer) call(id string) journal.Played {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[id]
 }
 
-// end says what was different in the turn.
-func (p *replaying) end() error {
+// end returns the first difference in the turn.
+func (p *replayer) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil && p.turnRequests < len(p.turn.Requests) {
-		p.err = fmt.Errorf("the engine made %d requests, and %d are on record: line %d is the first that is missing", p.turnRequests, len(p.turn.Requests), p.turn.Requests[p.turnRequests].Seq)
+		p.err = fmt.Errorf("the engine made %d requests, and %d are on record; the first missing one is line %d", p.turnRequests, len(p.turn.Requests), p.turn.Requests[p.turnRequests].Seq)
 	}
 	return p.err
 }
 
-// differs notes the first difference.
-func (p *replaying) differs(format string, args ...any) error {
+// differs records the first difference and returns it.
+func (p *replayer) differs(format string, args ...any) error {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
 	}
 	return p.err
 }
 
-func (p *replaying) engine(dir string) (*chat.Engine, func()) {
+func (p *replayer) engine(dir string) (*chat.Engine, func()) {
 	cfg := config.Load(config.Inputs{Getenv: func(string) string { return "" }, ConfigHome: dir}).Config
-	const share = 90 // percent; whether it is reached is what the answers say
+	const share = 90 // percent; the usage in the played answers decides whether it is reached
 	cfg.Chat.Title, cfg.AutoCompactPercentage = false, share
 	for name, agent := range cfg.Agents {
 		agent.AutoCompactPercentage = nil
@@ -188,8 +189,8 @@ func (p *replaying) engine(dir string) (*chat.Engine, func()) {
 	}
 }
 
-// config is that of the turn.
-func (p *replaying) config(base *config.Config) *config.Config {
+// config returns the configuration for the turn.
+func (p *replayer) config(base *config.Config) *config.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cfg := *base
@@ -198,7 +199,7 @@ func (p *replaying) config(base *config.Config) *config.Config {
 }
 
 // Resolve implements chat.Models.
-func (p *replaying) Resolve(name, _ string) (chat.Model, error) {
+func (p *replayer) Resolve(name, _ string) (chat.Model, error) {
 	m := chat.Model{ID: name, Name: name, Client: playedModel{p}}
 	p.mu.Lock()
 	m.Retry.MaxContinues = p.turn.Continues
@@ -214,8 +215,8 @@ func (p *replaying) Resolve(name, _ string) (chat.Model, error) {
 	return m, nil
 }
 
-// playedContexts has what a prompt pointed at, as it was sent.
-type playedContexts struct{ p *replaying }
+// playedContexts supplies the recorded contexts of a prompt.
+type playedContexts struct{ p *replayer }
 
 // Resolve implements contexts.Source.
 func (c playedContexts) Resolve(context.Context, contexts.Query) ([]contexts.Block, []string) {
@@ -228,7 +229,7 @@ func (c playedContexts) Resolve(context.Context, contexts.Query) ([]contexts.Blo
 	return out, nil
 }
 
-type playedModel struct{ p *replaying }
+type playedModel struct{ p *replayer }
 
 // Stream implements llm.Model.
 func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
@@ -236,7 +237,7 @@ func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.
 		answer, used, err := m.p.answer(req)
 		if err == nil && answer.Says != "" {
 			m.p.session.Steer(answer.Says)
-			// It is there when this, after it, is done.
+			// Changes run in order, so the steering message has been taken when this one is done.
 			_, err = m.p.session.Change(func(*chat.Meta) {}).Wait(ctx)
 		}
 		if err != nil {
@@ -260,8 +261,8 @@ func (m playedModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.
 	}
 }
 
-// failure is that of an answer, so that the engine does after it what it did: it goes on, or
-// the turn ends.
+// failure returns the error of a recorded answer, in a form that makes the engine continue or end
+// the turn as it did then.
 func failure(on *journal.Asked) *llm.Error {
 	if on.GoesOn {
 		return on.Failure
@@ -269,10 +270,10 @@ func failure(on *journal.Asked) *llm.Error {
 	return &llm.Error{Kind: llm.ErrBadRequest, Message: on.Failure.Message}
 }
 
-// answer compares a request with the next one on record and returns that with its answer. used
-// is how many tokens the conversation has, in three classes: nearly none, or so many more
-// than ever that it is compacted, as it was then.
-func (p *replaying) answer(req llm.Request) (on *journal.Asked, used int64, err error) {
+// answer compares a request with the next recorded one and returns the recorded one with its
+// answer. used is the number of tokens to report: 1, or, if the conversation was compacted at this
+// point, so many that it is compacted again.
+func (p *replayer) answer(req llm.Request) (on *journal.Asked, used int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.turnRequests >= len(p.turn.Requests) {
@@ -302,9 +303,9 @@ func purpose(summary bool) llm.Purpose {
 	return llm.PurposeTurn
 }
 
-// playedTool has the results that are on record.
+// playedTool returns recorded results.
 type playedTool struct {
-	p    *replaying
+	p    *replayer
 	spec llm.ToolSpec
 }
 
@@ -321,7 +322,7 @@ func (t playedTool) Spec() tools.Spec {
 	return tools.Spec{Server: server, Name: name, Origin: origin, Description: t.spec.Description, Schema: t.spec.Schema}
 }
 
-// Plan implements tools.Tool: it finds the outcome of the call.
+// Plan implements tools.Tool: it finds the recorded outcome of the call.
 func (t playedTool) Plan(_ context.Context, call tools.Call) (tools.Plan, error) {
 	t.p.mu.Lock()
 	defer t.p.mu.Unlock()
@@ -350,8 +351,8 @@ func shortened(data json.RawMessage) string {
 	return string(data)
 }
 
-// playedPolicy says what was decided, by the configuration or by the user.
-type playedPolicy struct{ p *replaying }
+// playedPolicy repeats the recorded decisions of the configuration and the user.
+type playedPolicy struct{ p *replayer }
 
 // Judge implements tools.Policy.
 func (p playedPolicy) Judge(call tools.Call, _ tools.Spec, _ tools.Plan) tools.Verdict {
@@ -373,8 +374,8 @@ func (playedPolicy) Remember(tools.Call, tools.Spec, tools.Plan, tools.Scope) er
 // Hidden implements tools.Policy.
 func (playedPolicy) Hidden(string, tools.Spec) bool { return false }
 
-// playedCommands knows the one command that matters to a conversation: that it be compacted.
-type playedCommands struct{ p *replaying }
+// playedCommands has the one command that affects a conversation: compaction.
+type playedCommands struct{ p *replayer }
 
 // Find implements chat.Commands.
 func (c playedCommands) Find(string) (chat.Command, bool) {

@@ -115,7 +115,7 @@ func TestReplayLogFails(t *testing.T) {
 			if err != nil || len(record.Turns) != 1 || record.Left != "" {
 				t.Fatal(record, err)
 			}
-			p := &replaying{record: record}
+			p := &replayer{record: record}
 			engine, done := p.engine(t.TempDir())
 			defer done()
 			p.session, _, err = engine.Open(t.Context(), "replay")

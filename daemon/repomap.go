@@ -13,12 +13,12 @@ import (
 // Budgets of maps in tokens.
 const (
 	contextMap = 2000 // clients send the context with every prompt
-	shownMap   = 4000 // of /repo-map-show
+	shownMap   = 4000 // for /repo-map-show
 )
 
-// mapPatience is how long a prompt waits for a map that it carries. The part read by then
-// is kept, so that a later prompt goes on from there.
-const mapPatience = 10 * time.Second
+// mapTimeout is how long a prompt waits for its repo map. The part read by then is kept, so a later
+// prompt continues from there.
+const mapTimeout = 10 * time.Second
 
 // mapper makes maps for tools, contexts and commands.
 type mapper struct{ index *repomap.Index }
@@ -28,7 +28,7 @@ func (s *services) newMapper() mapper {
 		CacheDir: s.opts.CacheDir, Git: "git", Children: s.children, Now: s.opts.Now, Getenv: s.opts.Getenv,
 		Files: func(ctx context.Context, root string, since workspace.Mark) (*workspace.Listing, bool) {
 			roots := s.Roots()
-			if !slices.Contains(roots, root) { // another index is not worth the one that there is
+			if !slices.Contains(roots, root) { // the finder has no listing for it, and building one would drop the current one
 				return nil, false
 			}
 			return s.finder.Listing(ctx, roots, root, since)
@@ -48,12 +48,12 @@ func (m mapper) FindDefinitions(ctx context.Context, roots []string, query strin
 
 // MapContext implements contexts.Mapper.
 func (m mapper) MapContext(ctx context.Context, roots []string, about contexts.About) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, mapPatience)
+	ctx, cancel := context.WithTimeout(ctx, mapTimeout)
 	defer cancel()
 	return m.index.Text(ctx, roots, repomap.Focus{Paths: about.Paths, Text: about.Message}, contextMap)
 }
 
-// show is what /repo-map-show shows.
+// show returns the text of /repo-map-show.
 func (m mapper) show(ctx context.Context, roots, focus []string) (string, error) {
 	return m.RepoMap(ctx, roots, focus, shownMap)
 }

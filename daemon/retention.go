@@ -15,9 +15,9 @@ import (
 
 const retentionKey = "chatRetentionDays"
 
-// retention is how long chats are kept after their last change; 0 keeps them. A value that
-// is wrong, or in a file that cannot be read, deletes nothing, and neither does that of a
-// workspace's file: it would delete the chats of others.
+// retention returns how long chats are kept after their last change; 0 means forever. It returns 0
+// if the value is invalid, if a configuration file cannot be read, or if the value comes from a
+// workspace, because it would delete chats of other workspaces.
 func (s *services) retention() time.Duration {
 	cfg := s.Config()
 	if cfg == nil || len(cfg.MistakesAt(retentionKey)) > 0 || len(cfg.Broken()) > 0 || s.retentionOfWorkspace() != "" {
@@ -27,7 +27,7 @@ func (s *services) retention() time.Duration {
 	return time.Duration(min(cfg.ChatRetentionDays, longest)) * 24 * time.Hour
 }
 
-// retentionOfWorkspace returns the file of a workspace folder that sets the key, if one does.
+// retentionOfWorkspace returns the file of a workspace folder that sets the key, or "".
 func (s *services) retentionOfWorkspace() string {
 	o, ok := s.Config().Origin(retentionKey)
 	if !ok {
@@ -41,7 +41,7 @@ func (s *services) retentionOfWorkspace() string {
 	return ""
 }
 
-// undoAge is how long a change of a file can be undone: no longer than its chat is kept.
+// undoAge returns how long a change of a file can be undone: no longer than its chat is kept.
 func (s *services) undoAge() time.Duration {
 	if age := s.retention(); age > 0 {
 		return min(age, maxUndoAge)
@@ -49,14 +49,14 @@ func (s *services) undoAge() time.Duration {
 	return maxUndoAge
 }
 
-// checkKept says what is kept, how much, and for how long.
+// checkKept reports what is stored, how large it is, and how long it is kept.
 func (k *checkup) checkKept(ctx context.Context) []doctor.Finding {
 	if file := k.retentionOfWorkspace(); file != "" {
-		return []doctor.Finding{doctor.Found(doctor.Warning, "kept", "%s in %s does not count: it would delete the chats of other workspaces; set it in your own configuration", retentionKey, file)}
+		return []doctor.Finding{doctor.Found(doctor.Warning, "kept", "%s in %s is ignored, because it would delete the chats of other workspaces; set it in your own configuration", retentionKey, file)}
 	}
 	kept, err := k.store.Kept(ctx)
 	if err != nil {
-		return nil // the finding about chats says so
+		return nil // checkStore reports the error
 	}
 	until := "until you delete them"
 	if age := k.retention(); age > 0 {
@@ -77,8 +77,8 @@ func (k *checkup) checkKept(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{doctor.Found(doctor.OK, "kept", "%s (%d pinned), kept %s; %s", doctor.Count(kept.Chats, "chat"), kept.Pinned, until, strings.Join(sizes, ", "))}
 }
 
-// sizeOf returns how many bytes the files of a pattern have, and those below its folders. What
-// cannot be read counts as nothing.
+// sizeOf returns the total size in bytes of the files that match a pattern, including the files in
+// matching folders. Unreadable files count as 0.
 func sizeOf(ctx context.Context, pattern string) (total int64) {
 	paths, _ := filepath.Glob(pattern)
 	for _, p := range paths {

@@ -17,7 +17,7 @@ import (
 type indexer struct {
 	index *search.Index
 	log   *slog.Logger
-	news  chan struct{} // something was stored that is not in the index
+	news  chan struct{} // has an element if stored text is not in the index yet
 	work  *background
 }
 
@@ -34,16 +34,16 @@ func newIndexer(s *store.Store, o Options) *indexer {
 	}
 }
 
-// begin updates the index, now and whenever there is something new, until close. The
-// first update finds the messages that a killed process left.
+// begin updates the index now, and after each notify, until close. The first update also adds
+// messages that a killed process did not index.
 func (x *indexer) begin() { x.work.begin(x.run) }
 
-// quiet is how long the indexer waits before it takes up what is new: in a running
-// conversation it should not compete with the next request.
-const quiet = 2 * time.Second
+// indexDelay is how long the indexer waits before it indexes new text, so that it does not compete
+// with the next request of a running conversation.
+const indexDelay = 2 * time.Second
 
 func (x *indexer) run(ctx context.Context) {
-	wait := time.NewTimer(quiet)
+	wait := time.NewTimer(indexDelay)
 	defer wait.Stop()
 	for {
 		select {
@@ -52,18 +52,18 @@ func (x *indexer) run(ctx context.Context) {
 			return
 		}
 		if err := x.index.Update(ctx); err != nil && ctx.Err() == nil {
-			x.log.Warn("the search index could not be updated", "err", err)
+			x.log.Warn("cannot update the search index", "err", err)
 		}
 		select {
 		case <-x.news:
 		case <-ctx.Done():
 			return
 		}
-		wait.Reset(quiet)
+		wait.Reset(indexDelay)
 	}
 }
 
-// notify says that there is something new. It does not wait.
+// notify starts an update of the index. It does not block.
 func (x *indexer) notify() {
 	select {
 	case x.news <- struct{}{}:
@@ -71,7 +71,7 @@ func (x *indexer) notify() {
 	}
 }
 
-// appended is notify for events of a chat: a turn is indexed when it has ended.
+// appended calls notify if the events of a chat end a turn: a turn is indexed when it has ended.
 func (x *indexer) appended(events []event.Event) {
 	for _, e := range events {
 		if _, end := e.Body.(event.TurnFinished); end {
@@ -84,21 +84,21 @@ func (x *indexer) appended(events []event.Event) {
 func (x *indexer) close() {
 	x.work.close()
 	if err := x.index.Close(); err != nil {
-		x.log.Warn("the search index could not be closed", "err", err)
+		x.log.Warn("cannot close the search index", "err", err)
 	}
 }
 
-// searchPatience is how long a search waits for the index.
-const searchPatience = 300 * time.Millisecond
+// searchWait is how long a search waits for the index.
+const searchWait = 300 * time.Millisecond
 
-// Search finds messages in all chats of the machine. It waits for the index to be
-// up to date: for a moment, or with all as long as it takes.
+// Search finds messages in all chats of the machine. It waits until the index is up to date, but
+// only for searchWait unless all is set.
 func (d *Daemon) Search(ctx context.Context, query string, limit int, all bool) (search.Result, error) {
-	patience := searchPatience
+	wait := searchWait
 	if all {
-		patience = 0
+		wait = 0
 	}
-	return d.indexer.index.Search(ctx, search.Parse(query, d.opts.Now()), d.Roots(), limit, patience)
+	return d.indexer.index.Search(ctx, search.Parse(query, d.opts.Now()), d.Roots(), limit, wait)
 }
 
 // ExportChat writes a stored chat as /export does.

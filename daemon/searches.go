@@ -2,8 +2,8 @@ package daemon
 
 import "strings"
 
-// resumeSearches makes up for the searches that are due in some workspace folders: for protected
-// places that commands made before eca was ended.
+// resumeSearches finishes searches in workspace folders that an earlier eca process did not finish:
+// searches for protected files that sandboxed commands created.
 func (d *Daemon) resumeSearches(roots []string) {
 	var lines []string
 	for _, outcome := range d.heldBack.Resume(roots) {

@@ -9,35 +9,35 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// scrubbers remove the secrets of one configuration and what users entered.
+// scrubbers removes the secrets of one configuration and the credentials that users entered.
 type scrubbers struct {
-	cfg    *config.Loaded // each load has its own, also when credentials changed only
-	served uintptr        // names the logins to MCP servers, which change without one
+	cfg          *config.Loaded // each load creates a new one, even if only credentials changed
+	serverLogins uintptr        // identifies the logins to MCP servers, which change without a load
 
 	all    *redact.Redactor // for logs
-	output *redact.Redactor // for what tools return
+	output *redact.Redactor // for results of tools
 }
 
-// Clean removes secrets from what is logged: those that are known now, and what looks like
-// one. Before Configure only the latter.
+// Clean removes secrets from log text: all known secrets, and text that looks like one. Before
+// Configure it removes only the latter.
 func (s *services) Clean(text string) string { return s.scrub().all.String(text) }
 
-// cleanOutput removes credentials from what tools return. Less counts as one than in logs:
-// the text is what the model works with.
+// cleanOutput removes credentials from results of tools. It removes less than Clean, because the
+// model works with the text.
 func (s *services) cleanOutput(text string) string { return s.scrub().output.String(text) }
 
-// Presentable removes credentials, and what looks like one, from what users are to read of
-// their own MCP servers. Arguments of programs, any of which may be secret to a log, stay.
+// Presentable removes credentials, and text that looks like one, from texts about MCP servers that
+// are shown to the user. Unlike Clean it keeps the arguments of programs.
 func (s *services) Presentable(text string) string { return redact.New().String(s.cleanOutput(text)) }
 
 func (s *services) scrub() *scrubbers {
 	snap := s.current()
 	cfg, logins := snap.config, snap.storage.enteredForServers()
-	served := reflect.ValueOf(logins).Pointer()
-	if out := s.scrubbers.Load(); out != nil && out.cfg == cfg && out.served == served {
+	serverLogins := reflect.ValueOf(logins).Pointer()
+	if out := s.scrubbers.Load(); out != nil && out.cfg == cfg && out.serverLogins == serverLogins {
 		return out
 	}
-	out := &scrubbers{cfg: cfg, served: served}
+	out := &scrubbers{cfg: cfg, serverLogins: serverLogins}
 	credentials := settings.EnvironmentSecrets(s.opts.Environ())
 	for _, c := range snap.storage.entered() {
 		credentials = append(credentials, c.Key.Reveal(), c.Access.Reveal(), c.Refresh.Reveal())
@@ -54,8 +54,8 @@ func (s *services) scrub() *scrubbers {
 	return out
 }
 
-// environ is the default of Options.Environ: none where a test has an environment of its
-// own.
+// environ returns the default of Options.Environ: an empty environment if Getenv is set, as in
+// tests.
 func environ(o Options) func() []string {
 	if o.Getenv != nil {
 		return func() []string { return nil }
@@ -63,8 +63,7 @@ func environ(o Options) func() []string {
 	return os.Environ
 }
 
-// secrets lists texts that nothing may show: those of the configuration, of logins and of
-// the environment.
+// secrets lists the secrets of the configuration, of logins and of the environment.
 func (s *services) secrets(snap *Snapshot) []string {
 	out := settings.Secrets(snap.config, s.opts.Getenv)
 	out = append(out, settings.LoginSecrets(snap.storage.entered())...)

@@ -27,12 +27,12 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// services are what the daemon has for life, whatever is configured, and what there is to say
-// of the snapshot that counts now.
+// services holds what lives as long as the daemon, independently of the configuration, and gives
+// access to the current snapshot.
 type services struct {
 	opts     Options
-	children *proc.Pool         // starts all children, but those that outlive us
-	network  *netclient.Network // of all that speaks HTTP
+	children *proc.Pool         // starts all children except those that outlive the daemon
+	network  *netclient.Network // for all HTTP clients
 	store    *store.Store
 	calls    *journal.Journal
 	indexer  *indexer
@@ -40,23 +40,23 @@ type services struct {
 	spending *budget.Keeper
 	memory   *permission.Memory
 	jobs     *shell.Jobs
-	bash     *shell.Bash     // runs what nobody approved by hand
-	heldBack *heldback.Store // protected places that commands made
+	bash     *shell.Bash     // runs commands that no user approved
+	heldBack *heldback.Store // protected files that commands created
 	bounds   *bounds.Bounds
 	lsp      *lsp.Servers
-	outputs  *tools.Outputs // of tools, that are too long to be shown
+	outputs  *tools.Outputs // results of tools that are too long for the model
 	finder   workspace.Finder
 	maps     mapper
-	record   *consent.FolderStore // which workspaces' files the user trusts
-	agreed   *consent.ServerStore // what MCP servers were when the user agreed to them
-	absent   *absences            // of files of the configuration
+	record   *consent.FolderStore // the workspace files that the user trusts
+	agreed   *consent.ServerStore // the MCP servers that the user agreed to
+	absent   *absences            // of configuration files
 	plugins  *plugins.Store
 	changes  *changes.Bus
 
-	discarded string // the folder of what is not kept; empty: all is kept
+	discarded string // the folder of --ephemeral; empty without it
 
 	snapshot  atomic.Pointer[Snapshot]
-	scrubbers atomic.Pointer[scrubbers] // of the last text
+	scrubbers atomic.Pointer[scrubbers] // those used last
 }
 
 func newServices(o Options) *services {
@@ -84,7 +84,7 @@ func newServices(o Options) *services {
 		Own: o.ownFolders(s.discarded), OwnFiles: o.ownFiles(), Discarded: s.discarded,
 	})
 	s.plugins = plugins.New(plugins.Options{
-		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.gone,
+		Cache: filepath.Join(o.CacheDir, "plugins"), Children: s.children, Getenv: o.Getenv, Now: o.Now, NewID: uuid.NewString, Gone: s.absent.removed,
 	})
 	s.lsp = lsp.New(lsp.Options{
 		Children: s.children, Getenv: o.Getenv, Now: o.Now, Version: o.Version, Log: o.Log,
@@ -113,16 +113,16 @@ func newServices(o Options) *services {
 	return s
 }
 
-// current returns the snapshot that counts now.
+// current returns the current snapshot.
 func (s *services) current() *Snapshot { return s.snapshot.Load() }
 
 // Config returns the current configuration.
 func (s *services) Config() *config.Loaded { return s.current().config }
 
-// questions is what shows questions to the user; nil if the client shows none.
+// questions returns the client that shows questions to the user, or nil if no client does.
 func (s *services) questions() ask.Client { return s.current().client.questions }
 
-// askUser has the user choose; asked is false if no client shows questions.
+// askUser lets the user choose; asked is false if no client shows questions.
 func (s *services) askUser(ctx context.Context, chatID, question string, choices []string) (choice string, asked bool) {
 	client := s.questions()
 	if client == nil {
@@ -136,11 +136,11 @@ func (s *services) askUser(ctx context.Context, chatID, question string, choices
 	return answer.Text, err == nil
 }
 
-// Units lists what needs trust in the workspace folders, trusted or not. Without
-// Extensions it is about the configuration alone.
+// Units lists the parts of the workspace's configuration that need trust, trusted or not. Those of
+// extensions are included once Extensions has been called.
 func (s *services) Units() []config.Unit { return s.current().units() }
 
-// Untrusted lists what does nothing because it is not trusted.
+// Untrusted lists the units that have no effect because they are not trusted.
 func (s *services) Untrusted() []config.Unit { return s.current().untrusted() }
 
 // Roots returns the workspace folders.

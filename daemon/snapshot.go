@@ -27,20 +27,20 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Snapshot is what the daemon works with at one time: the configuration and all that follows
-// from it. It never changes; another one takes its place as a whole. Code that needs
-// more than one value of it takes the snapshot once. A turn has one from its first step to its last.
+// Snapshot is the configuration and everything derived from it at one moment. It never changes; it
+// is replaced atomically. Code that needs several of its values gets the snapshot once. A turn uses
+// one snapshot from its first step to its last.
 type Snapshot struct {
 	inputs
 	policy   *permission.Policy
 	hooks    *hooks.Set
 	variants *catalog.Variants
 	exported otlp.Config
-	native   func() *tools.Registry   // our tools; built when first asked for: not before initialize is answered
-	tools    *atomic.Pointer[toolset] // the last result of Daemon.toolsOf
+	native   func() *tools.Registry   // eca's own tools; created at first use, which must not come before the answer to initialize
+	tools    *atomic.Pointer[toolset] // the last result of toolbox.toolsOf
 }
 
-// inputs are what a snapshot is made of.
+// inputs are the inputs of a snapshot.
 type inputs struct {
 	config     *config.Loaded // nil before the first Configure
 	workspace  *workspace.Workspace
@@ -50,31 +50,30 @@ type inputs struct {
 	guard      guard // nil: none
 	trust      consent.Folders
 	trustAll   bool               // everything is trusted, see Daemon.UntrustedMistakes
-	claude     []hooks.Definition // of Claude Code's files, if they are trusted
+	claude     []hooks.Definition // from Claude Code's files, if they are trusted
 	identity   *netclient.Identity
 	storage    *storage
-	entered    map[string]auth.Credential // when it was made
+	entered    map[string]auth.Credential // stored logins when the inputs were read
 }
 
-// client is what the tools may ask of the user's client.
+// client has the requests that the user's clients support.
 type client struct {
 	editor        editor.Client
-	questions     ask.Client // nil: it takes none
-	aboutCommands ask.Client // likewise, for questions about what the sandbox stopped or moved away
+	questions     ask.Client // nil: no client shows questions
+	aboutCommands ask.Client // the same for questions about what the sandbox stopped or moved away
 }
 
-// guard decorates a tool, or leaves it out; see Daemon.Guard.
+// guard wraps a tool, or leaves it out; see Daemon.Guard.
 type guard func(tools.Tool) (t tools.Tool, offered bool)
 
-// toolset are our tools and those of the MCP servers at one time.
+// toolset has eca's tools and those of the MCP servers at one moment.
 type toolset struct {
-	version uint64 // of those of the MCP servers
+	version uint64 // of the MCP servers' tools
 	all     *tools.Registry
 }
 
-// newSnapshot makes a snapshot. It depends on the inputs and on the services, which stay the
-// same, reads no files and changes nothing, but that it adds to the problems of the configuration,
-// which is not shared yet.
+// newSnapshot creates a snapshot from inputs and the services. It reads no files. Its only side
+// effect is that it adds problems to the configuration, which is not shared yet.
 func (r *reader) newSnapshot(in inputs) *Snapshot {
 	cfg := in.config
 	s := &Snapshot{inputs: in, tools: new(atomic.Pointer[toolset])}
@@ -94,8 +93,8 @@ func (r *reader) newSnapshot(in inputs) *Snapshot {
 	return s
 }
 
-// amend replaces the snapshot by one that differs in inputs from which nothing else of it
-// follows.
+// amend replaces the snapshot with a copy in which change has changed inputs. Nothing else in the
+// snapshot may depend on these inputs, unless change updates it too.
 func (d *Daemon) amend(change func(*Snapshot)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,9 +108,9 @@ func (d *Daemon) amendLocked(change func(*Snapshot)) {
 	d.snapshot.Store(&next)
 }
 
-// Join adds a client, with what it can be asked. Questions go to all clients that show them,
-// requests to the editor to the first that can answer. Without such a client there are no tools
-// that need one; tools that come or go do so between turns.
+// Join adds a client with the requests that it supports. Questions go to all clients that show
+// them; requests to the editor go to the first client that supports them. Tools that need a client
+// exist only while there is one; the set of tools changes between turns.
 func (d *Daemon) Join(e editor.Client, questions ask.Client) (leave func()) {
 	unask := func() {}
 	if questions != nil {
@@ -130,7 +129,7 @@ func (d *Daemon) Join(e editor.Client, questions ask.Client) (leave func()) {
 	}
 }
 
-// clientsChangedLocked has the next turns use the clients that there are now.
+// clientsChangedLocked makes later turns use the current clients.
 func (d *Daemon) clientsChangedLocked() {
 	var c client
 	for _, e := range d.editors {
@@ -148,8 +147,8 @@ func (d *Daemon) clientsChangedLocked() {
 	})
 }
 
-// Guard has all tools pass through a function before models get them, from now on: it may
-// decorate them, or leave them out. A face calls it again when it decides otherwise.
+// Guard sets a function that wraps each tool, or leaves it out, before models get it. A face calls
+// Guard again to change the function.
 func (d *Daemon) Guard(g func(tools.Tool) (t tools.Tool, offered bool)) {
 	d.amend(func(s *Snapshot) { s.guard = g })
 }
@@ -157,8 +156,8 @@ func (d *Daemon) Guard(g func(tools.Tool) (t tools.Tool, offered bool)) {
 // roots are the workspace folders.
 func (s *Snapshot) roots() []string { return s.workspace.Roots() }
 
-// units lists what needs trust in the workspace folders, trusted or not. Without extensions
-// it is about the configuration alone.
+// units lists the parts of the workspace's configuration that need trust, trusted or not. Those of
+// extensions are included once extensions have been read.
 func (s *Snapshot) units() []config.Unit {
 	var out []config.Unit
 	if s.config != nil {
@@ -171,26 +170,26 @@ func (s *Snapshot) units() []config.Unit {
 	return out
 }
 
-// untrusted lists what has no effect because it is not trusted.
+// untrusted lists the units that have no effect because they are not trusted.
 func (s *Snapshot) untrusted() []config.Unit {
 	return slices.DeleteFunc(s.units(), func(u config.Unit) bool { return u.Trusted })
 }
 
-// trusts says whether the user trusts a unit.
+// trusts reports whether the user trusts a unit.
 func (in *inputs) trusts(u config.Unit) bool {
 	return in.trustAll || in.trust.Trusts(u.Root, u.Key(), u.Sum)
 }
 
-// newPolicy decides about calls as the configuration says; what is wrong with that is added
-// to its problems.
+// newPolicy returns the policy of the configuration for calls, and adds mistakes in its rules to
+// the problems.
 func (r *reader) newPolicy(s *Snapshot) *permission.Policy {
 	cfg, own := s.config, workspace.New(r.outputs.Dir(), r.jobs.Dir())
-	held := r.bounds.Promises(cfg.Config, s.untrusted())
-	held.Unsearched = func() bool { return r.heldBack.Due(s.roots()) }
+	enforceable := r.bounds.Enforceable(cfg.Config, s.untrusted())
+	enforceable.Unsearched = func() bool { return r.heldBack.Due(s.roots()) }
 	policy, errs := permission.New(cfg.Config, permission.Options{
 		Contains:  func(real string) bool { return s.workspace.ContainsResolved(real) || own.ContainsResolved(real) },
 		Memory:    r.memory,
-		Sandbox:   held,
+		Sandbox:   enforceable,
 		Children:  r.children,
 		Getenv:    r.opts.Getenv,
 		Bounds:    func(call tools.Call) *event.Sandbox { return r.bounds.Shown(cfg, call) },
@@ -206,8 +205,7 @@ func (r *reader) newPolicy(s *Snapshot) *permission.Policy {
 // Tools returns the current tools.
 func (d *Daemon) Tools() *tools.Registry { return d.toolsOf(d.current()) }
 
-// chatSnapshot is the current snapshot for the engine; before the first Configure there is
-// nothing in it.
+// chatSnapshot returns the current snapshot for the engine; it is empty before the first Configure.
 func (d *Daemon) chatSnapshot() chat.Snapshot {
 	s := d.current()
 	if s.config == nil {

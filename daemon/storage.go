@@ -9,13 +9,13 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 )
 
-// storage is where what must survive is kept.
+// storage is where lasting data is stored.
 type storage struct {
 	dir         string
 	creds       *auth.Store
-	serverCreds *auth.Store // of MCP servers
+	serverCreds *auth.Store // logins to MCP servers
 	artifacts   *artifact.Store
-	undo        string // the folder
+	undo        string // folder of undo data
 }
 
 func newStorage(dir string, k auth.Keychain, now func() time.Time) *storage {
@@ -24,7 +24,7 @@ func newStorage(dir string, k auth.Keychain, now func() time.Time) *storage {
 	}).withChats(dir, now)
 }
 
-// withChats returns the storage with what belongs to chats elsewhere.
+// withChats returns a copy of the storage that keeps the data of chats in another folder.
 func (s *storage) withChats(dir string, now func() time.Time) *storage {
 	out := *s
 	out.artifacts = artifact.New(filepath.Join(dir, "artifacts"), artifact.Options{Now: now})
@@ -32,26 +32,27 @@ func (s *storage) withChats(dir string, now func() time.Time) *storage {
 	return &out
 }
 
-// entered are the credentials that are stored now. An error is among the configuration's
-// problems.
+// entered returns the stored credentials. An error is among the configuration's problems.
 func (s *storage) entered() map[string]auth.Credential {
 	all, _ := s.creds.All()
 	return all
 }
 
-// CheckLogins says why the stored logins to providers cannot be used, and how to mend that.
+// CheckLogins returns an error that says why the stored logins to providers cannot be used, and how
+// to fix that.
 func (s *services) CheckLogins() error {
 	_, err := s.current().storage.creds.All()
 	return err
 }
 
-// enteredForServers is entered for MCP servers.
+// enteredForServers is like entered, for MCP servers.
 func (s *storage) enteredForServers() map[string]auth.Credential {
 	all, _ := s.serverCreds.All()
 	return all
 }
 
-// storageIn returns the storage in a folder, which chats and calls are kept in from now on.
+// storageIn returns storage in a folder, and makes chats, the journal and the budget use that
+// folder from now on.
 func (s *services) storageIn(dir string) *storage {
 	s.store.Move(dir)
 	s.calls.Move(dir)
@@ -59,19 +60,20 @@ func (s *services) storageIn(dir string) *storage {
 	return newStorage(dir, s.opts.Keychain, s.opts.Now)
 }
 
-// makeDiscarded makes the folder of what is not kept, which Close removes; empty if all is kept.
+// makeDiscarded creates the folder of --ephemeral, which Close removes. Without --ephemeral it
+// returns "".
 func makeDiscarded(o Options) string {
 	if !o.Ephemeral {
 		return ""
 	}
 	dir, err := os.MkdirTemp("", "eca-ephemeral-")
 	if err != nil {
-		o.Log.Error("no folder for what is not kept", "err", err)
+		o.Log.Error("cannot create the folder of --ephemeral", "err", err)
 	}
 	return dir
 }
 
-// ephemeral has what chats leave behind go to the folder of what is not kept.
+// ephemeral makes the data of chats go to the folder of --ephemeral.
 func (s *services) ephemeral(kept *storage) *storage {
 	s.store.Move(s.discarded)
 	s.calls.Move(s.discarded)

@@ -10,16 +10,16 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 )
 
-// systemSources lists what the system prompt of chats is made of, besides what the engine
-// knows itself. The order is that within a place.
+// systemSources lists the sources of the system prompt in addition to the engine's own. Within a
+// section, blocks are in the order of their sources.
 func (d *Daemon) systemSources(s *Snapshot) []chat.SystemSource {
-	return []chat.SystemSource{written{s}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}, d.Instructions()}
+	return []chat.SystemSource{rulesAndSkills{s}, agentsFiles{global: config.Home(d.opts.Getenv), claudeHome: d.claudeHome()}, d.Instructions()}
 }
 
 // agentsFiles provides the AGENTS.md files.
 type agentsFiles struct{ global, claudeHome string }
 
-const agentsIntroduction = "Knowledge and instructions from files of the user and the project. Where two of them disagree, the one nearer to the file that you work on counts.\n\n"
+const agentsIntroduction = "Knowledge and instructions from files of the user and the project. Where two of them disagree, follow the one nearer to the file that you are working on.\n\n"
 
 // Blocks implements chat.SystemSource.
 func (a agentsFiles) Blocks(ctx context.Context, q chat.SystemQuery) (blocks []chat.SystemBlock, problems []string) {
@@ -43,7 +43,7 @@ func (a agentsFiles) Blocks(ctx context.Context, q chat.SystemQuery) (blocks []c
 	return blocks, problems
 }
 
-// machine tells prompts where eca runs.
+// machine describes the machine, for prompts.
 func (s *services) machine() chat.Machine {
 	m := chat.Machine{
 		OS: runtime.GOOS, Shell: "bash", Home: cmp.Or(s.opts.Getenv("HOME"), s.opts.Getenv("USERPROFILE")),

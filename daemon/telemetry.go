@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
-// newTelemetry makes the exporter of traces and metrics. It does nothing until a snapshot with the
-// section otlp is published.
+// newTelemetry returns the exporter of traces and metrics. It does nothing until a snapshot with
+// the section otlp is published.
 func (s *services) newTelemetry() *telemetry.Telemetry {
 	const connect = 5 * time.Second
 	return telemetry.New(telemetry.Options{
@@ -20,7 +20,7 @@ func (s *services) newTelemetry() *telemetry.Telemetry {
 	})
 }
 
-// readTelemetry reads the section otlp of a snapshot's configuration and returns what is wrong with
+// readTelemetry reads the section otlp of a snapshot's configuration and returns the mistakes in
 // it.
 func (r *reader) readTelemetry(s *Snapshot) []config.Problem {
 	cfg := s.config

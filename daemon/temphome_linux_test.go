@@ -40,7 +40,7 @@ func TestHomeBelowTheTemporaryFolder(t *testing.T) {
 			if code, out := within(t, d, root, "echo x > "+shared); (code == 0) == inTemp {
 				t.Errorf("writing to the system's temporary folder ended with %d: %s", code, out)
 			}
-			writable := d.bounds.Promises(d.Config().Config, nil).Writable
+			writable := d.bounds.Enforceable(d.Config().Config, nil).Writable
 			if slices.Contains(writable, temp) == inTemp {
 				t.Errorf("what counts as inside for questions: %q", writable)
 			}

@@ -22,25 +22,25 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// toolbox makes the tools of a snapshot.
+// toolbox creates the tools of a snapshot.
 type toolbox struct {
 	*services
 	servers  func() *mcp.Manager
-	reporter *diagnostics.Reporter // of the errors and warnings that edits cause
+	reporter *diagnostics.Reporter // reports the errors and warnings that edits cause
 }
 
-// toolsOf returns the tools of a snapshot: ours, and what the MCP servers that it knows have
-// now, which comes and goes while it is in use.
+// toolsOf returns the tools of a snapshot: eca's own, and the current tools of the configured MCP
+// servers, which can change while the snapshot is in use.
 func (b *toolbox) toolsOf(s *Snapshot) *tools.Registry {
 	native, version := s.native(), b.servers().Version()
 	if last := s.tools.Load(); last != nil && last.version == version {
 		return last.all
 	}
-	// A server of another configuration may have no rules in this one.
-	served := slices.DeleteFunc(b.servers().Tools(), func(t tools.Tool) bool { return !s.hasServer(t.Spec().Server) })
+	// The configuration may have no rules for servers of another configuration.
+	serverTools := slices.DeleteFunc(b.servers().Tools(), func(t tools.Tool) bool { return !s.hasServer(t.Spec().Server) })
 	all := native
-	if len(served) > 0 {
-		all = tools.NewRegistry(append(b.bounded(served, s.config.Config), native.All()...)...) // no other tool replaces ours
+	if len(serverTools) > 0 {
+		all = tools.NewRegistry(append(b.withLimits(serverTools, s.config.Config), native.All()...)...) // the last one with a name wins: eca's own
 	}
 	if s.guard != nil {
 		var list []tools.Tool
@@ -60,42 +60,42 @@ func (s *Snapshot) hasServer(name string) bool {
 	return ok
 }
 
-// builtIn returns the tools that eca has itself.
+// builtIn returns eca's own tools.
 func (b *toolbox) builtIn(s *Snapshot) []tools.Tool {
-	cfg, asked := s.config, s.client
+	cfg, clients := s.config, s.client
 	var list []tools.Tool
 	servers := b.codeServers(s)
 	for _, t := range fs.Tools(fs.Options{ReadMaxLines: cfg.ToolCall.ReadFile.MaxLines}) {
-		list = append(list, b.checked(tools.WithBuffers(t, asked.editor.Files), s, servers))
+		list = append(list, b.withDiagnostics(tools.WithBuffers(t, clients.editor.Files), s, servers))
 	}
 	list = append(list, search.Tools()...)
 	list = append(list, toolmap.Tools(b.maps)...)
 	commands := b.shellOptions(cfg)
-	commands.Ask = askAboutCommand(asked.aboutCommands)
+	commands.Ask = askAboutCommand(clients.aboutCommands)
 	list = append(list, shell.Tools(commands)...)
 	list = append(list, web.Tools(b.pages(cfg.Config))...)
 	list = append(list, b.navigation(s, servers)...)
-	list = append(list, ask.Tools(asked.questions)...)
+	list = append(list, ask.Tools(clients.questions)...)
 	list = append(list, task.Tools()...)
 	list = append(list, agent.Tools(subagentOptions(cfg.Config))...)
-	return b.guided(list, s)
+	return b.withRulesAndSkills(list, s)
 }
 
-// bare is a snapshot for tools of which only the descriptions matter.
-func bare(cfg *config.Loaded, c client) *Snapshot {
+// bareSnapshot returns a snapshot for creating tools of which only the descriptions are used.
+func bareSnapshot(cfg *config.Loaded, c client) *Snapshot {
 	return &Snapshot{inputs: inputs{config: cfg, client: c, workspace: workspace.New()}}
 }
 
 func (b *toolbox) nativeTools(s *Snapshot) *tools.Registry {
 	list := b.builtIn(s)
-	custom, _ := b.customTools(s.config, list) // what is wrong with them was said when they were loaded
+	custom, _ := b.customTools(s.config, list) // problems were reported by badCustomTools
 	list = append(list, custom...)
-	return tools.NewRegistry(b.bounded(list, s.config.Config)...)
+	return tools.NewRegistry(b.withLimits(list, s.config.Config)...)
 }
 
-// bounded has what tools return cleaned of secrets, cut to what the configuration says, and
-// recorded like that.
-func (b *toolbox) bounded(list []tools.Tool, cfg *config.Config) []tools.Tool {
+// withLimits wraps tools so that their results are cleaned of credentials, cut to the configured
+// limits, and then recorded.
+func (b *toolbox) withLimits(list []tools.Tool, cfg *config.Config) []tools.Tool {
 	limits := tools.Limits{
 		Lines: cfg.ToolCall.OutputTruncation.Lines, Bytes: cfg.ToolCall.OutputTruncation.SizeKb << 10, Whole: b.outputs,
 	}
@@ -105,7 +105,7 @@ func (b *toolbox) bounded(list []tools.Tool, cfg *config.Config) []tools.Tool {
 	return list
 }
 
-// shellOptions says how commands are run.
+// shellOptions returns the options for running commands.
 func (b *toolbox) shellOptions(cfg *config.Loaded) shell.Options {
 	return shell.Options{
 		Path: cfg.ToolCall.ShellCommand.Path, Args: cfg.ToolCall.ShellCommand.Args,
@@ -118,10 +118,10 @@ func (b *toolbox) shellOptions(cfg *config.Loaded) shell.Options {
 	}
 }
 
-// customTools makes the tools that the user configured. native are the others: a tool that
-// took the name of one would take its permissions too. Problems are by name.
+// customTools creates the tools that the user configured. native has eca's own tools: a custom tool
+// must not have the name of one, because it would get its permissions. Problems are by tool name.
 func (b *toolbox) customTools(cfg *config.Loaded, native []tools.Tool) (list []tools.Tool, problems map[string]error) {
-	// Tools that are not always there.
+	// Tools that exist only with some clients or configurations.
 	taken := []string{"ask_user", "editor_definition", "editor_diagnostics", "editor_references", "symbols", "skill", "fetch_rule", "compact_chat"}
 	for _, t := range native {
 		taken = append(taken, t.Spec().Name)
@@ -145,12 +145,12 @@ func (b *toolbox) customTools(cfg *config.Loaded, native []tools.Tool) (list []t
 	return list, problems
 }
 
-// badCustomTools names the custom tools that cannot be used.
+// badCustomTools returns problems for the custom tools that cannot be used.
 func (b *toolbox) badCustomTools(cfg *config.Loaded) []config.Problem {
 	if len(cfg.CustomTools) == 0 {
 		return nil
 	}
-	_, problems := b.customTools(cfg, b.builtIn(bare(cfg, client{})))
+	_, problems := b.customTools(cfg, b.builtIn(bareSnapshot(cfg, client{})))
 	var out []config.Problem
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		origin, _ := cfg.Origin("customTools", name)
@@ -159,8 +159,8 @@ func (b *toolbox) badCustomTools(cfg *config.Loaded) []config.Problem {
 	return out
 }
 
-// askAboutCommand asks the user about what a command did, or was not let do; nil without a client
-// that shows questions.
+// askAboutCommand returns a function that asks the user about what a command did or was prevented
+// from doing, or nil if no client shows questions.
 func askAboutCommand(c ask.Client) func(context.Context, tools.Call, string, []shell.Choice) string {
 	if c == nil {
 		return nil
@@ -178,7 +178,7 @@ func askAboutCommand(c ask.Client) func(context.Context, tools.Call, string, []s
 	}
 }
 
-// subagentOptions says which agents others can start.
+// subagentOptions returns which agents can be started as subagents.
 func subagentOptions(cfg *config.Config) agent.Options {
 	describe := func(names []string) []agent.Agent {
 		var out []agent.Agent

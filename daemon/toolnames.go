@@ -18,11 +18,11 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
-// badToolNames names the tools in approval rules and in disabledTools that do not exist, and
-// the arguments in rules that a tool does not have: a rule that denies a misspelled tool or
-// argument denies nothing. The tools of an MCP server are known only when it runs, so any name
-// after the server's is accepted, with any arguments. Tools are only looked at if the user's files
-// name some: that takes longer than all else of a start.
+// badToolNames returns problems for tools in approval rules and in disabledTools that do not exist,
+// and for arguments in rules that a tool does not have: a rule that denies a misspelled tool or
+// argument denies nothing. The tools of an MCP server are known only while it runs, so any name
+// after the server's name is accepted, with any arguments. The tools are created only if the user's
+// files name some, because that takes longer than the rest of a start.
 func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 	arguments := sync.OnceValue(func() map[string][]string { return b.toolArguments(cfg) })
 	names := sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(arguments())) })
@@ -52,9 +52,9 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 		if path[len(path)-1] != name {
 			what += ": " + strconv.Quote(name)
 		}
-		hint := suggest.DidYouMean(name, like(names(), name))
+		hint := suggest.DidYouMean(name, sameForm(names(), name))
 		p := cfg.Problem(path, "%s: there is no such tool, so this has no effect%s", what, hint)
-		if hint == "" || slices.Contains(path, "allow") { // it may be of a server of another folder, or restricts nothing
+		if hint == "" || slices.Contains(path, "allow") { // it may be a tool of a server in another workspace, or the rule restricts nothing
 			p = config.Problem{Origin: origin, Cause: p.Cause}
 		}
 		out = append(out, p)
@@ -62,7 +62,7 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 	lists := func(at []string, disabled []string, a *config.Approval) {
 		for _, name := range disabled {
 			check(append(slices.Clone(at), "disabledTools"), name, func(name string) bool {
-				return permission.Selects(name, names(), len(cfg.MCPServers) > 0) || servedBy(cfg.Config, name)
+				return permission.Selects(name, names(), len(cfg.MCPServers) > 0) || isMCPName(cfg.Config, name)
 			})
 		}
 		if a == nil {
@@ -71,7 +71,7 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 		for key, rules := range map[string]map[string]config.ApprovalRule{"deny": a.Deny, "ask": a.Ask, "allow": a.Allow} {
 			for _, name := range slices.Sorted(maps.Keys(rules)) {
 				path := append(slices.Clone(at), "toolCall", "approval", key, name)
-				check(path, name, func(name string) bool { return slices.Contains(names(), name) || servedBy(cfg.Config, name) })
+				check(path, name, func(name string) bool { return slices.Contains(names(), name) || isMCPName(cfg.Config, name) })
 				checkArguments(path, name, rules[name])
 			}
 		}
@@ -83,11 +83,11 @@ func (b *toolbox) badToolNames(cfg *config.Loaded) []config.Problem {
 	return append(out, badMatchers(cfg, names)...)
 }
 
-// toolArguments has the arguments of native tools, also of those that only some clients have,
-// by what rules can call them: with and without the name of their server. That name alone
-// stands for all of them, so its arguments are nil.
+// toolArguments returns the arguments of native tools, including tools that only some clients have,
+// by tool name with and without the server. The name of the server alone stands for all its tools;
+// its value is nil.
 func (b *toolbox) toolArguments(cfg *config.Loaded) map[string][]string {
-	list := b.builtIn(bare(cfg, client{questions: noClient{}}))
+	list := b.builtIn(bareSnapshot(cfg, client{questions: noClient{}}))
 	list = append(list, editor.Tools(editor.Options{Navigation: true, Client: editor.Client{
 		Diagnostics: func(context.Context, string) ([]tools.Diagnostic, error) { return nil, nil },
 		Definition:  func(context.Context, tools.Position) ([]tools.Position, error) { return nil, nil },
@@ -111,14 +111,14 @@ func (b *toolbox) toolArguments(cfg *config.Loaded) map[string][]string {
 	return out
 }
 
-// noClient stands for a client that gets no requests.
+// noClient is a client that never gets requests.
 type noClient struct{}
 
 // Ask implements ask.Client.
 func (noClient) Ask(context.Context, ask.Question) (ask.Answer, error) { return ask.Answer{}, nil }
 
-// servedBy says whether a name is that of an MCP server, or of a tool of one.
-func servedBy(cfg *config.Config, name string) bool {
+// isMCPName reports whether a name is that of an MCP server or of one of its tools.
+func isMCPName(cfg *config.Config, name string) bool {
 	for server := range cfg.MCPServers {
 		if name == server || strings.HasPrefix(name, server+"__") || strings.HasPrefix(name, tools.FullName(server, "")) {
 			return true
@@ -127,7 +127,7 @@ func servedBy(cfg *config.Config, name string) bool {
 	return false
 }
 
-// like keeps the names that are written like one: with or without their server.
-func like(names []string, name string) []string {
+// sameForm returns the names that have the same form as name: with or without a server.
+func sameForm(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.Contains(n, "__") != strings.Contains(name, "__") })
 }

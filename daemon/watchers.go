@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// watchers share one loop, which runs while there is a watcher.
+// watchers shares one loop between all watchers; it runs while there is one.
 type watchers struct {
 	joining sync.Mutex // held while the loop starts or ends; guards end
-	end     func()     // ends the loop and waits for it; nil while none runs
+	end     func()     // ends the loop and waits for it; nil while the loop is not running
 
 	mu      sync.Mutex // guards changed
 	changed map[*func()]struct{}
@@ -50,7 +50,7 @@ func (w *watchers) join(changed func(), loop func(context.Context, func())) (lea
 	}
 }
 
-// notify tells all watchers about a change.
+// notify calls all watchers.
 func (w *watchers) notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Aliases gives names of tools and ids of calls a form that APIs take: letters, digits, _
-// and -. Most have it already. Other APIs and MCP servers know no such limit, and one name
-// out of form would make the whole conversation unusable.
+// Aliases maps names of tools and ids of calls to aliases that APIs accept: letters, digits, _ and
+// -. Most names are valid already. Other APIs and MCP servers have no such limit, and one invalid
+// name would make the whole conversation unusable.
 type Aliases struct {
 	longest int
-	letter  bool              // they begin with a letter or _
-	of      map[string]string // by name
-	names   map[string]string // by alias
+	letter  bool              // aliases must begin with a letter or _
+	of      map[string]string // aliases by name
+	names   map[string]string // names by alias
 }
 
 // NewAliases returns aliases of at most longest bytes.
@@ -23,7 +23,8 @@ func NewAliases(longest int) Aliases {
 	return Aliases{longest: longest, of: map[string]string{}, names: map[string]string{}}
 }
 
-// Add returns the alias of a name, always the same and of no other name.
+// Add returns the alias of a name. It is the same for each call, and differs from all other
+// aliases.
 func (a Aliases) Add(name string) string {
 	if alias, ok := a.of[name]; ok {
 		return alias
@@ -53,7 +54,7 @@ func (a Aliases) taken(alias string) bool {
 	return ok
 }
 
-// Name returns what an alias stands for; another name stands for itself.
+// Name returns the name of an alias. It returns any other text unchanged.
 func (a Aliases) Name(alias string) string {
 	if name, ok := a.names[alias]; ok {
 		return name
@@ -61,16 +62,17 @@ func (a Aliases) Name(alias string) string {
 	return alias
 }
 
-// Form is what an API takes as names of tools and as ids of calls, in bytes; 0 is anything.
+// Form is the form of tool names and call ids that an API accepts. Lengths are in bytes; 0 means no
+// limit.
 type Form struct {
-	Name   int  // and of letters, digits, _ and - only
-	Letter bool // names do not begin with a digit or -
+	Name   int  // maximum length; names consist of letters, digits, _ and -
+	Letter bool // names must not begin with a digit or -
 	ID     int
 }
 
-// Conform brings a request into a form: a conversation may have begun with another API, and
-// tools may come from anywhere. The request given stays as it is. The names of tools in
-// the answer have to go through names.
+// Conform returns a copy of a request in which names and ids have a form: the conversation may have
+// begun with another API, and tools may come from MCP servers. Callers must translate the names of
+// tools in the answer back with names.
 func Conform(req Request, f Form) (out Request, names Aliases) {
 	names = NewAliases(f.Name)
 	names.letter = f.Letter
@@ -113,8 +115,8 @@ func isCallOrResult(p Part) bool {
 	return false
 }
 
-// shortID returns an id of at most longest bytes: the same for a call and its result, and
-// in every request.
+// shortID returns an id of at most longest bytes. It depends only on id, so it is the same for a
+// call and its result, and in every request.
 func shortID(id string, longest int) string {
 	if longest == 0 || len(id) <= longest {
 		return id
@@ -123,8 +125,8 @@ func shortID(id string, longest int) string {
 	return hex.EncodeToString(sum[:])[:min(longest, 2*len(sum))]
 }
 
-// Back returns a consumer of deltas that hears the tools' real names.
-func (a Aliases) Back(yield func(Delta, error) bool) func(Delta, error) bool {
+// RestoreNames wraps a consumer of deltas so that it gets the real names of tools.
+func (a Aliases) RestoreNames(yield func(Delta, error) bool) func(Delta, error) bool {
 	return func(d Delta, err error) bool {
 		if d.Kind == ToolStart {
 			d.Name = a.Name(d.Name)

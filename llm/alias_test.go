@@ -46,7 +46,7 @@ func TestConform(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	var heard []string
-	yield := names.Back(func(d Delta, _ error) bool { heard = append(heard, d.Name); return true })
+	yield := names.RestoreNames(func(d Delta, _ error) bool { heard = append(heard, d.Name); return true })
 	for _, name := range []string{"a_b", "a_b-2", "none_such", "unheard"} {
 		yield(Delta{Kind: ToolStart, Name: name}, nil)
 	}

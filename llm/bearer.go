@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// Authorized returns the endpoint with the token in its headers that is good now, for
-// requests that are made without Post and Exchange.
+// Authorized returns the endpoint with a valid token in its headers, for requests that do not use
+// Post or Exchange.
 func (e Endpoint) Authorized(ctx context.Context) (Endpoint, error) {
 	var out Endpoint
 	err := e.authorized(ctx, func(e Endpoint) error {
@@ -18,7 +18,8 @@ func (e Endpoint) Authorized(ctx context.Context) (Endpoint, error) {
 	return out, err
 }
 
-// authorized does a request with a token, and once more if the token is refused.
+// authorized makes a request with a token, and repeats it once with a new token if the first one is
+// refused.
 func (e Endpoint) authorized(ctx context.Context, do func(Endpoint) error) error {
 	if e.Bearer == nil || e.Headers["Authorization"] != "" {
 		return do(e)

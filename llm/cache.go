@@ -5,19 +5,19 @@ import (
 	"iter"
 )
 
-// Retention is how long a provider is asked to keep a prompt in its cache (eca-features
-// 4.1, cacheRetention). Without one each API does what costs least by default.
+// Retention is how long a provider is asked to keep a prompt in its cache (eca-features 4.1,
+// cacheRetention). If it is empty, each API uses its cheapest default.
 type Retention string
 
-// Retentions, where an API lets its clients choose: five minutes or an hour for Claude's
-// models; minutes or a day for OpenAI's.
+// Retentions, for APIs that support them: five minutes or an hour for Claude models, minutes or a
+// day for OpenAI's.
 const (
 	RetainShort Retention = "short"
 	RetainLong  Retention = "long"
 )
 
-// TTL is a retention as Claude's APIs spell it; empty for the five minutes that need no
-// word.
+// TTL returns a retention in the form of Claude's APIs. It is empty for five minutes, their
+// default.
 func (r Retention) TTL() string {
 	if r == RetainLong {
 		return "1h"
@@ -25,7 +25,7 @@ func (r Retention) TTL() string {
 	return ""
 }
 
-// CacheControl marks, in Claude's formats, the end of a prefix that is worth caching.
+// CacheControl marks, in Claude's formats, the end of a prefix to cache.
 type CacheControl struct {
 	Type string `json:"type"`
 	TTL  string `json:"ttl,omitempty"`
@@ -34,9 +34,9 @@ type CacheControl struct {
 // Mark returns the mark for a retention.
 func (r Retention) Mark() *CacheControl { return &CacheControl{Type: "ephemeral", TTL: r.TTL()} }
 
-// LongWrites says how many of the tokens that were written to a cache stay there for an
-// hour, which costs more. reported is what the provider says; nil if it does not, and
-// then all of them do if they were asked to.
+// LongWrites returns how many of the tokens written to a cache stay there for an hour, which costs
+// more. reported is the number that the provider reported. If it is nil, all tokens count if the
+// request asked for an hour.
 func (r Retention) LongWrites(written int64, reported *int64) int64 {
 	switch {
 	case reported != nil:
@@ -47,8 +47,8 @@ func (r Retention) LongWrites(written int64, reported *int64) int64 {
 	return 0
 }
 
-// Cached says whether a request's prompt is worth a cache: writing one costs, and a
-// request that is made once never reads it.
+// Cached reports whether a request's prompt should be cached. Writing to the cache costs money, and
+// a request that is made only once never reads it.
 func (r Request) Cached() bool {
 	switch r.Purpose {
 	case PurposeTitle, PurposeRewrite, PurposeCompletion, PurposeSampling:
@@ -57,10 +57,10 @@ func (r Request) Cached() bool {
 	return true
 }
 
-// MarkBackwards calls mark with the indexes of n things, last first, until it said left
-// times that it set a mark. Of two marks in the messages the last is what the next request
-// finds again, and the one before it what the request before this left: caches are looked
-// up only some blocks back, and one step may add more than that.
+// MarkBackwards calls mark with the indexes of n messages, last first, until mark has returned true
+// left times. With two marks, the next request finds the last one in the cache, and this request
+// finds the one before, which the previous request wrote. One mark is not enough: a lookup goes
+// back only some blocks, and one step may add more than that.
 func MarkBackwards(n, left int, mark func(i int) bool) {
 	for i := n - 1; i >= 0 && left > 0; i-- {
 		if mark(i) {
@@ -69,7 +69,7 @@ func MarkBackwards(n, left int, mark func(i int) bool) {
 	}
 }
 
-// WithRetention returns a model whose prompts are kept as long as r says.
+// WithRetention returns a model whose requests have the retention r.
 func WithRetention(m Model, r Retention) Model {
 	if r == "" {
 		return m

@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// Answer returns the deltas of a request that ask sends and whose answer it passes on.
+// Answer returns a stream of deltas. ask sends the request and passes the deltas of the answer to
+// yield.
 func Answer(ask func(yield func(Delta, error) bool) error) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		if err := ask(yield); err != nil && !errors.Is(err, ErrStopped) {
@@ -16,22 +17,22 @@ func Answer(ask func(yield func(Delta, error) bool) error) iter.Seq2[Delta, erro
 	}
 }
 
-// EncodeError is the error of a request that a wire format cannot express.
+// EncodeError returns the error for a request that a wire format cannot express.
 func EncodeError(err error) *Error {
 	return &Error{Kind: ErrBadRequest, Message: "The request could not be encoded: " + err.Error(), Cause: err}
 }
 
-// Emitter passes the deltas of one answer on, and numbers the blocks of reasoning of formats
-// that do not name them.
+// Emitter passes on the deltas of one answer, and numbers reasoning blocks for formats in which
+// they have no ids.
 type Emitter struct {
 	Yield  func(Delta, error) bool
-	Origin string // that marks reasoning; see Reasoning.API
+	Origin string // the value of Reasoning.API
 
 	thinking string // id of the open block
 	blocks   int
 }
 
-// Emit passes a delta on. The error is ErrStopped.
+// Emit passes on a delta. It returns ErrStopped if the consumer has stopped.
 func (e *Emitter) Emit(d Delta) error {
 	if !e.Yield(d, nil) {
 		return ErrStopped
@@ -39,10 +40,10 @@ func (e *Emitter) Emit(d Delta) error {
 	return nil
 }
 
-// Thinking says whether a block of reasoning is open.
+// Thinking reports whether a reasoning block is open.
 func (e *Emitter) Thinking() bool { return e.thinking != "" }
 
-// Think continues the open block of reasoning, or opens one.
+// Think continues the open reasoning block, or opens one.
 func (e *Emitter) Think(text string) error {
 	if e.thinking == "" {
 		e.blocks++
@@ -57,7 +58,7 @@ func (e *Emitter) Think(text string) error {
 	return e.Emit(Delta{Kind: ReasoningDelta, ID: e.thinking, Text: text})
 }
 
-// EndThinking ends the open block of reasoning, if there is one; opaque goes with it.
+// EndThinking ends the open reasoning block, if there is one, with opaque as its Opaque.
 func (e *Emitter) EndThinking(opaque json.RawMessage) error {
 	if e.thinking == "" {
 		return nil
@@ -67,9 +68,9 @@ func (e *Emitter) EndThinking(opaque json.RawMessage) error {
 	return e.Emit(Delta{Kind: ReasoningEnd, ID: id, API: e.Origin, Opaque: opaque})
 }
 
-// Served passes on a call that the provider has run. started says that ServerStart was passed on;
-// the result, and what the API wants back, are in end.
-func (e *Emitter) Served(started bool, arguments any, end Delta) error {
+// EmitServerCall passes on a call that the provider has run. started means that ServerStart has been passed
+// on. end has the result, and the data that must be sent back to the API.
+func (e *Emitter) EmitServerCall(started bool, arguments any, end Delta) error {
 	args, err := json.Marshal(arguments)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// ErrorKind classifies a failed request by what can be done about it.
+// ErrorKind classifies a failed request by how it can be handled.
 type ErrorKind string
 
 // Kinds of errors.
@@ -22,39 +22,39 @@ const (
 	ErrRateLimited     ErrorKind = "rate_limited"     // 429; RetryAfter may say when
 	ErrOverloaded      ErrorKind = "overloaded"       // 5xx
 	ErrNetwork         ErrorKind = "network"          // no connection, connection lost
-	ErrUnreachable     ErrorKind = "unreachable"      // no connection until somebody changes something: certificates, proxies, an unknown host, a server of this machine
-	ErrTimeout         ErrorKind = "timeout"          // nothing came for too long
+	ErrUnreachable     ErrorKind = "unreachable"      // no connection until the user changes something: certificates, proxies, an unknown host, a local server that is not running
+	ErrTimeout         ErrorKind = "timeout"          // no data for too long
 	ErrDeadline        ErrorKind = "deadline"         // the request as a whole took too long
 	ErrPrematureStop   ErrorKind = "premature_stop"   // the stream ended without its terminal event
 	ErrMalformed       ErrorKind = "malformed"        // an event of the stream cannot be read
 	ErrContextOverflow ErrorKind = "context_overflow" // the conversation is too long for the model
-	ErrInvalidImage    ErrorKind = "invalid_image"    // an image in the request is not one the provider takes
-	ErrCustom          ErrorKind = "custom"           // one of the user's retryRules; Label names it
+	ErrInvalidImage    ErrorKind = "invalid_image"    // the provider does not accept an image in the request
+	ErrCustom          ErrorKind = "custom"           // matches one of the user's retryRules; see Label
 	ErrBadRequest      ErrorKind = "bad_request"      // any other 4xx
 	ErrProtocol        ErrorKind = "protocol"         // the provider sent something unintelligible
 	ErrUnknown         ErrorKind = "unknown"
 )
 
-// Error is a failed model request. Message is fit for the user: it names the
-// cause and never contains a key.
+// Error is a failed model request. Message can be shown to the user: it names the cause and never
+// contains a key.
 type Error struct {
-	Kind       ErrorKind
-	Status     int    // HTTP status, 0 if none
-	Address    string // that answered so, without what may be secret; empty if it is not known
-	Page       bool   // a web page answered, so not the provider's API
-	Whole      bool   // the answer came as one document, not as a stream
-	Message    string
-	Body       string        // what the provider answered, without secrets; for patterns, not for the user
-	Label      string        // what the user calls an ErrCustom
-	RetryAfter time.Duration // how long the provider asks to wait; 0 if it does not say
-	Cause      error
+	Kind        ErrorKind
+	Status      int    // HTTP status; 0 without one
+	Address     string // URL that answered, without parts that may be secret; empty if unknown
+	Page        bool   // the answer is a web page, so not from the provider's API
+	NotStreamed bool   // the answer was a single document instead of a stream
+	Message     string
+	Body        string        // the provider's answer, without secrets; for patterns, not for the user
+	Label       string        // label of the retry rule, for ErrCustom
+	RetryAfter  time.Duration // how long the provider asks to wait; 0 if unknown
+	Cause       error
 }
 
 func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Retryable says whether the same request may succeed later.
+// Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case ErrRateLimited, ErrOverloaded, ErrNetwork, ErrTimeout, ErrPrematureStop, ErrMalformed, ErrCustom:
@@ -63,10 +63,10 @@ func (e *Error) Retryable() bool {
 	return false
 }
 
-// Busy says whether the provider called itself overloaded or unavailable; an ErrOverloaded may be any
-// failure of a server.
+// Busy reports whether the provider said that it is overloaded or unavailable. Other errors of kind
+// ErrOverloaded may be any server failure.
 func (e *Error) Busy() bool {
-	const overloaded = 529 // without a standard text
+	const overloaded = 529 // has no standard text
 	said := strings.ToLower(e.Body + " " + e.Message)
 	return e.Kind == ErrOverloaded && (e.Status == http.StatusServiceUnavailable || e.Status == overloaded ||
 		slices.ContainsFunc([]string{"overload", "unavailable", "capacity"}, func(sign string) bool { return strings.Contains(said, sign) }))
@@ -110,14 +110,14 @@ func StatusError(provider string, resp *http.Response, message string, now time.
 	return e
 }
 
-// AskedToWait notes how long the provider asks to wait, and tells the user.
+// AskedToWait records how long the provider asks to wait, and adds it to the message.
 func (e *Error) AskedToWait(d time.Duration) {
 	e.RetryAfter = d
 	e.Message += fmt.Sprintf(" (try again in %s)", (d + time.Second - 1).Truncate(time.Second))
 }
 
-// kindOf classifies an error by its HTTP status and the provider's words (eca-features 8). A server
-// that does not implement a request will not do so later.
+// kindOf classifies an error by its HTTP status and the provider's message (eca-features 8).
+// Statuses that mean "not implemented" are not retryable.
 func kindOf(status int, message string) ErrorKind {
 	refused := status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnsupportedMediaType || status == http.StatusUnprocessableEntity
 	switch {
@@ -137,8 +137,8 @@ func kindOf(status int, message string) ErrorKind {
 	return ErrBadRequest
 }
 
-// StreamError builds the error for one that arrived inside of a stream. code is the
-// provider's word for it, or a status; message is its own text. Both may be empty.
+// StreamError builds the error for an error event in a stream. code is the provider's error code,
+// or a status; message is the provider's text. Both may be empty.
 func StreamError(provider, code, message string) *Error {
 	e := &Error{Kind: ErrUnknown, Message: provider + " failed: " + message, Body: code + " " + message}
 	if message == "" {
@@ -176,15 +176,15 @@ func StreamError(provider, code, message string) *Error {
 	return e
 }
 
-// EventError returns the error that an event of a stream or a whole answer contains, as
-// {"error": {"code", "type", "message"}} or {"error": "text"}; nil for any other event. Compatible
-// servers and proxies send such events in streams of any format. The code is a word or a status, and
-// may be missing; then the type says the same.
+// EventError returns the error in an event of a stream or in a complete answer, in the form
+// {"error": {"code", "type", "message"}} or {"error": "text"}. It returns nil for other events.
+// Compatible servers and proxies send such events in streams of any format. The code is a word or a
+// status; if it is missing, the type is used instead.
 func EventError(provider string, event []byte) *Error {
 	var e struct {
 		Error json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(event, &e) // what is not JSON has no error
+	_ = json.Unmarshal(event, &e) // invalid JSON has no error
 	if len(e.Error) == 0 || string(e.Error) == "null" {
 		return nil
 	}
@@ -192,7 +192,7 @@ func EventError(provider string, event []byte) *Error {
 		Code json.RawMessage `json:"code"`
 		Type string          `json:"type"`
 	}
-	_ = json.Unmarshal(e.Error, &f) // of a text, or of other types, the text counts
+	_ = json.Unmarshal(e.Error, &f) // an error of another type has only a message
 	code := strings.Trim(string(f.Code), `"`)
 	if code == "" || code == "null" {
 		code = f.Type
@@ -200,7 +200,8 @@ func EventError(provider string, event []byte) *Error {
 	return StreamError(provider, code, ErrorText(event))
 }
 
-// UnreadableEvent is the error for an event of a stream that is not of the format.
+// UnreadableEvent returns the error for an event of a stream that does not have the expected
+// format.
 func UnreadableEvent(provider string, event []byte, cause error) *Error {
 	if failed := EventError(provider, event); failed != nil {
 		return failed
@@ -209,15 +210,15 @@ func UnreadableEvent(provider string, event []byte, cause error) *Error {
 	return &Error{Kind: ErrMalformed, Message: fmt.Sprintf("%s sent something in its stream that is not of this API: %q", provider, shorten.Bytes(string(event), shown)), Cause: cause}
 }
 
-// isRateLimit recognises a rate limit after a status that is not 429.
+// isRateLimit reports whether a message means a rate limit, for statuses other than 429.
 func isRateLimit(message string) bool {
 	m := strings.ToLower(message)
 	return strings.Contains(m, "rate limit") || strings.Contains(m, "rate_limit") || strings.Contains(m, "too many requests")
 }
 
-// isInvalidImage recognises the ways providers say that they do not take an image, by what
-// can be wrong with one rather than by sentences: it names an image, or how one is encoded,
-// and a fault. A request without images cannot fail for that, whatever its error says.
+// isInvalidImage reports whether a message means that the provider does not accept an image. It
+// does not look for whole sentences: the message must mention an image or its encoding, and a
+// fault. Callers check that the request has images.
 func isInvalidImage(message string) bool {
 	m := strings.ToLower(message)
 	about := func(signs ...string) bool {
@@ -238,7 +239,7 @@ func isInvalidImage(message string) bool {
 	return false
 }
 
-// IsOverflow recognises the ways providers say that a conversation is too long.
+// IsOverflow reports whether a message means that a conversation is too long.
 func IsOverflow(message string) bool {
 	m := strings.ToLower(message)
 	for _, sign := range []string{"context length", "context_length", "context window", "context limit", "maximum context", "too many tokens", "prompt is too long"} {
@@ -249,7 +250,7 @@ func IsOverflow(message string) bool {
 	return false
 }
 
-// retryAfter reads Retry-After in both its forms, and the millisecond variant.
+// retryAfter reads Retry-After in both forms, and the millisecond variant.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return time.Duration(ms * float64(time.Millisecond))

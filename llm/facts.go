@@ -1,25 +1,25 @@
 package llm
 
-// Source says where a fact comes from. It is shown to users.
+// Source is where a fact comes from. It is shown to users.
 type Source string
 
-// Sources of facts; those of llm/catalog have a name of their own.
+// Sources of facts. llm/catalog has further ones.
 const (
 	FromConfig   Source = "config"
-	FromProvider Source = "provider" // its own list of models
-	Assumed      Source = "assumed"  // not stated; holds for most
+	FromProvider Source = "provider" // the provider's list of models
+	Assumed      Source = "assumed"  // not stated; true for most models
 )
 
-// Fact is something that is known about a model. Without a source it is unknown.
+// Fact is one fact about a model. It is unknown if it has no source.
 type Fact[T any] struct {
 	Value  T      `json:"value"`
 	Source Source `json:"source"`
 }
 
-// Known says whether somebody knows the fact.
+// Known reports whether the fact is known.
 func (f Fact[T]) Known() bool { return f.Source != "" }
 
-// fill takes a fact from another place if it is unknown.
+// fill sets the fact to o if it is unknown.
 func (f *Fact[T]) fill(o Fact[T]) {
 	if !f.Known() {
 		*f = o
@@ -39,11 +39,11 @@ type Facts struct {
 
 	// Capabilities.
 	Reasoning Fact[bool] `json:"reasoning,omitzero"`
-	Images    Fact[bool] `json:"images,omitzero"` // takes images
+	Images    Fact[bool] `json:"images,omitzero"` // accepts images
 	Tools     Fact[bool] `json:"tools,omitzero"`  // calls tools
 }
 
-// Fill takes from o what is unknown.
+// Fill sets unknown facts to those of o.
 func (f *Facts) Fill(o Facts) {
 	f.Context.fill(o.Context)
 	f.Output.fill(o.Output)
@@ -56,7 +56,7 @@ func (f *Facts) Fill(o Facts) {
 	f.Tools.fill(o.Tools)
 }
 
-// WithoutCosts returns the facts that do not depend on who serves the model.
+// WithoutCosts returns the facts that do not depend on the provider.
 func (f Facts) WithoutCosts() Facts {
 	f.InputCost, f.OutputCost, f.CacheReadCost, f.CacheWriteCost = Fact[float64]{}, Fact[float64]{}, Fact[float64]{}, Fact[float64]{}
 	return f

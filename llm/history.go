@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// What of its earlier reasoning a model is sent back (eca-features 4.1,
-// reasoningHistory). Providers want all of it, or tokens saved.
+// Modes that set which of its earlier reasoning a model is sent (eca-features 4.1,
+// reasoningHistory). Some providers require all of it; less saves tokens.
 const (
 	HistoryAll  = "all"
-	HistoryTurn = "turn" // that since the user's last message
+	HistoryTurn = "turn" // only reasoning since the user's last message
 	HistoryOff  = "off"
 )
 
-// WithReasoningHistory returns a model that is sent as much reasoning as mode says; an
-// unknown mode is HistoryAll.
+// WithReasoningHistory returns a model that is sent earlier reasoning according to mode. An unknown
+// mode means HistoryAll.
 func WithReasoningHistory(m Model, mode string) Model {
 	if mode != HistoryTurn && mode != HistoryOff {
 		return m
@@ -45,8 +45,8 @@ func (f *reasoningFilter) Stream(ctx context.Context, req Request) iter.Seq2[Del
 	return f.model.Stream(ctx, req)
 }
 
-// prompts says whether the user says something in a message; results of tools alone go
-// on with a turn.
+// prompts reports whether a message contains input of the user. A message with only tool results
+// continues a turn.
 func prompts(m Message) bool {
 	return m.Role == User && slices.ContainsFunc(m.Parts, func(p Part) bool {
 		_, result := p.(ToolResult)

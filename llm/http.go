@@ -23,42 +23,42 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// ErrStopped ends the reading of an answer that the consumer no longer wants. Post
-// passes it on as it is.
+// ErrStopped ends the reading of an answer whose consumer has stopped. Post returns it unchanged.
 var ErrStopped = errors.New("consumer stopped")
 
-// Endpoint is one URL of a provider, with all that wire formats share about talking to
-// it. Limits.Connect is the Client's to keep; the others are kept here.
+// Endpoint is a URL of a provider, with the HTTP code that all wire formats share. Client must
+// enforce Limits.Connect; Endpoint enforces the other limits.
 type Endpoint struct {
-	Provider string            // what it is known by; part of what is stored with reasoning
-	Label    string            // what the user calls it; empty: Provider
-	URL      string            //
-	Headers  map[string]string // credentials too
+	Provider string // the provider's id; it is also stored with reasoning
+	Label    string // the provider's name for messages; empty: Provider
+	URL      string
+	Headers  map[string]string // including credentials
 	Client   *http.Client
 	Limits   Limits
 	Now      func() time.Time
 
-	// Bearer, if not nil, gives the token for one request; it is asked before each, since
-	// tokens expire, and "" means no token. A token that was refused (401) is
-	// given back as rejected, once: for another, the request is repeated. A header
-	// Authorization in Headers wins. Errors are the request's; they should be *Error.
+	// Bearer, if not nil, returns the token for one request. It is called before each request,
+	// because tokens expire; "" means no token. If the server refuses the token (401), Bearer is
+	// called once more with that token as rejected, and if it returns a different one, the request
+	// is repeated. An Authorization header in Headers takes precedence. Errors of Bearer are
+	// returned from the request; they should be *Error.
 	Bearer func(ctx context.Context, rejected string) (token string, err error)
 
-	// Explain, if not nil, refines the error for an answer that is not 2xx with what only
-	// the wire format can read from its body.
+	// Explain, if not nil, refines the error for an answer that is not 2xx with details that are
+	// specific to the wire format.
 	Explain func(e *Error, body []byte)
 }
 
-// Name is what messages to the user call the provider.
+// Name returns the provider's name for messages to the user.
 func (e Endpoint) Name() string { return cmp.Or(e.Label, e.Provider) }
 
-// maxErrorBody bounds how much of an error answer is read.
+// maxErrorBody limits how much of an error answer is read, in bytes.
 const maxErrorBody = 64 << 10
 
-// Post sends a request and hands the body of its answer to read. It returns what read
-// returns, and a typed *Error for everything else that can go wrong: a status that is
-// not 2xx, an answer that is not a stream, a time limit, a lost connection. io.EOF from
-// read means that the answer ended too early. When ctx ends, its error is returned.
+// Post sends a request and passes the body of the answer to read. It returns what read returns, and
+// a typed *Error for everything else that can go wrong: a status that is not 2xx, an answer that is
+// not a stream, a time limit, a lost connection. io.EOF from read means that the answer ended too
+// early. When ctx ends, its error is returned.
 func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]string, read func(io.Reader) error) error {
 	return e.authorized(ctx, func(e Endpoint) error {
 		err := e.post(ctx, body, headers, read)
@@ -70,8 +70,8 @@ func (e Endpoint) Post(ctx context.Context, body []byte, headers map[string]stri
 	})
 }
 
-// withoutSecrets removes from a text what was sent to authenticate: some servers repeat
-// it in their errors.
+// withoutSecrets removes the values of the headers from a text, because some servers repeat
+// credentials in their errors.
 func (e Endpoint) withoutSecrets(text string) string {
 	var secrets []string
 	for _, v := range e.Headers {
@@ -111,7 +111,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 			return &Error{Kind: ErrProtocol, Address: e.address(), Message: fmt.Sprintf("%s did not stream but answered with %s, and no text", e.Name(), ct)}
 		}
 		whole := json.Valid(text) && !bytes.Contains(text, []byte(`"error"`))
-		return &Error{Kind: ErrProtocol, Address: e.address(), Whole: whole, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
+		return &Error{Kind: ErrProtocol, Address: e.address(), NotStreamed: whole, Message: fmt.Sprintf("%s did not stream but answered with %s: %s", e.Name(), ct, ErrorText(text))}
 	}
 	counted := &countingReader{r: watched}
 	err = read(counted)
@@ -138,7 +138,7 @@ func (e Endpoint) post(ctx context.Context, body []byte, headers map[string]stri
 	return e.transportError(ctx, err)
 }
 
-// countingReader counts the bytes that were read, and keeps the first.
+// countingReader counts the bytes read, and keeps the first ones.
 type countingReader struct {
 	r     io.Reader
 	n     int64
@@ -152,7 +152,8 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// plainText says whether the answer begins with a text that begins no stream of any format.
+// plainText reports whether the answer begins with text that cannot be the beginning of a stream in
+// any format.
 func (c *countingReader) plainText() bool {
 	said := bytes.TrimSpace(c.begin)
 	if len(said) == 0 || !utf8.Valid(said) || bytes.ContainsFunc(said, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
@@ -166,19 +167,19 @@ func (c *countingReader) plainText() bool {
 	return true
 }
 
-// request returns a request with a JSON body. No repetition makes a url valid.
+// request returns a request with a JSON body. The error for an invalid URL is not retryable.
 func (e Endpoint) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, e.URL, bytes.NewReader(body))
 	if err != nil || req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
-		// The url is not shown: there may be a password in it.
+		// The URL is not shown, because it may contain a password.
 		return nil, &Error{Kind: ErrBadRequest, Message: e.Name() + ": its url is invalid; begin it with http:// or https:// and name a host"}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	return req, nil
 }
 
-// sameOriginClient is the endpoint's client that goes to no other server than the one that is
-// asked: the key, and what is said, must not follow a redirect to another server.
+// sameOriginClient returns a client that does not follow redirects to other servers, because the
+// key and the conversation must not be sent there.
 func (e Endpoint) sameOriginClient() *http.Client {
 	c := *e.Client
 	c.CheckRedirect = func(next *http.Request, via []*http.Request) error {
@@ -193,7 +194,7 @@ func (e Endpoint) sameOriginClient() *http.Client {
 	return &c
 }
 
-// address is the endpoint's URL without what may be secret in it.
+// address returns the endpoint's URL without the parts that may be secret.
 func (e Endpoint) address() string {
 	u, err := url.Parse(e.URL)
 	if err != nil {
@@ -203,14 +204,14 @@ func (e Endpoint) address() string {
 	return u.String()
 }
 
-// drainTime and drainSize bound how far an answer is read that is complete.
+// drainTime and drainSize limit the reading of an answer after its last event.
 const (
 	drainTime = 50 * time.Millisecond
 	drainSize = 4 << 10
 )
 
-// drain reads what comes after the last event: only a connection whose answer was read
-// to its end carries the next request.
+// drain reads the rest of an answer after its last event, because only a connection whose answer
+// has been read to the end can be reused.
 func (e Endpoint) drain(dog *Watchdog, rest io.Reader) {
 	timer := time.AfterFunc(drainTime, dog.Stop)
 	defer timer.Stop()
@@ -232,7 +233,7 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 	out.Address, out.Page = e.address(), isPage
 	out.Body = string(body)
 	if out.Kind == ErrRateLimited && out.RetryAfter == 0 && out.Unpaid() {
-		out.Kind = ErrBadRequest // which no waiting changes
+		out.Kind = ErrBadRequest // waiting does not help
 	}
 	if e.Explain != nil {
 		e.Explain(out, body)
@@ -240,12 +241,12 @@ func (e Endpoint) statusError(resp *http.Response) *Error {
 	return out
 }
 
-// maxDocument bounds what Exchange reads; descriptions of models come with licenses.
+// maxDocument limits what Exchange reads, in bytes; descriptions of models can contain licenses.
 const maxDocument = 16 << 20
 
-// Exchange asks for one JSON document, as for a list of models, and decodes it into
-// answer. A question that is not nil is posted as JSON. Errors contain neither the URL,
-// which may have a key in it, nor what was sent to authenticate. Only ctx limits the time.
+// Exchange requests one JSON document, such as a list of models, and decodes it into answer. If
+// question is not nil, it is posted as JSON. Errors contain neither the URL, which may contain a
+// key, nor credentials. Only ctx limits the time.
 func (e Endpoint) Exchange(ctx context.Context, question, answer any) error {
 	return e.authorized(ctx, func(e Endpoint) error { return e.exchange(ctx, question, answer) })
 }
@@ -277,7 +278,7 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 		return err
 	}
 	begin := bufio.NewReaderSize(io.LimitReader(resp.Body, maxDocument), maxErrorBody)
-	if text, _ := begin.Peek(1); len(text) > 0 && text[0] != '{' && text[0] != '[' { // then all of it is looked at, before it is read
+	if text, _ := begin.Peek(1); len(text) > 0 && text[0] != '{' && text[0] != '[' { // inspect the beginning without consuming it
 		text, _ = begin.Peek(maxErrorBody)
 		if page, ok := webPage(resp, text); ok {
 			return &Error{Kind: ErrProtocol, Address: e.address(), Page: true, Message: e.Name() + " answered with " + page}
@@ -291,7 +292,7 @@ func (e Endpoint) exchange(ctx context.Context, question, answer any) error {
 
 const htmlType = "text/html"
 
-// webPage describes an answer that is a web page, as of a proxy or to log in.
+// webPage describes an answer that is a web page, for example of a proxy or a login.
 func webPage(resp *http.Response, body []byte) (text string, ok bool) {
 	begin := strings.ToLower(string(bytes.TrimSpace(body[:min(len(body), maxPageBegin)])))
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), htmlType) && !strings.HasPrefix(begin, "<!doctype html") && !strings.HasPrefix(begin, "<html") {
@@ -310,7 +311,7 @@ func webPage(resp *http.Response, body []byte) (text string, ok bool) {
 	return text, true
 }
 
-// maxPageBegin is where a web page says what it is.
+// maxPageBegin is how many bytes at the beginning identify a web page.
 const maxPageBegin = 200
 
 // transportError explains a request that failed below HTTP.
@@ -328,7 +329,7 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	switch {
 	case why.Permanent():
 		out.Kind = ErrUnreachable
-	case errors.Is(err, io.EOF): // before the answer began; within it is ErrUnexpectedEOF
+	case errors.Is(err, io.EOF): // before the answer began; a later one is ErrUnexpectedEOF
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection without an answer"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		out.Kind, out.Message = ErrPrematureStop, e.Name()+" closed the connection in the middle of its answer"
@@ -336,7 +337,7 @@ func (e Endpoint) transportError(ctx context.Context, err error) error {
 	return out
 }
 
-// ErrorText finds the human text in an error body.
+// ErrorText returns the human-readable text in an error body.
 func ErrorText(body []byte) string {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Limits bounds the time of a request; 0 turns a limit off.
+// Limits are the time limits of a request; 0 turns a limit off.
 type Limits struct {
-	Connect   time.Duration // until the connection stands; kept by the HTTP client
+	Connect   time.Duration // until the connection is established; enforced by the HTTP client
 	FirstByte time.Duration // from the start of the request to the first byte of the answer's body
 	Idle      time.Duration // between two bytes of the body
 	Total     time.Duration // the whole request
@@ -23,8 +23,8 @@ func DefaultLimits() Limits {
 	return Limits{Connect: 15 * time.Second, FirstByte: 300 * time.Second, Idle: 120 * time.Second, Total: 3600 * time.Second}
 }
 
-// Watchdog cancels a request that exceeds its limits, with an *Error of kind
-// ErrTimeout as the context's cause, of kind ErrDeadline for the limit of it all.
+// Watchdog cancels a request that exceeds its limits, with an *Error as the context's cause. Its
+// kind is ErrDeadline for the total limit and ErrTimeout for the others.
 type Watchdog struct {
 	limits Limits
 	cancel context.CancelCauseFunc
@@ -34,8 +34,8 @@ type Watchdog struct {
 	total *time.Timer
 }
 
-// Watch starts the clock: first byte and total. The returned context is the one to
-// send the request with. Stop must be called.
+// Watch starts the timers for the first byte and the total time. The request must use the returned
+// context. Stop must be called.
 func Watch(ctx context.Context, limits Limits) (context.Context, *Watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Watchdog{limits: limits, cancel: cancel}
@@ -53,7 +53,7 @@ func (w *Watchdog) after(d time.Duration, kind ErrorKind, what string) *time.Tim
 	})
 }
 
-// Stop ends the watch and releases the context.
+// Stop stops the timers and releases the context.
 func (w *Watchdog) Stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *Watchdog) Stop() {
 	w.cancel(nil)
 }
 
-// Body wraps a response body: each read byte postpones the idle limit.
+// Body wraps a response body. Each successful read restarts the idle timer.
 func (w *Watchdog) Body(r io.Reader) io.Reader { return &watchedBody{w, r, false} }
 
 type watchedBody struct {
@@ -83,8 +83,8 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// progress switches from the first-byte limit to the idle limit, then postpones
-// the latter.
+// progress replaces the first-byte timer with the idle timer at the first read, and restarts the
+// idle timer at later ones.
 func (w *Watchdog) progress(first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

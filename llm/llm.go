@@ -1,13 +1,13 @@
-// Package llm is what eca knows about language models in general: a request, the
-// deltas of an answer, usage, and typed errors. Each wire format lives in a
-// package below it (llm/openai, llm/cassette, ...) and implements Model.
+// Package llm defines language models independently of providers: requests, the deltas of answers,
+// usage, and typed errors. Each wire format is a package below it (llm/openai, llm/cassette, ...)
+// and implements Model.
 //
-// What is the same for all of them is here too: the retry policy (retry.go, retryrule.go), the
-// time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go; see internal/sse).
-// Providers never retry on their own.
+// The code that all wire formats share is also here: the retry policy (retry.go, retryrule.go), the
+// time limits of a request (limits.go) and the readers of streams (sse.go, ndjson.go; see
+// internal/sse). Providers never retry on their own.
 //
-// Messages to users about providers are in provider.go. The package knows nothing of
-// chats, of what tools do, or of where the configuration comes from.
+// Information about providers for users is in provider.go. The package does not know chats, tools
+// or the configuration.
 package llm
 
 import (
@@ -20,21 +20,21 @@ import (
 
 // Model answers requests.
 //
-// Stream yields deltas in order. It ends after a StopDelta, or with exactly one
-// error (an *Error unless ctx ended) as its last element. When ctx ends or the
-// consumer stops iterating, the request to the provider is closed at once.
+// Stream yields deltas in order. It ends after a StopDelta, or with exactly one error (an *Error
+// unless ctx ended) as its last element. When ctx ends or the consumer stops iterating, the request
+// to the provider is closed immediately.
 type Model interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }
 
-// Reader is a Model that knows whose reasoning it can send back: APIs take none that
-// another one made.
+// Reader is a Model that knows whose reasoning it can send back, because an API does not accept
+// reasoning of another one.
 type Reader interface {
-	// Reads says whether reasoning marked with api (Reasoning.API) can be sent to a model.
+	// Reads reports whether reasoning with the origin api (Reasoning.API) can be sent to a model.
 	Reads(model, api string) bool
 }
 
-// Purpose tells scripted models and logs what a request is for.
+// Purpose is what a request is for. Scripted models and logs use it.
 type Purpose string
 
 // Purposes of requests.
@@ -44,7 +44,7 @@ const (
 	PurposeCompact    Purpose = "compact"
 	PurposeRewrite    Purpose = "rewrite"
 	PurposeCompletion Purpose = "completion"
-	PurposeSampling   Purpose = "sampling" // a question of an MCP server
+	PurposeSampling   Purpose = "sampling" // requested by an MCP server
 )
 
 // Request is one model call, independent of any wire format.
@@ -52,28 +52,28 @@ type Request struct {
 	Purpose Purpose
 	Model   string // the provider's name for the model
 	System  string
-	// SystemTail follows System. It may differ from request to request, so it is not part
-	// of what caches are asked to keep, where they are asked.
+	// SystemTail follows System. It may change from request to request, so explicit cache marks do
+	// not include it.
 	SystemTail string
 	Messages   []Message
 	Tools      []ToolSpec
-	Server     ServerTools       // what the provider may run besides
+	Server     ServerTools       // tools that the provider may run itself
 	MaxOutput  int64             // tokens; 0 leaves it to the provider
-	Context    int64             // tokens the model takes together; 0 is unknown
+	Context    int64             // context limit in tokens; 0 means unknown
 	Reasoning  bool              // the model can reason and should
 	CacheKey   string            // stable per chat; providers may use it for prompt caching
 	Retention  Retention         // how long the prompt should stay cached; see WithRetention
-	Headers    map[string]string // of this model, beyond its provider's
+	Headers    map[string]string // for this model, in addition to its provider's
 	Extra      map[string]any    // merged into the body last: extraPayload and variants
-	Origin     Origin            // the caller; for records only, never sent to a provider
-	Patience   time.Duration     // bounds RetryPolicy.Total for this request; 0 does not
+	Origin     Origin            // for logs and the journal; never sent to a provider
+	Patience   time.Duration     // upper limit of RetryPolicy.Total for this request; 0: no limit
 }
 
-// Origin says for whom a request is made. All of it may be empty.
+// Origin is the chat, turn and agent that make a request. All fields may be empty.
 type Origin struct {
 	Chat   string
-	Parent string // the chat that a subagent's chat works for
-	Turn   string // of the chat; a subagent's is named like the call that it works for
+	Parent string // the parent chat of a subagent's chat
+	Turn   string // the turn; that of a subagent has the id of the call that started it
 	Agent  string
 }
 
@@ -107,7 +107,7 @@ type Part interface{ isPart() }
 // Text is plain text of either role.
 type Text struct{ Text string }
 
-// Image is a picture from the user, from a tool, or that a model made.
+// Image is an image from the user or a tool, or generated by a model.
 type Image struct {
 	MediaType string `json:"mediaType"` // image/png, image/jpeg, image/gif or image/webp
 	Data      []byte `json:"data"`
@@ -118,20 +118,20 @@ func (i Image) DataURL() string {
 	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-// ImagesOfResult begins the text before images that follow the result they belong to
-// : not every API takes them inside.
+// ImagesOfResult is the beginning of the text before images that follow their result, because not
+// every API accepts images in results.
 const ImagesOfResult = "Images of the result of "
 
 // ImagesLabel is that text for the result of a call.
 func ImagesLabel(callID string) string { return ImagesOfResult + callID + ":" }
 
-// Placeholder is the text that a model gets in place of an image it cannot take.
+// Placeholder returns the text that a model gets instead of an image that it does not accept.
 func (i Image) Placeholder() string {
 	return "[An image (" + i.MediaType + ") was left out: you cannot see images of this kind.]"
 }
 
-// Reasoning is the model's earlier reasoning. Opaque is what the provider gave
-// with it and wants back; it is sent only to the API that made it.
+// Reasoning is the model's earlier reasoning. Opaque is data of the provider that must be sent back
+// with it; it is sent only to the API that produced it.
 type Reasoning struct {
 	ID     string
 	Text   string
@@ -139,8 +139,8 @@ type Reasoning struct {
 	Opaque json.RawMessage
 }
 
-// ToolCall is a call the model made. Arguments is a JSON object. Opaque is what the
-// provider gave with it and wants back, as in Reasoning.
+// ToolCall is a call the model made. Arguments is a JSON object. API and Opaque are as in
+// Reasoning.
 type ToolCall struct {
 	ID        string
 	Name      string
@@ -171,7 +171,7 @@ type ToolSpec struct {
 	Schema      json.RawMessage
 }
 
-// DeltaKind says which fields of a Delta are set.
+// DeltaKind determines which fields of a Delta are set.
 type DeltaKind uint8
 
 // Kinds of deltas, with the fields they set.
@@ -183,12 +183,12 @@ const (
 	ReasoningEnd             // ID, API, Opaque
 	ToolStart                // ID, Name
 	ToolArgs                 // ID, Text
-	ToolEnd                  // ID, Text: the whole arguments as the model wrote them; API, Opaque
+	ToolEnd                  // ID, Text: the complete arguments as the model wrote them; API, Opaque
 	UsageDelta               // Usage; at most once
 	StopDelta                // Stop
-	RetryDelta               // Err, Retry: the request failed and will be repeated
-	AgainDelta               // the wait before that is over: the request is made again
-	ServerStart              // ID, Name: the provider begins a call of a tool of its own
+	RetryDelta               // Err, Retry: the request failed and will be retried
+	AgainDelta               // the delay is over: the request is made again
+	ServerStart              // ID, Name: the provider begins a call of one of its own tools
 	ServerRun                // ID, Text: the arguments, a JSON object; API
 	ServerEnd                // ID, Opaque, Result; after ServerRun
 	SourceDelta              // Text, Name: the address and the title of a page that the answer cites
@@ -210,7 +210,7 @@ type Delta struct {
 	Err    *Error
 }
 
-// StopReason says why the model stopped.
+// StopReason is why the model stopped.
 type StopReason string
 
 // Reasons to stop.
@@ -219,16 +219,16 @@ const (
 	StopToolCalls StopReason = "tool_calls"
 	StopLength    StopReason = "length"
 	StopRefusal   StopReason = "refusal"
-	StopPaused    StopReason = "paused"   // by the provider, in its own calls: it goes on when the history is sent again
-	StopUnmarked  StopReason = "unmarked" // something was said, but not that this is all
+	StopPaused    StopReason = "paused"   // paused by the provider during its own calls: it continues when the history is sent again
+	StopUnmarked  StopReason = "unmarked" // the answer ended without a stop reason
 )
 
 // Usage counts tokens of one response. Input does not include cached tokens.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite int64
-	CacheWriteLong                       int64 // of CacheWrite, those that stay for an hour and cost more
-	WebSearches                          int64 // by the provider, which cost extra; not tokens
+	CacheWriteLong                       int64 // the part of CacheWrite that is cached for an hour and costs more
+	WebSearches                          int64 // number of searches by the provider, which cost extra
 }
 
-// Total is the context the request and its answer occupy.
+// Total returns the number of tokens of the request and its answer.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }

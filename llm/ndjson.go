@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/lines"
 )
 
-// NDJSONReader reads a stream of JSON documents, one a line (application/x-ndjson).
-// Blank lines are ignored.
+// NDJSONReader reads a stream of JSON documents, one per line (application/x-ndjson). Blank lines
+// are ignored.
 type NDJSONReader struct{ lines *lines.Reader }
 
 // NewNDJSONReader reads documents from r.
@@ -17,9 +17,9 @@ func NewNDJSONReader(r io.Reader) *NDJSONReader {
 	return &NDJSONReader{lines.NewReader(r, maxEvent, ErrEventTooLarge)}
 }
 
-// Next returns the next line that is not blank, valid until the next call; it may be no
-// JSON. At the end of input it returns io.EOF, also in place of a last line that is cut:
-// one without its end that is not a whole document.
+// Next returns the next line that is not blank. The line is valid until the next call, and need not
+// be valid JSON. At the end of input, Next returns io.EOF. A last line without a newline is
+// returned only if it is valid JSON.
 func (n *NDJSONReader) Next() ([]byte, error) {
 	for {
 		line, err := n.lines.Next()

@@ -7,7 +7,7 @@ import (
 )
 
 // ArgumentsObject returns the arguments of a call, or an empty object if they are not an object:
-// some APIs take nothing else.
+// some APIs accept nothing else.
 func ArgumentsObject(args json.RawMessage) json.RawMessage {
 	if args = bytes.TrimSpace(args); len(args) == 0 || args[0] != '{' || !json.Valid(args) {
 		return json.RawMessage("{}")
@@ -15,18 +15,19 @@ func ArgumentsObject(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// Object appends a JSON object to a buffer, byte for byte as encoding/json encodes a
-// struct. It is for what is large and encoded often: the messages of a conversation.
+// Object appends a JSON object to a buffer, with exactly the bytes that encoding/json produces for
+// a struct. It is for large objects that are encoded often: the messages of a conversation.
 type Object struct {
 	out   []byte
 	empty bool
 }
 
-// NewObject begins an object after out. The buffer is End's from then on.
+// NewObject begins an object after the content of out. The caller must not use out until End
+// returns it.
 func NewObject(out []byte) *Object { return &Object{append(out, '{'), true} }
 
-// Key begins a member whose value the caller appends to what is returned, and gives back
-// with Value. The key needs no escaping.
+// Key begins a member and returns the buffer. The caller appends the value and passes the result to
+// Value. The key must not need escaping.
 func (o *Object) Key(key string) []byte {
 	if !o.empty {
 		o.out = append(o.out, ',')
@@ -37,30 +38,30 @@ func (o *Object) Key(key string) []byte {
 	return append(o.out, '"', ':')
 }
 
-// Value takes the buffer of Key back, with the value.
+// Value completes a member; out is the buffer of Key with the value appended.
 func (o *Object) Value(out []byte) { o.out = out }
 
-// Text adds a member.
+// Text adds a string member.
 func (o *Object) Text(key, value string) { o.out = AppendText(o.Key(key), value) }
 
-// Optional adds a member unless it is empty.
+// Optional adds a string member unless the value is empty.
 func (o *Object) Optional(key, value string) {
 	if value != "" {
 		o.Text(key, value)
 	}
 }
 
-// Pointer adds a member, which may be empty, unless it is nil.
+// Pointer adds a string member unless the value is nil.
 func (o *Object) Pointer(key string, value *string) {
 	if value != nil {
 		o.Text(key, *value)
 	}
 }
 
-// End returns the buffer with the object.
+// End completes the object and returns the buffer.
 func (o *Object) End() []byte { return append(o.out, '}') }
 
-// AppendText appends a JSON string as encoding/json writes it, which would copy it first.
+// AppendText appends a JSON string exactly as encoding/json writes it, but without a copy of s.
 func AppendText(out []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')
@@ -86,7 +87,7 @@ func AppendText(out []byte, s string) []byte {
 				out = append(out, `\r`...)
 			case '\t':
 				out = append(out, `\t`...)
-			default: // what browsers would read in a page is escaped too
+			default: // characters with a meaning in HTML are escaped too
 				out = append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 			}
 			i++
@@ -95,7 +96,7 @@ func AppendText(out []byte, s string) []byte {
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		invalid := r == utf8.RuneError && size == 1
-		if invalid || r == '\u2028' || r == '\u2029' { // the latter end lines in JavaScript
+		if invalid || r == '\u2028' || r == '\u2029' { // the last two end lines in JavaScript
 			out = append(out, s[from:i]...)
 			if invalid {
 				out = append(out, `\ufffd`...)

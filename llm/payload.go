@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// MergeExtra puts extra into a JSON object: objects merge deeply, other values
-// replace, null removes (eca-features 6.3). A json.RawMessage in extra replaces and is
-// copied as it is. Fields that extra does not name are not even parsed: a body may have
+// MergeExtra merges extra into a JSON object: objects are merged recursively, other values replace
+// fields, null removes them (eca-features 6.3). A json.RawMessage in extra replaces a field and is
+// copied unchanged. Fields that are not in extra are not parsed, because a body may contain
 // megabytes of conversation.
 func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {
 	if len(extra) == 0 {
@@ -47,7 +47,7 @@ func MergeExtra(body []byte, extra map[string]any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// mergeField puts a value over a field; nil means no field.
+// mergeField merges a value into a field. It returns nil if the field is removed.
 func mergeField(base json.RawMessage, over any) (json.RawMessage, error) {
 	switch over := over.(type) {
 	case nil:
@@ -71,9 +71,8 @@ func mergeField(base json.RawMessage, over any) (json.RawMessage, error) {
 	return json.Marshal(over)
 }
 
-// fieldsOf takes a JSON object apart, without decoding its values. What json.Marshal
-// wrote is read in one pass that only looks for ends; for anything that this does not
-// understand, encoding/json decides.
+// fieldsOf splits a JSON object into its fields without decoding them. Output of json.Marshal is
+// scanned in one pass that only finds the end of each value; other JSON is parsed by encoding/json.
 func fieldsOf(body []byte) (map[string]json.RawMessage, error) {
 	if fields, ok := scanFields(body); ok {
 		return fields, nil
@@ -88,7 +87,7 @@ func fieldsOf(body []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// scanFields expects an object without white space between its fields.
+// scanFields splits an object without white space. It returns false for anything else.
 func scanFields(body []byte) (map[string]json.RawMessage, bool) {
 	if len(body) < 2 || body[0] != '{' || body[len(body)-1] != '}' {
 		return nil, false
@@ -117,7 +116,7 @@ func scanFields(body []byte) (map[string]json.RawMessage, bool) {
 	}
 }
 
-// skipString returns where a string that begins at at has ended, or -1.
+// skipString returns the index after the string that begins at at, or -1.
 func skipString(body []byte, at int) int {
 	if at >= len(body) || body[at] != '"' {
 		return -1
@@ -138,8 +137,8 @@ func skipString(body []byte, at int) int {
 	}
 }
 
-// skipValue returns where a value that begins at at has ended: at a comma or the end of
-// the object around it; or -1.
+// skipValue returns the index after the value that begins at at, which is that of a comma or of the
+// end of the enclosing object, or -1.
 func skipValue(body []byte, at int) int {
 	for depth := 0; at < len(body); {
 		switch body[at] {
@@ -167,7 +166,7 @@ func skipValue(body []byte, at int) int {
 	return -1
 }
 
-// DeepMerge returns base with over put into it, as MergeExtra does.
+// DeepMerge returns base with over merged into it, as in MergeExtra.
 func DeepMerge(base, over map[string]any) map[string]any {
 	out := maps.Clone(base)
 	for k, v := range over {
@@ -187,8 +186,8 @@ func DeepMerge(base, over map[string]any) map[string]any {
 	return out
 }
 
-// MergePayloads returns base with over put into it, for MergeExtra: null stays, so that
-// it removes there.
+// MergePayloads returns base with over merged into it, as an argument for MergeExtra. It keeps
+// null, so that MergeExtra removes the field.
 func MergePayloads(base, over map[string]any) map[string]any {
 	out := maps.Clone(base)
 	if out == nil {

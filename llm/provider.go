@@ -6,25 +6,25 @@ import "github.com/seed-dec29ce4/eca/auth"
 // secret.
 type Provider struct {
 	ID          string
-	Spelled     string // the ID as the user's files write it
-	Label       string // what people call it; empty if that is the ID
-	Configured  bool   // the configuration names it
+	Spelled     string // the ID in the spelling of the user's files
+	Label       string // the usual name; empty if that is the ID
+	Configured  bool   // it is in the configuration
 	Auth        auth.Status
 	Methods     []auth.Method // ways to log in
 	API         string
 	URL         string // without user, password and query
 	FetchModels *bool
 	Headers     []string        // names of the extra headers, sorted
-	Missing     string          // what it needs before it can be used; empty if it can be
+	Missing     string          // what it needs before it can be used; empty if usable
 	Unlisted    string          // why it could not be asked for its models; empty if it answered or was not asked
-	Refused     bool            // it does not accept the key that it was asked with
+	Refused     bool            // it did not accept the key
 	Asking      bool            // it is being asked for its models
-	Models      []ProviderModel // those that can be used now, sorted by name
+	Models      []ProviderModel // usable models, sorted by name
 }
 
 // ProviderModel is one model of a provider.
 type ProviderModel struct {
 	Name string
 	Facts
-	Server ServerTools // that it may use
+	Server ServerTools // provider tools that the model may use
 }

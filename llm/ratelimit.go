@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// untilReset reads how long a rate limit still holds from the headers that say when it
-// is reset, of all kinds that providers send (eca-features 8): for requests, tokens or
-// everything, as a time, a duration or a number of seconds. Limits of which something
-// remains are not what the request failed at. or 0.
+// untilReset returns how long a rate limit still applies, or 0 if unknown. It reads the reset
+// headers of all providers (eca-features 8): for requests, tokens or everything, as a time, a
+// duration or a number of seconds. It ignores limits that are not used up, because the request did
+// not fail for them.
 func untilReset(h http.Header, now time.Time) time.Duration {
 	var wait time.Duration
 	for name, values := range h {
@@ -29,7 +29,7 @@ func untilReset(h http.Header, now time.Time) time.Duration {
 	return wait
 }
 
-// resetIn reads one such header.
+// resetIn parses the value of a reset header.
 func resetIn(value string, now time.Time) time.Duration {
 	if t, err := time.Parse(time.RFC3339, value); err == nil {
 		return t.Sub(now)

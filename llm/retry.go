@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// RetryPolicy bounds how often and how long a failed request is repeated, and how often
-// a model is asked to go on with an answer that was cut (eca-features 8). Repetitions
-// happen here and nowhere else in eca; the engine asks to go on, because only it knows
-// what was said.
+// RetryPolicy limits how often and how long a failed request is retried, and how often a model is
+// asked to continue an answer that was cut off (eca-features 8). All retries in eca happen in this
+// package. The engine requests continuations, because only it has the conversation.
 type RetryPolicy struct {
-	MaxRetries   int // repetitions of one request
-	MaxPremature int // of them, for answers that ended before anything was said, or did not begin in time
-	MaxContinues int // how often in a row an answer that was cut is gone on with
+	MaxRetries   int // retries of one request
+	MaxPremature int // the part of them for answers that ended or timed out before any content
+	MaxContinues int // continuations in a row of an answer that was cut off
 	BaseDelay    time.Duration
 	Multiplier   float64
 	MaxDelay     time.Duration
-	MaxWait      time.Duration // longest Retry-After that is obeyed; beyond it, give up
-	Total        time.Duration // longest sum of the delays before repetitions of one request, and by Now of the attempts that failed; 0: no bound
-	Rules        []RetryRule   // the user's, before every other classification
+	MaxWait      time.Duration // longest Retry-After to wait for; the request fails if it is longer
+	Total        time.Duration // limit of the total time of delays and failed attempts (by Now) of one request; 0: no limit
+	Rules        []RetryRule   // the user's rules, which take precedence over other classifications
 
 	Jitter func() float64   // in [0,1); nil: random
 	Now    func() time.Time // nil: attempts take no time
 }
 
-// DefaultRetry is the reference's policy (eca-features, Appendix B).
+// DefaultRetry returns the policy of the reference server (eca-features, Appendix B).
 func DefaultRetry() RetryPolicy {
 	return RetryPolicy{
 		MaxRetries: 10, MaxPremature: 3, MaxContinues: 3, BaseDelay: 2 * time.Second, Multiplier: 2,
@@ -35,15 +34,15 @@ func DefaultRetry() RetryPolicy {
 	}
 }
 
-// RetryInfo describes a coming repetition, for the user.
+// RetryInfo describes the next retry or continuation, for the user.
 type RetryInfo struct {
 	Attempt, Max int
 	Delay        time.Duration
 }
 
-// WithRetry repeats failed requests of m. A request is repeated only while nothing
-// of its answer has been delivered; each repetition is announced by a RetryDelta,
-// and begins with an AgainDelta.
+// WithRetry returns a model that retries failed requests to m. A request is retried only if nothing
+// of its answer has been delivered. A RetryDelta announces each retry, and an AgainDelta is its
+// first delta.
 func WithRetry(m Model, p RetryPolicy) Model { return &retrying{m, p} }
 
 type retrying struct {
@@ -95,7 +94,7 @@ func (r *retrying) once(ctx context.Context, req Request, yield func(Delta, erro
 	return delivered, false, nil
 }
 
-// classify makes an ErrCustom of an error to which one of the user's rules applies.
+// classify returns an error as ErrCustom if one of the user's rules applies to it.
 func (p RetryPolicy) classify(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -111,7 +110,7 @@ func (p RetryPolicy) classify(err error) error {
 	return err
 }
 
-// within returns the policy with a bound for all repetitions of a request.
+// within returns the policy with an upper limit for Total.
 func (p RetryPolicy) within(total time.Duration) RetryPolicy {
 	if total > 0 && (p.Total == 0 || total < p.Total) {
 		p.Total = total
@@ -126,13 +125,14 @@ func (p RetryPolicy) now() time.Time {
 	return p.Now()
 }
 
-// attempts counts what failed of one request.
+// attempts counts the failed attempts of one request.
 type attempts struct {
 	all, premature int
 	waited         time.Duration
 }
 
-// next says whether, and after which delay, to repeat a request that failed once more.
+// next counts another failed attempt. It returns whether to retry the request, and after which
+// delay.
 func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 	info := RetryInfo{Max: p.MaxRetries}
 	n.all++
@@ -142,7 +142,7 @@ func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 		if n.premature > p.MaxPremature {
 			return info, false
 		}
-		// The message shows the limit that will be met first.
+		// The message shows the limit that will be reached first.
 		if p.MaxPremature-n.premature < p.MaxRetries-n.all {
 			info.Attempt, info.Max = n.premature, p.MaxPremature
 		}
@@ -156,8 +156,8 @@ func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 	return info, ok && (p.Total == 0 || n.waited <= p.Total)
 }
 
-// Continue says whether, and after which delay, to ask a model to go on with an answer
-// that failed after it had begun; n counts from 1 how often in a row that happened.
+// Continue returns whether, and after which delay, to ask a model to continue an answer that failed
+// after it had begun. n is how often in a row that has happened, from 1.
 func (p RetryPolicy) Continue(n int, e *Error) (RetryInfo, bool) {
 	info := RetryInfo{Attempt: n, Max: p.MaxContinues}
 	if !e.Retryable() || n > p.MaxContinues {
@@ -168,8 +168,8 @@ func (p RetryPolicy) Continue(n int, e *Error) (RetryInfo, bool) {
 	return info, ok
 }
 
-// delay is how long to wait before the nth repetition: what the provider asks for, else
-// a delay that grows. ok is false if the provider asks for more than is obeyed.
+// delay returns how long to wait before the nth retry: the time that the provider asks for, or a
+// delay that grows. ok is false if the provider asks for more than MaxWait.
 func (p RetryPolicy) delay(n int, e *Error) (d time.Duration, ok bool) {
 	if e.RetryAfter > 0 {
 		return e.RetryAfter, e.RetryAfter <= p.MaxWait

@@ -8,20 +8,20 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// RetryRule is one of the user's rules about errors that are worth another try
-// (providers.<name>.retryRules, eca-features 4.1).
+// RetryRule is one of the user's rules for errors to retry (providers.<name>.retryRules,
+// eca-features 4.1).
 type RetryRule struct {
 	Label   string // shown to the user while waiting; may be empty
 	status  int    // 0: any
 	pattern *regexp2.Regexp
 }
 
-// matchTimeout bounds one match of a user's pattern.
+// matchTimeout limits one match of a user's pattern.
 const matchTimeout = 100 * time.Millisecond
 
-// NewRetryRule returns a rule for errors with a status, if that is not 0, in whose text
-// a pattern is found, if that is not empty. Patterns are written as in Java. A rule
-// without either is an error: it would apply to everything.
+// NewRetryRule returns a rule for errors that have a status, unless it is 0, and whose text matches
+// a pattern, unless it is empty. Patterns have Java's syntax. A rule without both is an error,
+// because it would apply to every error.
 func NewRetryRule(status int, pattern, label string) (RetryRule, error) {
 	r := RetryRule{Label: label, status: status}
 	if status == 0 && pattern == "" {
@@ -38,8 +38,8 @@ func NewRetryRule(status int, pattern, label string) (RetryRule, error) {
 	return r, nil
 }
 
-// applies says whether the rule is about an error. The pattern is searched for in what
-// the user sees, and in all that the provider answered.
+// applies reports whether the rule applies to an error. It searches the message and the provider's
+// answer for the pattern.
 func (r RetryRule) applies(e *Error) bool {
 	if r.status != 0 && r.status != e.Status {
 		return false

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Tools that providers run themselves, by the names that users see.
+// Names, shown to users, of tools that providers run themselves.
 const (
 	WebSearch       = "web_search"
 	ImageGeneration = "image_generation"
 )
 
-// ServerTools says which tools of its provider a model may use. APIs without such a tool
-// ignore it.
+// ServerTools are the provider's own tools that a model may use. APIs without such a tool ignore
+// it.
 type ServerTools struct {
 	WebSearch       bool
 	ImageGeneration bool
@@ -26,17 +26,17 @@ type ServerCall struct {
 	Name   string // WebSearch or ImageGeneration
 	API    string // see Reasoning
 	Opaque json.RawMessage
-	Images []Image // that it made; Opaque does not repeat them
+	Images []Image // generated images; Opaque does not contain them
 }
 
-// ServerResult is how such a call ended, for the user.
+// ServerResult is the result of a server call, for the user.
 type ServerResult struct {
 	Outputs []string `json:"outputs,omitempty"`
 	Images  []Image  `json:"images,omitempty"`
 	Failed  bool     `json:"failed,omitempty"`
 }
 
-// MadeImage is the result of a call that made an image, from its base64.
+// MadeImage returns the result of a call that generated an image, from the image in base64.
 func MadeImage(mediaType, encoded string) *ServerResult {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(data) == 0 {
@@ -45,16 +45,15 @@ func MadeImage(mediaType, encoded string) *ServerResult {
 	return &ServerResult{Images: []Image{{MediaType: mediaType, Data: data}}}
 }
 
-// Texts for a model that is shown an image which it, or a model before it, has made with an
-// API that does not take it back as its own.
+// Texts for a model that is shown an image that a model generated with another API.
 const (
 	madeImage  = "[I made an image here. It is shown in the next message.]"
 	madeImages = "Images that you made in your last message:"
 )
 
-// Portable returns messages for an API that takes back the server calls marked with api.
-// Searches by others are left out: the answer has their findings. Images by others go into the
-// user's next message. The messages given stay as they are.
+// Portable returns messages for an API that accepts only its own server calls, those with the
+// origin api. Searches of other APIs are left out, because the answer contains their findings.
+// Images of other APIs are moved to the user's next message. The argument is not changed.
 func Portable(messages []Message, api string) []Message {
 	foreign := func(p Part) bool {
 		c, ok := p.(ServerCall)
@@ -64,7 +63,7 @@ func Portable(messages []Message, api string) []Message {
 		return messages
 	}
 	var out []Message
-	var images []Part // made in the last message
+	var images []Part // generated in the last message
 	for _, m := range messages {
 		var parts []Part
 		if m.Role == User && len(images) > 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// isTask reports whether a call is one of the native tool task.
+// isTask reports whether a call uses the native tool task.
 func isTask(c transcript.Call) bool { return c.Server == tools.Native && c.Name == "task" }
 
-// tasksAre shows a list of tasks that does not come from a call.
-func (r *renderer) tasksAre(list protocol.TaskDetails) []notification {
+// showTasks shows a list of tasks without a tool call.
+func (r *renderer) showTasks(list protocol.TaskDetails) []notification {
 	if r.client.details(list) == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (r *renderer) called(c transcript.Call) []notification {
 	switch d := details(b.Details); {
 	case d != nil:
 		shown.Details = r.client.details(d)
-	case isTask(c) && r.tasks != nil: // it failed: clients show a list as being updated until they get one
+	case isTask(c) && r.tasks != nil: // failed: clients show the list as being updated until they get one
 		shown.Details = r.client.details(*r.tasks)
 	case shown.Details == nil:
 		shown.Details = r.client.details(jsonDetails(b.Outputs))
@@ -89,7 +89,7 @@ func (r *renderer) called(c transcript.Call) []notification {
 	if b.Failed || c.Origin != tools.OriginMCP {
 		shown.Error = &b.Failed
 	}
-	pictures := map[string]bool{} // their names are for models that do not accept images
+	pictures := map[string]bool{} // placeholders for models that do not accept images
 	for _, i := range b.Images {
 		pictures[fmt.Sprintf("[image %s, %d bytes]", i.MediaType, len(i.Data))] = true
 	}
@@ -116,13 +116,13 @@ func (r *renderer) rejected(c transcript.Call) []notification {
 		Type: "toolCallRejected", ToolCall: call, Arguments: c.Arguments(), Reason: rejectReason(b.Reason),
 	})
 	if isTask(c) && r.tasks != nil {
-		out = append(out, r.tasksAre(*r.tasks)...)
+		out = append(out, r.showTasks(*r.tasks)...)
 	}
 	return out
 }
 
-// permission describes how a call was approved or rejected. A call that cannot run was not judged,
-// and neither were calls of chats from before verdicts were stored.
+// permission describes how a call was approved or rejected. A call that cannot run has no stored
+// verdict, and neither have calls of chats that are older than verdicts; theirs is derived.
 func permission(b event.ToolJudged, asks bool) protocol.Permission {
 	p := protocol.Permission{Verdict: b.Decision, Rule: b.Rule, Reason: b.Reason, NotRemembered: b.NotRemembered}
 	if p.Verdict == "" {

@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// numberedChat finds a chatId that is a number, or a number in quotes.
+// numberedChat matches a chatId that is a number, or a number in quotes.
 var numberedChat = regexp.MustCompile(`"chat(?:Id|-id)"\s*:\s*"?-?[0-9.]+"?\s*[,}]`)
 
-// chatNumbers are the chats of a client that numbers its chats.
+// chatNumbers maps a client's chat numbers to chat ids, for a client that numbers its chats.
 type chatNumbers struct {
 	newID func() string
 
 	mu  sync.Mutex        // guards ids
-	ids map[string]string // of chats by the client's numbers
+	ids map[string]string // by the client's number
 }
 
-// resolve replaces a numeric chatId by the id of a chat. One client sends the number of its
-// tab, which is the same in every session and every project. Such a number means a chat of this
-// connection and never a stored one. A number in quotes is taken as an id, unless the connection
+// resolve replaces a numeric chatId with the id of a chat. One client sends the number of its tab,
+// which is the same in every session and every project. Such a number refers to a chat of this
+// connection, never to a stored one. A number in quotes is taken as an id, unless the connection
 // has a chat for it.
 func (n *chatNumbers) resolve(params json.RawMessage) json.RawMessage {
 	if !numberedChat.Match(params) {

@@ -13,20 +13,21 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// diskPatience is how long all messages wait for one whose chat has to be read first. After that,
-// only messages about the same chat wait. A working disk needs far less time, so messages normally
-// take effect in the order in which they came.
-const diskPatience = 20 * time.Millisecond
+// maxDiskWait is how long all later messages wait while a chat is read from disk for an earlier
+// one. After that, only messages about the same chat wait. A working disk needs far less time, so
+// messages normally take effect in the order in which they arrived.
+const maxDiskWait = 20 * time.Millisecond
 
-// chatQueues keep the messages about a chat in order while the first of them waits for the disk.
+// chatQueues keeps the messages about a chat in order while the first of them waits for the disk.
 type chatQueues struct {
 	mu   sync.Mutex               // guards last
-	last map[string]chan struct{} // of the last waiting message about a chat; closed when it is handled
+	last map[string]chan struct{} // by chat; closed when the last waiting message about the chat has been handled
 }
 
-// join queues a message about a chat. before is closed when the earlier messages are handled; it is
-// nil if no message waits. If the chat is open too, leave is nil, and the message need not queue.
-func (q *chatQueues) join(id string, open bool) (before <-chan struct{}, leave func()) {
+// join queues a message about a chat. previous is closed when the earlier messages have been handled;
+// it is nil if no message waits. The caller calls leave when it has handled the message. leave is
+// nil if the message need not queue, because the chat is open and no message waits.
+func (q *chatQueues) join(id string, open bool) (previous <-chan struct{}, leave func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	last, waits := q.last[id]
@@ -45,15 +46,15 @@ func (q *chatQueues) join(id string, open bool) (before <-chan struct{}, leave f
 	}
 }
 
-// handleInChat handles a message about a chat. If the chat is not open, it has to be read first.
-// Messages about other chats do not wait for that.
+// handleInChat handles a message about a chat. If the chat is not open, it has to be read first;
+// messages about other chats wait for that only for a moment (maxDiskWait).
 func (s *Server) handleInChat(ctx context.Context, req *jsonrpc.Request, h handler) (any, error) {
 	var p protocol.ChatParams
 	if !strings.HasPrefix(req.Method, "chat/") || json.Unmarshal(req.Params, &p) != nil || p.ChatID == "" {
 		return h(ctx, req)
 	}
 	_, open := s.host.Engine().Lookup(string(p.ChatID))
-	before, leave := s.queues.join(string(p.ChatID), open)
+	previous, leave := s.queues.join(string(p.ChatID), open)
 	if leave == nil {
 		return h(ctx, req)
 	}
@@ -70,14 +71,14 @@ func (s *Server) handleInChat(ctx context.Context, req *jsonrpc.Request, h handl
 				handled <- outcome{err: fmt.Errorf("internal error in %s: %v", req.Method, p)}
 			}
 		}()
-		if before != nil {
-			<-before
+		if previous != nil {
+			<-previous
 		}
 		result, err := h(ctx, req)
 		handled <- outcome{result, err}
 	})
-	if before == nil {
-		timer := time.NewTimer(diskPatience)
+	if previous == nil {
+		timer := time.NewTimer(maxDiskWait)
 		defer timer.Stop()
 		select {
 		case o := <-handled:

@@ -46,8 +46,8 @@ func (cs *chats) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 	}, nil
 }
 
-// edit runs edits of an existing chat. The answer comes after the client was shown their effects.
-// For unknown chats, nothing happens (eca-protocol 12).
+// edit runs edits of an existing chat. It is answered after the client has been shown their
+// effects. For unknown chats, nothing happens (eca-protocol 12).
 func (cs *chats) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.AsyncResult[protocol.Empty], error) {
 	session, ok, err := cs.host.Engine().Existing(ctx, string(id))
 	if err != nil || !ok {
@@ -139,8 +139,7 @@ func (cs *chats) ChatAddFlag(ctx context.Context, req protocol.Request[protocol.
 	})
 }
 
-// ChatRemoveFlag implements protocol.Server. The client removes the flag from its view without
-// being asked.
+// ChatRemoveFlag implements protocol.Server. The client removes the flag from its view on its own.
 func (cs *chats) ChatRemoveFlag(ctx context.Context, req protocol.Request[protocol.FlagParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	p := req.Params
 	return cs.edit(ctx, p.ChatID, func(session *chat.Session) *chat.Pending[event.Seq] {
@@ -192,7 +191,7 @@ func (cs *chats) ChatFork(ctx context.Context, req protocol.Request[protocol.For
 		if err != nil || fork == nil {
 			return protocol.Empty{}, err
 		}
-		at, err := session.Announce(*fork).Wait(ctx) // which shows it
+		at, err := session.Announce(*fork).Wait(ctx) // this shows the fork
 		if err != nil {
 			return protocol.Empty{}, err
 		}
@@ -265,7 +264,7 @@ func (cs *chats) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 	}, nil
 }
 
-// window selects the messages that a client asks for (4.8).
+// window selects the messages that a client requests (4.8).
 func window(ctx context.Context, session *chat.Session, p protocol.WindowParams) (chat.Span, *protocol.WindowMeta, *protocol.WindowError) {
 	fail := func(code, message string) (chat.Span, *protocol.WindowMeta, *protocol.WindowError) {
 		return chat.Span{}, nil, &protocol.WindowError{Code: code, Message: message}
@@ -285,7 +284,7 @@ func window(ctx context.Context, session *chat.Session, p protocol.WindowParams)
 			*c.to = &compaction
 		case c.text == protocol.LastCompaction && c.to == &w.Before:
 			return fail("cursor_expired", "the chat was not compacted")
-		case c.text == protocol.LastCompaction: // everything comes after it
+		case c.text == protocol.LastCompaction: // without a compaction, all messages come after it
 		default:
 			at, err := chat.ParseCursor(c.text)
 			if err != nil {
@@ -294,7 +293,7 @@ func window(ctx context.Context, session *chat.Session, p protocol.WindowParams)
 			*c.to = &at
 		}
 	}
-	// Only a page that continues another one begins at its old end.
+	// Only a page that continues an earlier page begins with the oldest messages.
 	w.Forward = w.After != nil && w.Before == nil && p.After != protocol.LastCompaction
 	span, err := session.Window(ctx, w)
 	switch {

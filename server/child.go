@@ -11,19 +11,20 @@ import (
 
 // The view of the parent shows the chats of subagents. It shows each one between the start and the
 // end of the call that the subagent works for, because clients drop what comes later (eca-protocol
-// 7.4, 8.5). Subagents get no status. The only progress shown is that a request is repeated; some
-// clients take any other progress for the parent's. The call of a background subagent ends at once,
-// so it is not shown live; replays show it where it was started.
+// 7.4, 8.5). Subagents get no status. The only progress shown is that a request is retried; some
+// clients take any other progress for the parent's. The call of a background subagent ends as soon
+// as the subagent has started, so the subagent is not shown live; replays show it where it was
+// started.
 
 // childView shows a subagent while its call runs.
 type childView struct {
-	drain context.CancelFunc // the call has ended: only the events that exist already are still shown
+	drain context.CancelFunc // called when the call has ended: only events that exist already are still shown
 	quit  context.CancelFunc
 	done  chan struct{}
 }
 
-// ofChild reports whether clients are shown an item in the chat of a subagent.
-func ofChild(i transcript.Item) bool {
+// visibleInChild reports whether an item is shown to clients if it occurs in a subagent's chat.
+func visibleInChild(i transcript.Item) bool {
 	switch i := i.(type) {
 	case transcript.Progress:
 		return i.Retry // without it, the user does not know why nothing happens
@@ -41,12 +42,13 @@ func (r *renderer) forChild(sub event.Subagent) *renderer {
 	return c
 }
 
-// showChild begins to show a subagent if it works in this process.
+// showChild starts to show a subagent if it runs in this process.
 func (v *view) showChild(ctx context.Context, callID string, sub event.Subagent) {
 	v.showChildFrom(ctx, callID, sub, position{})
 }
 
-// showChildFrom is like showChild for a client that was shown everything before a position.
+// showChildFrom is like showChild for a client that has already been shown everything before a
+// position.
 func (v *view) showChildFrom(ctx context.Context, callID string, sub event.Subagent, from position) {
 	session, ok := v.views.host.Engine().Lookup(sub.ChatID)
 	if _, shown := v.children[callID]; shown || !ok || sub.Background {
@@ -100,8 +102,9 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 	}
 }
 
-// beforeChild updates the subagents for an event of the parent, before that event is shown.
-func (v *view) beforeChild(ctx context.Context, e event.Event) {
+// updateChildrenBefore stops showing the subagents whose work ends with an event of the parent,
+// before that event is shown.
+func (v *view) updateChildrenBefore(ctx context.Context, e event.Event) {
 	switch b := e.Body.(type) {
 	case event.ToolFinished:
 		v.endChild(ctx, e.Turn, b.CallID)
@@ -113,8 +116,9 @@ func (v *view) beforeChild(ctx context.Context, e event.Event) {
 	}
 }
 
-// behindChild is like beforeChild, for updates that come after an event.
-func (v *view) behindChild(ctx context.Context, e event.Event) {
+// updateChildrenAfter starts to show the subagent that an event of the parent announces, after that
+// event has been shown.
+func (v *view) updateChildrenAfter(ctx context.Context, e event.Event) {
 	if b, ok := e.Body.(event.ToolUpdated); ok && v.renderer.turns[e.Turn] && b.Details.Subagent != nil {
 		v.showChild(ctx, b.CallID, *b.Details.Subagent)
 	}
@@ -133,7 +137,7 @@ func (v *view) endChild(ctx context.Context, turn, callID string) {
 	if sub == nil || sub.Background || !v.renderer.turns[turn] {
 		return
 	}
-	// The view has fallen behind and has not seen the beginning.
+	// The view has fallen behind and did not start to show this subagent.
 	r := v.renderer.forChild(*sub)
 	_, err := v.session.Child(ctx, sub.ChatID, callID, func(e event.Event) { v.send(ctx, r.live(e)) })
 	if err != nil && ctx.Err() == nil {
@@ -163,7 +167,7 @@ func (r *replayer) child(call transcript.Call) []notification {
 	return append(out, c.end(tailDead)...)
 }
 
-// reportText returns the text that says that a background subagent has ended.
+// reportText returns the text shown when a background subagent has ended.
 func reportText(r transcript.Report) string {
 	if r.Failed {
 		return fmt.Sprintf("\nThe subagent %s in the background did not finish.\n", r.Agent)

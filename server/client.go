@@ -6,8 +6,8 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// client is clientInfo.name in lower case. The messages to a client depend on it only where that
-// client cannot read, or would misread, what all others get.
+// client is clientInfo.name in lower case. Messages differ from client to client only where one
+// client cannot read, or would misread, the message that all others get.
 type client string
 
 const (
@@ -29,9 +29,8 @@ func (c *connection) client() client {
 // keeps no state, sends chat/list when the page is opened, and has one trust switch for all chats.
 func (c client) hasPage() bool { return c == clientVSCode }
 
-// config returns the part of the configuration that a client is sent: all of it, except where the
-// client keeps its state and a repetition would do harm. news holds the fields that the client does
-// not know yet.
+// config returns the part of the configuration that a client is sent: all of it, except fields that
+// would do harm if they were sent to this client twice. news holds only the fields that changed.
 func (c client) config(all, news protocol.ChatConfig) protocol.ChatConfig {
 	switch c {
 	case clientEmacs: // applies a selection to every chat, even to chats with their own selection
@@ -46,7 +45,7 @@ func (c client) config(all, news protocol.ChatConfig) protocol.ChatConfig {
 // details returns the details of a call that a client can read, or nil.
 func (c client) details(d protocol.Details) protocol.Details {
 	if _, change := d.(protocol.FileChangeDetails); c == clientNeovim && !change {
-		return nil // it takes all details for a diff, and then the call cannot be approved or rejected
+		return nil // it takes any details for a diff, and then the call cannot be approved or rejected
 	}
 	return d
 }

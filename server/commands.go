@@ -28,8 +28,9 @@ func (q *queries) ChatQueryCommands(_ context.Context, req protocol.Request[prot
 	return protocol.Immediate(out), nil
 }
 
-// applySideEffects handles the further effects of an event: it shows a fork, and it sends the chat's settings
-// after a slash command changed them, because clients send their choice with each prompt.
+// applySideEffects does what an event requires beyond showing it: it shows a fork, and after a
+// slash command has changed the chat's settings it sends them, because clients send their own
+// selection with each prompt.
 func (v *view) applySideEffects(ctx context.Context, e event.Event) {
 	switch b := e.Body.(type) {
 	case event.Notice:
@@ -41,9 +42,9 @@ func (v *view) applySideEffects(ctx context.Context, e event.Event) {
 	case event.TitleChanged:
 		v.title = b.Title
 	case event.TurnStarted:
-		v.using = b
+		v.lastStart = b
 	case event.TurnFinished:
-		if meta := v.session.Meta(); meta.Model != v.using.Model || meta.Variant != v.using.Variant || meta.Agent != v.using.Agent {
+		if meta := v.session.Meta(); meta.Model != v.lastStart.Model || meta.Variant != v.lastStart.Variant || meta.Agent != v.lastStart.Agent {
 			v.showSelection(ctx, meta)
 		}
 	default:

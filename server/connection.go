@@ -15,15 +15,15 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// connection is what all method families share: the way to the client, what the client said about
-// itself, and the work that is done for it in the background.
+// connection is what all method families share: the JSON-RPC connection, the client's name and
+// capabilities, and background work.
 type connection struct {
 	ctx   context.Context // ends with the connection
 	conn  *jsonrpc.Conn
 	log   *slog.Logger
 	newID func() string
 
-	news   *chat.Subscription // of what other clients do
+	news   *chat.Subscription // changes that other clients make
 	follow bool               // see Options
 
 	name         atomic.Pointer[client]                // nil before initialize
@@ -32,12 +32,12 @@ type connection struct {
 	work sync.WaitGroup // background work
 
 	mu         sync.Mutex      // guards the fields below
-	over       bool            // Serve waits for the remaining work, and no more may start
-	lastChange <-chan struct{} // closed when the last change of settings is made; nil before the first one
+	over       bool            // Serve is waiting for the remaining work; no more may start
+	lastChange <-chan struct{} // closed when the last settings change has been made; nil before the first one
 }
 
-// background runs work that only Serve waits for; it ends with c.ctx. Once Serve waits, the work is
-// dropped, because there is no client any more.
+// background runs work in a goroutine. The work must end when c.ctx does; Serve waits for it. Once
+// Serve has begun to wait, new work is dropped, because the client is gone.
 func (c *connection) background(work func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *connection) background(work func()) {
 	})
 }
 
-// wait waits for the background work, and lets no more start.
+// wait waits for the background work and prevents more from starting.
 func (c *connection) wait() {
 	c.mu.Lock()
 	c.over = true
@@ -62,9 +62,9 @@ func (c *connection) wait() {
 	c.work.Wait()
 }
 
-// inOrder makes a change of settings in the background. Changes take effect in the order in which
-// the client requested them, and handlers do not wait for files. The function that change returns
-// runs afterwards, concurrently with later changes; it may be nil.
+// inOrder makes a settings change in the background. Changes take effect in the order in which the
+// client requested them, and handlers do not wait for files. The function that change returns runs
+// afterwards, concurrently with later changes; it may be nil.
 func (c *connection) inOrder(change func() (after func())) {
 	made := make(chan struct{})
 	c.mu.Lock()
@@ -85,7 +85,7 @@ func (c *connection) inOrder(change func() (after func())) {
 	})
 }
 
-// notify sends a notification. It waits while the client does not read.
+// notify sends a notification. It blocks while the client does not read.
 func (c *connection) notify(ctx context.Context, method string, params any) {
 	c.logMessage(params)
 	if err := c.conn.Notify(ctx, method, params); err != nil && ctx.Err() == nil {

@@ -24,17 +24,18 @@ type renderer struct {
 	turns      map[string]bool             // turns that began while the client followed the chat
 	stages     map[string]transcript.Stage // of the calls, as last sent to the client
 	tasks      *protocol.TaskDetails       // the list of tasks as last shown; nil if unknown
-	statusSent bool                        // a status was sent: the client knows whether the chat runs
-	// elsewhere reports whether another process runs, or ran, a turn. Its content is shown, but not its
-	// beginning and end: clients would take them for those of their own prompt. Nil: never.
+	statusSent bool                        // the client knows whether the chat is running
+	// elsewhere reports whether a turn was started by another process. The content of such a turn
+	// is shown, but not its beginning and end, because clients would take these for those of their
+	// own prompt. Nil means no turn.
 	elsewhere func(turn string) bool
 
-	// beforeEnd returns what is shown of a running call before its end. It is nil in views, which
-	// show subagents themselves.
+	// beforeEnd returns the notifications to send before the end of a call: those of its subagent.
+	// It is nil in views, which show subagents live.
 	beforeEnd func(transcript.Call) []notification
 
 	lastUsage  event.UsageReported // of the conversation
-	afterTurns []notification      // shown when the turn is over; for test suites
+	afterTurns []notification      // sent after the end of the turn; for test suites
 }
 
 func newRenderer(chatID string, cfg *config.Loaded) *renderer {
@@ -44,8 +45,8 @@ func newRenderer(chatID string, cfg *config.Loaded) *renderer {
 	}
 }
 
-// live returns the notifications for an event. Events of a turn that began before the renderer show
-// nothing, because the client does not know the turn.
+// live returns the notifications for an event. Events of a turn that began before the renderer was
+// created produce no notifications, because the client does not know the turn.
 func (r *renderer) live(e event.Event) []notification {
 	if _, ok := e.Body.(event.UserMessage); ok || e.Turn == "" {
 		r.turns[e.Turn] = true
@@ -55,7 +56,7 @@ func (r *renderer) live(e event.Event) []notification {
 		return nil
 	}
 	c, ok := r.fold.Add(e)
-	if !ok || r.parent != "" && !ofChild(c.Item) {
+	if !ok || r.parent != "" && !visibleInChild(c.Item) {
 		return nil
 	}
 	if t, ok := c.Item.(transcript.Turn); ok && t.End != nil {
@@ -128,7 +129,7 @@ func (r *renderer) render(c transcript.Change) []notification {
 		})
 	case transcript.NoTasks:
 		r.tasks = new(taskDetails(&event.Tasks{}))
-		return r.tasksAre(*r.tasks)
+		return r.showTasks(*r.tasks)
 	case transcript.Flag:
 		return r.content(protocol.RoleSystem, protocol.FlagContent{Type: "flag", Text: item.Text, ContentID: item.ContentID})
 	}
@@ -168,7 +169,7 @@ func (r *renderer) finished(b event.TurnFinished) []notification {
 	return append(out, r.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "finished", Reason: string(b.Reason), Incomplete: string(b.Incomplete)})...)
 }
 
-// turnElsewhere shows what there is to see of the beginning or end of another process's turn.
+// turnElsewhere returns what is shown instead of the beginning and end of another process's turn.
 func (r *renderer) turnElsewhere(t transcript.Turn) []notification {
 	if t.End == nil {
 		return nil
@@ -182,8 +183,8 @@ func (r *renderer) turnElsewhere(t transcript.Turn) []notification {
 	return out
 }
 
-// interrupted marks a turn that eca did not live to finish. Without the mark, half an answer looks
-// complete.
+// interrupted marks a turn that was cut off when eca exited. Without the mark, a partial answer
+// looks complete.
 func (r *renderer) interrupted() []notification {
 	return r.text("\nInterrupted: eca ended before this turn was finished\n")
 }
@@ -219,6 +220,6 @@ func (r *renderer) noticeRole(n transcript.Notice) string {
 	return protocol.RoleSystem
 }
 
-// displayMillis returns a time in milliseconds for clients: at least one. The chat that VS Code, the desktop
-// client and IntelliJ share shows a bare 0 after the name of a call with no time.
+// displayMillis returns a duration for clients, at least 1 ms. The chat view that VS Code, the
+// desktop client and IntelliJ share shows a bare 0 after the name of a call whose duration is 0.
 func displayMillis(ms int64) int64 { return max(1, ms) }

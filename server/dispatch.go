@@ -8,8 +8,9 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// families have the methods of the protocol: each family is a type of its own. The compiler checks
-// that none is missing. A test holds the table below to the same interface.
+// families combines the types that implement the methods of the protocol, one type for each family
+// of methods. The compiler checks that no method is missing; a test checks the table below against
+// the same interface.
 type families struct {
 	*Server
 	*prompts

@@ -14,25 +14,25 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// A client that follows (Options.Follow) is a program in this process that passes on what every
-// chat shows, and that can continue at any position of a chat's log. The protocol has these
-// additions for it:
+// A following client (Options.Follow) is a program in this process that forwards the content of
+// every chat, and that can resume at any position in a chat's log. The protocol has these additions
+// for it:
 //
-//	$/began       the next prompt of a chat that is not followed: its id, title, and position
-//	$/positioned  a notification, with the position after it
+//	$/began       a chat that is not followed gets a prompt: the chat's id, title, and position
+//	$/positioned  wraps a notification and adds the position after it
 //	chat/follow   shows a chat from a position on
 //	chat/hold     pauses a chat that is followed
 //	chat/advance  shows a paused chat up to an event
 //	chat/release  ends the pause
 
-// followParams are those of all these requests.
+// followParams are the parameters of all these requests.
 type followParams struct {
 	ChatID string    `json:"chatId"`
 	Seq    event.Seq `json:"seq"` // the next event to show
 	Offset int       `json:"offset"`
-	// Subagents are the positions of subagents' chats that the client was shown a part of.
+	// Subagents are the positions in subagents' chats of which the client has been shown a part.
 	Subagents map[string]position `json:"subagents"`
-	// Remind repeats which calls wait for approval.
+	// Remind requests that pending approvals be sent again.
 	Remind bool `json:"remind"`
 }
 
@@ -41,7 +41,7 @@ type position struct {
 	Offset int       `json:"offset"`
 }
 
-// followResult says whether there was something to do.
+// followResult reports whether the request had an effect.
 type followResult struct {
 	Done bool `json:"done"`
 }
@@ -59,15 +59,16 @@ type began struct {
 	Seq    event.Seq `json:"seq"`
 }
 
-// foldedMessages is how many messages before a position are read to know what is open there.
+// foldedMessages is how many messages before a position are read to find the turns and calls that
+// are running there.
 const foldedMessages = 200
 
-// maxHold bounds a pause, in case the client forgets it.
-const maxHold = 10 * time.Second
+// maxPause limits a pause, in case the client never ends it.
+const maxPause = 10 * time.Second
 
 func (s *Server) addFollowMethods() {
 	for name, method := range map[string]func(context.Context, followParams) (bool, error){
-		"chat/follow": s.followChat, "chat/hold": s.holdChat, "chat/advance": s.advanceChat, "chat/release": s.releaseChat,
+		"chat/follow": s.followChat, "chat/hold": s.pauseChat, "chat/advance": s.advanceChat, "chat/release": s.releaseChat,
 	} {
 		s.methods[name] = func(_ context.Context, req *jsonrpc.Request) (any, error) {
 			var p followParams
@@ -82,8 +83,8 @@ func (s *Server) addFollowMethods() {
 	}
 }
 
-// heed handles what another client did. It does not wait.
-func (s *Server) heed(n chat.News) {
+// handleNews handles a change that another client made. It does not block.
+func (s *Server) handleNews(n chat.News) {
 	if chat.IsSubagent(n.ChatID) {
 		return
 	}
@@ -126,8 +127,8 @@ func (s *Server) heed(n chat.News) {
 	}
 }
 
-// sendAt sends the notifications for an event. For a client that follows, the last one has the
-// position after the event, and the others have none.
+// sendAt sends the notifications for an event. For a following client, the last one carries the
+// position after the event, and the others carry none.
 func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reader, list []notification) {
 	last := len(list) - 1
 	if !v.views.follow || last < 0 {
@@ -143,7 +144,7 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 	}
 }
 
-// errBeyond says that a chat has no such position.
+// errBeyond means that a position is after the end of a chat.
 var errBeyond = errors.New("the chat does not have this position")
 
 // followChat shows a chat from a position on; without one, from its end.
@@ -183,10 +184,10 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 			return err
 		}
 		if !ok {
-			break // it may have passed the end of an event that had no more text
+			break // the reader may have moved past an event that had no more text
 		}
 		if _, cut := e.Body.(event.Truncated); cut && e.Seq >= p.Seq {
-			break // what the position was in is gone; this is shown next
+			break // the event at the position was removed; this one is shown next
 		}
 		if e.Seq >= p.Seq {
 			break
@@ -212,7 +213,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	return nil
 }
 
-// remind repeats which calls wait for approval.
+// remind sends the pending approvals again.
 func (v *view) remind(ctx context.Context) {
 	for _, c := range v.renderer.fold.Calls() {
 		if c.Stage == transcript.Judged && c.Judgment.Manual {
@@ -221,11 +222,11 @@ func (v *view) remind(ctx context.Context) {
 	}
 }
 
-// errPassed says that a chat went on while something was to be done at its end.
+// errPassed means that more events were shown before an action for the end of a chat could run.
 var errPassed = errors.New("the chat went on")
 
-// endInterrupted ends a turn that eca did not live to finish. It asks the session where its last turn
-// ended: one that has just stopped running may still write its end.
+// endInterrupted shows the end of a turn that was cut off when eca exited. It waits until the
+// session is idle, because a turn that has just stopped may still be writing its end.
 func (v *view) endInterrupted() {
 	for err := errPassed; errors.Is(err, errPassed); {
 		state, failed := v.session.IdleState().Wait(v.views.ctx)
@@ -252,38 +253,38 @@ func (v *view) endInterrupted() {
 	}
 }
 
-// hold is a pause of a view, whose goroutine runs steps meanwhile.
-type hold struct{ steps chan holdStep }
+// pause is the state of a paused view: its goroutine runs the steps that it receives.
+type pause struct{ steps chan pauseStep }
 
-type holdStep struct {
+type pauseStep struct {
 	run  func(ctx context.Context) error
 	last bool
 	err  chan error
 }
 
-// heldView returns the view of a chat and its pause; either may be nil.
-func (s *Server) heldView(chatID string) (v *view, h *hold) {
+// pausedView returns the view of a chat and its pause; either may be nil.
+func (s *Server) pausedView(chatID string) (v *view, h *pause) {
 	v, ok := s.views.shown(chatID)
 	if !ok || v.hasEnded() {
 		return nil, nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v, v.held
+	return v, v.pause
 }
 
-// holdChat pauses a chat between two events. It does nothing for one that is not followed.
-func (s *Server) holdChat(ctx context.Context, p followParams) (bool, error) {
-	v, h := s.heldView(p.ChatID)
+// pauseChat pauses a chat between two events. It does nothing for a chat that is not followed.
+func (s *Server) pauseChat(ctx context.Context, p followParams) (bool, error) {
+	v, h := s.pausedView(p.ChatID)
 	if v == nil {
 		return false, nil
 	}
 	if h != nil {
 		return false, errors.New("the chat is paused already")
 	}
-	h = &hold{steps: make(chan holdStep)}
+	h = &pause{steps: make(chan pauseStep)}
 	v.mu.Lock()
-	v.held = h
+	v.pause = h
 	v.mu.Unlock()
 	paused := make(chan struct{})
 	s.background(func() {
@@ -292,7 +293,7 @@ func (s *Server) holdChat(ctx context.Context, p followParams) (bool, error) {
 			h.wait(ctx)
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			v.held = nil
+			v.pause = nil
 			return nil
 		})
 	})
@@ -307,8 +308,8 @@ func (s *Server) holdChat(ctx context.Context, p followParams) (bool, error) {
 }
 
 // wait runs the steps of a pause until the last one.
-func (h *hold) wait(ctx context.Context) {
-	timer := time.NewTimer(maxHold)
+func (h *pause) wait(ctx context.Context) {
+	timer := time.NewTimer(maxPause)
 	defer timer.Stop()
 	for {
 		select {
@@ -327,12 +328,12 @@ func (h *hold) wait(ctx context.Context) {
 
 // step runs a step of a pause. ok is false if the chat is not paused.
 func (s *Server) step(ctx context.Context, chatID string, last bool, run func(*view, context.Context) error) (ok bool, err error) {
-	v, h := s.heldView(chatID)
+	v, h := s.pausedView(chatID)
 	if h == nil {
 		return false, nil
 	}
-	step := holdStep{run: func(ctx context.Context) error { return run(v, ctx) }, last: last, err: make(chan error, 1)}
-	ctx, cancel := context.WithTimeout(ctx, maxHold)
+	step := pauseStep{run: func(ctx context.Context) error { return run(v, ctx) }, last: last, err: make(chan error, 1)}
+	ctx, cancel := context.WithTimeout(ctx, maxPause)
 	defer cancel()
 	select {
 	case h.steps <- step:

@@ -16,7 +16,7 @@ import (
 )
 
 // Initialize implements protocol.Server. It answers without using the network, because clients give
-// up after seconds (eca-protocol 1.2, 3.1).
+// up after a few seconds (eca-protocol 1.2, 3.1).
 func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.InitializeParams]) (protocol.AsyncResult[protocol.InitializeResult], error) {
 	p := req.Params
 	roots := folders(p.WorkspaceFolders)
@@ -28,7 +28,7 @@ func (s *Server) Initialize(_ context.Context, req protocol.Request[protocol.Ini
 	}
 	s.name.Store(new(client(strings.ToLower(string(p.ClientInfo.Name)))))
 	s.capabilities.Store(&p.Capabilities)
-	var asker ask.Client // clients that did not announce that they ask never answer
+	var asker ask.Client // nil without the capability: such clients never answer
 	if p.Capabilities.AskQuestion {
 		asker = questions{s.connection, s.views}
 	}
@@ -72,7 +72,7 @@ func (s *Server) Initialized(context.Context, protocol.None) error {
 			s.notify(s.ctx, "$/progress", protocol.Progress{Type: "start", TaskID: t.ID, Title: t.Title})
 		}
 		if s.host.Config().Env == config.EnvTest {
-			s.host.AskLocalModels(s.ctx) // suites expect them in the first list
+			s.host.AskLocalModels(s.ctx) // test suites expect them in the first list
 		}
 		s.settings.push(s.ctx)
 		for _, t := range tasks {
@@ -101,9 +101,9 @@ func (s *settings) primaryAgents() []string {
 	return out
 }
 
-// pushConfig sends the whole configuration (5.1) if any of it changed, or always. One client
-// replays only the last message when its page is opened, so every message has all keys that this
-// client cannot get elsewhere.
+// pushConfig sends the whole configuration (5.1) if any of it changed or if always is set. One
+// client replays only the last message when its page is opened, so every message has all keys that
+// this client cannot get elsewhere.
 func (s *settings) pushConfig(ctx context.Context, always bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +130,8 @@ func (s *settings) pushConfig(ctx context.Context, always bool) {
 	}
 }
 
-// welcome is the text of a new chat. Some clients show no messages, so it includes what a user
-// without a provider has to know.
+// welcome is the text of a new chat. Some clients show no messages, so it tells a user without a
+// provider what to do.
 func welcome(text string, models chat.ModelChoice) string {
 	why := "No model can be used."
 	switch {
@@ -145,22 +145,23 @@ func welcome(text string, models chat.ModelChoice) string {
 
 // currentAgent is the agent of chats that do not exist yet.
 func (s *settings) currentAgent() string {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	s.selectionMu.Lock()
+	defer s.selectionMu.Unlock()
 	return s.host.Config().AgentOrDefault(s.agent)
 }
 
 // shownAgent is the agent whose tools are sent to the client.
 func (s *settings) shownAgent() string {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	s.selectionMu.Lock()
+	defer s.selectionMu.Unlock()
 	return s.host.Config().AgentOrDefault(s.toolsAgent)
 }
 
 // maxModelBytes keeps config/updated below 60 KB; one client loses longer messages (1.3).
 const maxModelBytes = 50 << 10
 
-// fitting returns the models that fit, including the default, and how many do not fit.
+// fitting returns the models that fit into a message, including the default, and how many do not
+// fit.
 func fitting(c chat.ModelChoice) (ids []string, cut int) {
 	size := len(c.Default) + 3
 	for _, id := range c.IDs {
@@ -185,7 +186,7 @@ func list(s []string) *[]string {
 	return &s
 }
 
-// pushTools sends the native tools (5.2) if they changed, or always.
+// pushTools sends the native tools (5.2) if they changed or if always is set.
 func (s *settings) pushTools(ctx context.Context, always bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

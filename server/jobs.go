@@ -11,7 +11,7 @@ import (
 
 // Background jobs (eca-protocol 4.12).
 
-// Jobs are the background commands.
+// Jobs gives access to the background commands.
 type Jobs interface {
 	// Jobs lists them, the oldest first. KillJob ends one; it returns false if the job has ended
 	// already or does not exist. JobOutput returns the end of its output.
@@ -92,7 +92,7 @@ func (j *jobs) list() protocol.JobsListResult {
 	return res
 }
 
-// exitCode is nil for a job that has no exit code.
+// exitCode returns nil for a job that has no exit code.
 func exitCode(j tools.Job) *int {
 	if code, ok := j.Exit(); ok {
 		return &code

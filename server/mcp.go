@@ -75,7 +75,7 @@ func (m *mcpServers) MCPConnectServer(_ context.Context, p protocol.MCPParams) e
 // a server that the user enables and then stops must not start afterwards.
 func (m *mcpServers) controlMCP(name string, control func(name string)) error {
 	m.inOrder(func() func() {
-		m.settings.askAgain(name)
+		m.settings.resendServer(name)
 		control(name)
 		return nil
 	})
@@ -86,7 +86,7 @@ func (m *mcpServers) controlMCP(name string, control func(name string)) error {
 // login was stored.
 func (m *mcpServers) MCPLogoutServer(_ context.Context, p protocol.MCPParams) error {
 	m.inOrder(func() func() {
-		m.settings.askAgain(string(p.Name))
+		m.settings.resendServer(string(p.Name))
 		if err := m.host.LogoutMCPServer(string(p.Name)); err != nil {
 			m.notify(m.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
 		}
@@ -96,8 +96,8 @@ func (m *mcpServers) MCPLogoutServer(_ context.Context, p protocol.MCPParams) er
 	return nil
 }
 
-// MCPEnableServer implements protocol.Server. The client is sent the server's state even if it has
-// not changed: the client's last known state may be older than its request.
+// MCPEnableServer implements protocol.Server. The client is sent the server's state even if the
+// state has not changed, because what the client last saw may be older than its request.
 func (m *mcpServers) MCPEnableServer(_ context.Context, p protocol.MCPParams) error {
 	return m.enableMCP(string(p.Name), true)
 }
@@ -112,7 +112,7 @@ func (m *mcpServers) enableMCP(name string, enabled bool) error {
 		if err := m.host.EnableMCPServer(name, enabled); err != nil {
 			m.notify(m.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: err.Error()})
 		}
-		m.settings.askAgain(name)
+		m.settings.resendServer(name)
 		m.settings.push(m.ctx)
 		return nil
 	})
@@ -213,7 +213,8 @@ func (s *settings) mcpServer(name string) (protocol.MCPServer, bool) {
 	return out, ok
 }
 
-// Besides its tools, the description of a server must fit into the same message (1.3).
+// These limit what a message has in addition to a server's tools, so that the message is not too
+// long (1.3).
 const (
 	maxInstructions = 3 << 10 // bytes
 	maxListed       = 3 << 10 // bytes of prompts, and of resources
@@ -260,11 +261,11 @@ func fittingList[T any](list []T, strip func(*T)) *[]T {
 	return &list
 }
 
-// shorter returns a description as it is listed.
-func shorter(text string) string { return shorten.Bytes(text, shortened) }
+// shorter shortens a description for a list.
+func shorter(text string) string { return shorten.Bytes(text, maxDescription) }
 
-// shortened is the maximum length of a listed description, in bytes.
-const shortened = 200
+// maxDescription is the maximum length of a listed description, in bytes.
+const maxDescription = 200
 
 // fittingTools describes tools in a message that is short enough for every client. If necessary, it
 // leaves out parameters and shortens descriptions.
@@ -290,7 +291,8 @@ func fittingTools(offered []tools.Choice) *[]protocol.ServerTool {
 	return &out
 }
 
-// pushMCP sends the MCP servers that changed, or all, and those that were removed (5.2).
+// pushMCP sends the MCP servers that changed, or all if always is set, and those that were removed
+// (5.2).
 func (s *settings) pushMCP(ctx context.Context, always bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

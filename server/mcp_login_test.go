@@ -121,7 +121,7 @@ func TestMCPLoginFails(t *testing.T) {
 		why    string
 	}{
 		"denied":         {func(v *vault) { v.answer = "access_denied" }, "denied"},
-		"another issuer": {func(v *vault) { v.issuer = "https://elsewhere.example" }, "does not come from the login server"},
+		"another issuer": {func(v *vault) { v.issuer = "https://elsewhere.example" }, "comes from a different login server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVault(t)

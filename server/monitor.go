@@ -8,16 +8,16 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// Monitor lets developers see how far a server has shown its chats. Pass it in Options; the zero
-// value is ready to use.
+// Monitor shows developers which events a server has shown to its client. Pass it in Options; the
+// zero value is ready to use.
 type Monitor struct{ views atomic.Pointer[views] }
 
-// ViewState is how far a chat has been shown to the client.
+// ViewState describes which events of a chat have been shown to the client.
 type ViewState struct {
 	ChatID   string
 	Position event.Seq // the next event to show
 	Next     event.Seq // the next event that will be appended to the chat
-	Ended    bool      // the view shows nothing more
+	Ended    bool      // the view has ended and shows no more events
 }
 
 // Lag is the number of events that have not been shown.

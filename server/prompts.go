@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// prompts implement the methods that prompt a chat and decide about its turn.
+// prompts implements the methods that prompt a chat and control its turn.
 type prompts struct {
 	*connection
 	host     Host
@@ -24,8 +24,9 @@ type prompts struct {
 	settings *settings
 }
 
-// ChatPrompt implements protocol.Server: it passes a prompt to its session. The answer comes after
-// the client was shown the accepted prompt, and before the model's answer (eca-protocol 4.1, 8.1).
+// ChatPrompt implements protocol.Server: it passes a prompt to its session. It is answered after
+// the client has been shown the accepted prompt, and before the model's answer is shown
+// (eca-protocol 4.1, 8.1).
 func (ps *prompts) ChatPrompt(ctx context.Context, req protocol.Request[protocol.ChatPromptParams]) (protocol.AsyncResult[protocol.ChatPromptResult], error) {
 	if req.Params.Message == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "chat/prompt: message is missing")
@@ -42,11 +43,12 @@ func (ps *prompts) ChatPrompt(ctx context.Context, req protocol.Request[protocol
 type promptTarget struct {
 	session *chat.Session
 	isNew   bool
-	// answer is set if no session takes the prompt now: the prompt is refused, or it waits.
+	// answer is set if no session gets the prompt now, because the prompt is refused or has to
+	// wait.
 	answer protocol.AsyncResult[protocol.ChatPromptResult]
 }
 
-// promptFailed is the answer to a prompt that did not become a turn.
+// promptFailed returns the answer to a prompt that did not start a turn.
 func promptFailed(id string) protocol.ChatPromptResult {
 	return protocol.ChatPromptResult{ChatID: id, Model: "error", Status: protocol.StatusError}
 }
@@ -80,7 +82,7 @@ func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.Ch
 			return promptTarget{}, err
 		}
 		if elsewhere != nil {
-			ps.views.get(session) // if the client repeats the prompt, it knows which chat it is
+			ps.views.get(session) // marks the chat as shown: the prompt is accepted when it is sent again
 			return promptTarget{answer: func(context.Context) (protocol.ChatPromptResult, error) {
 				ps.refuse(id, *req.Params.Message, fmt.Errorf("this chat belongs to another workspace (%s): start a new chat, or send the prompt again to continue it here", strings.Join(elsewhere, ", ")))
 				return promptFailed(id), nil
@@ -94,7 +96,8 @@ func (ps *prompts) resolve(ctx context.Context, req protocol.Request[protocol.Ch
 }
 
 // workspaceOf returns the folders of a chat that belongs to another workspace and that the client
-// was not shown: a prompt for it must be a mistake. It returns nil for all other chats.
+// has not been shown: a prompt for such a chat must be a mistake. It returns nil for all other
+// chats.
 func (ps *prompts) workspaceOf(ctx context.Context, session *chat.Session) ([]string, error) {
 	_, shown := ps.views.shown(session.ID())
 	roots, here := session.Meta().Roots, ps.host.Roots()
@@ -147,13 +150,13 @@ func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], to pr
 	if to.isNew {
 		kind = chat.ChatBegun
 	}
-	ps.news.Announce(kind, to.session.ID()) // before its first event
+	ps.news.Announce(kind, to.session.ID()) // before the first event of the turn
 	v := ps.views.get(to.session)
 	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Env == config.EnvTest)
 	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn}
 }
 
-// await waits until the client was shown that a prompt was accepted, and answers it.
+// await waits until the client has been shown that a prompt was accepted, and answers the request.
 func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatPromptResult, error) {
 	failed := promptFailed(p.session.ID())
 	acc, err := p.Wait(ctx)
@@ -202,8 +205,8 @@ func prompt(p protocol.ChatPromptParams) chat.Prompt {
 	return out
 }
 
-// refuse shows a prompt that could not become a turn, as content: clients show content better than
-// an error (eca-recorded, rules).
+// refuse shows a refused prompt and the error as chat content, because clients show content better
+// than errors (eca-recorded, rules).
 func (ps *prompts) refuse(id, message string, err error) {
 	for _, c := range []protocol.ContentReceived{
 		{ChatID: id, Role: protocol.RoleUser, Content: protocol.TextContent{Type: "text", ContentID: ps.newID(), Text: strings.TrimSpace(message) + "\n"}},
@@ -229,9 +232,9 @@ func (ps *prompts) ChatPromptSteer(_ context.Context, p protocol.SteerParams) er
 	return nil
 }
 
-// sendToTurn passes an instruction to the running turn of a chat. If no turn runs and the client got
-// no status of the chat from this daemon, it is sent one: it may still wait for a turn of a daemon
-// that died, and then it offers only to stop or steer that turn.
+// sendToTurn passes an instruction to the running turn of a chat. If no turn is running and this
+// daemon has not sent the client a status of the chat, it sends one: the client may still show a
+// turn of an earlier daemon as running, and then it offers only to stop or steer that turn.
 func (ps *prompts) sendToTurn(id string, give func(*chat.Session)) {
 	if chat.IsSubagent(id) {
 		if session, ok := ps.host.Engine().Lookup(id); ok {
@@ -239,11 +242,11 @@ func (ps *prompts) sendToTurn(id string, give func(*chat.Session)) {
 		}
 		return
 	}
-	var resting *chat.Pending[chat.IdleState]
+	var idle *chat.Pending[chat.IdleState]
 	session, ok := ps.host.Engine().Lookup(id)
 	if ok {
 		give(session)
-		resting = session.IdleState()
+		idle = session.IdleState()
 	}
 	ps.background(func() {
 		if !ok {
@@ -251,15 +254,15 @@ func (ps *prompts) sendToTurn(id string, give func(*chat.Session)) {
 			if err != nil || !found {
 				return // the client gets no notification about a chat that does not exist
 			}
-			session, resting = known, known.IdleState()
+			session, idle = known, known.IdleState()
 		}
-		now, err := resting.Wait(ps.ctx)
+		now, err := idle.Wait(ps.ctx)
 		if err != nil || !now.Rests {
 			return
 		}
 		v := ps.views.get(session)
 		_ = v.do(ps.ctx, now.At, func(ctx context.Context) error {
-			if !v.renderer.statusSent && !session.Running() { // else the client is notified when it ends
+			if !v.renderer.statusSent && !session.Running() { // otherwise the client is notified when the turn ends
 				v.send(ctx, v.renderer.status("idle"))
 			}
 			return nil

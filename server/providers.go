@@ -16,13 +16,12 @@ import (
 )
 
 // Providers lets the face show providers and log in to them. Errors caused by the client or the
-// user are *auth.InvalidError. A notice is something that the user should know about a change that
-// was made.
+// user are *auth.InvalidError. A notice is a message to the user about a change that was made.
 type Providers interface {
-	// Providers lists the providers the user has, by ID.
+	// Providers lists the user's providers, sorted by ID.
 	Providers() []llm.Provider
-	// Login returns the user's next step to log in; an empty method means the only one. It may take
-	// as long as the login server does.
+	// Login returns the user's next step to log in. An empty method selects the only one. Login may
+	// wait for the provider's login server.
 	Login(ctx context.Context, provider, method string) (auth.Step, error)
 	LoginInput(ctx context.Context, provider string, values map[string]string) (notice string, err error)
 	Logout(ctx context.Context, provider string) (notice string, err error)
@@ -142,7 +141,7 @@ func (l *logins) changeProvider(id string, answered <-chan struct{}, change func
 			if notice != "" {
 				l.notify(l.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: notice})
 			}
-			l.settings.forgetProvider(id)
+			l.settings.resendProvider(id)
 			l.settings.push(l.ctx)
 			l.host.SyncModels(l.ctx) // may take seconds
 			l.settings.push(l.ctx)
@@ -151,8 +150,8 @@ func (l *logins) changeProvider(id string, answered <-chan struct{}, change func
 	return done
 }
 
-// forgetProvider makes the next push send a provider's status.
-func (s *settings) forgetProvider(id string) {
+// resendProvider makes the next push send a provider's status.
+func (s *settings) resendProvider(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.providers == nil {
@@ -161,8 +160,8 @@ func (s *settings) forgetProvider(id string) {
 	s.providers[id] = protocol.ProviderStatus{ID: id}
 }
 
-// forgetProviders makes the next push send the status of every provider.
-func (s *settings) forgetProviders() {
+// resendProviders makes the next push send the status of every provider.
+func (s *settings) resendProviders() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.providers = map[string]protocol.ProviderStatus{}
@@ -221,7 +220,7 @@ func providerStatus(p llm.Provider) protocol.ProviderStatus {
 	return out
 }
 
-// providerModel lists what a model can do, and which tools of its provider it may use.
+// providerModel describes what a model can do, and which tools of its provider it may use.
 func providerModel(m llm.ProviderModel) protocol.ProviderModel {
 	out := protocol.ProviderModel{ID: m.Name, Capabilities: protocol.ModelCapabilities{
 		Reason: m.Reasoning.Value, Vision: m.Images.Value, Tools: m.Tools.Value,

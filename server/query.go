@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Offers are what clients complete from while the user types.
+// Offers has what clients offer as completions while the user types.
 type Offers interface {
 	// Roots are the workspace folders.
 	Roots() []string
@@ -31,9 +31,9 @@ type Offers interface {
 // queries implement the methods that answer from Offers.
 type queries struct{ host Offers }
 
-// ChatQueryContext implements protocol.Server: it offers contexts that are not chosen yet (4.7).
-// Contexts that are not files are offered whatever the query is, after the files whose names match
-// it.
+// ChatQueryContext implements protocol.Server: it offers contexts that the client has not chosen
+// yet (4.7). Contexts that are not files are offered whatever the query is, after the files whose
+// names match it.
 func (q *queries) ChatQueryContext(_ context.Context, req protocol.Request[protocol.QueryContextParams]) (protocol.AsyncResult[protocol.QueryContextResult], error) {
 	p, roots := req.Params, q.host.Roots()
 	return func(ctx context.Context) (protocol.QueryContextResult, error) {
@@ -78,7 +78,7 @@ func byName(found []workspace.Found, query string) (named, others []workspace.Fo
 	return named, others
 }
 
-// chosen returns a context of the client in the form in which it would be offered.
+// chosen returns a context that the client has chosen, in the form in which it would be offered.
 func chosen(c protocol.ChatContext, roots []string) protocol.ContextItem {
 	i := protocol.ContextItem{Type: c.Type}
 	if c.Path != "" && (c.Type == "file" || c.Type == "directory") {
@@ -90,7 +90,7 @@ func chosen(c protocol.ChatContext, roots []string) protocol.ContextItem {
 	return i
 }
 
-// maxResources is how many resources of MCP servers are offered; the same number as for files.
+// maxResources is how many resources of MCP servers are offered; it is the same as for files.
 const maxResources = 100
 
 // resourceItems returns the resources of MCP servers that match a query.
@@ -127,7 +127,7 @@ func contextItems(found []workspace.Found) []protocol.ContextItem {
 	return out
 }
 
-// chatRef returns the chat of a query as its answer names it.
+// chatRef returns the chat id for the answer to a query.
 func chatRef(id protocol.ID) *string {
 	if id == "" {
 		return nil

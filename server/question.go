@@ -17,7 +17,7 @@ type questions struct {
 }
 
 // Ask implements ask.Client. A chat asks one question at a time, because clients can only show one.
-// It asks after everything that happened earlier in the chat was shown.
+// It asks after all earlier events of the chat have been shown.
 func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, error) {
 	switch v, ok := q.views.shown(question.ChatID); {
 	case ok:
@@ -30,7 +30,7 @@ func (q questions) Ask(ctx context.Context, question ask.Question) (ask.Answer, 
 		if err := v.showUntil(ctx, v.session.FlushedSeq()); err != nil {
 			return ask.Answer{}, err
 		}
-	case !q.follow: // a client that follows is asked about every chat
+	case !q.follow: // a following client gets the questions of every chat
 		return ask.Answer{}, errors.New("the client does not show this chat")
 	}
 	params := protocol.QuestionParams{

@@ -13,20 +13,20 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// replayer shows a chat's past (eca-protocol 8.6). It joins the pieces of a text, shows all stages
-// of a tool call where its result is, and shows no progress. Otherwise it shows what a live client
-// saw.
+// replayer shows the stored events of a chat (eca-protocol 8.6). It joins the pieces of a text,
+// shows all stages of a tool call at the position of its result, and shows no progress. Otherwise
+// it sends what a client sees live.
 type replayer struct {
 	*renderer
 	merger transcript.Merger
 	// find looks up a call that was announced before the replay.
 	find func(callID string) (transcript.Call, bool)
-	// subagent passes to fn the events of a subagent for a call.
+	// subagent calls fn with each event of a subagent that belongs to a call.
 	subagent func(chatID, callID string, fn func(event.Event))
-	// more says that another page follows. A call without a result on this page is shown by the
+	// more is set if another page follows. A call without a result on this page is shown by the
 	// page that has the result, with all its stages.
 	more  bool
-	usage []notification // the last one
+	usage []notification // the last usage
 }
 
 func newReplayer(r *renderer) *replayer {
@@ -38,7 +38,7 @@ func newReplayer(r *renderer) *replayer {
 	return out
 }
 
-// past returns the notifications for the next event.
+// past returns the notifications for the next stored event.
 func (r *replayer) past(e event.Event) []notification {
 	switch b := e.Body.(type) {
 	case event.ToolJudged:
@@ -112,50 +112,50 @@ func (r *replayer) renderAll(changes []transcript.Change) (out []notification) {
 	return out
 }
 
-// tail says what follows the last message of a replay.
+// tail is what follows the last message of a replay.
 type tail int
 
 const (
 	tailMore      tail = iota // more messages
 	tailLive                  // a running turn
-	tailElsewhere             // a turn that another process runs
-	tailDead                  // nothing: if a turn has no end, its process died
+	tailElsewhere             // a turn that is running in another process
+	tailDead                  // nothing: a turn without an end was cut off when its process exited
 )
 
 // end returns the remaining notifications: a text that may still grow, the calls that have no
-// result yet, and how full the context is.
-func (r *replayer) end(behind tail) []notification {
+// result yet, and the token usage.
+func (r *replayer) end(next tail) []notification {
 	out := r.renderAll(r.merger.Flush())
 	for _, call := range r.fold.Calls() {
-		if call.Ended() || behind == tailMore {
+		if call.Ended() || next == tailMore {
 			continue
 		}
-		if behind == tailElsewhere {
-			call.Judgment.Manual = false // only that process can be answered
+		if next == tailElsewhere {
+			call.Judgment.Manual = false // this process cannot answer it
 		}
-		if behind == tailDead {
+		if next == tailDead {
 			call.Stage, call.Rejection = transcript.Rejected, event.ToolRejected{CallID: call.CallID, Reason: event.Interrupted}
 		} else if call.Stage == r.stages[call.CallID] {
 			continue
 		}
 		out = append(out, r.call(call)...)
 	}
-	if behind == tailElsewhere && r.parent == "" {
+	if next == tailElsewhere && r.parent == "" {
 		out = append(out, r.text("\nThis turn runs in another eca process. Its next part appears here with your next prompt, or when you open the chat again.\n")...)
 	}
-	if behind == tailDead {
+	if next == tailDead {
 		delete(r.turns, "")
 		if len(r.turns) > 0 && r.parent == "" {
 			out = append(out, r.interrupted()...)
 		}
-		clear(r.turns) // if another process writes its end, the client needs no notification
+		clear(r.turns) // their ends, if another process writes them, need not be shown
 	}
 	r.beforeEnd = nil
 	return append(out, r.usage...)
 }
 
 // replay passes the notifications for a span of a chat to emit. It returns the reader with which a
-// view of the chat continues. The client already follows the turns of show live. Parts of a call
+// view of the chat continues. The client already sees the turns in show.turns live. Parts of a call
 // that cannot be read are logged and left out: the rest of the chat is still worth showing.
 func replay(ctx context.Context, session *chat.Session, span chat.Span, show *renderer, log *slog.Logger, emit func([]notification)) (*eventlog.Reader, error) {
 	missing := func(what, callID string, err error) {
@@ -190,7 +190,7 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 		}
 		return flags, nil
 	}
-	running := session.Running() // read before the end of the log is: a turn that ends now ends live
+	running := session.Running() // read before the end of the log: a turn that ends meanwhile is shown live
 	last := session.Next() - 1
 	reader, flags := session.Read(min(span.From, last+1)), span.Flags
 	followed := maps.Clone(show.turns)
@@ -205,29 +205,29 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 		}
 		if _, ended := e.Body.(event.TurnFinished); ended && followed[e.Turn] {
 			reader = session.Read(e.Seq)
-			break // the client waits for the end of this turn, which comes live
+			break // the client waits for the end of this turn; it is shown live
 		}
 		if flags, err = placeFlags(flags, e.Seq); err != nil {
 			return nil, err
 		}
 		emit(r.past(e))
 		if e.Seq >= last {
-			break // the rest of a growing event comes live
+			break // the rest of a growing event is shown live
 		}
 	}
 	if _, err := placeFlags(flags, span.To); err != nil {
 		return nil, err
 	}
-	behind := tailDead
+	next := tailDead
 	switch {
 	case span.Newer:
-		behind = tailMore
+		next = tailMore
 	case running, len(followed) > 0:
-		behind = tailLive
+		next = tailLive
 	case r.inTurn() && session.RunsElsewhere():
-		behind = tailElsewhere
+		next = tailElsewhere
 	}
-	emit(r.end(behind))
+	emit(r.end(next))
 	return reader, nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// rewrites implement rewrite/prompt.
+// rewrites implements rewrite/prompt.
 type rewrites struct {
 	*connection
 	host interface{ Inline() *inline.Engine }
@@ -23,17 +23,17 @@ type rewrites struct {
 // rewrite is one rewrite/prompt, from its request to its last notification.
 type rewrite struct {
 	id       string
-	ctx      context.Context // ends with the connection, or when a newer one takes over
+	ctx      context.Context // ends with the connection, or when a newer rewrite with the same id begins
 	cancel   context.CancelFunc
-	ended    chan struct{} // closed when nothing more will be sent
+	ended    chan struct{} // closed when the last notification has been sent
 	previous *rewrite      // with the same id; may be nil
 }
 
 // RewritePrompt implements protocol.Server. The answer comes before the model begins,
 // and before the first notification (eca-protocol 4.14).
 //
-// A newer rewrite with the same id takes over. From then on nothing is sent for the older one, not
-// even its end, because the client would take that for the end of the newer one.
+// A newer rewrite with the same id replaces an older one. From then on nothing is sent for the
+// older one, not even its end, because the client would take that for the end of the newer one.
 func (rs *rewrites) RewritePrompt(_ context.Context, req protocol.Request[protocol.RewriteParams]) (protocol.AsyncResult[protocol.RewriteResult], error) {
 	p := req.Params
 	for _, required := range []struct{ name, value string }{{"id", string(p.ID)}, {"text", p.Text}, {"prompt", p.Prompt}} {
@@ -51,7 +51,7 @@ func (rs *rewrites) RewritePrompt(_ context.Context, req protocol.Request[protoc
 		}()
 		if rw.previous != nil {
 			select {
-			case <-rw.previous.ended: // soon, because it was cancelled
+			case <-rw.previous.ended: // this takes little time, because it was cancelled
 			case <-ctx.Done():
 				return res, ctx.Err()
 			}
@@ -103,7 +103,7 @@ func (rs *rewrites) begin(id string) *rewrite {
 
 func (rs *rewrites) end(rw *rewrite) {
 	rw.cancel()
-	rw.previous = nil // else the chain of rewrites would never be freed
+	rw.previous = nil // otherwise the chain of rewrites would never be freed
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.unfinished[rw.id] == rw {

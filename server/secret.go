@@ -6,33 +6,33 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// traced removes from a trace what a user enters to log in: the messages themselves do not mark it
-// as secret.
-func traced(trace func(incoming bool, body []byte), host Host) func(bool, []byte) {
+// redactTrace masks in a trace what a user enters to log in: nothing in the messages marks it as
+// secret.
+func redactTrace(trace func(incoming bool, body []byte), host Host) func(bool, []byte) {
 	if trace == nil {
 		return nil
 	}
 	return func(incoming bool, body []byte) {
 		if incoming {
-			body = withoutEntered(body, host)
+			body = redactSecrets(body, host)
 		}
 		trace(incoming, body)
 	}
 }
 
-func withoutEntered(body []byte, host Host) []byte {
+func redactSecrets(body []byte, host Host) []byte {
 	var batch []json.RawMessage
 	if json.Unmarshal(body, &batch) != nil {
-		return withoutEnteredOne(body, host)
+		return redactSecretsOne(body, host)
 	}
 	for i, m := range batch {
-		batch[i] = withoutEnteredOne(m, host)
+		batch[i] = redactSecretsOne(m, host)
 	}
-	return marked(batch)
+	return encodeOrMask(batch)
 }
 
-// withoutEnteredOne is withoutEntered for a single message.
-func withoutEnteredOne(body []byte, host Host) []byte {
+// redactSecretsOne is like redactSecrets, for a single message.
+func redactSecretsOne(body []byte, host Host) []byte {
 	var m struct {
 		JSONRPC string                     `json:"jsonrpc,omitempty"`
 		ID      json.RawMessage            `json:"id,omitempty"`
@@ -58,11 +58,11 @@ func withoutEnteredOne(body []byte, host Host) []byte {
 		return body
 	}
 	m.Params[hide] = json.RawMessage(`"` + redact.Mark + `"`)
-	return marked(m)
+	return encodeOrMask(m)
 }
 
-// marked encodes a message. If that fails, it returns a mark instead.
-func marked(v any) []byte {
+// encodeOrMask encodes a message. If that fails, it returns redact.Mark.
+func encodeOrMask(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
 		return []byte(redact.Mark)

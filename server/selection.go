@@ -17,12 +17,12 @@ type selections struct {
 	views    *views
 }
 
-// picked returns the chat that a selection is for. ok is false if the chat does not exist yet; then
-// the selection belongs to the session. The user can still select when the store cannot be read.
+// picked returns the chat that a selection is for. ok is false if the chat does not exist yet, or
+// if the store cannot be read; then the selection applies to the connection, for new chats.
 func (s *selections) picked(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
 	session, ok, err = s.host.Engine().Existing(ctx, id)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrClosed) {
-		s.log.Warn("whether a chat exists is not known; what was picked for it is the session's", "chat", id, "err", err)
+		s.log.Warn("cannot find out whether a chat exists; the selection applies to new chats", "chat", id, "err", err)
 		return nil, false, nil
 	}
 	return session, ok, err
@@ -30,8 +30,8 @@ func (s *selections) picked(ctx context.Context, id string) (session *chat.Sessi
 
 // ChatSelectedAgentChanged implements protocol.Server (4.9).
 func (s *selections) ChatSelectedAgentChanged(ctx context.Context, p protocol.SelectedAgentParams) error {
-	agent, there := s.host.Config().FindAgent(p.Name())
-	if !there {
+	agent, found := s.host.Config().FindAgent(p.Name())
+	if !found {
 		s.background(func() {
 			s.notify(s.ctx, "$/showMessage", protocol.ShowMessage{Type: "warning", Message: s.host.Config().Substitution(p.Name(), agent, nil)})
 		})
@@ -52,7 +52,7 @@ func (s *selections) ChatSelectedAgentChanged(ctx context.Context, p protocol.Se
 	changed := session.Change(func(m *chat.Meta) { m.Agent = agent })
 	s.background(func() {
 		if _, err := changed.Wait(s.ctx); err != nil {
-			s.log.Warn("the agent of a chat could not be changed", "chat", session.ID(), "err", err)
+			s.log.Warn("cannot change the agent of a chat", "chat", session.ID(), "err", err)
 			return
 		}
 		meta := session.Meta()
@@ -98,7 +98,7 @@ func (s *selections) ChatSelectedModelChanged(ctx context.Context, p protocol.Se
 		changed := session.Change(func(m *chat.Meta) { m.Model, m.Variant = string(p.Model), variant })
 		s.background(func() {
 			if _, err := changed.Wait(s.ctx); err != nil {
-				s.log.Warn("the model of a chat could not be changed", "chat", session.ID(), "err", err)
+				s.log.Warn("cannot change the model of a chat", "chat", session.ID(), "err", err)
 				return
 			}
 			s.notify(s.ctx, "config/updated", protocol.ConfigUpdated{ChatID: session.ID(), Chat: &update})
@@ -106,8 +106,9 @@ func (s *selections) ChatSelectedModelChanged(ctx context.Context, p protocol.Se
 		})
 		return nil
 	}
-	// A new chat sends its model with its first prompt. The model of a chat with an id is not sent,
-	// because other chats would take it over.
+	// The client sends the model of a new chat with its first prompt. The model selected for a chat
+	// that has an id is not sent in the general configuration, because other chats would take it
+	// over.
 	sel := pickedModel{defaultModel: s.host.ModelChoice().Default, variants: update.Variants, variant: update.SelectVariant}
 	if p.ChatID == "" && usable {
 		sel.model = string(p.Model)

@@ -5,9 +5,9 @@
 // notifications of a chat come from its event log alone: each chat has a view (view.go) that reads
 // the log, and a fold without side effects (content.go) that maps events to notifications.
 //
-// It guarantees the order of eca-protocol section 8. It sends no notification before `initialized`,
-// and none about chats that the client does not know. A client that stops reading delays only its
-// own view.
+// It guarantees the message order of eca-protocol section 8. It sends no notification before
+// `initialized`, and none about chats that the client does not know. A client that stops reading
+// delays only its own view.
 package server
 
 import (
@@ -56,19 +56,19 @@ type Host interface {
 	Search(ctx context.Context, query string, limit int, all bool) (search.Result, error)
 	// ModelChoice lists the models that can be used, without asking the network.
 	ModelChoice() chat.ModelChoice
-	AskLocalModels(ctx context.Context) // of model servers that the user runs
+	AskLocalModels(ctx context.Context) // lists the models of model servers that the user runs
 	// Variants lists the variants of a model; ok is false if the model cannot be used.
 	Variants(model string) (variants []string, ok bool)
-	// SyncModels gets the providers' lists of models. It may take long.
+	// SyncModels gets the providers' lists of models. It may take seconds.
 	SyncModels(ctx context.Context)
-	// Tasks lists the tasks that run once after the start. They may take long.
+	// Tasks lists the tasks that run once after the start. They may take minutes.
 	Tasks() []chat.Task
 	// ToolChoices lists the native tools and whether an agent may use them.
 	ToolChoices(agent string) []tools.Choice
-	// AskTrust asks the user in a chat whether to trust the workspace's own configuration, if that
-	// is still undecided. It waits for the answer.
+	// AskTrust asks the user in a chat whether to trust the workspace's own configuration, if the
+	// user has not decided yet. It waits for the answer.
 	AskTrust(ctx context.Context, chatID string)
-	// Notices are messages for the user at the start.
+	// Notices returns messages to show to the user at the start.
 	Notices() []string
 }
 
@@ -79,17 +79,17 @@ type Options struct {
 	NewID   func() string                    // default: random UUIDs
 	Log     *slog.Logger                     // default: slog.Default
 	Trace   func(incoming bool, body []byte) // see jsonrpc.Options
-	Monitor *Monitor                         // gets the server; may be nil
+	Monitor *Monitor                         // set to observe this server; may be nil
 
-	// Shared says that the daemon belongs to another client: it is configured, and it goes on when
-	// this client leaves.
+	// Shared means that the daemon belongs to another client: this client does not configure it,
+	// and it continues when this client leaves.
 	Shared bool
-	// Follow serves a client that reads positions: see follow.go.
+	// Follow adds the methods for a client that resumes at positions: see follow.go.
 	Follow bool
 }
 
-// Server serves one client: it has the lifecycle of the connection, and passes each message to the
-// method for it. The methods are in types of their own, one for each family (see families).
+// Server serves one client: it has the lifecycle of the connection, and passes each message to its
+// method. Each family of methods is a type (see families).
 type Server struct {
 	*connection
 	host    Host
@@ -101,7 +101,7 @@ type Server struct {
 
 	shared bool // see Options
 
-	handling chan struct{} // holds one element while a message is handled, and when Serve ends
+	handling chan struct{} // holds one element while a message is handled, and after Serve has ended
 
 	queues   chatQueues
 	numbers  chatNumbers
@@ -142,12 +142,12 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 		o.NewID = uuid.NewString
 	}
 	s := newServer(ctx, o)
-	trace := traced(o.Trace, o.Host)
+	trace := redactTrace(o.Trace, o.Host)
 	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Decode: scanner.Decode, Trace: trace, Log: o.Log})
 	if s.follow {
 		s.addFollowMethods()
 	}
-	s.news = o.Host.Engine().Subscribe(s.heed)
+	s.news = o.Host.Engine().Subscribe(s.handleNews)
 	if o.Monitor != nil {
 		o.Monitor.views.Store(s.views)
 	}
@@ -165,7 +165,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	if leave := s.leaveDaemon.Swap(nil); leave != nil {
 		(*leave)()
 	}
-	if !s.shared { // stored before the pipe closes: some clients kill right after exit
+	if !s.shared { // before the pipe closes: some clients kill the process right after exit
 		s.host.Engine().Close()
 	}
 	s.conn.Close()
@@ -181,7 +181,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	return failed
 }
 
-// newServer puts a server together. It has no connection yet.
+// newServer returns a server without a connection.
 func newServer(ctx context.Context, o Options) *Server {
 	c := &connection{ctx: ctx, log: o.Log, newID: o.NewID, follow: o.Follow}
 	jobs := &jobs{c, o.Host}
@@ -229,7 +229,7 @@ func (s *Server) advance(to lifecycle) {
 	}
 }
 
-// watchParent ends the server when the client's process has ended.
+// watchParent makes Serve return when the client's process has ended.
 func (s *Server) watchParent(pid int) {
 	gone, stop := proc.Watch(pid)
 	go func() {
@@ -245,7 +245,7 @@ func (s *Server) watchParent(pid int) {
 
 func (s *Server) leave() { s.once.Do(func() { close(s.exit) }) }
 
-// shutdownTime bounds the work of the shutdown request: clients wait three seconds.
+// shutdownTime limits the work of the shutdown request: clients wait three seconds.
 const shutdownTime = 2 * time.Second
 
 // Shutdown implements protocol.Server: it ends all turns and stores everything.

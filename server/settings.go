@@ -12,14 +12,14 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// settings sends the client what it shows outside of chats: the configuration, the tools, MCP
-// servers, providers and messages; everything once at first, and again what changes.
+// settings sends the client what it shows outside of chats: the configuration, tools, MCP servers,
+// providers and messages. It sends everything once, and then each change.
 type settings struct {
 	*connection
 	host Host
 	jobs *jobs
 
-	begun chan struct{} // closed when the client was first sent the configuration
+	begun chan struct{} // closed when the client has been sent the configuration for the first time
 	once  sync.Once
 
 	mu    sync.Mutex                    // guards the fields below; held while sending, so that states arrive in order
@@ -30,29 +30,29 @@ type settings struct {
 
 	providers map[string]protocol.ProviderStatus // as the client may know them, by ID; nil before the first push
 
-	asking    sync.Mutex      // guards the fields below, so that their callers do not wait for the client
-	requested map[string]bool // MCP servers that the client sent a request for since the last push
-	selected  pickedModel     // the user's selection in chats that the daemon does not know yet
-	trust     *bool           // as the user last set it; nil: as configured
-	agent     string          // chosen for chats that do not exist yet; empty: the default
-	// The agent whose tools the client shows: the agent of the chat for which one was picked last.
-	// Empty means the default.
+	selectionMu sync.Mutex      // guards the fields below, so that their callers do not wait for the client
+	requested   map[string]bool // MCP servers that the client sent a request for since the last push
+	selected    pickedModel     // the user's selection in chats that the daemon does not know yet
+	trust       *bool           // as the user last set it; nil: as configured
+	agent       string          // for chats that do not exist yet; empty: the default
+	// The agent whose tools the client shows: the one that was last selected, in any chat. Empty
+	// means the default.
 	toolsAgent string
 }
 
-// pickedModel is a selection of model or variant that belongs to the session.
+// pickedModel is a selection of a model or variant that does not belong to a stored chat.
 type pickedModel struct {
-	defaultModel string // at the time; a different default ends the selection
+	defaultModel string // when the model was selected; if the default changes, the selection ends
 	model        string // empty: the default
 	variants     *[]string
 	variant      json.RawMessage
 }
 
-// selectAgent makes an agent the one whose tools are shown, and with newChats the one of chats that
-// do not exist yet.
+// selectAgent selects the agent whose tools are shown. With newChats, it also becomes the agent of
+// chats that do not exist yet.
 func (s *settings) selectAgent(agent string, newChats bool) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	s.selectionMu.Lock()
+	defer s.selectionMu.Unlock()
 	s.toolsAgent = agent
 	if newChats {
 		s.agent = agent
@@ -60,22 +60,22 @@ func (s *settings) selectAgent(agent string, newChats bool) {
 }
 
 func (s *settings) selectModel(sel pickedModel) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	s.selectionMu.Lock()
+	defer s.selectionMu.Unlock()
 	s.selected = sel
 }
 
 func (s *settings) switchTrust(on bool) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	s.selectionMu.Lock()
+	defer s.selectionMu.Unlock()
 	s.trust = &on
 }
 
 // withSelection returns the configuration with the user's selection in place of the defaults:
 // sending a default again would undo the selection. mu is held.
 func (s *settings) withSelection(now protocol.ChatConfig, trust bool) protocol.ChatConfig {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	s.selectionMu.Lock()
+	defer s.selectionMu.Unlock()
 	if s.selected.variants != nil && s.selected.defaultModel == now.DefaultModel {
 		now.SelectModel = cmp.Or(s.selected.model, now.SelectModel)
 		now.Variants, now.SelectVariant = s.selected.variants, s.selected.variant
@@ -86,10 +86,10 @@ func (s *settings) withSelection(now protocol.ChatConfig, trust bool) protocol.C
 	return now
 }
 
-// askAgain makes the next push send a server's status, even if it has not changed.
-func (s *settings) askAgain(name string) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+// resendServer makes the next push send a server's status, even if it has not changed.
+func (s *settings) resendServer(name string) {
+	s.selectionMu.Lock()
+	defer s.selectionMu.Unlock()
 	if s.requested == nil {
 		s.requested = map[string]bool{}
 	}
@@ -98,8 +98,8 @@ func (s *settings) askAgain(name string) {
 
 // takeRequested returns the servers whose status has to be sent even if it has not changed.
 func (s *settings) takeRequested() map[string]bool {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	s.selectionMu.Lock()
+	defer s.selectionMu.Unlock()
 	requested := s.requested
 	s.requested = nil
 	return requested
@@ -134,7 +134,7 @@ func (s *settings) watch() {
 	}
 }
 
-// push sends the client the parts of the configuration that it does not know yet.
+// push sends the client everything that has changed since it was last sent.
 func (s *settings) push(ctx context.Context) {
 	s.pushConfig(ctx, false)
 	s.pushTools(ctx, false)
@@ -142,7 +142,7 @@ func (s *settings) push(ctx context.Context) {
 	s.pushProviders(ctx)
 	s.pushMessages(ctx)
 	s.once.Do(func() {
-		if s.host.Config().Env != config.EnvTest { // suites wait for the first change of a job
+		if s.host.Config().Env != config.EnvTest { // test suites wait for the first change of a job
 			// A client that survived its last daemon may still show that daemon's jobs.
 			s.notify(ctx, "jobs/updated", s.jobs.list())
 		}
@@ -150,8 +150,8 @@ func (s *settings) push(ctx context.Context) {
 	})
 }
 
-// pushAgain sends everything that the client shows outside of chats once more, unless it has not
-// been sent yet: the client's page was reopened and has no state.
+// pushAgain sends everything that the client shows outside of chats again, because the client's
+// page was reopened and has no state. It does nothing before the first push.
 func (s *settings) pushAgain(ctx context.Context) {
 	select {
 	case <-s.begun:
@@ -161,7 +161,7 @@ func (s *settings) pushAgain(ctx context.Context) {
 	s.pushConfig(ctx, true)
 	s.pushTools(ctx, true)
 	s.pushMCP(ctx, true)
-	s.forgetProviders()
+	s.resendProviders()
 	s.pushProviders(ctx)
 	s.notify(ctx, "jobs/updated", s.jobs.list())
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// summary is a call in a few words, or the whole call when the user has to decide: some clients
-// show nothing else then.
+// summary describes a call in a few readableName, or completely when the user has to approve it: some
+// clients then show nothing else.
 func (r *renderer) summary(c transcript.Call, at transcript.Stage) string {
 	b := c.Judgment
 	if at == transcript.Announced || b.Summary == "" {
-		return words(c, c.Summary)
+		return readableName(c, c.Summary)
 	}
-	text := words(c, b.Summary)
+	text := readableName(c, b.Summary)
 	switch {
 	case b.Details != nil && b.Details.FileChange != nil:
 		if r.client == clientEmacs { // it appends the name
 			text = strings.Replace(text, " "+filepath.Base(b.Details.FileChange.Path), "", 1)
 		}
 	case at == transcript.Judged && b.Manual && c.Stage == transcript.Judged:
-		text = whole(text, c.Tool, b.Arguments)
+		text = withArguments(text, c.Tool, b.Arguments)
 	case at == transcript.Running && c.Origin == originMCP:
 		text = "Calling " + text
 	case at == transcript.Finished && c.Origin == originMCP:
@@ -39,9 +39,9 @@ func (r *renderer) summary(c transcript.Call, at transcript.Stage) string {
 // originMCP is the origin of the tools of MCP servers.
 const originMCP = "mcp"
 
-// words turns the name of an MCP server's tool, as models know it, into words. Without a summary,
-// clients would show a text that names neither the server nor the tool.
-func words(c transcript.Call, summary string) string {
+// readableName replaces the name under which models know an MCP tool (server__tool) with the server
+// and the tool. Without a summary, clients would show a text that names neither.
+func readableName(c transcript.Call, summary string) string {
 	if c.Origin != originMCP {
 		return summary
 	}
@@ -49,11 +49,11 @@ func words(c transcript.Call, summary string) string {
 	return c.Server + ": " + c.Name + rest
 }
 
-// whole adds to a summary the arguments of a call that it leaves out.
-func whole(text string, call event.Tool, arguments json.RawMessage) string {
+// withArguments adds to a summary the arguments that it does not show yet.
+func withArguments(text string, call event.Tool, arguments json.RawMessage) string {
 	shell := call.Server == tools.Native && (call.Name == "shell_command" || call.Name == "git")
 	var parts []string
-	for _, a := range inOrder(arguments) {
+	for _, a := range argumentList(arguments) {
 		switch {
 		case shell && a.name == "command":
 			before, _, _ := strings.Cut(text, "$ ") // the model's description of the command
@@ -74,8 +74,8 @@ type argument struct {
 	isText      bool
 }
 
-// inOrder returns the arguments of a call in the order of the model's JSON.
-func inOrder(raw json.RawMessage) []argument {
+// argumentList returns the arguments of a call in the order of the model's JSON.
+func argumentList(raw json.RawMessage) []argument {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil
@@ -97,8 +97,8 @@ func inOrder(raw json.RawMessage) []argument {
 	return out
 }
 
-// oneLine shows a text in one line and marks the line ends: some clients fail on two lines, and two
-// commands must not look like one.
+// oneLine joins the lines of a text and marks the line ends: some clients cannot show two lines,
+// and two commands must not look like one.
 func oneLine(text string) string {
 	lines := strings.Split(strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n"), "\n")
 	return visible.Text(strings.Join(lines, " ⏎ "))

@@ -20,17 +20,17 @@ type view struct {
 	chatID  string
 	session *chat.Session
 	ended   chan struct{}
-	// The reader's position, for Monitor.
+	// The position of reader, for Monitor.
 	position atomic.Uint64
 
 	// Owned by the view's goroutine.
-	reader   *eventlog.Reader
-	renderer *renderer
-	title    string            // as the client knows it
-	using    event.TurnStarted // of the last turn
-	// The request that the shown turn belongs to, until its answer is queued.
+	reader    *eventlog.Reader
+	renderer  *renderer
+	title     string            // as the client knows it
+	lastStart event.TurnStarted // the start of the last turn
+	// The request that started the turn being shown, until its answer is queued.
 	opening *expectedTurn
-	// Subagents that are shown, by the calls they work for.
+	// The subagents being shown, by the id of the call that started them.
 	children map[string]*childView
 
 	hasDeferred  atomic.Bool   // deferred is not empty
@@ -40,22 +40,22 @@ type view struct {
 	turns    map[string]*expectedTurn // by turn id
 	deferred []deferredAction
 	wake     context.CancelFunc // ends the wait for the next event
-	held     *hold              // nil unless a client that follows has paused the view
+	pause    *pause             // nil unless a following client has paused the view
 }
 
-// deferredAction is a function that the view runs between two events, after it has shown everything before
-// an event.
+// deferredAction is a function that the view runs between two events, once it has shown everything
+// before the event at.
 type deferredAction struct {
 	at  event.Seq
 	run func(ctx context.Context)
 }
 
-// expectedTurn is a chat/prompt request that is not answered yet. After the view has shown that the
-// prompt was accepted, it pauses until the answer is queued.
+// expectedTurn is a chat/prompt request that has not been answered yet. After the view has shown
+// that the prompt was accepted, it pauses until the answer is queued.
 type expectedTurn struct {
-	shown    chan struct{} // closed when the accepted prompt was sent
-	answered <-chan struct{}
-	whole    bool // the answer comes after the end of the turn
+	shown       chan struct{} // closed when the accepted prompt has been shown
+	answered    <-chan struct{}
+	answerAtEnd bool // answer the request only after the end of the turn
 }
 
 func (v *view) hasEnded() bool {
@@ -69,8 +69,8 @@ func (v *view) hasEnded() bool {
 
 // expectTurn registers the request that a turn belongs to. It must be called before the prompt is
 // submitted.
-func (v *view) expectTurn(id string, answered <-chan struct{}, whole bool) *expectedTurn {
-	t := &expectedTurn{shown: make(chan struct{}), answered: answered, whole: whole}
+func (v *view) expectTurn(id string, answered <-chan struct{}, answerAtEnd bool) *expectedTurn {
+	t := &expectedTurn{shown: make(chan struct{}), answered: answered, answerAtEnd: answerAtEnd}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.turns[id] = t
@@ -105,7 +105,7 @@ func (v *view) do(ctx context.Context, at event.Seq, fn func(ctx context.Context
 	return ctx.Err()
 }
 
-// showUntil waits until everything before an event was sent.
+// showUntil waits until everything before an event has been sent.
 func (v *view) showUntil(ctx context.Context, at event.Seq) error {
 	return v.do(ctx, at, func(context.Context) error { return nil })
 }
@@ -131,8 +131,8 @@ func (v *view) runDeferred(ctx context.Context) {
 	}
 }
 
-// next waits for the next event; ok is false when there will be none. If there is a deferred action,
-// it returns early with an event that has no body.
+// next waits for the next event; ok is false if there will be no more. If there is a deferred
+// action, it returns early with an event that has no body.
 func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 	waiting, wake := context.WithCancel(ctx)
 	defer wake()
@@ -184,24 +184,24 @@ func (v *view) show(ctx context.Context, e event.Event) error {
 		v.opening = v.takeTurn(e.Turn) // /resume removed the turn's beginning before it was shown
 	}
 	v.applySideEffects(ctx, e)
-	behind, last := v.opening.relativeToAnswer(e.Body)
-	if behind {
-		v.letAnswer(ctx)
+	afterAnswer, last := v.opening.relativeToAnswer(e.Body)
+	if afterAnswer {
+		v.awaitAnswer(ctx)
 	}
-	v.beforeChild(ctx, e)
+	v.updateChildrenBefore(ctx, e)
 	v.sendAt(ctx, v.chatID, v.reader, v.renderer.live(e))
-	v.behindChild(ctx, e)
+	v.updateChildrenAfter(ctx, e)
 	if _, ok := e.Body.(event.TurnStarted); ok {
 		v.opening = v.takeTurn(e.Turn)
 	}
 	if last {
-		v.letAnswer(ctx)
+		v.awaitAnswer(ctx)
 	}
 	return nil
 }
 
-// letAnswer waits until the answer to the prompt is queued.
-func (v *view) letAnswer(ctx context.Context) {
+// awaitAnswer lets the prompt be answered, and waits until the answer is queued.
+func (v *view) awaitAnswer(ctx context.Context) {
 	if v.opening != nil {
 		close(v.opening.shown)
 		v.opening.waitAnswered(ctx)
@@ -215,23 +215,23 @@ func (v *view) send(ctx context.Context, list []notification) {
 	}
 }
 
-// relativeToAnswer reports whether an event comes after the answer to the prompt, and whether it is the last
-// one before the answer.
-func (t *expectedTurn) relativeToAnswer(b event.Body) (behind, last bool) {
+// relativeToAnswer reports whether an event is shown after the answer to the prompt, and whether it
+// is the last event shown before the answer.
+func (t *expectedTurn) relativeToAnswer(b event.Body) (afterAnswer, last bool) {
 	switch b.(type) {
 	case event.TurnFinished:
 		return false, true
 	case event.UserMessage, event.TurnStarted, event.Notice, event.TitleChanged:
 		return false, false
 	case event.Progress:
-		return false, t != nil && !t.whole
+		return false, t != nil && !t.answerAtEnd
 	default:
 	}
-	return t != nil && !t.whole, false // a reader that fell behind does not see progress
+	return t != nil && !t.answerAtEnd, false // a reader that has fallen behind gets no Progress events
 }
 
-// awaitTurn waits until the client was shown that its prompt was accepted. It returns false if that
-// will never happen, because the chat was deleted or rolled back to before the prompt.
+// awaitTurn waits until the client has been shown that its prompt was accepted. It returns false if
+// that will never happen, because the chat was deleted or rolled back to before the prompt.
 func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan struct{}) bool {
 	select {
 	case <-turn.shown:
@@ -242,26 +242,26 @@ func (v *view) awaitTurn(ctx context.Context, turn *expectedTurn, ended <-chan s
 		return true
 	case <-ended:
 	}
-	behind := make(chan struct{})
+	caughtUp := make(chan struct{})
 	go func() {
-		defer close(behind)
+		defer close(caughtUp)
 		_ = v.showUntil(ctx, v.session.FlushedSeq())
 	}()
 	select {
 	case <-turn.shown:
 		return true
-	case <-behind:
+	case <-caughtUp:
 		return false
 	}
 }
 
-// waitAnswered delays the model's answer until the prompt is answered.
+// waitAnswered delays the model's answer until the prompt request has been answered.
 func (t *expectedTurn) waitAnswered(ctx context.Context) {
 	if t.answered == nil {
 		return // a notification gets no answer
 	}
-	const patience = 5 * time.Second
-	timer := time.NewTimer(patience)
+	const maxWait = 5 * time.Second
+	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
 	case <-t.answered:

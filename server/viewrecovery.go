@@ -50,20 +50,20 @@ func pauseUnless(ctx context.Context) bool {
 	}
 }
 
-// endWaits ends everything that the client waits for.
+// endWaits answers every request and ends every turn that the client waits for.
 func (v *view) endWaits(ctx context.Context, cause error) {
 	v.mu.Lock()
 	expected := slices.Collect(maps.Values(v.turns))
 	ids := slices.Collect(maps.Keys(v.turns))
 	clear(v.turns)
 	v.mu.Unlock()
-	v.letAnswer(ctx)
+	v.awaitAnswer(ctx)
 	for _, t := range expected {
 		v.opening = t
-		v.letAnswer(ctx)
+		v.awaitAnswer(ctx)
 	}
 	v.leaveChildren()
-	if len(ids) > 0 { // nothing was shown of these turns: else their end would have no beginning
+	if len(ids) > 0 { // nothing of these turns has been shown yet, and a turn's end needs a beginning
 		v.send(ctx, v.renderer.status("running"))
 	}
 	for _, id := range ids {

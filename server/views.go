@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
-// views are the views of the chats that the client is shown.
+// views holds the views of the chats that the client is shown.
 type views struct {
 	*connection
 	host Host
@@ -46,7 +46,7 @@ func (vs *views) shown(id string) (v *view, ok bool) {
 	return v, ok
 }
 
-// all returns the views at this moment.
+// all returns the current views.
 func (vs *views) all() []*view {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
@@ -118,8 +118,8 @@ func (vs *views) endDelete(id string) {
 	}
 }
 
-// deletion returns a channel that closes when a chat that is being deleted is gone. It returns nil
-// for other chats.
+// deletion returns a channel that is closed when the deletion of a chat is complete. It returns nil
+// if the chat is not being deleted.
 func (vs *views) deletion(id string) <-chan struct{} {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()

@@ -26,18 +26,19 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/localhost"
 )
 
-// defaultRedirect is where browsers are sent to (RFC 8252 section 7.3): any free port.
+// defaultRedirect is the redirect URL if none is configured; its port can be any free one (RFC 8252
+// section 7.3).
 const defaultRedirect = "http://127.0.0.1/callback"
 
-// Browser is a login that the user finishes in a browser. Close must be called.
+// Browser is a login that the user completes in a browser. Close must be called.
 type Browser struct {
 	URL string // to open
 
 	// Redirect is where the server sends the browser.
 	Redirect string
 
-	// Pasting says that nothing on this machine is notified of the end, so that
-	// the address that the browser ended at must be pasted. It is never wrong to paste.
+	// Pasting means that eca cannot receive the redirect, so the user must paste the address at
+	// which the browser ended. The user may paste it even if Pasting is false.
 	Pasting bool
 
 	client   *Client
@@ -49,18 +50,18 @@ type Browser struct {
 	listener net.Listener
 
 	once   sync.Once
-	answer chan callback // the first one only
+	answer chan callback // only the first one
 	served sync.WaitGroup
 }
 
-// callback is what the browser was sent back with.
+// callback is the outcome of the redirect.
 type callback struct {
 	code string
 	err  error
 }
 
-// Browser begins a login in a browser. If no redirect can be received (the port is taken,
-// or the redirect leads elsewhere), the user can still paste.
+// Browser starts a login in a browser. If eca cannot receive the redirect, because the port is in
+// use or the redirect leads to another host, the user can paste the address.
 func (c *Client) Browser(p Provider) (*Browser, error) {
 	if err := p.checkBrowser(); err != nil {
 		return nil, err
@@ -76,8 +77,8 @@ func (c *Client) Browser(p Provider) (*Browser, error) {
 	return b, nil
 }
 
-// Land prepares a login in a browser whose server must know the redirect before: Begin
-// begins it. Port 0 of a redirect is any port.
+// Land prepares a login in a browser without starting it, for callers that must first register the
+// redirect at the server. Begin starts it. Port 0 in redirect means any free port.
 func (c *Client) Land(redirect string) (*Browser, error) {
 	free := redirect == ""
 	if free {
@@ -93,7 +94,7 @@ func (c *Client) Land(redirect string) (*Browser, error) {
 	return b, nil
 }
 
-// Begin begins a login at a provider: its redirect is the one that was prepared.
+// Begin starts a prepared login at a provider. It uses the prepared redirect, not p.RedirectURL.
 func (b *Browser) Begin(p Provider) error {
 	if err := p.checkBrowser(); err != nil {
 		return err
@@ -119,8 +120,8 @@ func (p Provider) checkBrowser() error {
 	return nil
 }
 
-// listen waits for the redirect where it leads to, if that is this machine. anyPort puts
-// the port that was found into it.
+// listen starts a server for the redirect if it leads to this machine. With anyPort, it puts the
+// port of the server into redirect.
 func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	b.Pasting = true
 	if redirect.Scheme != "http" && redirect.Scheme != "https" || !localhost.Is(redirect.Hostname()) {
@@ -157,7 +158,7 @@ func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	}
 	b.server = &http.Server{
 		ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10,
-		ErrorLog: log.New(io.Discard, "", 0), // browsers that do not believe a certificate
+		ErrorLog: log.New(io.Discard, "", 0), // errors of browsers that reject the certificate
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != path || r.Method != http.MethodGet {
 				http.NotFound(w, r)
@@ -168,8 +169,8 @@ func (b *Browser) listen(redirect *url.URL, anyPort bool) {
 	}
 }
 
-// selfSigned returns a certificate for the time of one login: servers exist that insist on
-// https for redirects to this machine. The browser asks the user before it believes it.
+// selfSigned returns a certificate for one login, because some servers require https even for
+// redirects to this machine. The browser asks the user to accept it.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -184,19 +185,19 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// receive takes the redirect. One with another state is somebody else's: it is refused,
-// and the login goes on.
+// receive handles the redirect. A redirect with a wrong state belongs to another login; it is
+// refused, and this login continues.
 func (b *Browser) receive(w http.ResponseWriter, q url.Values) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	code, err := b.read(q)
 	if errors.Is(err, errState) {
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, "This is not the login that eca waits for.\n")
+		_, _ = io.WriteString(w, "eca is not waiting for this login.\n")
 		return
 	}
 	if err != nil {
-		_, _ = io.WriteString(w, "The login failed. You can close this window; eca says more.\n")
+		_, _ = io.WriteString(w, "The login failed. You can close this window; eca shows the reason.\n")
 	} else {
 		_, _ = io.WriteString(w, "eca has received the login. You can close this window.\n")
 	}
@@ -205,17 +206,18 @@ func (b *Browser) receive(w http.ResponseWriter, q url.Values) {
 
 func (b *Browser) deliver(c callback) { b.once.Do(func() { b.answer <- c }) }
 
-// errState says that an answer belongs to another login.
-var errState = errors.New("this belongs to another login; open the newest link, and paste what it leads to")
+// errState means that an answer belongs to another login.
+var errState = errors.New("this belongs to another login; open the newest link, and paste the address at which it ends")
 
 func (b *Browser) read(q url.Values) (code string, err error) {
 	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(b.state)) != 1 {
 		return "", errState
 	}
-	// RFC 9207: the answer of another server must not get to this one. Letter by letter.
-	named, names := q.Get("iss"), q.Has("iss")
-	if b.provider.NamedAs != "" && (names && named != b.provider.NamedAs || !names && b.provider.NamesItself) {
-		return "", errors.New("the answer does not come from the login server that was asked; the login was stopped")
+	// RFC 9207: an answer of another server must not be sent to this one. The issuers must be
+	// identical strings.
+	issuer, hasIssuer := q.Get("iss"), q.Has("iss")
+	if b.provider.ResponseIssuer != "" && (hasIssuer && issuer != b.provider.ResponseIssuer || !hasIssuer && b.provider.SendsIssuer) {
+		return "", errors.New("the answer comes from a different login server; the login was stopped")
 	}
 	if e := q.Get("error"); e != "" {
 		return "", &Error{Code: oneLine(e, 100), Description: oneLine(q.Get("error_description"), 300)}
@@ -226,9 +228,9 @@ func (b *Browser) read(q url.Values) (code string, err error) {
 	return code, nil
 }
 
-// Paste takes what the user copied from the browser: the address it was sent to, what
-// the page shows as code#state, or the code alone, which PKCE binds to this login. After
-// it, Wait returns.
+// Paste completes the login with text that the user copied from the browser: the address of the
+// redirect, the code#state that a page shows, or the code alone, which PKCE binds to this login.
+// After Paste, Wait returns.
 func (b *Browser) Paste(text string) error {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > 16<<10 || strings.ContainsAny(text, " \t\r\n") {
@@ -253,7 +255,7 @@ func (b *Browser) Paste(text string) error {
 	return nil
 }
 
-// Wait returns the tokens once the user is back, by redirect or by Paste.
+// Wait waits for the redirect or for Paste, and returns the tokens.
 func (b *Browser) Wait(ctx context.Context) (Tokens, error) {
 	select {
 	case <-ctx.Done():
@@ -270,12 +272,12 @@ func (b *Browser) Wait(ctx context.Context) (Tokens, error) {
 	}
 }
 
-// Close stops listening. An answer that is being written is finished.
+// Close stops the server. It waits for a running response.
 func (b *Browser) Close() {
 	if b.server == nil {
 		return
 	}
-	_ = b.listener.Close() // also if nothing was begun
+	_ = b.listener.Close() // needed if Begin was not called
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if b.server.Shutdown(ctx) != nil {

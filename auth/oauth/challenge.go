@@ -2,19 +2,19 @@ package oauth
 
 import "strings"
 
-// Challenge is what a server says in WWW-Authenticate when it wants a bearer token, or
-// another (RFC 6750 section 3, RFC 9728 section 5.1). All of it may be missing.
+// Challenge is the content of a WWW-Authenticate header with which a server requests a bearer
+// token, or a different one (RFC 6750 section 3, RFC 9728 section 5.1). All fields may be empty.
 type Challenge struct {
 	Error    string   // invalid_token, insufficient_scope, ...
-	Scopes   []string // what a token needs
-	Metadata string   // where the resource says more
+	Scopes   []string // scopes that the token must have
+	Metadata string   // URL of the resource's metadata
 }
 
-// maxChallenge bounds what is read of a header, in bytes.
+// maxChallenge limits how much of a header is read, in bytes.
 const maxChallenge = 16 << 10
 
-// ParseChallenge reads the headers of one answer. Other schemes, and challenges that
-// cannot be read, are left out; of several challenges for bearer tokens the first counts.
+// ParseChallenge reads the headers of one answer. It ignores other schemes and invalid challenges,
+// and returns the first challenge for a bearer token.
 func ParseChallenge(headers []string) Challenge {
 	for _, header := range headers {
 		for scheme, params := range challenges(header[:min(len(header), maxChallenge)]) {
@@ -28,8 +28,8 @@ func ParseChallenge(headers []string) Challenge {
 	return Challenge{}
 }
 
-// challenges walks over the challenges of a header: a scheme and its parameters, by names
-// in lower case (RFC 9110 section 11.6.1).
+// challenges iterates over the challenges of a header: the scheme, and the parameters by name in
+// lower case (RFC 9110 section 11.6.1).
 func challenges(header string) func(yield func(string, map[string]string) bool) {
 	return func(yield func(string, map[string]string) bool) {
 		scheme, params := "", map[string]string{}
@@ -63,7 +63,7 @@ func challenges(header string) func(yield func(string, map[string]string) bool) 
 	}
 }
 
-// token is what a text begins with of the characters of tokens.
+// token returns the longest prefix of a text that is an HTTP token.
 func token(text string) string {
 	end := strings.IndexFunc(text, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
@@ -74,7 +74,7 @@ func token(text string) string {
 	return text[:end]
 }
 
-// parameter reads a parameter's value, quoted or not, and returns what comes after it.
+// parameter reads a parameter's value, quoted or not, and returns the rest of the text.
 func parameter(text string) (value, rest string) {
 	if !strings.HasPrefix(text, `"`) {
 		end := strings.IndexAny(text, ", \t")

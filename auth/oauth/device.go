@@ -8,27 +8,27 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Device is a login that the user finishes on another device.
+// Device is a login that the user completes on another device.
 type Device struct {
 	URL     string // where to enter the code
-	Code    string // what to enter
+	Code    string // the code to enter
 	Expires time.Time
 
 	client   *Client
 	provider Provider
-	secret   string // names the login to the server
+	secret   string // the device code, which identifies the login to the server
 	interval time.Duration
 }
 
-// Bounds of the device flow. RFC 8628 gives the default and the step.
+// Times of the device flow. The default interval and the increment are those of RFC 8628.
 const (
 	defaultInterval = 5 * time.Second
 	slowerBy        = 5 * time.Second
 	maxInterval     = time.Minute
-	deviceTime      = 15 * time.Minute // if the server does not say
+	deviceTime      = 15 * time.Minute // if the server sends no expiry
 )
 
-// Device begins a login by device code.
+// Device starts a login by device code.
 func (c *Client) Device(ctx context.Context, p Provider) (*Device, error) {
 	for what, at := range map[string]string{"device": p.DeviceURL, "token": p.TokenURL} {
 		if err := p.check(what, at); err != nil {
@@ -39,20 +39,20 @@ func (c *Client) Device(ctx context.Context, p Provider) (*Device, error) {
 	for k, v := range p.Params {
 		opts = append(opts, oauth2.SetAuthURLParam(k, v))
 	}
-	begun := c.Now()
+	start := c.Now()
 	da, err := p.config("").DeviceAuth(c.context(ctx), opts...)
 	if err != nil {
 		return nil, clean(err, p.ClientSecret)
 	}
 	d := &Device{
-		URL: da.VerificationURI, Code: da.UserCode, Expires: begun.Add(deviceTime),
+		URL: da.VerificationURI, Code: da.UserCode, Expires: start.Add(deviceTime),
 		client: c, provider: p, secret: da.DeviceCode, interval: time.Duration(da.Interval) * time.Second,
 	}
 	if d.interval <= 0 {
 		d.interval = defaultInterval
 	}
 	if !da.Expiry.IsZero() {
-		d.Expires = begun.Add(time.Until(da.Expiry))
+		d.Expires = start.Add(time.Until(da.Expiry))
 	}
 	if d.URL == "" || d.Code == "" || d.secret == "" {
 		return nil, errors.New("the login server's answer has no code to enter")
@@ -60,9 +60,9 @@ func (c *Client) Device(ctx context.Context, p Provider) (*Device, error) {
 	return d, nil
 }
 
-// Wait asks the server, as often as it permits, until the user has entered the code, or
-// refused, or the code has expired. A server that cannot be reached meanwhile is asked
-// again, less often.
+// Wait polls the server, at the interval that the server permits, until the user has entered the
+// code or denied the login, or the code has expired. If the server cannot be reached, Wait polls
+// less often.
 func (d *Device) Wait(ctx context.Context) (Tokens, error) {
 	cfg := d.provider.config("")
 	for interval := d.interval; ; {

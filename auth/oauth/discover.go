@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Authority is what an authorisation server says of itself (RFC 8414 section 2).
+// Authority is the metadata of an authorization server (RFC 8414 section 2).
 type Authority struct {
 	Issuer        string   `json:"issuer"`
 	Authorize     string   `json:"authorization_endpoint"`
@@ -23,13 +23,13 @@ type Authority struct {
 	PKCE          []string `json:"code_challenge_methods_supported"`
 	Scopes        []string `json:"scopes_supported"`
 	Grants        []string `json:"grant_types_supported"`
-	NamesItself   bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
-	Documents     bool     `json:"client_id_metadata_document_supported"`          // a client's id may be where its metadata is
+	SendsIssuer   bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+	Documents     bool     `json:"client_id_metadata_document_supported"`          // a client id may be the URL of the client's metadata
 }
 
-// Discover returns the provider with its endpoints: those that are given stay, the
-// others come from its issuer's metadata. Without an issuer, or if the token endpoint is
-// given, no request is made.
+// Discover returns the provider with all endpoints. Configured endpoints stay; the others come from
+// the metadata of the issuer. If the token endpoint is configured, no request is made. It is an
+// error if there is neither a token endpoint nor an issuer.
 func (c *Client) Discover(ctx context.Context, p Provider) (Provider, error) {
 	if p.TokenURL != "" {
 		return p, nil
@@ -44,8 +44,8 @@ func (c *Client) Discover(ctx context.Context, p Provider) (Provider, error) {
 	return p.with(a)
 }
 
-// Authority asks an authorisation server for its metadata. ErrNoMetadata means that it
-// answered everywhere, and has none.
+// Authority requests the metadata of an authorization server. ErrNoMetadata means that the server
+// answered at all well-known URLs and has no metadata.
 func (c *Client) Authority(ctx context.Context, issuer string) (Authority, error) {
 	if err := (Provider{}).check("metadata", issuer); err != nil {
 		return Authority{}, err
@@ -63,7 +63,7 @@ func (c *Client) Authority(ctx context.Context, issuer string) (Authority, error
 			errs = append(errs, fmt.Errorf("%s: %w", at, err))
 			continue
 		}
-		// RFC 8414 section 3.3: somebody else's metadata could send us anywhere.
+		// RFC 8414 section 3.3: metadata of another issuer could redirect the login to any server.
 		if strings.TrimRight(a.Issuer, "/") != strings.TrimRight(issuer, "/") {
 			return Authority{}, fmt.Errorf("%s is the metadata of %q, not of the issuer %s", at, oneLine(a.Issuer, 200), issuer)
 		}
@@ -82,15 +82,15 @@ func (p Provider) with(a Authority) (Provider, error) {
 		}
 	}
 	p.SecretInHeader = p.ClientSecret != "" && len(a.SecretMethods) > 0 && !slices.Contains(a.SecretMethods, "client_secret_post")
-	p.NamedAs, p.NamesItself = a.Issuer, a.NamesItself
+	p.ResponseIssuer, p.SendsIssuer = a.Issuer, a.SendsIssuer
 	if len(a.PKCE) > 0 && !slices.Contains(a.PKCE, "S256") {
 		p.AuthorizeURL = "" // never without PKCE
 	}
 	return p, p.check("token", p.TokenURL)
 }
 
-// wellKnown lists where metadata may be: OAuth's and OpenID's places before the
-// issuer's path, and OpenID's after it.
+// wellKnown lists the URLs where metadata may be: the well-known paths of OAuth and OpenID before
+// the issuer's path, and that of OpenID after it.
 func wellKnown(issuer string) []string {
 	u, err := url.Parse(strings.TrimRight(issuer, "/"))
 	if err != nil {
@@ -108,10 +108,10 @@ func wellKnown(issuer string) []string {
 	return out
 }
 
-// decode reads a JSON object. The error repeats nothing of it.
+// decode reads a JSON object. Errors do not quote it.
 func decode(body io.Reader, into any) error {
 	if json.NewDecoder(body).Decode(into) != nil {
-		return errors.New("it is not a JSON object with the fields that it should have")
+		return errors.New("it is not a JSON object with the expected fields")
 	}
 	return nil
 }

@@ -1,14 +1,13 @@
-// Package oauth logs in to OAuth 2 servers and renews what they gave: authorisation code
-// with PKCE, by a redirect to this machine or by pasting what the browser was sent to
-// (browser.go), and the device flow for machines without a browser (device.go). Where
-// only an issuer is known, its metadata says the rest (discover.go, RFC 8414). Servers that
-// want tokens of others say of which (challenge.go, resource.go), and clients can register
-// themselves (register.go).
+// Package oauth logs in to OAuth 2 servers and renews tokens. It supports the authorization code
+// flow with PKCE, by a redirect to this machine or by a pasted address (browser.go), and the device
+// flow for machines without a browser (device.go). If only an issuer is known, the other endpoints
+// come from its metadata (discover.go, RFC 8414). It reads which authorization servers a resource
+// server accepts (challenge.go, resource.go), and it can register clients (register.go).
 //
-// Guarantees: secrets go to the endpoints of one Provider only, over TLS unless those
-// are on this machine, and never along a redirect; errors contain no token, code or
-// client secret; every request says that it comes from eca. It stores nothing, and
-// knows no model providers.
+// Guarantees: secrets are sent only to the endpoints of one Provider, over TLS unless they are on
+// this machine, and never to the target of a redirect; errors contain no token, code or client
+// secret; every request identifies itself as eca. The package stores nothing and does not know
+// model providers.
 package oauth
 
 import (
@@ -29,10 +28,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// Provider is an authorisation server, and as whom it is asked. The client is the
-// user's own: eca has none anywhere.
+// Provider is an authorization server and the client that eca uses there. eca has no client of its
+// own; the client belongs to the user or was registered for the login.
 type Provider struct {
-	Issuer       string // whose metadata says what is not given below
+	Issuer       string // its metadata supplies the endpoints that are not set below
 	AuthorizeURL string
 	TokenURL     string
 	DeviceURL    string
@@ -40,27 +39,27 @@ type Provider struct {
 	ClientSecret string // empty for public clients
 	Scopes       []string
 	RedirectURL  string            // as registered; default: http://127.0.0.1/callback at any port
-	Params       map[string]string // further parameters of the request for authorisation
+	Params       map[string]string // further parameters of the authorization request
 
-	SecretInHeader bool // the server takes the client's secret only so; Discover finds out
+	SecretInHeader bool // send the client secret in a header; set by Discover if the server accepts nothing else
 
-	Resource    string // whom the tokens are for (RFC 8707); empty: not said
-	RevokeURL   string // takes tokens back (RFC 7009); empty: nothing does
-	NamedAs     string // the issuer in answers to the browser (RFC 9207); empty: any
-	NamesItself bool   // answers without it are refused
+	Resource       string // the resource that the tokens are for (RFC 8707); empty: not sent
+	RevokeURL      string // endpoint that revokes tokens (RFC 7009); empty: not supported
+	ResponseIssuer string // the issuer that redirects must contain (RFC 9207); empty: any
+	SendsIssuer    bool   // refuse redirects without an issuer
 }
 
-// Tokens are what a login gives. They are secret.
+// Tokens are the result of a login. They are secret.
 type Tokens struct {
 	Access  string
 	Refresh string    // empty: cannot be renewed
-	Expires time.Time // zero: not said
-	Scopes  []string  // what they are good for; empty: what was asked for
+	Expires time.Time // zero: unknown
+	Scopes  []string  // granted scopes; empty: the requested ones
 }
 
-// Client talks to authorisation servers.
+// Client sends requests to authorization servers.
 type Client struct {
-	HTTP  *http.Client // whose Transport is used; it must have one
+	HTTP  *http.Client // only its Transport is used, which must be set
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error // waits; returns ctx's error if that ends first
 }
@@ -68,7 +67,7 @@ type Client struct {
 // Error is a refusal by the server (RFC 6749 section 5.2, RFC 8628 section 3.5).
 type Error struct {
 	Code        string // invalid_grant, access_denied, ...; empty if the answer has none
-	Description string // the server's own words, without secrets
+	Description string // the server's description, without secrets
 	Status      int
 }
 
@@ -77,7 +76,7 @@ func (e *Error) Error() string {
 	case e.Code == "access_denied":
 		return "the login was denied"
 	case e.Code == "expired_token":
-		return "the code has expired before it was entered; log in again"
+		return "the code expired before it was entered; log in again"
 	case e.Code == "":
 		return fmt.Sprintf("the login server answered with status %d", e.Status)
 	case e.Description == "":
@@ -86,15 +85,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the login server answered %s: %s", e.Code, e.Description)
 }
 
-// Ended says whether an error of Refresh means that no further attempt can succeed:
-// the user has to log in again.
+// Ended reports whether an error of Refresh is permanent: the user has to log in again.
 func Ended(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && (e.Code == "invalid_grant" || e.Code == "unauthorized_client" || e.Code == "invalid_client")
 }
 
-// Refresh renews an access token. The refresh token may be good only once: what
-// Refresh returns replaces both.
+// Refresh renews an access token. The refresh token may be valid only once, so the caller must
+// replace both tokens with the returned ones.
 func (c *Client) Refresh(ctx context.Context, p Provider, refresh string) (Tokens, error) {
 	if err := p.check("token", p.TokenURL); err != nil {
 		return Tokens{}, err
@@ -102,8 +100,7 @@ func (c *Client) Refresh(ctx context.Context, p Provider, refresh string) (Token
 	return c.grant(ctx, p, "refresh_token", []string{refresh}, oauth2.SetAuthURLParam("refresh_token", refresh))
 }
 
-// ClientTokens asks for tokens of the client itself: no user takes part (RFC 6749 section
-// 4.4).
+// ClientTokens requests tokens for the client itself, without a user (RFC 6749 section 4.4).
 func (c *Client) ClientTokens(ctx context.Context, p Provider) (Tokens, error) {
 	if err := p.check("token", p.TokenURL); err != nil {
 		return Tokens{}, err
@@ -115,7 +112,7 @@ func (c *Client) ClientTokens(ctx context.Context, p Provider) (Tokens, error) {
 	return c.grant(ctx, p, "client_credentials", nil, opts...)
 }
 
-// grant asks for tokens without a code.
+// grant requests tokens without an authorization code.
 func (c *Client) grant(ctx context.Context, p Provider, kind string, secrets []string, opts ...oauth2.AuthCodeOption) (Tokens, error) {
 	opts = append(append(opts, p.resource()...), oauth2.SetAuthURLParam("grant_type", kind))
 	t, err := p.config("").Exchange(c.context(ctx), "", opts...)
@@ -125,7 +122,7 @@ func (c *Client) grant(ctx context.Context, p Provider, kind string, secrets []s
 	return c.tokens(t), nil
 }
 
-// resource says in a request whom tokens are for.
+// resource returns the request parameter that names the resource that tokens are for.
 func (p Provider) resource() []oauth2.AuthCodeOption {
 	if p.Resource == "" {
 		return nil
@@ -133,7 +130,7 @@ func (p Provider) resource() []oauth2.AuthCodeOption {
 	return []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("resource", p.Resource)}
 }
 
-// tokens takes the lifetime from our own clock.
+// tokens converts the tokens. It computes the expiry with Client.Now.
 func (c *Client) tokens(t *oauth2.Token) Tokens {
 	out := Tokens{Access: t.AccessToken, Refresh: t.RefreshToken}
 	if scope, ok := t.Extra("scope").(string); ok {
@@ -141,7 +138,7 @@ func (c *Client) tokens(t *oauth2.Token) Tokens {
 	}
 	if t.ExpiresIn > 0 {
 		out.Expires = c.Now().Add(time.Duration(t.ExpiresIn) * time.Second)
-	} else if !t.Expiry.IsZero() { // of an answer that was a form
+	} else if !t.Expiry.IsZero() { // the answer was form-encoded
 		out.Expires = c.Now().Add(time.Until(t.Expiry))
 	}
 	return out
@@ -158,7 +155,7 @@ func (p Provider) config(redirect string) *oauth2.Config {
 	}
 }
 
-// check says whether an endpoint may be sent secrets.
+// check returns an error if secrets must not be sent to an endpoint.
 func (p Provider) check(what, address string) error {
 	if address == "" {
 		return fmt.Errorf("the login server's %s endpoint is not known", what)
@@ -170,30 +167,30 @@ func (p Provider) check(what, address string) error {
 	return nil
 }
 
-// context makes golang.org/x/oauth2 use our client: it says who we are, and follows no
-// redirect.
+// context makes golang.org/x/oauth2 use the client of own, which identifies itself as eca and
+// follows no redirects.
 func (c *Client) context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, c.own())
 }
 
 func (c *Client) own() *http.Client {
 	return &http.Client{
-		Transport:     honest{c.HTTP.Transport},
+		Transport:     identifyingTransport{c.HTTP.Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// requestTime bounds one request.
+// requestTime limits one request.
 const requestTime = 30 * time.Second
 
-// maxAnswer bounds one answer.
+// maxAnswer limits one answer, in bytes.
 const maxAnswer = 1 << 20
 
-// honest says of each request that it is eca's. It reads answers to their end, within
-// the time and size of one: golang.org/x/oauth2 does not close all of them.
-type honest struct{ base http.RoundTripper }
+// identifyingTransport sets the User-Agent of requests to eca. It reads each answer completely,
+// within the limits of time and size, because golang.org/x/oauth2 does not close all of them.
+type identifyingTransport struct{ base http.RoundTripper }
 
-func (h honest) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h identifyingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
 	defer cancel()
 	r = r.Clone(ctx)
@@ -212,8 +209,8 @@ func (h honest) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// clean makes an error fit to be shown: typed if the server refused, and without
-// secrets, which servers repeat and net/http puts in front.
+// clean converts an error so that it can be shown: it is typed if the server refused the request,
+// and contains no secrets. Servers may repeat secrets, and errors of net/http contain the URL.
 func clean(err error, secrets ...string) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) {
@@ -237,11 +234,11 @@ func clean(err error, secrets ...string) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	// Errors of parsing may quote the answer.
+	// Parse errors may quote the answer.
 	return errors.New("the login server's answer cannot be read")
 }
 
-// UnreachableError says that a server did not answer at all.
+// UnreachableError means that a server did not answer.
 type UnreachableError struct {
 	Host  string
 	Cause error

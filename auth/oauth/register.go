@@ -13,20 +13,19 @@ import (
 	"time"
 )
 
-// Registration is a client that an authorisation server knows.
+// Registration is a client that is registered at an authorization server.
 type Registration struct {
 	ID     string
-	Secret string // empty: it has none
-	Method string // how it proves who it is at the token endpoint; empty: not said
+	Secret string // empty: the client has no secret
+	Method string // the client's authentication method at the token endpoint; empty: unknown
 }
 
-// Register has a client registered at an authorisation server (RFC 7591): one that runs on
-// the user's machine and is known as name.
+// Register registers a native client with a name at an authorization server (RFC 7591).
 func (c *Client) Register(ctx context.Context, a Authority, name, redirect string, scopes []string) (Registration, error) {
 	if err := (Provider{}).check("registration", a.Register); err != nil {
 		return Registration{}, err
 	}
-	wish, err := json.Marshal(struct {
+	metadata, err := json.Marshal(struct {
 		Name      string   `json:"client_name"`
 		Redirects []string `json:"redirect_uris"`
 		Grants    []string `json:"grant_types"`
@@ -38,7 +37,7 @@ func (c *Client) Register(ctx context.Context, a Authority, name, redirect strin
 	if err != nil {
 		return Registration{}, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.Register, bytes.NewReader(wish))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.Register, bytes.NewReader(metadata))
 	if err != nil {
 		return Registration{}, err
 	}
@@ -53,7 +52,7 @@ func (c *Client) Register(ctx context.Context, a Authority, name, redirect strin
 			Error       string `json:"error"`
 			Description string `json:"error_description"`
 		}{}
-		_ = decode(resp.Body, &refused) // the status says something, too
+		_ = decode(resp.Body, &refused) // an unreadable body leaves only the status
 		return Registration{}, fmt.Errorf("it does not register eca as a client: %w",
 			&Error{Code: oneLine(refused.Error, 100), Description: oneLine(refused.Description, 300), Status: resp.StatusCode})
 	}
@@ -75,19 +74,19 @@ func (c *Client) Register(ctx context.Context, a Authority, name, redirect strin
 	return Registration{got.ID, got.Secret, got.Method}, nil
 }
 
-// Ways in which a client proves who it is at the token endpoint.
+// Authentication methods of clients at the token endpoint.
 const (
 	methodNone   = "none"
 	methodHeader = "client_secret_basic"
 	methodForm   = "client_secret_post"
 )
 
-// Method chooses how a client proves who it is: as its registration says, else in the best
-// way that the authority takes. Without a secret it is the way of a new registration.
+// Method returns the best authentication method that the authority supports. secret is the client's
+// secret; without one, Method returns the method for a new registration.
 func (a Authority) Method(secret string) string {
-	ways := []string{methodHeader, methodForm, methodNone}
+	methods := []string{methodHeader, methodForm, methodNone}
 	if secret == "" {
-		ways = []string{methodNone, methodHeader, methodForm}
+		methods = []string{methodNone, methodHeader, methodForm}
 	}
 	offered := a.SecretMethods
 	if len(offered) == 0 {
@@ -96,19 +95,19 @@ func (a Authority) Method(secret string) string {
 			offered = []string{methodNone}
 		}
 	}
-	for _, way := range ways {
-		if slices.Contains(offered, way) {
-			return way
+	for _, method := range methods {
+		if slices.Contains(offered, method) {
+			return method
 		}
 	}
-	return ways[0]
+	return methods[0]
 }
 
-// As returns the provider that an authority is to a client. Nothing in it is checked yet.
+// As returns the provider for a client of an authority. It does not check the endpoints.
 func (a Authority) As(r Registration) Provider {
 	p := Provider{
 		Issuer: a.Issuer, AuthorizeURL: a.Authorize, TokenURL: a.Token, DeviceURL: a.Device, RevokeURL: a.Revoke,
-		NamedAs: a.Issuer, NamesItself: a.NamesItself, ClientID: r.ID,
+		ResponseIssuer: a.Issuer, SendsIssuer: a.SendsIssuer, ClientID: r.ID,
 	}
 	method := r.Method
 	if method == "" {
@@ -120,7 +119,8 @@ func (a Authority) As(r Registration) Provider {
 	return p
 }
 
-// Revoke takes tokens back (RFC 7009): a refresh token, and with it what it gave.
+// Revoke revokes a token (RFC 7009). Revoking a refresh token also revokes the access tokens that
+// it issued.
 func (c *Client) Revoke(ctx context.Context, p Provider, token, hint string) error {
 	if err := p.check("revocation", p.RevokeURL); err != nil {
 		return err

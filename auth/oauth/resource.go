@@ -10,29 +10,30 @@ import (
 	"strings"
 )
 
-// Resource is what a server says of itself that wants tokens of others (RFC 9728 section 2).
+// Resource is the metadata of a resource server, which accepts tokens of authorization servers (RFC
+// 9728 section 2).
 type Resource struct {
-	ID      string   `json:"resource"`              // its name for authorisation servers, to the letter
-	Issuers []string `json:"authorization_servers"` // whose tokens it takes
+	ID      string   `json:"resource"`              // the exact name that authorization servers use
+	Issuers []string `json:"authorization_servers"` // issuers of accepted tokens
 	Scopes  []string `json:"scopes_supported"`
 }
 
-// ErrNoMetadata says that a server answered, and has no metadata.
+// ErrNoMetadata means that a server answered and has no metadata.
 var ErrNoMetadata = errors.New("there is no metadata")
 
-// Resource asks a resource server for its metadata: where the server said it is, if it did,
-// and then at its well-known places (RFC 9728 section 3). ErrNoMetadata means that it
-// answered everywhere, and has none.
-func (c *Client) Resource(ctx context.Context, server, said string) (Resource, error) {
-	places, err := resourcePlaces(server)
+// Resource requests the metadata of a resource server: first at the URL that the server announced,
+// if not empty, and then at the well-known URLs (RFC 9728 section 3). ErrNoMetadata means that the
+// server answered at all URLs and has no metadata.
+func (c *Client) Resource(ctx context.Context, server, announced string) (Resource, error) {
+	urls, err := wellKnownResource(server)
 	if err != nil {
 		return Resource{}, err
 	}
-	if said != "" {
-		places = slices.Insert(slices.DeleteFunc(places, func(p string) bool { return p == said }), 0, said)
+	if announced != "" {
+		urls = slices.Insert(slices.DeleteFunc(urls, func(p string) bool { return p == announced }), 0, announced)
 	}
 	var errs []error
-	for _, at := range places {
+	for _, at := range urls {
 		var r Resource
 		if err = c.document(ctx, "resource metadata", at, &r); err == nil {
 			if !covers(r.ID, server) {
@@ -53,9 +54,9 @@ func (c *Client) Resource(ctx context.Context, server, said string) (Resource, e
 	return Resource{}, ErrNoMetadata
 }
 
-// resourcePlaces lists where a server's metadata may be: before its path, and at the
-// root.
-func resourcePlaces(server string) ([]string, error) {
+// wellKnownResource lists the well-known URLs of a server's metadata: the one for its path, and the
+// one for the root.
+func wellKnownResource(server string) ([]string, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the server's address is not a URL")
@@ -66,7 +67,7 @@ func resourcePlaces(server string) ([]string, error) {
 	return slices.Compact([]string{own.String(), root.String()}), nil
 }
 
-// covers says whether a resource is a server, or what the server is a part of.
+// covers reports whether a resource is a server, or contains the server.
 func covers(resource, server string) bool {
 	r, err := url.Parse(resource)
 	s, bad := url.Parse(server)
@@ -77,7 +78,7 @@ func covers(resource, server string) bool {
 	return strings.HasPrefix(below, above)
 }
 
-// hostPort is a URL's host with its port, also where that is the usual one.
+// hostPort returns a URL's host and port, with the default port if the URL has none.
 func hostPort(u *url.URL) string {
 	if u.Port() != "" {
 		return u.Host
@@ -88,8 +89,8 @@ func hostPort(u *url.URL) string {
 	return u.Host + ":443"
 }
 
-// Canonical is how a server is named where it does not say so itself (RFC 8707 section 2):
-// its address without the parts that do not identify it.
+// Canonical returns the resource name of a server that does not announce one (RFC 8707 section 2):
+// its URL without the parts that do not identify it.
 func Canonical(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -99,7 +100,7 @@ func Canonical(server string) string {
 	return name.String()
 }
 
-// document reads a JSON document that a server has of itself.
+// document requests a metadata document.
 func (c *Client) document(ctx context.Context, what, at string, into any) error {
 	if err := (Provider{}).check(what, at); err != nil {
 		return err
@@ -120,7 +121,7 @@ func (c *Client) document(ctx context.Context, what, at string, into any) error 
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
 	if err := decode(resp.Body, into); err != nil {
-		return fmt.Errorf("%w: %w", ErrNoMetadata, err) // pages for all addresses are common
+		return fmt.Errorf("%w: %w", ErrNoMetadata, err) // many servers answer every address with a page
 	}
 	return nil
 }

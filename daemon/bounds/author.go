@@ -9,20 +9,20 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/permission"
 )
 
-// author is the authority that lets something run.
+// author is the authority that allows something to run.
 type author int
 
 const (
 	byBuiltInRule     author = iota
 	byReadsRule              // the built-in rule for commands that only read
 	byWorkspaceRule          // the built-in rule for commands that stay in the workspace
-	byUserConfig             // the user's own configuration, or what the user let eca remember
-	byAutoApprove            // the user's word for the whole chat
-	byWorkspaceConfig        // a workspace's file that the user trusts
+	byUserConfig             // the user's own configuration, or an approval that the user had remembered
+	byAutoApprove            // the user approved everything in the chat
+	byWorkspaceConfig        // a file of the workspace that the user trusts
 	byHand                   // the user saw it and approved
 )
 
-// callAuthor returns the authority that lets a call run.
+// callAuthor returns the authority that allows a call to run.
 func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	switch {
 	case call.Authorization.Approved:
@@ -35,8 +35,8 @@ func callAuthor(cfg *config.Loaded, call tools.Call) author {
 	return ruleAuthor(cfg, call.Roots, call.Authorization.Rule)
 }
 
-// customAuthor returns the authority that lets a custom tool run: the user who approved the call,
-// otherwise the author of the tool.
+// customAuthor returns the authority that allows a custom tool to run: the user if the user
+// approved the call, otherwise the author of the tool's configuration.
 func (b *Bounds) customAuthor(cfg *config.Loaded, name string, call tools.Call) author {
 	by := callAuthor(cfg, call)
 	if by != byHand && by != byWorkspaceConfig && by != byReadsRule {
@@ -63,8 +63,8 @@ func ruleAuthor(cfg *config.Loaded, roots []string, rule string) author {
 	return sourceAuthor(roots, origin.Source)
 }
 
-// RulePath returns the path of a rule in the configuration, from its name: the list that it
-// belongs to, and its selector. Names of agents and tools may have dots.
+// RulePath returns the configuration path of a rule from its name: the list that it belongs to, and
+// its selector. Names of agents and tools may contain dots.
 func RulePath(rule string) []string {
 	const approval = "toolCall.approval."
 	var path []string

@@ -1,10 +1,10 @@
-// Package bounds says how what calls run is bound: which level of the sandbox, which
-// environment, which network. That depends on who lets it run: a built-in rule, the user's
-// or a workspace's configuration, or the user who approved the call (docs/sandbox.md).
+// Package bounds decides the limits of child processes that calls start: sandbox level, environment
+// and network. They depend on the authority that allows the call: a built-in rule, the user's or a
+// workspace's configuration, or the user who approved it (docs/sandbox.md).
 //
-// It guarantees that commands no user saw get no credentials, and that commands of one chat
-// share a loopback that nothing else is on, out of which only a proxy leads. How a child is
-// held to its bounds is internal/sandbox's and internal/proc's.
+// It guarantees that commands that no user saw get no credentials, and that the commands of one
+// chat share a loopback interface with no other process, from which only a proxy leads to other
+// hosts. internal/sandbox and internal/proc enforce the limits.
 //
 // The entry points are New and Bounds.Call.
 package bounds
@@ -31,36 +31,37 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Options are what Bounds needs. None may be nil, but Environ may return nil.
+// Options are the dependencies of Bounds. No function may be nil, but Environ may return nil.
 type Options struct {
-	Config       func() *config.Config // in effect; for proxies, which outlive a snapshot
+	Config       func() *config.Config // the current configuration, for proxies, which outlive a snapshot
 	Children     *proc.Pool
 	Getenv       func(string) string
 	Environ      func() []string
-	IsCredential func(string) bool // says whether a value has a known credential in it
+	IsCredential func(string) bool // reports whether a value contains a known credential
 	StateDir     string
 	CacheDir     string
-	Readable     []string // folders of results of earlier calls, which are read like files of the workspace
-	Own          []string // eca's own folders, StateDir and CacheDir too: commands never write there; absolute
-	OwnFiles     []string // likewise files
-	Discarded    string   // the one of Own that is in the temporary folder (--ephemeral); may be empty
+	Readable     []string // folders with results of earlier calls, which may be read like files of the workspace
+	Own          []string // eca's own folders, including StateDir and CacheDir, as absolute paths: commands never write there
+	OwnFiles     []string // the same, for files
+	Discarded    string   // the folder in Own that is in the temporary folder (--ephemeral); may be empty
 	Log          *slog.Logger
 }
 
-// Bounds says how children are bound. Close must be called.
+// Bounds decides the limits of child processes. Close must be called.
 type Bounds struct {
 	opts Options
-	// Isolation says which namespaces commands can have here; found out when first asked for.
+	// Isolation returns the namespaces that commands can use on this machine; the first call probes
+	// the system.
 	Isolation func() sandbox.Isolation
 	loopbacks loopbacks
-	temp      string         // the system's temporary folder; empty if commands must not write there
-	trims     sync.WaitGroup // of private caches
+	temp      string         // the system's temporary folder; empty if commands must not write to it
+	trims     sync.WaitGroup // running trims of private caches
 
 	mu      sync.Mutex      // guards trimmed
-	trimmed map[string]bool // workspaces whose private caches were trimmed
+	trimmed map[string]bool // by workspace: its private caches have been trimmed
 }
 
-// New returns bounds.
+// New returns a Bounds. Close must be called.
 func New(o Options) *Bounds {
 	return &Bounds{
 		opts: o, Isolation: sync.OnceValue(o.Children.Isolation), trimmed: map[string]bool{},
@@ -68,9 +69,9 @@ func New(o Options) *Bounds {
 	}
 }
 
-// sharedTemp returns the system's temporary folder if commands may write to all of it: none of
-// the folders that they must not change is in it, nor a link on the way to one. The home folder is
-// one of these, which in some containers is below /tmp.
+// sharedTemp returns the system's temporary folder if commands may write to all of it, or "". They
+// may not if it contains a folder that they must not change, or a symbolic link on the path to one.
+// The home folder is such a folder, and in some containers it is below /tmp.
 func sharedTemp(temp string, private ...string) string {
 	resolved := workspace.Resolve(temp)
 	for _, dir := range private {
@@ -81,8 +82,9 @@ func sharedTemp(temp string, private ...string) string {
 	return temp
 }
 
-// sharedTemp is the temporary folder that commands share; empty if each has its own. The folder that
-// --ephemeral discards is in it, read-only for commands where they have mount namespaces.
+// sharedTemp returns the temporary folder that commands share, or "" if each command has its own.
+// The folder that --ephemeral discards is in the shared one; with mount namespaces it is read-only
+// for commands, and without them commands do not share.
 func (b *Bounds) sharedTemp() string {
 	if b.temp != "" && b.opts.Discarded != "" && !b.Isolation().Mounts {
 		return ""
@@ -90,20 +92,20 @@ func (b *Bounds) sharedTemp() string {
 	return b.temp
 }
 
-// Close ends the networks of chats, and waits for what runs in the background.
+// Close closes the networks of chats and waits for background work.
 func (b *Bounds) Close() {
 	b.loopbacks.close()
 	b.trims.Wait()
 }
 
-// Words of toolCall.sandbox.
+// Values of toolCall.sandbox.
 const (
 	sandboxOff      = "off"
 	sandboxOn       = "on"
 	sandboxRequired = "required"
 )
 
-// For returns how a child is bound that somebody's word lets run (docs/sandbox.md).
+// For returns the sandbox policy of a child that an authority allows to run (docs/sandbox.md).
 func (b *Bounds) For(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	p := b.levelFor(cfg, roots, by)
 	p.UnixSockets = p.Network && by != byAutoApprove
@@ -119,13 +121,13 @@ func (b *Bounds) For(cfg *config.Config, roots []string, by author) sandbox.Poli
 	return p
 }
 
-// guard says what stays as it is in the folders that a child may write to.
+// guard returns what a child must not change in the folders to which it may write.
 func (b *Bounds) guard(roots []string) *sandbox.Guard {
 	return &sandbox.Guard{Roots: roots, Names: permission.ProtectedNames(), Own: b.opts.Own, OwnFiles: b.opts.OwnFiles, Home: b.opts.Getenv("HOME")}
 }
 
-// addCaches lets a child use caches of build tools: the user's if the user approved it, else
-// private ones.
+// addCaches lets a child use caches of build tools: the user's own if the user approved the call,
+// otherwise private ones.
 func (b *Bounds) addCaches(cfg *config.Config, p *sandbox.Policy, roots []string, by author) {
 	if by == byHand || cfg.ToolCall.SandboxCaches == "shared" || len(roots) == 0 {
 		p.Write = append(p.Write, sandbox.SharedCaches(b.opts.Getenv, b.opts.CacheDir)...)
@@ -136,7 +138,7 @@ func (b *Bounds) addCaches(cfg *config.Config, p *sandbox.Policy, roots []string
 	b.trimOnce(layers)
 }
 
-// trimOnce trims the private caches of a workspace in the background, once.
+// trimOnce trims the private caches of a workspace in the background, once per process.
 func (b *Bounds) trimOnce(c sandbox.Caches) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,22 +148,22 @@ func (b *Bounds) trimOnce(c sandbox.Caches) {
 	b.trimmed[c.Root] = true
 	b.trims.Go(func() {
 		if err := c.Trim(sandbox.LayerLimit); err != nil {
-			b.opts.Log.Warn("private caches are not trimmed", "err", err)
+			b.opts.Log.Warn("cannot trim private caches", "err", err)
 		}
 	})
 }
 
-// CacheLayers is where private caches are: not below the cache folder, which is one of those that
-// layers are put over.
+// CacheLayers returns the folder of private caches. It is not below the cache folder, because that
+// is one of the folders that the layers cover.
 func (b *Bounds) CacheLayers() string { return filepath.Join(b.opts.StateDir, "caches") }
 
-// ClearSandboxCaches removes the private caches of all workspaces, and returns where they were.
+// ClearSandboxCaches removes the private caches of all workspaces and returns their folder.
 func (b *Bounds) ClearSandboxCaches() (string, error) {
 	return b.CacheLayers(), os.RemoveAll(b.CacheLayers())
 }
 
-// levelFor returns what such a child may do, wherever that is held: all that is known without
-// looking for protected places and caches, which is done once, when the child starts.
+// levelFor returns the part of a child's policy that needs no search for protected files and
+// caches: For makes that search when the child starts.
 func (b *Bounds) levelFor(cfg *config.Config, roots []string, by author) sandbox.Policy {
 	temp := b.sharedTemp()
 	p := sandbox.Policy{Level: sandbox.Workspace, Write: roots[:len(roots):len(roots)], PrivateTemp: temp == ""}
@@ -189,24 +191,24 @@ func (b *Bounds) levelFor(cfg *config.Config, roots []string, by author) sandbox
 	case byUserConfig, byAutoApprove:
 		p.Network = true
 	case byWorkspaceRule:
-		p.Required = true // nobody approved it outside of its bounds
+		p.Required = true // no user approved it to run without the sandbox
 	case byWorkspaceConfig:
 	}
 	return p
 }
 
-// Call returns how what a call runs is bound.
+// Call returns the sandbox policy of what a call runs.
 func (b *Bounds) Call(cfg *config.Loaded, call tools.Call) sandbox.Policy {
 	p := b.For(cfg.Config, call.Roots, callAuthor(cfg, call))
-	if p.Level == sandbox.ReadOnly { // the results of earlier calls are read like files of the workspace
+	if p.Level == sandbox.ReadOnly { // the results of earlier calls may be read like files of the workspace
 		p.Read = sandbox.Reads(append(call.Roots[:len(call.Roots):len(call.Roots)], b.opts.Readable...), b.opts.Getenv)
 	}
 	return p
 }
 
-// NeedsUndo says whether a rollback must be able to undo what a call does to files: it runs
-// a command that nobody approved, which may write to the workspace. An error says why such a
-// command cannot run by the rule that keeps it in the workspace.
+// NeedsUndo reports whether a rollback must be able to undo what a call does to files: true for a
+// command that may write to the workspace and that no user approved. An error means that the
+// built-in workspace rule cannot allow the command.
 func (b *Bounds) NeedsUndo(cfg *config.Loaded, call tools.Call, plan tools.Plan) (bool, error) {
 	if plan.Command == nil {
 		return false, nil
@@ -216,20 +218,20 @@ func (b *Bounds) NeedsUndo(cfg *config.Loaded, call tools.Call, plan tools.Plan)
 	}
 	by := callAuthor(cfg, call)
 	if by == byWorkspaceRule && !sandbox.FindPlaces(*b.guard(call.Roots)).Whole {
-		return false, errors.New("the workspace has too many folders, repositories or files with other names (hard links) to keep all protected places from being changed")
+		return false, errors.New("the workspace has too many folders, repositories or hard links to protect every file that must not change")
 	}
 	return by != byHand && b.levelFor(cfg.Config, call.Roots, by).Level == sandbox.Workspace, nil
 }
 
-// Custom returns how a custom tool is bound.
+// Custom returns the sandbox policy of a custom tool.
 func (b *Bounds) Custom(cfg *config.Loaded, name string, call tools.Call) sandbox.Policy {
 	return b.For(cfg.Config, call.Roots, b.customAuthor(cfg, name, call))
 }
 
-// Hook returns how scripts of hooks are bound: like what the user approved by hand,
-// since the user wrote them, or read and trusted them. They log where they like and use what
-// the user's programs use. Where they are bound all the same, they may read chats, for which
-// the store is opened.
+// Hook returns the sandbox policy of hook scripts: that of a call that the user approved, because
+// the user wrote the scripts, or read and trusted them. So they normally run without a sandbox. If
+// the configuration requires one, they may write to the state directory, because opening the chat
+// store to read chats writes to it.
 func (b *Bounds) Hook(cfg *config.Config, roots []string) sandbox.Policy {
 	p := b.For(cfg, roots, byHand)
 	if p.Bounds() {
@@ -239,9 +241,10 @@ func (b *Bounds) Hook(cfg *config.Config, roots []string) sandbox.Policy {
 	return p
 }
 
-// LanguageServer returns how a language server is bound, and its environment: like a build tool that
-// runs unasked, since it may run code of the workspace. An error says why it must not run: the
-// workspace is not trusted, or the sandbox cannot be held and no configuration names the server.
+// LanguageServer returns the sandbox policy and the environment of a language server. Because it
+// may run code of the workspace, it is limited like a build tool that runs without a question. An
+// error means that it must not run: the workspace is not trusted, or the sandbox cannot be enforced
+// and the configuration does not name the server.
 func (b *Bounds) LanguageServer(cfg *config.Config, roots []string, named bool, untrusted []config.Unit) (sandbox.Policy, []string, error) {
 	by := byWorkspaceConfig
 	if len(untrusted) > 0 {
@@ -249,7 +252,7 @@ func (b *Bounds) LanguageServer(cfg *config.Config, roots []string, named bool, 
 	}
 	if !named {
 		by = byWorkspaceRule
-		s := b.Promises(cfg, untrusted)
+		s := b.Enforceable(cfg, untrusted)
 		why := s.NoReads
 		if why == "" {
 			why = s.NoWorkspace()
@@ -262,8 +265,9 @@ func (b *Bounds) LanguageServer(cfg *config.Config, roots []string, named bool, 
 	return p, b.environment(cfg, by, p.Level), nil
 }
 
-// Promises says what can be held here of what is promised about commands that run unasked.
-func (b *Bounds) Promises(cfg *config.Config, untrusted []config.Unit) permission.Sandbox {
+// Enforceable returns which guarantees about commands that run without a question can be enforced
+// on this machine.
+func (b *Bounds) Enforceable(cfg *config.Config, untrusted []config.Unit) permission.Sandbox {
 	if cfg.ToolCall.Sandbox == sandboxOff {
 		return permission.Sandbox{NoReads: "it would only read, but the sandbox is switched off (toolCall.sandbox)"}
 	}
@@ -287,8 +291,8 @@ func (b *Bounds) Promises(cfg *config.Config, untrusted []config.Unit) permissio
 	}}
 }
 
-// NotContained says why commands of an agent ask although the command line says that they run in
-// the sandbox of the workspace; empty if they do not ask.
+// NotContained returns why an agent's commands still need approval although a command-line flag
+// makes them run in the workspace sandbox, or "" if they do not need approval.
 func (b *Bounds) NotContained(cfg *config.Loaded, agent string, untrusted []config.Unit) string {
 	switch origin, _ := cfg.Origin("agent", agent, "toolCall", "unasked"); {
 	case cfg.Agents[agent].ReadOnly:
@@ -299,14 +303,14 @@ func (b *Bounds) NotContained(cfg *config.Loaded, agent string, untrusted []conf
 		}
 		return fmt.Sprintf("a workspace's file makes it stricter: toolCall.unasked is %s (%s)", cfg.UnaskedCommands(agent), origin)
 	}
-	s := b.Promises(cfg.Config, untrusted)
+	s := b.Enforceable(cfg.Config, untrusted)
 	if s.NoReads != "" {
 		return strings.TrimPrefix(s.NoReads, "it would only read, but ")
 	}
 	return s.NoWorkspace()
 }
 
-// Shown is how a call is bound, for the user; nil if it is not.
+// Shown returns the sandbox of a call as the user is shown it; nil if the call runs without one.
 func (b *Bounds) Shown(cfg *config.Loaded, call tools.Call) *event.Sandbox {
 	p := b.levelFor(cfg.Config, call.Roots, callAuthor(cfg, call))
 	if !p.Bounds() || !p.Required && !b.opts.Children.Bounds().Holds {
@@ -319,7 +323,7 @@ func (b *Bounds) Shown(cfg *config.Loaded, call tools.Call) *event.Sandbox {
 	return &event.Sandbox{Level: string(p.Level), Network: network}
 }
 
-// Check says what bounds commands here, and what does not.
+// Check reports which limits of commands are enforced on this machine, and which are not.
 func (b *Bounds) Check(context.Context) []doctor.Finding {
 	mode, s := b.opts.Config().ToolCall.Sandbox, b.opts.Children.Bounds()
 	switch {
@@ -333,14 +337,14 @@ func (b *Bounds) Check(context.Context) []doctor.Finding {
 	out := []doctor.Finding{doctor.Found(doctor.OK, "sandbox", "%s (toolCall.sandbox: %s)", s.With, mode)}
 	switch here := b.Isolation(); {
 	case !here.Mounts:
-		out = append(out, doctor.Found(doctor.Note, "sandbox", "not held: protected places in the workspace (.git/config, .eca, .envrc, ...) against commands that may write to it: no namespaces: %s", here.Without))
+		out = append(out, doctor.Found(doctor.Note, "sandbox", "not enforced: protection of .git/config, .eca, .envrc, ... in the workspace against commands that may write to it; no namespaces: %s", here.Without))
 	case here.Missing() != "":
 		out = append(out, doctor.Found(doctor.Note, "sandbox", "namespaces, without %s: %s", here.Missing(), here.Without))
 	default:
-		out = append(out, doctor.Found(doctor.OK, "sandbox", "namespaces: protected places in the workspace are read-only, commands have processes of their own"))
+		out = append(out, doctor.Found(doctor.OK, "sandbox", "namespaces: protected files in the workspace are read-only, and commands see only their own processes"))
 	}
 	if limit, err := b.opts.Children.MemoryLimit(); err != nil {
-		out = append(out, doctor.Found(doctor.Note, "sandbox", "not enforced: a limit on memory (commands that use up the machine's are ended first): %v", err))
+		out = append(out, doctor.Found(doctor.Note, "sandbox", "not enforced: a memory limit (when the machine runs out of memory, commands are killed first): %v", err))
 	} else {
 		out = append(out, doctor.Found(doctor.OK, "sandbox", "a command may use %d MiB of memory", limit>>20))
 	}

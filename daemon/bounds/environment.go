@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// CallEnvironment returns the environment of what a call runs; nil is eca's own.
+// CallEnvironment returns the environment of what a call runs; nil means eca's own.
 func (b *Bounds) CallEnvironment(cfg *config.Loaded, call tools.Call) []string {
 	by := callAuthor(cfg, call)
 	return b.environment(cfg.Config, by, b.levelFor(cfg.Config, call.Roots, by).Level)
@@ -24,9 +24,9 @@ func (b *Bounds) CustomEnvironment(cfg *config.Loaded, name string, call tools.C
 	return b.environment(cfg.Config, by, b.levelFor(cfg.Config, call.Roots, by).Level)
 }
 
-// environment returns the environment of a child: nil, which is eca's own, if the user approved
-// it by hand, else that without credentials, and at the read-only level nothing but what
-// programs need that read (docs/sandbox.md).
+// environment returns the environment of a child: nil, which means eca's own, if the user approved
+// the call; otherwise eca's own without credentials; and at the read-only level only the variables
+// that reading programs need (docs/sandbox.md).
 func (b *Bounds) environment(cfg *config.Config, by author, level sandbox.Level) []string {
 	if by == byHand {
 		return nil
@@ -64,8 +64,9 @@ func readersNeed() []string {
 	}
 }
 
-// isCredential says whether a variable is a credential, or looks like one. Addresses of proxies
-// stay whatever is in them: without them the network cannot be reached.
+// isCredential reports whether a variable is a credential, or looks like one. Proxy addresses are
+// never treated as credentials, even if they contain some: without them the network cannot be
+// reached.
 func (b *Bounds) isCredential(name, value string) bool {
 	upper := strings.ToUpper(name)
 	if strings.HasSuffix(upper, "_PROXY") {
@@ -79,7 +80,7 @@ func (b *Bounds) isCredential(name, value string) bool {
 		len(parts) > 1 && slices.Contains([]string{"AUTH", "PWD", "PW"}, parts[len(parts)-1])
 }
 
-// matchesName says whether a variable is one of those that are listed, in which * stands for
+// matchesName reports whether a variable matches one of the listed patterns, in which * stands for
 // any text.
 func matchesName(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool {

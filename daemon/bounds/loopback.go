@@ -15,23 +15,25 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/shell"
 )
 
-// maxLoopbacks bounds the chats that have a network namespace. That of the chat that used it
-// least recently is closed: what runs in it keeps its loopback, but not the proxy.
+// maxLoopbacks limits how many chats have a network namespace. If there are more, the least
+// recently used one is closed: processes that run in it keep their loopback interface, but lose the
+// proxy.
 const maxLoopbacks = 16
 
 // loopbacks are the network namespaces of chats.
 type loopbacks struct {
-	mu     sync.Mutex  // guards what follows
-	chats  []*loopback // the one that was used last at the end
+	mu     sync.Mutex  // guards the fields below
+	chats  []*loopback // least recently used first
 	closed bool
 }
 
-// loopback is the network namespace of a chat, with the proxy that leads out of it.
+// loopback is the network namespace of a chat, and the proxy through which its processes reach
+// other hosts.
 type loopback struct {
 	chatID string
 	ports  []int
 
-	start   sync.Once // guards what follows
+	start   sync.Once // guards the fields below
 	failed  error     // why it is not open
 	network *proc.Network
 	pool    *proc.Pool
@@ -39,7 +41,7 @@ type loopback struct {
 	serving sync.WaitGroup
 }
 
-// close ends a loopback. Children that run go on.
+// close closes a loopback. Running children continue.
 func (l *loopback) close() {
 	l.start.Do(func() { l.failed = errors.New("eca is shutting down") })
 	if l.failed != nil {
@@ -61,15 +63,15 @@ func (l *loopbacks) close() {
 	}
 }
 
-// JoinNetwork has the child of a call that has a loopback only share that of its chat, where it
-// may also connect to some addresses. Where that is not possible, the child has one for itself.
+// JoinNetwork lets a child whose network is only a loopback interface share the one of its chat,
+// where it can also connect to the given addresses. If that fails, the child gets its own.
 func (b *Bounds) JoinNetwork(call tools.Call, spec *proc.Spec, addresses []string) *shell.Connection {
 	if spec.Sandbox.Level != sandbox.Workspace || !spec.Sandbox.Loopback || call.ChatID == "" {
 		return nil
 	}
 	l, err := b.loopback(call.ChatID, ports(b.opts.Config()))
 	if err != nil {
-		b.opts.Log.Warn("commands of a chat do not share a loopback", "err", err)
+		b.opts.Log.Warn("cannot share a loopback between the commands of a chat", "err", err)
 		return nil
 	}
 	spec.Sandbox.Joined = true
@@ -87,10 +89,10 @@ func (b *Bounds) JoinNetwork(call tools.Call, spec *proc.Spec, addresses []strin
 	}}
 }
 
-// loopback returns that of a chat, which is made by the first command that needs it. Others of
-// the chat wait for that; other chats do not.
+// loopback returns the loopback of a chat. The first command that needs it opens it; the chat's
+// other commands wait for that, and other chats do not.
 func (b *Bounds) loopback(chatID string, ports []int) (*loopback, error) {
-	l, replaced, err := b.loopbacks.of(chatID, ports)
+	l, replaced, err := b.loopbacks.find(chatID, ports)
 	for _, old := range replaced {
 		old.close()
 	}
@@ -104,9 +106,9 @@ func (b *Bounds) loopback(chatID string, ports []int) (*loopback, error) {
 	return l, l.failed
 }
 
-// of returns the loopback of a chat, which may not be open yet, and those that have to be closed:
+// find returns the loopback of a chat, which may not be open yet, and those that have to be closed:
 // one with other ports, and the one that was used least recently if there are too many.
-func (l *loopbacks) of(chatID string, ports []int) (one *loopback, replaced []*loopback, err error) {
+func (l *loopbacks) find(chatID string, ports []int) (one *loopback, replaced []*loopback, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

@@ -1,9 +1,9 @@
 // Package changes is the daemon's change bus: code that changes something that clients see
-// publishes its topic, and the daemon's watcher takes what was published.
+// publishes a topic, and the daemon's watcher receives the published topics.
 //
-// A topic that is published again before it was taken is taken once, and nothing that is
-// published is lost, also if the watcher does not wait yet. Topics say only what changed, never
-// to what: that is read from the daemon's snapshot. There is one watcher at a time.
+// A topic that is published several times before the watcher receives it is received once. No
+// published topic is lost, even if no watcher is waiting yet. A topic does not carry the new state;
+// the watcher reads that from the daemon's snapshot. There is one watcher at a time.
 //
 // The entry points are New, Bus.Publish and Bus.Next.
 package changes
@@ -20,20 +20,20 @@ type Topic string
 // The topics.
 const (
 	Workspace   Topic = "workspace"   // another client or other workspace folders were configured
-	Files       Topic = "files"       // files that are watched, perhaps
-	Absence     Topic = "absence"     // a file was missing long enough to count as removed, perhaps
+	Files       Topic = "files"       // watched files may have changed
+	Absence     Topic = "absence"     // a missing file may now count as removed
 	Commands    Topic = "commands"    // a command of the configuration has ended
-	Credentials Topic = "credentials" // by a login outside of a client's request
-	Trust       Topic = "trust"       // what the user trusts
-	Extensions  Topic = "extensions"  // the Set of extensions
+	Credentials Topic = "credentials" // changed by a login that no client requested
+	Trust       Topic = "trust"       // the workspaces and files that the user trusts
+	Extensions  Topic = "extensions"  // rules, skills and other extensions in files
 	Servers     Topic = "servers"     // MCP servers, or what they offer
-	Models      Topic = "models"      // which models providers list
-	Notices     Topic = "notices"     // of telemetry or language servers that do not work
+	Models      Topic = "models"      // the models that providers list
+	Notices     Topic = "notices"     // failures of telemetry or language servers
 )
 
 // Bus carries topics to its watcher.
 type Bus struct {
-	wake chan struct{} // of one: something is pending
+	wake chan struct{} // capacity 1: has an element if topics are pending
 
 	mu      sync.Mutex // guards pending
 	pending []Topic
@@ -42,7 +42,7 @@ type Bus struct {
 // New returns a bus.
 func New() *Bus { return &Bus{wake: make(chan struct{}, 1)} }
 
-// Publish announces a change. It does not wait.
+// Publish announces a change. It does not block.
 func (b *Bus) Publish(t Topic) {
 	b.mu.Lock()
 	if !slices.Contains(b.pending, t) {
@@ -67,8 +67,8 @@ func (b *Bus) Relay(ctx context.Context, values <-chan struct{}, t Topic) {
 	}
 }
 
-// Next waits for changes and returns their topics in the order in which they were published
-// first. The error is ctx's.
+// Next waits for changes and returns their topics in the order of their first publication. Its only
+// error is that of ctx.
 func (b *Bus) Next(ctx context.Context) ([]Topic, error) {
 	for {
 		select {

@@ -1,7 +1,8 @@
-// Package edits changes the files of the configuration for the user: each value in the file that it comes from.
+// Package edits changes configuration files for the user: it changes each value in the file that
+// defines it.
 //
-// A change is in effect when the function returns, and a workspace's file that the user
-// trusted stays trusted. Changes that others made to the file since are not trusted by that.
+// A change is in effect when the function returns. A workspace file that the user trusts stays
+// trusted, unless other programs have changed it since.
 //
 // The entry point is New.
 package edits
@@ -14,9 +15,9 @@ import (
 
 // Trust keeps a file trusted over an edit.
 type Trust interface {
-	// MayRenew says whether an edit of ours keeps a file trusted.
+	// MayRenew reports whether a file stays trusted if eca edits it now.
 	MayRenew(file string) bool
-	// Renew trusts a file that was just edited.
+	// Renew trusts a file that eca has just edited.
 	Renew(file string) error
 }
 
@@ -27,14 +28,13 @@ type Editor struct {
 	trust  Trust
 }
 
-// New returns an editor of the files of a configuration. reload puts what was changed into
-// effect.
+// New returns an editor for the files of a configuration. reload applies a change.
 func New(current func() *config.Loaded, reload func() bool, t Trust) *Editor {
 	return &Editor{current, reload, t}
 }
 
-// Drop removes what is at a path of keys from every file that has it, the highest layer
-// first, and the section that it was in if nothing else is there.
+// Drop removes the value at a path of keys from every file that has it, beginning with the highest
+// layer. A section that becomes empty is removed too.
 func (e *Editor) Drop(path ...string) error {
 	for last := ""; ; {
 		origin, ok := e.config().Origin(path...)
@@ -48,7 +48,7 @@ func (e *Editor) Drop(path ...string) error {
 	}
 }
 
-// Edit changes a configuration file and puts it into effect.
+// Edit changes a configuration file and applies the change.
 func (e *Editor) Edit(file string, changes ...config.Change) error {
 	switch {
 	case e.config().PureConfig:

@@ -1,10 +1,10 @@
-// Package judge is the model that evaluations ask (ECP, llm_judge): one of OpenAI's, as in the
-// reference, or provider/name for any that the user's configuration of eca has.
+// Package judge asks a model to grade evaluations (ECP, llm_judge): a model of OpenAI, as in the
+// reference, or provider/name for any model in the user's eca configuration.
 //
-// It guarantees that a judge that is broken costs an evaluation a bounded time, that each failure
-// and long wait is reported, and that requests are on record in eca's journal, without secrets. It
-// knows neither chats nor tools, and reads nothing of the workspace: the folder an evaluation runs
-// in is part of what is evaluated.
+// It guarantees that a failing judge delays an evaluation only for a bounded time, that each
+// failure and long wait is reported, and that requests are recorded in eca's journal, without
+// secrets. It has no chats and no tools, and reads nothing from the workspace, because the folder
+// of an evaluation is part of what is evaluated.
 //
 // Entry point: New.
 package judge
@@ -28,14 +28,15 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
-// Judge answers the questions of an evaluation. It makes what it needs when it is first asked.
+// Judge answers the questions of an evaluation. It reads the user's configuration at the first
+// question.
 type Judge struct {
 	opts  Options
 	begin sync.Once
 	made  *setup // nil before the first question
 
 	mu     sync.Mutex      // guards broken
-	broken map[string]bool // models that failed in spite of retries, and have not answered since
+	broken map[string]bool // models that failed after retries and have not answered since
 }
 
 // New returns a judge. Close must be called.
@@ -49,13 +50,13 @@ func (j *Judge) setup() *setup {
 	return j.made
 }
 
-// Patience with a judge: an evaluation must neither wait for one that is broken for minutes,
-// nor without a word.
+// Limits on waiting for a judge: an evaluation must not wait for minutes for a failing judge, and
+// must not wait silently.
 const (
-	judgeRetries   = 2                // of one question
-	judgePatience  = 3 * time.Minute  // with one question, retries included
-	brokenPatience = time.Minute      // with one question to a model that is broken
-	judgeSilence   = 20 * time.Second // after which a notice says that the judge is waited for
+	judgeRetries  = 2                // for one question
+	judgeTimeout  = 3 * time.Minute  // for one question, including retries
+	brokenTimeout = time.Minute      // for one question to a broken model
+	noticeAfter   = 20 * time.Second // a notice reports that the judge has not answered for so long
 )
 
 // Environment variables of the judge, as in the reference, and its model without them.
@@ -78,19 +79,19 @@ func (j *Judge) Ask(ctx context.Context, model, system, question string) (string
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: question}}}},
 		Extra:    llm.DeepMerge(llm.MergePayloads(m.Extra, m.Variants[catalog.Default]), j.extra(name)),
 	}
-	patience := judgePatience
+	timeout := judgeTimeout
 	if j.isBroken(name) {
-		patience = brokenPatience
+		timeout = brokenTimeout
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
-	waiting := time.AfterFunc(judgeSilence, func() { j.notify("the judge %s has not answered for %s", name, judgeSilence) })
+	waiting := time.AfterFunc(noticeAfter, func() { j.notify("the judge %s has not answered for %s", name, noticeAfter) })
 	defer waiting.Stop()
 	answer, err := j.collect(ctx, name, m.Client, req)
 	var refused *llm.Error
 	if errors.As(err, &refused) && refused.Kind == llm.ErrBadRequest && strings.Contains(strings.ToLower(refused.Message), "temperature") {
 		req.Extra = maps.Clone(req.Extra) // the request is still being recorded
-		delete(req.Extra, "temperature")  // some models have only one
+		delete(req.Extra, "temperature")  // some models accept only their default temperature
 		answer, err = j.collect(ctx, name, m.Client, req)
 	}
 	if err != nil && ctx.Err() != nil {
@@ -109,7 +110,7 @@ func (j *Judge) notify(format string, args ...any) {
 	}
 }
 
-// Close ends what was made to answer. It comes after the last question.
+// Close releases the resources of the judge. It must be called after the last question.
 func (j *Judge) Close() {
 	j.begin.Do(func() {})
 	if j.made != nil {
@@ -117,8 +118,8 @@ func (j *Judge) Close() {
 	}
 }
 
-// resolve finds a model: a name with a provider that eca knows is eca's, else it is OpenAI's
-// or of a server that speaks like it.
+// resolve finds a model. A name of the form provider/name is looked up in the user's configuration;
+// other names are models of OpenAI, or of the server at OPENAI_BASE_URL.
 func (j *Judge) resolve(name string) (providers.Model, error) {
 	getenv := j.opts.Getenv
 	if strings.Contains(name, "/") {
@@ -143,12 +144,12 @@ func (j *Judge) resolve(name string) (providers.Model, error) {
 		Provider: "openai", URL: base + "/chat/completions", Headers: headers, Limits: limits, Now: time.Now,
 		Client: j.setup().network.Client(netclient.Options{Connect: limits.Connect}),
 	}
-	client := llm.WithRetry(openai.NewWhole(at), llm.DefaultRetry())
+	client := llm.WithRetry(openai.NewNonStreaming(at), llm.DefaultRetry())
 	return providers.Model{Name: name, Client: j.setup().calls.Model(client, "openai/"+name)}, nil
 }
 
-// extra is what requests say beyond their texts: the temperature, if it was chosen or the
-// reference would send it.
+// extra returns additional fields of requests: the temperature, if the user set it or the reference
+// would send it.
 func (j *Judge) extra(name string) map[string]any {
 	out := map[string]any{}
 	text := j.opts.Getenv(judgeTemperatureVariable)
@@ -168,24 +169,24 @@ func (j *Judge) extra(name string) map[string]any {
 // maxVerdict bounds the answer of a judge, in bytes.
 const maxVerdict = 256 << 10
 
-// collect asks a model. One that is broken already gets no retries: an evaluation has many
-// questions, and would wait for each.
+// collect asks a model and returns its text. A model that is already known to be broken gets no
+// retries, because an evaluation has many questions and would wait at each one.
 func (j *Judge) collect(ctx context.Context, name string, m llm.Model, req llm.Request) (string, error) {
 	var b strings.Builder
-	left := judgeRetries
+	retriesLeft := judgeRetries
 	if j.isBroken(name) {
-		left = 0
+		retriesLeft = 0
 	}
 	for d, err := range m.Stream(ctx, req) {
 		switch {
 		case err != nil:
 			return "", err
-		case d.Kind == llm.RetryDelta && left == 0:
+		case d.Kind == llm.RetryDelta && retriesLeft == 0:
 			j.setBroken(name, true)
 			return "", d.Err
 		case d.Kind == llm.RetryDelta:
-			left--
-			j.notify("the judge %s failed: %v; trying again in %s, %d more after that", name, d.Err, d.Retry.Delay, left)
+			retriesLeft--
+			j.notify("the judge %s failed: %v; trying again in %s, %d more after that", name, d.Err, d.Retry.Delay, retriesLeft)
 		case d.Kind == llm.TextDelta && b.Len() < maxVerdict:
 			b.WriteString(d.Text)
 		}

@@ -21,15 +21,15 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
 
-// Options of a Judge. All but Getenv may be left empty.
+// Options configure a Judge. All fields except Getenv are optional.
 type Options struct {
-	Model      string            // asked when a grader names none; empty is $ECP_LLM_JUDGE_MODEL, else gpt-4o-mini
-	Notify     func(text string) // gets a line about each failure and long wait
+	Model      string            // for graders that name no model; empty: $ECP_LLM_JUDGE_MODEL, or gpt-4o-mini
+	Notify     func(text string) // receives a line about each failure and long wait
 	Getenv     func(string) string
 	Environ    func() []string // default: os.Environ
 	Version    string          // of the program
 	CatalogURL string          // where to fetch the public catalogue of models; empty: nowhere
-	Keychain   auth.Keychain   // where the user's logins are, if not in files
+	Keychain   auth.Keychain   // has the user's logins that are not in files
 	Supervisor string          // executable that supervises commands of the configuration; empty: none
 	Log        *slog.Logger    // default: nothing is logged
 }
@@ -44,11 +44,11 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-// patience is how long the first question waits for commands of the configuration.
-const patience = 2 * time.Second
+// maxCommandWait is how long the first question waits for commands of the configuration.
+const maxCommandWait = 2 * time.Second
 
-// setup is what a judge takes from the user's configuration: its models, and the record of what
-// they are asked.
+// setup is what a judge takes from the user's configuration: the models, and the journal in which
+// requests are recorded.
 type setup struct {
 	opts     Options
 	stateDir string
@@ -103,7 +103,7 @@ func newSetup(o Options) *setup {
 // load reads the user's own configuration.
 func (s *setup) load() *config.Loaded {
 	in := config.Inputs{
-		Getenv: s.opts.Getenv, ConfigHome: config.Home(s.opts.Getenv), Commands: s.commands, Patience: patience,
+		Getenv: s.opts.Getenv, ConfigHome: config.Home(s.opts.Getenv), Commands: s.commands, Patience: maxCommandWait,
 	}
 	if now := s.current.Load(); now != nil {
 		in.Previous = now.config
@@ -111,14 +111,14 @@ func (s *setup) load() *config.Loaded {
 	return config.Load(in)
 }
 
-// use puts a configuration into effect, with what it names.
+// use makes a configuration the current one, and applies its logins and certificates.
 func (s *setup) use(cfg *config.Loaded) {
 	settings.KeepLogins(cfg, s.creds)
 	s.network.Use(settings.Certificates(cfg, s.opts.Getenv))
 	s.current.Store(&state{cfg, settings.Variants(cfg)})
 }
 
-// settle waits until the commands of the configuration are done, and takes their results.
+// settle waits until the commands of the configuration are done, and applies their results.
 func (s *setup) settle(ctx context.Context) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -128,7 +128,7 @@ func (s *setup) settle(ctx context.Context) {
 	}
 }
 
-// clean removes secrets from what is recorded.
+// clean removes secrets from recorded text.
 func (s *setup) clean(text string) string {
 	secrets := settings.EnvironmentSecrets(s.opts.Environ())
 	secrets = append(secrets, s.network.Proxies().Secrets()...)

@@ -1,9 +1,9 @@
-// Package login keeps the logins that wait for the user: in a browser, or at a page where a
-// code is entered.
+// Package login manages logins that wait for the user, who completes them in a browser or enters a
+// code on a page.
 //
-// It guarantees that there is at most one login per name, that a newer one takes the place of
-// an older one, and that all have ended when Attempts.Close returns. It does not know how one
-// logs in, and stores nothing: who begins a login says what to wait for.
+// It guarantees that there is at most one login per name, that a newer login replaces an older one,
+// and that all have ended when Attempts.Close returns. It does not implement any login protocol and
+// stores nothing: the caller of Begin supplies the function that waits.
 //
 // The entry points are New and Attempts.Begin.
 package login
@@ -18,52 +18,54 @@ import (
 	"github.com/seed-dec29ce4/eca/auth/oauth"
 )
 
-// BrowserTime is how long a login in a browser is waited for.
+// BrowserTime is the time limit of a login in a browser.
 const BrowserTime = 15 * time.Minute
 
-// Attempts are the logins that wait for the user.
+// Attempts manages the pending logins.
 type Attempts struct {
 	ctx  context.Context // ends with the daemon
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	open map[string]*Attempt
 }
 
-// Attempt is a login that waits.
+// Attempt is a pending login.
 type Attempt struct {
 	cancel context.CancelCauseFunc
 	paste  func(text string) error // nil: there is nothing to paste
-	done   chan struct{}           // closed when the rest is set
+	done   chan struct{}           // closed when notice and err are set
 	notice string
 	err    error
 
 	mu       sync.Mutex // guards answered
-	answered bool       // the user has pasted: the caller that took the text gets the outcome
+	answered bool       // the user pasted a code: Answer returns the outcome, not Wait
 }
 
-// Why a login ended before the user finished it.
+// Reasons why a login ended before the user finished it.
 var (
-	errNewer  = errors.New("another login was begun in its place")
+	errNewer  = errors.New("a newer login replaced this one")
 	errLogout = errors.New("the login was cancelled")
 	ErrLate   = errors.New("the login was not finished in time; log in again")
 )
 
-// New returns no attempts. Close must be called.
+// New returns an Attempts without logins. Close must be called.
 func New() *Attempts {
 	l := &Attempts{open: map[string]*Attempt{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l
 }
 
-// Close ends all logins and what was given to Go.
+// Close cancels all logins and the work that was started with Go, and waits for both.
 func (l *Attempts) Close() {
 	l.stop()
 	l.work.Wait()
 }
 
-// Begin waits in the background for a login to end; finish is called with its outcome.
+// Begin registers a login and calls wait in the background until it returns or limit is over.
+// paste, if not nil, receives a code that the user pastes. An earlier login with the same name is
+// cancelled.
 func (l *Attempts) Begin(name string, limit time.Duration, paste func(string) error, wait func(context.Context) (notice string, err error)) *Attempt {
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	a := &Attempt{cancel: cancel, paste: paste, done: make(chan struct{})}
@@ -92,21 +94,22 @@ func (l *Attempts) Begin(name string, limit time.Duration, paste func(string) er
 	return a
 }
 
-// Find returns the login of a name that waits; or nil.
+// Find returns the pending login with a name, or nil.
 func (l *Attempts) Find(name string) *Attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open[name]
 }
 
-// Cancel ends a login that waits.
+// Cancel cancels a pending login.
 func (l *Attempts) Cancel(name string) {
 	if a := l.Find(name); a != nil {
 		a.cancel(errLogout)
 	}
 }
 
-// Wait returns the outcome to who began the login; ErrAnswered if the user pasted.
+// Wait returns the outcome of a login, or ErrAnswered if the user pasted a code: then Answer
+// returns the outcome.
 func (a *Attempt) Wait(ctx context.Context) (notice string, err error) {
 	select {
 	case <-a.done:
@@ -121,7 +124,7 @@ func (a *Attempt) Wait(ctx context.Context) (notice string, err error) {
 	return a.notice, a.err
 }
 
-// Answer takes what the user pasted, and returns the outcome.
+// Answer completes the login with a pasted code and returns the outcome.
 func (a *Attempt) Answer(ctx context.Context, text string) (notice string, err error) {
 	a.mu.Lock()
 	a.answered = true
@@ -145,14 +148,14 @@ func (a *Attempt) Answer(ctx context.Context, text string) (notice string, err e
 	return a.notice, a.err
 }
 
-// Pasting says whether the user can finish the login by pasting something.
+// Pasting reports whether the user can complete the login by pasting a code.
 func (a *Attempt) Pasting() bool { return a.paste != nil }
 
 // Done is closed when the login has ended.
 func (a *Attempt) Done() <-chan struct{} { return a.done }
 
-// Context ends with Close.
+// Context returns a context that Close cancels.
 func (l *Attempts) Context() context.Context { return l.ctx }
 
-// Go runs what belongs to logins in the background; Close waits for it.
+// Go runs work in the background; Close waits for it.
 func (l *Attempts) Go(work func(context.Context)) { l.work.Go(func() { work(l.ctx) }) }

@@ -16,18 +16,18 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
 
-// checks of one check-up.
+// checks holds the provider checks of one doctor run.
 type checks struct {
 	*Models
 	offline bool
-	pending sync.WaitGroup // providers that were not looked at yet
+	pending sync.WaitGroup // providers that have not been checked yet
 
 	mu     sync.Mutex               // guards failed
-	failed map[string]doctor.Status // by provider: those that are not well
+	failed map[string]doctor.Status // by provider: its status, if it is not OK
 }
 
-// Checks has a check for the default model, and one for each provider that the user has
-// something to do with; the other presets are only named.
+// Checks returns a check for the default model, and one for each provider that the user has
+// configured or logged in to; other presets are only listed.
 func (m *Models) Checks(offline bool) []doctor.Check {
 	c := &checks{Models: m, offline: offline, failed: map[string]doctor.Status{}}
 	out := []doctor.Check{{Section: "Models", Subject: "default model", Run: c.defaultModel}}
@@ -65,7 +65,7 @@ func (m *Models) Checks(offline bool) []doctor.Check {
 	return out
 }
 
-// provider is the check of one provider, whose outcome passes through a function.
+// provider returns the check of one provider; outcome can change its finding.
 func (c *checks) provider(p llm.Provider, outcome func(doctor.Finding) doctor.Finding) doctor.Check {
 	c.pending.Add(1)
 	return providerCheck(p.Spelled, func(ctx context.Context) []doctor.Finding {
@@ -81,10 +81,9 @@ func (c *checks) provider(p llm.Provider, outcome func(doctor.Finding) doctor.Fi
 	})
 }
 
-// defaultModel says which model answers where none is named, once providers have said what they
-// have.
+// defaultModel reports the default model. It first waits for the checks of the providers.
 func (c *checks) defaultModel(ctx context.Context) []doctor.Finding {
-	c.pending.Wait() // each heeds ctx
+	c.pending.Wait() // each check ends with ctx
 	v := c.view()
 	id := v.defaultID()
 	out := doctor.Found(doctor.OK, "default model", "%s; defaultModel is not set, chosen among those that can be used", v.cfg.SpelledModel(id))
@@ -96,7 +95,7 @@ func (c *checks) defaultModel(ctx context.Context) []doctor.Finding {
 	case id == DemoModel:
 		out = doctor.Found(doctor.Warning, "default model", "%s: no provider can be used, so answers are a script; log in to one (eca login PROVIDER) or set its key, such as ANTHROPIC_API_KEY", id)
 	default:
-		out = c.doubted(v, id, out)
+		out = c.withProviderStatus(v, id, out)
 	}
 	count := doctor.Found(doctor.Note, "models to choose from", "%d", len(v.ids()))
 	if c.offline {
@@ -105,7 +104,7 @@ func (c *checks) defaultModel(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{out, count}
 }
 
-// wantedModel looks at the model that defaultModel names.
+// wantedModel checks the model that defaultModel is set to.
 func (c *checks) wantedModel(v *view, wanted string) doctor.Finding {
 	origin, _ := v.cfg.Origin("defaultModel")
 	model, err := v.resolve(wanted, "")
@@ -116,7 +115,7 @@ func (c *checks) wantedModel(v *view, wanted string) doctor.Finding {
 	}
 	spelled := v.cfg.SpelledModel(wanted)
 	if err == nil {
-		return c.doubted(v, model.ID, doctor.Found(doctor.OK, "default model", "%s, as %s says", spelled, origin))
+		return c.withProviderStatus(v, model.ID, doctor.Found(doctor.OK, "default model", "%s, as %s says", spelled, origin))
 	}
 	instead := "and no other model can be used"
 	if id := v.defaultID(); id != "" && id != wanted {
@@ -127,9 +126,9 @@ func (c *checks) wantedModel(v *view, wanted string) doctor.Finding {
 	return doctor.Found(doctor.Problem, "default model", "%s (%s) cannot be used, %s: %v", spelled, origin, instead, err)
 }
 
-// doubted takes back that a model works if its provider is not well, or was not asked whether it
-// has the model.
-func (c *checks) doubted(v *view, id string, f doctor.Finding) doctor.Finding {
+// withProviderStatus lowers the status of a finding that a model works, if its provider has a
+// problem or has not been asked whether it has the model.
+func (c *checks) withProviderStatus(v *view, id string, f doctor.Finding) doctor.Finding {
 	provider, _, _ := strings.Cut(id, "/")
 	c.mu.Lock()
 	status := c.failed[provider]
@@ -148,7 +147,7 @@ func providerCheck(name string, run func(context.Context) []doctor.Finding) doct
 	return doctor.Check{Section: "Models", Subject: "provider " + name, Run: run}
 }
 
-// check looks at one provider, and asks it unless that is forbidden.
+// check checks one provider, and sends it a request unless offline is set.
 func (m *Models) check(ctx context.Context, described llm.Provider, offline bool) doctor.Finding {
 	v, name := m.view(), described.ID
 	if problem := v.problem(name); problem != "" {
@@ -156,7 +155,7 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 	}
 	p := v.all[name]
 	if !listsModels(p.Provider) && len(v.list(name, p)) == 0 {
-		_ = m.UpdateCatalog(ctx, !offline) // which may know some; what is wrong with it has a check of its own
+		_ = m.UpdateCatalog(ctx, !offline) // the catalogue may have some; its errors have a check of their own
 		if v = m.view(); len(v.list(name, p)) == 0 {
 			return doctor.Found(doctor.Problem, "", "%s", v.noModels(name))
 		}
@@ -197,7 +196,7 @@ func (m *Models) check(ctx context.Context, described llm.Provider, offline bool
 	return doctor.Found(doctor.Problem, "", "%s, does not list its models: %v", has, err)
 }
 
-// keySource says where a provider's key comes from.
+// keySource describes where a provider's key comes from.
 func (v *view) keySource(p llm.Provider) string {
 	switch origin, _ := v.cfg.Origin("providers", p.ID, "key"); p.Auth.Source {
 	case auth.FromConfig:
@@ -213,7 +212,7 @@ func (v *view) keySource(p llm.Provider) string {
 	return "needs no key"
 }
 
-// problem says why a configured provider cannot be used; empty if it can.
+// problem returns why a configured provider cannot be used, or "".
 func (v *view) problem(name string) string {
 	p := v.all[name]
 	if !usable(p.Provider) {
@@ -225,7 +224,7 @@ func (v *view) problem(name string) string {
 	return ""
 }
 
-// reach asks for anything at a URL: whatever comes back, somebody answers.
+// reach requests a URL. Any response counts as success, because it shows that the server answers.
 func reach(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

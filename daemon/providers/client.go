@@ -19,8 +19,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
-// providerClient is a provider's client with what it was made for: that changes with the
-// configuration, and when somebody logs in or out in this process or in another.
+// providerClient is a provider's client together with the settings that it was created for. The
+// settings change with the configuration, and with each login or logout in any process.
 type providerClient struct {
 	llm.Model
 	raw      llm.Model // without retries and recording
@@ -44,14 +44,14 @@ func (v *view) client(name string, p provider) (*providerClient, error) {
 	if name == copilot {
 		model = copilotModel{raw}
 	}
-	retried := &remedied{llm.WithRetry(model, v.retryPolicy(p.Provider)), func(e *llm.Error) string { return v.view().remedy(name, e) }}
+	retried := &remedyModel{llm.WithRetry(model, v.retryPolicy(p.Provider)), func(e *llm.Error) string { return v.view().remedy(name, e) }}
 	c := &providerClient{v.recorded(retried), raw, p.Provider, limits}
 	v.clients[name] = c
 	return c, nil
 }
 
-// reads says whose earlier reasoning a model can be sent; nil if it is sent none of it, or
-// nobody knows.
+// reads returns a function that reports whether a model can be sent reasoning from an API; nil if
+// it is sent no earlier reasoning, or if that is not known.
 func (c *providerClient) reads(model config.Model, name string) func(api string) bool {
 	r, ok := c.raw.(llm.Reader)
 	if !ok || model.History == llm.HistoryOff || model.History == llm.HistoryTurn {
@@ -69,7 +69,7 @@ func (m *Models) recorded(c llm.Model) llm.Model {
 
 func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
 	switch p.API {
-	case openai.APIResponses, "openai": // the second is an older name of the first
+	case openai.APIResponses, "openai": // "openai" is an older name
 		responses := v.endpoint(name, p)
 		chat := responses
 		responses.URL = openai.URL(p.URL, p.Path, openai.APIResponses)
@@ -112,7 +112,7 @@ func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
 // apis names the wire formats for users.
 const apis = "openai-responses, openai-chat, anthropic, google, ollama, bedrock and cassette"
 
-// chatOptions says how a provider's models mark reasoning.
+// chatOptions returns how a provider's models mark reasoning.
 func chatOptions(name string, p config.Provider, test bool) openai.ChatOptions {
 	t := openai.DefaultThink()
 	if name == googleProvider || strings.Contains(p.URL, "generativelanguage.googleapis.com") {
@@ -123,8 +123,8 @@ func chatOptions(name string, p config.Provider, test bool) openai.ChatOptions {
 	return openai.ChatOptions{Think: t}
 }
 
-// endpoint is a provider's endpoint, with its key where its API wants it; the URL is the
-// provider's own.
+// endpoint returns a provider's endpoint, with the key in the header that its API requires. The URL
+// is the provider's base URL.
 func (v *view) endpoint(name string, p config.Provider) llm.Endpoint {
 	limits := v.limits(p)
 	headers := map[string]string{"User-Agent": "eca", "X-Llm-Application-Name": "eca"}
@@ -138,7 +138,7 @@ func (v *view) endpoint(name string, p config.Provider) llm.Endpoint {
 		headers["Authorization"] = "Bearer " + p.Key
 	}
 	for k, v := range p.ExtraHeaders {
-		headers[http.CanonicalHeaderKey(k)] = v // the user's wins, however it is written
+		headers[http.CanonicalHeaderKey(k)] = v // the user's header wins, in any spelling
 	}
 	e := llm.Endpoint{Provider: name, Label: v.cfg.Spelled(name), URL: p.URL, Headers: headers, Client: v.http(p, limits.Connect), Limits: limits, Now: v.opts.Now}
 	if p.Key == "" && p.Auth.ClientID != "" {
@@ -150,7 +150,7 @@ func (v *view) endpoint(name string, p config.Provider) llm.Endpoint {
 	return e
 }
 
-// aws is where AWS's own tools keep credentials.
+// aws returns access to the credentials of AWS's own tools.
 func (m *Models) aws() bedrock.AWS { return bedrock.AWS{Getenv: m.opts.Getenv} }
 
 // limits merges the time limits of a provider over the global ones.

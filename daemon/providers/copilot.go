@@ -19,29 +19,29 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// GitHub Copilot wants a key of its own, good for minutes, that it gives for a login at
-// GitHub (eca-features 5.2). The login is with the user's own client id; eca says who it
-// is. GitHub decides whom it gives keys.
+// GitHub Copilot requires a key of its own, valid for minutes, which GitHub issues for a GitHub
+// login (eca-features 5.2). The login uses the user's own client id, and eca identifies itself as
+// eca. GitHub decides which applications get keys.
 const (
 	copilot = "github-copilot"
-	// copilotDefault is the model that every account has, as the reference server assumes.
+	// copilotDefault is a model that every account has, as the reference server assumes.
 	copilotDefault = "gpt-5.5"
-	copilotURL     = "https://api.githubcopilot.com" // if GitHub names no other
+	copilotURL     = "https://api.githubcopilot.com" // unless GitHub returns another one
 )
 
-// copilotKey is a key and how long it is good.
+// copilotKey is a key and its expiry time.
 type copilotKey struct {
 	key, url string
 	expires  time.Time
-	login    string // the token of the login it was given for
+	login    string // the access token it was issued for
 }
 
-// copilotHost is the GitHub where the user is.
+// copilotHost returns the URL of the user's GitHub instance.
 func copilotHost(p config.Provider) string {
 	return strings.TrimRight(cmp.Or(p.Auth.URL, "https://github.com"), "/")
 }
 
-// copilotAPI is that GitHub's API.
+// copilotAPI returns the API URL of the user's GitHub instance.
 func copilotAPI(p config.Provider) string {
 	if host := copilotHost(p); host != "https://github.com" {
 		return host + "/api/v3"
@@ -49,12 +49,12 @@ func copilotAPI(p config.Provider) string {
 	return "https://api.github.com"
 }
 
-// copilotKey returns a key that is good for a while. rejected is one that Copilot did
-// not take.
+// copilotKey returns a key that is valid for at least a minute. rejected is a key that Copilot
+// refused, or empty.
 func (v logins) copilotKey(ctx context.Context, p config.Provider, rejected string) (string, error) {
 	select {
-	case v.copilotTurn <- struct{}{}: // one question for all who wait
-		defer func() { <-v.copilotTurn }()
+	case v.copilotLock <- struct{}{}: // one request for all waiting callers
+		defer func() { <-v.copilotLock }()
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
@@ -63,7 +63,7 @@ func (v logins) copilotKey(ctx context.Context, p config.Provider, rejected stri
 		return "", err
 	}
 	v.mu.Lock()
-	have := v.copilotHas
+	have := v.copilotCached
 	v.mu.Unlock()
 	if have.login == c.Access.Reveal() && have.key != rejected && have.expires.Sub(v.opts.Now()) > time.Minute {
 		return have.key, nil
@@ -71,7 +71,7 @@ func (v logins) copilotKey(ctx context.Context, p config.Provider, rejected stri
 	got, err := v.copilotExchange(ctx, p, c.Access.Reveal())
 	var refused *llm.Error
 	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
-		// GitHub takes the login no more: renew it, or end it.
+		// GitHub no longer accepts the login: renew it, or end it.
 		if c, err = v.login(ctx, copilot, p, c.Access.Reveal()); err != nil {
 			return "", err
 		}
@@ -81,7 +81,7 @@ func (v logins) copilotKey(ctx context.Context, p config.Provider, rejected stri
 		return "", err
 	}
 	v.mu.Lock()
-	v.copilotHas = got
+	v.copilotCached = got
 	v.mu.Unlock()
 	return got.key, nil
 }
@@ -101,15 +101,15 @@ func (v logins) copilotExchange(ctx context.Context, p config.Provider, login st
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {
-		return copilotKey{}, &llm.Error{Kind: llm.ErrNetwork, Message: "GitHub cannot be reached for a key of Copilot", Cause: err}
+		return copilotKey{}, &llm.Error{Kind: llm.ErrNetwork, Message: "cannot reach GitHub to get a Copilot key", Cause: err}
 	}
 	defer resp.Body.Close()
 	switch s := resp.StatusCode; {
 	case s == http.StatusForbidden || s == http.StatusNotFound:
-		return copilotKey{}, &llm.Error{Kind: llm.ErrAuth, Status: s, Message: fmt.Sprintf("GitHub gives no key of Copilot to this login (status %d): "+
-			"the account has no Copilot, or GitHub has not admitted the application of your auth.clientId. eca does not pretend to be an application that is", s)}
+		return copilotKey{}, &llm.Error{Kind: llm.ErrAuth, Status: s, Message: fmt.Sprintf("GitHub does not issue a Copilot key for this login (status %d): "+
+			"the account has no Copilot, or GitHub has not admitted the application of your auth.clientId. eca does not pretend to be an admitted application", s)}
 	case s != http.StatusOK:
-		return copilotKey{}, llm.StatusError("GitHub", resp, "no key of Copilot", v.opts.Now())
+		return copilotKey{}, llm.StatusError("GitHub", resp, "no Copilot key", v.opts.Now())
 	}
 	var got struct {
 		Token     string `json:"token"`
@@ -119,16 +119,17 @@ func (v logins) copilotExchange(ctx context.Context, p config.Provider, login st
 		} `json:"endpoints"`
 	}
 	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&got) != nil || got.Token == "" || !headerSafe(got.Token) {
-		return copilotKey{}, &llm.Error{Kind: llm.ErrProtocol, Message: "GitHub's answer has no key of Copilot"}
+		return copilotKey{}, &llm.Error{Kind: llm.ErrProtocol, Message: "GitHub's answer has no Copilot key"}
 	}
 	return copilotKey{key: got.Token, url: cmp.Or(got.Endpoints.API, copilotURL), expires: time.Unix(got.ExpiresAt, 0), login: login}, nil
 }
 
-// copilotVersion is the name and version of the editor, which is eca's: it knows no other.
+// copilotVersion returns the editor name and version to send: those of eca, because eca does not
+// know the editor's.
 func (m *Models) copilotVersion() string { return "eca/" + cmp.Or(m.opts.Version, "dev") }
 
-// copilotFacts completes a new login with what only a key tells: that there is one, and
-// where it is good.
+// copilotFacts completes a new login: it requests a key, which shows that the account has Copilot,
+// and stores the API URL that comes with it.
 func (v logins) copilotFacts(ctx context.Context, p config.Provider, c *auth.Credential) error {
 	got, err := v.copilotExchange(ctx, p, c.Access.Reveal())
 	if err != nil {
@@ -139,8 +140,8 @@ func (v logins) copilotFacts(ctx context.Context, p config.Provider, c *auth.Cre
 	return nil
 }
 
-// copilotModel tells Copilot whether a user asked or a model that goes on alone: that
-// decides what a request counts.
+// copilotModel adds a header that tells Copilot whether the request comes from the user or
+// continues an agent's work, which decides how Copilot bills it.
 type copilotModel struct{ llm.Model }
 
 // Stream implements llm.Model.
@@ -164,8 +165,8 @@ func answersCalls(m llm.Message) bool {
 	return false
 }
 
-// copilotModels asks Copilot for its models. Those that do not speak Chat Completions,
-// and those that are not for chats, are left out.
+// copilotModels asks Copilot for its models. It leaves out models without Chat Completions and
+// models that are not for chats.
 func copilotModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, error) {
 	at.URL = strings.TrimRight(at.URL, "/") + "/models"
 	var list struct {
@@ -194,7 +195,7 @@ func copilotModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, 
 		if m.ID == "" || c.Type != "" && c.Type != "chat" || len(m.Endpoints) > 0 && !slices.Contains(m.Endpoints, "/chat/completions") {
 			continue
 		}
-		f := llm.Facts{Context: copilotSays(&c.Limits.Context), Output: copilotSays(&c.Limits.Output), Images: copilotSays(c.Supports.Vision), Tools: copilotSays(c.Supports.Tools)}
+		f := llm.Facts{Context: copilotFact(&c.Limits.Context), Output: copilotFact(&c.Limits.Output), Images: copilotFact(c.Supports.Vision), Tools: copilotFact(c.Supports.Tools)}
 		if c.Limits.Context <= 0 {
 			f.Context = llm.Fact[int64]{}
 		}
@@ -206,7 +207,7 @@ func copilotModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, 
 	return out, nil
 }
 
-func copilotSays[T any](v *T) llm.Fact[T] {
+func copilotFact[T any](v *T) llm.Fact[T] {
 	if v == nil {
 		return llm.Fact[T]{}
 	}

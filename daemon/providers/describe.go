@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
-// provider is a configured provider as it is reached: with the key that is used.
+// provider is a configured provider with the key that is used for it.
 type provider struct {
 	config.Provider
 	auth auth.Status
@@ -23,9 +23,9 @@ type provider struct {
 
 // providers returns the configured providers by name.
 //
-// Of several keys the configuration's own wins: it was written down for this place.
-// Then comes the user's login, before variables and netrc files: who gives eca a key
-// wants it to be used, and those may be there for other programs (eca-features 5.2).
+// If there are several keys, one in the configuration itself wins, because it was written for eca.
+// The user's login comes next, before variables and netrc files, which may be meant for other
+// programs (eca-features 5.2).
 func (m *Models) providers(loaded *config.Loaded, entered map[string]auth.Credential) map[string]provider {
 	out := make(map[string]provider, len(loaded.Providers))
 	for name, cfg := range loaded.Providers {
@@ -46,8 +46,8 @@ func (m *Models) providers(loaded *config.Loaded, entered map[string]auth.Creden
 		case cfg.Key != "" && !origin.Shared():
 			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromConfig}
 		case loggedIn && c.Type == auth.OAuth:
-			// One that has ended is not replaced by a key that happens to be there: what is
-			// asked then may cost.
+			// An expired login is not replaced with a key that happens to exist: requests with that
+			// key may cost money.
 			p.Key, p.auth = "", m.oauthStatus(cfg, c)
 			needs := p.auth.State == auth.Expired
 			p.RequiresAuth = &needs
@@ -56,11 +56,11 @@ func (m *Models) providers(loaded *config.Loaded, entered map[string]auth.Creden
 			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromLogin}
 		case fromEnv:
 			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromEnvironment, Variable: variable}
-		case cfg.Key != "": // of a netrc file, which keyRc names
+		case cfg.Key != "": // from the netrc file that keyRc names
 			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromConfig}
-		case m.signs(cfg):
-			// AWS's own tools need no key of ours. It is not shown as a variable: which
-			// of several places it comes from can change with every request.
+		case m.usesAWSCredentials(cfg):
+			// The credentials come from AWS's own tools. No variable is shown, because they can
+			// come from a different place with each request.
 			p.auth = auth.Status{State: auth.Authenticated, Type: auth.APIKey, Source: auth.FromEnvironment}
 			p.RequiresAuth = new(bool)
 		case needsKey(cfg):
@@ -87,11 +87,11 @@ func (m *Models) providers(loaded *config.Loaded, entered map[string]auth.Creden
 	return out
 }
 
-// googleProvider is configured for Google's own API. The reference server knows it by the
-// compatible one only, so that a URL from there, or of a proxy, means that.
+// googleProvider is configured for Google's own API. The reference server supports only Google's
+// OpenAI-compatible API, so a URL that was written for it, or the URL of a proxy, selects that API.
 const googleProvider = "google"
 
-// googleNative says whether a URL is that of Google's own API: it ends with the version.
+// googleNative reports whether a URL is that of Google's own API: it ends with the version.
 func googleNative(at string) bool {
 	u, err := url.Parse(strings.TrimRight(at, "/"))
 	if err != nil {
@@ -101,13 +101,13 @@ func googleNative(at string) bool {
 	return strings.HasPrefix(last, "v1") || u.Path == "" && strings.HasSuffix(u.Hostname(), ".googleapis.com")
 }
 
-// signs says whether a provider is asked with credentials of AWS. People have them for
-// other purposes, so that they count only where models of Bedrock are configured.
-func (m *Models) signs(p config.Provider) bool {
+// usesAWSCredentials reports whether requests to a provider use AWS credentials. Users may have
+// such credentials for other purposes, so they are used only if Bedrock models are configured.
+func (m *Models) usesAWSCredentials(p config.Provider) bool {
 	return p.API == bedrock.API && len(p.Models) > 0 && m.aws().Check() == nil
 }
 
-// describe lists the configured providers, and those somebody has logged in to, by name.
+// describe lists the configured providers and those that the user has logged in to, sorted by name.
 func (v *view) describe() []llm.Provider {
 	var out []llm.Provider
 	for name, p := range v.all {
@@ -149,7 +149,7 @@ func (v *view) describe() []llm.Provider {
 	return out
 }
 
-// hostOf returns the host and port of a url; may be empty.
+// hostOf returns the host and port of a URL, or "".
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -158,7 +158,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// label is what people call a provider, where that is not its name.
+// label returns the usual name of a provider, if that is not its ID.
 func label(name string) string {
 	return map[string]string{
 		"anthropic": "Anthropic", copilot: "GitHub Copilot", "azure": "Azure", "bedrock": "AWS Bedrock", "deepseek": "DeepSeek", "google": "Google", "litellm": "LiteLLM", "lmstudio": "LM Studio",
@@ -166,7 +166,7 @@ func label(name string) string {
 	}[name]
 }
 
-// bareURL is a provider's URL without what may be secret in it.
+// bareURL returns a provider's URL without the parts that may contain secrets.
 func bareURL(p config.Provider) string {
 	if p.API == apiCassette {
 		return p.URL
@@ -179,8 +179,7 @@ func bareURL(p config.Provider) string {
 	return u.String()
 }
 
-// unconfigured is the status of a login for a provider that the configuration does not
-// name any more.
+// unconfigured returns the status of a login to a provider that is no longer configured.
 func unconfigured(c auth.Credential) auth.Status {
 	st := auth.Status{State: auth.Authenticated, Type: c.Type, Source: auth.FromLogin, Mode: c.Method, Expires: c.Expires}
 	if c.Ended {

@@ -19,20 +19,20 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
-// catalogFile is the catalogue's name in the cache folder; the reference server's too.
+// catalogFile is the name of the catalogue in the cache folder, as in the reference server.
 const catalogFile = "models-dev.json"
 
-// RefreshCatalog brings what is publicly known of models up to date. Without a provider
-// there is nothing to look up, and no request is made. A provider that the user wrote down
-// may have models only by the catalogue.
+// RefreshCatalog updates the public catalogue of models. It makes no request if no usable provider
+// needs the catalogue. A provider that the user configured may get all its models from the
+// catalogue.
 func (m *Models) RefreshCatalog(ctx context.Context) {
 	if err := m.UpdateCatalog(ctx, true); err != nil && ctx.Err() == nil {
-		m.opts.Log.Debug("the catalogue of models is as it was", "err", err)
+		m.opts.Log.Debug("cannot update the catalogue of models", "err", err)
 	}
 }
 
-// UpdateCatalog is RefreshCatalog that says why the catalogue is as it was; online
-// allows to fetch it.
+// UpdateCatalog is like RefreshCatalog, but returns the error. It fetches the catalogue only if
+// online is set.
 func (m *Models) UpdateCatalog(ctx context.Context, online bool) error {
 	v := m.view()
 	needed := false
@@ -47,35 +47,35 @@ func (m *Models) UpdateCatalog(ctx context.Context, online bool) error {
 	return m.catalog.Refresh(ctx, fetch && online)
 }
 
-// list names the models of a usable provider, sorted: those that are configured, and
-// those it says it has; if it does not say, those it is known to have. A provider that
-// must not be asked has what is configured, if that is anything. No list knows the models
-// of a Bedrock account, or of the user's own server.
+// list returns the sorted names of a usable provider's models: the configured models, and those
+// that the provider listed, or, if it has not listed any, those in the catalogue. If the
+// configuration forbids asking the provider and has models for it, these are all. The catalogue
+// does not know the models of a Bedrock account, or of the user's own server.
 func (v *view) list(name string, p provider) []string {
 	names := slices.Collect(maps.Keys(p.Models))
 	listed, _ := v.fetchedOf(name, p)
-	silent := p.FetchModels != nil && !*p.FetchModels && len(names) > 0
+	onlyConfigured := p.FetchModels != nil && !*p.FetchModels && len(names) > 0
 	switch {
 	case len(listed) > 0:
 		names = slices.AppendSeq(names, maps.Keys(listed))
-	case silent, !catalogued(p):
+	case onlyConfigured, !catalogued(p):
 	default:
 		names = append(names, v.catalog.Models(name, p.URL)...)
 	}
 	if name == copilot && len(names) == 0 {
-		names = []string{copilotDefault} // until it says what it has
+		names = []string{copilotDefault} // until it lists its models
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// catalogued says whether the catalogue can know the models of a provider.
+// catalogued reports whether the catalogue can know the models of a provider.
 func catalogued(p provider) bool {
 	return p.API != apiCassette && p.API != bedrock.API && p.API != ollama.API && (p.auth.State != auth.Local || !localhost.IsURL(p.URL))
 }
 
-// facts says what is known of a provider's model. The user's word comes first, then the
-// provider's, then the catalogue's (eca-features 6.1).
+// facts returns what is known about a provider's model. The configuration comes first, then the
+// provider, then the catalogue (eca-features 6.1).
 func (v *view) facts(name string, p provider, model string) llm.Facts {
 	mc := p.Models[model]
 	sent := cmp.Or(mc.ModelName, model)
@@ -87,18 +87,18 @@ func (v *view) facts(name string, p provider, model string) llm.Facts {
 		return f
 	}
 	public := v.catalog.Facts(name, p.URL, sent, model)
-	if p.API == ollama.API { // gives a model what the machine has memory for
+	if p.API == ollama.API { // Ollama's limits depend on the machine's memory
 		public.Context, public.Output = llm.Fact[int64]{}, llm.Fact[int64]{}
 	}
 	f.Fill(public)
 	f.Fill(assumed(false, likelyReasons(p.API, sent)))
 	if f.Context.Known() && f.Output.Value >= f.Context.Value {
-		f.Output = llm.Fact[int64]{} // an answer that leaves no room for a question is ignored
+		f.Output = llm.Fact[int64]{} // ignored, because it leaves no room for a prompt
 	}
 	return f
 }
 
-// configured are the facts that the user gives.
+// configured returns the facts in the configuration.
 func configured(mc config.Model) llm.Facts {
 	return llm.Facts{
 		Context: tokens(mc.Limit.Context), Output: tokens(mc.Limit.Output),
@@ -122,15 +122,15 @@ func tokens(n int64) llm.Fact[int64] {
 	return given(&n)
 }
 
-// assumed is what holds for a model that nobody knows. Images are not sent to it: it
-// might refuse them, and with them everything that is said after.
+// assumed returns the facts that are assumed for an unknown model. Such a model is not sent images:
+// it might refuse them, and then every later request of the chat would fail.
 func assumed(images, reasoning bool) llm.Facts {
 	flag := func(v bool) llm.Fact[bool] { return llm.Fact[bool]{Value: v, Source: llm.Assumed} }
 	return llm.Facts{Images: flag(images), Reasoning: flag(reasoning), Tools: flag(true)}
 }
 
-// likelyReasons says whether a model that nobody knows is asked to reason: not where it
-// would refuse the request if it cannot.
+// likelyReasons reports whether an unknown model is asked to reason. It is not if a model that
+// cannot reason would refuse the request.
 func likelyReasons(api, model string) bool {
 	switch api {
 	case bedrock.API:
@@ -141,7 +141,7 @@ func likelyReasons(api, model string) bool {
 	return !strings.HasPrefix(model, "gpt-4") && !strings.HasPrefix(model, "gpt-3") && anthropic.CanThink(model)
 }
 
-// limit and price are facts as the engine takes them.
+// limit and price convert facts to the types of the engine.
 func limit(f llm.Facts) config.Limit {
 	return config.Limit{Context: f.Context.Value, Output: f.Output.Value}
 }
@@ -160,7 +160,8 @@ func serverTools(mc config.Model) llm.ServerTools {
 	return llm.ServerTools{WebSearch: mc.WebSearch, ImageGeneration: mc.ImageGen}
 }
 
-// searchPrice is what 1000 searches cost by the providers' own lists; nil if that is unknown.
+// searchPrice returns the price of 1000 searches in the providers' own price lists, or nil if it is
+// unknown.
 func searchPrice(api string) *float64 {
 	prices := map[string]float64{anthropic.API: 10, openai.APIResponses: 10, "openai": 10, google.API: 14}
 	if price, ok := prices[api]; ok {
@@ -169,7 +170,7 @@ func searchPrice(api string) *float64 {
 	return nil
 }
 
-// variantsOf returns the variants of a provider's model;
+// variantsOf returns the variants of a provider's model.
 func (v *view) variantsOf(name string, p provider, model string, reasoning bool) catalog.Payloads {
 	mc, api := p.Models[model], p.API
 	if mc.ModelName != "" {

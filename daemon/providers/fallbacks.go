@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// fallbackProblems names fallback models that cannot help, and why. Turns skip them.
+// fallbackProblems returns problems for fallback models that cannot be used. Turns skip them.
 func (v *view) fallbackProblems() []config.Problem {
 	var out []config.Problem
 	v.cfg.EachFallbackList(func(path []string, of string, list []string) {
@@ -23,7 +23,7 @@ func (v *view) fallbackProblems() []config.Problem {
 	return out
 }
 
-// uselessFallback says why an entry of the fallback models of a model cannot help; empty if it can.
+// uselessFallback returns why entry i of a model's list of fallbacks cannot be used, or "".
 func (v *view) uselessFallback(of string, list []string, i int) string {
 	model := list[i]
 	provider, _, full := strings.Cut(model, "/")

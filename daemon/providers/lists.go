@@ -21,8 +21,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/openai"
 )
 
-// fetched is what came of asking a provider for its models when it was configured, and
-// reached, like from.
+// fetched is the outcome of asking a provider for its models. It is valid while the provider has
+// the configuration from.
 type fetched struct {
 	from      config.Provider
 	models    map[string]llm.Facts
@@ -31,8 +31,8 @@ type fetched struct {
 	unreached bool   // there was no answer
 }
 
-// fetchedOf returns the models a provider was found to have; ok is false if it has not
-// answered since it changed.
+// fetchedOf returns the models that a provider listed; ok is false if it has not listed any since
+// its configuration changed.
 func (v *view) fetchedOf(name string, p provider) (models map[string]llm.Facts, ok bool) {
 	f, ok := v.fetched[name]
 	if !ok || f.failed != "" || !sameModels(f.from, p.Provider) {
@@ -41,39 +41,39 @@ func (v *view) fetchedOf(name string, p provider) (models map[string]llm.Facts, 
 	return f.models, true
 }
 
-// sameModels says whether two providers must list the same models.
+// sameModels reports whether two provider configurations must list the same models.
 func sameModels(a, b config.Provider) bool {
 	return a.API == b.API && a.URL == b.URL && a.Key == b.Key && maps.Equal(a.ExtraHeaders, b.ExtraHeaders) && listsModels(a) == listsModels(b)
 }
 
-// listsModels says whether to ask a provider for its models.
+// listsModels reports whether a provider is asked for its models.
 func listsModels(p config.Provider) bool {
 	return usable(p) && p.API != apiCassette && p.API != bedrock.API && (p.FetchModels == nil || *p.FetchModels)
 }
 
-// complete says whether a provider has a value for all it needs. Its models can be selected,
-// also if requests cannot be sent with these values: clients of the reference server rely on
-// that, and the prompt then says what is wrong.
+// complete reports whether a provider has all the values that it needs. Its models can then be
+// selected even if requests cannot be sent with these values: clients of the reference server rely
+// on that, and the first prompt reports what is wrong.
 func complete(p config.Provider) bool {
 	return p.API != "" && p.URL != "" && (p.Key != "" || !needsKey(p))
 }
 
-// usable says whether a provider is complete, and requests can be sent with its values.
+// usable reports whether a provider is complete and requests can be sent with its values.
 func usable(p config.Provider) bool {
 	return complete(p) && (p.API == apiCassette || config.IsWebURL(p.URL)) && (p.Key == "" || headerSafe(p.Key))
 }
 
-// fetchTimeout bounds asking one provider for its models.
+// fetchTimeout limits asking one provider for its models.
 const fetchTimeout = 10 * time.Second
 
-// partlyAfter is how long providers are waited for before the models of those that have
-// answered are shown.
-const partlyAfter = 2 * time.Second
+// partialListDelay is how long eca waits for all providers before it shows the models of those that
+// have answered.
+const partialListDelay = 2 * time.Second
 
-// ListModels asks providers which models they have, or only those that are named, all at once, except
-// those that have answered already, and brings the catalogue up to date. A provider that does
-// not answer keeps its configured models. Ollama is asked each time: its models come and go, and
-// so does the server.
+// ListModels asks providers for their models, concurrently, and updates the catalogue. It asks all
+// providers, or only those in only, and skips those that have answered before. A provider that does
+// not answer keeps its configured models. Ollama is asked each time, because its models change and
+// its server starts and stops.
 func (m *Models) ListModels(ctx context.Context, only ...string) {
 	v := m.view()
 	providers := maps.Clone(v.all)
@@ -83,7 +83,7 @@ func (m *Models) ListModels(ctx context.Context, only ...string) {
 	})
 	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	timer := time.AfterFunc(partlyAfter, m.opts.Changed)
+	timer := time.AfterFunc(partialListDelay, m.opts.Changed)
 	defer timer.Stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { m.RefreshCatalog(limited) })
@@ -99,13 +99,13 @@ func (m *Models) AskLocalModels(ctx context.Context) {
 	defer cancel()
 	for name, p := range m.view().all {
 		if p.API == ollama.API && listsModels(p.Provider) {
-			_, _ = m.ask(ctx, limited, name, p) // it may not run
+			_, _ = m.ask(ctx, limited, name, p) // the server may not be running
 		}
 	}
 }
 
-// ask asks a provider for its models within the limits of a context, and keeps what came
-// of it unless ctx was ended.
+// ask asks a provider for its models until limited ends, and stores the outcome unless ctx was
+// cancelled.
 func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map[string]llm.Facts, error) {
 	at := m.view().endpoint(name, p.Provider)
 	m.mu.Lock()
@@ -117,7 +117,7 @@ func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map
 		found.models, err = listModels(limited, p.API, at)
 	}
 	if err != nil {
-		m.opts.Log.Debug("models could not be listed", "provider", name, "err", err)
+		m.opts.Log.Debug("cannot list models", "provider", name, "err", err)
 	}
 	v := m.view()
 	m.mu.Lock()
@@ -132,22 +132,22 @@ func (m *Models) ask(ctx, limited context.Context, name string, p provider) (map
 		found.refused = failed.Status == http.StatusUnauthorized
 		found.unreached = slices.Contains([]llm.ErrorKind{llm.ErrNetwork, llm.ErrUnreachable, llm.ErrTimeout}, failed.Kind)
 		if remedy := v.remedy(name, failed); remedy != "" {
-			told := *failed
-			told.Message = strings.TrimRight(told.Message, ". ") + ". " + remedy
-			err = &told
+			explained := *failed
+			explained.Message = strings.TrimRight(explained.Message, ". ") + ". " + remedy
+			err = &explained
 		}
 	}
 	if err != nil {
 		found.failed = err.Error()
 	}
 	still := sameModels(v.all[name].Provider, p.Provider)
-	if still && (err == nil || ctx.Err() == nil) { // being stopped says nothing of the provider
+	if still && (err == nil || ctx.Err() == nil) { // a cancelled request is not a failure of the provider
 		m.fetched[name] = found
 	}
 	return found.models, err
 }
 
-// listModels asks a server for its models in the way of its wire format.
+// listModels asks a server for its models in its wire format.
 func listModels(ctx context.Context, api string, at llm.Endpoint) (map[string]llm.Facts, error) {
 	if at.Provider == copilot {
 		return copilotModels(ctx, at)
@@ -161,7 +161,7 @@ func listModels(ctx context.Context, api string, at llm.Endpoint) (map[string]ll
 		names, err := anthropic.ListModels(ctx, at)
 		models := map[string]llm.Facts{}
 		for _, name := range names {
-			models[name] = llm.Facts{} // names are all it tells
+			models[name] = llm.Facts{} // the server returns only names
 		}
 		return models, err
 	}

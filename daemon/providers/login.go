@@ -18,7 +18,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
 
-// Keys of what a user enters to log in (eca-protocol 4.11).
+// Keys of the values that a user enters to log in (eca-protocol 4.11).
 const (
 	fieldKey    = "api-key"
 	fieldURL    = "url"
@@ -26,8 +26,8 @@ const (
 	fieldCode   = "code"
 )
 
-// methods lists the ways to log in to a provider: by OAuth, if the configuration says
-// how, and by an API key, if it has the kind of API that takes one.
+// methods lists the ways to log in to a provider: by OAuth, if it is configured, and by API key, if
+// the provider's API uses keys.
 func methods(name string, p config.Provider) []auth.Method {
 	if p.API == "" || p.API == apiCassette {
 		return nil
@@ -39,8 +39,8 @@ func methods(name string, p config.Provider) []auth.Method {
 	return out
 }
 
-// fields lists what must be entered: the key, and what neither the configuration nor
-// the provider itself can say.
+// fields lists the values that the user must enter: the key, and values that neither the
+// configuration nor the provider supplies.
 func fields(p config.Provider) []auth.Field {
 	out := []auth.Field{{Key: fieldKey, Label: "API key", Secret: true}}
 	if p.URL == "" {
@@ -60,20 +60,20 @@ type Logins struct {
 	changed  func()
 }
 
-// NewLogins returns the logins to the providers of a configuration. reload has what was stored
-// take effect; changed tells clients what a login changed that was made outside of their
-// requests. EndProviderLogins must be called.
+// NewLogins returns the logins to the configured providers. reload applies stored credentials;
+// changed notifies clients after a login that they did not request. EndProviderLogins must be
+// called.
 func NewLogins(m *Models, reload func() bool, changed func()) *Logins {
 	return &Logins{models: m, attempts: login.New(), reload: reload, changed: changed}
 }
 
-// EndProviderLogins ends the logins that wait.
+// EndProviderLogins cancels pending logins.
 func (l *Logins) EndProviderLogins() { l.attempts.Close() }
 
 func (l *Logins) config() *config.Loaded { return l.models.view().cfg }
 
-// providerNamed returns the provider that a user means by a name, also one that only a login
-// is left of; an unknown name stays as it is.
+// providerNamed returns the ID of the provider that a user means by a name, even if the provider is
+// no longer configured and only a login is left. It returns an unknown name unchanged.
 func (l *Logins) providerNamed(name string) string {
 	provider, known := l.config().ProviderNamed(name)
 	if known {
@@ -85,15 +85,15 @@ func (l *Logins) providerNamed(name string) string {
 	return name
 }
 
-// LoggedIn says whether a login to a provider is stored.
+// LoggedIn reports whether a login to a provider is stored.
 func (l *Logins) LoggedIn(name string) bool {
 	_, ok := l.models.view().entered[l.providerNamed(name)]
 	return ok
 }
 
-// Login returns what a user does next to log in to a provider. An empty method means the
-// only one, or lets the user choose. A login by OAuth goes on in the background. The
-// error is an *auth.InvalidError, or ctx's.
+// Login returns the user's next step to log in to a provider. An empty method selects the only one,
+// or lets the user choose. A login by OAuth continues in the background. The error is an
+// *auth.InvalidError or that of ctx.
 func (l *Logins) Login(ctx context.Context, name, method string) (auth.Step, error) {
 	name = l.providerNamed(name)
 	p, err := l.loginProvider(name)
@@ -123,10 +123,9 @@ func (l *Logins) Login(ctx context.Context, name, method string) (auth.Step, err
 	return auth.Step{Action: auth.ActionInput, Fields: fields(p), Message: hint(name)}, nil
 }
 
-// LoginInput stores what was entered, or finishes a login in a browser with what was
-// pasted; values of fields that Login does not name are ignored. The notice, if any, says
-// why the login is not the one that is used. The error is an *auth.InvalidError if what
-// was entered cannot be right.
+// LoginInput stores the entered values, or completes a browser login with a pasted code. It ignores
+// fields that Login did not request. A notice says why the login is stored but not used. The error
+// is an *auth.InvalidError if the values are invalid.
 func (l *Logins) LoginInput(ctx context.Context, name string, values map[string]string) (notice string, err error) {
 	name = l.providerNamed(name)
 	p, err := l.loginProvider(name)
@@ -137,10 +136,10 @@ func (l *Logins) LoginInput(ctx context.Context, name string, values map[string]
 		if a := l.attempts.Find(name); a != nil && a.Pasting() {
 			return a.Answer(ctx, values[fieldCode])
 		}
-		return "", &auth.InvalidError{Reason: fmt.Sprintf("no login of provider %s waits for a code; begin it again", l.config().Spelled(name))}
+		return "", &auth.InvalidError{Reason: fmt.Sprintf("no login to provider %s is waiting for a code; start it again", l.config().Spelled(name))}
 	}
 	if name == copilot {
-		return "", &auth.InvalidError{Reason: "GitHub Copilot takes no API key; log in by code"}
+		return "", &auth.InvalidError{Reason: "GitHub Copilot does not use API keys; log in with a code"}
 	}
 	c, err := credential(fields(p), values)
 	if err != nil {
@@ -154,8 +153,8 @@ func (l *Logins) LoginInput(ctx context.Context, name string, values map[string]
 	return l.keyNotice(name, "The key you entered for provider %s is stored, but not used: %s has one that wins. Remove it there to use yours."), nil
 }
 
-// CheckKey asks a provider whether it accepts what was entered, before it is stored. The
-// outcome says so, or why that is not known; the error says that it does not accept it.
+// CheckKey asks a provider whether it accepts the entered key, before the key is stored. outcome
+// says that it does, or why that is not known. err is set if the provider does not accept the key.
 func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]string) (outcome string, err error) {
 	name = l.providerNamed(name)
 	configured, err := l.loginProvider(name)
@@ -183,17 +182,17 @@ func (l *Logins) CheckKey(ctx context.Context, name string, values map[string]st
 	case err == nil:
 		return fmt.Sprintf("%s accepts the key and lists %s.", l.config().Spelled(name), doctor.Count(len(listed), "model")), nil
 	case errors.As(err, &failed) && failed.Page:
-		told := *failed
-		told.Message += ". " + l.models.view().remedy(name, failed)
-		err = &told
+		explained := *failed
+		explained.Message += ". " + l.models.view().remedy(name, failed)
+		err = &explained
 	}
-	if failed != nil && failed.Kind == llm.ErrAuth { // whatever the answer looks like
+	if failed != nil && failed.Kind == llm.ErrAuth { // even if the answer is a web page
 		return "", fmt.Errorf("%s does not accept the key, so it was not stored: %w", l.config().Spelled(name), err)
 	}
 	return unchecked(l.config().Spelled(name), configured.URL, err), nil
 }
 
-// unchecked says that a key is stored without a check, and why.
+// unchecked returns a message that a key is stored without a check, and why.
 func unchecked(name, address string, err error) string {
 	var failed *llm.Error
 	if !errors.As(err, &failed) && errors.Is(err, context.DeadlineExceeded) {
@@ -205,8 +204,8 @@ func unchecked(name, address string, err error) string {
 	return fmt.Sprintf("The key is stored without a check: %s `eca doctor` checks it again.", sentence(err))
 }
 
-// startServer says how to start a provider's server on this machine, if an error says that it
-// does not run; else it is empty.
+// startServer returns how to start a provider's server on this machine if err means that it is not
+// running, otherwise "".
 func startServer(name, address string, err error) string {
 	var failed *llm.Error
 	if !errors.As(err, &failed) || failed.Kind != llm.ErrUnreachable || !localhost.IsURL(address) || !strings.Contains(failed.Message, "refused") {
@@ -216,14 +215,14 @@ func startServer(name, address string, err error) string {
 	return fmt.Sprintf("Nothing listens at %s: start the server%s", address, how)
 }
 
-// sentence is an error as a sentence.
+// sentence returns an error's text as a sentence.
 func sentence(err error) string { return strings.TrimRight(err.Error(), ". ") + "." }
 
-// keyCheckTime bounds how long a provider is asked about a key.
+// keyCheckTime limits the check of a key.
 const keyCheckTime = 10 * time.Second
 
-// Logout forgets what was entered for a provider. The notice, if any, says where a key
-// still comes from. The error is an *auth.InvalidError if nobody knows the provider.
+// Logout deletes the stored login to a provider. A notice says where the provider still gets a key
+// from. The error is an *auth.InvalidError if the provider is unknown.
 func (l *Logins) Logout(ctx context.Context, name string) (notice string, err error) {
 	name = l.providerNamed(name)
 	l.attempts.Cancel(name)
@@ -238,14 +237,14 @@ func (l *Logins) Logout(ctx context.Context, name string) (notice string, err er
 	return l.keyNotice(name, "Provider %s still has a key: it comes from %s, where eca does not remove it."), nil
 }
 
-// CancelLogin ends a provider's login that waits for the user.
+// CancelLogin cancels a provider's pending login.
 func (l *Logins) CancelLogin(name string) { l.attempts.Cancel(l.providerNamed(name)) }
 
-// LoginDone has Watch tell clients what a login changes, which was made outside of their
-// requests.
+// LoginDone makes Watch notify clients after a login that they did not request.
 func (l *Logins) LoginDone(string) { l.changed() }
 
-// keyNotice says where a provider's key comes from, unless it was entered.
+// keyNotice formats a notice with the source of a provider's key. It returns "" if the key is a
+// stored login.
 func (l *Logins) keyNotice(name, format string) string {
 	v := l.models.view()
 	p, ok := v.all[name]
@@ -276,7 +275,7 @@ func (l *Logins) unknownProvider(name string) error {
 	return &auth.InvalidError{Reason: fmt.Sprintf("there is no provider %.64q in the configuration%s", name, hint)}
 }
 
-// credential checks what was entered.
+// credential checks the entered values and returns them as a credential.
 func credential(fields []auth.Field, values map[string]string) (auth.Credential, error) {
 	c := auth.Credential{Type: auth.APIKey}
 	for _, f := range fields {
@@ -306,11 +305,12 @@ func credential(fields []auth.Field, values map[string]string) (auth.Credential,
 	return c, nil
 }
 
-// maxKey bounds a key; tokens of a few thousand characters exist.
+// maxKey limits the length of a key; tokens of a few thousand characters exist.
 const maxKey = 16 << 10
 
-// headerSafe says whether a key can be sent: what is pasted with a line break or with
-// typographic quotes fails here, with a reason, and not at the first prompt.
+// headerSafe reports whether a key can be sent in a header. A key that was pasted with a line break
+// or with typographic quotes is refused here, with a reason, instead of failing at the first
+// prompt.
 func headerSafe(key string) bool {
 	return len(key) <= maxKey && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Model is a model that can be used, with what is known of it. It is chat.Model for programs
-// that have no chats, and converts to it.
+// Model is a usable model with what is known about it. It is for programs without chats, and
+// converts to chat.Model.
 type Model struct {
 	ID        string // provider/model
 	Spelled   string // ID, with the provider's name as the user's files spell it
 	Name      string // the provider's name for it
 	Client    llm.Model
 	Reasoning bool
-	NoImages  bool                      // it does not take images
+	NoImages  bool                      // it does not accept images
 	NoTools   bool                      // it cannot call tools
-	Server    llm.ServerTools           // of its provider, that it may use
+	Server    llm.ServerTools           // the provider's tools that the model may use
 	Headers   map[string]string         // extraHeaders
-	Extra     map[string]any            // extraPayload; null removes from the request
+	Extra     map[string]any            // extraPayload; null removes a key from the request
 	Variants  map[string]map[string]any // by name
 	Limit     config.Limit
 	Cost      config.Cost

@@ -1,15 +1,14 @@
-// Package providers knows the configured providers and their models: which model a name
-// means, how its provider is reached and with which key, what is known of the model, and how
-// the user logs in to a provider.
+// Package providers manages the configured providers and their models: it resolves model names,
+// connects to a provider with the right key, collects facts about models, and logs the user in to
+// providers.
 //
-// Models lives as long as the daemon. It keeps what outlasts a configuration: clients, the
-// models that providers listed, keys of GitHub Copilot, and the catalogue. The
-// meaning of a configuration is decided by a view, which is made of one configuration, of the
-// credentials as they are stored then, and of the lists so far. A view does not change, so
-// that all it says belongs together; it is made for one question and thrown away. A login
-// counts as soon as any process has stored it, without another configuration.
+// Models lives as long as the daemon. It holds the state that outlives a configuration: clients,
+// the models that providers listed, keys of GitHub Copilot, and the catalogue. A view combines one
+// configuration, the credentials stored at that moment, and the lists received so far. A view does
+// not change, so its answers are consistent; each query creates one and drops it. A login takes
+// effect as soon as any process has stored it, without a reload of the configuration.
 //
-// The package does not read the configuration, and keeps no chats. Entry points: New, and
+// The package does not read configuration files and does not know chats. Entry points: New, and
 // Models.With for the models of one configuration; NewLogins for logins.
 package providers
 
@@ -34,18 +33,18 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
 
-// Options are what Models needs. None may be nil.
+// Options are the dependencies of Models. No function may be nil.
 type Options struct {
-	Current     func() (*config.Loaded, *catalog.Variants) // the configuration in effect; nil before there is one
+	Current     func() (*config.Loaded, *catalog.Variants) // the current configuration; nil before the first one
 	Credentials func() *auth.Store
-	Settle      func(context.Context) // waits until the configuration's commands are done, and takes their results
-	Changed     func()                // some providers have listed their models while others take long
+	Settle      func(context.Context) // waits for the configuration's commands and applies their results
+	Changed     func()                // called when some providers have listed their models while others have not answered yet
 	Network     *netclient.Network
-	Record      func(m llm.Model, id string) llm.Model // has what a model is asked be on record
+	Record      func(m llm.Model, id string) llm.Model // wraps a model so that its requests are recorded
 
 	Getenv     func(string) string
 	CacheDir   string
-	CatalogURL string // empty: it is not fetched
+	CatalogURL string // empty: the catalogue is not fetched
 	RecordDir  string // empty: nothing is recorded
 	Version    string
 	RetryTotal time.Duration // see daemon.Options
@@ -61,20 +60,20 @@ type Models struct {
 	recorder *cassette.Recorder // nil unless recording
 	catalog  *catalog.Catalog
 
-	copilotTurn chan struct{} // of one: held while a key of Copilot is fetched
+	copilotLock chan struct{} // capacity 1: a semaphore held while a Copilot key is fetched
 
-	mu         sync.Mutex                 // guards what follows
-	clients    map[string]*providerClient // by provider; made when first needed
-	fetched    map[string]fetched         // by provider, from the network
-	asking     map[string]int             // by provider: how often it is being asked for its models
-	copilotHas copilotKey
+	mu            sync.Mutex                 // guards the fields below
+	clients       map[string]*providerClient // by provider; created when first needed
+	fetched       map[string]fetched         // by provider, from the network
+	asking        map[string]int             // by provider: the number of running requests for its models
+	copilotCached copilotKey
 }
 
-// New returns the models of the configuration in effect.
+// New returns the models of the current configuration.
 func New(o Options) *Models {
 	m := &Models{
 		opts: o, clients: map[string]*providerClient{}, fetched: map[string]fetched{}, asking: map[string]int{},
-		copilotTurn: make(chan struct{}, 1),
+		copilotLock: make(chan struct{}, 1),
 	}
 	m.catalog = catalog.New(catalog.Options{
 		Path: filepath.Join(o.CacheDir, catalogFile), URL: o.CatalogURL, Client: m.http(config.Provider{}, llm.DefaultLimits().Connect), Now: o.Now,
@@ -85,16 +84,16 @@ func New(o Options) *Models {
 	return m
 }
 
-// httpVersion1 is the providers.<name>.httpClient.version that forbids HTTP/2.
+// httpVersion1 is the value of providers.<name>.httpClient.version that forbids HTTP/2.
 const httpVersion1 = "http-1.1"
 
-// http returns the client for a provider whose connections must stand within a limit.
+// http returns the HTTP client for a provider; connect is its connection timeout.
 func (m *Models) http(p config.Provider, connect time.Duration) *http.Client {
 	return m.opts.Network.Client(netclient.Options{Connect: connect, HTTP1: p.HTTPClient.Version == httpVersion1})
 }
 
-// clean removes from a text the secrets that are in use now: users log in while others
-// record.
+// clean removes the current secrets from a text. It reads them each time, because users can log in
+// during a recording.
 func (m *Models) clean(text string) string {
 	v := m.view()
 	var secrets []string
@@ -102,7 +101,7 @@ func (m *Models) clean(text string) string {
 		secrets = append(secrets, c.Secrets()...)
 	}
 	m.mu.Lock()
-	secrets = append(secrets, m.copilotHas.key)
+	secrets = append(secrets, m.copilotCached.key)
 	m.mu.Unlock()
 	for _, p := range v.all {
 		secrets = append(secrets, p.Key)
@@ -113,7 +112,7 @@ func (m *Models) clean(text string) string {
 	return redact.New(secrets...).String(text)
 }
 
-// view is what one configuration means now.
+// view combines one configuration with the credentials and lists of models at one moment.
 type view struct {
 	*Models
 	cfg     *config.Loaded
@@ -124,7 +123,7 @@ type view struct {
 	asking  map[string]int
 }
 
-// view returns that of the configuration in effect.
+// view returns the view of the current configuration.
 func (m *Models) view() *view { return m.viewOf(m.opts.Current()) }
 
 func (m *Models) viewOf(cfg *config.Loaded, rules *catalog.Variants) *view {
@@ -139,8 +138,8 @@ func (m *Models) viewOf(cfg *config.Loaded, rules *catalog.Variants) *view {
 	return v
 }
 
-// Resolve implements Resolver by the configuration in effect. It waits for a key that a
-// command of the configuration still has to tell.
+// Resolve implements Resolver with the current configuration. It waits for commands of the
+// configuration, because a key may be the output of one.
 func (m *Models) Resolve(name, current string) (Model, error) {
 	m.opts.Settle(context.Background()) // each command has its time limit
 	return m.view().resolve(name, current)
@@ -157,8 +156,8 @@ type configuredModels struct {
 	rules *catalog.Variants
 }
 
-// Resolve implements Resolver. While a command of the configuration has not told its value,
-// there is no configuration to keep to yet.
+// Resolve implements Resolver. While commands of the configuration are running, the configuration
+// is incomplete, so it uses the current one.
 func (c configuredModels) Resolve(name, current string) (Model, error) {
 	if c.cfg.Pending {
 		return c.Models.Resolve(name, current)
@@ -179,7 +178,7 @@ func (m *Models) Choice() (ids []string, standard string) {
 	return v.ids(), v.defaultID()
 }
 
-// OnlyDemo says that the demo model is all there is.
+// OnlyDemo reports whether the demo model is the only model.
 func (m *Models) OnlyDemo() bool {
 	ids := m.IDs()
 	return len(ids) == 1 && ids[0] == DemoModel
@@ -195,30 +194,32 @@ func (m *Models) Variants(model string) (variants []string, ok bool) {
 	return v.variants(model), err == nil
 }
 
-// Providers lists the configured providers, and those somebody has logged in to, by name.
+// Providers lists the configured providers and those that the user has logged in to, sorted by
+// name.
 func (m *Models) Providers() []llm.Provider { return m.view().describe() }
 
-// ModelHost is the host that a model's provider is reached at; empty if it is not reached
-// over the network.
+// ModelHost returns the host of a model's provider, or "" if the provider is not reached over the
+// network.
 func (m *Models) ModelHost(id string) string {
 	provider, _, _ := strings.Cut(id, "/")
 	return hostOf(m.view().all[provider].URL)
 }
 
-// AnswerLimits are the time limits of a model's provider.
+// AnswerLimits returns the time limits of a model's provider.
 func (m *Models) AnswerLimits(id string) llm.Limits {
 	provider, _, _ := strings.Cut(id, "/")
 	v := m.view()
 	return v.limits(v.all[provider].Provider)
 }
 
-// CheckModel returns the full id of a model that a name means. A provider's model that its
-// list does not have is an error, if that list is known for certain: the provider told it,
-// or only the configuration has one. The provider is asked if need be.
+// CheckModel returns the full id of the model that a name refers to. It asks the provider for its
+// models if necessary. It returns an error if the provider's list is complete and does not contain
+// the model. A list is complete if the provider returned it, or if the provider is not asked and
+// the configuration has the list.
 func (m *Models) CheckModel(ctx context.Context, name string) (string, error) {
 	found, err := m.Resolve(name, "")
 	var unlisted *unlistedError
-	if errors.As(err, &unlisted) { // by a provider that was not asked yet, perhaps
+	if errors.As(err, &unlisted) { // perhaps a provider that has not been asked yet has it
 		m.ListModels(ctx)
 		found, err = m.Resolve(name, "")
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Login methods besides auth.APIKey.
+// Login methods in addition to auth.APIKey.
 const (
 	methodBrowser = "oauth"
 	methodDevice  = "device"
 )
 
-// authServer is who logs users in to a provider, and as which client it is asked.
+// authServer returns the authorization server of a provider, with the client id and scopes to use.
 func authServer(name string, p config.Provider) oauth.Provider {
 	a := p.Auth
 	out := oauth.Provider{
@@ -40,8 +40,8 @@ func authServer(name string, p config.Provider) oauth.Provider {
 	return out
 }
 
-// oauthMethods lists the ways to log in by OAuth. Abilities of a server beyond the
-// configuration are known only after a request.
+// oauthMethods lists the OAuth login methods. If the configuration has only an issuer, it lists all
+// methods, because only a request shows which of them the server supports.
 func oauthMethods(name string, p config.Provider) []auth.Method {
 	if p.Auth.ClientID == "" {
 		return nil
@@ -61,17 +61,17 @@ func oauthMethods(name string, p config.Provider) []auth.Method {
 // logins gets the tokens of providers that users log in to.
 type logins struct{ *view }
 
-// oauthClient talks to authorisation servers, over the provider's own connections.
+// oauthClient returns a client for authorization servers that uses the provider's HTTP client.
 func (v logins) oauthClient(name string, p config.Provider) *oauth.Client {
 	return &oauth.Client{HTTP: v.endpoint(name, p).Client, Now: v.opts.Now, Sleep: v.opts.Sleep}
 }
 
-// binding says where the tokens of a login may go.
+// binding returns the servers to which the tokens of a login may be sent.
 func binding(s oauth.Provider, provider string) auth.Binding {
 	return auth.Binding{TokenURL: s.TokenURL, ClientID: s.ClientID, Basic: s.SecretInHeader, Provider: serverOf(provider)}
 }
 
-// serverOf is the scheme and host of a URL.
+// serverOf returns the scheme and host of a URL.
 func serverOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -80,17 +80,17 @@ func serverOf(address string) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// bound says whether a login's tokens may go to a provider as it is configured now. A
-// configuration that was changed, by whomever, does not take them elsewhere.
+// bound reports whether the tokens of a login may be sent to a provider as it is configured now. A
+// changed configuration cannot redirect them to another server.
 func bound(p config.Provider, c auth.Credential) bool {
 	return c.For.ClientID == p.Auth.ClientID && (c.For.Provider == "" || c.For.Provider == serverOf(cmp.Or(p.URL, c.URL)))
 }
 
-// expiresSoon is when a login that eca cannot renew is said to expire (eca-protocol
-// 4.11).
+// expiresSoon is the remaining time below which a login that eca cannot renew is reported as
+// expiring (eca-protocol 4.11).
 const expiresSoon = 24 * time.Hour
 
-// oauthStatus says how a provider is reached with a login by OAuth.
+// oauthStatus returns the authentication status of a provider with an OAuth login.
 func (m *Models) oauthStatus(p config.Provider, c auth.Credential) auth.Status {
 	st := auth.Status{State: auth.Authenticated, Type: auth.OAuth, Source: auth.FromLogin, Mode: c.Method, Expires: c.Expires}
 	left := c.Expires.Sub(m.opts.Now())
@@ -104,7 +104,8 @@ func (m *Models) oauthStatus(p config.Provider, c auth.Credential) auth.Status {
 	return st
 }
 
-// bearer gives requests to a provider their token. Without a login they get no token.
+// bearer returns the function that supplies the token for requests to a provider. Without a login
+// it supplies an empty token.
 func (v logins) bearer(name string, p config.Provider) func(context.Context, string) (string, error) {
 	spelled := v.cfg.Spelled(name)
 	return func(ctx context.Context, rejected string) (string, error) {
@@ -127,7 +128,7 @@ func (v logins) token(ctx context.Context, name string, p config.Provider, rejec
 	return c.Access.Reveal(), err
 }
 
-// login returns a login that is good now.
+// login returns a valid login, which it renews if necessary.
 func (v logins) login(ctx context.Context, name string, p config.Provider, rejected string) (auth.Credential, error) {
 	c, err := v.opts.Credentials().Token(ctx, name, rejected, v.opts.Now, func(ctx context.Context, old auth.Credential) (auth.Credential, error) {
 		if !bound(p, old) {
@@ -146,7 +147,7 @@ func (v logins) login(ctx context.Context, name string, p config.Provider, rejec
 	return c, err
 }
 
-// errElsewhere says that tokens were given for somebody else.
+// errElsewhere means that a login was issued for a different server or client.
 var errElsewhere = errors.New("the login was for another server or client than is configured now")
 
 func credentialOf(t oauth.Tokens) auth.Credential {
@@ -157,7 +158,7 @@ func credentialOf(t oauth.Tokens) auth.Credential {
 	return c
 }
 
-// loginProblem explains why a request has no token. Causes that may pass are tried again.
+// loginProblem converts the error of a missing token. Temporary causes are retryable.
 func loginProblem(name string, err error) error {
 	var known *llm.Error
 	var unreachable *oauth.UnreachableError

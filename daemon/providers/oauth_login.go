@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/daemon/login"
 )
 
-// loginBrowser begins a login in a browser.
+// loginBrowser starts a browser login.
 func (l *Logins) loginBrowser(ctx context.Context, name string, p config.Provider) (auth.Step, error) {
 	client, server, err := l.authServer(ctx, name, p)
 	if err != nil {
@@ -45,7 +45,7 @@ func (l *Logins) loginBrowser(ctx context.Context, name string, p config.Provide
 	}, nil
 }
 
-// loginDevice begins a login by device code.
+// loginDevice starts a login by device code.
 func (l *Logins) loginDevice(ctx context.Context, name string, p config.Provider) (auth.Step, error) {
 	client, server, err := l.authServer(ctx, name, p)
 	if err != nil {
@@ -71,7 +71,7 @@ func (l *Logins) loginDevice(ctx context.Context, name string, p config.Provider
 	}, nil
 }
 
-// authServer returns who logs users in to a provider, with its endpoints.
+// authServer returns the authorization server of a provider, with its endpoints.
 func (l *Logins) authServer(ctx context.Context, name string, p config.Provider) (*oauth.Client, oauth.Provider, error) {
 	client := logins{l.models.view()}.oauthClient(name, p)
 	server, err := client.Discover(ctx, authServer(name, p))
@@ -81,10 +81,10 @@ func (l *Logins) authServer(ctx context.Context, name string, p config.Provider)
 	return client, server, err
 }
 
-// loggedIn stores what a login gave.
+// loggedIn stores the tokens of a login.
 func (l *Logins) loggedIn(ctx context.Context, name string, p config.Provider, s oauth.Provider, method string, t oauth.Tokens) (notice string, err error) {
 	if !headerSafe(t.Access) {
-		return "", errors.New("the login server gave a token that cannot be sent")
+		return "", errors.New("the login server returned a token that cannot be sent")
 	}
 	c := credentialOf(t)
 	c.Method = method
@@ -101,8 +101,8 @@ func (l *Logins) loggedIn(ctx context.Context, name string, p config.Provider, s
 	return l.keyNotice(name, "The login for provider %s is stored, but not used: %s has a key that wins. Remove it there to use the login."), nil
 }
 
-// notOffered names the replacement for a login of the reference server that eca does not have:
-// they need the identity of another program. Empty for others.
+// notOffered returns the alternative to a login method of the reference server that eca does not
+// have, because it needs the identity of another program. It returns "" for other methods.
 func notOffered(name, method string) string {
 	const how = "That login is only for the vendor's own programs, and eca does not pretend to be one. "
 	switch {
@@ -117,7 +117,7 @@ func notOffered(name, method string) string {
 	return ""
 }
 
-// Hints says in Markdown what a user who wants to log in to a provider should know first.
+// hint returns advice, in Markdown, for a user who wants to log in to a provider.
 func hint(name string) string {
 	switch name {
 	case "openai":
@@ -128,7 +128,7 @@ func hint(name string) string {
 	return ""
 }
 
-// oneOf names methods for users.
+// oneOf lists methods for users.
 func oneOf(list []auth.Method) string {
 	var keys []string
 	for _, m := range list {

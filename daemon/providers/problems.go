@@ -16,8 +16,9 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
 
-// Problems says which providers and models that the user configured cannot work, if that is
-// certain without a request. A missing key is not among them: a login brings it.
+// Problems returns problems for providers and models that the user configured and that certainly
+// cannot work. It makes no request. A missing key is not a problem, because the user can still log
+// in.
 func (m *Models) Problems(cfg *config.Loaded, rules *catalog.Variants, entered map[string]auth.Credential) []config.Problem {
 	v := &view{Models: m, cfg: cfg, rules: rules, entered: entered, all: m.providers(cfg, entered)}
 	var out []config.Problem
@@ -63,7 +64,7 @@ func (m *Models) UnlistedModels(ctx context.Context) (out []config.Finding) {
 			return
 		}
 		models = append(models, named{key, at, model})
-		if p.Key != redact.Mark { // of a command that is not run
+		if p.Key != redact.Mark { // the mark replaces the output of a command that is not run
 			asked = append(asked, provider)
 		}
 	}
@@ -93,9 +94,9 @@ func (m *Models) UnlistedModels(ctx context.Context) (out []config.Finding) {
 	return out
 }
 
-// unusable says what a provider lacks that only the configuration can bring; empty if nothing.
+// unusable returns what a provider lacks that only the configuration can supply, or "".
 func (v *view) unusable(name string, p provider) string {
-	unset := len(v.cfg.Unset("providers", name, "url")) > 0 // which is said already
+	unset := len(v.cfg.Unset("providers", name, "url")) > 0 // already reported
 	switch {
 	case p.API == "", p.URL == "" && !unset && p.API != bedrock.API && name != copilot:
 		return "it needs " + v.missing(name, p)
@@ -107,15 +108,16 @@ func (v *view) unusable(name string, p provider) string {
 	return ""
 }
 
-// badKey is what is wrong with a key that no request can carry. The key itself is not shown.
+// badKey describes a key that cannot be sent in a header. It does not show the key.
 const badKey = "its key cannot be sent: it has a space, a line break or another character that is not visible ASCII; enter it again"
 
-// noModels says how a provider gets models that is not asked for its own.
+// noModels returns how to add models to a provider that is not asked for its models.
 func (v *view) noModels(name string) string {
 	return "it has no models: name them in " + v.keyPath(name, "models")
 }
 
-// impossible says why a model cannot exist; empty if it can, or if that is said already.
+// impossible returns why a model cannot exist, or "" if it can or if that has been reported
+// already.
 func (v *view) impossible(model string) string {
 	name, _, full := strings.Cut(model, "/")
 	if !full || name == demoProvider {
@@ -131,7 +133,8 @@ func (v *view) impossible(model string) string {
 	return v.unlisted(model)
 }
 
-// withoutProvider says that a default model has no effect because it does not name its provider.
+// withoutProvider returns the message that a default model has no effect because it does not name
+// its provider.
 func (v *view) withoutProvider(model string) string {
 	hint := ""
 	for _, id := range v.spelledIDs() {
@@ -143,10 +146,10 @@ func (v *view) withoutProvider(model string) string {
 	return model + " does not name its provider and has no effect: write provider/model" + hint
 }
 
-// maxNamed is up to which number the models of a provider are named in an error.
+// maxNamed is the largest number of models for which an error lists all models of a provider.
 const maxNamed = 5
 
-// unlisted says that a provider does not have a model.
+// unlisted returns the message that a provider does not have a model.
 func (v *view) unlisted(id string) string {
 	provider, model, _ := strings.Cut(id, "/")
 	hint := suggest.DidYouMean(v.cfg.SpelledModel(id), v.spelledIDs())

@@ -17,17 +17,17 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
 
-// Errors of providers say what to do about them: where the key or the url that did not work
-// comes from, and how it is changed.
+// This file adds to errors of providers what the user can do about them: where the key or URL that
+// did not work comes from, and how to change it.
 
-// remedied adds remedies to the errors of a provider's model.
-type remedied struct {
+// remedyModel adds remedies to the errors of a provider's model.
+type remedyModel struct {
 	llm.Model
 	remedy func(*llm.Error) string
 }
 
 // Stream implements llm.Model.
-func (r *remedied) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+func (r *remedyModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		for d, err := range r.Model.Stream(ctx, req) {
 			var failed *llm.Error
@@ -37,9 +37,9 @@ func (r *remedied) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 					text = strings.TrimPrefix(text+". `eca models` lists the models", ". ")
 				}
 				if text != "" {
-					told := *failed
-					told.Message = strings.TrimRight(told.Message, ". ") + ". " + text
-					err = &told
+					explained := *failed
+					explained.Message = strings.TrimRight(explained.Message, ". ") + ". " + text
+					err = &explained
 				}
 			}
 			if !yield(d, err) {
@@ -49,7 +49,7 @@ func (r *remedied) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 	}
 }
 
-// remedy says what to do about a provider's error; empty if nothing is known to help.
+// remedy returns what to do about a provider's error, or "" if nothing is known to help.
 func (v *view) remedy(name string, e *llm.Error) string {
 	p, ok := v.all[name]
 	if !ok {
@@ -64,7 +64,7 @@ func (v *view) remedy(name string, e *llm.Error) string {
 	case unset != "" && !slices.Contains([]llm.ErrorKind{llm.ErrRateLimited, llm.ErrContextOverflow, llm.ErrInvalidImage}, e.Kind) &&
 		(e.Kind != llm.ErrUnreachable || len(v.cfg.Unset("providers", name, "url")) > 0):
 		return "The value of " + unset
-	case e.Page: // its status may be that of something else than the API
+	case e.Page: // the status may come from something other than the API
 		text := strings.TrimSuffix("The request went to "+e.Address+". Perhaps a proxy or a login page answers there, or the url lacks a part such as /v1. "+from, ". ")
 		if remedy := v.keyRemedy(name, p); e.Status == http.StatusUnauthorized && remedy != "" {
 			text += ". If it is the API that refused: " + strings.ToLower(remedy[:1]) + remedy[1:]
@@ -76,20 +76,20 @@ func (v *view) remedy(name string, e *llm.Error) string {
 		return v.keyRemedy(name, p)
 	case e.Kind == llm.ErrNetwork, e.Kind == llm.ErrUnreachable:
 		return from
-	case e.Kind == llm.ErrTimeout && v.opts.RetryTotal > 0: // which made the limit shorter
-		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds of the configuration say how long to wait"
+	case e.Kind == llm.ErrTimeout && v.opts.RetryTotal > 0: // RetryTotal shortened the limit
+		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds in the configuration set how long to wait"
 	case e.Kind == llm.ErrMalformed:
 		return strings.TrimSuffix("If this happens again, a proxy changes the stream, or the url is that of another API. "+from, ". ")
-	case e.Whole:
-		return "eca needs answers that are streamed: make the proxy before the model pass them on as they come, or set the url to the server of the model. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
+	case e.NotStreamed:
+		return "eca needs answers that are streamed: make the proxy pass them on without buffering, or set the url to the server of the model. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):
 		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	}
 	return ""
 }
 
-// unsetText names the environment variables that a provider's key, url or headers are made
-// of and that are not set; may be empty.
+// unsetText lists the environment variables that a provider's key, URL or headers refer to and that
+// are not set. It returns "" if all are set.
 func (v *view) unsetText(name string) string {
 	var out []string
 	for _, path := range v.cfg.UnsetBelow("providers", name) {
@@ -97,15 +97,15 @@ func (v *view) unsetText(name string) string {
 			continue
 		}
 		origin, _ := v.cfg.Origin(path...)
-		if origin.Shared() { // it took the place of the text with the variable
+		if origin.Shared() { // a shared key replaced the value with the variable
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s of %s is made of the environment variable %s, which is not set", v.keyPath(name, path[2:]...), origin, strings.Join(v.cfg.Unset(path...), ", ")))
+		out = append(out, fmt.Sprintf("%s of %s refers to the environment variable %s, which is not set", v.keyPath(name, path[2:]...), origin, strings.Join(v.cfg.Unset(path...), ", ")))
 	}
 	return strings.Join(out, "; ")
 }
 
-// keyRemedy says where a provider's key comes from and how another one takes its place.
+// keyRemedy returns where a provider's key comes from and how to replace it.
 func (v *view) keyRemedy(name string, p provider) string {
 	login := fmt.Sprintf("`eca login %s` (in a chat: `/login %s`)", v.cfg.Spelled(name), v.cfg.Spelled(name))
 	origin, _ := v.cfg.Origin("providers", name, "key")
@@ -124,7 +124,7 @@ func (v *view) keyRemedy(name string, p provider) string {
 	return fmt.Sprintf("No key was sent: enter one with %s, or set %s in the configuration", login, v.keyPath(name, "key"))
 }
 
-// urlSource names where a provider's url comes from; empty if it is the built-in one.
+// urlSource returns where a provider's URL comes from, or "" for the built-in one.
 func (v *view) urlSource(name string, p config.Provider) string {
 	_, variables := v.cfg.Variables(name)
 	for _, variable := range variables {
@@ -138,13 +138,14 @@ func (v *view) urlSource(name string, p config.Provider) string {
 	return ""
 }
 
-// keyPath names a key of a provider's configuration as the user's files write it.
+// keyPath returns the path of a key in a provider's configuration, in the spelling of the user's
+// files.
 func (v *view) keyPath(provider string, keys ...string) string {
 	return config.KeyPath(v.cfg.SpelledPath(append([]string{"providers", provider}, keys...)...))
 }
 
-// chosen says whether anything of a provider is the user's doing: an entry in the
-// configuration, a variable, a login.
+// chosen reports whether the user set up a provider: with an entry in the configuration, a
+// variable, or a login.
 func (v *view) chosen(name string, p provider) bool {
 	origin, _ := v.cfg.Origin("providers", name)
 	keys, urls := v.cfg.Variables(name)
@@ -152,14 +153,14 @@ func (v *view) chosen(name string, p provider) bool {
 	return !origin.IsDefault() || p.auth.Source != "" || slices.ContainsFunc(keys, isSet) || slices.ContainsFunc(urls, isSet)
 }
 
-// configured says whether the user configured anything: then the demo model does not
-// answer in place of what was meant.
+// configured reports whether the user configured anything. If so, the demo model does not answer
+// instead of the intended model.
 func (v *view) configured() bool {
 	if _, err := v.opts.Credentials().All(); err != nil || len(v.entered) > 0 || v.cfg.Configured() {
 		return true
 	}
 	for name, p := range v.all {
-		// That Ollama may run on this machine is assumed anyway.
+		// A local Ollama is a default of eca, not the user's choice.
 		if v.chosen(name, p) && (p.API != ollama.API || !localhost.IsURL(p.URL)) {
 			return true
 		}
@@ -167,7 +168,7 @@ func (v *view) configured() bool {
 	return false
 }
 
-// Chosen says whether the user chose a provider, by an entry, a variable or a login.
+// Chosen reports whether the user set up any provider, with an entry, a variable or a login.
 func (m *Models) Chosen() bool {
 	v := m.view()
 	for name, p := range v.all {
@@ -178,9 +179,9 @@ func (m *Models) Chosen() bool {
 	return false
 }
 
-// Unavailable says why providers that the user chose have no models to offer: they could not be
-// asked, or listed none. It is empty before they were asked. A local Ollama that does not run is
-// named only if no other model can be used: it may just not be in use.
+// Unavailable returns why providers that the user set up have no models: they could not be asked,
+// or listed none. It is empty until they have been asked. A local Ollama that is not running is
+// included only if no other model can be used, because the user may not use it.
 func (m *Models) Unavailable() []string {
 	v := m.view()
 	ids := v.ids()
@@ -197,7 +198,7 @@ func (m *Models) Unavailable() []string {
 	return out
 }
 
-// noList says what came of asking a provider for its models when it named none.
+// noList returns the reason why a provider that was asked has no models.
 func (v *view) noList(name string, p provider) string {
 	switch f := v.fetched[name]; {
 	case f.unreached && localhost.IsURL(p.URL):
@@ -210,7 +211,7 @@ func (v *view) noList(name string, p provider) string {
 	return fmt.Sprintf("provider %s lists no models: name them in %s", v.cfg.Spelled(name), v.keyPath(name, "models"))
 }
 
-// errNoModel says why no model can be used, and what to do.
+// errNoModel returns an error that says why no model can be used, and what to do.
 func (v *view) errNoModel() error {
 	var why, local []string
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
@@ -223,7 +224,7 @@ func (v *view) errNoModel() error {
 			why = append(why, fmt.Sprintf("provider %s needs %s", v.cfg.Spelled(name), v.missing(name, p)))
 		case v.fetched[name].failed != "":
 			text := v.noList(name, p)
-			if p.API == ollama.API && localhost.IsURL(p.URL) { // it may just not be in use
+			if p.API == ollama.API && localhost.IsURL(p.URL) { // the user may not use it
 				local = append(local, text)
 			} else {
 				why = append(why, text)
@@ -250,7 +251,7 @@ func (v *view) errNoModel() error {
 	return fmt.Errorf("%w\n- %s", ErrNoModel, strings.Join(why, "\n- "))
 }
 
-// insteadOfDemo says which model to use where the demo's was asked for.
+// insteadOfDemo returns an error that says which model to use instead of the demo model.
 func (v *view) insteadOfDemo() error {
 	if ids := v.ids(); len(ids) > 0 {
 		return errors.New("choose another, such as " + v.cfg.SpelledModel(ids[0]))

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/ollama"
 )
 
-// offered says whether a provider's models can be chosen. A server that users start
-// themselves must have answered.
+// offered reports whether a provider's models can be selected. An Ollama server must have answered
+// first, because users start it themselves.
 func (v *view) offered(name string, p provider) bool {
 	if p.API != ollama.API || !listsModels(p.Provider) {
 		return complete(p.Provider)
@@ -28,15 +28,15 @@ func (v *view) offered(name string, p provider) bool {
 	return answered
 }
 
-// hasSelectableModels says whether there is a provider to choose models of. A running Ollama is
-// not a choice of the user, and another local server may be only a preset: without models they
-// are of no use.
+// hasSelectableModels reports whether a provider has models to select, or is asked for them. A
+// running Ollama need not be the user's choice, and another local server may be only a preset, so
+// they count only if they have models.
 func (v *view) hasSelectableModels(name string, p provider) bool {
 	return v.offered(name, p) && (listsModels(p.Provider) && p.API != ollama.API || len(v.list(name, p)) > 0)
 }
 
-// needsKey says whether a provider must be given a key: as configured, else unless it
-// is on this machine.
+// needsKey reports whether a provider needs a key. If the configuration does not set that, it needs
+// one unless it is on this machine.
 func needsKey(p config.Provider) bool {
 	if p.RequiresAuth != nil {
 		return *p.RequiresAuth
@@ -44,11 +44,10 @@ func needsKey(p config.Provider) bool {
 	return p.API != apiCassette && p.API != ollama.API && !localhost.IsURL(p.URL)
 }
 
-// apiCassette is a provider that plays a file: its url is the file's path.
+// apiCassette is the API of a provider that plays a file. Its URL is the file's path.
 const apiCassette = "cassette"
 
-// ids lists the models of usable providers, sorted; where nothing is configured, the demo
-// model.
+// ids returns the sorted models of usable providers, or the demo model if nothing is configured.
 func (v *view) ids() []string {
 	var ids []string
 	any := false
@@ -64,15 +63,15 @@ func (v *view) ids() []string {
 	if !any && !v.configured() {
 		return []string{DemoModel}
 	}
-	if v.wantsDemo() {
+	if v.demoIsDefault() {
 		ids = append(ids, DemoModel)
 	}
 	slices.Sort(ids)
 	return ids
 }
 
-// wantsDemo says that the user made the demo model the default.
-func (v *view) wantsDemo() bool {
+// demoIsDefault reports whether the user made the demo model the default.
+func (v *view) demoIsDefault() bool {
 	_, known := v.all[demoProvider]
 	return v.cfg.DefaultModel == DemoModel && !known
 }
@@ -81,7 +80,7 @@ func (v *view) wantsDemo() bool {
 func (v *view) defaultID() string {
 	ids := v.ids()
 	// The user's choice counts even if no list names the model.
-	if v.wantsDemo() {
+	if v.demoIsDefault() {
 		return DemoModel
 	}
 	if provider, _, ok := strings.Cut(v.cfg.DefaultModel, "/"); ok && complete(v.all[provider].Provider) {
@@ -109,14 +108,14 @@ func (v *view) variants(id string) []string {
 	return v.variantsOf(name, p, model, v.facts(name, p, model).Reasoning.Value).Names()
 }
 
-// unlistedError says that no provider lists a model that was named without its provider.
+// unlistedError means that no provider lists a model that was named without its provider.
 type unlistedError struct{ name, hint string }
 
 func (e *unlistedError) Error() string {
 	return fmt.Sprintf("the model %s is not known: no provider lists it%s", e.name, e.hint)
 }
 
-// spelledIDs lists the models of usable providers as the user's files spell them.
+// spelledIDs is like ids, in the spelling of the user's files.
 func (v *view) spelledIDs() []string {
 	ids := v.ids()
 	for i, id := range ids {
@@ -125,26 +124,26 @@ func (v *view) spelledIDs() []string {
 	return ids
 }
 
-// listed says whether the list of a model's provider has it, and whether that is all that
-// the provider has.
+// listed reports whether the list of a model's provider contains the model, and whether that list
+// is complete.
 func (v *view) listed(id string) (known, certain bool) {
 	name, model, _ := strings.Cut(id, "/")
 	p, ok := v.all[name]
 	if !ok {
-		return true, true // the demo's
+		return true, true // the demo provider
 	}
 	list := v.list(name, p)
 	return slices.Contains(list, model), v.listsCertainly(name, p)
 }
 
-// listsCertainly says whether the list of a provider's models is all that it has: it told
-// them, or is not asked.
+// listsCertainly reports whether the list of a provider's models is complete: the provider returned
+// it, or the provider is not asked and has a list.
 func (v *view) listsCertainly(name string, p provider) bool {
-	_, told := v.fetchedOf(name, p)
-	return told || !listsModels(p.Provider) && len(v.list(name, p)) > 0
+	_, fetched := v.fetchedOf(name, p)
+	return fetched || !listsModels(p.Provider) && len(v.list(name, p)) > 0
 }
 
-// resolve is Resolve with what is known.
+// resolve implements Resolve without requests.
 func (v *view) resolve(name, current string) (Model, error) {
 	if name == "" {
 		if name = v.defaultID(); name == "" {
@@ -158,7 +157,7 @@ func (v *view) resolve(name, current string) (Model, error) {
 	switch {
 	case strings.TrimSpace(name) == "", full && (provider == "" || strings.TrimSpace(model) == ""):
 		return Model{}, fmt.Errorf("%q is not the name of a model: it must be provider/model (`eca models` lists them)", given)
-	case full && provider == demoProvider && !known && (name != current || !v.configured() || v.wantsDemo()): // asked for by name, or all there is
+	case full && provider == demoProvider && !known && (name != current || !v.configured() || v.demoIsDefault()): // the user named it, or it is the only model
 		return v.demo()
 	case full && provider == demoProvider && !known:
 		return Model{}, fmt.Errorf("the demo model answers only while nothing is configured; %w", v.insteadOfDemo())
@@ -200,9 +199,9 @@ func (v *view) resolve(name, current string) (Model, error) {
 	return out, nil
 }
 
-// providerListing returns the provider that is meant by a model's name alone: the current
-// model's, unless that is known for certain not to have it, else the default model's if it
-// lists it, else the only one that lists it.
+// providerListing returns the provider for a model name without one: the current model's provider,
+// unless its list is complete and lacks the model; otherwise the default model's provider if it
+// lists the model; otherwise the only provider that lists it.
 func (v *view) providerListing(name, current string) (string, error) {
 	var listing []string
 	ids := v.ids()
@@ -251,14 +250,14 @@ func (v *view) missing(name string, p provider) string {
 		return text
 	case p.URL != "" && p.API != apiCassette && !config.IsWebURL(p.URL):
 		return fmt.Sprintf("a url that begins with http:// or https:// (%s is %q)", v.keyPath(name, "url"), p.URL)
-	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the url may follow from the credentials
+	case p.API == bedrock.API && p.auth.State != auth.Authenticated: // the URL may follow from the credentials
 	case p.URL == "" && p.API == bedrock.API:
 		return "a region: set AWS_REGION, or " + v.keyPath(name, "url") + " to the region's runtime endpoint"
 	case p.URL == "" && len(v.cfg.Unset("providers", name, "url")) > 0:
 		return "a url: " + v.unsetText(name)
 	case p.URL == "" && p.API == apiCassette:
 		return "a url: set " + v.keyPath(name, "url") + " to the path of a cassette"
-	case p.URL == "" && name != copilot: // a login tells it
+	case p.URL == "" && name != copilot: // Copilot's URL comes from a login
 		_, variables := v.cfg.Variables(name)
 		return "a url: set " + v.keyPath(name, "url") + " or the environment variable " + variables[0]
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// retryPolicy is how a provider's requests are repeated: what is configured over the
+// retryPolicy returns how a provider's requests are retried: the configuration merged over the
 // defaults.
 func (m *Models) retryPolicy(p config.Provider) llm.RetryPolicy {
 	r := llm.DefaultRetry()
@@ -33,7 +33,7 @@ func (m *Models) retryPolicy(p config.Provider) llm.RetryPolicy {
 		r.MaxWait = time.Duration(*v * float64(time.Second))
 	}
 	for _, rule := range p.RetryRules {
-		// An invalid one was reported when the configuration was loaded.
+		// Invalid rules were reported when the configuration was loaded.
 		if r1, err := llm.NewRetryRule(rule.Status, rule.ErrorPattern, rule.Label); err == nil {
 			r.Rules = append(r.Rules, r1)
 		}
@@ -45,7 +45,7 @@ func (m *Models) retryPolicy(p config.Provider) llm.RetryPolicy {
 	return r
 }
 
-// BadRetryRules names the retryRules that cannot be used, and why.
+// BadRetryRules returns problems for the retryRules that cannot be used.
 func BadRetryRules(cfg *config.Loaded) []config.Problem {
 	var out []config.Problem
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {

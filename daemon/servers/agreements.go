@@ -14,23 +14,23 @@ import (
 	"github.com/seed-dec29ce4/eca/mcp"
 )
 
-// An MCP server that is not what it was when the user last agreed to it is asked about
-// again: how it is started before it is, and its tools before they are used (docs/mcp.md).
-// A new server needs no question: the user's own files are the user's decision, and
-// a workspace's are trusted as a whole (package daemon/trust).
+// If an MCP server has changed since the user agreed to it, the user is asked again: about its
+// command before it is started, and about its tools before they are used (docs/mcp.md). A new
+// server needs no question: entries in the user's own files are the user's decision, and those of a
+// workspace are covered by trust (package daemon/trust).
 
-// agreements are what the user agreed to.
+// agreements stores which servers and tools the user agreed to.
 type agreements struct {
 	opts  Options
 	store *consent.ServerStore
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // guards the fields below
 	heldLaunches map[string]heldLaunch
-	edits        map[string]int  // edits of ours that are being made
-	asked        map[string]bool // sums of changes that the user was asked about
+	edits        map[string]int  // by server: the number of running edits by eca
+	asked        map[string]bool // hashes of changes that the user was asked about
 }
 
-// heldLaunch is a start that waits for the user's consent.
+// heldLaunch is a start of a server that waits for the user's consent.
 type heldLaunch struct {
 	launch     consent.Launch
 	difference string
@@ -42,28 +42,28 @@ func newAgreements(o Options) *agreements {
 	}
 }
 
-// record changes what is recorded of a server; what names it in a log.
+// record changes the record of a server; what describes the change in a log.
 func (a *agreements) record(name, what string, change func(*consent.Server)) {
 	if err := a.store.Change(a.key(name), change); err != nil {
-		a.opts.Log.Warn("it cannot be recorded "+what, "server", name, "err", err)
+		a.opts.Log.Warn("cannot record "+what, "server", name, "err", err)
 	}
 }
 
-// forget drops what is recorded of a server that was removed.
+// forget deletes the record of a server that was removed.
 func (a *agreements) forget(name, key string) {
 	if err := a.store.Forget(key); err != nil {
-		a.opts.Log.Warn("it is still recorded what a removed MCP server was", "server", name, "err", err)
+		a.opts.Log.Warn("cannot delete the record of a removed MCP server", "server", name, "err", err)
 	}
 }
 
-// hold keeps a start for the user to agree to; take removes and returns it.
-func (a *agreements) hold(name string, h heldLaunch) {
+// holdLaunch keeps a start until the user agrees to it; takeHeld removes and returns it.
+func (a *agreements) holdLaunch(name string, h heldLaunch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heldLaunches[name] = h
 }
 
-func (a *agreements) take(name string) (h heldLaunch, renewing, ok bool) {
+func (a *agreements) takeHeld(name string) (h heldLaunch, renewing, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h, ok = a.heldLaunches[name]
@@ -71,24 +71,25 @@ func (a *agreements) take(name string) (h heldLaunch, renewing, ok bool) {
 	return h, a.edits[name] > 0, ok
 }
 
-// agreeToHeld agrees to the start that waits, if there is one.
+// agreeToHeld agrees to the waiting start of a server, if there is one.
 func (a *agreements) agreeToHeld(name string) bool {
-	h, _, ok := a.take(name)
+	h, _, ok := a.takeHeld(name)
 	if ok {
 		a.agreeToLaunch(name, h.launch)
 	}
 	return ok
 }
 
-// key names a server in the record: the same name may be another server elsewhere.
+// key returns the key of a server's record. It includes the file that defines the server, because
+// another file may define another server with the same name.
 func (a *agreements) key(name string) string {
 	origin, _ := a.opts.Config().Origin("mcpServers", name)
 	return name + " of " + origin.Source
 }
 
-// pinsLaunch says whether it is recorded how a server is started: if a file says so that
-// is not trusted as a whole. Settings of the editor or the environment come from the
-// user's own programs, again at each start.
+// pinsLaunch reports whether the launch of a server is recorded: only if it comes from a
+// configuration file outside of the workspace. Files of the workspace are covered by trust, and
+// settings of the editor or the environment come from the user's own programs at each start.
 func (a *agreements) pinsLaunch(name string) bool {
 	cfg, ws := a.opts.Config(), a.opts.Workspace()
 	for _, key := range []string{"command", "args", "env", "url"} {
@@ -111,14 +112,14 @@ func launchOf(s config.MCPServer) consent.Launch {
 	return l
 }
 
-// checkLaunch says whether a server may be started as it is configured now; the error
-// says what is different.
+// checkLaunch returns an error that describes the difference if a server must not be started as it
+// is configured now.
 func (a *agreements) checkLaunch(name string, s config.MCPServer) error {
 	if !a.pinsLaunch(name) {
 		return nil
 	}
 	now := launchOf(s)
-	_, renewing, _ := a.take(name)
+	_, renewing, _ := a.takeHeld(name)
 	known, err := a.store.Get(a.key(name))
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (a *agreements) checkLaunch(name string, s config.MCPServer) error {
 		if difference == "" {
 			return nil
 		}
-		a.hold(name, heldLaunch{now, difference})
+		a.holdLaunch(name, heldLaunch{now, difference})
 		return fmt.Errorf("it is to be started in another way than when you agreed to it: %s. Start the server to agree, or run: eca mcp allow %s", difference, name)
 	}
 	a.agreeToLaunch(name, now)
@@ -139,9 +140,9 @@ func (a *agreements) agreeToLaunch(name string, now consent.Launch) {
 	a.record(name, "how an MCP server is started", func(s *consent.Server) { s.Launch = &now })
 }
 
-// spokenAge is how long the version that a server spoke is taken for granted: it may be
-// another program by then, under the same name.
-const spokenAge = 7 * 24 * time.Hour
+// spokenVersionAge is how long the recorded protocol version of a server is assumed to be right:
+// the program may be replaced under the same name.
+const spokenVersionAge = 7 * 24 * time.Hour
 
 func launchSum(s config.MCPServer) string {
 	l := launchOf(s)
@@ -155,8 +156,8 @@ func launchSum(s config.MCPServer) string {
 // spokenVersion implements mcp.Deps.Spoken.
 func (a *agreements) spokenVersion(name string, s config.MCPServer) string {
 	known, err := a.store.Get(a.key(name))
-	if err != nil || known.Spoken == nil || known.Spoken.Launch != launchSum(s) || a.opts.Now().Sub(known.Spoken.At) > spokenAge {
-		return "" // it is asked for
+	if err != nil || known.Spoken == nil || known.Spoken.Launch != launchSum(s) || a.opts.Now().Sub(known.Spoken.At) > spokenVersionAge {
+		return "" // the server is asked
 	}
 	return known.Spoken.Version
 }
@@ -170,7 +171,8 @@ func (a *agreements) keepSpokenVersion(name string, s config.MCPServer, version 
 	a.record(name, "which version of the protocol an MCP server speaks", func(s *consent.Server) { s.Spoken = now })
 }
 
-// whileRenewing makes an edit of ours, by which the user agrees to how a server is started.
+// whileRenewing runs an edit that the user requested through eca: with it, the user also agrees to
+// the new launch of the server.
 func (a *agreements) whileRenewing(name string, edit func() error) error {
 	a.countRenewals(name, 1)
 	defer a.countRenewals(name, -1)
@@ -189,8 +191,8 @@ func (a *agreements) countRenewals(name string, by int) {
 	}
 }
 
-// AllowMCPServer agrees to a server as it is now: how it is started, and what its tools
-// say.
+// AllowMCPServer agrees to the current launch of a server and to the current descriptions of its
+// tools.
 func (sv *Servers) AllowMCPServer(name string) {
 	if sv.agreements.agreeToHeld(name) {
 		sv.manager.Start(name)
@@ -211,7 +213,7 @@ func (sv *Servers) AllowMCPServer(name string) {
 	}
 }
 
-// maxKept is how much of a description is recorded, in bytes.
+// maxKept limits the recorded part of a description, in bytes.
 const maxKept = 2 << 10
 
 func pinOf(t mcp.Described) consent.Tool {
@@ -223,7 +225,7 @@ func (a *agreements) changedTools(server string, list []mcp.Described) map[strin
 	key, changed := a.key(server), map[string]mcp.AgreedTool{}
 	known, err := a.store.Get(key)
 	if err != nil {
-		a.opts.Log.Warn("it is not known what the tools of an MCP server said before", "server", server, "err", err)
+		a.opts.Log.Warn("cannot read the recorded tools of an MCP server", "server", server, "err", err)
 		for _, t := range list {
 			changed[t.Name] = mcp.AgreedTool{}
 		}
@@ -255,7 +257,8 @@ func (a *agreements) agreeToTool(server string, t mcp.Described) {
 	a.record(server, "what a tool of an MCP server says", func(s *consent.Server) { s.Tools[t.Name] = pinOf(t) })
 }
 
-// wasAsked says whether the user was asked about a change, and notes that they are.
+// wasAsked reports whether the user has already been asked about a change, and records that they
+// have.
 func (a *agreements) wasAsked(mark string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,10 +12,11 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// maxListed bounds what a question or a notice lists.
+// maxListed limits the number of tools that a question or a notice lists.
 const maxListed = 20
 
-// changedServers says of each server what waits for the user's word.
+// changedServers returns a description of the changes that wait for the user's agreement, by
+// server.
 func (sv *Servers) changedServers() map[string]string {
 	out := map[string]string{}
 	sv.agreements.mu.Lock()
@@ -33,9 +34,9 @@ func (sv *Servers) changedServers() map[string]string {
 			if !changed {
 				continue
 			}
-			line := "- `" + t.Spec().Name + "`: other parameters"
+			line := "- `" + t.Spec().Name + "`: different parameters"
 			if now := t.Described().Description; now != before.Description {
-				line = fmt.Sprintf("- `%s` said: %s\n  and says now: %s", t.Spec().Name, oneParagraph(before.Description), oneParagraph(now))
+				line = fmt.Sprintf("- `%s` was: %s\n  and is now: %s", t.Spec().Name, oneParagraph(before.Description), oneParagraph(now))
 			}
 			lines = append(lines, line)
 		}
@@ -43,23 +44,23 @@ func (sv *Servers) changedServers() map[string]string {
 			lines = append(lines[:maxListed], fmt.Sprintf("- and %d more", more))
 		}
 		if len(lines) > 0 {
-			out[status.Name] = "Its tools say something else about themselves:\n" + strings.Join(lines, "\n")
+			out[status.Name] = "The descriptions of its tools have changed:\n" + strings.Join(lines, "\n")
 		}
 	}
 	return out
 }
 
-// oneParagraph is a text of a server in a list, not too long.
+// oneParagraph returns a server's text as one quoted paragraph of limited length.
 func oneParagraph(text string) string {
 	const limit = 600
 	return "“" + shorten.Bytes(strings.Join(strings.Fields(text), " "), limit) + "”"
 }
 
-// agreeLabel is the answer that agrees.
+// agreeLabel is the answer with which the user agrees.
 const agreeLabel = "Allow it"
 
-// AskChanged asks the user, in a chat, about servers that are not what they were. Each
-// change is asked about once; the chat goes on meanwhile with what was agreed to.
+// AskChanged asks the user, in a chat, about servers that have changed. It asks about each change
+// once; meanwhile the chat uses only what the user agreed to.
 func (sv *Servers) AskChanged(ctx context.Context, chatID string, questions ask.Client) {
 	changes := sv.changedServers()
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
@@ -68,16 +69,16 @@ func (sv *Servers) AskChanged(ctx context.Context, chatID string, questions ask.
 			continue
 		}
 		answer, err := questions.Ask(ctx, ask.Question{
-			ChatID: chatID, Text: fmt.Sprintf("The MCP server `%s` is not what it was when you agreed to it. %s", name, changes[name]),
+			ChatID: chatID, Text: fmt.Sprintf("The MCP server `%s` has changed since you agreed to it. %s", name, changes[name]),
 			Options: []ask.Option{
-				{Label: agreeLabel, Description: "It is used as it is now", Grants: true},
-				{Label: "Not now", Description: "Each call of what changed is asked about; another start has to be allowed first"},
+				{Label: agreeLabel, Description: "Use the server as it is now", Grants: true},
+				{Label: "Not now", Description: "Ask about each call of a changed tool; a changed command is not started"},
 			},
 		})
 		switch {
 		case err != nil:
 			if ctx.Err() == nil {
-				sv.opts.Log.Warn("the user could not be asked about an MCP server", "server", name, "err", err)
+				sv.opts.Log.Warn("cannot ask the user about an MCP server", "server", name, "err", err)
 			}
 			return
 		case !answer.Cancelled && answer.Text == agreeLabel && sv.changedServers()[name] == changes[name]:
@@ -86,7 +87,7 @@ func (sv *Servers) AskChanged(ctx context.Context, chatID string, questions ask.
 	}
 }
 
-// ChangedServers tells users who cannot be asked which servers are not what they were.
+// ChangedServers returns notices about servers that have changed, if the user cannot be asked.
 func (sv *Servers) ChangedServers() []string {
 	if sv.opts.Questions() != nil {
 		return nil
@@ -94,7 +95,7 @@ func (sv *Servers) ChangedServers() []string {
 	var out []string
 	changes := sv.changedServers()
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		out = append(out, fmt.Sprintf("The MCP server %s is not what it was when you agreed to it. %s\nCalls of what changed are asked about. `eca mcp allow %s` in a terminal agrees to all of it.", name, changes[name], name))
+		out = append(out, fmt.Sprintf("The MCP server %s has changed since you agreed to it. %s\nEach call of a changed tool needs your approval. To agree to all changes, run: eca mcp allow %s", name, changes[name], name))
 	}
 	return out
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// The configured MCP servers are edited here, in the users' own files: each value where
-// it comes from, and a new server where the client wants it. An edit is in effect when
-// the function returns.
+// This file edits the configured MCP servers in the user's files: each value in the file that
+// defines it, and a new server in the file that the client selects. An edit is in effect when the
+// function returns.
 
-// AddMCPServer adds a server to the global configuration, or to that of a workspace
-// folder: the given one, else the first. It returns the file. A server in a folder that is not
+// AddMCPServer adds a server to the global configuration, or to that of a workspace folder: root,
+// or the first folder if root is empty. It returns the file. A server in a folder that is not
 // trusted has no effect yet.
 func (sv *Servers) AddMCPServer(name string, s config.MCPServer, inWorkspace bool, root string) (file string, err error) {
 	if err := checkMCPName(name); err != nil {
@@ -35,7 +35,7 @@ func (sv *Servers) AddMCPServer(name string, s config.MCPServer, inWorkspace boo
 	return file, sv.agreements.whileRenewing(name, func() error { return sv.opts.Edits.Edit(file, config.Set(s, "mcpServers", name)) })
 }
 
-// fileFor returns the file for what is new in the configuration.
+// fileFor returns the file for a new server.
 func (sv *Servers) fileFor(inWorkspace bool, root string) (string, error) {
 	cfg, roots := sv.opts.Config(), sv.roots()
 	switch {
@@ -51,9 +51,9 @@ func (sv *Servers) fileFor(inWorkspace bool, root string) (string, error) {
 	return filepath.Join(root, ".eca", "config.json"), nil
 }
 
-// UpdateMCPServer changes how a server is reached. Empty fields of s change nothing; args, if
-// not nil, replaces the arguments. A server that is given a url loses its command and
-// arguments, and the other way round.
+// UpdateMCPServer changes the command or URL of a server, and the settings that belong to them.
+// Empty fields of s change nothing; args, if not nil, replaces the arguments. Setting a URL removes
+// the command and its arguments, and the other way round.
 func (sv *Servers) UpdateMCPServer(name string, s config.MCPServer, args *[]string) error {
 	if _, exists := sv.opts.Config().MCPServers[name]; !exists {
 		return unknownMCPServer(name)
@@ -74,7 +74,7 @@ func (sv *Servers) updateMCPServer(name string, s config.MCPServer, args *[]stri
 	case s.Command != "":
 		drop, s.Headers = []string{"url", "headers", "clientId", "clientSecret", "oauthPort", "authScope"}, nil
 	}
-	changes := map[string][]config.Change{} // by file, so that the usual one changes in one step
+	changes := map[string][]config.Change{} // by file, so that each file is changed in one step
 	for _, c := range []struct {
 		key   string
 		given bool
@@ -100,7 +100,7 @@ func (sv *Servers) updateMCPServer(name string, s config.MCPServer, args *[]stri
 			return err
 		}
 	}
-	for _, key := range drop { // from lower layers
+	for _, key := range drop { // remove them from lower layers too
 		if err := sv.opts.Edits.Drop("mcpServers", name, key); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (sv *Servers) RemoveMCPServer(name string) error {
 		return fmt.Errorf("the MCP server %s comes from %s, where it cannot be removed", name, origin)
 	}
 	if err := sv.opts.ForgetTools(name); err != nil {
-		return fmt.Errorf("the MCP server %s is removed, but what you allowed of its tools is not: %w", name, err)
+		return fmt.Errorf("the MCP server %s is removed, but the remembered approvals of its tools are not: %w", name, err)
 	}
 	sv.logins.Cancel(name)
 	if _, err := sv.forgetLogin(name, s); err != nil {
@@ -145,8 +145,8 @@ func (sv *Servers) RemoveMCPServer(name string) error {
 	return nil
 }
 
-// mcpOwner returns the file for a value of a server: the one it comes from, else the one
-// the server comes from.
+// mcpOwner returns the file in which to change a value of a server: the file that sets the value,
+// otherwise the file that defines the server.
 func (sv *Servers) mcpOwner(name, key string) string {
 	cfg := sv.opts.Config()
 	if _, ok := cfg.Origin("mcpServers", name, key); ok {
@@ -155,7 +155,7 @@ func (sv *Servers) mcpOwner(name, key string) string {
 	return cfg.Owner("mcpServers", name)
 }
 
-// maxMCPName bounds names of servers: they are part of the tools' names.
+// maxMCPName limits the names of servers, because they are part of the names of tools.
 const maxMCPName = 128
 
 func checkMCPName(name string) error {
@@ -166,7 +166,7 @@ func checkMCPName(name string) error {
 	case len(name) > maxMCPName || strings.ContainsFunc(name, bad):
 		return fmt.Errorf("the name of an MCP server must be at most %d characters without spaces", maxMCPName)
 	case strings.EqualFold(name, "eca"):
-		return errors.New("eca is the name of the native tools; name the MCP server otherwise")
+		return errors.New("eca is the name of the native tools; choose another name for the MCP server")
 	}
 	return nil
 }

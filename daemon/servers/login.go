@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/mcp/login"
 )
 
-// account is the login to a server whose strings are resolved; nil if it can have none: it
-// is not a remote one, or the user gives it a token.
+// account returns the login account for a server whose strings are resolved. It returns nil if the
+// server cannot have one: it is not remote, or the user configured a token.
 func (sv *Servers) account(name string, s config.MCPServer) *login.Account {
 	if s.URL == "" {
 		return nil
@@ -33,8 +33,8 @@ func accountServer(name string, s config.MCPServer, folders []string) login.Serv
 	}
 }
 
-// launchedAccount is the login to a server as of its last start; ok says whether there was
-// one.
+// launchedAccount returns the login account that a server's last start used; ok is false if the
+// server has not been started.
 func (sv *Servers) launchedAccount(name string) (a *login.Account, ok bool) {
 	sv.mu.Lock()
 	defer sv.mu.Unlock()
@@ -48,26 +48,26 @@ func (sv *Servers) setLaunched(name string, a *login.Account) {
 	sv.launched[name] = a
 }
 
-// MCPLogin says whether there is a login to a configured server.
+// MCPLogin reports whether there is a login to a configured server.
 func (sv *Servers) MCPLogin(name string) bool {
 	a, ok := sv.launchedAccount(name)
 	if !ok {
-		a = sv.account(name, sv.opts.Config().MCPServers[name]) // as it is written
+		a = sv.account(name, sv.opts.Config().MCPServers[name]) // with unresolved strings
 	}
 	return a != nil && a.Exists()
 }
 
-// ConnectMCPServer starts a server, and logs in to it, in the user's browser, if it wants
-// that. It does not wait: tell is called with what the user should know, of kind info,
-// warning or error. Unknown names are ignored.
+// ConnectMCPServer starts a server, and logs in to it in the user's browser if the server requires
+// that. It does not wait: it calls tell with messages for the user, of kind info, warning or error.
+// Unknown names are ignored.
 func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
 	if _, ok := sv.opts.Config().MCPServers[name]; !ok {
 		return
 	}
-	before := sv.logins.Find(name)
+	previous := sv.logins.Find(name)
 	sv.logins.Begin(name, pending.BrowserTime, nil, func(ctx context.Context) (string, error) {
-		if before != nil {
-			<-before.Done() // its port is free then
+		if previous != nil {
+			<-previous.Done() // then its port is free
 		}
 		loggedIn, err := sv.login(ctx, name, tell)
 		switch {
@@ -83,9 +83,9 @@ func (sv *Servers) ConnectMCPServer(name string, tell func(kind, text string)) {
 	})
 }
 
-// LoginMCPServer is ConnectMCPServer, but waits until the login is done and the server has started
-// with it, either has failed, or ctx ends. status says how the server is then; loggedIn is false if
-// it did not ask for a login.
+// LoginMCPServer is like ConnectMCPServer, but waits until the server has started with the login,
+// until one of the two has failed, or until ctx ends. status is the server's state then; loggedIn
+// is false if the server did not require a login.
 func (sv *Servers) LoginMCPServer(ctx context.Context, name string, tell func(kind, text string)) (status mcp.Status, loggedIn bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pending.BrowserTime, pending.ErrLate)
 	defer cancel()
@@ -100,7 +100,8 @@ func (sv *Servers) LoginMCPServer(ctx context.Context, name string, tell func(ki
 	return status, loggedIn, err
 }
 
-// login starts a server if it does not wait for a login, and logs in to it if it wants that.
+// login starts a server unless it is already waiting for a login, and logs in to it if the server
+// requires that.
 func (sv *Servers) login(ctx context.Context, name string, tell func(kind, text string)) (loggedIn bool, err error) {
 	status, _ := sv.manager.Status(name)
 	if status.State != mcp.NeedsLogin {
@@ -112,12 +113,12 @@ func (sv *Servers) login(ctx context.Context, name string, tell func(kind, text 
 	}
 	account, _ := sv.launchedAccount(name)
 	if account == nil {
-		return false, errors.New("it does not take the token in its headers (Authorization); without that, eca could log in")
+		return false, errors.New("it does not accept the token in its headers (Authorization); remove the token, so that eca can log in")
 	}
 	err = account.Login(ctx, func(url string) {
 		text := fmt.Sprintf("Log in to the MCP server %s in your browser. If it does not open, go to %s", name, url)
 		if err := sv.opts.OpenURL(ctx, url); err != nil {
-			sv.opts.Log.Info("no browser could be opened", "err", err)
+			sv.opts.Log.Info("cannot open a browser", "err", err)
 			text = fmt.Sprintf("To log in to the MCP server %s, open %s", name, url)
 		}
 		tell("info", text)
@@ -125,8 +126,8 @@ func (sv *Servers) login(ctx context.Context, name string, tell func(kind, text 
 	return err == nil, err
 }
 
-// LogoutMCPServer forgets the login to a server, and starts the server again if it ran.
-// It waits for the former alone. Unknown names are ignored.
+// LogoutMCPServer deletes the login to a server, and restarts the server if it was running. It does
+// not wait for the restart. Unknown names are ignored.
 func (sv *Servers) LogoutMCPServer(name string) error {
 	c, ok := sv.opts.Config().MCPServers[name]
 	if !ok {
@@ -147,7 +148,7 @@ func (sv *Servers) LogoutMCPServer(name string) error {
 	return nil
 }
 
-// forgetLogin forgets a login, and has it taken back in the background.
+// forgetLogin deletes a login, and revokes it in the background.
 func (sv *Servers) forgetLogin(name string, s config.MCPServer) (existed bool, err error) {
 	a, _ := sv.launchedAccount(name)
 	if a == nil {
@@ -160,9 +161,8 @@ func (sv *Servers) forgetLogin(name string, s config.MCPServer) (existed bool, e
 	return existed, err
 }
 
-// retryLogins starts the servers again that waited for a login which somebody has done
-// meanwhile: another process. One with the login that the server wants more than waits on:
-// the notice that it was stored may come late.
+// retryLogins starts servers that were waiting for a login if another process has logged in
+// meanwhile. A server that has refused the stored login for lack of permission keeps waiting.
 func (sv *Servers) retryLogins() {
 	for _, status := range sv.manager.Statuses() {
 		if status.State != mcp.NeedsLogin || sv.logins.Find(status.Name) != nil {

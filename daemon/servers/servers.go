@@ -1,11 +1,11 @@
-// Package servers assembles MCP: it gives package mcp the configured servers, resolves what is
-// written of one when it is started, asks the user about one that is not what it was, logs
-// in to those that want it, edits the configuration of servers, and hands what they offer
-// besides tools to those who use it.
+// Package servers connects MCP to the rest of the daemon: it passes the configured servers to
+// package mcp, expands their configuration when they are started, asks the user about servers that
+// have changed, logs in to them, edits their configuration, and passes on their prompts, resources
+// and instructions.
 //
-// It guarantees that no server of the user's own files is started in another way than the
-// user agreed to, and that a tool that says something else of itself is not used before the
-// user agreed to that. The protocol and the children are package mcp's.
+// It guarantees that a server from the user's own files is started only with a command or URL that
+// the user agreed to, and that a tool whose description has changed is not used before the user
+// agrees to the new one. Package mcp implements the protocol and runs the processes.
 //
 // The entry points are New and Servers.ApplyServers.
 package servers
@@ -42,7 +42,7 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Options are what Servers needs. None may be nil but Log's destination.
+// Options are the dependencies of Servers. All must be set.
 type Options struct {
 	Config      func() *config.Loaded
 	Workspace   func() *workspace.Workspace
@@ -50,12 +50,12 @@ type Options struct {
 	Questions   func() ask.Client // nil: the client shows none
 	Credentials func() *auth.Store
 	Edits       Edits
-	ForgetTools func(server string) error      // what is remembered of calls of a server's tools
+	ForgetTools func(server string) error      // deletes remembered approvals of a server's tools
 	ConfigFile  string                         // --config-file
-	Agreed      *consent.ServerStore           // what the user agreed to
-	Environ     func(context.Context) []string // what commands get beyond our own environment
+	Agreed      *consent.ServerStore           // records which servers and tools the user agreed to
+	Environ     func(context.Context) []string // variables that commands get in addition to eca's own environment
 	Clean       func(string) string            // removes credentials from what the model reads
-	Presentable func(string) string            // the same from what users read of their servers
+	Presentable func(string) string            // the same for texts about servers that users read
 	Sample      func(ctx context.Context, chatID, model string, r llm.Request) (mcp.Sampled, error)
 	Changed     func()
 	OpenURL     func(ctx context.Context, url string) error
@@ -67,27 +67,27 @@ type Options struct {
 	Now         func() time.Time
 }
 
-// Edits changes files of the configuration; changes are in effect when it returns.
+// Edits changes configuration files. A change is in effect when the method returns.
 type Edits interface {
 	// Edit changes a file.
 	Edit(file string, changes ...config.Change) error
-	// Drop removes what is at a path of keys from every file that has it.
+	// Drop removes the value at a path of keys from every file that has it.
 	Drop(path ...string) error
 }
 
-// Servers are the configured MCP servers.
+// Servers manages the configured MCP servers.
 type Servers struct {
 	opts       Options
 	manager    *mcp.Manager
 	agreements *agreements
-	logins     *pending.Attempts // that wait for the user
-	accounts   *login.Logins     // those that there are
+	logins     *pending.Attempts // pending logins
+	accounts   *login.Logins     // stored logins
 
 	mu       sync.Mutex                // guards launched
 	launched map[string]*login.Account // by the server's name, as of its last start
 }
 
-// New returns servers of which none runs. EndServerLogins and CloseMCPServers must be called.
+// New returns Servers without running servers. EndServerLogins and CloseMCPServers must be called.
 func New(o Options) *Servers {
 	sv := &Servers{opts: o, logins: pending.New(), launched: map[string]*login.Account{}}
 	sv.agreements = newAgreements(o)
@@ -97,7 +97,7 @@ func New(o Options) *Servers {
 			return o.Network.Client(netclient.Options{Connect: connectTime, Guarded: true})
 		},
 	})
-	env := sync.OnceValue(func() []string { return o.Environ(context.Background()) }) // it has a time limit
+	env := sync.OnceValue(func() []string { return o.Environ(context.Background()) }) // Environ has a time limit
 	sv.manager = mcp.New(mcp.Deps{
 		Resolve: func(ctx context.Context, name string, s config.MCPServer) (mcp.Launch, error) {
 			if err := sv.agreements.checkLaunch(name, s); err != nil {
@@ -126,22 +126,22 @@ func New(o Options) *Servers {
 	return sv
 }
 
-// ApplyServers has the servers be as they are configured now, and starts those again that waited for
-// a login that somebody has done meanwhile.
+// ApplyServers applies a configuration to the servers, and starts servers that were waiting for a
+// login if another process has logged in meanwhile.
 func (sv *Servers) ApplyServers(cfg *config.Loaded) {
 	sv.manager.Apply(settings(cfg.Config), cfg.MCPServers)
 	sv.retryLogins()
 }
 
-// EndServerLogins ends the logins that wait for the user.
+// EndServerLogins cancels pending logins.
 func (sv *Servers) EndServerLogins() { sv.logins.Close() }
 
-// MCP returns what runs the servers.
+// MCP returns the manager that runs the servers.
 func (sv *Servers) MCP() *mcp.Manager { return sv.manager }
 
 func (sv *Servers) roots() []string { return sv.opts.Workspace().Roots() }
 
-// connectTime is how long a connection to a remote server may take to stand.
+// connectTime limits how long connecting to a remote server may take.
 const connectTime = 10 * time.Second
 
 func settings(cfg *config.Config) mcp.Settings {
@@ -151,7 +151,7 @@ func settings(cfg *config.Config) mcp.Settings {
 	}
 }
 
-// launch resolves what is written of a server, now that it is started.
+// launch expands the configuration of a server for a start.
 func (sv *Servers) launch(ctx context.Context, name string, s config.MCPServer) (mcp.Launch, error) {
 	if err := config.CheckTransport(s.Command, s.URL); err != nil {
 		return mcp.Launch{}, err
@@ -221,8 +221,8 @@ func (sv *Servers) launch(ctx context.Context, name string, s config.MCPServer) 
 	return l, failed
 }
 
-// withVariables resolves $NAME and ${NAME}, which servers may have beside the dynamic
-// strings (eca-features 19). Strings without a value stay as they are written.
+// withVariables expands $NAME and ${NAME}, which are allowed for servers in addition to dynamic
+// strings (eca-features 19). A variable that is not set stays as it is written.
 func (sv *Servers) withVariables(text string) string {
 	if !strings.Contains(text, "$") {
 		return text
@@ -235,28 +235,28 @@ func (sv *Servers) withVariables(text string) string {
 	})
 }
 
-// StartMCPServers has the MCP servers started, if that was not done yet, and waits until
-// each runs or does not, or ctx ends.
+// StartMCPServers starts the MCP servers, unless they have been started before, and waits until
+// each is running or has failed, or until ctx ends.
 func (sv *Servers) StartMCPServers(ctx context.Context) {
 	sv.manager.Begin()
 	sv.manager.Settled(ctx)
 }
 
-// StartMCPServer starts a server, whatever its configuration says.
+// StartMCPServer starts a server, even a disabled one.
 //
-// It is the user's word for a server whose start waits for that.
+// If the server's start was waiting for the user's consent, this call is that consent.
 func (sv *Servers) StartMCPServer(name string) {
 	sv.agreements.agreeToHeld(name)
 	sv.manager.Start(name)
 }
 
-// TryMCPServer starts a server, also a disabled one, and waits for what comes of that: it
-// runs, with all that it has listed, or the status says why not.
+// TryMCPServer starts a server, even a disabled one, and waits until it is running and has listed
+// its tools, or until it has failed; the status has the reason.
 func (sv *Servers) TryMCPServer(ctx context.Context, name string) (mcp.Status, error) {
 	return sv.manager.Try(ctx, name)
 }
 
-// FailureReason is why a server failed, with its host and the place of its configuration.
+// FailureReason returns why a server failed, with its host and the position of its configuration.
 func (sv *Servers) FailureReason(s mcp.Status) string {
 	cfg := sv.opts.Config()
 	var where []string
@@ -275,14 +275,14 @@ func (sv *Servers) FailureReason(s mcp.Status) string {
 // StopMCPServer stops a server.
 func (sv *Servers) StopMCPServer(name string) { sv.manager.Stop(name) }
 
-// CloseMCPServers stops all servers for good.
+// CloseMCPServers stops all servers permanently.
 func (sv *Servers) CloseMCPServers() { sv.manager.Close() }
 
-// MCPStatus says how a server is, and which of its tools an agent may use.
+// MCPStatus returns the state of a server, and its tools with whether an agent may use them.
 func (sv *Servers) MCPStatus(name, agent string) (status mcp.Status, offered []tools.Choice) {
 	status, ok := sv.manager.Status(name)
 	if !ok {
-		return mcp.Status{Name: name, State: mcp.Stopped}, nil // it is just being configured
+		return mcp.Status{Name: name, State: mcp.Stopped}, nil // its configuration is being applied
 	}
 	if status.Offer == nil {
 		return status, nil
@@ -290,7 +290,7 @@ func (sv *Servers) MCPStatus(name, agent string) (status mcp.Status, offered []t
 	policy, offered := sv.opts.Policy(), []tools.Choice{}
 	for _, t := range status.Offer.Tools {
 		shown, says := t.Spec(), t.Described()
-		if _, changed := t.Changed(); changed { // the user sees what the model does not yet
+		if _, changed := t.Changed(); changed { // the user sees the new description, the model does not yet
 			shown.Description, shown.Schema = "(changed, not agreed to) "+says.Description, says.Schema
 		}
 		offered = append(offered, tools.Choice{Spec: shown, Disabled: policy.Hidden(agent, t.Spec())})

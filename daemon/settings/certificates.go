@@ -9,8 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/netclient"
 )
 
-// Certificates reads the certificates that a configuration names, and adds what is wrong
-// with them to its problems.
+// Certificates reads the certificates that a configuration names, and adds mistakes in them to its
+// problems.
 func Certificates(cfg *config.Loaded, getenv func(string) string) *netclient.Identity {
 	id, problems := netclient.Read(certificates(cfg, getenv))
 	for _, p := range problems {
@@ -26,8 +26,8 @@ func Certificates(cfg *config.Loaded, getenv func(string) string) *netclient.Ide
 	return id
 }
 
-// certificates names the files of the network section, or of the variables that stand in
-// for it (eca-features 8). All authorities count together.
+// certificates returns the certificate files named by the network section, or by the variables that
+// replace it (eca-features 8). The authorities of all files are used together.
 func certificates(cfg *config.Loaded, getenv func(string) string) netclient.Files {
 	key := func(name, value, variable string) netclient.Source {
 		origin, _ := cfg.Origin("network", name)

@@ -15,18 +15,18 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// Commands runs the ${cmd:...} of the configuration.
+// Commands runs ${cmd:...} of the configuration.
 type Commands struct {
 	Children *proc.Pool
 	Getenv   func(string) string
-	Mark     bool // none is run; a mark stands for what they print
+	Mark     bool // run nothing; a mark replaces the output
 }
 
-// maxCommandOutput bounds what a ${cmd:...} of the configuration may print.
+// maxCommandOutput limits the output of a ${cmd:...}, in bytes.
 const maxCommandOutput = 1 << 20
 
-// Run runs a ${cmd:...} of the configuration and returns what it printed, without
-// the white space at its end (eca-features 3.2).
+// Run runs the command of a ${cmd:...} and returns its output without trailing white space
+// (eca-features 3.2).
 func (c Commands) Run(ctx context.Context, command string) (string, error) {
 	if c.Mark {
 		return redact.Mark, nil
@@ -57,7 +57,8 @@ func (c Commands) Run(ctx context.Context, command string) (string, error) {
 	return strings.TrimRight(stdout.String(), " \t\r\n"), nil
 }
 
-// configShell returns what runs commands of the configuration: it must not depend on it.
+// configShell returns the shell for commands of the configuration. It must not depend on the
+// configuration.
 func configShell() (path string, args []string) {
 	if runtime.GOOS == "windows" {
 		return "powershell.exe", []string{"-NoProfile", "-Command"}
@@ -68,11 +69,11 @@ func configShell() (path string, args []string) {
 	return "sh", []string{"-c"}
 }
 
-// loginPathTime is how long the user's shell may take to say where programs are.
+// loginPathTime limits how long the user's shell may take to print its PATH.
 const loginPathTime = 5 * time.Second
 
-// Environ is what commands get beyond our own environment. Programs that a Mac starts
-// from its desktop do not know where the user's programs are; the user's login shell does.
+// Environ returns the variables that commands get in addition to eca's own environment: on macOS
+// the PATH of the user's login shell, because programs started from the desktop do not have it.
 func (c Commands) Environ(ctx context.Context) []string {
 	if runtime.GOOS != "darwin" {
 		return nil
@@ -88,11 +89,11 @@ func (c Commands) Environ(ctx context.Context) []string {
 // loginPath asks a login shell for its PATH.
 func loginPath(ctx context.Context, shell string) (string, error) {
 	if !slices.Contains([]string{"bash", "zsh", "sh", "dash", "ksh"}, filepath.Base(shell)) {
-		return "", fmt.Errorf("%q is not asked", shell)
+		return "", fmt.Errorf("%q is not a supported shell", shell)
 	}
 	ctx, cancel := context.WithTimeout(ctx, loginPathTime)
 	defer cancel()
-	const mark = "__eca_path__" // shells greet their users
+	const mark = "__eca_path__" // the shell may print other text
 	stdout := proc.Head{Limit: maxCommandOutput}
 	exit, err := proc.Run(ctx, proc.Spec{Path: shell, Args: []string{"-ilc", `printf '%s%s%s' ` + mark + ` "$PATH" ` + mark}, Stdout: &stdout})
 	if err != nil {
@@ -100,7 +101,7 @@ func loginPath(ctx context.Context, shell string) (string, error) {
 	}
 	parts := strings.Split(stdout.String(), mark)
 	if exit.Code != 0 || len(parts) < 3 || parts[len(parts)-2] == "" {
-		return "", errors.New("the shell did not say its PATH")
+		return "", errors.New("the shell did not print its PATH")
 	}
 	return parts[len(parts)-2], nil
 }

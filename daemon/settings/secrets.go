@@ -11,8 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/redact"
 )
 
-// Secrets lists texts that nothing may show: those of the configuration and of the variables
-// that eca reads.
+// Secrets lists the secrets in the configuration and in the variables that eca reads.
 func Secrets(cfg *config.Loaded, getenv func(string) string) []string {
 	out := cfg.Secrets()
 	for _, name := range Variables(cfg) {
@@ -23,8 +22,8 @@ func Secrets(cfg *config.Loaded, getenv func(string) string) []string {
 	return out
 }
 
-// EnvironmentSecrets lists the values of environment variables that children get and whose
-// names say that they are secret, and the passwords in addresses.
+// EnvironmentSecrets lists the values of environment variables whose names indicate a secret, and
+// passwords in URLs.
 func EnvironmentSecrets(environ []string) []string {
 	var out []string
 	for _, pair := range environ {
@@ -50,7 +49,7 @@ func LoginSecrets(entered map[string]auth.Credential) []string {
 	return out
 }
 
-// Variables names what eca reads from the environment.
+// Variables lists the environment variables that eca reads.
 func Variables(cfg *config.Loaded) []string {
 	names := []string{
 		"ECA_CONFIG", "HOME", "SHELL", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",

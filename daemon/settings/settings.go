@@ -1,9 +1,10 @@
-// Package settings reads what programs take from a user's configuration besides its values: what
-// its commands print, the certificates and the logins that it names, the variants of models, and
-// which texts are secret. The daemon and the judge of evaluations both begin with it.
+// Package settings evaluates parts of a user's configuration that need more than its values: the
+// output of its commands, certificates, logins, variants of models, and secrets. The daemon and the
+// judge of evaluations both use it.
 //
-// It guarantees that every mistake is added to the problems of the configuration, with its place.
-// It does not load the configuration, keeps nothing, and has no opinion about when to read again.
+// It guarantees that every mistake is added to the problems of the configuration, with its
+// position. It does not load the configuration, has no state, and does not decide when to read
+// again.
 package settings
 
 import (
@@ -20,12 +21,12 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
 
-// StateDir returns where chats are kept.
+// StateDir returns the folder for chats and other lasting data.
 func StateDir(getenv func(string) string) string {
 	return home(getenv, "XDG_STATE_HOME", ".local/state")
 }
 
-// CacheDir returns where is kept what can be made again.
+// CacheDir returns the folder for data that can be recreated.
 func CacheDir(getenv func(string) string) string {
 	return home(getenv, "XDG_CACHE_HOME", ".cache")
 }
@@ -41,8 +42,7 @@ func home(getenv func(string) string, xdg, fallback string) string {
 	return filepath.Join(os.TempDir(), "eca")
 }
 
-// Variants are the user's variants of models; what is wrong with them is added to the
-// problems.
+// Variants returns the user's variants of models, and adds mistakes in them to the problems.
 func Variants(cfg *config.Loaded) *catalog.Variants {
 	rules, bad := catalog.NewVariants(cfg.VariantsByModel)
 	for _, pattern := range slices.Sorted(maps.Keys(bad)) {
@@ -51,8 +51,8 @@ func Variants(cfg *config.Loaded) *catalog.Variants {
 	return rules
 }
 
-// KeepLogins keeps logins where the configuration wants them, and takes over what others stored;
-// what is wrong with that is added to the problems.
+// KeepLogins makes stores use the place for logins that the configuration selects, and adds
+// mistakes in it, and in stored logins, to the problems.
 func KeepLogins(cfg *config.Loaded, stores ...*auth.Store) {
 	switch place := auth.Place(cfg.Auth.Store); place {
 	case "", auth.Auto, auth.InKeychain, auth.InFile:
@@ -70,10 +70,10 @@ func KeepLogins(cfg *config.Loaded, stores ...*auth.Store) {
 	}
 }
 
-// Damaged is a file of the state directory that cannot be used, as a problem.
+// Damaged returns a problem for a file of the state directory that cannot be used.
 func Damaged(path string, err error) config.Problem {
 	out := config.Problem{Origin: config.Origin{Source: path}, Cause: err.Error()}
-	var reasoned interface{ Reason() string } // which does not name the file again
+	var reasoned interface{ Reason() string } // a reason that does not repeat the file name
 	if errors.As(err, &reasoned) {
 		out.Cause = reasoned.Reason()
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// The instruments. Those with a dash are the reference server's (eca-features 25).
+// The instruments. Names with a dash are those of the reference server (eca-features 25).
 
 func durations() otlp.Instrument {
 	return otlp.Instrument{Name: "gen_ai.client.operation.duration", Unit: "s", Bounds: durationBounds()}
@@ -35,7 +35,7 @@ func costs() otlp.Instrument   { return otlp.Instrument{Name: "eca.usage.cost", 
 func prompts() otlp.Instrument { return otlp.Instrument{Name: "eca-prompt-received", Unit: "{prompt}"} }
 func calls() otlp.Instrument   { return otlp.Instrument{Name: "eca-tool-called", Unit: "{call}"} }
 
-// durationBounds are those that the conventions recommend.
+// durationBounds returns the bounds that the conventions recommend.
 func durationBounds() []float64 {
 	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 }
@@ -52,7 +52,8 @@ func operation(name, chat, agent string) []otlp.Attribute {
 	return out
 }
 
-// modelAttributes names a model and its provider, as the conventions call it where they know it.
+// modelAttributes returns a model and its provider, under the provider's name in the conventions if
+// it has one.
 func modelAttributes(id string) []otlp.Attribute {
 	if id == "" {
 		return nil
@@ -80,15 +81,15 @@ func usageAttributes(u llm.Usage) []otlp.Attribute {
 	}
 }
 
-// answer collects what is exported of a model's answer.
+// answer collects the exported data of a model's answer.
 type answer struct {
 	start   time.Time
-	first   time.Time // when the first text, reasoning or call came
+	first   time.Time // when the first text, reasoning or call arrived
 	usage   *llm.Usage
 	stop    llm.StopReason
 	err     error
 	content bool
-	text    strings.Builder // if content is exported
+	text    strings.Builder // set only if content is exported
 }
 
 func (a *answer) add(d llm.Delta, err error, now func() time.Time) {
@@ -168,7 +169,7 @@ func (t *Telemetry) called(spec tools.Spec, call tools.Call, start time.Time, re
 	}
 	failed := err != nil || res.Failed
 	if failed {
-		kind := "tool_error" // the conventions' word for a result that says it failed
+		kind := "tool_error" // the conventions' value for a result that reports a failure
 		if err != nil {
 			kind = errorKind(err)
 		}
@@ -208,8 +209,8 @@ type saidPart struct {
 	Content string `json:"content"`
 }
 
-// conversation returns the texts of the newest message of a request and of its answer: those before
-// are in earlier spans. Results of tools are in the spans of their calls.
+// conversation returns the texts of the newest message of a request and of its answer. Earlier
+// messages are in earlier spans, and results of tools in the spans of their calls.
 func (t *Telemetry) conversation(req llm.Request, answered string) (out []otlp.Attribute) {
 	add := func(key, role string, texts ...string) {
 		m := said{Role: role}

@@ -1,13 +1,13 @@
-// Package telemetry reports turns, requests to models and tool calls to a collector of
-// OpenTelemetry, by the semantic conventions for generative AI and for MCP.
+// Package telemetry reports turns, requests to models and tool calls to an OpenTelemetry collector,
+// following the semantic conventions for generative AI and for MCP.
 //
-// A turn is a span; the requests and the calls of its tools are spans below it, and the turn of a
-// subagent is below the call that started it. The ids of spans follow from the ids of the chat, the
-// turn and the call. Nothing that users or models write is exported unless the configuration asks
-// for content; credentials are removed from that. Paths are never exported.
+// A turn is a span; its requests and tool calls are child spans, and the turn of a subagent is a
+// child of the call that started it. Span ids are derived from the ids of the chat, the turn and
+// the call. Text of users and models is exported only if the configuration enables content, and
+// without credentials. Paths are never exported.
 //
-// Telemetry is a decorator of models and tools, and reads the events of chats as they are stored.
-// It keeps no more than the turns that run. While nothing is configured it costs one atomic load.
+// Telemetry wraps models and tools, and reads the events of chats as they are stored. Its only
+// state is the running turns. While it is not configured, it costs one atomic load per operation.
 //
 // Entry points: New, then Telemetry.Use.
 package telemetry
@@ -28,28 +28,28 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Options are what Telemetry needs.
+// Options are the dependencies of Telemetry.
 type Options struct {
 	Client  *http.Client
 	Version string // of eca
 	Now     func() time.Time
 	NewID   func() string
 	Clean   func(string) string // removes credentials from exported content
-	Changed func()              // called when Notice differs; it does not wait
+	Changed func()              // called when Notice changes; must not block
 	Log     *slog.Logger
 }
 
-// Telemetry exports what chats do. It is safe for concurrent use.
+// Telemetry exports traces and metrics of chats. It is safe for concurrent use.
 type Telemetry struct {
 	o        Options
 	exporter *otlp.Exporter
 
 	mu     sync.Mutex // guards the fields below
 	turns  map[string]*turn
-	failed map[string]string // why a signal cannot be sent
+	failed map[string]string // by signal: why it cannot be sent
 }
 
-// service is the name under which collectors list eca, unless the user names it.
+// service is the service name that collectors get, unless the user sets another.
 const service = "eca"
 
 // New returns Telemetry that exports nothing until Use. Close must be called.
@@ -66,17 +66,17 @@ func Parse(properties map[string]string, version string) (otlp.Config, []*otlp.P
 	return otlp.Parse(properties, service, version)
 }
 
-// Use puts a configuration into effect.
+// Use applies a configuration.
 func (t *Telemetry) Use(c otlp.Config) { t.exporter.Use(c) }
 
-// Close sends what was recorded, for up to a second.
+// Close sends the remaining data, for up to a second.
 func (t *Telemetry) Close() { t.exporter.Close() }
 
-// report notes that a signal cannot be sent, or can be again.
+// report records that a signal cannot be sent, or that it can be sent again.
 func (t *Telemetry) report(signal string, err error) {
 	t.mu.Lock()
 	if err != nil {
-		t.o.Log.Warn("telemetry could not be exported", "signal", signal, "err", err)
+		t.o.Log.Warn("cannot export telemetry", "signal", signal, "err", err)
 		t.failed[signal] = err.Error()
 	} else {
 		delete(t.failed, signal)
@@ -85,7 +85,7 @@ func (t *Telemetry) report(signal string, err error) {
 	t.o.Changed()
 }
 
-// Notice says why telemetry cannot be exported; it is empty while it can.
+// Notice returns why telemetry cannot be exported, or "".
 func (t *Telemetry) Notice() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,11 +97,11 @@ func (t *Telemetry) Notice() string {
 	return ""
 }
 
-// turn is a turn that runs.
+// turn is a running turn.
 type turn struct {
 	id     string
 	trace  otlp.TraceID
-	parent otlp.SpanID // of the call that a subagent works for
+	parent otlp.SpanID // the call that started the subagent
 	start  time.Time
 	model  string
 	agent  string
@@ -127,8 +127,8 @@ func traceID(chat, id string) otlp.TraceID {
 	return otlp.TraceID(sum[:len(otlp.TraceID{})])
 }
 
-// Log reads events of a chat, after they were stored. parent is the chat that a subagent's chat
-// works for; the turn of a subagent has the id of the call that started it.
+// Log reads events of a chat, after they were stored. parent is the parent chat of a subagent's
+// chat. The turn of a subagent has the id of the call that started it.
 func (t *Telemetry) Log(chat, parent string, events []event.Event) {
 	if _, ok := t.exporter.Config(); !ok {
 		return
@@ -141,17 +141,17 @@ func (t *Telemetry) Log(chat, parent string, events []event.Event) {
 			t.spent(chat, b)
 		case event.TurnFinished:
 			t.finished(chat, e, b)
-		default: // spans are about nothing else
+		default: // other events have no spans
 		}
 	}
 }
 
-// started begins a turn.
+// started records the start of a turn.
 func (t *Telemetry) started(chat, parent string, e event.Event, b event.TurnStarted) {
 	u := &turn{id: e.Turn, trace: traceID(chat, e.Turn), start: e.Time, model: b.Model, agent: b.Agent}
 	t.mu.Lock()
-	if above := t.turns[parent]; parent != "" && above != nil {
-		u.trace, u.parent = above.trace, spanID("call", parent, e.Turn)
+	if parentTurn := t.turns[parent]; parent != "" && parentTurn != nil {
+		u.trace, u.parent = parentTurn.trace, spanID("call", parent, e.Turn)
 	}
 	t.turns[chat] = u
 	t.mu.Unlock()
@@ -160,8 +160,8 @@ func (t *Telemetry) started(chat, parent string, e event.Event, b event.TurnStar
 	}
 }
 
-// spent adds the use of a response to its turn. The use of a subagent is reported in its own
-// chat, too, and counted there.
+// spent adds the usage of a response to its turn. The usage of a subagent is counted in the
+// subagent's own chat, where it is reported too.
 func (t *Telemetry) spent(chat string, b event.UsageReported) {
 	if b.Purpose == "subagent" {
 		return
@@ -210,7 +210,8 @@ func (t *Telemetry) finished(chat string, e event.Event, b event.TurnFinished) {
 	t.exporter.Span(s)
 }
 
-// within places a span below the turn of a chat that runs, else in a trace of its own.
+// within makes a span a child of the chat's running turn. Without a running turn, the span gets its
+// own trace.
 func (t *Telemetry) within(s *otlp.Span, chat string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -239,11 +240,11 @@ func errorKind(err error) string {
 	case errors.As(err, &typed):
 		return string(typed.Kind)
 	}
-	return "_OTHER" // what the conventions ask for
+	return "_OTHER" // as the conventions require
 }
 
-// Model wraps a model so that each request is exported; id is its full name. A request that the
-// model itself repeats is one request.
+// Model wraps a model so that each request is exported; id is its full name. A request with its
+// retries counts as one.
 func (t *Telemetry) Model(m llm.Model, id string) llm.Model { return model{m, id, t} }
 
 type model struct {

@@ -1,10 +1,11 @@
-// Package trust asks the user whether the configuration in a workspace may act, and records
-// the answers.
+// Package trust asks the user whether to trust the configuration in a workspace, and records the
+// answers.
 //
-// What a workspace's own files run, redirect or loosen has no effect until the user trusts
-// these files as they are (docs/trust.md). Package config says what that is, package
-// extensions holds back the texts, internal/consent keeps what the user said. Here the user is
-// asked, once about each content, and our own edits of a trusted file keep it trusted.
+// Settings in a workspace's own files that run programs, redirect requests or loosen rules have no
+// effect until the user trusts the current content of these files (docs/trust.md). Package config
+// finds such settings, package extensions holds back texts, and internal/consent stores the
+// answers. This package asks the user, once about each content, and keeps a trusted file trusted
+// when eca edits it.
 //
 // The entry points are New and Workspaces.AskUnits.
 package trust
@@ -26,13 +27,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// Options are what Workspaces needs. None may be nil.
+// Options are the dependencies of Workspaces. None may be nil.
 type Options struct {
 	Record    *consent.FolderStore
-	Units     func() []config.Unit // what needs trust now, trusted or not
-	Extend    func()               // reads the extensions, which have units as well
-	Reload    func() bool          // puts what is recorded into effect
-	Changed   func()               // tells clients
+	Units     func() []config.Unit // the current units that need trust, trusted or not
+	Extend    func()               // reads the extensions, which have units too
+	Reload    func() bool          // applies the recorded trust
+	Changed   func()               // notifies clients
 	Questions func() ask.Client    // nil: the client shows none
 	Log       *slog.Logger
 }
@@ -42,18 +43,19 @@ type Workspaces struct {
 	opts Options
 
 	mu    sync.Mutex      // guards asked
-	asked map[string]bool // sums of units the user was asked about
+	asked map[string]bool // hashes of units that the user was asked about
 }
 
-// New returns what the user trusts.
+// New returns Workspaces.
 func New(o Options) *Workspaces { return &Workspaces{opts: o, asked: map[string]bool{}} }
 
-// untrusted lists what has no effect because it is not trusted.
+// untrusted lists the units that have no effect because they are not trusted.
 func (w *Workspaces) untrusted() []config.Unit {
 	return slices.DeleteFunc(w.opts.Units(), func(u config.Unit) bool { return u.Trusted })
 }
 
-// unasked lists the untrusted units that the user was not asked about, and notes that they are.
+// unasked lists the untrusted units that the user has not been asked about, and records them as
+// asked.
 func (w *Workspaces) unasked() []config.Unit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,8 +66,8 @@ func (w *Workspaces) unasked() []config.Unit {
 	return units
 }
 
-// Trust records that the user trusts units as they were when they were listed, and puts
-// them into effect.
+// Trust records that the user trusts units with the content they had when they were listed, and
+// applies that.
 func (w *Workspaces) Trust(units []config.Unit) error {
 	byRoot := map[string]map[string]consent.Agreed{}
 	for _, u := range units {
@@ -84,9 +86,8 @@ func (w *Workspaces) Trust(units []config.Unit) error {
 	return nil
 }
 
-// TrustText shows what a unit needs trust for: all of it, or what changed since the user
-// trusted it last. The text is the file's own, with nothing left out: what is hidden from the
-// user could be what they would not agree to.
+// TrustText returns the text of a unit, or a diff if the user trusted an earlier version. The text
+// is complete, because the user might not agree to a part that was left out.
 func (w *Workspaces) TrustText(u config.Unit) string {
 	view, err := w.opts.Record.Read()
 	before := view.Shown(u.Root, u.Key())
@@ -96,8 +97,8 @@ func (w *Workspaces) TrustText(u config.Unit) string {
 	return strings.TrimPrefix(udiff.Unified("trusted", "now", before, u.Text), "--- trusted\n+++ now\n")
 }
 
-// ChangedSinceTrust says what changed in units since the user trusted them last; empty for
-// what never was trusted.
+// ChangedSinceTrust describes what changed in units since the user trusted them. It returns "" for
+// units that were never trusted.
 func (w *Workspaces) ChangedSinceTrust(units ...config.Unit) string {
 	view, err := w.opts.Record.Read()
 	if err != nil {
@@ -121,7 +122,7 @@ func (w *Workspaces) ChangedSinceTrust(units ...config.Unit) string {
 	return strings.Join(out, ", ")
 }
 
-// Revoke forgets that a folder, and those below it, are trusted.
+// Revoke removes the trust in a folder and in the folders below it.
 func (w *Workspaces) Revoke(root string) (revoked []string, err error) {
 	revoked, err = w.opts.Record.Revoke(root)
 	if err == nil {
@@ -130,17 +131,17 @@ func (w *Workspaces) Revoke(root string) (revoked []string, err error) {
 	return revoked, err
 }
 
-// TrustedFolders lists what the user trusts.
+// TrustedFolders lists the folders and files that the user trusts.
 func (w *Workspaces) TrustedFolders() (consent.Folders, error) { return w.opts.Record.Read() }
 
-// MayRenew says whether an edit of ours keeps a file trusted: if it is, as it is now, or
-// has nothing that needs trust. Changes that others made since are not trusted.
+// MayRenew reports whether a file stays trusted if eca edits it: its current content is trusted, or
+// has nothing that needs trust. It is false if another program has changed the file since.
 func (w *Workspaces) MayRenew(file string) bool {
 	w.opts.Reload()
 	return !slices.ContainsFunc(w.untrusted(), func(u config.Unit) bool { return u.File == file })
 }
 
-// Renew trusts a file that we have just changed as the user wanted.
+// Renew trusts a file that eca has just changed on the user's request.
 func (w *Workspaces) Renew(file string) error {
 	units := slices.DeleteFunc(w.untrusted(), func(u config.Unit) bool { return u.File != file })
 	if len(units) == 0 {
@@ -149,12 +150,12 @@ func (w *Workspaces) Renew(file string) error {
 	return w.Trust(units)
 }
 
-// trustLabel is the answer that trusts.
+// trustLabel is the answer with which the user trusts.
 const trustLabel = "Trust it"
 
-// AskUnits asks the user, in a chat, whether the configuration in the workspace may act. Each content
-// is asked about once; the chat goes on meanwhile without. Where the client cannot ask, the
-// notice tells instead.
+// AskUnits asks the user, in a chat, whether to trust the workspace's configuration. It asks about
+// each content once; meanwhile the chat continues without it. If the client cannot show questions,
+// TrustNotice informs the user instead.
 func (w *Workspaces) AskUnits(ctx context.Context, chatID string, questions ask.Client) {
 	units := w.unasked()
 	if len(units) == 0 {
@@ -168,26 +169,26 @@ func (w *Workspaces) AskUnits(ctx context.Context, chatID string, questions ask.
 		ChatID: chatID,
 		Text:   text + " Do you trust it as it is now?\n\n" + listUnits(units),
 		Options: []ask.Option{
-			{Label: trustLabel, Description: "It acts from now on, until it changes", Grants: true},
-			{Label: "Not now", Description: "It stays without effect; `eca trust` in a terminal changes that"},
+			{Label: trustLabel, Description: "It has effect from now on, until it changes", Grants: true},
+			{Label: "Not now", Description: "It has no effect; to trust it later, run `eca trust` in a terminal"},
 		},
 	})
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
-			w.opts.Log.Warn("the user could not be asked about trust", "err", err)
+			w.opts.Log.Warn("cannot ask the user about trust", "err", err)
 		}
 	case !answer.Cancelled && answer.Text == trustLabel:
 		if err := w.Trust(units); err != nil {
-			w.opts.Log.Error("trust could not be recorded", "err", err)
+			w.opts.Log.Error("cannot record trust", "err", err)
 		}
 	}
 }
 
-// maxListed bounds what a question or a notice lists.
+// maxListed limits the number of lines in a question or a notice.
 const maxListed = 20
 
-// listUnits says what units would do, a line for each thing.
+// listUnits describes what units would do, one line for each action.
 func listUnits(units []config.Unit) string {
 	var lines []string
 	for _, u := range units {
@@ -201,7 +202,7 @@ func listUnits(units []config.Unit) string {
 	return strings.Join(lines, "\n")
 }
 
-// CheckTrust says what of the workspace's files has an effect.
+// CheckTrust reports which of the workspace's files have effect.
 func (w *Workspaces) CheckTrust(context.Context) []doctor.Finding {
 	w.opts.Extend()
 	var out []doctor.Finding
@@ -222,13 +223,13 @@ func (w *Workspaces) CheckTrust(context.Context) []doctor.Finding {
 			out = append(out, doctor.Found(doctor.Note, "not trusted", "and %d more", more))
 		}
 	}
-	if _, err := w.opts.Record.Read(); len(out) == 0 && err == nil { // which is among the configuration's mistakes
+	if _, err := w.opts.Record.Read(); len(out) == 0 && err == nil { // an error is among the configuration's mistakes
 		out = append(out, doctor.Found(doctor.OK, "trust", "the workspace has nothing that needs it"))
 	}
 	return out
 }
 
-// TrustNotice tells users who cannot be asked what is without effect.
+// TrustNotice returns a notice about untrusted configuration, for users who cannot be asked.
 func (w *Workspaces) TrustNotice() string {
 	units := w.untrusted()
 	if len(units) == 0 || w.opts.Questions() != nil {

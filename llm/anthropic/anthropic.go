@@ -2,19 +2,17 @@
 // servers compatible with it.
 //
 //   - anthropic.go: the client, its URL, headers and list of models;
-//   - request.go: a llm.Request as a request body, with its cache breakpoints;
-//   - thinking.go: which form of thinking a model takes, and thinking that goes back;
-//   - alias.go: names and ids that the API takes, for those that it does not;
+//   - request.go: an llm.Request as a request body, with its cache breakpoints;
+//   - thinking.go: which form of thinking a model uses, and thinking that is sent back;
 //   - stream.go: the events of an answer as deltas;
 //   - search.go: the API's own web search.
 //
-// The wire types are our own and hold only what is used: the official module makes the
-// program 9 MB larger and its start 1 ms slower.
+// The package defines its own wire types, with only the fields that are used, because the official
+// module makes the program 9 MB larger and its start 1 ms slower.
 //
-// It guarantees: exactly one StopDelta or one error ends a stream; a stream that ends
-// before the reason to stop is an error of kind llm.ErrPrematureStop; when the consumer
-// stops, the HTTP request is closed; the same request makes the same bytes. It never
-// retries.
+// It guarantees: exactly one StopDelta or one error ends a stream; a stream that ends before the
+// stop reason is an error of kind llm.ErrPrematureStop; when the consumer stops, the HTTP request
+// is closed; equal requests produce equal bytes. It never retries.
 package anthropic
 
 import (
@@ -34,7 +32,7 @@ const API = "anthropic"
 // KeyHeader is the header a key is sent in.
 const KeyHeader = "X-Api-Key"
 
-// version of the API, which every request names.
+// version of the API, which is sent with every request.
 const version = "2023-06-01"
 
 // Messages is a model behind the Messages endpoint.
@@ -45,7 +43,7 @@ var _ llm.Model = (*Messages)(nil)
 // NewMessages returns a client for the Messages endpoint.
 func NewMessages(at llm.Endpoint) *Messages { return &Messages{at} }
 
-// origin marks reasoning with who made it: another provider cannot read it back.
+// origin identifies the provider that produced reasoning, because another provider cannot read it.
 func (m *Messages) origin() string { return m.at.Provider + "/" + API }
 
 // Reads implements llm.Reader.
@@ -65,10 +63,10 @@ func (m *Messages) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 	})
 }
 
-// headers are the API's own and the request's. The user's configuration wins, except
-// that several betas can be asked for at once.
+// headers returns the headers of a request. The user's configuration wins, except that betas are
+// combined.
 func (m *Messages) headers(req llm.Request) map[string]string {
-	// Compressed streams arrive in lumps.
+	// Compressed streams arrive in large chunks.
 	out := map[string]string{"Anthropic-Version": version, "Accept-Encoding": "identity"}
 	beta := ""
 	if bindsThinking(req.Model) {
@@ -87,8 +85,8 @@ func (m *Messages) headers(req llm.Request) map[string]string {
 	return out
 }
 
-// URL returns where to send requests, given a provider's URL as users write it, with
-// and without the version; path, if not empty, is the user's own.
+// URL returns the URL for requests. base is the provider's URL as users write it, with or without
+// the version; path, if not empty, is the path that the user configured.
 func URL(base, path string) string {
 	base = strings.TrimRight(base, "/")
 	switch {
@@ -100,16 +98,16 @@ func URL(base, path string) string {
 	return base + "/v1/messages"
 }
 
-// maxPages bounds a list of models.
+// maxPages limits how many pages of a list of models are fetched.
 const maxPages = 20
 
-// ListModels asks a server for the names of its models. e.URL is the provider's, as
-// users write it. Errors are those of llm.Endpoint.Exchange.
+// ListModels asks a server for the names of its models. e.URL is the provider's URL as users write
+// it. Errors are those of llm.Endpoint.Exchange.
 func ListModels(ctx context.Context, e llm.Endpoint) ([]string, error) {
 	at := strings.TrimSuffix(URL(e.URL, ""), "/messages") + "/models?limit=1000"
 	headers := map[string]string{"Anthropic-Version": version}
 	for k, v := range e.Headers {
-		headers[http.CanonicalHeaderKey(k)] = v // the user's wins
+		headers[http.CanonicalHeaderKey(k)] = v // the user's headers win
 	}
 	e.URL, e.Headers = at, headers
 	var out []string

@@ -11,13 +11,13 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// defaultMaxTokens is sent if the model's limit is unknown: the API demands a number.
+// defaultMaxTokens is sent if the model's limit is unknown, because the API requires a number.
 const defaultMaxTokens = 32000
 
-// maxName is the longest name of a tool that the API takes.
+// maxName is the maximum length of a tool's name.
 const maxName = 128
 
-// maxImage is the largest image that the API takes, in bytes of base64.
+// maxImage is the maximum size of an image, in bytes of base64.
 const maxImage = 5 << 20
 
 // The wire types of a request.
@@ -32,7 +32,7 @@ type (
 		Stream    bool           `json:"stream"`
 	}
 	tool struct {
-		Type        string            `json:"type,omitempty"` // of a tool of the API's own
+		Type        string            `json:"type,omitempty"` // set only for the API's own tools
 		Name        string            `json:"name"`
 		Description string            `json:"description,omitempty"`
 		InputSchema json.RawMessage   `json:"input_schema,omitempty"`
@@ -56,7 +56,7 @@ type (
 		IsError   bool              `json:"is_error,omitempty"`
 		Cache     *llm.CacheControl `json:"cache_control,omitempty"`
 
-		raw json.RawMessage // thinking, or a block of the API's own tool; sent as it is
+		raw json.RawMessage // thinking, or a block of one of the API's own tools; sent unchanged
 	}
 	source struct {
 		Type      string `json:"type"`
@@ -65,8 +65,8 @@ type (
 	}
 )
 
-// MarshalJSON implements json.Marshaler. Content that is nothing but text is a string,
-// as other clients send it.
+// MarshalJSON implements json.Marshaler. Content that is a single text is encoded as a string, as
+// other clients do.
 func (b block) MarshalJSON() ([]byte, error) {
 	type plain block
 	switch {
@@ -85,15 +85,15 @@ func (m message) has(kind string) bool {
 	return slices.ContainsFunc(m.Content, func(b block) bool { return b.Type == kind })
 }
 
-// encode makes the body of a request. from is who this request goes to, as it marks
-// reasoning; tools has the names of the tools by the names that the model gets.
+// encode returns the body of a request. from is the receiver of the request, in the form of origin;
+// tools maps the names of tools that the model gets to the real ones.
 func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err error) {
 	e := encoder{from: from, thinks: req.Reasoning, tools: llm.NewAliases(maxName), calls: llm.NewAliases(maxName)}
 	r := request{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
 	if r.MaxTokens <= 0 {
 		r.MaxTokens = defaultMaxTokens
 	}
-	if req.Server.WebSearch { // first: the last one gets the mark for the cache
+	if req.Server.WebSearch { // first, because the last tool gets the cache mark
 		r.Tools = append(r.Tools, tool{Type: webSearchTool, Name: e.tools.Add(llm.WebSearch), MaxUses: maxSearches})
 	}
 	for _, t := range req.Tools {
@@ -123,8 +123,9 @@ func encode(req llm.Request, from string) (body []byte, tools llm.Aliases, err e
 	return body, e.tools, err
 }
 
-// inputSchema is a tool's schema as the API takes it: an object without alternatives at
-// the top. The tool refuses mistakes of the model.
+// inputSchema returns a tool's schema in the form that the API accepts: an object without
+// alternatives at the top level. The tool itself checks what the changed schema no longer
+// expresses.
 func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
@@ -153,8 +154,8 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// markCache puts the four breakpoints that the API allows: after the tools, after the
-// system prompt (its fixed blocks), and after the last two messages of the user.
+// markCache sets the four cache breakpoints that the API allows: after the tools, after the first
+// fixed blocks of the system prompt, and after the last two user messages.
 func markCache(r *request, fixed int, mark *llm.CacheControl) {
 	if n := len(r.Tools); n > 0 {
 		r.Tools[n-1].Cache = mark
@@ -172,14 +173,14 @@ func markCache(r *request, fixed int, mark *llm.CacheControl) {
 	})
 }
 
-// encoder makes messages.
+// encoder encodes messages.
 type encoder struct {
 	from         string
 	thinks       bool
 	tools, calls llm.Aliases
 }
 
-// messages makes the API's messages of a history: roles alternate, and none is empty.
+// messages encodes a history. Roles alternate, and no message is empty.
 func (e *encoder) messages(history []llm.Message) []message {
 	var out []message
 	for _, m := range history {
@@ -196,7 +197,7 @@ func (e *encoder) messages(history []llm.Message) []message {
 	return out
 }
 
-// content makes blocks of a message. Results come first, as the API demands.
+// content encodes the blocks of a message. Results come first, as the API requires.
 func (e *encoder) content(m llm.Message) []block {
 	var results, rest []block
 	for _, part := range m.Parts {
@@ -222,8 +223,8 @@ func (e *encoder) content(m llm.Message) []block {
 	return append(results, rest...)
 }
 
-// result makes the block of a tool's result, and what has to follow the results: one of
-// a failed call takes text only.
+// result encodes a tool's result. more has the images of a failed call, which must follow the
+// results, because the result of a failed call may contain only text.
 func (e *encoder) result(r llm.ToolResult) (result block, more []block) {
 	result = block{Type: "tool_result", ToolUseID: e.calls.Add(r.ID), Content: text(r.Text), IsError: r.Failed}
 	for _, i := range r.Images {
@@ -239,7 +240,7 @@ func (e *encoder) result(r llm.ToolResult) (result block, more []block) {
 	return result, more
 }
 
-// text makes a block of a text; none if it is blank, which the API refuses.
+// text encodes a text as a block. It returns nil for a blank text, which the API refuses.
 func text(s string) []block {
 	if strings.TrimSpace(s) == "" {
 		return nil
@@ -247,13 +248,13 @@ func text(s string) []block {
 	return []block{{Type: "text", Text: s}}
 }
 
-// image makes a block of an image, or says that it is missing if the API does not take
-// it: the model cannot say it itself, and the conversation must go on.
+// image encodes an image. If the API does not accept it, the block is a text that says that the
+// image is missing, so that the conversation can continue.
 func image(i llm.Image, from llm.Role) block {
 	size := base64.StdEncoding.EncodedLen(len(i.Data))
 	known := slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, i.MediaType)
 	if !known || size == 0 || size > maxImage || from != llm.User {
-		return block{Type: "text", Text: fmt.Sprintf("[An image (%s, %d bytes) stood here. It cannot be shown to this model.]", i.MediaType, len(i.Data))}
+		return block{Type: "text", Text: fmt.Sprintf("[An image (%s, %d bytes) was here. It cannot be shown to this model.]", i.MediaType, len(i.Data))}
 	}
 	return block{Type: "image", Source: &source{"base64", i.MediaType, base64.StdEncoding.EncodeToString(i.Data)}}
 }

@@ -13,7 +13,8 @@ const (
 	maxSearches   = 10
 )
 
-// Blocks of a search: the call, and its result, which holds encrypted text that has to go back.
+// Blocks of a search: the call, and its result, which contains encrypted text that must be sent
+// back.
 const (
 	blockSearch  = "server_tool_use"
 	blockResults = "web_search_tool_result"
@@ -33,14 +34,14 @@ type (
 	}
 )
 
-// search is one that waits for its result.
+// search is a search that may be waiting for its result.
 type search struct {
 	use   searchBlock
-	ran   bool // its arguments were passed on
+	ran   bool // its arguments have been passed on
 	ended bool
 }
 
-// searchBlocks are the blocks of a search as they came.
+// searchBlocks returns the blocks of a search as they were received.
 func searchBlocks(c llm.ServerCall) []block {
 	var raw []json.RawMessage
 	if json.Unmarshal(c.Opaque, &raw) != nil {
@@ -53,7 +54,7 @@ func searchBlocks(c llm.ServerCall) []block {
 	return out
 }
 
-// beginSearch opens a call of the API's own tool. Tools that were not asked for are left out.
+// beginSearch opens a call of the API's web search. Calls of its other tools are left out.
 func (s *stream) beginSearch(p *part, b streamBlock) error {
 	if b.Name != llm.WebSearch {
 		return nil
@@ -73,7 +74,7 @@ func (s *stream) searchOf(id string) *search {
 	return nil
 }
 
-// runSearch passes on the arguments of a search, which are complete.
+// runSearch passes on the complete arguments of a search.
 func (s *stream) runSearch(p *part) error {
 	open := s.searchOf(p.id)
 	if open == nil || open.ran {
@@ -87,8 +88,7 @@ func (s *stream) runSearch(p *part) error {
 	return s.Emit(llm.Delta{Kind: llm.ServerRun, ID: p.id, Text: string(open.use.Input), API: s.Origin})
 }
 
-// endSearch takes the result of a search. After a pause, it is that of a search in the answer
-// before.
+// endSearch handles the result of a search. After a pause, the search is in the previous answer.
 func (s *stream) endSearch(b streamBlock) error {
 	results := resultsBlock{Type: blockResults, ToolUseID: b.ToolUseID, Content: b.Content}
 	open := s.searchOf(b.ToolUseID)
@@ -97,7 +97,7 @@ func (s *stream) endSearch(b streamBlock) error {
 		if err != nil {
 			return err
 		}
-		return s.Served(false, json.RawMessage("{}"), llm.Delta{ID: b.ToolUseID, Name: llm.WebSearch, Opaque: opaque, Result: found(b.Content)})
+		return s.EmitServerCall(false, json.RawMessage("{}"), llm.Delta{ID: b.ToolUseID, Name: llm.WebSearch, Opaque: opaque, Result: searchResult(b.Content)})
 	}
 	if p := s.block(open.use.ID); p != nil {
 		p.ended = true
@@ -110,11 +110,11 @@ func (s *stream) endSearch(b streamBlock) error {
 		return err
 	}
 	open.ended = true
-	return s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: b.ToolUseID, Opaque: opaque, Result: found(b.Content)})
+	return s.Emit(llm.Delta{Kind: llm.ServerEnd, ID: b.ToolUseID, Opaque: opaque, Result: searchResult(b.Content)})
 }
 
-// pauseSearches ends searches whose results come with the next answer: the API wants the calls
-// back to go on.
+// pauseSearches ends searches whose results come with the next answer. The API needs the calls back
+// in order to continue.
 func (s *stream) pauseSearches() error {
 	for _, open := range s.searches {
 		if open.ended || !open.ran || s.stop != stopPaused {
@@ -131,8 +131,8 @@ func (s *stream) pauseSearches() error {
 	return nil
 }
 
-// found is what a search has found, for the user.
-func found(content json.RawMessage) *llm.ServerResult {
+// searchResult returns the results of a search for the user.
+func searchResult(content json.RawMessage) *llm.ServerResult {
 	var pages []struct {
 		Title string `json:"title"`
 		URL   string `json:"url"`

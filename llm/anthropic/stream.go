@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// streamEvent has the fields of all stream events that are used.
+// streamEvent has the used fields of all stream events.
 type streamEvent struct {
 	Type    string `json:"type"`
 	Index   int    `json:"index"`
@@ -71,29 +71,29 @@ type stream struct {
 	called bool
 	stop   string
 	usage  llm.Usage
-	long   *int64 // tokens written to the cache for an hour, if the provider says
+	long   *int64 // tokens written to the cache for an hour; nil if not reported
 
 	searches []*search
 }
 
-// stopPaused is the reason to stop of an answer that goes on when it is sent back.
+// stopPaused is the stop reason of an answer that continues when it is sent back.
 const stopPaused = "pause_turn"
 
 // part is a block of the answer that is thinking, a call, or a search by the API itself.
 type part struct {
-	index     int    // the provider's, may repeat
+	index     int    // the provider's index; may repeat
 	id        string // unique in the answer
 	call      bool
 	server    bool
 	ended     bool
 	sealed    sealed
 	arguments []byte
-	input     json.RawMessage // arguments that some compatible servers give at the start
+	input     json.RawMessage // arguments that some compatible servers send with the start
 }
 
-// answer reads a stream, or the one object that some servers send instead.
+// answer reads a stream, or the single JSON object that some servers send instead.
 func (s *stream) answer(body io.Reader) error {
-	raw, streamed, err := llm.Whole(body)
+	raw, streamed, err := llm.UnstreamedObject(body)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (s *stream) read(events *sse.Reader) error {
 	for {
 		raw, err := events.Next()
 		if errors.Is(err, io.EOF) && s.stop != "" {
-			return s.end() // the answer is whole, only its last event is missing
+			return s.end() // the answer is complete, only the last event is missing
 		}
 		if err != nil {
 			return err
@@ -169,13 +169,13 @@ func (s *stream) event(ev *streamEvent) (done bool, err error) {
 	case "message_stop":
 		return true, s.end()
 	case "error":
-		return true, llm.StreamError(s.provider, "", "") // read has dealt with those that say more
+		return true, llm.StreamError(s.provider, "", "") // read has handled errors with a message
 	}
 	return false, err
 }
 
-// count takes numbers of tokens. They are totals; some servers give all of them at the
-// start, some at the end, and zeros elsewhere.
+// count records numbers of tokens. They are totals; some servers send all of them at the start,
+// some at the end, and zeros elsewhere.
 func (s *stream) count(u usage) {
 	for to, n := range map[*int64]int64{&s.usage.Input: u.Input, &s.usage.Output: u.Output, &s.usage.CacheRead: u.CacheRead, &s.usage.CacheWrite: u.CacheWrite, &s.usage.WebSearches: u.Server.WebSearches} {
 		if n > 0 {
@@ -251,7 +251,7 @@ func (s *stream) delta(ev *streamEvent) error {
 
 func (p *part) thinks() bool { return !p.call && !p.server }
 
-// block finds the block with an id; or nil.
+// block returns the block with an id, or nil.
 func (s *stream) block(id string) *part {
 	for i := range s.blocks {
 		if s.blocks[i].id == id {
@@ -261,7 +261,7 @@ func (s *stream) block(id string) *part {
 	return nil
 }
 
-// open finds the block with an index that has not ended; or nil.
+// open returns the block with an index that has not ended, or nil.
 func (s *stream) open(index int) *part {
 	for i := len(s.blocks) - 1; i >= 0; i-- {
 		if p := &s.blocks[i]; p.index == index && !p.ended {
@@ -294,7 +294,7 @@ func (s *stream) close(index int) error {
 	p.ended = true
 	switch {
 	case p.call:
-		return nil // whether it is whole is known at the end
+		return nil // end decides whether it is complete
 	case p.server:
 		return s.runSearch(p)
 	}
@@ -302,8 +302,8 @@ func (s *stream) close(index int) error {
 	return s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: p.id, API: s.Origin, Opaque: opaque})
 }
 
-// endThinking ends thinking when another block goes on: some servers do not say that it
-// has ended.
+// endThinking ends thinking blocks when another block continues: some servers do not send their
+// end.
 func (s *stream) endThinking(other int) error {
 	for i := range s.blocks {
 		if p := &s.blocks[i]; p.thinks() && !p.ended && p.index != other {
@@ -315,10 +315,10 @@ func (s *stream) endThinking(other int) error {
 	return nil
 }
 
-// end delivers what is known only at the end: calls, usage and the reason to stop.
+// end emits what is known only at the end: complete calls, usage and the stop reason.
 func (s *stream) end() error {
 	if s.stop == "" {
-		return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.provider + " ended the answer without a reason to stop"}
+		return &llm.Error{Kind: llm.ErrPrematureStop, Message: s.provider + " ended the answer without a stop reason"}
 	}
 	if err := s.pauseSearches(); err != nil {
 		return err
@@ -335,7 +335,7 @@ func (s *stream) end() error {
 		case len(p.arguments) == 0:
 			p.arguments = llm.ArgumentsObject(p.input)
 			if (cut || !p.ended) && string(p.arguments) == "{}" {
-				continue // they did not come any more; that is not a call without arguments
+				continue // the answer was cut off before the arguments; this is not a call without arguments
 			}
 		}
 		if err := s.Emit(llm.Delta{Kind: llm.ToolEnd, ID: p.id, Text: string(p.arguments)}); err != nil {
@@ -349,7 +349,7 @@ func (s *stream) end() error {
 	stop := llm.StopEnd
 	switch {
 	case s.stop == "model_context_window_exceeded":
-		return &llm.Error{Kind: llm.ErrContextOverflow, Message: s.provider + " stopped: the conversation and its answer fill the model's context"}
+		return &llm.Error{Kind: llm.ErrContextOverflow, Message: s.provider + " stopped: the conversation and the answer exceed the model's context"}
 	case s.stop == "refusal":
 		stop = llm.StopRefusal
 	case s.stop == "max_tokens":

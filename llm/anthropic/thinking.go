@@ -8,33 +8,33 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// betaBinding lets a request say what happens to thinking whose conversation changed.
+// betaBinding is the beta that lets a request set what happens to thinking whose conversation has
+// changed.
 const betaBinding = "thinking-binding-controls-2026-08-01"
 
-// Tokens to think with where the model does not choose itself (eca-features 7), and the
-// least that the API takes.
+// The thinking budget in tokens for models that need one (eca-features 7), and the smallest one
+// that the API accepts.
 const (
 	thinkingBudget = 2048
 	minBudget      = 1024
 )
 
-// CanThink says whether a model is likely able to think: all but the Claude models
-// before 3.7.
+// CanThink reports whether a model can probably think: all models except Claude before 3.7.
 func CanThink(model string) bool {
 	v, claude := claudeVersion(model)
 	return !claude || v >= 307
 }
 
-// bindsThinking says whether a model ties its thinking to all that came before it, and
-// refuses a conversation in which that changed. It is asked to forget such thinking
-// instead: tools come and go, and old results are pruned.
+// bindsThinking reports whether a model binds its thinking to everything before it in the
+// conversation, and refuses the conversation if that has changed. Such a model is asked to drop the
+// thinking instead, because tools change and old results are pruned.
 func bindsThinking(model string) bool {
 	v, claude := claudeVersion(model)
 	return claude && v >= 501
 }
 
-// thinking is how a model is asked to think; nil if it is not. Newer Claude models take
-// the adaptive form only, others the one with a budget only.
+// thinking returns the field that asks a model to think, or nil. Newer Claude models accept only
+// the adaptive form, others only the form with a budget.
 func thinking(req llm.Request, maxTokens int64, msgs []message) map[string]any {
 	if !req.Reasoning {
 		return nil
@@ -44,7 +44,7 @@ func thinking(req llm.Request, maxTokens int64, msgs []message) map[string]any {
 	case v >= 406:
 		out = map[string]any{"type": "adaptive"}
 		if v >= 407 {
-			out["display"] = "summarized" // the text is left out otherwise
+			out["display"] = "summarized" // otherwise the text is left out
 		}
 		if bindsThinking(req.Model) {
 			out["block_binding"] = map[string]any{"prefix_mismatch_behavior": "drop_block"}
@@ -54,16 +54,17 @@ func thinking(req llm.Request, maxTokens int64, msgs []message) map[string]any {
 	default:
 		out = map[string]any{"type": "enabled", "budget_tokens": min(thinkingBudget, maxTokens/2)}
 	}
-	// Another form in the user's payload replaces ours: their fields do not mix.
+	// A different form in the user's payload replaces this one, because the fields of two forms
+	// must not be combined.
 	if theirs, ok := req.Extra["thinking"].(map[string]any); ok && theirs["type"] != nil && theirs["type"] != out["type"] {
 		return nil
 	}
 	return out
 }
 
-// loopThinks says whether thinking with a budget is possible: while the model calls
-// tools, the first of its messages since the user spoke must begin with thinking. It
-// does not if another API or a model without thinking made the calls.
+// loopThinks reports whether thinking with a budget is possible: while the model calls tools, its
+// first message after the user's message must begin with thinking. It does not if another API or a
+// model without thinking made the calls.
 func loopThinks(msgs []message) bool {
 	first := len(msgs)
 	for i := len(msgs) - 1; i > 0 && msgs[i].has("tool_result"); i -= 2 {
@@ -72,14 +73,15 @@ func loopThinks(msgs []message) bool {
 	return first == len(msgs) || msgs[first].Content[0].raw != nil
 }
 
-// sealed is what a model's thinking comes with: a signature, or the thinking itself in a
-// form that only the provider can read.
+// sealed is the part of a thinking block that must be sent back: a signature, or the encrypted
+// thinking.
 type sealed struct {
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 }
 
-// replay is thinking as it goes back to the model; nil if there is nothing to send.
+// replay returns a thinking block as it is sent back to the model, or nil if there is nothing to
+// send.
 func replay(r llm.Reasoning) json.RawMessage {
 	var s sealed
 	if err := json.Unmarshal(r.Opaque, &s); err != nil {
@@ -96,7 +98,7 @@ func replay(r llm.Reasoning) json.RawMessage {
 		block = struct {
 			Type      string `json:"type"`
 			Thinking  string `json:"thinking"`
-			Signature string `json:"signature,omitempty"` // some compatible servers give none
+			Signature string `json:"signature,omitempty"` // some compatible servers send none
 		}{"thinking", r.Text, s.Signature}
 	default:
 		return nil
@@ -105,9 +107,9 @@ func replay(r llm.Reasoning) json.RawMessage {
 	return raw
 }
 
-// claudeVersion reads the version in a Claude model's name as major*100+minor, like 406
-// for claude-sonnet-4-6, claude-4.6-sonnet and anthropic/claude-sonnet-4-6-20260217;
-// claude is false for other models. A Claude without a version counts as a recent one.
+// claudeVersion reads the version in a Claude model's name as major*100+minor, like 406 for
+// claude-sonnet-4-6, claude-4.6-sonnet and anthropic/claude-sonnet-4-6-20260217; claude is false
+// for other models. A Claude model without a version is treated as a recent one.
 func claudeVersion(model string) (v int, claude bool) {
 	_, name, claude := strings.Cut(strings.ToLower(model), "claude-")
 	if !claude {

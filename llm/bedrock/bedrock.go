@@ -2,15 +2,14 @@
 // format for the models of many vendors.
 //
 //   - bedrock.go: the client;
-//   - request.go, messages.go: a request in Converse's terms;
-//   - model.go: what Converse leaves to its callers to know about a model;
+//   - request.go, messages.go: the encoding of requests;
+//   - model.go: facts about models that callers of Converse must know;
 //   - eventstream.go, stream.go: the answer, a stream of binary messages;
-//   - credentials.go, profile.go: the credentials, an API key or a signature of AWS.
+//   - credentials.go, profile.go: authentication with an API key or an AWS signature.
 //
-// It guarantees: exactly one StopDelta or one error ends a stream; a stream that ends
-// without a reason to stop is an error of kind llm.ErrPrematureStop; when the consumer
-// stops, the HTTP request is closed. It never retries, starts no program to get
-// credentials, and does not log in with SSO.
+// It guarantees: exactly one StopDelta or one error ends a stream; a stream that ends without a
+// stop reason is an error of kind llm.ErrPrematureStop; when the consumer stops, the HTTP request
+// is closed. It never retries, starts no program to get credentials, and does not log in with SSO.
 package bedrock
 
 import (
@@ -36,11 +35,11 @@ type Converse struct {
 
 var _ llm.Model = (*Converse)(nil)
 
-// New returns a client for the runtime endpoint of a region (see URL). Without an
-// Authorization header in the endpoint, requests are authenticated as aws says.
+// New returns a client for the runtime endpoint of a region (see URL). Without an Authorization
+// header in the endpoint, requests are authenticated with the credentials of aws.
 func New(at llm.Endpoint, aws AWS) *Converse { return &Converse{at, aws} }
 
-// URL is the runtime endpoint of a region.
+// URL returns the runtime endpoint of a region.
 func URL(region string) string {
 	host := "https://bedrock-runtime." + region + ".amazonaws.com"
 	if strings.HasPrefix(region, "cn-") {
@@ -49,14 +48,14 @@ func URL(region string) string {
 	return host
 }
 
-// operation is where to send a request for a model. Its id may be a whole ARN, whose
-// slashes and colons must not end up as the path's own.
+// operation returns the URL of a request to a model. The model's id may be an ARN, whose slashes
+// and colons must be escaped in the path.
 func operation(base, model string) string {
 	return strings.TrimRight(base, "/") + "/model/" + escape(model) + "/converse-stream"
 }
 
-// escape leaves what AWS's signature leaves, so that the path that is signed is the one
-// that is sent.
+// escape escapes exactly the characters that AWS's signature escapes, so that the signed path
+// equals the path that is sent.
 func escape(s string) string {
 	const hex = "0123456789ABCDEF"
 	var out strings.Builder
@@ -79,7 +78,7 @@ func (c *Converse) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.De
 	req, names := llm.Conform(req, llm.Form{Name: 64})
 	req.Messages = llm.Portable(req.Messages, "")
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
-		return classify(c.stream(ctx, req, names.Back(yield)))
+		return classify(c.stream(ctx, req, names.RestoreNames(yield)))
 	})
 }
 
@@ -92,7 +91,7 @@ func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.D
 	at := c.at
 	at.URL = operation(at.URL, req.Model)
 	if at.Headers, err = c.headers(ctx, at.URL, body); err != nil {
-		return &llm.Error{Kind: llm.ErrAuth, Message: at.Name() + " cannot be asked: " + err.Error(), Cause: err}
+		return &llm.Error{Kind: llm.ErrAuth, Message: at.Name() + " cannot be reached: " + err.Error(), Cause: err}
 	}
 	return at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
 		s := stream{Emitter: llm.Emitter{Yield: yield, Origin: from}, provider: at.Name(), open: map[int]*block{}, ids: map[string]bool{}}
@@ -100,15 +99,15 @@ func (c *Converse) stream(ctx context.Context, req llm.Request, yield func(llm.D
 	})
 }
 
-// origin marks reasoning with who made it: models of another vendor behind the same
-// endpoint refuse it.
+// origin identifies the vendor that produced reasoning, because models of other vendors behind the
+// same endpoint refuse it.
 func (c *Converse) origin(model string) string {
 	return c.at.Provider + "/" + API + "/" + vendor(model)
 }
 
-// headers are the endpoint's, and what authenticates this request. They belong to the
-// endpoint for the request, which keeps its headers out of error messages: AWS repeats
-// what was signed when a signature is wrong.
+// headers returns the endpoint's headers and those that authenticate this request. They are set on
+// the endpoint, which keeps its headers out of error messages, because AWS repeats the signed text
+// in the error for a wrong signature.
 func (c *Converse) headers(ctx context.Context, at string, body []byte) (map[string]string, error) {
 	out := maps.Clone(c.at.Headers)
 	if out == nil {
@@ -123,7 +122,7 @@ func (c *Converse) headers(ctx context.Context, at string, body []byte) (map[str
 	return out, err
 }
 
-// classify corrects what the status alone does not say.
+// classify corrects the kind of errors whose status alone is ambiguous.
 func classify(err error) error {
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest {
@@ -132,13 +131,13 @@ func classify(err error) error {
 	switch {
 	case tooLong(e.Message):
 		e.Kind = llm.ErrContextOverflow
-	case e.Status == http.StatusFailedDependency: // the model that it calls failed
+	case e.Status == http.StatusFailedDependency: // the model failed
 		e.Kind = llm.ErrOverloaded
 	}
 	return err
 }
 
-// tooLong recognises how Bedrock and its models say that a conversation does
+// tooLong reports whether an error message of Bedrock or its models means that a conversation does
 // not fit.
 func tooLong(message string) bool {
 	m := strings.ToLower(message)

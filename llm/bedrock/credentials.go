@@ -17,16 +17,15 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// AWS finds credentials and the region where AWS's own tools keep them. In this order:
-// AWS_BEARER_TOKEN_BEDROCK, an API key; AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY
-// and AWS_SESSION_TOKEN; the profile AWS_PROFILE, else "default", of the shared
-// credentials and config files. It is asked for every request: other programs renew
-// credentials while eca runs.
+// AWS finds credentials and the region where AWS's own tools store them. In this order:
+// AWS_BEARER_TOKEN_BEDROCK, an API key; AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY and
+// AWS_SESSION_TOKEN; the profile AWS_PROFILE, else "default", of the shared credentials and config
+// files. They are read for every request, because other programs renew credentials while eca runs.
 type AWS struct {
 	Getenv func(name string) string
 }
 
-// Region is the region to ask, unless the endpoint's URL says it; empty if nothing does.
+// Region returns the configured region, or "". A region in the endpoint's URL takes precedence.
 func (a AWS) Region() string {
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
 		if r := a.Getenv(name); r != "" {
@@ -37,7 +36,7 @@ func (a AWS) Region() string {
 	return p["region"]
 }
 
-// Check returns nil if there are credentials, else why not.
+// Check returns nil if there are credentials, and otherwise an error with the reason.
 func (a AWS) Check() error {
 	if a.Getenv("AWS_BEARER_TOKEN_BEDROCK") != "" {
 		return nil
@@ -64,7 +63,7 @@ func (a AWS) authenticate(ctx context.Context, at string, body []byte, now time.
 		region = a.Region()
 	}
 	if region == "" {
-		return nil, errors.New("no region is known: set AWS_REGION, or region in the profile, or the provider's url")
+		return nil, errors.New("unknown region: set AWS_REGION, or region in the profile, or the provider's url")
 	}
 	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hash(body), "bedrock", region, now); err != nil {
 		return nil, fmt.Errorf("the request cannot be signed: %w", err)
@@ -76,14 +75,14 @@ func (a AWS) authenticate(ctx context.Context, at string, body []byte, now time.
 	return out, nil
 }
 
-// hash is what a signature says about the body.
+// hash returns the hash of the body for the signature.
 func hash(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
 
-// regionOf reads the region out of the name of a runtime endpoint, also of a private
-// one: the label after bedrock-runtime.
+// regionOf returns the region in the host name of a runtime endpoint, public or private: the label
+// after bedrock-runtime.
 func regionOf(u *url.URL) string {
 	labels := strings.Split(u.Hostname(), ".")
 	for i, label := range labels[:len(labels)-1] {
@@ -94,7 +93,7 @@ func regionOf(u *url.URL) string {
 	return ""
 }
 
-// keys finds what to sign with.
+// keys returns the keys for signatures.
 func (a AWS) keys() (aws.Credentials, error) {
 	c := aws.Credentials{
 		AccessKeyID: a.Getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: a.Getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: a.Getenv("AWS_SESSION_TOKEN"),
@@ -123,8 +122,8 @@ func (a AWS) profileName() string {
 	return "default"
 }
 
-// profile reads the profile from both shared files; the credentials file wins. The
-// error says that it is missing.
+// profile reads the profile from both shared files; the credentials file wins. It returns an error
+// if there is no such profile.
 func (a AWS) profile() (profile, error) {
 	name := a.profileName()
 	home := a.Getenv("HOME")
@@ -152,7 +151,7 @@ func (a AWS) profile() (profile, error) {
 			return nil, err
 		}
 		if name == "default" {
-			found = out.read(text, name) || found // a config file may say it without "profile"
+			found = out.read(text, name) || found // the config file may omit "profile" for it
 		}
 		found = out.read(text, file.section) || found
 	}

@@ -84,7 +84,7 @@ output = json
 		"profile":                    {env: map[string]string{"AWS_PROFILE": "work", "AWS_DEFAULT_REGION": "d"}, want: "AKWORK w ", region: "d"},
 		"SSO":                        {env: map[string]string{"AWS_PROFILE": "with sso"}, wantFailure: `"with sso" logs in with SSO, which eca does not do; let the AWS command line print keys`, region: "us-east-1"},
 		"program":                    {env: map[string]string{"AWS_PROFILE": "program"}, wantFailure: "a program, which eca does not run"},
-		"role":                       {env: map[string]string{"AWS_PROFILE": "role"}, wantFailure: "takes on a role"},
+		"role":                       {env: map[string]string{"AWS_PROFILE": "role"}, wantFailure: "assumes a role"},
 		"browser":                    {env: map[string]string{"AWS_PROFILE": "browser"}, wantFailure: "logs in with a browser"},
 		"empty":                      {env: map[string]string{"AWS_PROFILE": "empty"}, wantFailure: "has no aws_access_key_id"},
 		"unknown profile":            {env: map[string]string{"AWS_PROFILE": "nowhere"}, wantFailure: `a profile that exists ("nowhere" does not)`},
@@ -157,11 +157,11 @@ func TestBearer(t *testing.T) {
 		t.Error(auth)
 	}
 	auth, _, err := signed(t, environment(t, nil, "", ""), nil, "m")
-	if e := llm.AsError(err); auth != "" || e.Kind != llm.ErrAuth || !strings.Contains(e.Message, "p cannot be asked: there are no AWS credentials") {
+	if e := llm.AsError(err); auth != "" || e.Kind != llm.ErrAuth || !strings.Contains(e.Message, "p cannot be reached: there are no AWS credentials") {
 		t.Errorf("%q, %v", auth, err)
 	}
 	nowhere := environment(t, map[string]string{"AWS_ACCESS_KEY_ID": "AKX", "AWS_SECRET_ACCESS_KEY": "S"}, "", "")
-	if auth, _, err := signed(t, nowhere, nil, "m"); auth != "" || !strings.Contains(llm.AsError(err).Message, "no region is known") {
+	if auth, _, err := signed(t, nowhere, nil, "m"); auth != "" || !strings.Contains(llm.AsError(err).Message, "unknown region") {
 		t.Errorf("%q, %v", auth, err)
 	}
 }

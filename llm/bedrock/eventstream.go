@@ -10,14 +10,14 @@ import (
 	"io"
 )
 
-// Caps of one message. The format allows headers of 128 KiB and payloads of 24 MiB;
-// what Converse sends has a few hundred bytes.
+// Limits of one message. The format allows headers of 128 KiB and payloads of 24 MiB; messages of
+// Converse have a few hundred bytes.
 const (
 	maxMessage = 16 << 20
 	maxHeaders = 128 << 10
 )
 
-// errCorrupt begins the error for bytes that are not an event stream.
+// errCorrupt is wrapped by errors about bytes that are not an event stream.
 var errCorrupt = errors.New("the event stream is corrupt")
 
 func corrupt(format string, args ...any) error {
@@ -33,8 +33,8 @@ type message struct {
 	payload   []byte // valid until the next message is read
 }
 
-// eventReader reads application/vnd.amazon.eventstream: a prelude of two lengths and
-// their checksum, headers, payload, and a checksum of it all, each big-endian.
+// eventReader reads application/vnd.amazon.eventstream: messages with a prelude of two lengths and
+// their checksum, headers, a payload, and a checksum of the whole message. Numbers are big-endian.
 type eventReader struct {
 	r   *bufio.Reader
 	buf bytes.Buffer
@@ -44,16 +44,16 @@ func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{r: bufio.NewReaderSize(r, 32<<10)}
 }
 
-// next returns the next message. It returns io.EOF between two messages, and
-// io.ErrUnexpectedEOF within one; bytes that are not a message are an errCorrupt. Memory
-// grows with what has arrived, not with the length that is claimed.
+// next returns the next message. It returns io.EOF between two messages, and io.ErrUnexpectedEOF
+// within one; bytes that are not a message are an errCorrupt. Memory grows with the bytes that have
+// arrived, not with the announced length.
 func (e *eventReader) next() (message, error) {
 	var prelude [12]byte
 	if _, err := io.ReadFull(e.r, prelude[:]); err != nil {
 		return message{}, err
 	}
 	total, headers := binary.BigEndian.Uint32(prelude[:4]), binary.BigEndian.Uint32(prelude[4:8])
-	const frame = uint32(len(prelude)) + 4 // what is neither header nor payload
+	const frame = uint32(len(prelude)) + 4 // bytes that are neither headers nor payload
 	switch {
 	case crc32.ChecksumIEEE(prelude[:8]) != binary.BigEndian.Uint32(prelude[8:]):
 		return message{}, corrupt("the checksum of a message's lengths is wrong")
@@ -79,8 +79,8 @@ func (e *eventReader) next() (message, error) {
 	return m, m.readHeaders(content[:headers])
 }
 
-// readHeaders reads headers: each a name with its length in one byte, a type, and a
-// value whose size the type says.
+// readHeaders reads headers. Each has a name with its length in one byte, a type, and a value whose
+// size depends on the type.
 func (m *message) readHeaders(b []byte) error {
 	for len(b) > 0 {
 		name, rest, ok := cut(b[1:], int(b[0]))
@@ -119,8 +119,8 @@ func (m *message) set(name, value string) {
 // headerString is the type of a header that is text.
 const headerString = 7
 
-// headerSize returns the size of a header's value, and how many bytes of its type and
-// its length are before it.
+// headerSize returns the size of a header's value, and the number of bytes before it (type and
+// length).
 func headerSize(b []byte) (size, skip int, err error) {
 	switch b[0] {
 	case 0, 1: // true, false
@@ -133,7 +133,7 @@ func headerSize(b []byte) (size, skip int, err error) {
 		return 4, 1, nil
 	case 5, 8: // 64 bits, a time
 		return 8, 1, nil
-	case 6, headerString: // bytes and text, with their length in two bytes
+	case 6, headerString: // bytes or text, after a length of two bytes
 		if len(b) < 3 {
 			return 0, 0, corrupt("the length of a header is cut")
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// The history's wire types.
+// The wire types of a history.
 type (
 	converseTurn struct {
 		Role    string         `json:"role"`
 		Content []contentBlock `json:"content"`
 	}
-	contentBlock struct { // one of them
+	contentBlock struct { // exactly one field is set
 		Text       string          `json:"text,omitempty"`
 		Image      *image          `json:"image,omitempty"`
 		Reasoning  json.RawMessage `json:"reasoningContent,omitempty"`
@@ -43,9 +43,9 @@ type (
 	}
 )
 
-// turns makes the history that Converse accepts: roles alternate, results come first in
-// their message, no text is blank, ids have its alphabet, and reasoning goes only to
-// those who made it.
+// turns encodes the history in the form that Converse accepts: roles alternate, results come first
+// in their message, no text is blank, and ids have valid characters. Reasoning is sent only to the
+// vendor that produced it.
 func turns(req llm.Request, from string) []converseTurn {
 	e := encoder{from: from, own: takesOwnResults(req.Model), ids: map[string]string{}, used: map[string]bool{}}
 	var out []converseTurn
@@ -75,8 +75,8 @@ func afterResults(b contentBlock) int {
 
 type encoder struct {
 	from string
-	own  bool              // results may have a status and images
-	ids  map[string]string // of calls, ours -> those that were sent
+	own  bool              // results may have a status and images (see takesOwnResults)
+	ids  map[string]string // of calls, from eca's ids to the ids that are sent
 	used map[string]bool
 }
 
@@ -109,7 +109,7 @@ func (e *encoder) blocks(parts []llm.Part) []contentBlock {
 	return out
 }
 
-// result encodes a result; one without any content is refused.
+// result encodes a result. It is never empty, because Converse refuses an empty one.
 func (e *encoder) result(r llm.ToolResult) *toolResult {
 	out := &toolResult{ID: e.ids[r.ID]}
 	if strings.TrimSpace(r.Text) != "" {
@@ -129,7 +129,7 @@ func (e *encoder) result(r llm.ToolResult) *toolResult {
 	return out
 }
 
-// id makes the id of a call: at most 64 letters, digits, _ and -, and none twice.
+// id returns a unique valid id for a call: at most 64 letters, digits, _ and -.
 func (e *encoder) id(id string) string {
 	const maxID = 64
 	clean := strings.Map(func(r rune) rune {
@@ -152,7 +152,8 @@ func (e *encoder) id(id string) string {
 	return unique
 }
 
-// imageBlock encodes an image, or says that it was left out if no model takes its kind.
+// imageBlock encodes an image. If no model accepts its type, the block is a text that says that the
+// image was left out.
 func imageBlock(img llm.Image) contentBlock {
 	format, isImage := strings.CutPrefix(img.MediaType, "image/")
 	if !isImage || len(img.Data) == 0 || !slices.Contains([]string{"png", "jpeg", "gif", "webp"}, format) {
@@ -161,7 +162,7 @@ func imageBlock(img llm.Image) contentBlock {
 	return contentBlock{Image: &image{Format: format, Source: imageSource{img.Data}}}
 }
 
-// mark sets cache points after the last messages of the user.
+// mark sets cache points after the last user messages.
 func (c caching) mark(history []converseTurn) {
 	llm.MarkBackwards(len(history), c.messages, func(i int) bool {
 		t := &history[i]

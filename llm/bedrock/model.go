@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// baseName is a model's own name: without the ARN around it and without the region
-// group of an inference profile.
+// baseName returns a model's name without the ARN prefix and without the region group of an
+// inference profile.
 func baseName(id string) string {
 	id = id[strings.LastIndexByte(id, '/')+1:]
 	group, rest, ok := strings.Cut(id, ".")
@@ -19,24 +19,24 @@ func baseName(id string) string {
 	return id
 }
 
-// vendor is who made a model: anthropic, amazon, meta and so on. For an ARN that does
-// not say it, it is the ARN's last part.
+// vendor returns the vendor of a model: anthropic, amazon, meta and so on. For an ARN without a
+// vendor, it returns the ARN's last part.
 func vendor(id string) string {
 	v, _, _ := strings.Cut(baseName(id), ".")
 	return v
 }
 
-// version is a generation of Claude's models; the zero value stands for other models,
-// and for those before the third generation.
+// version is a generation of Claude models. The zero value stands for other models, and for Claude
+// models before the third generation.
 type version struct{ major, minor int }
 
 func (v version) atLeast(major, minor int) bool {
 	return v.major > major || v.major == major && v.minor >= minor
 }
 
-// claude reads the version out of names like anthropic.claude-3-7-sonnet-20250219-v1:0,
-// anthropic.claude-sonnet-4-20250514-v1:0 and anthropic.claude-opus-4-6-v1: the first
-// number, and the second unless that is a date.
+// claude returns the version in names like anthropic.claude-3-7-sonnet-20250219-v1:0,
+// anthropic.claude-sonnet-4-20250514-v1:0 and anthropic.claude-opus-4-6-v1: the first number, and
+// the second unless that is a date.
 func claude(id string) version {
 	_, name, ok := strings.Cut(baseName(id), "claude-")
 	if !ok {
@@ -63,19 +63,19 @@ func claude(id string) version {
 	return v
 }
 
-// nova2 says whether a model is of the second generation of Amazon's own.
+// nova2 reports whether a model is an Amazon Nova 2 model.
 func nova2(id string) bool { return strings.HasPrefix(baseName(id), "amazon.nova-2") }
 
-// Reasons says whether a model is known to reason when it is asked to.
+// Reasons reports whether a model is known to reason on request.
 func Reasons(id string) bool { return claude(id).atLeast(3, 7) || nova2(id) }
 
-// thinking is how a model is asked to reason: fields that are the model's own. budget is
-// in tokens, of which answers and reasoning share maxOutput; 0 is unknown.
+// thinking returns the model-specific fields that ask a model to reason, or nil. maxOutput is the
+// limit in tokens that reasoning and the answer share; 0 means unknown.
 func thinking(id string, maxOutput int64) map[string]any {
 	const budget, leastBudget = 2048, 1024
 	v := claude(id)
 	switch {
-	case v.atLeast(4, 7): // it shows nothing of its reasoning unless asked
+	case v.atLeast(4, 7): // without display, it returns none of its reasoning
 		return map[string]any{"thinking": map[string]any{"type": "adaptive", "display": "summarized"}}
 	case v.atLeast(4, 6):
 		return map[string]any{"thinking": map[string]any{"type": "adaptive"}}
@@ -94,17 +94,18 @@ func thinking(id string, maxOutput int64) map[string]any {
 	return nil
 }
 
-// caching says where a model takes cache points. Others refuse the request for one.
+// caching lists where a model accepts cache points. A cache point elsewhere makes it refuse the
+// request.
 type caching struct {
 	system   bool
 	tools    bool
-	messages int  // how many of the last messages of the user
-	results  bool // also of those that hold tool results
+	messages int  // how many of the last user messages
+	results  bool // also in messages with tool results
 	point    *cachePoint
 }
 
-// cachingOf says where a request gets cache points. Claude's models before 4.5 keep
-// nothing for an hour, and refuse to be asked.
+// cachingOf returns where a request gets cache points. Claude models before 4.5 have no cache for
+// an hour and refuse requests for one.
 func cachingOf(req llm.Request) caching {
 	name := baseName(req.Model)
 	point := &cachePoint{Type: "default"}
@@ -121,8 +122,7 @@ func cachingOf(req llm.Request) caching {
 	return caching{}
 }
 
-// takesOwnResults says whether a model can get the information that a tool failed, and takes images
-// inside of results.
+// takesOwnResults reports whether a model accepts results with a status and with images.
 func takesOwnResults(id string) bool {
 	return slices.Contains([]string{"anthropic", "amazon"}, vendor(id))
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// profile is a section of AWS's shared files: settings by their names, in lower case.
+// profile is a section of AWS's shared files: settings by name, in lower case.
 type profile map[string]string
 
-// maxShared bounds a shared file.
+// maxShared limits the size of a shared file, in bytes.
 const maxShared = 1 << 20
 
 func readShared(path string) (string, error) {
@@ -17,9 +17,9 @@ func readShared(path string) (string, error) {
 	return string(text), err
 }
 
-// read adds the settings of a section; ok says that the text has it. Lines that are not
-// settings are skipped, and so are indented ones: they belong to a setting of several
-// values, of which we use none.
+// read adds the settings of a section; ok reports whether the text has the section. It skips lines
+// that are not settings, and indented lines, which belong to settings with several values that eca
+// does not use.
 func (p profile) read(text, section string) (ok bool) {
 	inside := false
 	for line := range strings.Lines(text) {
@@ -39,13 +39,14 @@ func (p profile) read(text, section string) (ok bool) {
 	return ok
 }
 
-// sectionName is the name in [profile "my name"], with one space and without quotes.
+// sectionName returns the name in a line such as [profile "my name"], with single spaces and
+// without quotes.
 func sectionName(line string) string {
 	name, _, _ := strings.Cut(line[1:], "]")
 	return strings.Join(strings.Fields(strings.ReplaceAll(name, `"`, "")), " ")
 }
 
-// settingValue is a value without the comment that may follow it.
+// settingValue returns a value without a trailing comment.
 func settingValue(s string) string {
 	for _, mark := range []string{" #", " ;", "\t#", "\t;"} {
 		s, _, _ = strings.Cut(s, mark)
@@ -53,18 +54,18 @@ func settingValue(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// without says why a profile without keys cannot be used, and what can be done.
+// without returns why a profile without keys cannot be used, and what to do.
 func (p profile) without() string {
 	const export = "; let the AWS command line print keys (aws configure export-credentials --format env), or use an API key in AWS_BEARER_TOKEN_BEDROCK"
-	for _, way := range []struct{ setting, says string }{
+	for _, kind := range []struct{ setting, reason string }{
 		{"sso_session", "logs in with SSO, which eca does not do"},
 		{"sso_start_url", "logs in with SSO, which eca does not do"},
 		{"login_session", "logs in with a browser, which eca does not do"},
 		{"credential_process", "gets its keys from a program, which eca does not run"},
-		{"role_arn", "takes on a role, which eca does not do"},
+		{"role_arn", "assumes a role, which eca does not do"},
 	} {
-		if p[way.setting] != "" {
-			return way.says + export
+		if p[kind.setting] != "" {
+			return kind.reason + export
 		}
 	}
 	return "has no aws_access_key_id and aws_secret_access_key"

@@ -15,7 +15,7 @@ type (
 		Messages  []converseTurn   `json:"messages"`
 		Inference *inferenceConfig `json:"inferenceConfig,omitempty"`
 		Tools     *toolConfig      `json:"toolConfig,omitempty"`
-		Fields    any              `json:"additionalModelRequestFields,omitempty"` // the model's own
+		Fields    any              `json:"additionalModelRequestFields,omitempty"` // specific to the model
 	}
 	inferenceConfig struct {
 		MaxTokens int64 `json:"maxTokens,omitempty"`
@@ -23,7 +23,7 @@ type (
 	toolConfig struct {
 		Tools []tool `json:"tools"`
 	}
-	tool struct { // one of them
+	tool struct { // exactly one field is set
 		Spec       *toolSpec   `json:"toolSpec,omitempty"`
 		CachePoint *cachePoint `json:"cachePoint,omitempty"`
 	}
@@ -41,7 +41,7 @@ type (
 	}
 )
 
-// encode makes the body of a request. from names who can read reasoning back.
+// encode returns the body of a request. from identifies whose reasoning may be sent (see origin).
 func encode(req llm.Request, from string) ([]byte, error) {
 	cache := cachingOf(req)
 	r := converseRequest{Messages: turns(req, from), Tools: toolsOf(req, cache)}
@@ -55,7 +55,7 @@ func encode(req llm.Request, from string) ([]byte, error) {
 		r.System = append(r.System, contentBlock{Text: req.SystemTail})
 	}
 	cache.mark(r.Messages)
-	// A field that the payload adds to must exist: null removes, and is not sent.
+	// A field to which the payload adds values must exist.
 	extra := converseExtra(req.Extra)
 	if req.MaxOutput > 0 || extra["inferenceConfig"] != nil {
 		r.Inference = &inferenceConfig{req.MaxOutput}
@@ -75,8 +75,8 @@ func encode(req llm.Request, from string) ([]byte, error) {
 	return llm.MergeExtra(body, extra)
 }
 
-// toolsOf lists the tools. A history with calls is refused without any, so that one
-// makes its own: the tools it calls, by name only.
+// toolsOf returns the tools. Converse refuses a history with calls if there are no tools, so
+// without any it returns the tools that the history calls, by name only.
 func toolsOf(req llm.Request, cache caching) *toolConfig {
 	specs := req.Tools
 	if len(specs) == 0 {
@@ -111,9 +111,8 @@ func called(msgs []llm.Message) []llm.ToolSpec {
 	return out
 }
 
-// converseExtra puts the user's payload where Converse has it. Its own members stay;
-// the usual names of sampling parameters become its inferenceConfig; what it does not
-// know is for the model.
+// converseExtra maps the user's payload to the structure of Converse. Members of Converse stay;
+// common names of sampling parameters go to inferenceConfig; other keys are passed to the model.
 func converseExtra(extra map[string]any) map[string]any {
 	out := map[string]any{}
 	inside := func(member, key string, v any) {
@@ -135,7 +134,7 @@ func converseExtra(extra map[string]any) map[string]any {
 			continue
 		}
 		switch k {
-		case "model", "stream": // said by the URL
+		case "model", "stream": // set by the URL
 		case "max_tokens", "maxTokens", "max_completion_tokens":
 			inside("inferenceConfig", "maxTokens", extra[k])
 		case "temperature":
@@ -151,10 +150,10 @@ func converseExtra(extra map[string]any) map[string]any {
 	return out
 }
 
-// fields is the member of the request that is handed to the model as it is.
+// fields is the member of the request that is passed to the model unchanged.
 const fields = "additionalModelRequestFields"
 
-// isMember says whether a key is one of Converse's own.
+// isMember reports whether a key is a member of a Converse request.
 func isMember(key string) bool {
 	return slices.Contains([]string{
 		fields, "additionalModelResponseFieldPaths", "guardrailConfig", "inferenceConfig", "messages", "outputConfig",
@@ -162,8 +161,8 @@ func isMember(key string) bool {
 	}, key)
 }
 
-// choosesReasoning says whether the user's payload decides how the model reasons. Both
-// together could contradict each other.
+// choosesReasoning reports whether the user's payload sets how the model reasons. Then eca does
+// not, to avoid a contradiction.
 func choosesReasoning(extra map[string]any) bool {
 	m, _ := extra[fields].(map[string]any)
 	for _, key := range []string{"thinking", "reasoning_config", "reasoningConfig", "reasoning_effort"} {

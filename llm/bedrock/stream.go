@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// streamEvent has the fields of all events that we use.
+// streamEvent has the used fields of all stream events.
 type streamEvent struct {
 	Index int `json:"contentBlockIndex"`
 	Start struct {
@@ -35,7 +35,7 @@ type streamEvent struct {
 		Details    []struct {
 			Tokens int64  `json:"inputTokens"`
 			TTL    string `json:"ttl"`
-		} `json:"cacheDetails"` // what was written, by how long it stays
+		} `json:"cacheDetails"` // tokens written to the cache, by TTL
 	} `json:"usage"`
 }
 
@@ -48,7 +48,7 @@ type reasoningDelta struct {
 // block is a content block that has not ended. Text blocks need none.
 type block struct {
 	id        string
-	call      bool // else it is reasoning
+	call      bool // otherwise reasoning
 	text      []byte
 	signature string
 	redacted  []byte
@@ -61,7 +61,7 @@ type stream struct {
 	open     map[int]*block
 	ids      map[string]bool // of calls
 	thoughts int             // blocks of reasoning so far
-	reason   string          // why the model stopped; empty while it has not
+	reason   string          // the stop reason; empty until the model stops
 }
 
 func (s *stream) read(r *eventReader) error {
@@ -69,7 +69,7 @@ func (s *stream) read(r *eventReader) error {
 		m, err := r.next()
 		switch {
 		case err != nil && s.reason != "":
-			return s.stop(nil) // the answer is whole, only its usage is missing
+			return s.stop(nil) // the answer is complete, only the usage is missing
 		case errors.Is(err, errCorrupt):
 			return &llm.Error{Kind: llm.ErrMalformed, Message: s.provider + ": " + err.Error(), Cause: err}
 		case err != nil:
@@ -175,7 +175,7 @@ func (s *stream) endBlock(index int) error {
 	return s.Emit(llm.Delta{Kind: llm.ReasoningEnd, ID: b.id, API: s.Origin, Opaque: opaque})
 }
 
-// replay is the block as it is sent back: models take only reasoning that is signed, or
+// replay returns the block as it is sent back. Models accept only reasoning that is signed or
 // encrypted.
 func (b *block) replay() (json.RawMessage, error) {
 	switch {
@@ -187,7 +187,7 @@ func (b *block) replay() (json.RawMessage, error) {
 	return nil, nil
 }
 
-// stop reports usage, if it came, and why the model stopped.
+// stop emits the usage, if it was received, and the stop reason.
 func (s *stream) stop(last *streamEvent) error {
 	if last != nil && last.Usage != nil {
 		u := last.Usage
@@ -204,7 +204,7 @@ func (s *stream) stop(last *streamEvent) error {
 	reason := llm.StopEnd
 	switch {
 	case s.reason == "model_context_window_exceeded":
-		return &llm.Error{Kind: llm.ErrContextOverflow, Message: s.provider + " stopped: the conversation and its answer fill the model's context"}
+		return &llm.Error{Kind: llm.ErrContextOverflow, Message: s.provider + " stopped: the conversation and the answer exceed the model's context"}
 	case s.reason == "content_filtered", s.reason == "guardrail_intervened", s.reason == "refusal":
 		reason = llm.StopRefusal
 	case len(s.ids) > 0:
@@ -212,13 +212,13 @@ func (s *stream) stop(last *streamEvent) error {
 	case s.reason == "max_tokens":
 		reason = llm.StopLength
 	case s.reason == "malformed_model_output", s.reason == "malformed_tool_use":
-		// Another try may be well-formed, so it counts as cut.
-		return &llm.Error{Kind: llm.ErrPrematureStop, Message: fmt.Sprintf("%s: the model broke off with output that makes no sense (%s)", s.provider, s.reason)}
+		// Another attempt may be well-formed, so this is retried like an answer that was cut off.
+		return &llm.Error{Kind: llm.ErrPrematureStop, Message: fmt.Sprintf("%s: the model stopped after malformed output (%s)", s.provider, s.reason)}
 	}
 	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: reason})
 }
 
-// exception maps an error that arrived in the stream.
+// exception converts an error that arrived in the stream.
 func (s *stream) exception(m message) error {
 	text := m.text
 	if text == "" {
@@ -230,7 +230,7 @@ func (s *stream) exception(m message) error {
 	e := &llm.Error{Kind: llm.ErrUnknown, Message: fmt.Sprintf("%s failed: %s (%s)", s.provider, text, cmp.Or(m.exception, "of an unknown kind"))}
 	switch m.exception {
 	case "throttlingException":
-		e.Kind = llm.ErrRateLimited // it speaks of "too many tokens", too
+		e.Kind = llm.ErrRateLimited // its message may contain "too many tokens"
 		return e
 	case "modelStreamErrorException", "modelTimeoutException", "modelNotReadyException", "internalServerException", "serviceUnavailableException":
 		e.Kind = llm.ErrOverloaded

@@ -8,10 +8,9 @@
 //     the faults a network can have;
 //   - record.go: writes cassettes from live traffic, secrets removed.
 //
-// The request alone decides which step answers, so a chat that is continued after
-// a restart goes on where it was. The one exception are errors that happen a number
-// of times. It does not judge requests: that they are well-formed, tests of the wire
-// formats look at.
+// The request alone determines which step answers, so a chat can be continued after a restart. The
+// only exception is errors that happen a limited number of times. The package does not check that
+// requests are well-formed; tests of the wire formats do.
 package cassette
 
 import (
@@ -45,11 +44,11 @@ type Cassette struct {
 	Default *Turn  `yaml:"default,omitempty"` // for prompts that no turn answers
 }
 
-// Turn answers one user message. With User it answers messages that match; without,
-// it answers the message at its own place in the list.
+// Turn answers one user message. With User, it answers messages that match; without, it answers the
+// message with the same index as the turn.
 type Turn struct {
 	User  string `yaml:"user,omitempty"` // regular expression
-	Said  string `yaml:"said,omitempty"` // what the user said when it was recorded; for readers
+	Said  string `yaml:"said,omitempty"` // the recorded user message, for readers of the file
 	Steps []Step `yaml:"steps"`
 }
 
@@ -58,26 +57,26 @@ type Turn struct {
 type Step struct {
 	Reasoning string        `yaml:"reasoning,omitempty"`
 	Text      string        `yaml:"text,omitempty"`
-	Repeat    int           `yaml:"repeat,omitempty"` // the text this many times, each a delta of its own
+	Repeat    int           `yaml:"repeat,omitempty"` // sends the text this many times, each time as one delta
 	Calls     []Call        `yaml:"calls,omitempty"`
 	Usage     *Usage        `yaml:"usage,omitempty"`
 	Stop      string        `yaml:"stop,omitempty"`  // llm.StopReason; derived if empty
 	Delay     time.Duration `yaml:"delay,omitempty"` // before each delta
 
-	// Cases are other steps in place of this one: the first counts whose If, a regular
-	// expression, matches the last tool results.
+	// Cases are alternatives to this step. The first case whose If, a regular expression, matches
+	// the last tool results is used instead.
 	Cases []Step `yaml:"cases,omitempty"`
 	If    string `yaml:"if,omitempty"`
 
-	// Faults. Error happens instead of the answer, or at its end; the others end it.
+	// Faults. Error replaces the answer, or follows it if it is Late; the others end the answer.
 	Error *Error `yaml:"error,omitempty"`
 	Cut   bool   `yaml:"cut,omitempty"`  // the stream ends without its terminal event
-	Hang  bool   `yaml:"hang,omitempty"` // nothing more comes
-	Raw   string `yaml:"raw,omitempty"`  // sent as it is, in place of further events
+	Hang  bool   `yaml:"hang,omitempty"` // the stream stays open and sends nothing more
+	Raw   string `yaml:"raw,omitempty"`  // sent unchanged instead of further events
 }
 
-// Call is a tool call. Arguments may contain variables. RawArguments, if set, is what
-// the model writes, valid or not.
+// Call is a tool call. Arguments may contain variables. RawArguments, if set, is sent instead, even
+// if it is not valid JSON.
 type Call struct {
 	ID           string         `yaml:"id,omitempty"`
 	Tool         string         `yaml:"tool"`
@@ -101,8 +100,8 @@ type Error struct {
 	Status     int     `yaml:"status"`
 	Message    string  `yaml:"message,omitempty"`
 	RetryAfter float64 `yaml:"retryAfter,omitempty"` // seconds
-	Times      int     `yaml:"times,omitempty"`      // then the step answers; 0 means always
-	Late       bool    `yaml:"late,omitempty"`       // inside of the stream, after what the step says
+	Times      int     `yaml:"times,omitempty"`      // how often it fails before the step answers; 0 means always
+	Late       bool    `yaml:"late,omitempty"`       // sent in the stream, after the content of the step
 }
 
 // Player answers requests from a cassette.
@@ -150,7 +149,7 @@ func Parse(data []byte) (*Player, error) {
 	return p, nil
 }
 
-// placed is an error of YAML in one line, with its place in words.
+// placed formats a YAML error in one line, with its position in words.
 func placed(err error) string {
 	text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
 	if m := regexp.MustCompile(`^\[(\d+):(\d+)\] `).FindStringSubmatch(text); m != nil {
@@ -206,7 +205,7 @@ func (p *Player) turn(v vars) *Turn {
 	return p.tape.Default
 }
 
-// failing reports the step's error if it is due.
+// failing returns the step's error if it is due, and counts it.
 func (p *Player) failing(s *Step) *Error {
 	if s.Error == nil {
 		return nil
@@ -220,11 +219,11 @@ func (p *Player) failing(s *Step) *Error {
 	return s.Error
 }
 
-// vars are what a request says about where the conversation is.
+// vars describes the state of the conversation in a request.
 type vars struct {
 	user      string // the last user message
-	userIndex int    // how many came before it
-	step      int    // how many times tool results were sent since
+	userIndex int    // how many user messages came before it
+	step      int    // how many times tool results have been sent since
 	workspace string
 	results   string // the last tool results
 }

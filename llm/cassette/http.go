@@ -11,11 +11,11 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Handler serves a cassette as a provider's server, streaming: POST .../responses and
-// .../chat/completions as OpenAI does, .../messages as Anthropic,
-// ...:streamGenerateContent as Google, .../api/chat and .../api/show as Ollama,
-// .../converse-stream as Amazon Bedrock; everything else is 404. Seen, if not nil, is given
-// the path and body of every request to a model.
+// Handler serves a cassette like a provider's streaming server: POST .../responses and
+// .../chat/completions like OpenAI, .../messages like Anthropic, ...:streamGenerateContent like
+// Google, .../api/chat and .../api/show like Ollama, and .../converse-stream like Amazon Bedrock.
+// Everything else is 404. seen, if not nil, is called with the path and body of every request to a
+// model.
 func (p *Player) Handler(seen func(path string, body []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var format wireFormat
@@ -87,7 +87,7 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 				return
 			}
 		}
-		// A real provider flushes each delta; in a flood, the network turns them into
+		// A real provider flushes each delta; if there are many, the network delivers them in
 		// batches.
 		if sent++; s.Repeat == 0 || sent%64 == 0 {
 			flush()
@@ -96,7 +96,7 @@ func (p *Player) serve(w http.ResponseWriter, r *http.Request, format wireFormat
 	flush()
 	switch {
 	case fault != nil:
-		_, _ = w.Write(format.broken(fault))
+		_, _ = w.Write(format.errorEvent(fault))
 		flush()
 	case s.Hang:
 		<-r.Context().Done()
@@ -117,8 +117,8 @@ func readAll(r *http.Request) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r.Body, limit))
 }
 
-// writeError answers as OpenAI does, unless the format has a way of its own. When to try
-// again is in a header, but for Google, which has it in the body.
+// writeError answers in OpenAI's form unless the format has its own. The time to retry is in a
+// header, except for Google, which has it in the body.
 func writeError(w http.ResponseWriter, format wireFormat, e *Error) {
 	w.Header().Set("Content-Type", "application/json")
 	body := object{"error": object{"message": e.Message, "type": "cassette"}}
@@ -138,10 +138,10 @@ type wireFormat interface {
 	request(body []byte) (llm.Request, error)
 	events(d llm.Delta) [][]byte
 	end(s *Step) [][]byte
-	broken(e *Error) []byte // an error inside of the stream
+	errorEvent(e *Error) []byte // encodes an error within the stream
 }
 
-// kind chooses a format's word for an error.
+// kind returns the format's name for the kind of an error.
 func (e *Error) kind(rate, overloaded, request string) string {
 	switch {
 	case e.Status == http.StatusTooManyRequests:
@@ -159,7 +159,7 @@ func frame(name string, v any) []byte {
 
 type object = map[string]any
 
-// serverSentEvents is the content type of formats that are streams of them.
+// serverSentEvents provides the content type of formats that use server-sent events.
 type serverSentEvents struct{}
 
 func (serverSentEvents) contentType() string { return sse.ContentType }
@@ -237,20 +237,20 @@ func (*responsesFormat) end(s *Step) [][]byte {
 	return [][]byte{frame(kind, object{"type": kind, "response": resp})}
 }
 
-func (*responsesFormat) broken(e *Error) []byte {
+func (*responsesFormat) errorEvent(e *Error) []byte {
 	return frame("error", object{"type": "error", "code": e.kind("rate_limit_exceeded", "server_error", "invalid_prompt"), "message": e.Message})
 }
 
 // chatFormat is Chat Completions.
 type chatFormat struct {
 	serverSentEvents
-	index map[string]int // of calls
+	index map[string]int // by call id
 }
 
 func (*chatFormat) request(body []byte) (llm.Request, error) { return chatRequest(body) }
 
-// chatRequest reads a request of Chat Completions, or one of Ollama's, which differ only in what
-// a cassette does not look at.
+// chatRequest reads a request of Chat Completions or Ollama. They differ only in fields that a
+// cassette does not use.
 func chatRequest(body []byte) (llm.Request, error) {
 	var in struct {
 		Model    string `json:"model"`
@@ -321,11 +321,11 @@ func (*chatFormat) end(s *Step) [][]byte {
 	}
 }
 
-func (*chatFormat) broken(e *Error) []byte {
+func (*chatFormat) errorEvent(e *Error) []byte {
 	return frame("", object{"error": object{"message": e.Message, "code": e.Status}})
 }
 
-// contentText reads a content that is a string or a list of text parts.
+// contentText returns the text of content that is a string or a list of text parts.
 func contentText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -342,16 +342,16 @@ func contentText(raw json.RawMessage) string {
 	return strings.Join(out, "\n")
 }
 
-// appendUser adds a user message; blocks of one message follow each other in the
-// wire formats and belong together. Images have no text, and those of results nothing
-// that the user said.
+// appendUser adds a user message. The wire formats send the blocks of one message one after the
+// other, so contexts are joined to the preceding user message. Images have no text, and the texts
+// for images of results are not the user's; both are left out.
 func appendUser(msgs []llm.Message, text string) []llm.Message {
 	n := len(msgs)
-	behind := n > 0 && msgs[n-1].Role == llm.User
-	if behind && (text == "" || strings.HasPrefix(text, llm.ImagesOfResult)) {
+	followsUser := n > 0 && msgs[n-1].Role == llm.User
+	if followsUser && (text == "" || strings.HasPrefix(text, llm.ImagesOfResult)) {
 		return msgs
 	}
-	if behind && strings.HasPrefix(text, "<context ") {
+	if followsUser && strings.HasPrefix(text, "<context ") {
 		msgs[n-1].Parts = append(msgs[n-1].Parts, llm.Text{Text: text})
 		return msgs
 	}

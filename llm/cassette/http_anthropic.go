@@ -12,7 +12,7 @@ type messagesFormat struct {
 	serverSentEvents
 	started bool
 	index   int
-	open    string // type of the open block, empty if none is
+	open    string // type of the open block; empty without one
 }
 
 func (*messagesFormat) request(body []byte) (llm.Request, error) {
@@ -74,7 +74,7 @@ func (f *messagesFormat) events(d llm.Delta) [][]byte {
 	return nil
 }
 
-// begin opens a block, after what comes before it.
+// begin starts the message if necessary, closes the open block and opens a new one.
 func (f *messagesFormat) begin(b object) [][]byte {
 	out := append(f.start(), f.close()...)
 	f.open, _ = b["type"].(string)
@@ -94,7 +94,7 @@ func (f *messagesFormat) close() [][]byte {
 	return [][]byte{f.event("content_block_stop", object{"index": f.index - 1})}
 }
 
-// start begins the message, once.
+// start returns the events that begin the message, once.
 func (f *messagesFormat) start() [][]byte {
 	if f.started {
 		return nil
@@ -129,7 +129,7 @@ func (f *messagesFormat) end(s *Step) [][]byte {
 	)
 }
 
-func (f *messagesFormat) broken(e *Error) []byte {
+func (f *messagesFormat) errorEvent(e *Error) []byte {
 	kind := e.kind("rate_limit_error", "overloaded_error", "invalid_request_error")
 	return f.event("error", object{"error": object{"type": kind, "message": e.Message}})
 }

@@ -10,8 +10,8 @@ import (
 
 // bedrockFormat is the ConverseStream operation of Amazon Bedrock.
 type bedrockFormat struct {
-	block int // index of the content block that is open, or was last
-	text  bool
+	block int  // index of the open or next content block
+	text  bool // a text block is open
 }
 
 func (*bedrockFormat) contentType() string { return "application/vnd.amazon.eventstream" }
@@ -110,13 +110,13 @@ func (*bedrockFormat) end(s *Step) [][]byte {
 	}
 }
 
-func (*bedrockFormat) broken(e *Error) []byte {
+func (*bedrockFormat) errorEvent(e *Error) []byte {
 	kind := e.kind("throttlingException", "serviceUnavailableException", "validationException")
 	return eventMessage("exception", kind, object{"message": e.Message})
 }
 
-// eventMessage is one message of an AWS event stream: its lengths and their checksum,
-// headers that are text, the payload, and a checksum of it all.
+// eventMessage encodes one message of an AWS event stream: its lengths and their checksum, text
+// headers, the payload, and a checksum of the whole message.
 func eventMessage(kind, name string, payload any) []byte {
 	data, _ := json.Marshal(payload) // maps of plain values always encode
 	var headers []byte
@@ -126,8 +126,8 @@ func eventMessage(kind, name string, payload any) []byte {
 		headers = binary.BigEndian.AppendUint16(append(headers, text), uint16(len(h[1])))
 		headers = append(headers, h[1]...)
 	}
-	const around = 16
-	out := binary.BigEndian.AppendUint32(nil, uint32(around+len(headers)+len(data)))
+	const overhead = 16 // bytes that are neither headers nor payload
+	out := binary.BigEndian.AppendUint32(nil, uint32(overhead+len(headers)+len(data)))
 	out = binary.BigEndian.AppendUint32(out, uint32(len(headers)))
 	out = binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
 	out = append(append(out, headers...), data...)

@@ -10,8 +10,8 @@ import (
 // googleFormat is Gemini's native API.
 type googleFormat struct {
 	serverSentEvents
-	names  map[string]string // of calls
-	sealed bool              // the first call, which seals the reasoning, was sent
+	names  map[string]string // tool names by call id
+	sealed bool              // the first call, which carries the signature of the reasoning, has been sent
 }
 
 func (*googleFormat) request(body []byte) (llm.Request, error) {
@@ -74,8 +74,8 @@ func (f *googleFormat) events(d llm.Delta) [][]byte {
 	return nil
 }
 
-// arguments are an object in Google's and Ollama's formats; other values are sent as
-// a string, so that it arrives.
+// arguments returns a call's arguments as an object, as in Google's and Ollama's formats. Invalid
+// JSON is sent as a string, so that tests can send it.
 func arguments(text string) any {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -100,7 +100,7 @@ func (*googleFormat) end(s *Step) [][]byte {
 	})}
 }
 
-func (f *googleFormat) broken(e *Error) []byte { return frame("", f.failure(e)) }
+func (f *googleFormat) errorEvent(e *Error) []byte { return frame("", f.failure(e)) }
 
 func (*googleFormat) failure(e *Error) object {
 	out := object{"code": e.Status, "message": e.Message}

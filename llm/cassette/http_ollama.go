@@ -8,7 +8,7 @@ import (
 )
 
 // ollamaFormat is Ollama's native API.
-type ollamaFormat struct{ names map[string]string } // of calls
+type ollamaFormat struct{ names map[string]string } // tool names by call id
 
 func (*ollamaFormat) contentType() string { return "application/x-ndjson" }
 
@@ -17,7 +17,7 @@ func (*ollamaFormat) request(body []byte) (llm.Request, error) { return chatRequ
 func (f *ollamaFormat) events(d llm.Delta) [][]byte {
 	one := func(message object) [][]byte {
 		message["role"] = "assistant"
-		return [][]byte{document(object{"model": "m", "message": message, "done": false})}
+		return [][]byte{jsonLine(object{"model": "m", "message": message, "done": false})}
 	}
 	switch d.Kind {
 	case llm.TextDelta:
@@ -38,7 +38,7 @@ func (*ollamaFormat) end(s *Step) [][]byte {
 	if s.stop() == llm.StopLength {
 		reason = "length"
 	}
-	return [][]byte{document(object{
+	return [][]byte{jsonLine(object{
 		"model": "m", "message": object{"role": "assistant", "content": ""}, "done": true, "done_reason": reason,
 		"prompt_eval_count": u.Input + u.CacheRead, "eval_count": u.Output,
 	})}
@@ -46,15 +46,15 @@ func (*ollamaFormat) end(s *Step) [][]byte {
 
 func (*ollamaFormat) failure(e *Error) object { return object{"error": e.Message} }
 
-func (f *ollamaFormat) broken(e *Error) []byte { return document(f.failure(e)) }
+func (f *ollamaFormat) errorEvent(e *Error) []byte { return jsonLine(f.failure(e)) }
 
-// document is one line of a stream.
-func document(v any) []byte {
+// jsonLine encodes a value as one line of an NDJSON stream.
+func jsonLine(v any) []byte {
 	data, _ := json.Marshal(v) // maps of plain values always encode
 	return append(data, '\n')
 }
 
-// showOllama describes a model that can do everything.
+// showOllama answers /api/show with a model that has all capabilities.
 func showOllama(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write([]byte(`{"capabilities":["completion","tools","vision","thinking"],"model_info":{"test.context_length":8192}}`))

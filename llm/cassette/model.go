@@ -43,7 +43,7 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			<-ctx.Done()
 			yield(llm.Delta{}, ctx.Err())
 		case s.Raw != "":
-			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrMalformed, Message: "The cassette sent something that is not JSON in its stream"})
+			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrMalformed, Message: "The cassette sent invalid JSON in its stream"})
 		case s.Cut:
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrPrematureStop, Message: "The cassette ended the answer before it was complete"})
 		default:
@@ -54,7 +54,7 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// typed is the error as one of a provider.
+// typed converts the error to a provider's error.
 func (e *Error) typed() *llm.Error {
 	resp := &http.Response{StatusCode: e.Status, Header: http.Header{}}
 	if e.RetryAfter > 0 {
@@ -63,7 +63,7 @@ func (e *Error) typed() *llm.Error {
 	return llm.StatusError("The cassette", resp, e.Message, time.Time{})
 }
 
-// deltas are what a step streams before its usage.
+// deltas returns the deltas of a step before its usage.
 func deltas(s *Step, v vars) iter.Seq[llm.Delta] {
 	return func(yield func(llm.Delta) bool) {
 		more := true
@@ -112,7 +112,7 @@ func (c Call) write(v vars) string {
 	return string(raw)
 }
 
-// pieces cuts text after each word, as models stream it.
+// pieces splits a text after each word, as models stream it.
 func pieces(s string) []string {
 	var out []string
 	for s != "" {
@@ -142,7 +142,7 @@ func halves(s string) iter.Seq[string] {
 	}
 }
 
-// usage of a step; a nominal one if the cassette names none.
+// usage returns the usage of a step, or a small one if the cassette has none.
 func (s *Step) usage() llm.Usage {
 	if s.Usage == nil {
 		return llm.Usage{Input: 10, Output: 5}

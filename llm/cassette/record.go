@@ -18,9 +18,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Recorder writes one cassette per chat from live traffic. A response is recorded
-// when it is complete; failed ones are not. Texts lose their secrets before they are
-// written.
+// Recorder writes one cassette per chat from live traffic. A response is recorded when it is
+// complete; failed responses are not. Secrets are removed from texts before they are written.
 type Recorder struct {
 	dir   string
 	clean func(string) string
@@ -82,8 +81,9 @@ func (rec *recording) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 	}
 }
 
-// arguments stores a finished call's arguments, as an object where they are one. The
-// workspace becomes a variable, so that the cassette plays elsewhere too.
+// arguments stores the arguments of a finished call, as an object if they are valid JSON. It
+// replaces the workspace path with a variable, so that the cassette can be played in another
+// folder.
 func (r *Recorder) arguments(step *Step, d llm.Delta, workspace string) {
 	for i := range step.Calls {
 		c := &step.Calls[i]
@@ -100,7 +100,7 @@ func (r *Recorder) arguments(step *Step, d llm.Delta, workspace string) {
 	}
 }
 
-// add puts a step where a replay will look for it, and writes the file.
+// add puts a step where the player will look for it, and writes the file.
 func (r *Recorder) add(req llm.Request, step Step) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *Recorder) add(req llm.Request, step Step) error {
 	} else {
 		v := readRequest(req)
 		for len(tape.Turns) <= v.userIndex {
-			// Turns before the recording began cannot be replayed; they keep their place.
+			// Turns before the recording began cannot be played, but keep their index.
 			tape.Turns = append(tape.Turns, Turn{Steps: []Step{}})
 		}
 		turn := &tape.Turns[v.userIndex]

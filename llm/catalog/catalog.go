@@ -1,17 +1,17 @@
-// Package catalog knows models: which exist, what they take, can do and cost.
+// Package catalog has public facts about models: names, limits, capabilities and prices.
 //
-// It has two sources: the public catalogue of models.dev, a file in the cache folder
-// that is fetched once a day, and below it a small snapshot that is part of the
-// program (snapshot.json). The file is the reference server's, by name and format.
-// Which variants of a request a model has is decided here too (variants.go).
+// It has two sources: the public catalogue of models.dev, a file in the cache folder that is
+// fetched once a day, and, with lower priority, a small snapshot that is embedded in the program
+// (snapshot.json). The file has the same name and format as that of the reference server. The
+// package also returns the variants of a model (variants.go).
 //
-// It guarantees that looking something up neither fails nor waits for the network or the
-// disk: before Refresh only the snapshot is known, and that is parsed when it is first
-// needed. Data from outside are bounded, and unexpected parts are left out.
-// A catalogue that cannot be fetched or does not parse changes nothing.
+// It guarantees that a lookup never fails and never waits for the network or the disk: before
+// Refresh it uses only the snapshot, which is parsed at first use. The size of external data is
+// limited, and unexpected parts are left out. A catalogue that cannot be fetched or parsed changes
+// nothing.
 //
-// The user's configuration and the providers' lists of their models are not its
-// business; the daemon prefers those.
+// It does not read the user's configuration or the providers' own lists of models; the daemon
+// combines them and prefers those.
 package catalog
 
 import (
@@ -37,19 +37,19 @@ var snapshotJSON []byte
 // Options of a Catalog.
 type Options struct {
 	Path   string // of the cached file
-	URL    string // where it is fetched; empty: nowhere
+	URL    string // where to fetch the catalogue; empty: do not fetch
 	Client *http.Client
 	Now    func() time.Time
 }
 
-// Catalog knows models. It is safe for use by several goroutines.
+// Catalog has facts about models. It is safe for concurrent use.
 type Catalog struct {
 	opts     Options
 	snapshot func() *index
-	file     atomic.Pointer[index] // nil until there is one
+	file     atomic.Pointer[index] // nil until a file has been read
 
-	mu   sync.Mutex // guards read, and that one Refresh works at a time
-	read time.Time  // modification time of the file as it is in use
+	mu   sync.Mutex // guards read; held by Refresh, so that only one runs at a time
+	read time.Time  // modification time of the file in use
 }
 
 // New returns a catalogue. It reads nothing.
@@ -68,7 +68,7 @@ func parseSnapshot() *index {
 	return idx
 }
 
-// Warm reads what is embedded, which the first question would wait for otherwise.
+// Warm parses the embedded snapshot, so that the first lookup does not have to.
 func (c *Catalog) Warm() { c.snapshot() }
 
 // indexes returns the sources, best first.
@@ -79,8 +79,8 @@ func (c *Catalog) indexes() []*index {
 	return []*index{c.snapshot()}
 }
 
-// Models names the models of a provider that can work as an assistant: they write text
-// and call tools. The result is sorted.
+// Models returns the sorted names of a provider's models that can be assistants: they write text
+// and call tools.
 func (c *Catalog) Models(provider, url string) []string {
 	for _, idx := range c.indexes() {
 		p := idx.provider(provider, url)
@@ -98,9 +98,9 @@ func (c *Catalog) Models(provider, url string) []string {
 	return nil
 }
 
-// Facts returns what is known of a provider's model that has the given names, the
-// likeliest first. Of a model that only other providers are known to have, it says
-// what does not depend on the provider: no prices.
+// Facts returns what is known about a provider's model under any of the given names, most likely
+// name first. Facts that are unknown for this provider are taken from other providers of the same
+// model, except prices.
 func (c *Catalog) Facts(provider, url string, names ...string) llm.Facts {
 	var f llm.Facts
 	indexes := c.indexes()
@@ -123,8 +123,8 @@ func (c *Catalog) Facts(provider, url string, names ...string) llm.Facts {
 	return f
 }
 
-// elsewhere finds a model by its name alone. Those who made it know best, and they are
-// who the snapshot has; resellers often cut limits.
+// elsewhere finds a model by its name alone. It prefers the vendors of models, which are the
+// providers in the snapshot, because resellers often reduce limits.
 func (c *Catalog) elsewhere(idx *index, name string) *model {
 	same := idx.byName[normal(name)]
 	if len(same) == 0 {

@@ -13,11 +13,10 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// FromModelsDev marks facts of models.dev's catalogue.
+// FromModelsDev is the source of facts from the models.dev catalogue.
 const FromModelsDev llm.Source = "models.dev"
 
-// Bounds of a catalogue. In 2026 models.dev's had some 150 providers, 5,000 models and
-// 3 MB.
+// Limits of a catalogue. In 2026, that of models.dev had some 150 providers, 5,000 models and 3 MB.
 const (
 	maxBytes  = 32 << 20
 	maxModels = 100_000
@@ -74,7 +73,7 @@ type (
 	}
 )
 
-// boolean and number may be missing, or of another type, which is the same.
+// boolean and number are values that may be missing. A value of another type counts as missing.
 type (
 	boolean struct{ value, known bool }
 	number  struct {
@@ -97,14 +96,14 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parse reads a catalogue in models.dev's format. A value of a type or size that is not
-// expected is unknown; deprecated models are left out.
+// parse reads a catalogue in models.dev's format. Values of an unexpected type or size are left
+// out, and so are deprecated models.
 func parse(data []byte, source llm.Source) (*index, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("the catalogue has %d bytes; %d are too many", len(data), maxBytes+1)
 	}
 	var raw map[string]rawProvider
-	var mistyped *json.UnmarshalTypeError // the rest is decoded all the same
+	var mistyped *json.UnmarshalTypeError // the rest is decoded anyway
 	if err := json.Unmarshal(data, &raw); err != nil && (!errors.As(err, &mistyped) || raw == nil) {
 		return nil, err
 	}
@@ -148,14 +147,14 @@ func (idx *index) add(id string, raw rawProvider, source llm.Source) error {
 	return nil
 }
 
-// provider finds a provider of the configuration: by its URL, else by its name, unless
-// the catalogue means another address by that.
+// provider finds a configured provider by its URL, or by its name if the catalogue has no URL for
+// that name.
 func (idx *index) provider(name, url string) *provider {
 	if p := idx.byURL[normalURL(url)]; p != nil {
 		return p
 	}
 	if name == "bedrock" && idx.providers[name] == nil {
-		name = "amazon-bedrock" // as models.dev calls it
+		name = "amazon-bedrock" // its name in models.dev
 	}
 	if p := idx.providers[name]; p != nil && p.url == "" {
 		return p
@@ -209,15 +208,15 @@ func flag(b boolean, from llm.Source) (f llm.Fact[bool]) {
 	return f
 }
 
-// validName says whether a name from outside can be shown and sent.
+// validName reports whether an external name can be shown and sent.
 func validName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
 		return r == unicode.ReplacementChar || !unicode.IsPrint(r)
 	})
 }
 
-// normal is what the names that providers give to one model have in common: no vendor in
-// front, one case, one kind of separator.
+// normal returns the form in which the names that different providers use for one model are equal:
+// without a vendor prefix, in lower case, with one kind of separator.
 func normal(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("._: ", r) {

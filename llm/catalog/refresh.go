@@ -21,9 +21,8 @@ const (
 	fetchTimeout = 5 * time.Second // eca-features 6.1
 )
 
-// Refresh reads the cached file, and with fetch replaces it first if it is older than a
-// day. When that fails the file still counts, whatever its age. The error says what
-// failed; there is nothing to do about it.
+// Refresh reads the cached file. With fetch, it first replaces the file if it is older than a day.
+// If that fails, the old file is still used. The error is only for information.
 func (c *Catalog) Refresh(ctx context.Context, fetch bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +33,7 @@ func (c *Catalog) Refresh(ctx context.Context, fetch bool) error {
 	return errors.Join(err, c.fetch(ctx))
 }
 
-// load reads the cached file if it is another than the one in use. fresh says that it
+// load reads the cached file if it has changed since it was last read. fresh means that the file
 // need not be fetched.
 func (c *Catalog) load() (fresh bool, err error) {
 	info, err := os.Stat(c.opts.Path)
@@ -60,14 +59,14 @@ func (c *Catalog) load() (fresh bool, err error) {
 	return age >= 0 && age < maxAge, nil
 }
 
-// fetch puts the catalogue of today into the file and into use.
+// fetch fetches the current catalogue, stores it in the file, and uses it.
 func (c *Catalog) fetch(ctx context.Context) error {
 	data, err := c.get(ctx)
 	if err != nil {
 		return fmt.Errorf("%s could not be fetched: %w", c.opts.URL, err)
 	}
 	idx, err := parse(data, FromModelsDev)
-	if err == nil && idx.size == 0 { // as from a network that answers with a page of its own
+	if err == nil && idx.size == 0 { // for example from a network with a login page
 		err = errors.New("it names no models")
 	}
 	if err != nil {
@@ -77,7 +76,7 @@ func (c *Catalog) fetch(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(c.opts.Path), 0o700); err != nil {
 		return err
 	}
-	if err := safeio.Write(c.opts.Path, data, 0o600); err != nil { // other processes read it too
+	if err := safeio.Write(c.opts.Path, data, 0o600); err != nil { // atomic, because other processes read the file
 		return err
 	}
 	if info, err := os.Stat(c.opts.Path); err == nil {
@@ -96,7 +95,7 @@ func (c *Catalog) get(ctx context.Context) ([]byte, error) {
 	req.Header.Set("User-Agent", "eca")
 	resp, err := c.opts.Client.Do(req)
 	if err != nil {
-		var at *url.Error // names the URL once more
+		var at *url.Error // repeats the URL
 		if errors.As(err, &at) {
 			err = at.Err
 		}

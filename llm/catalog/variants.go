@@ -13,17 +13,17 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Default is the name of the variant that is used when none is chosen. It is not offered.
+// Default is the name of the variant that is used if the user selects none. It is not listed.
 const Default = "default"
 
-// Payloads are variants by name: what each adds to the body of a request; null removes.
+// Payloads has variants by name. Each is merged into the body of a request; null removes a field.
 type Payloads map[string]map[string]any
 
 //go:embed variants.json
 var variantsJSON []byte
 
-// Variants are the rules that give variants to models by their names: the built-in ones
-// (variants.json) and the user's (eca-features 6.3).
+// Variants has the rules that assign variants to models by name: the built-in rules (variants.json)
+// and the user's (eca-features 6.3).
 type Variants struct {
 	builtIn func() []variantRule // compiled when first needed
 	own     []variantRule
@@ -34,11 +34,11 @@ type variantRule struct {
 	config.VariantRule
 }
 
-// matchTimeout bounds one match of a user's pattern.
+// matchTimeout limits one match of a user's pattern.
 const matchTimeout = 100 * time.Millisecond
 
-// NewVariants prepares the rules of variantsByModel. An invalid pattern is left out;
-// bad says why.
+// NewVariants compiles the rules of variantsByModel. It leaves out invalid patterns; bad has their
+// errors.
 func NewVariants(own map[string]config.VariantRule) (v *Variants, bad map[string]error) {
 	rules, bad := compile(own)
 	return &Variants{own: rules, builtIn: sync.OnceValue(func() []variantRule {
@@ -65,11 +65,11 @@ func compile(rules map[string]config.VariantRule) (out []variantRule, bad map[st
 	return out, bad
 }
 
-// Of returns the variants of a model: those of all rules whose pattern is found in its
-// name, the user's over the built-in ones and otherwise in the order of the patterns,
-// and own, the model's own, over them. An empty payload removes a variant. If the model
-// cannot reason, nothing of the payloads asks it to, and variants that do nothing else
-// are missing.
+// Of returns the variants of a model: those of all rules whose pattern matches its name, and own,
+// the model's own. Own variants override those of rules, the user's rules override built-in ones,
+// and a later pattern overrides an earlier one. An empty payload removes a variant. If the model
+// cannot reason, fields that request reasoning are removed from the payloads, and so are variants
+// that become empty.
 func (v *Variants) Of(provider, api, model string, own Payloads, reasoning bool) Payloads {
 	out := Payloads{}
 	for _, r := range slices.Concat(v.builtIn(), v.own) {
@@ -97,8 +97,7 @@ func (r variantRule) fits(provider, api, model string) bool {
 	return ok && err == nil
 }
 
-// WithoutReasoning returns a payload without what asks a model to reason, in any of the
-// APIs.
+// WithoutReasoning returns a payload without the fields that request reasoning, in any of the APIs.
 func WithoutReasoning(payload map[string]any) map[string]any {
 	out := maps.Clone(payload)
 	for _, key := range []string{"reasoning", "reasoning_effort", "reasoning_config", "thinking", "think"} {

@@ -1,16 +1,16 @@
-// Package google speaks Google's Gemini API natively: streamGenerateContent over
-// server-sent events. The key travels in a header, never in a URL.
+// Package google speaks Google's Gemini API natively: streamGenerateContent over server-sent
+// events. The key is sent in a header, never in a URL.
 //
-//   - request.go, schema.go: a request's body, and what the API takes of a JSON Schema;
+//   - request.go, schema.go: a request's body, and the part of JSON Schema that the API accepts;
 //   - stream.go: the answer;
-//   - served.go: images that models make, and the API's own search;
-//   - signature.go: what the API wants back of its reasoning;
+//   - servercalls.go: generated images, and the API's own search;
+//   - signature.go: the signatures of reasoning that must be sent back;
 //   - models.go: the list of models.
 //
-// It guarantees: exactly one StopDelta or one error ends a stream; a stream without a
-// finish reason is an error of kind llm.ErrPrematureStop; when the consumer stops, the
-// HTTP request is closed. It never retries. The API caches prompts on its own: all it
-// takes is a history that only grows, so nothing is marked.
+// It guarantees: exactly one StopDelta or one error ends a stream; a stream without a finish reason
+// is an error of kind llm.ErrPrematureStop; when the consumer stops, the HTTP request is closed. It
+// never retries. The API caches prompts automatically if the history only grows, so no cache marks
+// are sent.
 package google
 
 import (
@@ -29,8 +29,8 @@ import (
 // API is the name of the wire format, as configured by providers.<name>.api.
 const API = "google"
 
-// KeyHeader carries the key. It is in its canonical form, so that a header that the user
-// configured by the same name takes its place.
+// KeyHeader is the header of the key. It is in canonical form, so that a header with the same name
+// in the user's configuration replaces it.
 const KeyHeader = "X-Goog-Api-Key"
 
 // Model is a model behind the Gemini API.
@@ -38,14 +38,14 @@ type Model struct{ at llm.Endpoint }
 
 var _ llm.Model = (*Model)(nil)
 
-// New returns a client. The URL of the endpoint is the provider's, as users write it:
-// with the version, or with nothing after the host.
+// New returns a client. The URL of the endpoint is the provider's URL as users write it, with the
+// version or without any path.
 func New(at llm.Endpoint) *Model {
 	at.Explain = explain
 	return &Model{at}
 }
 
-// origin marks reasoning with who made it: another provider cannot read it back.
+// origin identifies the provider that produced reasoning, because another provider cannot read it.
 func (m *Model) origin() string { return m.at.Provider + "/" + API }
 
 // Reads implements llm.Reader.
@@ -55,7 +55,7 @@ func (m *Model) Reads(_, api string) bool { return api == m.origin() }
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	req, names := llm.Conform(req, llm.Form{Name: 64, Letter: true})
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
-		yield = names.Back(yield)
+		yield = names.RestoreNames(yield)
 		at := m.at
 		body, err := encode(req, m.origin())
 		if err == nil {
@@ -71,7 +71,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// modelPath is where a model is below the API's version. Names may come with their
+// modelPath returns the path of a model below the API's version. The name may include its
 // collection.
 func modelPath(model string) string {
 	for _, collection := range []string{"models/", "tunedModels/"} {
@@ -82,7 +82,7 @@ func modelPath(model string) string {
 	return "models/" + url.PathEscape(model)
 }
 
-// endpoint puts a path, which is escaped, and a query behind a provider's URL.
+// endpoint appends an escaped path and a query to a provider's URL.
 func endpoint(base string, query url.Values, path string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -100,8 +100,8 @@ func endpoint(base string, query url.Values, path string) (string, error) {
 	return u.String(), nil
 }
 
-// explain reads what only Google says: how long to wait, and which invalid argument it
-// is that has a kind of its own.
+// explain refines an error with the details that are specific to Google: how long to wait, and
+// invalid arguments that have an error kind of their own.
 func explain(e *llm.Error, body []byte) {
 	var b struct {
 		Error struct {

@@ -239,7 +239,7 @@ func TestListModels(t *testing.T) {
 	if gemma, ok := list["gemma-4"]; !ok || gemma.Context.Known() || !gemma.Reasoning.Known() || gemma.Reasoning.Value {
 		t.Errorf("%+v", gemma)
 	}
-	for path, want := range map[string]string{"/endless/v1": "does not end", "/nowhere": "404"} {
+	for path, want := range map[string]string{"/endless/v1": "has too many pages", "/nowhere": "404"} {
 		if _, err := ListModels(context.Background(), endpointOf(t, srv.URL+path)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// maxPages bounds a list of models: 20 pages of 1,000.
+// maxPages limits how many pages of a list of models are fetched; a page has up to 1,000 models.
 const maxPages = 20
 
-// ListModels asks for the models that can chat, and what the API says of them. at.URL is
-// the provider's, as users write it.
+// ListModels asks for the models that can chat, and returns their facts. at.URL is the provider's
+// URL as users write it.
 func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, error) {
 	base := at.URL
 	at.Explain = explain
@@ -49,7 +49,7 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 		}
 		query.Set("pageToken", page.Next)
 	}
-	return nil, errors.New("the list of models does not end")
+	return nil, errors.New("the list of models has too many pages")
 }
 
 func tokens(n int64) llm.Fact[int64] {
@@ -59,7 +59,7 @@ func tokens(n int64) llm.Fact[int64] {
 	return llm.Fact[int64]{Value: n, Source: llm.FromProvider}
 }
 
-// notForChat recognises models that take prompts, but make something else than text.
+// notForChat reports whether a model accepts prompts but does not generate text.
 func notForChat(name string) bool {
 	return slices.ContainsFunc([]string{"-tts", "-image", "-audio", "-live", "embedding"}, func(sign string) bool { return strings.Contains(name, sign) })
 }

@@ -31,7 +31,7 @@ type (
 		Response  *response `json:"functionResponse,omitempty"`
 		Signature string    `json:"thoughtSignature,omitempty"`
 
-		ServerCall     json.RawMessage `json:"toolCall,omitempty"` // of the API's own tools
+		ServerCall     json.RawMessage `json:"toolCall,omitempty"` // a call of the API's own tools
 		ServerResponse json.RawMessage `json:"toolResponse,omitempty"`
 	}
 	blob struct {
@@ -73,7 +73,7 @@ type (
 
 func text(s string) part { return part{Text: &s} }
 
-// encode returns the body of a request; origin is whose reasoning is sent back.
+// encode returns the body of a request. Only reasoning of origin is sent back.
 func encode(req llm.Request, origin string) ([]byte, error) {
 	r := request{Contents: contents(llm.Portable(req.Messages, origin), origin)}
 	if system := req.Instructions(); system != "" {
@@ -112,8 +112,8 @@ func encode(req llm.Request, origin string) ([]byte, error) {
 	return llm.MergeExtra(body, req.Extra)
 }
 
-// contents translates the history. Messages of one role that follow each other become
-// one: a function call must directly follow what the user said or a function answered.
+// contents encodes the history. Consecutive messages of one role are merged, because a function
+// call must directly follow the user's text or a function's result.
 func contents(msgs []llm.Message, origin string) []content {
 	out := []content{}
 	names := map[string]string{} // of the called functions, by call id
@@ -135,8 +135,8 @@ func contents(msgs []llm.Message, origin string) []content {
 	return out
 }
 
-// modelParts notes the names of calls for their results, which the API wants named.
-// Reasoning without a signature says nothing to the API and is left out.
+// modelParts encodes a message of the model. It records the names of calls in names, because their
+// results need them. Reasoning without a signature is left out, because the API does not use it.
 func modelParts(m llm.Message, origin string, names map[string]string) []part {
 	var parts []part
 	onCalls, calls := map[int]string{}, 0
@@ -158,7 +158,7 @@ func modelParts(m llm.Message, origin string, names map[string]string) []part {
 				}
 			}
 		case llm.ServerCall:
-			parts = append(parts, servedParts(p)...)
+			parts = append(parts, serverCallParts(p)...)
 		case llm.ToolCall:
 			parts = append(parts, part{Call: &call{p.ID, p.Name, llm.ArgumentsObject(p.Arguments)}, Signature: onCalls[calls]})
 			names[p.ID] = p.Name
@@ -168,7 +168,8 @@ func modelParts(m llm.Message, origin string, names map[string]string) []part {
 	return parts
 }
 
-// userParts puts results first, then their images, then what the user says.
+// userParts encodes a user message: results first, then their images, then the user's text and
+// images.
 func userParts(m llm.Message, names map[string]string) []part {
 	var results, images, said []part
 	for _, p := range m.Parts {
@@ -186,7 +187,7 @@ func userParts(m llm.Message, names map[string]string) []part {
 			}
 			lines := []string{p.Text}
 			for _, i := range p.Images {
-				if takes(i) {
+				if accepts(i) {
 					images = append(images, image(i))
 				} else {
 					lines = append(lines, i.Placeholder())
@@ -198,13 +199,13 @@ func userParts(m llm.Message, names map[string]string) []part {
 	return slices.Concat(results, images, said)
 }
 
-// takes says whether the API takes an image of this kind.
-func takes(i llm.Image) bool {
+// accepts reports whether the API accepts the image's type.
+func accepts(i llm.Image) bool {
 	return slices.Contains([]string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}, i.MediaType)
 }
 
 func image(i llm.Image) part {
-	if !takes(i) {
+	if !accepts(i) {
 		return text(i.Placeholder())
 	}
 	return part{Inline: &blob{i.MediaType, i.Data}}

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// parameters turns a tool's JSON Schema into what the API takes: a small dialect of
-// OpenAPI's without references, several types or most keywords; anything else in it
-// refuses the whole request. The losses only make the schema wider. It returns nil
-// for a tool without parameters.
+// parameters converts a tool's JSON Schema to the small dialect of OpenAPI that the API accepts,
+// without references, multiple types and most keywords. The API refuses a request with anything
+// else. The conversion only makes a schema less strict. It returns nil for a tool without
+// parameters.
 func parameters(raw json.RawMessage) (map[string]any, error) {
 	var root map[string]any
 	if err := json.Unmarshal(raw, &root); err != nil {
@@ -25,17 +25,19 @@ func parameters(raw json.RawMessage) (map[string]any, error) {
 	return out, nil
 }
 
-// maxNodes bounds a translated schema: references can make a small one endless.
+// maxNodes limits the size of a converted schema, because references can expand a small one without
+// end.
 const maxNodes = 5000
 
-// dialect translates one schema.
+// dialect converts one schema.
 type dialect struct {
 	root   map[string]any
-	within []string // references that are being followed
-	budget int      // nodes that may still be written
+	within []string // the references being followed
+	budget int      // how many more nodes may be written
 }
 
-// schema translates a node; what says nothing becomes a string, since a type is needed.
+// schema converts a node. A node without any information becomes a string, because a type is
+// required.
 func (d *dialect) schema(v any) map[string]any {
 	in, _ := v.(map[string]any)
 	if d.budget--; d.budget < 0 {
@@ -56,7 +58,7 @@ func (d *dialect) schema(v any) map[string]any {
 	return out
 }
 
-// reference translates what a local reference names; a recursive one ends there.
+// reference converts the target of a local reference. It does not follow a recursive reference.
 func (d *dialect) reference(ref string, in map[string]any) map[string]any {
 	out := map[string]any{"type": "object"}
 	if target, ok := d.resolve(ref); ok && !slices.Contains(d.within, ref) {
@@ -88,7 +90,7 @@ func (d *dialect) resolve(ref string) (any, bool) {
 	return at, true
 }
 
-// merged returns a node with the members of its allOf put into it.
+// merged returns a node merged with the members of its allOf.
 func (d *dialect) merged(in map[string]any) map[string]any {
 	all, _ := in["allOf"].([]any)
 	if len(all) == 0 {
@@ -120,7 +122,7 @@ func (d *dialect) merged(in map[string]any) map[string]any {
 	return out
 }
 
-// typed writes the type with what belongs to it.
+// typed writes the type and the keywords that belong to it.
 func (d *dialect) typed(in, out map[string]any) {
 	if options := d.options(in, out); len(options) > 1 {
 		out["anyOf"] = options
@@ -157,8 +159,8 @@ func (d *dialect) typed(in, out map[string]any) {
 	}
 }
 
-// options lists the alternatives of a node: those it names, or its several types. Null
-// among them is not an alternative but a property of the node.
+// options returns the alternatives of a node: those of anyOf and oneOf, and its types if there are
+// several. Null among them makes the node nullable instead.
 func (d *dialect) options(in, out map[string]any) []map[string]any {
 	var alternatives []any
 	for _, key := range []string{"anyOf", "oneOf"} {
@@ -193,7 +195,7 @@ func (d *dialect) object(in, out map[string]any) {
 		return
 	}
 	translated := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(props)) { // in order: the budget may end
+	for _, name := range slices.Sorted(maps.Keys(props)) { // in a fixed order, because the budget may run out
 		translated[name] = d.schema(props[name])
 	}
 	out["properties"] = translated
@@ -210,7 +212,7 @@ func (d *dialect) object(in, out map[string]any) {
 	}
 }
 
-// implied guesses the type of a node that names none.
+// implied guesses the type of a node without one.
 func implied(in map[string]any) string {
 	switch {
 	case in["properties"] != nil:
@@ -229,7 +231,7 @@ func implied(in map[string]any) string {
 	return "string"
 }
 
-// allowed lists the values a node is restricted to.
+// allowed returns the values to which a node is restricted.
 func allowed(in map[string]any) []any {
 	if c, ok := in["const"]; ok {
 		return []any{c}
@@ -238,7 +240,7 @@ func allowed(in map[string]any) []any {
 	return list
 }
 
-// enum keeps the allowed strings; an empty one is refused.
+// enum copies the allowed strings, except empty ones, which the API refuses.
 func enum(in, out map[string]any) {
 	var list []any
 	for _, v := range allowed(in) {
@@ -251,7 +253,7 @@ func enum(in, out map[string]any) {
 	}
 }
 
-// values says in words which numbers are allowed: only strings can be listed.
+// values adds the allowed numbers to the description, because enum can contain only strings.
 func values(in, out map[string]any) {
 	var list []string
 	for _, v := range allowed(in) {
@@ -263,7 +265,7 @@ func values(in, out map[string]any) {
 	}
 }
 
-// keep copies a keyword if its value is one of those the API knows.
+// keep copies a keyword if its value is one that the API knows.
 func keep(in, out map[string]any, key string, known ...string) {
 	if s, _ := in[key].(string); slices.Contains(known, s) {
 		out[key] = s

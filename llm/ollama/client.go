@@ -1,16 +1,16 @@
-// Package ollama speaks Ollama's own HTTP API: /api/chat, one JSON document a line.
-// Unlike Ollama's OpenAI-compatible API it lets the client say how much context a model
-// gets, without which it is a few thousand tokens and the rest is cut off in silence.
+// Package ollama speaks Ollama's own HTTP API: /api/chat, one JSON document per line. Unlike
+// Ollama's OpenAI-compatible API, it lets the client set the context size of a model. Without that,
+// the size is a few thousand tokens, and the server silently drops the rest.
 //
 //   - request.go: a request's body;
 //   - stream.go: the answer;
 //   - models.go: the models a server has, and what they can do.
 //
-// It guarantees: exactly one StopDelta or one error ends a stream; a stream without its
-// last line is an error of kind llm.ErrPrematureStop; a conversation that is too long is
-// an error, never cut by the server; when the consumer stops, the HTTP request is closed.
-// It never retries. It does not ask a model for tools, images or thinking that it
-// does not support, since the server refuses such requests as a whole.
+// It guarantees: exactly one StopDelta or one error ends a stream; a stream without its last line
+// is an error of kind llm.ErrPrematureStop; a conversation that is too long is an error, never cut
+// by the server; when the consumer stops, the HTTP request is closed. It never retries. It does not
+// send a model tools, images or thinking that the model does not support, because the server
+// refuses such requests.
 package ollama
 
 import (
@@ -39,8 +39,8 @@ type Model struct {
 
 var _ llm.Model = (*Model)(nil)
 
-// New returns a client. The URL of the endpoint is the server's; path, if not empty, is
-// the user's own in place of /api/chat.
+// New returns a client. The URL of the endpoint is the server's; path, if not empty, replaces
+// /api/chat.
 func New(server llm.Endpoint, path string) *Model {
 	server.URL = strings.TrimRight(server.URL, "/")
 	if path == "" {
@@ -52,7 +52,7 @@ func New(server llm.Endpoint, path string) *Model {
 	return &Model{at: at, server: server, traits: map[string]traits{}}
 }
 
-// origin marks reasoning with who made it.
+// origin identifies the provider that produced reasoning.
 func (m *Model) origin() string { return m.at.Provider + "/" + API }
 
 // Reads implements llm.Reader.
@@ -77,8 +77,8 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// about returns what a model can do; it is asked once. A server that does not say gets
-// the request as it is.
+// about returns the traits of a model. It asks the server once. If the server does not answer, all
+// traits are unknown and requests are not adapted.
 func (m *Model) about(ctx context.Context, model string) traits {
 	m.mu.Lock()
 	t, known := m.traits[model]
@@ -96,14 +96,15 @@ func (m *Model) about(ctx context.Context, model string) traits {
 	return t
 }
 
-// forget makes the next request ask again what a model can do: it may be another by now.
+// forget makes the next request ask for the traits of a model again: the model may have been
+// replaced.
 func (m *Model) forget(model string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.traits, model)
 }
 
-// explain classifies by the text what Ollama answers with 400, 404 and 500.
+// explain refines errors by their text, because Ollama answers 400, 404 and 500 for many causes.
 func explain(e *llm.Error) {
 	text := strings.ToLower(e.Message)
 	says := func(signs ...string) bool {

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// traits are what a server says of a model. Without capabilities, which older servers
-// do not tell, everything is tried.
+// traits are the facts that a server returns about a model. Older servers return no capabilities;
+// then all are assumed.
 type traits struct {
-	context      int64 // tokens; 0 is unknown
+	context      int64 // tokens; 0 means unknown
 	capabilities []string
 }
 
@@ -24,11 +24,11 @@ func (t traits) can(what string) bool {
 	return len(t.capabilities) == 0 || slices.Contains(t.capabilities, what)
 }
 
-// chats says whether a model is for conversations. Not all servers list that as a
-// capability; what only makes vectors says so.
+// chats reports whether a model is for conversations. Not all servers list that capability, so a
+// model without it is excluded only if it is an embedding model.
 func (t traits) chats() bool { return t.can(chatting) || !slices.Contains(t.capabilities, embedding) }
 
-// Capabilities, as servers name them.
+// Capabilities, by their names in the API.
 const (
 	chatting  = "completion"
 	embedding = "embedding"
@@ -37,15 +37,15 @@ const (
 	thinking  = "thinking"
 )
 
-// defaultContext is what a model gets of the context it could take, unless its Modelfile
-// or the configuration says otherwise: memory for all of it is more than most machines
-// have.
+// defaultContext is the context size of a model, in tokens, unless its Modelfile or the
+// configuration sets another. The maximum that a model supports needs more memory than most
+// machines have.
 const defaultContext = 32768
 
-// showTimeout bounds asking for one model: servers read it from disk.
+// showTimeout limits the request for the traits of one model, which servers read from disk.
 const showTimeout = 5 * time.Second
 
-// show asks what a model can do. at.URL is the server's.
+// show requests the traits of a model. at.URL is the server's.
 func show(ctx context.Context, at llm.Endpoint, model string) (traits, error) {
 	ctx, cancel := context.WithTimeout(ctx, showTimeout)
 	defer cancel()
@@ -65,7 +65,7 @@ func show(ctx context.Context, at llm.Endpoint, model string) (traits, error) {
 			_ = json.Unmarshal(v, &t.context) // other values mean unknown
 		}
 	}
-	if s.RemoteHost == "" { // else somebody else's memory
+	if s.RemoteHost == "" { // remote models use another machine's memory
 		t.context = min(t.context, defaultContext)
 	}
 	for line := range strings.Lines(s.Parameters) {
@@ -78,8 +78,8 @@ func show(ctx context.Context, at llm.Endpoint, model string) (traits, error) {
 	return t, nil
 }
 
-// ListModels asks a server for its models that can chat, and what it says of them. That
-// it answers says that it runs. at.URL is the server's.
+// ListModels asks a server for its models that can chat, and returns their facts. An answer also
+// shows that the server is running. at.URL is the server's.
 func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, error) {
 	at.URL = strings.TrimRight(at.URL, "/")
 	list := at
@@ -93,17 +93,17 @@ func ListModels(ctx context.Context, at llm.Endpoint) (map[string]llm.Facts, err
 	if err := list.Exchange(ctx, nil, &tags); err != nil {
 		return nil, err
 	}
-	const atOnce = 4 // a server answers from its disk
+	const maxConcurrent = 4 // few, because a server reads the answers from disk
 	found := make([]traits, len(tags.Models))
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, maxConcurrent)
 	for i := range tags.Models {
 		m := &tags.Models[i]
 		m.Name = cmp.Or(m.Name, m.Model)
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			found[i], _ = show(ctx, at, m.Name) // its capabilities stay unknown
+			found[i], _ = show(ctx, at, m.Name) // on an error, the traits stay unknown
 		})
 	}
 	wg.Wait()

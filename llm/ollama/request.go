@@ -17,8 +17,8 @@ type (
 		Tools    []tool    `json:"tools,omitempty"`
 		Stream   bool      `json:"stream"`
 		Think    *bool     `json:"think,omitempty"`
-		// A conversation that does not fit is an error: the server would drop the oldest messages, and
-		// while it answers the beginning of the prompt.
+		// Both are false, so that a conversation that does not fit is an error. Otherwise the
+		// server would drop the oldest messages, and during the answer the beginning of the prompt.
 		Truncate bool    `json:"truncate"`
 		Shift    bool    `json:"shift"`
 		Options  options `json:"options"`
@@ -61,8 +61,8 @@ type (
 func encode(req llm.Request, t traits, origin string) ([]byte, error) {
 	r := request{
 		Model: req.Model, Stream: true,
-		// Another context than in the last request makes the server load the model again,
-		// so it does not depend on what the request is for.
+		// A different context size makes the server load the model again, so it does not depend on
+		// the purpose of the request.
 		Options: options{Context: cmp.Or(req.Context, t.context), Predict: req.MaxOutput},
 	}
 	if slices.Contains(t.capabilities, thinking) {
@@ -91,11 +91,11 @@ func encode(req llm.Request, t traits, origin string) ([]byte, error) {
 	return llm.MergeExtra(body, req.Extra)
 }
 
-// history translates messages in order.
+// history encodes messages in order.
 type history struct {
 	origin string
-	sees   bool              // the model takes images
-	names  map[string]string // of the called tools, by call id
+	sees   bool              // the model accepts images
+	names  map[string]string // names of tools by call id
 }
 
 func (h *history) assistant(m llm.Message) []message {
@@ -121,7 +121,7 @@ func (h *history) assistant(m llm.Message) []message {
 	return []message{out}
 }
 
-// user makes each result a message of its own, before what the user says.
+// user encodes a user message: one message for each result, then the user's text and images.
 func (h *history) user(m llm.Message) []message {
 	var out []message
 	var texts []string
@@ -150,7 +150,7 @@ func (h *history) result(r llm.ToolResult) message {
 	lines := []string{r.Text}
 	out := message{Role: "tool", ToolName: h.names[r.ID], ToolCallID: r.ID}
 	if r.Failed {
-		lines[0] = "Error: " + r.Text // the API has no other way to say so
+		lines[0] = "Error: " + r.Text // the API has no field for failures
 	}
 	for _, i := range r.Images {
 		if h.sees {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// line is one document of the stream. The last has Done.
+// line is one document of the stream. Done is set in the last one.
 type line struct {
 	Message struct {
 		Content   string `json:"content"`
@@ -32,7 +32,7 @@ type line struct {
 	Answer     int64           `json:"eval_count"`
 	Error      json.RawMessage `json:"error"`
 
-	unfinished bool // nothing was sent that ends the answer
+	unfinished bool // the stream ended without a last line
 }
 
 // stream turns lines into deltas.
@@ -41,11 +41,11 @@ type stream struct {
 	provider string
 
 	calls []string // ids
-	said  bool     // something that counts as an answer
+	said  bool     // text or a call has been received
 }
 
-// payload returns the document of a line. Proxies send lines as events of a stream: with a
-// prefix, and with lines that are not a document.
+// payload returns the document in a line. Proxies may send lines as server-sent events, with a
+// prefix and with lines that contain no document; ok is false for those.
 func payload(raw []byte) (document []byte, ok bool) {
 	if rest, found := bytes.CutPrefix(raw, []byte("data:")); found {
 		raw = bytes.TrimSpace(rest)
@@ -82,8 +82,8 @@ func (s *stream) read(lines *llm.NDJSONReader) error {
 	}
 }
 
-// failed maps an error that arrived inside of the stream. It has no status: what breaks
-// there is the server's own.
+// failed converts an error that arrived in the stream. It has no status and is treated as a server
+// error.
 func (s *stream) failed(raw []byte) error {
 	e := llm.StatusError(s.provider, &http.Response{StatusCode: http.StatusInternalServerError}, llm.ErrorText(raw), time.Time{})
 	e.Status, e.Message = 0, s.provider+" failed: "+llm.ErrorText(raw)
@@ -117,7 +117,7 @@ func (s *stream) message(l *line) error {
 	return nil
 }
 
-// call passes a call on; it arrives whole. Older servers give it no id.
+// call passes on a call. Calls arrive complete. Older servers send no id.
 func (s *stream) call(id, name string, arguments json.RawMessage) error {
 	if err := s.EndThinking(nil); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *stream) call(id, name string, arguments json.RawMessage) error {
 	switch {
 	case args == "", args == "null":
 		args = "{}"
-	case json.Unmarshal(arguments, &quoted) == nil: // as other APIs have them
+	case json.Unmarshal(arguments, &quoted) == nil: // a JSON string, as in other APIs
 		args = quoted
 	}
 	for _, d := range []llm.Delta{{Kind: llm.ToolStart, ID: id, Name: name}, {Kind: llm.ToolEnd, ID: id, Text: args}} {
@@ -146,7 +146,7 @@ func (s *stream) end(l *line) error {
 	if err := s.EndThinking(nil); err != nil {
 		return err
 	}
-	if l.Prompt > 0 || l.Answer > 0 { // else it is not known
+	if l.Prompt > 0 || l.Answer > 0 { // otherwise the usage is unknown
 		if err := s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: llm.Usage{Input: l.Prompt, Output: l.Answer}}); err != nil {
 			return err
 		}

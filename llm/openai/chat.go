@@ -17,7 +17,7 @@ type Chat struct {
 	options ChatOptions
 }
 
-// ChatOptions say what a server does that others do not.
+// ChatOptions configure the peculiarities of a server.
 type ChatOptions struct {
 	Think Think
 }
@@ -35,7 +35,7 @@ func (c *Chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 40})
 	req.Messages = llm.Portable(req.Messages, "")
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
-		yield = names.Back(yield)
+		yield = names.RestoreNames(yield)
 		body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
 		if err != nil {
 			return llm.EncodeError(err)
@@ -88,7 +88,7 @@ type (
 		ID       string          `json:"id"`
 		Type     string          `json:"type"`
 		Function chatFunction    `json:"function"`
-		Extra    json.RawMessage `json:"extra_content,omitempty"` // what came with it, as Google's signatures
+		Extra    json.RawMessage `json:"extra_content,omitempty"` // data that was received with the call, such as Google's signatures
 	}
 	chatFunction struct {
 		Name      string `json:"name"`
@@ -136,8 +136,8 @@ func chatBody(req llm.Request, e chatEncoder) ([]byte, error) {
 	return llm.MergeExtra(body, req.Extra)
 }
 
-// answeredResults has the model say something between results and what the user says next,
-// or the results' images: strict servers refuse the one right after the other.
+// answeredResults inserts a message of the model between results and a following user message,
+// because strict servers refuse a user message directly after results.
 func answeredResults(msgs []chatMessage) []chatMessage {
 	var out []chatMessage
 	for i, m := range msgs {
@@ -152,11 +152,11 @@ func answeredResults(msgs []chatMessage) []chatMessage {
 // chatEncoder encodes the history for one server.
 type chatEncoder struct {
 	dialect
-	from string // reasoning of others is dropped
+	from string // reasoning of other origins is dropped
 }
 
-// messages splits a message: results are messages of their own there, and their images
-// follow in one of the user's, because results are text.
+// messages encodes a message. In this format, results are separate messages. They can contain only
+// text, so their images follow in a user message.
 func (e chatEncoder) messages(m llm.Message) []chatMessage {
 	var out []chatMessage
 	var content []chatPart
@@ -204,7 +204,7 @@ func (e chatEncoder) messages(m llm.Message) []chatMessage {
 	return out
 }
 
-// chatContent is a string where it can be: some servers take nothing else.
+// chatContent returns a string if there are no images, because some servers accept nothing else.
 func chatContent(parts []chatPart) any {
 	var text []string
 	for _, p := range parts {

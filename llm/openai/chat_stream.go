@@ -16,9 +16,9 @@ import (
 type chatChunk struct {
 	Choices []struct {
 		Delta        chatDelta  `json:"delta"`
-		Message      chatDelta  `json:"message"` // of an answer that is not streamed
+		Message      chatDelta  `json:"message"` // in an answer that is not streamed
 		FinishReason string     `json:"finish_reason"`
-		Usage        *chatUsage `json:"usage"` // of some servers
+		Usage        *chatUsage `json:"usage"` // some servers send it here
 	} `json:"choices"`
 	Usage *chatUsage      `json:"usage"`
 	Error json.RawMessage `json:"error"`
@@ -41,14 +41,14 @@ type chatDelta struct {
 	} `json:"tool_calls"`
 	Images []struct {
 		ImageURL chatImage `json:"image_url"`
-	} `json:"images"` // as OpenRouter has them
+	} `json:"images"` // sent by OpenRouter
 	Annotations []struct {
 		Citation citation `json:"url_citation"`
 	} `json:"annotations"`
 }
 
-// thinking returns reasoning and the member it is in. Servers that send it in two send
-// it twice.
+// thinking returns the reasoning and the member that contains it. Servers that use two members send
+// the same text in both.
 func (d *chatDelta) thinking() (text, member string) {
 	switch {
 	case d.ReasoningContent != "":
@@ -61,7 +61,7 @@ func (d *chatDelta) thinking() (text, member string) {
 	return d.Content.reasoning, inContent
 }
 
-// chatUsage counts cached tokens where different servers do.
+// chatUsage has the counters of cached tokens of different servers.
 type chatUsage struct {
 	PromptTokens        int64 `json:"prompt_tokens"`
 	CompletionTokens    int64 `json:"completion_tokens"`
@@ -74,7 +74,7 @@ type chatUsage struct {
 	CacheCreation  int64 `json:"cache_creation_input_tokens"`
 }
 
-// usage splits the prompt's tokens, which include the cached ones.
+// usage converts the counters; the prompt's tokens include the cached ones.
 func (u *chatUsage) usage() llm.Usage {
 	read := cmp.Or(u.PromptTokensDetails.CachedTokens, u.CachedTokens, u.CacheHitTokens)
 	write := cmp.Or(u.PromptTokensDetails.CacheWriteTokens, u.CacheCreation)
@@ -86,30 +86,30 @@ type chatStream struct {
 	llm.Emitter
 	at            llm.Endpoint
 	calls         []chatPending
-	images        int // so far
+	images        int // number of images so far
 	text          thinkText
-	member        string // where it came
-	tagged        bool   // it stood between tags
-	said          bool   // any text that is not reasoning
+	member        string // the member that contained the open reasoning
+	tagged        bool   // the open reasoning is between tags
+	said          bool   // text other than reasoning has been received
 	finish        string
-	unmarked      bool // it ended without a finish reason
+	unmarked      bool // the answer ended without a finish reason
 	usage         llm.Usage
 	usageReported bool
-	retention     llm.Retention // that was asked for
+	retention     llm.Retention // the requested retention
 }
 
 // chatPending is a call whose arguments are still arriving.
 type chatPending struct {
-	index     int    // the provider's
-	sentID    string // the provider's, may repeat
+	index     int    // the provider's index
+	sentID    string // the provider's id; may repeat
 	id        string // unique within the answer
 	arguments []byte
-	extra     json.RawMessage // goes back with the call
+	extra     json.RawMessage // sent back with the call
 }
 
-// answer reads a stream, or the one object that some servers send instead.
+// answer reads a stream, or the single JSON object that some servers send instead.
 func (s *chatStream) answer(body io.Reader) error {
-	raw, stream, err := llm.Whole(body)
+	raw, stream, err := llm.UnstreamedObject(body)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (s *chatStream) chunk(c *chatChunk) error {
 		s.usage = u.usage()
 		s.usage.CacheWriteLong = s.retention.LongWrites(s.usage.CacheWrite, nil)
 		if s.text.Steady {
-			if err := s.tellUsage(); err != nil {
+			if err := s.emitUsage(); err != nil {
 				return err
 			}
 		}
@@ -238,7 +238,7 @@ func (s *chatStream) chunk(c *chatChunk) error {
 	return nil
 }
 
-// extras passes on images that the model has made, and pages that it cites.
+// extras passes on generated images and cited pages.
 func (s *chatStream) extras(d *chatDelta) error {
 	for _, i := range d.Images {
 		if err := s.endText(); err != nil {
@@ -248,7 +248,7 @@ func (s *chatStream) extras(d *chatDelta) error {
 		media := strings.TrimSuffix(strings.TrimPrefix(header, "data:"), ";base64")
 		s.images++
 		end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(media, data)}
-		if err := s.Served(false, json.RawMessage("{}"), end); err != nil {
+		if err := s.EmitServerCall(false, json.RawMessage("{}"), end); err != nil {
 			return err
 		}
 	}
@@ -263,9 +263,9 @@ func (s *chatStream) extras(d *chatDelta) error {
 	return nil
 }
 
-// call finds the pending call a fragment belongs to, or opens it. Fragments name
-// their call by index, by id, or not at all (then it is the last); some servers give
-// every call the index 0, and only a new id tells that a new call begins.
+// call returns the pending call that a fragment belongs to, or opens it. Fragments refer to their
+// call by index, by id, or not at all (then it is the last one). Some servers give every call the
+// index 0; there, a new id begins a new call.
 func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
 	n := len(s.calls)
 	for i := n - 1; i >= 0; i-- {
@@ -279,7 +279,7 @@ func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
 		return p, nil
 	}
 	if id == "" && name == "" {
-		return nil, nil // arguments of no call
+		return nil, nil // arguments without a call
 	}
 	p := chatPending{index: n, sentID: id, id: id}
 	if index != nil {
@@ -292,7 +292,7 @@ func (s *chatStream) call(index *int, id, name string) (*chatPending, error) {
 	return &s.calls[n], s.Emit(llm.Delta{Kind: llm.ToolStart, ID: p.id, Name: name})
 }
 
-// say takes a piece of the answer's text, which may hold reasoning between tags.
+// say handles a piece of the answer's text, which may contain reasoning between tags.
 func (s *chatStream) say(text string) error {
 	if !s.tagged {
 		if err := s.endReasoning(); err != nil {
@@ -314,7 +314,7 @@ func (s *chatStream) say(text string) error {
 func (s *chatStream) piece(p thinkPiece) error {
 	switch {
 	case p.reasoning && !s.Thinking() && strings.TrimSpace(p.text) == "":
-		return nil // tags around nothing
+		return nil // empty tags
 	case p.reasoning:
 		s.tagged = true
 		if err := s.Think(p.text); err != nil || !p.end {
@@ -328,7 +328,7 @@ func (s *chatStream) piece(p thinkPiece) error {
 	return nil
 }
 
-// endText ends what was open when something else begins.
+// endText ends open text and reasoning.
 func (s *chatStream) endText() error {
 	if err := s.piece(s.text.rest()); err != nil {
 		return err
@@ -345,7 +345,7 @@ func (s *chatStream) endReasoning() error {
 	return s.EndThinking(opaque)
 }
 
-func (s *chatStream) tellUsage() error {
+func (s *chatStream) emitUsage() error {
 	if s.usageReported {
 		return nil
 	}
@@ -353,7 +353,7 @@ func (s *chatStream) tellUsage() error {
 	return s.Emit(llm.Delta{Kind: llm.UsageDelta, Usage: s.usage})
 }
 
-// end delivers what is known only at the end: calls, usage, the reason to stop.
+// end emits what is known only at the end: calls, usage and the stop reason.
 func (s *chatStream) end() error {
 	if err := s.endText(); err != nil {
 		return err
@@ -368,7 +368,7 @@ func (s *chatStream) end() error {
 			return err
 		}
 	}
-	if err := s.tellUsage(); err != nil {
+	if err := s.emitUsage(); err != nil {
 		return err
 	}
 	stop := llm.StopEnd

@@ -1,11 +1,11 @@
 // Package openai speaks OpenAI's two HTTP APIs: Responses (responses.go) and Chat
 // Completions (chat.go, chat_stream.go), to OpenAI itself and to servers compatible with either.
 //
-// Requests and terminal items of the Responses API are the official module's types, but
-// for the conversation, which is encoded without reflection (responses_input.go). The
-// stream is read with sse.Reader and small structs of our own, because the module's
-// stream union costs several times as much per delta and does not notice a cut stream.
-// Chat Completions has its own small types, which compatible servers need anyway.
+// Requests to the Responses API use the official module's optional values; the conversation is
+// encoded without reflection (responses_input.go). The stream is read with sse.Reader and small
+// structs, because the module's stream union costs several times as much per delta and does not
+// detect a truncated stream. Chat Completions has its own small types, which compatible servers
+// need anyway.
 //
 // It guarantees: exactly one StopDelta or one error ends a stream; a stream that
 // ends without its terminal event is an error of kind llm.ErrPrematureStop; when
@@ -30,11 +30,11 @@ const (
 	APIChat      = "openai-chat"
 )
 
-// origin marks reasoning with who made it: another provider cannot read it back.
+// origin identifies the provider that produced reasoning, because another provider cannot read it.
 func origin(e llm.Endpoint, api string) string { return e.Provider + "/" + api }
 
-// URL returns where to send calls of an api, given a provider's URL as users write it,
-// with and without the version; path, if not empty, is the user's own.
+// URL returns the URL for requests to an API. base is the provider's URL as users write it, with or
+// without the version; path, if not empty, is the path that the user configured.
 func URL(base, path, api string) string {
 	base = strings.TrimRight(base, "/")
 	if path != "" {
@@ -53,8 +53,8 @@ func URL(base, path, api string) string {
 	return base + "/v1/chat/completions"
 }
 
-// WithFallback serves compatible servers that do not have the Responses API: when first
-// does not exist (404, 405), second takes over for good.
+// WithFallback returns a model for compatible servers, which may not have the Responses API. It
+// uses first until the server answers that it does not exist (404, 405), and from then on second.
 func WithFallback(first, second llm.Model) llm.Model {
 	return &withFallback{first: first, second: second}
 }
@@ -62,15 +62,15 @@ func WithFallback(first, second llm.Model) llm.Model {
 type withFallback struct {
 	first, second llm.Model
 
-	mu     sync.Mutex // guards fallen
-	fallen bool
+	mu        sync.Mutex // guards useSecond
+	useSecond bool
 }
 
-// Reads implements llm.Reader: for the one that answers.
+// Reads implements llm.Reader for the model in use.
 func (f *withFallback) Reads(model, api string) bool {
 	f.mu.Lock()
 	m := f.first
-	if f.fallen {
+	if f.useSecond {
 		m = f.second
 	}
 	f.mu.Unlock()
@@ -81,24 +81,24 @@ func (f *withFallback) Reads(model, api string) bool {
 func (f *withFallback) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		f.mu.Lock()
-		fallen := f.fallen
+		useSecond := f.useSecond
 		f.mu.Unlock()
-		if !fallen {
+		if !useSecond {
 			for d, err := range f.first.Stream(ctx, req) {
 				var e *llm.Error
 				if errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
-					fallen = true
+					useSecond = true
 					break
 				}
 				if !yield(d, err) {
 					return
 				}
 			}
-			if !fallen {
+			if !useSecond {
 				return
 			}
 			f.mu.Lock()
-			f.fallen = true
+			f.useSecond = true
 			f.mu.Unlock()
 		}
 		f.second.Stream(ctx, req)(yield)

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// dialect is how a server of Chat Completions differs from OpenAI's own.
+// dialect describes how a Chat Completions server differs from OpenAI.
 type dialect struct {
-	oldLimit bool // the limit of the output is called max_tokens
-	own      bool // OpenAI itself, or Azure: it takes a key for its cache of prompts
-	strict   bool // what it does not know is refused: no stream_options; ids are nine letters and digits
+	oldLimit bool // the output limit is called max_tokens
+	own      bool // OpenAI itself, or Azure: it accepts a prompt cache key
+	strict   bool // unknown fields are refused, including stream_options; ids are nine letters and digits
 }
 
-// dialectOf knows servers by their host; compatible servers take what OpenAI takes.
+// dialectOf returns the dialect of a server by its host. Unknown hosts get OpenAI's dialect.
 func dialectOf(at string) dialect {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -31,7 +31,8 @@ func dialectOf(at string) dialect {
 	}
 }
 
-// id is a call's id as the server takes it: the same for a call and its result.
+// id returns a call's id in the form that the server accepts. It is the same for a call and its
+// result.
 func (d dialect) id(id string) string {
 	const length = 9
 	if !d.strict || len(id) == length && !strings.ContainsFunc(id, otherThanAlphanumeric) {
@@ -45,17 +46,17 @@ func otherThanAlphanumeric(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 }
 
-// Members of a message in which servers send reasoning. It goes back in the same one:
-// some demand it, and strict ones refuse any other.
+// Members of a message in which servers send reasoning. It is sent back in the same member: some
+// servers require it, and strict ones refuse others.
 const (
 	inReasoningContent = "reasoning_content"
 	inReasoningOnly    = "reasoning"
 	inReasoningText    = "reasoning_text"
-	inContent          = "content" // as blocks; it is not sent back: not all models of such a server take it
+	inContent          = "content" // as blocks; not sent back, because not all models of such servers accept it
 )
 
-// reasoningIn is the Opaque of reasoning that came in another member than
-// reasoning_content.
+// reasoningIn returns the Opaque of reasoning that was received in a member. It is nil for
+// reasoning_content, the default.
 func reasoningIn(member string) json.RawMessage {
 	if member == inReasoningContent || member == "" {
 		return nil
@@ -74,8 +75,8 @@ func memberOf(r llm.Reasoning) string {
 	return inReasoningContent
 }
 
-// chatText is a content: a string, or a list of blocks of text and of reasoning, in
-// which the reasoning may be a list itself.
+// chatText is the content of a message: a string, or a list of text and reasoning blocks. Reasoning
+// may be such a list too.
 type chatText struct{ text, reasoning string }
 
 func (c *chatText) UnmarshalJSON(raw []byte) error {
@@ -96,9 +97,9 @@ func (c *chatText) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// markCache marks the system message and the last two messages of the others that can
-// be marked, which tools' are not everywhere. Claude's models cache nothing else; only
-// some servers take the marks, and pass them on, so that the user must want it.
+// markCache sets cache marks in the system message and in the last two other messages, except tool
+// messages, which not every server can mark. Claude models need such marks to cache anything. Only
+// some proxies accept the marks, so the user has to enable them.
 func markCache(req llm.Request, msgs []chatMessage) {
 	if !asksClaude(req) || len(msgs) == 0 {
 		return
@@ -115,16 +116,16 @@ func markCache(req llm.Request, msgs []chatMessage) {
 	llm.MarkBackwards(len(msgs), 2, func(i int) bool { return msgs[i].Role != "tool" && msgs[i].mark(mark) })
 }
 
-// asksClaude says whether a Claude behind a proxy is asked to cache the prompt.
+// asksClaude reports whether a request asks a Claude model behind a proxy to cache the prompt.
 func asksClaude(req llm.Request) bool {
 	return req.Retention != "" && req.Cached() && strings.Contains(strings.ToLower(req.Model), "claude")
 }
 
-// retained24h is how OpenAI's APIs are asked to keep a prompt for a day.
+// retained24h is the value with which OpenAI's APIs keep a prompt for a day.
 const retained24h = "24h"
 
-// retention is what OpenAI's models are asked for with a long retention: those that can
-// keep prompts for a day. The small ones cannot, with one exception, and would refuse.
+// retention returns the retention to request from OpenAI, or "". Only some models can keep prompts
+// for a day. Small models, with one exception, refuse such a request.
 func retention(req llm.Request) string {
 	name := strings.ToLower(req.Model[strings.LastIndexByte(req.Model, '/')+1:])
 	small := strings.Contains(name, "mini") || strings.Contains(name, "nano")
@@ -137,7 +138,7 @@ func retention(req llm.Request) string {
 	return ""
 }
 
-// mark puts a mark at the end of a message's text; ok is false without such a text.
+// mark sets a cache mark at the end of a message's text; ok is false if there is no text.
 func (m *chatMessage) mark(c *llm.CacheControl) (ok bool) {
 	switch content := m.Content.(type) {
 	case string:

@@ -12,10 +12,10 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// ListModels asks a server for its models, and what it says of them. e.URL is the
-// provider's, as users write it.
+// ListModels asks a server for its models, and returns their facts. e.URL is the provider's URL as
+// users write it.
 func ListModels(ctx context.Context, e llm.Endpoint) (map[string]llm.Facts, error) {
-	// The path of the list is beside that of chat/completions.
+	// The list has the same parent path as chat/completions.
 	e.URL = strings.TrimSuffix(URL(e.URL, "", APIChat), "/chat/completions") + "/models"
 	var body json.RawMessage
 	if err := e.Exchange(ctx, nil, &body); err != nil {
@@ -24,8 +24,8 @@ func ListModels(ctx context.Context, e llm.Endpoint) (map[string]llm.Facts, erro
 	return parseModels(body)
 }
 
-// listedModel is an entry of a list of models. OpenAI gives only the id; OpenRouter says
-// the most, vLLM the context.
+// listedModel is an entry of a list of models. OpenAI sends only the id, vLLM also the context, and
+// OpenRouter most of the fields.
 type listedModel struct {
 	ID            string `json:"id"`
 	ContextLength int64  `json:"context_length"`
@@ -38,19 +38,19 @@ type listedModel struct {
 	} `json:"architecture"`
 	SupportedParameters []string `json:"supported_parameters"`
 	Pricing             struct {
-		Prompt         string `json:"prompt"` // dollars per token, as are all
+		Prompt         string `json:"prompt"` // all prices are in dollars per token
 		Completion     string `json:"completion"`
 		InputCacheRead string `json:"input_cache_read"`
 		CacheWrite     string `json:"input_cache_write"`
 	} `json:"pricing"`
 }
 
-// parseModels reads a list. Additions of servers in other shapes are left out.
+// parseModels parses a list. It ignores fields of unexpected types.
 func parseModels(body []byte) (map[string]llm.Facts, error) {
 	var list struct {
 		Data []listedModel `json:"data"`
 	}
-	var mistyped *json.UnmarshalTypeError // the rest is decoded all the same
+	var mistyped *json.UnmarshalTypeError // the rest is decoded anyway
 	if err := json.Unmarshal(body, &list); err != nil && (!errors.As(err, &mistyped) || list.Data == nil) {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func listedCost(s string) llm.Fact[float64] {
 	return llm.Fact[float64]{Value: math.Round(v*1e12) / 1e6, Source: llm.FromProvider}
 }
 
-// notForChat recognises models that do something else.
+// notForChat reports whether a model is not for conversations.
 func notForChat(id string) bool {
 	for _, sign := range []string{"embedding", "whisper", "tts", "dall-e", "moderation", "-audio", "realtime", "-image", "transcribe", "davinci", "babbage", "sora"} {
 		if strings.Contains(id, sign) {

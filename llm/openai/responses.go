@@ -29,21 +29,21 @@ func (r *Responses) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.D
 	req, names := llm.Conform(req, llm.Form{Name: 64, ID: 64})
 	req.Messages = llm.Portable(req.Messages, origin(r.at, APIResponses))
 	return llm.Answer(func(yield func(llm.Delta, error) bool) error {
-		yield = names.Back(yield)
+		yield = names.RestoreNames(yield)
 		body, err := responsesBody(req, origin(r.at, APIResponses))
 		if err != nil {
 			return llm.EncodeError(err)
 		}
 		return r.at.Post(ctx, body, req.Headers, func(answer io.Reader) error {
-			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.at, APIResponses)}, at: r.at, calls: map[string]string{}, ended: map[string]bool{}, served: map[string]bool{}}
+			s := responsesStream{Emitter: llm.Emitter{Yield: yield, Origin: origin(r.at, APIResponses)}, at: r.at, calls: map[string]string{}, ended: map[string]bool{}, serverCalls: map[string]bool{}}
 			return s.read(llm.NewSSEReader(answer))
 		})
 	})
 }
 
-// responsesRequest is a request without its conversation and tools. It is put together from the
-// module's optional values, not from its ResponseNewParams: the types of whole requests make every
-// program that links them four megabytes larger.
+// responsesRequest is a request without its conversation and tools. It uses the module's optional
+// values but not its ResponseNewParams, because the types of complete requests make the program
+// four megabytes larger.
 type responsesRequest struct {
 	Model                string            `json:"model"`
 	Store                param.Opt[bool]   `json:"store,omitzero"`
@@ -56,7 +56,7 @@ type responsesRequest struct {
 	ParallelToolCalls    param.Opt[bool]   `json:"parallel_tool_calls,omitzero"`
 }
 
-// given is an optional value, left out if it is the zero value.
+// given returns an optional value that is left out if it is the zero value.
 func given[T comparable](v T) param.Opt[T] {
 	var zero T
 	if v == zero {
@@ -70,8 +70,8 @@ type reasoningOptions struct {
 	Summary string `json:"summary"`
 }
 
-// responsesBody encodes a request. Nothing is stored at the provider; reasoning
-// travels encrypted with the history instead.
+// responsesBody encodes a request. Nothing is stored at the provider; encrypted reasoning is sent
+// with the history instead.
 func responsesBody(req llm.Request, from string) ([]byte, error) {
 	input, err := responsesInput(req.Messages, from)
 	if err != nil {
@@ -103,7 +103,7 @@ func responsesBody(req llm.Request, from string) ([]byte, error) {
 	return llm.MergeExtra(body, llm.MergePayloads(more, req.Extra))
 }
 
-// responsesEvent has the fields of all stream events that we use.
+// responsesEvent has the used fields of all stream events.
 type responsesEvent struct {
 	Type         string          `json:"type"`
 	Delta        string          `json:"delta"`
@@ -120,12 +120,12 @@ type responsesEvent struct {
 type responsesStream struct {
 	llm.Emitter
 	at    llm.Endpoint
-	calls map[string]string // item id -> call id, of calls that were announced
-	ended map[string]bool   // call ids
-	said  bool              // any text
+	calls map[string]string // call ids of announced calls, by item id
+	ended map[string]bool   // by call id
+	said  bool              // text has been received
 
-	served   map[string]bool // calls that the provider runs, by item id: whether they have ended
-	searches int64           // of them, queries
+	serverCalls map[string]bool // by item id of calls that the provider runs: whether the call has ended
+	searches    int64           // number of search queries
 }
 
 func (s *responsesStream) read(events *sse.Reader) error {
@@ -135,7 +135,8 @@ func (s *responsesStream) read(events *sse.Reader) error {
 			return err
 		}
 		if string(raw.Data) == "[DONE]" {
-			// Not part of this format, but some compatible servers send it, also in place of the last event.
+			// Not part of this format, but some compatible servers send it, sometimes instead of
+			// the last event.
 			if (s.said || len(s.ended) > 0) && len(s.ended) >= len(s.calls) {
 				return s.stop(llm.StopUnmarked)
 			}
@@ -150,7 +151,7 @@ func (s *responsesStream) read(events *sse.Reader) error {
 				return err
 			}
 		}
-		if raw.Name == "error" && ev.Type != "error" { // some servers put the kind of the error there
+		if raw.Name == "error" && ev.Type != "error" { // some servers send the kind of the error as the type
 			if len(ev.Code) == 0 {
 				ev.Code = json.RawMessage(ev.Type)
 			}
@@ -202,7 +203,7 @@ func (s *responsesStream) event(ev responsesEvent) (done bool, err error) {
 	return false, err
 }
 
-// outputItem is an item of an answer; of those that we do not use, the type.
+// outputItem is an item of an answer. Items of unused types have only a type.
 type outputItem struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id"`
@@ -227,8 +228,8 @@ func (s *responsesStream) itemAdded(item outputItem) error {
 	case "reasoning":
 		return s.Emit(llm.Delta{Kind: llm.ReasoningStart, ID: item.ID})
 	case itemSearch, itemImage:
-		s.served[item.ID] = false
-		return s.Emit(llm.Delta{Kind: llm.ServerStart, ID: item.ID, Name: servedTools()[item.Type]})
+		s.serverCalls[item.ID] = false
+		return s.Emit(llm.Delta{Kind: llm.ServerStart, ID: item.ID, Name: serverTools()[item.Type]})
 	}
 	return nil
 }
@@ -254,15 +255,14 @@ func (s *responsesStream) itemDone(item outputItem, raw json.RawMessage) error {
 		}
 		return s.Emit(d)
 	case itemSearch, itemImage:
-		return s.servedDone(raw)
+		return s.serverCallDone(raw)
 	case "message":
 		return s.citations(raw)
 	}
 	return nil
 }
 
-// finish reports usage and the reason to stop, and first the calls that the final
-// response alone has whole.
+// finish emits calls that are complete only in the final response, then usage and the stop reason.
 func (s *responsesStream) finish(raw json.RawMessage) error {
 	var resp struct {
 		Output []json.RawMessage `json:"output"`
@@ -302,7 +302,8 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 	return s.stop(stop)
 }
 
-// stop ends the answer. With calls, it goes on after them, unless the provider has cut it.
+// stop emits the stop reason. It is StopToolCalls if there are calls, unless the provider cut off
+// the answer.
 func (s *responsesStream) stop(reason llm.StopReason) error {
 	if len(s.ended) > 0 && (reason == llm.StopEnd || reason == llm.StopUnmarked) {
 		reason = llm.StopToolCalls
@@ -310,11 +311,11 @@ func (s *responsesStream) stop(reason llm.StopReason) error {
 	return s.Emit(llm.Delta{Kind: llm.StopDelta, Stop: reason})
 }
 
-// endCalls takes calls from the final response that had no event of their own.
+// endCalls handles calls in the final response that had no events.
 func (s *responsesStream) endCalls(output []json.RawMessage) error {
 	for _, raw := range output {
 		item, err := s.item(raw)
-		if _, served := servedTools()[item.Type]; err != nil || !served && (item.Type != "function_call" || s.ended[item.CallID]) {
+		if _, runsThere := serverTools()[item.Type]; err != nil || !runsThere && (item.Type != "function_call" || s.ended[item.CallID]) {
 			continue
 		}
 		if err := s.itemDone(item, raw); err != nil {

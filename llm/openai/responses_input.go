@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// The conversation is encoded with types of our own: the module's are made to be filled in
-// by hand, and encoding a long conversation with them takes longer than sending it.
+// The conversation is encoded with these types instead of the module's, with which encoding a long
+// conversation takes longer than sending it.
 type (
 	// inputItem is a message, a function_call, a function_call_output, or raw.
 	inputItem struct {
@@ -21,7 +21,7 @@ type (
 		Arguments *string        `json:"arguments,omitempty"`
 		Output    *string        `json:"output,omitempty"`
 
-		raw json.RawMessage // an item of the provider's, sent as it is
+		raw json.RawMessage // an item of the provider, sent unchanged
 	}
 	inputContent struct {
 		Type     string  `json:"type"` // input_text, output_text or input_image
@@ -40,9 +40,9 @@ type (
 
 // responsesInput encodes the conversation.
 func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
-	items := make([]inputItem, 0, 2*len(msgs)) // results of calls are items of their own
+	items := make([]inputItem, 0, 2*len(msgs)) // results of calls are separate items
 	for _, m := range msgs {
-		var behind []inputContent // the results
+		var resultImages []inputContent // images that must follow the results
 		for _, part := range m.Parts {
 			switch part := part.(type) {
 			case llm.Text:
@@ -54,7 +54,7 @@ func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
 					items = append(items, inputItem{raw: reasoningItem(part)})
 				}
 			case llm.ServerCall:
-				item, err := servedItem(part)
+				item, err := encodeServerCall(part)
 				if err != nil {
 					return nil, err
 				}
@@ -65,23 +65,23 @@ func responsesInput(msgs []llm.Message, from string) (json.RawMessage, error) {
 			case llm.ToolResult:
 				items = append(items, inputItem{Type: "function_call_output", CallID: part.ID, Output: &part.Text})
 				if len(part.Images) > 0 {
-					behind = append(behind, textContent(llm.User, llm.ImagesLabel(part.ID)))
+					resultImages = append(resultImages, textContent(llm.User, llm.ImagesLabel(part.ID)))
 				}
 				for _, image := range part.Images {
-					behind = append(behind, imageContent(image))
+					resultImages = append(resultImages, imageContent(image))
 				}
 			}
 		}
-		if len(behind) > 0 {
-			items = append(items, inputItem{Role: llm.User, Content: behind})
+		if len(resultImages) > 0 {
+			items = append(items, inputItem{Role: llm.User, Content: resultImages})
 		}
 	}
 	return encodeItems(items)
 }
 
-// encodeItems writes items one after the other into one buffer: a conversation is sent
-// whole with every request, and encoding/json's reflection takes as long over it as
-// everything else that happens between a prompt and its request.
+// encodeItems encodes items into one buffer without reflection. The complete conversation is sent
+// with every request, and encoding/json would take as long as everything else between a prompt and
+// its request.
 func encodeItems(items []inputItem) (json.RawMessage, error) {
 	out := append(make([]byte, 0, sizeOf(items)), '[')
 	for i, item := range items {
@@ -96,8 +96,7 @@ func encodeItems(items []inputItem) (json.RawMessage, error) {
 	return append(out, ']'), nil
 }
 
-// sizeOf guesses how long the items are when they are encoded: what has to be escaped
-// makes them a little longer.
+// sizeOf estimates the encoded size of items, including some space for escaping.
 func sizeOf(items []inputItem) int {
 	size := 2
 	for _, i := range items {
@@ -109,7 +108,7 @@ func sizeOf(items []inputItem) int {
 	return size + size/16
 }
 
-// append encodes an item as encoding/json would with the tags of its fields.
+// append encodes an item exactly as encoding/json would.
 func (i inputItem) append(out []byte) ([]byte, error) {
 	if i.raw != nil {
 		buf := bytes.NewBuffer(out)
@@ -158,8 +157,7 @@ func imageContent(i llm.Image) inputContent {
 	return inputContent{Type: "input_image", Detail: "auto", ImageURL: i.DataURL()}
 }
 
-// textContent is the long form of a text, which is the one that clients of compatible
-// servers send.
+// textContent returns the long form of a text, because compatible servers are used to it.
 func textContent(role llm.Role, text string) inputContent {
 	kind := "input_text"
 	if role == llm.Assistant {
@@ -190,8 +188,8 @@ func isObject(raw json.RawMessage) bool {
 	return json.Valid(raw) && bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{"))
 }
 
-// reasoningItem returns the provider's item with the summary that it must have: some
-// servers only stream it.
+// reasoningItem returns the provider's item. It adds the required summary if it is missing, because
+// some servers only stream it.
 func reasoningItem(r llm.Reasoning) json.RawMessage {
 	var item map[string]json.RawMessage
 	if err := json.Unmarshal(r.Opaque, &item); err != nil || item["summary"] != nil {

@@ -7,68 +7,68 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Think says how reasoning is marked inside the text of servers that do not separate it
+// Think has the tags that mark reasoning in the text of servers that do not separate it
 // (eca-features 4.1, thinkTagStart and thinkTagEnd).
 type Think struct {
 	Start, End string
 
-	// Steady cuts text where the suite of eca-recorded expects it: what may be the
-	// beginning of a tag is kept back, and everything may, and usage is passed on
-	// when it arrives. Otherwise only text that does begin a tag waits.
+	// Steady splits text where the suite of eca-recorded expects it: the end of the text is always
+	// held back for the length of a tag, and usage is passed on when it arrives. Otherwise only
+	// text that matches the beginning of a tag is held back.
 	Steady bool
 }
 
 // DefaultThink has the tags that most open models use.
 func DefaultThink() Think { return Think{Start: "<think>", End: "</think>"} }
 
-// thinkText separates reasoning from text. Reasoning precedes all text; a later tag
-// is something that the model writes about.
+// thinkText separates reasoning from text. Reasoning precedes all text; a later tag is part of the
+// text.
 type thinkText struct {
 	Think
-	place place
-	began bool   // some reasoning was returned
-	held  string // may be the beginning of a tag
+	state state
+	began bool   // some reasoning has been returned
+	held  string // text that may be the beginning of a tag
 }
 
-// plain says that all text is certain at once.
-func (t *thinkText) plain() bool { return t.place == inText && !t.Steady }
+// plain reports whether all text can be passed on immediately.
+func (t *thinkText) plain() bool { return t.state == inText && !t.Steady }
 
-type place uint8
+type state uint8
 
 const (
-	beforeText place = iota
+	beforeText state = iota
 	inReasoning
 	inText
 )
 
-// thinkPiece is text or reasoning; end says that the reasoning ends with it.
+// thinkPiece is a piece of text or reasoning; end is set if the reasoning ends with it.
 type thinkPiece struct {
 	text      string
 	reasoning bool
 	end       bool
 }
 
-// write takes the next piece of text and returns what is certain.
+// write adds the next piece of text and returns the pieces that are certain.
 func (t *thinkText) write(text string) (out []thinkPiece) {
 	t.held += text
-	if t.place == beforeText {
+	if t.state == beforeText {
 		switch before, after, found := strings.Cut(t.held, t.Start); {
 		case found && strings.TrimSpace(before) == "":
-			t.place, t.held = inReasoning, after
+			t.state, t.held = inReasoning, after
 		case strings.TrimSpace(t.held[:t.certain(t.Start)]) != "":
-			t.place = inText
+			t.state = inText
 		}
 	}
-	if t.place == inReasoning {
+	if t.state == inReasoning {
 		if before, after, found := strings.Cut(t.held, t.End); found {
 			out = append(out, thinkPiece{text: before, reasoning: true, end: true})
-			t.place, t.held = inText, after
+			t.state, t.held = inText, after
 		} else if n := t.certain(t.End); t.began || strings.TrimSpace(t.held[:n]) != "" {
 			out = append(out, thinkPiece{text: t.held[:n], reasoning: true})
 			t.began, t.held = true, t.held[n:]
 		}
 	}
-	if t.place == inText {
+	if t.state == inText {
 		n := len(t.held)
 		if t.Steady {
 			n = t.certain(t.Start)
@@ -81,14 +81,14 @@ func (t *thinkText) write(text string) (out []thinkPiece) {
 	return out
 }
 
-// rest returns what was kept back; nothing of the answer's text follows.
+// rest returns the text that was held back. It is called after the last text of the answer.
 func (t *thinkText) rest() thinkPiece {
-	p := thinkPiece{text: t.held, reasoning: t.place == inReasoning, end: t.place == inReasoning}
-	t.held, t.place = "", inText
+	p := thinkPiece{text: t.held, reasoning: t.state == inReasoning, end: t.state == inReasoning}
+	t.held, t.state = "", inText
 	return p
 }
 
-// certain returns how much of the kept text cannot belong to a tag.
+// certain returns how many bytes of the held text cannot belong to a tag.
 func (t *thinkText) certain(tag string) int {
 	n := len(t.held)
 	for most := min(n, len(tag)-1); most > 0; most-- {
@@ -99,11 +99,10 @@ func (t *thinkText) certain(tag string) int {
 	return n
 }
 
-// validCut says whether text can be cut there without cutting a character.
+// validCut reports whether text can be split at an index without splitting a character.
 func validCut(text string, at int) bool { return text[at]&0xC0 != 0x80 }
 
-// tagged is the Opaque of reasoning that stood between tags: it goes back to the model as
-// it came.
+// tagged is the Opaque of reasoning that was between tags. It is sent back between the same tags.
 type tagged struct {
 	Start string `json:"start"`
 	End   string `json:"end"`
@@ -114,7 +113,7 @@ func (t *thinkText) opaque() json.RawMessage {
 	return raw
 }
 
-// tagsOf returns the tags between which reasoning stood, if it did.
+// tagsOf returns the tags that were around reasoning; ok is false without tags.
 func tagsOf(r llm.Reasoning) (tags tagged, ok bool) {
 	return tags, len(r.Opaque) > 0 && json.Unmarshal(r.Opaque, &tags) == nil && tags.Start != ""
 }

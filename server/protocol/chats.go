@@ -43,7 +43,7 @@ type ChatUpdateParams struct {
 	ChatID ID   `json:"chatId"`
 	Title  Text `json:"title"`
 	Trust  Flag `json:"trust"`
-	Pinned Flag `json:"pinned"` // an addition of ours: the chat is kept regardless of its age
+	Pinned Flag `json:"pinned"` // an addition of ours: the chat is never deleted because of its age
 }
 
 // ChatListParams (4.8).

@@ -35,15 +35,15 @@ type ImageContent struct {
 	Base64    []byte `json:"base64"` // encoded as plain base64
 }
 
-// ProgressContent says what a turn does; State is running or finished. Text is sent even if it is
-// empty: the seed requires it. Reason is an addition of ours: how a finished turn ended (done,
-// stopped, rejected, failed).
+// ProgressContent reports what a turn is doing. State is running or finished. Text is sent even if
+// it is empty: the seed requires it. Reason is an addition of ours: how a finished turn ended
+// (done, stopped, rejected, failed).
 type ProgressContent struct {
 	Type   string `json:"type"`
 	State  string `json:"state"`
 	Text   string `json:"text"`
 	Reason string `json:"reason,omitempty"`
-	// Incomplete says why the last answer of a finished turn may not be complete.
+	// Incomplete is the reason why the last answer of a finished turn may not be complete.
 	Incomplete string `json:"incomplete,omitempty"`
 }
 
@@ -83,9 +83,9 @@ type ToolRun struct {
 	Permission     Permission      `json:"permission"`
 }
 
-// Permission says how a call was approved or rejected. Verdict is allow, ask or deny; with
-// auto-approve, a call with the verdict ask runs without a question. NotRemembered says why the
-// call would ask again although its approval was remembered.
+// Permission describes how a call was approved or rejected. Verdict is allow, ask or deny; with
+// auto-approve, a call with the verdict ask runs without a question. NotRemembered is the reason
+// why the call needs approval again although an approval was remembered.
 type Permission struct {
 	Verdict       string `json:"verdict"`
 	Rule          string `json:"rule"`
@@ -143,7 +143,7 @@ type UsageLimit struct {
 	Output  int64 `json:"output"`
 }
 
-// ContextBreakdown lists what fills the context.
+// ContextBreakdown lists what takes up the context.
 type ContextBreakdown struct {
 	Categories   []ContextCategory `json:"categories"`
 	UsedTokens   int64             `json:"usedTokens"`
@@ -167,7 +167,7 @@ type MetadataContent struct {
 	Title string `json:"title"`
 }
 
-// FlagContent is a flag; it comes in replays only.
+// FlagContent is a flag. It is sent only in replays.
 type FlagContent struct {
 	Type      string `json:"type"`
 	Text      string `json:"text"`
@@ -191,7 +191,7 @@ type HookFinished struct {
 	Status     int    `json:"status"`
 	Output     string `json:"output,omitempty"`
 	Error      string `json:"error,omitempty"`
-	Failed     bool   `json:"failed,omitempty"` // the script did not do its work
+	Failed     bool   `json:"failed,omitempty"` // the hook failed
 	ToolCallID string `json:"toolCallId,omitempty"`
 }
 

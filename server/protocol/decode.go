@@ -108,7 +108,7 @@ func Decode(params json.RawMessage, v any) error {
 	return nil
 }
 
-// freeForm reports whether the values of a key are the user's, not the protocol's (2.2).
+// freeForm reports whether the keys of an object belong to the user, not to the protocol (2.2).
 func freeForm(key string) bool {
 	switch key {
 	case "initializationOptions", "env", "headers", "data":
@@ -117,7 +117,7 @@ func freeForm(key string) bool {
 	return false
 }
 
-// maxDepth bounds the nesting of params; protocol messages stay far below it.
+// maxDepth limits the nesting of params; protocol messages stay far below it.
 const maxDepth = 64
 
 // normalize rewrites protocol keys to camelCase and drops nulls.

@@ -1,12 +1,12 @@
 package protocol
 
-// Position counts from 1 or 0; the method says which.
+// Position is 1-based or 0-based, depending on the method.
 type Position struct {
 	Line      Number `json:"line"`
 	Character Number `json:"character"`
 }
 
-// Range is between two positions.
+// Range is the text between two positions.
 type Range struct {
 	Start Position `json:"start"`
 	End   Position `json:"end"`

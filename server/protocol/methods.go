@@ -2,10 +2,10 @@ package protocol
 
 import "context"
 
-// Server is every method a client may call (sections 3 and 4). A face implements all of them; the
-// compiler checks that. The notes repeat Method.Seed of docs/protocol.md.
+// Server has every method that a client may call (sections 3 and 4). A face implements all of them;
+// the compiler checks that.
 //
-// Handlers run one after the other, in the order in which messages arrive, and must not wait. They
+// Handlers run one after the other, in the order in which messages arrive, and must not block. They
 // return an AsyncResult for work that may take time.
 type Server interface {
 	Initialize(context.Context, Request[InitializeParams]) (AsyncResult[InitializeResult], error)
@@ -72,11 +72,11 @@ type Request[P any] struct {
 	Answered <-chan struct{}
 }
 
-// AsyncResult is the part of a handler that may wait; its result is the response. ctx ends when the
-// client cancels the request or disconnects.
+// AsyncResult is the part of a handler that may block; its result is the response. ctx ends when
+// the client cancels the request or disconnects.
 type AsyncResult[R any] func(ctx context.Context) (R, error)
 
-// Immediate is an AsyncResult that does not wait.
+// Immediate returns an AsyncResult that does not block.
 func Immediate[R any](r R) AsyncResult[R] {
 	return func(context.Context) (R, error) { return r, nil }
 }
@@ -111,7 +111,7 @@ type Method struct {
 	Section   string
 }
 
-// Methods lists the whole protocol, in the order of the contract.
+// Methods lists all methods of the protocol, in the order of the contract.
 func Methods() []Method {
 	const both, current = true, false
 	request := func(name, section string, seed bool) Method { return Method{name, ToServer, true, seed, section} }

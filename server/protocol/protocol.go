@@ -51,7 +51,7 @@ type InitializeResult struct {
 	ChatDefaultAgent    string     `json:"chatDefaultAgent,omitempty"`
 }
 
-// ServerInfo names us.
+// ServerInfo names the server.
 type ServerInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -74,7 +74,7 @@ type ChatContext struct {
 	Type       string      `json:"type"`
 	Path       string      `json:"path"`
 	LinesRange *LinesRange `json:"linesRange"`
-	Position   *Range      `json:"position"` // of the cursor; 1-based here
+	Position   *Range      `json:"position"` // of the cursor; 1-based
 	Label      string      `json:"label"`
 	Content    string      `json:"content"`
 	MediaType  string      `json:"mediaType"`
@@ -106,7 +106,7 @@ type ChatPromptResult struct {
 }
 
 // ToolCallParams of chat/toolCallApprove and chat/toolCallReject (4.2, 4.3). Auto, GoOn and Unasked
-// are additions of ours. Auto: the client approves everything, and no user saw the call. GoOn:
+// are additions of ours. Auto: the client approves every call, so no user has seen this one. GoOn:
 // after a rejection, the turn continues and the model gets the rejection. Unasked: the client
 // rejected the call because it had no user to ask.
 type ToolCallParams struct {

@@ -9,12 +9,12 @@ import (
 type Capabilities struct {
 	Diagnostics, Definition, References bool // codeAssistant.editor
 	AskQuestion                         bool // codeAssistant.chatCapabilities
-	Remount                             bool // the same; an addition of ours: its page is reopened without any state
-	Search                              bool // the same; an addition of ours: chat/search
+	Remount                             bool // chatCapabilities too, an addition of ours: the client's page can be reopened without state
+	Search                              bool // chatCapabilities too, an addition of ours: chat/search
 }
 
 // UnmarshalJSON accepts anything. A capability is true unless its value is null, false, 0 or empty.
-// Old clients send theirs without codeAssistant around them.
+// Old clients send their capabilities without the enclosing codeAssistant object.
 func (c *Capabilities) UnmarshalJSON(raw []byte) error {
 	all := members(raw)
 	if inner, ok := all["codeAssistant"]; ok {
@@ -106,11 +106,11 @@ type QuestionParams struct {
 	RequestID     string           `json:"requestId"`
 }
 
-// QuestionOption is one answer to choose.
+// QuestionOption is one possible answer.
 type QuestionOption struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
-	Grants      bool   `json:"grants,omitempty"` // it allows something from now on, not only now
+	Grants      bool   `json:"grants,omitempty"` // the choice applies to the future too, not only to this call
 }
 
 // QuestionResult (6).
@@ -120,7 +120,7 @@ type QuestionResult struct {
 	Cancelled Flag `json:"cancelled"`
 }
 
-// Severity of a diagnostic: error, warning, info or hint; empty if it is none of them.
+// Severity of a diagnostic: error, warning, info or hint; empty if unknown.
 type Severity string
 
 // UnmarshalJSON accepts anything: clients also send information and unknown, and language servers
@@ -136,8 +136,8 @@ func (s *Severity) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Word is a text that may come as a number, a boolean, or the value of an object. Anything else is
-// empty.
+// Word is a text that may come as a number, a boolean, or an object with a field named value.
+// Anything else is read as empty.
 type Word string
 
 // UnmarshalJSON accepts anything.

@@ -35,14 +35,14 @@ type MCPServer struct {
 	Disabled bool      `json:"disabled"`
 	HasAuth  bool      `json:"hasAuth"`
 
-	Tools        *[]ServerTool     `json:"tools,omitempty"` // like the fields below, of a server that runs or reconnects
+	Tools        *[]ServerTool     `json:"tools,omitempty"` // this and the fields below are set if the server runs or reconnects
 	Prompts      *[]ServerPrompt   `json:"prompts,omitempty"`
 	Resources    *[]ServerResource `json:"resources,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
 	Error        string            `json:"error,omitempty"` // why it failed, or what it needs; an addition of ours
 }
 
-// ServerPrompt is a prompt of an MCP server, under the server's name for it (5.2).
+// ServerPrompt is a prompt of an MCP server, under the name that the server uses (5.2).
 type ServerPrompt struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
@@ -136,7 +136,7 @@ type ProviderStatus struct {
 	Settings   map[string]any  `json:"settings,omitempty"`
 }
 
-// ProviderAuth says how eca authenticates to a provider.
+// ProviderAuth describes how eca authenticates to a provider.
 type ProviderAuth struct {
 	Status    string `json:"status"`           // authenticated, expiring, expired, unauthenticated, local or not-running
 	Type      string `json:"type,omitempty"`   // oauth or api-key
@@ -159,7 +159,7 @@ type ProviderModel struct {
 	Settings     map[string]any    `json:"settings,omitempty"`
 }
 
-// ModelCapabilities says what a model can do.
+// ModelCapabilities describes what a model can do.
 type ModelCapabilities struct {
 	Reason    bool `json:"reason"`
 	Vision    bool `json:"vision"`

@@ -8,20 +8,20 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Whole is a model behind a Chat Completions endpoint that is asked for its answer in one
-// piece: texts in, a text out, for servers that do not stream and for short answers.
-type Whole struct {
+// NonStreaming is a model behind a Chat Completions endpoint that is asked for its answer without
+// streaming. It returns only text, and is for servers that do not stream and for short answers.
+type NonStreaming struct {
 	at llm.Endpoint
 }
 
-var _ llm.Model = (*Whole)(nil)
+var _ llm.Model = (*NonStreaming)(nil)
 
-// NewWhole returns a client for the Chat Completions endpoint. The endpoint's total limit of
-// time is the only one that counts.
-func NewWhole(at llm.Endpoint) *Whole { return &Whole{at} }
+// NewNonStreaming returns a client for the Chat Completions endpoint. Of the endpoint's time limits, only
+// the total limit applies.
+func NewNonStreaming(at llm.Endpoint) *NonStreaming { return &NonStreaming{at} }
 
-// Stream implements llm.Model: one TextDelta with all of the text.
-func (c *Whole) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+// Stream implements llm.Model: it yields one TextDelta with the complete text.
+func (c *NonStreaming) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		text, usage, err := c.ask(ctx, req)
 		switch {
@@ -35,7 +35,7 @@ func (c *Whole) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	}
 }
 
-func (c *Whole) ask(ctx context.Context, req llm.Request) (text string, usage llm.Usage, err error) {
+func (c *NonStreaming) ask(ctx context.Context, req llm.Request) (text string, usage llm.Usage, err error) {
 	req.Extra = llm.DeepMerge(req.Extra, map[string]any{"stream": false, "stream_options": nil})
 	body, err := chatBody(req, chatEncoder{from: origin(c.at, APIChat), dialect: dialectOf(c.at.URL)})
 	if err != nil {

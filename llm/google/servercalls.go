@@ -8,13 +8,13 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// servedPart is a call of the API's own tools.
-type servedPart struct {
+// serverTool is a call of the API's own tools.
+type serverTool struct {
 	Type string          `json:"toolType"`
 	Args json.RawMessage `json:"args"`
 }
 
-// grounding is what an answer that searched rests on.
+// grounding has the searches and sources of an answer.
 type grounding struct {
 	Queries []string `json:"webSearchQueries"`
 	Chunks  []struct {
@@ -25,8 +25,8 @@ type grounding struct {
 	} `json:"groundingChunks"`
 }
 
-// servedParts are the parts of a call as they came.
-func servedParts(c llm.ServerCall) []part {
+// serverCallParts returns the parts of a call as they were received.
+func serverCallParts(c llm.ServerCall) []part {
 	var out []part
 	if json.Unmarshal(c.Opaque, &out) != nil {
 		return nil
@@ -39,7 +39,7 @@ func servedParts(c llm.ServerCall) []part {
 	return out
 }
 
-// image takes an image that the model has made.
+// image handles a generated image.
 func (s *stream) image(p *answerPart) error {
 	if err := s.passCalls(); err != nil {
 		return err
@@ -55,17 +55,17 @@ func (s *stream) image(p *answerPart) error {
 	s.images++
 	end := llm.Delta{ID: "image_" + strconv.Itoa(s.images), Name: llm.ImageGeneration, Result: llm.MadeImage(p.Inline.MimeType, p.Inline.Data)}
 	end.Opaque, _ = json.Marshal([]part{{Signature: p.Signature}}) // strings always encode
-	return s.Served(false, json.RawMessage("{}"), end)
+	return s.EmitServerCall(false, json.RawMessage("{}"), end)
 }
 
-// servedCall is a call of the API's own tools whose result has not come yet.
-type servedCall struct {
-	id    string // ours
+// openServerCall is a call of the API's own tools that is waiting for its result.
+type openServerCall struct {
+	id    string // assigned by this package
 	parts []part
 }
 
-// served takes a call of the API's own tools, or its result, which follows it.
-func (s *stream) served(p *answerPart) error {
+// serverPart handles a call of the API's own tools, or the result that follows it.
+func (s *stream) serverPart(p *answerPart) error {
 	if err := s.passCalls(); err != nil {
 		return err
 	}
@@ -74,55 +74,54 @@ func (s *stream) served(p *answerPart) error {
 	}
 	raw := part{ServerCall: p.ServerCall, ServerResponse: p.ServerResponse, Signature: p.Signature}
 	if len(p.ServerCall) > 0 {
-		if err := s.endServed(nil); err != nil { // one without a result
+		if err := s.endServerCall(nil); err != nil { // the previous call has no result
 			return err
 		}
-		var told servedPart
-		_ = json.Unmarshal(p.ServerCall, &told) // what cannot be read is not shown, but goes back
+		var decoded serverTool
+		_ = json.Unmarshal(p.ServerCall, &decoded) // an unreadable call is sent back but not shown
 		name := llm.WebSearch
-		if told.Type != "" && !strings.HasPrefix(told.Type, "GOOGLE_SEARCH") {
-			name = strings.ToLower(told.Type)
+		if decoded.Type != "" && !strings.HasPrefix(decoded.Type, "GOOGLE_SEARCH") {
+			name = strings.ToLower(decoded.Type)
 		}
-		s.servedCalls++
-		s.open = &servedCall{"served_" + strconv.Itoa(s.servedCalls), []part{raw}}
+		s.serverCalls++
+		s.open = &openServerCall{"served_" + strconv.Itoa(s.serverCalls), []part{raw}}
 		if err := s.Emit(llm.Delta{Kind: llm.ServerStart, ID: s.open.id, Name: name}); err != nil {
 			return err
 		}
-		return s.Emit(llm.Delta{Kind: llm.ServerRun, ID: s.open.id, Text: string(llm.ArgumentsObject(told.Args)), API: s.Origin})
+		return s.Emit(llm.Delta{Kind: llm.ServerRun, ID: s.open.id, Text: string(llm.ArgumentsObject(decoded.Args)), API: s.Origin})
 	}
-	return s.endServed(&raw)
+	return s.endServerCall(&raw)
 }
 
-// endServed ends the call that waits for its result, if one does. Without a result it does not go
-// back.
-func (s *stream) endServed(result *part) error {
+// endServerCall ends the call that is waiting for its result, if there is one. A call without a result
+// is not sent back.
+func (s *stream) endServerCall(result *part) error {
 	if s.open == nil {
 		return nil
 	}
 	end := llm.Delta{Kind: llm.ServerEnd, ID: s.open.id, Result: &llm.ServerResult{Failed: result == nil}}
 	if result != nil {
-		end.Opaque, _ = json.Marshal(append(s.open.parts, *result)) // parts of what was decoded always encode
+		end.Opaque, _ = json.Marshal(append(s.open.parts, *result)) // decoded parts always encode
 	}
 	s.open = nil
 	return s.Emit(end)
 }
 
-// ground keeps what the answer rests on. Each event repeats what came before it.
+// ground stores the grounding of the answer. Each event contains that of earlier events.
 func (s *stream) ground(g *grounding) {
 	if g != nil && len(g.Queries)+len(g.Chunks) > 0 {
 		s.grounding = *g
 	}
 }
 
-// endGrounding passes on the sources of the answer, and its searches if there were no parts for
-// them.
+// endGrounding emits the sources of the answer, and its searches if no parts reported them.
 func (s *stream) endGrounding() error {
-	if err := s.endServed(nil); err != nil {
+	if err := s.endServerCall(nil); err != nil {
 		return err
 	}
-	if len(s.grounding.Queries) > 0 && s.servedCalls == 0 {
+	if len(s.grounding.Queries) > 0 && s.serverCalls == 0 {
 		end := llm.Delta{ID: "served_1", Name: llm.WebSearch, Result: &llm.ServerResult{}}
-		if err := s.Served(false, map[string][]string{"queries": s.grounding.Queries}, end); err != nil {
+		if err := s.EmitServerCall(false, map[string][]string{"queries": s.grounding.Queries}, end); err != nil {
 			return err
 		}
 	}

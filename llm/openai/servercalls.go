@@ -16,24 +16,24 @@ const (
 	itemImage  = "image_generation_call"
 )
 
-// servedTools has the tools by the types of their items.
-func servedTools() map[string]string {
+// serverTools returns the tools by the types of their items.
+func serverTools() map[string]string {
 	return map[string]string{itemSearch: llm.WebSearch, itemImage: llm.ImageGeneration}
 }
 
-// servedCall is the item of such a call, with what the API takes back of it.
-type servedCall struct {
+// serverCallItem is the item of such a call, with the fields that can be sent back.
+type serverCallItem struct {
 	ID     string          `json:"id"`
 	Type   string          `json:"type"`
 	Status string          `json:"status,omitempty"`
-	Action json.RawMessage `json:"action,omitempty"` // of a search
-	Result string          `json:"result,omitempty"` // base64 of an image
+	Action json.RawMessage `json:"action,omitempty"` // for a search
+	Result string          `json:"result,omitempty"` // an image in base64
 }
 
-// servedDone passes on a call whose item is complete.
-func (s *responsesStream) servedDone(raw json.RawMessage) error {
+// serverCallDone passes on a call whose item is complete.
+func (s *responsesStream) serverCallDone(raw json.RawMessage) error {
 	var item struct {
-		servedCall
+		serverCallItem
 		Format  string `json:"output_format"`
 		Prompt  string `json:"revised_prompt"`
 		Size    string `json:"size"`
@@ -42,12 +42,12 @@ func (s *responsesStream) servedDone(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &item); err != nil {
 		return &llm.Error{Kind: llm.ErrMalformed, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
 	}
-	ended, started := s.served[item.ID]
+	ended, started := s.serverCalls[item.ID]
 	if ended {
 		return nil // the final response repeats it
 	}
-	s.served[item.ID] = true
-	end := llm.Delta{ID: item.ID, Name: servedTools()[item.Type], Result: &llm.ServerResult{}}
+	s.serverCalls[item.ID] = true
+	end := llm.Delta{ID: item.ID, Name: serverTools()[item.Type], Result: &llm.ServerResult{}}
 	var arguments any = json.RawMessage("{}")
 	switch item.Type {
 	case itemSearch:
@@ -67,17 +67,18 @@ func (s *responsesStream) servedDone(raw json.RawMessage) error {
 	}
 	if len(end.Result.Images) > 0 || item.Type == itemSearch {
 		var err error
-		if end.Opaque, err = json.Marshal(item.servedCall); err != nil {
+		if end.Opaque, err = json.Marshal(item.serverCallItem); err != nil {
 			return err
 		}
 	}
-	return s.Served(started, arguments, end)
+	return s.EmitServerCall(started, arguments, end)
 }
 
-// searched reads what a search has done. Only queries cost; opening a page that was found does not.
+// searched returns the arguments and the sources of a search, and counts queries. Only queries cost
+// money; opening a found page does not.
 func (s *responsesStream) searched(action json.RawMessage) (arguments any, result *llm.ServerResult) {
 	fields := map[string]json.RawMessage{}
-	_ = json.Unmarshal(action, &fields) // without an action, nothing is known of the search
+	_ = json.Unmarshal(action, &fields) // without an action, the search is unknown
 	var kind string
 	var sources []struct {
 		URL string `json:"url"`
@@ -100,12 +101,12 @@ func (s *responsesStream) searched(action json.RawMessage) (arguments any, resul
 	return fields, result
 }
 
-// servedItem is the item that goes back.
-func servedItem(c llm.ServerCall) (json.RawMessage, error) {
+// encodeServerCall returns the item to send back.
+func encodeServerCall(c llm.ServerCall) (json.RawMessage, error) {
 	if len(c.Images) == 0 {
 		return c.Opaque, nil
 	}
-	var item servedCall
+	var item serverCallItem
 	if err := json.Unmarshal(c.Opaque, &item); err != nil {
 		return nil, fmt.Errorf("an image of the conversation: %w", err)
 	}
@@ -127,7 +128,8 @@ func (s *responsesStream) cite(c citation) error {
 	return s.Emit(llm.Delta{Kind: llm.SourceDelta, Text: c.URL, Name: c.Title})
 }
 
-// citations are those of a whole message: some servers have no event for each.
+// citations passes on the citations of a complete message, because some servers do not send an
+// event for each.
 func (s *responsesStream) citations(raw json.RawMessage) error {
 	var item struct {
 		Content []struct {
