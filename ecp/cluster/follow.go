@@ -367,7 +367,7 @@ func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
 		s.ready[e.lane] = true
 	}
 	c := e.job.Case()
-	raw, err := json.Marshal(work{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Place, Name: c.Scenario.Name})
+	raw, err := json.Marshal(work{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Position, Name: c.Scenario.Name})
 	if err == nil {
 		// Its result shows whether it arrived; until then it is offered again.
 		err = s.c.conn.Offer(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)

@@ -16,7 +16,7 @@ type work struct {
 	V     int           `json:"v"`
 	Run   string        `json:"run"`
 	Key   attemptKey    `json:"key"`
-	Place runtime.Place `json:"place"`
+	Place runtime.Position `json:"place"`
 	Name  string        `json:"name"` // of the scenario, for human readers
 }
 
