@@ -160,7 +160,7 @@ func printable(text string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0, report.Turns(r):
+		case r < ' ' || r >= 0x7f && r < 0xa0, report.IsBidiControl(r):
 			return -1
 		}
 		return r
