@@ -117,7 +117,7 @@ func TestImportErrors(t *testing.T) {
 		t.Fatal(r.err)
 	}
 	run, r := evaluated(t, filepath.Join(out, "manifest.yaml"))
-	if text := reasons(r); run.code != exitError || len(r.Errors) != 2 || !strings.Contains(text, "environment: environment: docker run: no space left") || !strings.Contains(text, "it left no reward. It printed 'nothing to say") {
+	if text := reasons(r); run.code != exitError || len(r.Errors) != 2 || !strings.Contains(text, "environment: environment: docker run: no space left") || !strings.Contains(text, "it wrote no reward. It printed 'nothing to say") {
 		t.Errorf("exit %d: %s", run.code, text)
 	}
 }
