@@ -41,7 +41,7 @@ const (
 	Logs              = "logs" // not in manifest v1
 )
 
-// Spec is a grader of the manifest. Which fields are used depends on Type; Check reports missing ones.
+// Spec is a grader of the manifest. Each Type uses some of the fields; Check reports missing ones.
 type Spec struct {
 	Type      string
 	Field     string // PublicOutput and so on

@@ -188,7 +188,7 @@ func parseVerdict(answer string) Vote {
 	return vote
 }
 
-// lastObject parses the last JSON object with a verdict. at is its position, or -1 if there is none.
+// lastObject parses the last JSON object with a verdict. at is its position, or -1 if no object has one.
 func lastObject(answer string) (at int, v Vote) {
 	for end := len(answer); end > 0; {
 		i := strings.LastIndexByte(answer[:end], '{')
