@@ -39,7 +39,7 @@ type Doc struct {
 	Settings Settings       `json:"settings"`
 }
 
-// Settings are the options of a run that decide what its attempts do.
+// Settings are the options of a run that its attempts depend on.
 type Settings struct {
 	Timeout      time.Duration     `json:"timeout,omitempty"`
 	StartTimeout time.Duration     `json:"start_timeout,omitempty"`
