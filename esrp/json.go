@@ -44,8 +44,8 @@ type Member struct {
 	Value Value
 }
 
-// Get returns the last member with a key, as JSON parsers do. It returns false if there is none with
-// the key.
+// Get returns the last member with a key, as JSON parsers do. It returns false if no member has the
+// key.
 func (v Value) Get(key string) (Value, bool) {
 	for i := len(v.Members) - 1; i >= 0; i-- {
 		if v.Members[i].Key == key {

@@ -260,7 +260,7 @@ func TestSWEBenchRefused(t *testing.T) {
 func TestExportWhole(t *testing.T) {
 	quiet(t)
 	dir := t.TempDir()
-	r := `{"schema_version": 4, "total": 1, "passed": 1, "target": "a b", "scenarios": [{"name": "x y", "scenario_id": "x", "diff": "diff --git a/a b/a\n... 5 more bytes; --artifacts DIR to keep the whole\n"FILE}]}`
+	r := `{"schema_version": 4, "total": 1, "passed": 1, "target": "a b", "scenarios": [{"name": "x y", "scenario_id": "x", "diff": "diff --git a/a b/a\n... 5 more bytes; use --artifacts DIR to keep the whole diff\n"FILE}]}`
 	path := filepath.Join(dir, "r.json")
 	write(t, path, strings.Replace(r, "FILE", "", 1))
 	if out := invoke(t, "export", "swebench", path); out.code != exitError || !strings.Contains(out.err, "--artifacts DIR") || out.out != "" {
