@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Block is a content block of a prompt, as ACP defines it (contract 5.8). Blocks may use snake case
-// or camel case when read; they are written in snake case.
+// Block is a content block of a prompt, as ACP defines it (contract 5.8). It is decoded from snake
+// case or camel case, and encoded in snake case.
 type Block struct {
 	Data     string    `json:"data,omitempty"` // base64
 	MIMEType string    `json:"mime_type,omitempty"`
@@ -17,7 +17,7 @@ type Block struct {
 	URI      string    `json:"uri,omitempty"`
 }
 
-// Resource is the content that a block embeds: text, or base64.
+// Resource is embedded content: text, or base64 in Blob.
 type Resource struct {
 	Blob     string  `json:"blob,omitempty"`
 	MIMEType string  `json:"mime_type,omitempty"`
@@ -28,8 +28,8 @@ type Resource struct {
 // TextBlock returns a block of text.
 func TextBlock(text string) Block { return Block{Type: "text", Text: &text} }
 
-// UnmarshalJSON reads a block. Members of a wrong type count as missing: the user of the block
-// reports which one is missing.
+// UnmarshalJSON reads a block. It never fails: members of a wrong type count as missing, and the code
+// that uses the block reports missing members.
 func (b *Block) UnmarshalJSON(raw []byte) error {
 	var in struct {
 		Type, Data, Name, URI Optional[string]
@@ -46,7 +46,7 @@ func (b *Block) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a resource in the same way.
+// UnmarshalJSON reads a resource. Members of a wrong type count as missing.
 func (r *Resource) UnmarshalJSON(raw []byte) error {
 	var b Block
 	var in struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// FieldError is the error for an envelope or a frame that cannot be read.
+// FieldError is the error for an invalid member of an envelope.
 type FieldError struct{ Field, Reason string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
@@ -25,9 +25,9 @@ func decodeObject(doc []byte) (Object, error) {
 	return o, nil
 }
 
-// DecodeEnvelope reads an envelope, including older spellings, in the order of contract 3.2:
-// binding, payload, metadata, app_id, channel_id, req_method, workspace_dir, and times as numbers.
-// Unknown members are dropped. An error about a member is a *FieldError.
+// DecodeEnvelope decodes an envelope. It accepts older members (binding, payload, metadata, app_id,
+// channel_id, req_method, workspace_dir) and times as numbers, with the precedence of contract 3.2.
+// It drops unknown members. The error for an invalid member is a *FieldError.
 func DecodeEnvelope(doc []byte) (Envelope, error) {
 	data, err := decodeObject(doc)
 	if err != nil {
@@ -69,7 +69,7 @@ func DecodeEnvelope(doc []byte) (Envelope, error) {
 	return e, f.failed()
 }
 
-// provenance reads a provenance; an invalid one becomes the default.
+// provenance decodes a provenance. It returns the default for an invalid one.
 func provenance(v json.RawMessage) Provenance {
 	data := asObject(v)
 	p := Provenance{SourceProtocol: ProtocolE2A}

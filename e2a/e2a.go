@@ -4,8 +4,8 @@
 // It owns the types, the compatible spellings and their precedence (DecodeEnvelope), the rules for
 // a well-formed stream of frames (Stream), and the content blocks of prompts.
 //
-// It does no input or output, keeps no state and does not know the engine: that is e2a/gateway.
-// Functions do not change their arguments.
+// It does no input or output, has no state and does not use the engine: e2a/gateway does. Functions
+// do not change their arguments.
 package e2a
 
 import "encoding/json"
@@ -13,8 +13,8 @@ import "encoding/json"
 // ProtocolVersion is written into every envelope and frame.
 const ProtocolVersion = "1.0"
 
-// Envelope is a request. It has all fields that contract 1.1 lists. Nil pointers are written as
-// null, nil maps and lists as empty ones. It has more than 25 fields because the contract does.
+// Envelope is a request, with all fields that contract 1.1 lists. Nil pointers are encoded as null,
+// nil maps and lists as empty ones.
 type Envelope struct {
 	ProtocolVersion string          `json:"protocol_version"`
 	Provenance      Provenance      `json:"provenance"`
@@ -50,14 +50,13 @@ type Envelope struct {
 	ACPMeta             Object   `json:"acp_meta"`
 }
 
-// Response is one frame of an answer. It has all fields that contract 1.2 lists. It has more than 25
-// fields because the contract does.
+// Response is one frame of an answer, with all fields that contract 1.2 lists.
 type Response struct {
 	ProtocolVersion string          `json:"protocol_version"`
 	ResponseID      string          `json:"response_id"` // of this frame only
 	RequestID       *string         `json:"request_id"`
 	Sequence        int64           `json:"sequence"` // 0, 1, 2, ... for a request
-	IsFinal         bool            `json:"is_final"` // no frame follows; it does not mean success
+	IsFinal         bool            `json:"is_final"` // the last frame, whether the request succeeded or failed
 	Status          Status          `json:"status"`
 	Kind            ResponseKind    `json:"response_kind"`
 	Timestamp       *string         `json:"timestamp"`
@@ -76,7 +75,7 @@ type Response struct {
 	AgentRef        json.RawMessage `json:"agent_ref"` // an object
 	SourceAgentID   *string         `json:"source_agent_id"`
 	Method          *string         `json:"method"`
-	// Projections are prepared wire forms; they are hints and never the only source.
+	// Projections are forms of the body for other protocols. Everything in them is also in the body.
 	Projections    Object `json:"projections"`
 	ChannelContext Object `json:"channel_context"`
 	Metadata       Object `json:"metadata"`
@@ -92,7 +91,7 @@ type Provenance struct {
 	Details        Object  `json:"details"`
 }
 
-// Auth refers to credentials or contains them.
+// Auth contains credentials or references to them.
 type Auth struct {
 	MethodID      *string           `json:"method_id"`
 	BearerToken   *string           `json:"bearer_token"`
@@ -102,7 +101,7 @@ type Auth struct {
 	Meta          Object            `json:"_meta"`
 }
 
-// IdentityOrigin is the kind of speaker.
+// IdentityOrigin is the kind of the sender.
 type IdentityOrigin string
 
 // The origins.
@@ -113,7 +112,7 @@ const (
 	OriginService IdentityOrigin = "service"
 )
 
-// Status of a frame.
+// Status is the status of the request in a frame.
 type Status string
 
 // The states.

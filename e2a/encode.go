@@ -6,13 +6,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// Every declared field is written, including null and empty ones (contract 3.1): the tags of the
-// types ensure that, and the methods here write nil values as empty objects and lists.
+// Contract 3.1 requires every declared field, including null and empty ones. The tags of the types
+// ensure that, and the methods here encode nil values as empty objects and lists.
 
-// Object is a JSON object of free form. Its members stay as they were written.
+// Object is a JSON object of free form. Its members keep their original JSON text.
 type Object map[string]json.RawMessage
 
-// MarshalJSON writes an object; nil becomes an empty one.
+// MarshalJSON encodes an object; nil becomes {}.
 func (o Object) MarshalJSON() ([]byte, error) {
 	if o == nil {
 		return []byte("{}"), nil
@@ -20,7 +20,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return jsonrpc.Marshal(map[string]json.RawMessage(o))
 }
 
-// MarshalJSON writes an envelope.
+// MarshalJSON encodes an envelope.
 func (e Envelope) MarshalJSON() ([]byte, error) {
 	type plain Envelope
 	if e.ExpectedOutputModes == nil {
@@ -29,7 +29,7 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 	return jsonrpc.Marshal(plain(e))
 }
 
-// MarshalJSON writes credentials unchanged.
+// MarshalJSON encodes credentials, without hiding them.
 func (a Auth) MarshalJSON() ([]byte, error) {
 	type plain Auth
 	if a.ExtraHeaders == nil {
@@ -38,7 +38,7 @@ func (a Auth) MarshalJSON() ([]byte, error) {
 	return jsonrpc.Marshal(plain(a))
 }
 
-// raw returns the JSON of a value that can always be encoded.
+// raw returns the JSON of a value whose encoding cannot fail.
 func raw(v any) json.RawMessage {
 	out, err := jsonrpc.Marshal(v)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fields reads the members of an object and keeps the first error.
+// fields decodes the members of an object, and remembers the first error.
 type fields struct {
 	data Object
 	err  *FieldError
@@ -30,8 +30,8 @@ func (f *fields) fail(field, format string, args ...any) {
 	}
 }
 
-// text reads a string. Numbers and booleans become their text, because the ids of some platforms
-// are numbers.
+// text reads a string, or nil for null. It converts numbers and booleans to strings, because some
+// platforms have numbers as ids.
 func (f *fields) text(key string) *string {
 	v := f.data[key]
 	switch {
@@ -52,7 +52,7 @@ func (f *fields) textOr(key, fallback string) string {
 	return fallback
 }
 
-// first reads the first of several keys whose value is not null.
+// first reads the string of the first key whose value is not null.
 func (f *fields) first(keys ...string) *string {
 	for _, key := range keys {
 		if s := f.text(key); s != nil {
@@ -62,7 +62,7 @@ func (f *fields) first(keys ...string) *string {
 	return nil
 }
 
-// trimmed reads the first of several keys whose text is not blank.
+// trimmed reads the string of the first key whose value is not blank, without surrounding space.
 func (f *fields) trimmed(keys ...string) *string {
 	for _, key := range keys {
 		if s := asText(f.data[key]); s != nil && strings.TrimSpace(*s) != "" {
@@ -103,7 +103,8 @@ func (f *fields) origin(fallback IdentityOrigin) IdentityOrigin {
 	return o
 }
 
-// object reads an object; a value that Python treats as false becomes an empty one.
+// object reads an object. It accepts other values that are false in Python, such as "" and 0, as an
+// empty object.
 func (f *fields) object(key string) Object {
 	o := asObject(f.data[key])
 	if o == nil && truthy(f.data[key]) {
@@ -138,22 +139,22 @@ func (f *fields) texts(key string) []string {
 	return out
 }
 
-// params reads params, and adds members of an older top-level payload that are not empty and not in
-// params.
+// params reads params. It adds the members of the older top-level payload, except empty ones and
+// those that params has.
 func (f *fields) params() Object {
 	payload := asObject(f.data["payload"])
 	maps.DeleteFunc(payload, func(_ string, v json.RawMessage) bool { return isEmpty(v) })
 	return with(payload, f.object("params"))
 }
 
-// channelContext reads channel_context, and adds members of older metadata and app_id. It adds them
-// even if channel_context is not empty: the reference's document says otherwise, but its code and
-// tests do it (contract 9).
+// channelContext reads channel_context, and adds app_id and the members of metadata, which are older
+// names. It adds them even if channel_context is not empty, as the code and the tests of the
+// reference do, in contrast to its document (contract 9).
 func (f *fields) channelContext() Object {
 	metadata := asObject(f.data["metadata"])
 	maps.DeleteFunc(metadata, func(key string, _ json.RawMessage) bool { return internalMetadata(key) })
 	context := with(metadata, f.object("channel_context"))
-	if _, there := context["app_id"]; !there && truthy(f.data["app_id"]) {
+	if _, ok := context["app_id"]; !ok && truthy(f.data["app_id"]) {
 		context["app_id"] = f.data["app_id"]
 	}
 	return context
@@ -185,7 +186,8 @@ func (f *fields) auth() *Auth {
 	return a
 }
 
-// timestamp reads a time: text unchanged, seconds since 1970 as RFC 3339.
+// timestamp reads a time. It returns a string unchanged, and formats a number, which is in seconds
+// since 1970.
 func (f *fields) timestamp() *string {
 	v := f.data["timestamp"]
 	if isNull(v) {
@@ -208,8 +210,7 @@ func (f *fields) timestamp() *string {
 	return &s
 }
 
-// stamp formats a time as the reference does: UTC with its offset, and microseconds if there are
-// any.
+// stamp formats a time as the reference does: UTC as +00:00, with microseconds unless they are 0.
 func stamp(t time.Time) string {
 	layout := "2006-01-02T15:04:05-07:00"
 	if t.Nanosecond()/1000 != 0 {
@@ -218,8 +219,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(layout)
 }
 
-// number reads a number, or a boolean as Python does; false means another kind of value, or a
-// number out of range.
+// number reads a number, or a boolean as 1 or 0. ok is false for other values, and for numbers out of
+// range.
 func number(v json.RawMessage) (n float64, ok bool) {
 	switch string(v) {
 	case "true":
@@ -273,7 +274,7 @@ func asText(v json.RawMessage) *string {
 	return &s
 }
 
-// plain returns a value as text: strings unchanged, other values as JSON.
+// plain returns the content of a string, or the JSON of another value.
 func plain(v json.RawMessage) string {
 	if s := asText(v); s != nil {
 		return *s

@@ -1,6 +1,6 @@
 package e2a
 
-// The methods of eca (contract 10). Methods of ACP that the gateway knows have the same meaning.
+// The methods of eca (contract 10). The gateway also accepts MethodPrompt and MethodCancel of ACP.
 const (
 	MethodSend      = "chat.send"
 	MethodInterrupt = "chat.interrupt"

@@ -5,21 +5,22 @@ import (
 	"maps"
 )
 
-// ACPPromptParams returns the parameters of the ACP prompt that an envelope represents (contract
-// 4): its params, and for session/prompt the missing members among prompt, session_id and _meta.
-// Unlike the reference's code, and like its document, it adds the latter two even if there is a
-// prompt. Of text, content and query it uses the first nonempty string.
+// ACPPromptParams returns the params of an envelope in ACP's form (contract 4). For session/prompt it
+// adds prompt and session_id if they are missing, and the envelope's acp_meta to _meta. It adds the
+// latter two even if there is a prompt, as the document of the reference says, in contrast to its
+// code. A missing prompt is taken from content_blocks, or the first nonempty string of text, content
+// and query.
 func ACPPromptParams(e Envelope) Object {
 	params := with(e.Params, nil)
 	if e.Method == nil || *e.Method != MethodPrompt {
 		return params
 	}
-	if _, there := params["prompt"]; !there {
+	if _, ok := params["prompt"]; !ok {
 		if blocks := promptBlocks(params); blocks != nil {
 			params["prompt"] = blocks
 		}
 	}
-	if _, there := params["session_id"]; !there && e.SessionID != nil && *e.SessionID != "" {
+	if _, ok := params["session_id"]; !ok && e.SessionID != nil && *e.SessionID != "" {
 		params["session_id"] = raw(*e.SessionID)
 	}
 	if len(e.ACPMeta) > 0 {
@@ -28,7 +29,7 @@ func ACPPromptParams(e Envelope) Object {
 	return params
 }
 
-// with returns a copy of an object with the members of another one, which take precedence.
+// with returns a new object with the members of both, where those of more take precedence.
 func with(o, more Object) Object {
 	out := Object{}
 	maps.Copy(out, o)
@@ -46,7 +47,7 @@ func promptBlocks(params Object) json.RawMessage {
 	return nil
 }
 
-// some returns a string, or nil for an empty one.
+// some returns a pointer to a string, or nil for an empty one.
 func some(s string) *string {
 	if s == "" {
 		return nil

@@ -8,9 +8,9 @@ import (
 )
 
 // ErrFinal is the error for a frame after the final one.
-var ErrFinal = errors.New("e2a: the answer is complete; nothing may follow")
+var ErrFinal = errors.New("e2a: the answer already has its final frame")
 
-// Stream creates the frames of one answer and keeps their invariants (contract 6): they are
+// Stream creates the frames of one answer and ensures their invariants (contract 6): they are
 // numbered 0, 1, 2, ..., each has its own id and time, only the last one is final, and a failure is
 // an e2a.error. It is not safe for concurrent use.
 type Stream struct {
@@ -26,12 +26,11 @@ func NewStream(to Envelope, newID func() string, now func() time.Time) *Stream {
 	return &Stream{to: to, newID: newID, now: now}
 }
 
-// Ended reports whether the final frame was created.
+// Ended reports whether the final frame has been created.
 func (s *Stream) Ended() bool { return s.ended }
 
-// Session sets the session of the remaining frames, for a new session that the request did not
-// name.
-func (s *Stream) Session(id string) { s.to.SessionID = &id }
+// SetSession sets the session of the remaining frames. It is for requests that started a new session.
+func (s *Stream) SetSession(id string) { s.to.SessionID = &id }
 
 // Chunk creates a frame with a piece of the answer.
 func (s *Stream) Chunk(body any) (Response, error) {

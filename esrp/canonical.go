@@ -14,9 +14,8 @@ import (
 // requires other numbers as strings (contract 4, rule 6).
 var ErrFloat = errors.New("floating-point numbers are not allowed")
 
-// Canonical returns the canonical form of a document as written, without added defaults (contract
-// 4, "raw"). Of repeated members the last one counts. The error is a *SyntaxError, or wraps
-// ErrFloat.
+// Canonical returns the canonical form of a document as it is, without added defaults (contract 4,
+// "raw"). Of repeated members it keeps the last one. The error is a *SyntaxError, or wraps ErrFloat.
 func Canonical(doc []byte) ([]byte, error) {
 	v, err := Parse(doc)
 	if err != nil {
@@ -31,14 +30,14 @@ func (v Value) Canonical() ([]byte, error) {
 	return v.append(make([]byte, 0, v.size()))
 }
 
-// Canonicalized returns the value with its canonical form fixed, so that a value that is part of
-// many documents is converted only once. The content of the result can no longer be accessed.
+// Canonicalized returns a value that contains only the canonical form, so that a value that is part of
+// many documents is converted only once. Members and items of the result cannot be accessed.
 func (v Value) Canonicalized() (Value, error) {
 	c, err := v.Canonical()
 	return Value{Kind: canonical, Text: string(c)}, err
 }
 
-// size is the length of the canonical form if nothing has to be escaped.
+// size returns the length of the canonical form if nothing has to be escaped.
 func (v Value) size() int {
 	const marks, literal = 3, 5 // quotes with a comma or colon; the longest of the others
 	n := max(len(v.Text)+marks, literal)
@@ -60,7 +59,7 @@ func (v Value) Hash() (string, error) {
 	return HashBytes(c), nil
 }
 
-// HashBytes returns a SHA-256 in the notation of ESRP.
+// HashBytes returns the SHA-256 of b in 64 lower-case hexadecimal digits.
 func HashBytes(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
@@ -134,7 +133,7 @@ func repeats(sorted []Member) bool {
 	return false
 }
 
-// isInteger reports whether a JSON number is a 64-bit integer. -0 does not count.
+// isInteger reports whether a JSON number is a 64-bit integer other than -0.
 func isInteger(literal string) bool {
 	if literal == "-0" {
 		return false
@@ -146,8 +145,8 @@ func isInteger(literal string) bool {
 	return err == nil
 }
 
-// appendString writes a string: control characters, including those beyond ASCII, are escaped, and
-// nothing else is (contract 4, rule 4).
+// appendString appends a JSON string. It escapes quotes, backslashes and control characters, including
+// those beyond ASCII, and nothing else (contract 4, rule 4).
 func appendString(out []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')

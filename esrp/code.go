@@ -18,7 +18,7 @@ const (
 
 var codes = []Code{BackendUnavailable, Timeout, OutOfMemory, InvalidInputSchema, InvalidInputSemantic, InvalidInputSize, Unknown}
 
-// HTTPStatus is the HTTP status of a failed call.
+// HTTPStatus returns the HTTP status of a failed call.
 func (c Code) HTTPStatus() int {
 	switch c {
 	case BackendUnavailable:
@@ -35,13 +35,13 @@ func (c Code) HTTPStatus() int {
 	return http.StatusInternalServerError
 }
 
-// Retryable reports whether a retry may help. After a TIMEOUT it helps only if repeating the call
-// does no harm.
+// Retryable reports whether a retry may succeed. After a TIMEOUT, a call should be retried only if
+// repeating it is safe.
 func (c Code) Retryable() bool {
 	return c == BackendUnavailable || c == Timeout || c == OutOfMemory
 }
 
-// HTTPStatus is the HTTP status of a response.
+// HTTPStatus returns the HTTP status of a response.
 func (r Response) HTTPStatus() int {
 	switch {
 	case r.Status == Succeeded:

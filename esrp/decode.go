@@ -10,7 +10,7 @@ import (
 
 // DecodeError is the error for JSON that is not a valid record.
 type DecodeError struct {
-	Field  string // the place, as in inputs[0].name; empty for the record itself
+	Field  string // path of the invalid field, such as inputs[0].name; empty for the record itself
 	Reason string
 }
 
@@ -21,8 +21,8 @@ func (e *DecodeError) Error() string {
 	return e.Field + ": " + e.Reason
 }
 
-// DecodeRequest reads a request (contract 1.1). It does not validate it; see
-// Request.Validate. The error is a *SyntaxError or a *DecodeError.
+// DecodeRequest decodes a request (contract 1.1) without validating it; see Request.Validate. The
+// error is a *SyntaxError or a *DecodeError.
 func DecodeRequest(doc []byte) (Request, error) {
 	v, err := Parse(doc)
 	if err != nil {
@@ -31,15 +31,15 @@ func DecodeRequest(doc []byte) (Request, error) {
 	return RequestOf(v)
 }
 
-// RequestOf reads a request from a value.
+// RequestOf converts a value to a request.
 func RequestOf(v Value) (Request, error) {
 	d := &decoder{}
 	r := request(d.record(v, ""))
 	return r, d.failed()
 }
 
-// DecodeResponse reads a response (contract 1.2). It does not validate it; see
-// Response.Validate. The error is a *SyntaxError or a *DecodeError.
+// DecodeResponse decodes a response (contract 1.2) without validating it; see Response.Validate. The
+// error is a *SyntaxError or a *DecodeError.
 func DecodeResponse(doc []byte) (Response, error) {
 	v, err := Parse(doc)
 	if err != nil {
@@ -48,14 +48,14 @@ func DecodeResponse(doc []byte) (Response, error) {
 	return ResponseOf(v)
 }
 
-// ResponseOf reads a response from a value.
+// ResponseOf converts a value to a response.
 func ResponseOf(v Value) (Response, error) {
 	d := &decoder{}
 	r := response(d.record(v, ""))
 	return r, d.failed()
 }
 
-// DecodeJobEvent reads an event of a job (contract 1.3).
+// DecodeJobEvent decodes an event of a job (contract 1.3).
 func DecodeJobEvent(doc []byte) (JobEvent, error) {
 	v, err := Parse(doc)
 	if err != nil {
@@ -180,7 +180,7 @@ func callError(f fields) *Error {
 	return e
 }
 
-// decoder keeps the first error: fields after it are read, but their values are meaningless.
+// decoder remembers the first error. Values that are decoded after an error are meaningless.
 type decoder struct{ err *DecodeError }
 
 func (d *decoder) failed() error {
@@ -274,7 +274,7 @@ func (f fields) optional(key string) *string {
 	return nil
 }
 
-// any returns a member of any kind; null if it is missing.
+// any returns a member of any kind, or null if it is missing.
 func (f fields) any(key string, required bool) Value {
 	v, ok := f.get(key)
 	if !ok && required {
@@ -325,7 +325,7 @@ func (f fields) uint(key string, limit uint64) uint64 {
 	return n
 }
 
-// choice requires one of several words.
+// choice reads a string, which must be one of several.
 func choice[T ~string](f fields, key string, of ...T) T {
 	v := T(f.string(key))
 	if !slices.Contains(of, v) {

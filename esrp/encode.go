@@ -2,8 +2,8 @@ package esrp
 
 import "strconv"
 
-// Value returns the record as the reference writes it (contract 4, "typed"): defaults filled in,
-// missing options left out, UUIDs and times in their normal form.
+// Value returns the record as the reference encodes it (contract 4, "typed"): with defaults, without
+// missing optional members, and with UUIDs and times in canonical form.
 func (r Request) Value() Value {
 	o := object{}
 	o.string("esrp_version", r.Version)
@@ -49,8 +49,8 @@ func (t Target) value() Value {
 // Value returns a body in the form that requests contain.
 func (b Body) Value() Value { return b.value() }
 
-// value puts its members into canonical order, because a request may have one body for each message
-// of a long conversation.
+// value returns the members in canonical order, so that they need not be sorted later: a request may
+// have one body for each message of a long conversation.
 func (b Body) value() Value {
 	return ObjectValue(
 		Member{"content_type", StringValue(b.ContentType)},
@@ -61,7 +61,7 @@ func (b Body) value() Value {
 	)
 }
 
-// Value returns the record as the reference writes it; see Request.Value.
+// Value returns the record as the reference encodes it; see Request.Value.
 func (r Response) Value() Value {
 	var o object
 	o.string("esrp_version", r.Version)
@@ -129,7 +129,7 @@ func (e Error) value() Value {
 	return o.value()
 }
 
-// Value returns the event in the form in which it is sent (contract 1.3).
+// Value returns the event in the form for listeners (contract 1.3).
 func (e JobEvent) Value() Value {
 	var o object
 	o.string("event_type", string(e.Type))
@@ -139,9 +139,9 @@ func (e JobEvent) Value() Value {
 	return o.value()
 }
 
-// HashPayload returns the hash that identifies a request: that of its target, inputs and parameters
-// (contract 5). The caller, the time and the reason do not count. The error wraps ErrFloat if there
-// is no hash.
+// HashPayload returns the hash of a request's target, inputs and parameters, which identifies the
+// request (contract 5). The caller, the time and the reason are not part of it. The error wraps
+// ErrFloat if the parameters contain a number that cannot be hashed.
 func (r Request) HashPayload() (string, error) { return r.hashPayload(listValue(r.Inputs)) }
 
 func (r Request) hashPayload(inputs Value) (string, error) {
@@ -156,12 +156,10 @@ func (r Request) hashPayload(inputs Value) (string, error) {
 	).Hash()
 }
 
-// Sealed returns Value with the hash of the payload in it. The error wraps ErrFloat if there is no
-// hash.
+// Sealed returns Value with the hash of the payload. Its error is that of HashPayload.
 func (r Request) Sealed() (Value, error) { return r.SealedWith(listValue(r.Inputs)) }
 
-// SealedWith is Sealed with inputs that replace those of the request: an array of bodies, which may
-// be Canonicalized.
+// SealedWith is Sealed with other inputs: an array of bodies, which may be Canonicalized.
 func (r Request) SealedWith(inputs Value) (Value, error) {
 	r.PayloadHash, r.Inputs = nil, nil
 	v := r.Value()

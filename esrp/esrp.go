@@ -2,11 +2,11 @@
 // Go values. It decodes, validates, hashes and canonicalizes them, parses workspace URIs, and
 // defines the legal transitions of jobs. The contract is esrp.md; comments cite its sections.
 //
-// Guarantees: Canonical writes decoded records byte for byte as the reference does
-// (testdata/vectors.json checks that). A hash is always that of canonical bytes. A URI that
-// ParseURI accepts names something inside its namespace, however it is spelled.
+// Guarantees: Canonical encodes records byte for byte as the reference does (testdata/vectors.json
+// checks that). A hash is always that of canonical bytes. A URI that ParseURI accepts names a path
+// inside its namespace, whatever escapes it contains.
 //
-// The package does no input or output and keeps no state. esrp/artifact stores files by their hash;
+// The package does no input or output and has no state. esrp/artifact stores files by their hash;
 // the journal and the service are separate packages.
 package esrp
 
@@ -18,8 +18,8 @@ const Version = "1.0"
 // DefaultTimeout is the time limit of requests that set none (contract 1.1).
 const DefaultTimeout = 10 * time.Minute
 
-// Request is a request to a service (contract 1.1). Strings that are pointers may be missing, which
-// differs from being empty.
+// Request is a request to a service (contract 1.1). A nil pointer to a string means that the string is
+// missing, which differs from an empty one.
 type Request struct {
 	Version         string // major.minor
 	ID              UUID
@@ -113,11 +113,11 @@ const (
 // Timing contains the times of a call.
 type Timing struct {
 	AcceptedAt, StartedAt, FinishedAt *Instant
-	// Duration is the literal of a number, or empty. A decoded response with a duration has no typed
-	// canonical form, whatever its digits are (contract 4, rule 6): the reference stores it as a
-	// floating-point number. A duration set with Millis has one.
+	// Duration is the literal of a number in milliseconds, or empty. A decoded response with a duration
+	// has no typed canonical form, even if it is an integer (contract 4, rule 6), because the reference
+	// stores it as a floating-point number. A duration set with Millis has one.
 	Duration string
-	ours     bool
+	ours     bool // Duration was set with Millis
 }
 
 // Millis sets the duration in whole milliseconds.

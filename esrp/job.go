@@ -16,7 +16,7 @@ const (
 
 var jobStates = []JobState{JobQueued, JobStarted, JobSucceeded, JobFailed, JobCancelled}
 
-// Final reports whether no transition leaves the state.
+// Final reports whether a job in this state has ended.
 func (s JobState) Final() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
 }
@@ -28,8 +28,8 @@ func (e *TransitionError) Error() string {
 	return fmt.Sprintf("a job that is %s cannot become %s", e.From, e.To)
 }
 
-// To returns the next state, or a *TransitionError: a job starts before it ends, can be cancelled
-// before or after that, and ends only once.
+// To returns next, or a *TransitionError if the transition is illegal. A job must start before it can
+// succeed or fail, can be cancelled until it ends, and ends only once.
 func (s JobState) To(next JobState) (JobState, error) {
 	legal := false
 	switch s {
@@ -44,7 +44,7 @@ func (s JobState) To(next JobState) (JobState, error) {
 	return next, nil
 }
 
-// Event is the type of the event for reaching a state.
+// Event returns the type of the event for a transition to the state.
 func (s JobState) Event() JobEventType {
 	switch s {
 	case JobQueued:

@@ -28,9 +28,8 @@ func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object", "canonical"}[k]
 }
 
-// Value is a JSON value as written: numbers keep their digits, and objects keep the order of their
-// members, including repeated ones. encoding/json loses all three, and they determine a document's
-// canonical form.
+// Value is a JSON value that keeps the digits of numbers, the order of members, and repeated members,
+// which determine the canonical form of a document and are lost by encoding/json.
 type Value struct {
 	Kind    Kind
 	Bool    bool
@@ -45,8 +44,8 @@ type Member struct {
 	Value Value
 }
 
-// Get returns the last member with a key, as JSON parsers do; false means that there is no such
-// member.
+// Get returns the last member with a key, as JSON parsers do. It returns false if no member has the
+// key.
 func (v Value) Get(key string) (Value, bool) {
 	for i := len(v.Members) - 1; i >= 0; i-- {
 		if v.Members[i].Key == key {
@@ -84,16 +83,16 @@ func join(name, below string) string {
 	return name + "." + below
 }
 
-// StringValue makes a string.
+// StringValue returns a string.
 func StringValue(s string) Value { return Value{Kind: String, Text: s} }
 
-// IntValue makes a number.
+// IntValue returns a number.
 func IntValue(n int64) Value { return Value{Kind: Number, Text: strconv.FormatInt(n, 10)} }
 
-// BoolValue makes a boolean.
+// BoolValue returns a boolean.
 func BoolValue(b bool) Value { return Value{Kind: Bool, Bool: b} }
 
-// ObjectValue makes an object.
+// ObjectValue returns an object.
 func ObjectValue(members ...Member) Value { return Value{Kind: Object, Members: members} }
 
 // maxDepth is how deeply arrays and objects may be nested (contract 4, rule 8).

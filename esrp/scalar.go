@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// UUID is an identifier of a record. It is read in every usual form and written in lower case with
-// hyphens (contract 1.5).
+// UUID is an identifier of a record. It is parsed in the forms of ParseUUID, and formatted in lower
+// case with hyphens (contract 1.5).
 type UUID [16]byte
 
-// ParseUUID reads a UUID: hyphenated, as 32 hexadecimal digits, with urn:uuid:, or in braces.
+// ParseUUID parses a UUID: hyphenated, as 32 hexadecimal digits, with urn:uuid:, or in braces.
 func ParseUUID(s string) (UUID, error) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) == 38 && (s[0] != '{' || s[37] != '}') { // the module accepts any two surrounding characters
@@ -22,8 +22,8 @@ func ParseUUID(s string) (UUID, error) {
 	return UUID(id), nil
 }
 
-// DerivedUUID is the version 5 UUID of a name in eca's name space: the same name always gives the
-// same identifier (contract 12, rule 1).
+// DerivedUUID returns the version 5 UUID of a name in eca's name space, which is always the same for
+// the same name (contract 12, rule 1).
 func DerivedUUID(name string) UUID {
 	space := uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://eca.dev/esrp"))
 	return UUID(uuid.NewSHA1(space, []byte(name)))
@@ -37,11 +37,11 @@ type Instant struct {
 	leap bool
 }
 
-// At makes an Instant.
+// At converts a time to an Instant.
 func At(t time.Time) Instant { return Instant{Time: t.UTC()} }
 
-// ParseInstant reads RFC 3339 with any offset. A space may replace the T, but no letter may be
-// lower-case (contract 1.5).
+// ParseInstant parses an RFC 3339 time with any offset. It accepts a space instead of the T, but no
+// lower-case letters (contract 1.5).
 func ParseInstant(s string) (Instant, error) {
 	bad := fmt.Errorf("%q is not an RFC 3339 time", s)
 	if len(s) < len("2006-01-02T15:04:05Z") || strings.ContainsAny(s, "tz,") {
@@ -52,7 +52,7 @@ func ParseInstant(s string) (Instant, error) {
 		text[10] = 'T'
 	}
 	leap := string(text[17:19]) == "60"
-	if leap { // of the minute that it belongs to
+	if leap { // parse it as second 59
 		text[17], text[18] = '5', '9'
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(text))
@@ -65,7 +65,7 @@ func ParseInstant(s string) (Instant, error) {
 	return Instant{t, leap}, nil
 }
 
-// String writes 0, 3, 6 or 9 fractional digits, as many as necessary.
+// String formats the time with 0, 3, 6 or 9 fractional digits, as many as necessary.
 func (i Instant) String() string {
 	layout := "2006-01-02T15:04:05"
 	switch ns := i.Nanosecond(); {

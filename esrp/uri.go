@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Scheme begins the URIs of files in a workspace.
+// Scheme is the prefix of the URIs of files in a workspace.
 const Scheme = "workspace://"
 
 const (
@@ -20,7 +20,7 @@ const (
 // URI names a file of a workspace: a namespace and a path below it, decoded.
 type URI struct{ Namespace, Path string }
 
-// URIError says why a text is not a workspace URI.
+// URIError is the error for an invalid workspace URI.
 type URIError struct{ URI, Reason string }
 
 func (e *URIError) Error() string {
@@ -28,8 +28,8 @@ func (e *URIError) Error() string {
 }
 
 // ParseURI parses a workspace URI by eca's rules (contract 6, "ours"), which are stricter than the
-// reference's: every accepted URI names something below its namespace. Escapes are decoded once,
-// before the rules are applied. The error is a *URIError.
+// reference's: every accepted URI names a path below its namespace. Escapes are decoded once, before
+// the rules are applied. The error is a *URIError.
 func ParseURI(s string) (URI, error) {
 	bad := func(reason string) (URI, error) { return URI{}, &URIError{s, reason} }
 	rest, ok := strings.CutPrefix(s, Scheme)
@@ -108,7 +108,7 @@ func (u URI) Reserved() bool {
 // Local returns the path of the file below a store's root, with slashes.
 func (u URI) Local() string { return path.Join(u.Namespace, u.Path) }
 
-// String writes the URI with the necessary escapes.
+// String returns the URI with the necessary escapes.
 func (u URI) String() string {
 	segments := strings.Split(u.Path, "/")
 	for i, s := range segments {
@@ -117,8 +117,8 @@ func (u URI) String() string {
 	return Scheme + u.Namespace + "/" + strings.Join(segments, "/")
 }
 
-// checkLight is the reference's check of URIs in records (contract 3). It returns the problem, or
-// an empty text.
+// checkLight applies the reference's check of URIs in records (contract 3). It returns the problem, or
+// "".
 func checkLight(uri string) string {
 	rest := strings.TrimPrefix(uri, Scheme)
 	switch {

@@ -26,8 +26,8 @@ func impossible(format string, args ...any) error {
 	return &InvalidError{InvalidInputSemantic, fmt.Sprintf(format, args...)}
 }
 
-// Validate checks a request as the reference does; the first error counts (contract 3). The error
-// is an *InvalidError.
+// Validate checks a request as the reference does (contract 3), and returns the first error, which is
+// an *InvalidError.
 func (r Request) Validate() error {
 	if err := checkVersion(r.Version); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (b Body) validate(i int) error {
 	return nil
 }
 
-// ValidateStrictly is Validate plus the checks of a service that executes requests of strangers
-// (contract 3): the payload's hash, data that does not decode, paths that are not workspace URIs,
+// ValidateStrictly is Validate plus the checks for executing untrusted requests (contract 3): it
+// refuses a wrong payload hash, data that cannot be decoded, paths that are not workspace URIs,
 // parameters that are not objects, and numbers that cannot be hashed.
 func (r Request) ValidateStrictly() error {
 	if err := r.Validate(); err != nil {
@@ -119,8 +119,8 @@ func (b Body) validateStrictly() error {
 	return nil
 }
 
-// Validate checks a response as the reference does (contract 3). Outputs are not checked.
-// The error is an *InvalidError.
+// Validate checks a response, except its outputs, as the reference does (contract 3). The error is an
+// *InvalidError.
 func (r Response) Validate() error {
 	if err := checkVersion(r.Version); err != nil {
 		return err

@@ -171,7 +171,7 @@ func TestFacesKilled(t *testing.T) {
 			cmd, url := here.serves(t)
 			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 			list := postA2A(t, url, "ListTasks", `{}`)
-			if !strings.Contains(list, `"TASK_STATE_FAILED"`) || !strings.Contains(list, "eca ended before the task did") || strings.Contains(list, "TASK_STATE_WORKING") {
+			if !strings.Contains(list, `"TASK_STATE_FAILED"`) || !strings.Contains(list, "eca stopped before the task ended") || strings.Contains(list, "TASK_STATE_WORKING") {
 				t.Errorf("%s", list)
 			}
 		})

@@ -43,7 +43,7 @@ func (f *clusterFlags) dial(ctx context.Context, role string, s streams) (*clust
 	return cluster.Dial(ctx, cluster.Options{URL: f.nats, Seed: seed, CA: f.ca, Role: role, Log: log})
 }
 
-// readSeed reads an nkey. The file must not be readable for other users.
+// readSeed reads an nkey. It refuses a file that other users can read.
 func readSeed(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -53,7 +53,7 @@ func readSeed(path string) ([]byte, error) {
 		return nil, fmt.Errorf("--nkey: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		return nil, fmt.Errorf("--nkey: %s can be read by others: chmod 600 it", path)
+		return nil, fmt.Errorf("--nkey: other users can read %s: run chmod 600 on it", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -110,8 +110,8 @@ func clusterCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-// makeKeys writes an nkey for each role, which only the user can read, and the configuration of the
-// servers for them.
+// makeKeys writes an nkey for each role, which only the user can read, and the server configuration for
+// these keys.
 func makeKeys(dir string, s streams) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

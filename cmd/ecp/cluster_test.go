@@ -121,7 +121,7 @@ func TestCluster(t *testing.T) {
 	if r := invoke(t, as("controller", "gc")...); r.code != 0 || r.out != "Removed 0 runs and 0 uploads (0.0 MiB)\n" {
 		t.Errorf("gc: %d %q %q", r.code, r.out, r.err)
 	}
-	if r := invoke(t, as("controller", "cluster", "cancel", id)...); r.code != exitError || !strings.Contains(r.err, "finished already") {
+	if r := invoke(t, as("controller", "cluster", "cancel", id)...); r.code != exitError || !strings.Contains(r.err, "already finished") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	files := 0

@@ -60,10 +60,10 @@ func doctorCommand(s streams) *cobra.Command {
 	}
 }
 
-// engineTime bounds how long a container engine may take to answer.
+// engineTime limits how long docker or podman may take to answer.
 const engineTime = 10 * time.Second
 
-// engineState reports whether containers can be run: the server's version, or the problem.
+// engineState returns the server version of docker or podman, or why containers cannot be run.
 func engineState(ctx context.Context, pool *proc.Pool, engine string) string {
 	if found(engine) == notFound {
 		return notFound
@@ -86,7 +86,7 @@ func engineState(ctx context.Context, pool *proc.Pool, engine string) string {
 
 const notFound = "not found"
 
-// found returns the path of a program.
+// found returns the path of a program, or notFound.
 func found(program string) string {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		for _, ext := range []string{"", ".exe"} {

@@ -51,10 +51,10 @@ Exit codes: 0; 1 the report lacks a whole patch; 2 wrong usage.`,
 	return cmd
 }
 
-// cutDiff matches the note at the end of a diff that was cut. No line of a diff begins so.
+// cutDiff matches the note at the end of a diff that was cut. No line of a diff begins like it.
 var cutDiff = regexp.MustCompile(`(?m)^\.\.\. \d+ more bytes; `)
 
-// predictions are the lines of a report's patches.
+// predictions returns the patches of a report in the format for predictions of SWE-bench.
 func predictions(r *report.Report, model string) (string, error) {
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
@@ -74,7 +74,7 @@ func predictions(r *report.Report, model string) (string, error) {
 			}
 			p.Patch = string(data)
 		} else if cutDiff.MatchString(s.Diff) {
-			return "", fmt.Errorf("the report has only the beginning of the patch of %s; ecp run --artifacts DIR keeps the whole", s.Name)
+			return "", fmt.Errorf("the report has only the beginning of the patch of %s; use ecp run --artifacts DIR to keep the whole patch", s.Name)
 		}
 		if err := enc.Encode(p); err != nil {
 			return "", err

@@ -73,7 +73,7 @@ func (f *followFlags) follow(ctx context.Context, run string, s streams) error {
 	return f.run.verdict(ctx, r)
 }
 
-// takeRun makes a report of a run's results.
+// takeRun returns a report of the results of a run.
 func takeRun(ctx context.Context, c *cluster.Cluster, run string, o cluster.FollowOptions, show func(runtime.Event)) (*report.Report, error) {
 	d, err := c.Doc(ctx, run)
 	if err != nil {
@@ -92,7 +92,7 @@ func takeRun(ctx context.Context, c *cluster.Cluster, run string, o cluster.Foll
 	if err := d.Settings.Apply(&options); err != nil {
 		return nil, err
 	}
-	if limit := options.Budget.Time; limit > 0 { // it began when the run was created, not now
+	if limit := options.Budget.Time; limit > 0 { // the time counts from the creation of the run
 		options.Budget.Time = max(time.Until(d.Created.Add(limit)), time.Millisecond)
 	}
 	plan, err := runtime.NewPlan(m, options)

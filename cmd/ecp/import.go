@@ -35,13 +35,13 @@ type importFlags struct {
 	read, env           []string
 	force               bool
 
-	predictions string // the others are of swebench too
+	predictions string // this and the following flags are only for swebench
 	defaults    swebench.Defaults
 	network     bool
 	hints       bool
 }
 
-// sweBenchFlags are the flags that only instances of SWE-bench have.
+// sweBenchFlags returns the names of the flags that are only for SWE-bench.
 func sweBenchFlags() []string {
 	return []string{"predictions", "image-template", "test-command", "log-parser", "network", "hints"}
 }
@@ -91,7 +91,7 @@ func importCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-// free reports an error if the manifest exists and is not to be replaced.
+// free returns an error if the manifest exists and must not be replaced.
 func (f *importFlags) free() error {
 	path := f.path()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) && !f.force {
@@ -102,7 +102,7 @@ func (f *importFlags) free() error {
 
 func (f *importFlags) path() string { return filepath.Join(f.dir, "manifest.yaml") }
 
-// reads are the absolute paths of --read.
+// reads returns the absolute paths of --read.
 func (f *importFlags) reads() (out []string, err error) {
 	for _, name := range f.read {
 		abs, err := filepath.Abs(name)

@@ -117,7 +117,7 @@ func TestImportErrors(t *testing.T) {
 		t.Fatal(r.err)
 	}
 	run, r := evaluated(t, filepath.Join(out, "manifest.yaml"))
-	if text := reasons(r); run.code != exitError || len(r.Errors) != 2 || !strings.Contains(text, "environment: environment: docker run: no space left") || !strings.Contains(text, "it left no reward. It printed 'nothing to say") {
+	if text := reasons(r); run.code != exitError || len(r.Errors) != 2 || !strings.Contains(text, "environment: environment: docker run: no space left") || !strings.Contains(text, "it wrote no reward. It printed 'nothing to say") {
 		t.Errorf("exit %d: %s", run.code, text)
 	}
 }
@@ -160,7 +160,7 @@ func TestInImageRefused(t *testing.T) {
 		"environment: {kind: docker, image: x, in_image: true, workdir: a}":               "is an absolute path",
 		"workspace: {}, environment: {kind: docker, image: x, in_image: true}":            "leave one of them out",
 		"environment: {kind: docker, image: x, in_image: true, graders: {network: true}}": "the same network",
-		"environment: {kind: docker, image: x, in_image: true, agent: {network: false}}":  "the grader file looks at a workspace",
+		"environment: {kind: docker, image: x, in_image: true, agent: {network: false}}":  "the grader file cannot read the workspace",
 	} {
 		if r := invoke(t, "run", manifest(t, "true", coding(setup, "{type: file, path: x}"))); r.code == 0 || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d: %s", setup, r.code, r.err)

@@ -21,10 +21,10 @@ func (f *runFlags) newJudge(notify func(string)) *judge.Judge {
 	})
 }
 
-// cacheVariable names the environment variable with the folder of the cache.
+// cacheVariable is the environment variable with the folder of the cache.
 const cacheVariable = "ECP_CACHE"
 
-// useCache makes agents and judges answer repeated questions from the cache.
+// useCache sets the cache of attempts and judges.
 func (f *runFlags) useCache(o *runtime.Options) error {
 	if f.cache == "" || f.noCache || o.Reference {
 		return nil
@@ -38,7 +38,7 @@ func (f *runFlags) useCache(o *runtime.Options) error {
 	return nil
 }
 
-// judgeIdentity names the judge in cache keys.
+// judgeIdentity identifies the judge in cache keys.
 func (f *runFlags) judgeIdentity() string {
 	parts := []string{f.judge, strconv.FormatInt(f.votes, 10)}
 	for _, name := range []string{"ECP_LLM_JUDGE_MODEL", "ECP_LLM_JUDGE_TEMPERATURE", "OPENAI_BASE_URL"} {
@@ -47,5 +47,5 @@ func (f *runFlags) judgeIdentity() string {
 	return strings.Join(parts, "\x00")
 }
 
-// graders are the tools of graders.
+// graders returns the tools for graders.
 func (f *runFlags) graders(j *judge.Judge) grade.Tools { return grade.Tools{Judge: j, Votes: f.votes} }

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// startTimeout is how long an agent may take to start if no limit for calls is set. It is long
-// because the agent may have to be compiled first.
+// startTimeout is the time limit for starting an agent if no limit for calls is set. It is long because
+// the agent may have to be compiled first.
 const startTimeout = 2 * time.Minute
 
-// callTimeout is how long one call of an agent may take.
+// callTimeout returns the time limit for one call of an agent.
 func callTimeout(flag string) (time.Duration, error) {
 	name, text := "--timeout", flag
 	if text == "" {
@@ -31,12 +31,12 @@ func callTimeout(flag string) (time.Duration, error) {
 	return d, nil
 }
 
-// durationVariable names the environment variable with the limit of a whole run in seconds.
+// durationVariable is the environment variable with the time limit of a run, in seconds.
 const durationVariable = "ECP_MAX_DURATION"
 
-// duration is how long the whole run may take; 0 means unlimited. The reference's flag and variable
-// keep its exit codes: a text that is not a number is wrong usage, a number that is not a valid
-// limit is an error.
+// duration returns the time limit of the run; 0 means unlimited. The flag and the variable of the
+// reference have the exit codes of the reference: text that is not a number is wrong usage, a number
+// that is not a valid limit is an error.
 func (f *runFlags) duration() (time.Duration, error) {
 	if f.maxTime != "" {
 		d, err := runtime.ParseTimeout(f.maxTime)

@@ -1,8 +1,8 @@
 // Command ecp evaluates agents that speak the Evaluation Context Protocol.
 //
 // It owns flags, exit codes and the destinations of reports; ecp/runtime runs and grades scenarios.
-// It guarantees that the exit code stands for the worst result, and that no process that it started
-// outlives it, if the system can enforce that.
+// It guarantees that the exit code reflects the worst result, and that no process that it started
+// outlives it, within the guarantees of internal/proc.
 //
 // Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 an error in a scenario, a judge, the
 // manifest or a file; 130 interrupted. An error takes precedence over failed checks.
@@ -39,7 +39,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A reader that disconnects is an error to handle, not a reason to leave agents behind.
+	// Ignore SIGPIPE: a closed stdout is an error to handle, and must not end ecp before its agents.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], streams{usage.NewOutput(os.Stdout), os.Stderr}))
 }
@@ -49,12 +49,12 @@ type streams struct {
 	out, err io.Writer
 }
 
-// exitCode ends a command; its error was shown already.
+// exitCode is the error of a command that has already shown its errors.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// run is the program without the process around it.
+// run runs a command and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
 	root := &cobra.Command{
 		Use:           "ecp",

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// manifestFlag lets a command take its manifest as --manifest FILE and as a bare path. When the
-// command runs, into has the path.
+// manifestFlag lets a command accept its manifest as --manifest FILE or as an argument. into is set to
+// the path before the command runs.
 func manifestFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVarP(into, "manifest", "m", "", "the manifest; a bare path does too")
 	cmd.Args = func(_ *cobra.Command, args []string) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/runfile"
 )
 
-// finish writes the requested reports and a summary for human readers. It writes as many as it can;
-// the error lists the failures.
+// finish writes the requested reports and a summary for human readers. If one cannot be written, it
+// still writes the others; the error lists all failures.
 func (f *runFlags) finish(r *report.Report, s streams) error {
 	var errs []error
 	if f.baseline != "" {
@@ -50,7 +50,7 @@ func (f *runFlags) finish(r *report.Report, s streams) error {
 	return errors.Join(errs...)
 }
 
-// github writes annotations for GitHub's runner, and adds to the summary of its page.
+// github writes annotations for the runner of GitHub, and appends to the summary of the job.
 func (f *runFlags) github(r *report.Report, s streams) error {
 	w := s.out
 	if f.json {
@@ -72,8 +72,8 @@ func (f *runFlags) github(r *report.Report, s streams) error {
 	return errors.Join(err, r.Markdown(out), out.Close())
 }
 
-// writeFile writes a file atomically: if it fails, an existing file stays unchanged. It writes
-// through links, and appends to paths that are not regular files, such as /dev/stdout.
+// writeFile writes a file atomically: if it fails, an existing file stays unchanged. It follows
+// symlinks, and appends to files that are not regular, such as /dev/stdout.
 func writeFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && (!info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
@@ -154,13 +154,13 @@ func summary(w io.Writer, r *report.Report) {
 	fmt.Fprintln(w)
 }
 
-// printable makes an agent's text harmless on a terminal, and puts it into one line.
+// printable removes control characters from an agent's text, and joins its lines.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0, report.Turns(r):
+		case r < ' ' || r >= 0x7f && r < 0xa0, report.IsBidiControl(r):
 			return -1
 		}
 		return r

@@ -20,20 +20,20 @@ type progress struct {
 	bar     bool
 	verbose bool
 
-	awaited string // what the first scenario waits for
+	awaited string // the reason for waiting that is shown if the first scenario takes long
 
 	mu     sync.Mutex // guards the fields below
 	counts map[string]int
 	last   string
 	notice *time.Timer // shows awaited; nil before the first scenario begins
-	quiet  bool        // the notice is not needed any more
+	quiet  bool        // the notice is no longer needed
 }
 
 func newProgress(w io.Writer, verbose bool, awaited string) *progress {
 	return &progress{w: w, bar: isTerminal(w), verbose: verbose, awaited: awaited, counts: map[string]int{}}
 }
 
-// noticeAfter is how long the first scenario may take before the user is shown what it waits for.
+// noticeAfter is how long the first scenario may take before awaited is shown.
 const noticeAfter = 2 * time.Second
 
 func isTerminal(w io.Writer) bool {
@@ -70,13 +70,12 @@ func (p *progress) event(e runtime.Event) {
 	if len(name) > 28 {
 		name = append(name[:27], '…')
 	}
-	// Without wrapping, because the overflow of a line that is too long for the terminal could not
-	// be erased.
+	// Wrapping is off, because the second line of a wrapped one could not be erased.
 	fmt.Fprintf(p.w, "\r\x1b[K\x1b[?7l[%s%s] %d/%d  %d passed, %d failed, %d errors  %s\x1b[?7h", strings.Repeat("#", full), strings.Repeat(".", width-full),
 		e.Done, e.Total, p.counts[report.Passed], p.counts[report.Failed], p.counts[report.Error], string(name))
 }
 
-// say writes a line that must not wait for the report.
+// say writes a line immediately, above the progress bar.
 func (p *progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +87,7 @@ func (p *progress) sayLocked(text string) {
 	fmt.Fprintln(p.w, "ecp:", printable(text))
 }
 
-// sayAwaited shows what the first scenario waits for, unless it has ended in the meantime.
+// sayAwaited shows awaited, unless the first scenario has ended.
 func (p *progress) sayAwaited(scenario string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +109,7 @@ func (p *progress) end() {
 	p.clear()
 }
 
-// stopNotice ends the wait for the first scenario; p.mu is held.
+// stopNotice cancels the notice. The caller holds p.mu.
 func (p *progress) stopNotice() {
 	p.quiet = true
 	if p.notice != nil {

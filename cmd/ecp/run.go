@@ -29,7 +29,7 @@ const runHelp = `Runs the scenarios of a manifest against its agent and grades e
 Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 a scenario, a judge, the manifest or a file
 went wrong, or nothing was checked (1 wins over 2); 130 interrupted.`
 
-// runFlags are the flags of ecp run. It has more than 25 fields because each flag is one.
+// runFlags are the flags of ecp run.
 type runFlags struct {
 	manifest                                string
 	verbose, noVerbose, json, watch, keep   bool
@@ -83,7 +83,7 @@ func runCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-// settingsFlags are the flags that decide what is run.
+// settingsFlags adds the flags that determine how scenarios are run.
 func (f *runFlags) settingsFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.timeout, "timeout", "", "seconds that one call of the agent may take (default: $ECP_RPC_TIMEOUT, else 30)")
 	flags.Int64Var(&f.repeat, "repeat", 1, "attempts of each scenario")
@@ -99,7 +99,7 @@ func (f *runFlags) settingsFlags(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.votes, "judge-votes", 1, "how often a judge is asked; most votes decide")
 }
 
-// reportFlags are the flags that decide how the results are shown.
+// reportFlags adds the flags for progress and reports.
 func (f *runFlags) reportFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "say more on stderr")
 	flags.BoolVar(&f.noVerbose, "no-verbose", false, "say no more than usual")
@@ -213,7 +213,7 @@ func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Optio
 	path, keep := f.journal, int64(0)
 	if f.resume != "" {
 		lines, size, err := runtime.ReadJournal(f.resume)
-		if errors.Is(err, fs.ErrNotExist) { // the run was killed before it began
+		if errors.Is(err, fs.ErrNotExist) { // the run was killed before it created the journal
 			fmt.Fprintf(s.err, "note: there is no journal %s yet; all scenarios are run\n", f.resume)
 		} else if err != nil {
 			return nil, err
@@ -237,7 +237,7 @@ func (f *runFlags) perform(ctx context.Context, p *runtime.Plan, o runtime.Optio
 	return runtime.Run(ctx, p, o)
 }
 
-// options turns flags into the options of a run.
+// options converts flags to the options of a run.
 func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	o = runtime.Options{
 		Version: version, Jobs: f.jobs, Repeat: f.repeat, Keep: f.keep, Reference: f.compat == "reference",
@@ -276,7 +276,7 @@ func (f *runFlags) options(s streams) (o runtime.Options, err error) {
 	return o, err
 }
 
-// parseHeaders reads headers from the command line.
+// parseHeaders parses the values of --header.
 func parseHeaders(lines []string) (http.Header, error) {
 	out := http.Header{}
 	for _, h := range lines {
@@ -289,13 +289,13 @@ func parseHeaders(lines []string) (http.Header, error) {
 	return out, nil
 }
 
-// only returns a filter for the requested cases; nil if they are all, because a filter has to look
-// at each case before the first one runs.
+// only returns a filter for the requested cases, or nil if all are requested. Without a filter, the
+// run can start before all cases are known.
 func (f *runFlags) only() (func(runtime.Case) bool, error) {
 	if f.filter == "" && f.rerunFailed == "" {
 		return nil, nil
 	}
-	name := regexp.MustCompile(f.filter) // it was checked
+	name := regexp.MustCompile(f.filter) // checked before
 	failed := func(*report.Scenario) bool { return true }
 	if f.rerunFailed != "" {
 		old, err := readReport(f.rerunFailed)
@@ -321,7 +321,7 @@ func readReport(path string) (*report.Report, error) {
 	return r, nil
 }
 
-// verdict is the exit code of a run.
+// verdict returns the result of a run as an error.
 func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
 	switch {
 	case ctx.Err() != nil && r.Interrupted:

@@ -182,7 +182,7 @@ func TestPredictions(t *testing.T) {
 		"empty":    {" \n", "the patch is empty"},
 		"skipped":  {gold + newFile("conftest.py", "import pytest", "def pytest_runtest_setup(item):", "    if 'half' in item.name: pytest.skip('no')"), "2 of 3 tests do not pass: test_m0.py::test_half[four"},
 		"breaks":   {gold + newFile("conftest.py", "import m0", "m0.twice = lambda x: 0"), "1 of 1 tests passed before: test_m0.py::test_twice"},
-		"ends":     {gold + newFile("conftest.py", "def pytest_sessionfinish(session, exitstatus):", "    session.exitstatus = 3"), "the tests ended with 3 and no test failed"},
+		"ends":     {gold + newFile("conftest.py", "def pytest_sessionfinish(session, exitstatus):", "    session.exitstatus = 3"), "the tests ended with 3 although no test failed"},
 		"no tests": {gold + newFile("conftest.py", "import os", "os._exit(0)"), "the log has no result of a test"},
 		"unsuited": {strings.ReplaceAll(gold, "m0.py", "gone.py"), "the patch cannot be applied"},
 		"fuzz":     {strings.Replace(gold, "# Arith", "# Other", 1), ""},
@@ -260,7 +260,7 @@ func TestSWEBenchRefused(t *testing.T) {
 func TestExportWhole(t *testing.T) {
 	quiet(t)
 	dir := t.TempDir()
-	r := `{"schema_version": 4, "total": 1, "passed": 1, "target": "a b", "scenarios": [{"name": "x y", "scenario_id": "x", "diff": "diff --git a/a b/a\n... 5 more bytes; --artifacts DIR keeps the whole\n"FILE}]}`
+	r := `{"schema_version": 4, "total": 1, "passed": 1, "target": "a b", "scenarios": [{"name": "x y", "scenario_id": "x", "diff": "diff --git a/a b/a\n... 5 more bytes; use --artifacts DIR to keep the whole diff\n"FILE}]}`
 	path := filepath.Join(dir, "r.json")
 	write(t, path, strings.Replace(r, "FILE", "", 1))
 	if out := invoke(t, "export", "swebench", path); out.code != exitError || !strings.Contains(out.err, "--artifacts DIR") || out.out != "" {

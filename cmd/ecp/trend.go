@@ -77,7 +77,7 @@ Exit codes: 0; 1 no report matches; 2 a manifest degrades, with --exit-on-regres
 	return cmd
 }
 
-// maxReport bounds a report file, in bytes.
+// maxReport limits the size of a report file, in bytes.
 const maxReport = 512 << 20
 
 func read(paths []string) (out []report.Input) {

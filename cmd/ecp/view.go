@@ -55,7 +55,7 @@ func viewCommand(s streams) *cobra.Command {
 }
 
 func (f *viewFlags) view(ctx context.Context, paths []string, s streams) error {
-	address, err := httpguard.ListenAddress(f.http, "") // an address of this machine only, whether or not there is a token
+	address, err := httpguard.ListenAddress(f.http, "") // only addresses of this machine
 	if err != nil {
 		return usage.Errorf("--http: %w", err)
 	}
@@ -157,7 +157,7 @@ func openReport(path, made string) (*runfile.File, error) {
 	return runfile.Open(made)
 }
 
-// leaveTime is how long open requests may take after the server ends.
+// leaveTime limits how long open requests may take at shutdown.
 const leaveTime = 2 * time.Second
 
 // serve serves until ctx ends.

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/watch"
 )
 
-// maxWatched bounds the number of watched folders.
+// maxWatched limits the number of watched folders.
 const maxWatched = 500
 
-// watchRuns evaluates once, and again whenever a file beside the manifest changes, until it is
-// interrupted. The exit code is that of the last run.
+// watchRuns evaluates the manifest once, and again whenever a file in or below its folder changes,
+// until it is interrupted. The exit code is that of the last run.
 func watchRuns(ctx context.Context, f runFlags, s streams) error {
 	w := watch.New(func(err error) { fmt.Fprintln(s.err, "warning:", err) })
 	defer w.Close()

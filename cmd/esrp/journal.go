@@ -116,7 +116,7 @@ func showCommand(at func() *journal.Chain) *cobra.Command {
 	}
 }
 
-// list prints one line per chat, in the order in which they began.
+// list prints one line per chat, in the order of their first calls.
 func list(w io.Writer, calls []journal.Call) error {
 	type counted struct{ models, tools int }
 	counts, order, first := map[string]*counted{}, []string{}, map[string]journal.Call{}
@@ -143,7 +143,7 @@ func list(w io.Writer, calls []journal.Call) error {
 	return nil
 }
 
-// show prints a call: its target, the last input, which is the new part, and the answer.
+// show prints a call: its target, the last input, which is the new one, and the answer.
 func show(w io.Writer, chain *journal.Chain, c journal.Call) error {
 	r, variant := c.Request, "-"
 	if r.Target.Variant != nil {

@@ -34,10 +34,10 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, usage.NewOutput(os.Stdout), os.Stderr))
 }
 
-// exitData is the exit code for invalid data, and for all other failures.
+// exitData is the exit code for invalid data and all failures other than wrong usage.
 const exitData = 1
 
-// dataError is a failed step and its cause.
+// dataError is the error of a failed step.
 type dataError struct {
 	step  string
 	cause error
@@ -45,7 +45,7 @@ type dataError struct {
 
 func (e *dataError) Error() string { return e.step + ": " + e.cause.Error() }
 
-// run is the program without the process around it.
+// run runs a command and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := command(stdin)
 	root.SetArgs(args)
@@ -155,8 +155,8 @@ func decode(doc []byte, response bool) (record, error) {
 	return esrp.DecodeRequest(doc)
 }
 
-// checkUnique refuses objects with duplicate names, also in params and other free values: readers
-// would use different ones of them.
+// checkUnique refuses objects with duplicate keys, also in params and other free-form values, because
+// readers differ in which of them they use.
 func checkUnique(doc []byte) error {
 	v, err := esrp.Parse(doc)
 	if err != nil {
@@ -168,7 +168,7 @@ func checkUnique(doc []byte) error {
 	return nil
 }
 
-// decodeAny recognises a response by its status, which requests do not have.
+// decodeAny decodes a response or a request. Only responses have a status.
 func decodeAny(doc []byte) (record, error) {
 	v, err := esrp.Parse(doc)
 	if err != nil {
@@ -178,7 +178,7 @@ func decodeAny(doc []byte) (record, error) {
 	return decode(doc, response)
 }
 
-// form makes the canonical bytes of a document: of its text, or of the record in it.
+// form returns the canonical form of a document or, if typed is set, of the record in it.
 func form(name string, doc []byte, typed bool) ([]byte, error) {
 	if typed {
 		r, err := decodeAny(doc)

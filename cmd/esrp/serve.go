@@ -33,7 +33,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
 
-// tokenVariable has the token of callers: other users can read arguments.
+// tokenVariable is the environment variable with the token of callers. There is no flag, because other
+// users can read the arguments of a process.
 const tokenVariable = "ESRP_TOKEN"
 
 type serveFlags struct {
@@ -84,7 +85,7 @@ func logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(redact.Writer(w, redact.New().String), nil))
 }
 
-// operations makes the daemon and the engine for the supported operations.
+// operations returns the daemon and the engine for the supported operations.
 func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -100,7 +101,7 @@ func operations(log *slog.Logger) (*daemon.Daemon, *service.Engine, error) {
 	return d, service.NewEngine(d, evaluate(o, cwd)), nil
 }
 
-// keepClean removes expired data until the returned function is called.
+// keepClean regularly removes expired data until the returned function is called.
 func keepClean(ctx context.Context, d *daemon.Daemon) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
@@ -111,7 +112,8 @@ func keepClean(ctx context.Context, d *daemon.Daemon) (stop func()) {
 	}
 }
 
-// evaluate runs manifests as if they were in dir. Models judge as in ecp run.
+// evaluate returns a function that runs manifests as if they were in dir, with models as judges as in
+// ecp run.
 func evaluate(eca daemon.Options, dir string) service.Evaluate {
 	return func(ctx context.Context, manifest []byte, progress func(service.Progress)) ([]byte, error) {
 		m, problems := runtime.Parse(manifest, "manifest.yaml")
@@ -190,7 +192,7 @@ func (f serveFlags) serve(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	address = listener.Addr().String() // port 0 has become a real one
+	address = listener.Addr().String() // with the real port instead of 0
 	if nats := s.NATSAddress(); nats != "" {
 		fmt.Fprintf(stderr, "esrp serve: workers at nats://%s\n", nats)
 	}

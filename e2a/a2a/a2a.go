@@ -6,15 +6,15 @@
 // access control over HTTP (access.go). A message becomes a turn of e2a/turn, and its task consists
 // of the items of that turn.
 //
-// Guarantees: a message is answered with a task. A task goes on when its caller leaves, until it
-// ends, is cancelled, or the server closes. A subscriber receives every event after the task that
-// it was shown, in order, however slowly it reads. A call that asks sets the task to
+// Guarantees: a message is answered with a task. A task continues when its caller disconnects, until
+// it ends, is canceled, or the server closes. A subscriber receives the current task and every later
+// event, in order, however slowly it reads. A call that needs approval sets the task to
 // TASK_STATE_INPUT_REQUIRED, and runs only if the next message of the task approves it. A task ends
 // once.
 //
-// Tasks are kept on disk, within limits, for the next server of the same folder (records.go). It
-// shows tasks that were running when the last server stopped as failed. Pieces of an unfinished
-// answer are not kept with the task: they are in the chat (contextId).
+// Tasks are stored on disk, within limits, for the next server of the same folder (records.go). That
+// server shows tasks that were running when the previous one stopped as failed. Pieces of an
+// unfinished answer are not stored with the task: they are in the chat (contextId).
 //
 // It does not use A2A's Go SDK: see docs/a2a.md.
 package a2a
@@ -33,8 +33,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Endpoint is the path of JSON-RPC, and HTTP+JSON is below it. CardPath is the path of the agent
-// card.
+// Endpoint is the path of JSON-RPC, and the prefix of the paths of HTTP+JSON. CardPath is the path
+// of the agent card.
 const (
 	Endpoint = "/a2a"
 	CardPath = "/.well-known/agent-card.json"
@@ -44,24 +44,24 @@ const (
 type Options struct {
 	Turns   *turn.Service
 	Version string // of eca, for the card
-	URL     string // of Endpoint as seen by callers; empty means as in each request
+	URL     string // of Endpoint, as callers reach it; empty means the host of each request
 	Secured bool   // calls need a bearer token, which the card announces
 	Now     func() time.Time
 	NewID   func() string
 	Log     *slog.Logger
 
-	// Records is the folder where tasks are kept for the next server (RecordsIn); empty means that
-	// they are not kept.
+	// Records is the folder that stores tasks for the next server (RecordsIn). If it is empty, tasks
+	// are not stored.
 	Records string
-	// Knows reports whether a chat exists; nil means that all exist. A task is deleted together with
-	// its chat. After an error, which leaves the question open, the task is kept.
-	Knows func(contextID string) (bool, error)
+	// ChatExists reports whether a chat exists; nil means that all do. Tasks of deleted chats are not
+	// restored. If it returns an error, the task is kept.
+	ChatExists func(contextID string) (bool, error)
 
-	// Notifier sends push notifications; nil sends nothing.
+	// Notifier sends push notifications; nil disables them.
 	Notifier Notifier
 	// Sleep waits before another attempt to send a notification; default: a real wait.
 	Sleep func(context.Context, time.Duration) error
-	// CloseGrace is how long notifications may take when the server closes; default: half a second.
+	// CloseGrace is how long Close waits for pending notifications; default: half a second.
 	CloseGrace time.Duration
 }
 
@@ -78,8 +78,8 @@ type Server struct {
 
 	notifier   Notifier
 	sleep      func(context.Context, time.Duration) error
-	posts      chan struct{}   // contains one element for each notification being sent
-	posting    context.Context // ends shortly after Close began
+	posts      chan struct{}   // has one element for each notification being sent
+	posting    context.Context // the context of notifications: ends closeGrace after Close began
 	closeGrace time.Duration
 
 	ctx         context.Context // ends with Close
@@ -111,15 +111,15 @@ func New(o Options) *Server {
 	if o.Records != "" {
 		var err error
 		if s.records, err = openRecords(o.Records, s.log); err != nil {
-			s.log.Warn("tasks are not kept for after the end", "err", err)
+			s.log.Warn("tasks will be lost when this server stops", "err", err)
 		}
-		s.restore(o.Knows)
+		s.restore(o.ChatExists)
 	}
 	return s
 }
 
-// Close cancels the running tasks and ends streams. Later messages are refused. Notifications of
-// the tasks' ends get a short time.
+// Close cancels the running tasks, ends streams and refuses later messages. It waits at most
+// CloseGrace for pending notifications.
 func (s *Server) Close() {
 	s.tasks.close()
 	s.cancel()

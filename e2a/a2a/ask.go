@@ -15,16 +15,16 @@ import (
 	asktool "github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// ask is a call that waits for a decision, or a question that waits for an answer.
-type ask struct {
+// inputRequest is a call that waits for a decision, or a question that waits for an answer.
+type inputRequest struct {
 	id       string
 	question bool
-	call     string // the call that a question belongs to
+	call     string // the call that asked the question; empty for a call
 	data     json.RawMessage
 	text     string
 }
 
-// callData is the description of a call for the caller.
+// callData describes a pending call to the caller.
 type callData struct {
 	Arguments json.RawMessage    `json:"arguments"`
 	Details   *chatevent.Details `json:"details"`
@@ -34,7 +34,7 @@ type callData struct {
 	CallID    string             `json:"tool_call_id"`
 }
 
-// questionData is the description of a question for the caller.
+// questionData describes a pending question to the caller.
 type questionData struct {
 	Freeform bool             `json:"freeform"`
 	Options  []asktool.Option `json:"options"`
@@ -42,38 +42,39 @@ type questionData struct {
 	Text     string           `json:"text"`
 }
 
-// callAsk shows a call that waits for a decision (acp-a2a.md C2).
-func callAsk(c transcript.Call) ask {
+// callRequest returns the request for a decision about a call (acp-a2a.md C2).
+func callRequest(c transcript.Call) inputRequest {
 	j := c.Judgment
 	summary := j.Summary
 	if summary == "" {
 		summary = c.Name
 	}
-	return ask{
+	return inputRequest{
 		id:   c.CallID,
 		text: fmt.Sprintf("May this tool call run? %s\nAnswer yes or no, or with data {\"tool_call_id\": %q, \"decision\": \"approve\" or \"reject\"}.", summary, c.CallID),
 		data: encode(callData{j.Arguments, j.Details, c.Name, []string{"approve", "reject"}, summary, c.CallID}),
 	}
 }
 
-// questionAsk shows a question of the model.
-func questionAsk(q turn.Question) ask {
+// questionRequest returns the request for an answer to a question of the model.
+func questionRequest(q turn.Question) inputRequest {
 	text := q.Text
 	if text == "" {
 		text = "The model asks."
 	}
 	options := append([]asktool.Option{}, q.Options...)
-	return ask{id: q.ID, call: q.CallID, question: true, text: text, data: encode(questionData{q.Freeform, options, q.ID, q.Text})}
+	return inputRequest{id: q.ID, call: q.CallID, question: true, text: text, data: encode(questionData{q.Freeform, options, q.ID, q.Text})}
 }
 
-// reply is the part of a message that answers an ask.
+// reply is the caller's reply to an input request: a decision about a call, or an answer to a
+// question.
 type reply struct {
-	to       ask
-	decision chat.Decision // about a call
-	answer   string        // to a question
+	to       inputRequest
+	decision chat.Decision
+	answer   string
 }
 
-// decision is the content of a data part.
+// decision is the content of a data part that replies to a call or a question.
 type decision struct {
 	CallID     e2a.Optional[string] `json:"tool_call_id"`
 	Decision   e2a.Optional[string] `json:"decision"`
@@ -82,15 +83,16 @@ type decision struct {
 	Answer     e2a.Optional[string] `json:"answer"`
 }
 
-// read finds the replies in a message. A message without a decision is an error, because a guess
-// could run a program.
-func read(m *message, open []ask) ([]reply, error) {
+// parseReplies finds the replies in a message: those in its data parts, or otherwise its text, which
+// replies to the pending requests up to the first question. Text that is not clearly a decision
+// about a call is an error, because a wrong guess could run a program.
+func parseReplies(m *message, pending []inputRequest) ([]reply, error) {
 	var replies []reply
 	var texts []string
 	for _, p := range m.Parts {
 		var d decision
 		if p.Data != nil && json.Unmarshal(p.Data, &d) == nil {
-			r, err := readData(d, open)
+			r, err := replyFromData(d, pending)
 			if err != nil {
 				return nil, err
 			}
@@ -103,25 +105,25 @@ func read(m *message, open []ask) ([]reply, error) {
 		return replies, nil
 	}
 	text := strings.TrimSpace(strings.Join(texts, "\n"))
-	for _, a := range open {
-		r, err := readText(text, a)
+	for _, a := range pending {
+		r, err := replyFromText(text, a)
 		if err != nil {
 			return nil, err
 		}
 		replies = append(replies, r)
 		if a.question {
-			return replies, nil // the next question is a different one
+			return replies, nil // one text must not answer several questions
 		}
 	}
 	return replies, nil
 }
 
-func readData(d decision, open []ask) (reply, error) {
-	for _, a := range open {
+func replyFromData(d decision, pending []inputRequest) (reply, error) {
+	for _, a := range pending {
 		if a.question && a.id == d.QuestionID.Value {
 			return reply{to: a, answer: d.Answer.Value}, nil
 		}
-		if a.question || a.id != d.CallID.Value && (d.CallID.Value != "" || len(open) > 1) {
+		if a.question || a.id != d.CallID.Value && (d.CallID.Value != "" || len(pending) > 1) {
 			continue
 		}
 		switch d.Decision.Value {
@@ -138,10 +140,10 @@ func readData(d decision, open []ask) (reply, error) {
 		}
 		return reply{}, failure(codeParams, "data.decision must be approve or reject, not %q", d.Decision.Value)
 	}
-	return reply{}, failure(codeParams, "data names nothing that the task waits for; tool_call_id or question_id of its status message says what does")
+	return reply{}, failure(codeParams, "data names no pending call or question of the task; use the tool_call_id or question_id of its status message")
 }
 
-func readText(text string, a ask) (reply, error) {
+func replyFromText(text string, a inputRequest) (reply, error) {
 	if a.question {
 		return reply{to: a, answer: text}, nil
 	}
@@ -154,8 +156,8 @@ func readText(text string, a ask) (reply, error) {
 	return reply{}, failure(codeParams, "the task waits for a decision about a tool call: answer yes or no, or with data {tool_call_id, decision}")
 }
 
-// carryOut passes replies on to the waiting turn.
-func (j *job) carryOut(ctx context.Context, replies []reply) error {
+// deliverReplies passes replies on to the turn.
+func (j *job) deliverReplies(ctx context.Context, replies []reply) error {
 	for _, r := range replies {
 		var err error
 		if r.to.question {

@@ -11,15 +11,15 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// serveCard describes eca and its abilities. The card is the same for every caller. It has the form
-// of 1.0, with the members of 0.3 added.
+// serveCard serves the agent card, which is the same for every caller. It has the form of 1.0 with
+// the members that 0.3 needs.
 func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "the card can only be read", http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := json.Marshal(s.withLegacy(s.card(s.reached(r)), s.reached(r)))
+	body, err := json.Marshal(s.withLegacy(s.card(s.endpointURL(r)), s.endpointURL(r)))
 	if err != nil {
 		http.Error(w, "cannot encode the card", http.StatusInternalServerError)
 		return
@@ -38,16 +38,16 @@ func (s *Server) serveCard(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // a caller that has left does not read it
 }
 
-// reached is the URL of Endpoint as the caller sees it.
-func (s *Server) reached(r *http.Request) string {
+// endpointURL returns the URL of Endpoint as the caller reaches it.
+func (s *Server) endpointURL(r *http.Request) string {
 	if s.url != "" {
 		return s.url
 	}
 	return "http://" + r.Host + Endpoint
 }
 
-// choicesURI identifies the extension of the extended card: the choices in the metadata of a
-// message.
+// choicesURI identifies the extension in the extended card that lists the values for the metadata of
+// a message.
 const choicesURI = "https://github.com/seed-dec29ce4/eca/a2a/choices"
 
 // card is the agent card of 1.0, followed by the members that 0.3 reads.
@@ -89,7 +89,7 @@ type extension struct {
 	Params      cardParams `json:"params"`
 }
 
-// cardParams are the choices in the metadata of a message, with their defaults.
+// cardParams are the possible values for the metadata of a message, and the defaults.
 type cardParams struct {
 	Agent  string       `json:"agent"`
 	Agents []turn.Agent `json:"agents"`
@@ -105,9 +105,9 @@ type skill struct {
 	Examples    []string `json:"examples,omitempty"`
 }
 
-// How callers send their token. The SDK for Go reads a list of scopes in the requirements. Those
-// for JavaScript and Python read an object that contains a list, as Protocol Buffers write it. All
-// of them accept an empty list.
+// How callers send their token. In the requirements, the SDK for Go reads a list of scopes; those for
+// JavaScript and Python read an object that contains a list, as Protocol Buffers write it. All of
+// them accept an empty list.
 const (
 	bearerScheme       = `{"bearer":{"httpAuthSecurityScheme":{"scheme":"Bearer"}}}`
 	bearerRequirement  = `[{"schemes":{"bearer":[]}}]`
@@ -115,8 +115,8 @@ const (
 	legacyRequirement  = `[{"bearer":[]}]`
 )
 
-// extendedCard is the card for authorized callers: it also lists the agents and models, including
-// those that the user defined.
+// extendedCard returns the card for authorized callers, which also lists the agents and models,
+// including those that the user defined.
 func (s *Server) extendedCard(ctx context.Context, url string) (*card, error) {
 	_, known, err := s.turns.Choices(ctx, "")
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Server) card(url string) *card {
 	return c
 }
 
-// withLegacy adds the members that 0.3 reads.
+// withLegacy adds the members that 0.3 needs.
 func (s *Server) withLegacy(c *card, url string) *card {
 	c.LegacyVersion, c.LegacyURL, c.LegacyTransport, c.LegacyExtendedCard = "0.3.0", url, "JSONRPC", true
 	if s.secured {

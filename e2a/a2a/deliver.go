@@ -14,20 +14,21 @@ import (
 
 // The limits of notifications.
 const (
-	maxTries          = 6                      // of one notification
+	maxTries          = 6                      // attempts to send one notification
 	firstPause        = time.Second            // before the second attempt; each pause is twice the previous one
-	maxWaiting        = 32                     // notifications of a hook; the oldest ones beyond that are dropped
+	maxWaiting        = 32                     // pending notifications of a hook; the oldest are dropped
 	maxPosting        = 16                     // notifications being sent at the same time, for all tasks
-	maxLate           = 100                    // ends of tasks that the previous server did not deliver
-	lateAge           = 24 * time.Hour         // after which no receiver waits for such an end any more
-	defaultCloseGrace = 500 * time.Millisecond // for pending notifications when the server closes
+	maxRestored       = 100                    // pending notifications taken over from the previous server
+	staleAge          = 24 * time.Hour         // a restored notification of an older end is dropped
+	defaultCloseGrace = 500 * time.Millisecond // time for pending notifications when the server closes
 )
 
-// hook is a configuration with its pending notifications. config, legacy and ctx do not change.
+// hook is a push configuration with its pending notifications. config, legacy and ctx do not
+// change.
 type hook struct {
 	config pushConfig
-	legacy bool            // its receiver speaks 0.3
-	ctx    context.Context // ends with the hook, or the server
+	legacy bool            // the receiver expects A2A 0.3
+	ctx    context.Context // ends when the hook is removed or the server closes
 	cancel context.CancelFunc
 
 	// The job's lock guards the fields below.
@@ -35,10 +36,10 @@ type hook struct {
 	busy    bool // a goroutine is delivering
 }
 
-// tellHooks queues a notification of the task's current state for each hook. The caller holds the
-// job's lock. A notification contains the whole task, without the messages to it, so that the next
-// one makes up for a lost one.
-func (j *job) tellHooks() {
+// queueNotifications queues a notification of the task's current state for each hook. The caller
+// holds the job's lock. A notification contains the whole task except its history, so a later one
+// replaces a lost one.
+func (j *job) queueNotifications() {
 	if len(j.hooks) == 0 {
 		return
 	}
@@ -59,23 +60,24 @@ func (j *job) tellHooks() {
 // deliver sends the pending notifications of a hook one after another.
 func (j *job) deliver(h *hook) {
 	for {
-		t := j.toTell(h)
+		t := j.nextNotification(h)
 		if t == nil {
 			return
 		}
 		err := j.s.post(h, t)
-		left := err != nil && (h.ctx.Err() != nil || j.s.ctx.Err() != nil && worthAnother(err))
-		if err != nil && !left {
-			j.s.log.Warn("a push notification is given up", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
+		postponed := err != nil && (h.ctx.Err() != nil || j.s.ctx.Err() != nil && retryable(err))
+		if err != nil && !postponed {
+			j.s.log.Warn("gave up on a push notification", "task", j.id, "host", hostOf(h.config.URL), "state", t.Status.State, "err", err)
 		}
-		if last := j.removeNotification(h, t, left); last {
+		if last := j.removeNotification(h, t, postponed); last {
 			return
 		}
 	}
 }
 
-// toTell returns the next notification of a hook. Nil ends its delivery.
-func (j *job) toTell(h *hook) *task {
+// nextNotification returns the next pending notification of a hook. It returns nil, and marks the
+// delivery as finished, if nothing is pending or the hook was removed.
+func (j *job) nextNotification(h *hook) *task {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(h.waiting) == 0 || h.ctx.Err() != nil {
@@ -85,12 +87,13 @@ func (j *job) toTell(h *hook) *task {
 	return h.waiting[0]
 }
 
-// removeNotification removes a notification that was delivered, given up, or left because the server
-// closes. If the last pending one is left, it stays for the next server, and the delivery ends.
-func (j *job) removeNotification(h *hook, t *task, left bool) (last bool) {
+// removeNotification removes a notification that was delivered, given up, or postponed because the
+// server closes. If the last pending one is postponed, it stays queued for the next server; last is
+// then true and the delivery ends.
+func (j *job) removeNotification(h *hook, t *task, postponed bool) (last bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if left && len(h.waiting) == 1 {
+	if postponed && len(h.waiting) == 1 {
 		h.busy = false
 		return true
 	}
@@ -98,7 +101,7 @@ func (j *job) removeNotification(h *hook, t *task, left bool) (last bool) {
 		h.waiting = h.waiting[1:]
 	}
 	if len(h.waiting) == 0 && j.task.Status.State.ended() {
-		j.save() // without the hooks that have been notified
+		j.save() // the record no longer needs this hook
 	}
 	return false
 }
@@ -111,7 +114,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// errStatus is the status of a receiver that did not accept a notification.
+// errStatus is the HTTP status of a receiver that did not accept a notification.
 type errStatus int
 
 func (e errStatus) Error() string {
@@ -122,7 +125,7 @@ func (e errStatus) Error() string {
 	return text
 }
 
-// post sends a notification, repeatedly if necessary.
+// post sends a notification, with retries.
 func (s *Server) post(h *hook, t *task) error {
 	var body []byte
 	var err error
@@ -138,7 +141,7 @@ func (s *Server) post(h *hook, t *task) error {
 	pause := firstPause
 	for try := 1; ; try++ {
 		err := s.postOnce(h, header, body)
-		if err == nil || try == maxTries || !worthAnother(err) || s.ctx.Err() != nil {
+		if err == nil || try == maxTries || !retryable(err) || s.ctx.Err() != nil {
 			return err
 		}
 		if err := s.pause(h.ctx, pause); err != nil {
@@ -168,8 +171,8 @@ func (s *Server) postOnce(h *hook, header http.Header, body []byte) error {
 	return err
 }
 
-// worthAnother reports whether a receiver may accept later what it does not accept now.
-func worthAnother(err error) bool {
+// retryable reports whether another attempt to send a notification may succeed.
+func retryable(err error) bool {
 	var status errStatus
 	switch {
 	case errors.Is(err, errOff):
@@ -181,7 +184,7 @@ func worthAnother(err error) bool {
 	return !errors.As(err, &refused) || refused.Kind != netclient.KindForbidden
 }
 
-// pause waits before another attempt, but not longer than the server runs.
+// pause waits before another attempt. It returns early with an error when the server closes.
 func (s *Server) pause(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -130,7 +130,7 @@ func TestTaskEvents(t *testing.T) {
 	}
 }
 
-func inState(s state) status { return status{State: s, Timestamp: stamp(time.Unix(0, 0))} }
+func inState(s state) status { return status{State: s, Timestamp: formatTime(time.Unix(0, 0))} }
 
 // ending is the end of a turn.
 type ending struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// modern returns the 1.0 name of a method, and whether the given name was that of 0.3.
+// modern returns the 1.0 name of a method. legacy reports whether the given name is from 0.3.
 func modern(method string) (name string, legacy bool) {
 	name, legacy = map[string]string{
 		"message/send":                        "SendMessage",
@@ -39,7 +39,7 @@ func fromLegacy(m *message) {
 	}
 }
 
-// legacyEvent is an event of a 0.3 stream, except for tasks.
+// legacyEvent is an event of a 0.3 stream that is not a task.
 type legacyEvent struct {
 	Append    *bool           `json:"append,omitempty"`
 	Artifact  *artifact       `json:"artifact,omitempty"`
@@ -52,7 +52,7 @@ type legacyEvent struct {
 	TaskID    string          `json:"taskId"`
 }
 
-// toLegacy converts a task, or the only member of an event, into the form of 0.3.
+// toLegacy converts a task or an event to the form of 0.3.
 func toLegacy(v any) any {
 	switch v := v.(type) {
 	case *task:

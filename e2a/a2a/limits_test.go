@@ -20,7 +20,7 @@ import (
 func ended(s *Server, id string, size int) *job {
 	j := &job{
 		id: id, contextID: "c-" + id, s: s, done: make(chan struct{}), cancel: func() {}, size: size,
-		task: task{ID: id, ContextID: "c-" + id, Status: status{State: completed, Timestamp: stamp(time.Unix(1, 0))}},
+		task: task{ID: id, ContextID: "c-" + id, Status: status{State: completed, Timestamp: formatTime(time.Unix(1, 0))}},
 	}
 	close(j.done)
 	return j
@@ -72,7 +72,7 @@ func TestRunningTasks(t *testing.T) {
 	if _, err := st.add(&job{id: "x", contextID: "7", done: make(chan struct{})}, func() {}); err == nil || !strings.Contains(err.Error(), "busy") {
 		t.Error(err)
 	}
-	if _, err := st.add(&job{id: "x", contextID: "x", done: make(chan struct{})}, func() {}); err == nil || !strings.Contains(err.Error(), "no more are taken") {
+	if _, err := st.add(&job{id: "x", contextID: "x", done: make(chan struct{})}, func() {}); err == nil || !strings.Contains(err.Error(), "tasks are running already") {
 		t.Error(err)
 	}
 	close(st.jobs["3"].done)
@@ -108,9 +108,9 @@ func TestLateNotifications(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	for i := range maxLate + 5 {
+	for i := range maxRestored + 5 {
 		rec := record{Hooks: []recordHook{{Config: pushConfig{URL: fmt.Sprint(i)}}}}
-		rec.Task = task{ID: fmt.Sprint("t", i), ContextID: "c", Status: status{State: completed, Timestamp: stamp(at.Add(time.Duration(i) * time.Millisecond))}}
+		rec.Task = task{ID: fmt.Sprint("t", i), ContextID: "c", Status: status{State: completed, Timestamp: formatTime(at.Add(time.Duration(i) * time.Millisecond))}}
 		before.save(rec)
 	}
 	before.close()
@@ -118,7 +118,7 @@ func TestLateNotifications(t *testing.T) {
 		s := New(Options{Records: dir, Notifier: late, Now: func() time.Time { return at }, CloseGrace: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		s.Close()
 	}
-	for i := range maxLate + 5 {
+	for i := range maxRestored + 5 {
 		if n, want := late.deliveries[fmt.Sprint(i)], min(max(0, i-4), 1); n != want {
 			t.Errorf("%d of the end of task %d, not %d", n, i, want)
 		}
@@ -133,16 +133,16 @@ func TestLateAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	for i := range maxLate + 1 { // the chat of the first one exists
+	for i := range maxRestored + 1 { // the chat of the first one exists
 		before.save(record{
-			Task: task{ID: fmt.Sprint("t", i), ContextID: fmt.Sprint("c", i), Status: status{State: completed, Timestamp: stamp(at.Add(time.Duration(i) * time.Millisecond))}},
+			Task: task{ID: fmt.Sprint("t", i), ContextID: fmt.Sprint("c", i), Status: status{State: completed, Timestamp: formatTime(at.Add(time.Duration(i) * time.Millisecond))}},
 			Chat: true, Hooks: []recordHook{{Config: pushConfig{URL: fmt.Sprint(i)}}},
 		})
 	}
 	before.close()
 	s := New(Options{
 		Records: dir, Notifier: late, Now: func() time.Time { return at }, CloseGrace: time.Minute, Log: slog.New(slog.DiscardHandler),
-		Knows: func(id string) (bool, error) { return id == "c0", nil },
+		ChatExists: func(id string) (bool, error) { return id == "c0", nil },
 	})
 	s.Close()
 	if len(late.deliveries) != 1 || late.deliveries["0"] != 1 {
@@ -160,7 +160,7 @@ func TestNotificationsOff(t *testing.T) {
 	}
 	for _, was := range []state{working, completed} {
 		before.save(record{
-			Task:  task{ID: string(was), ContextID: string(was), Status: status{State: was, Timestamp: stamp(time.Now())}},
+			Task:  task{ID: string(was), ContextID: string(was), Status: status{State: was, Timestamp: formatTime(time.Now())}},
 			Hooks: []recordHook{{Config: pushConfig{URL: "https://x.example", Token: "tok"}}},
 		})
 	}
@@ -191,7 +191,7 @@ func TestUnsureChat(t *testing.T) {
 	}
 	for _, id := range []string{"sure", "unsure"} {
 		before.save(record{
-			Task: task{ID: id, ContextID: "c-" + id, Status: status{State: completed, Timestamp: stamp(time.Now())}},
+			Task: task{ID: id, ContextID: "c-" + id, Status: status{State: completed, Timestamp: formatTime(time.Now())}},
 			Chat: true, Hooks: []recordHook{{Config: pushConfig{URL: id}}},
 		})
 	}
@@ -199,7 +199,7 @@ func TestUnsureChat(t *testing.T) {
 	var log bytes.Buffer
 	s := New(Options{
 		Records: dir, Notifier: late, CloseGrace: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Knows: func(id string) (bool, error) {
+		ChatExists: func(id string) (bool, error) {
 			if id == "c-sure" {
 				return false, nil
 			}
@@ -233,7 +233,7 @@ func TestLongAnswer(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range pieces {
-		j.text(piece)
+		j.addText(piece)
 	}
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 200*pieces*uint64(len(piece)) {
@@ -246,7 +246,7 @@ func TestLongAnswer(t *testing.T) {
 	if e, _, _ := slow.next(t.Context()); e.Artifact == nil || textOf(e.Artifact.Artifact.Parts) != want {
 		t.Errorf("%+v", e)
 	}
-	j.text(piece)
+	j.addText(piece)
 	if e, _, _ := slow.next(t.Context()); e.Artifact == nil || textOf(e.Artifact.Artifact.Parts) != piece || !e.Artifact.Append {
 		t.Errorf("%+v", e)
 	}
@@ -259,7 +259,7 @@ func TestLongAnswer(t *testing.T) {
 func TestHistoryLimit(t *testing.T) {
 	var j job
 	for i := range maxHistory + 20 {
-		j.remember(message{MessageID: fmt.Sprint(i)})
+		j.addToHistory(message{MessageID: fmt.Sprint(i)})
 	}
 	if h := j.task.History; len(h) != maxHistory || h[0].MessageID != "0" || h[1].MessageID != "21" || h[maxHistory-1].MessageID != fmt.Sprint(maxHistory+19) {
 		t.Errorf("%d, %v %v", len(h), h[0], h[1])

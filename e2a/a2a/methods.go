@@ -16,8 +16,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// send handles a message: it starts a task, or answers a waiting one. The subscription begins with
-// the task and must be closed.
+// send handles a message: it starts a task, or replies to a pending request of one. The caller must
+// close the subscription.
 func (s *Server) send(ctx context.Context, p *sendParams, legacy bool) (*subscription, error) {
 	if err := check(p, legacy); err != nil {
 		return nil, err
@@ -36,18 +36,18 @@ func (s *Server) send(ctx context.Context, p *sendParams, legacy bool) (*subscri
 	return s.begin(p, legacy)
 }
 
-// hookUp registers the push configuration of a message for its task.
-func (s *Server) hookUp(j *job, p *sendParams, legacy bool) error {
+// registerPush adds the push configuration in the parameters of a message, if any, to its task.
+func (s *Server) registerPush(j *job, p *sendParams, legacy bool) error {
 	push := cmp.Or(p.Configuration.Push, p.Configuration.LegacyPush)
 	if push == nil {
 		return nil
 	}
-	_, err := s.notify(j, *push, legacy)
+	_, err := s.registerHook(j, *push, legacy)
 	return err
 }
 
-// check refuses messages without content, and messages with content or requests that no turn can
-// use.
+// check refuses messages without content, or with content or settings that a turn cannot use. It
+// converts a 0.3 message in place.
 func check(p *sendParams, legacy bool) error {
 	m := p.Message
 	if m == nil {
@@ -86,24 +86,25 @@ func isText(mode string) bool {
 	return mode == "text" || err == nil && slices.Contains([]string{"text/plain", "text/markdown", "text/*", "*/*"}, kind)
 }
 
-// checkPart requires exactly one content that a prompt can have. It turns a text file into text.
+// checkPart requires exactly one kind of content, and one that a prompt can have. It converts a text
+// file to text.
 func checkPart(p *part) *jsonrpc.Error {
 	p.Metadata, p.Data = present(p.Metadata), present(p.Data)
 	contents := 0
-	for _, there := range []bool{p.Text != nil, p.Raw != nil, p.URL != nil, p.Data != nil} {
-		if there {
+	for _, set := range []bool{p.Text != nil, p.Raw != nil, p.URL != nil, p.Data != nil} {
+		if set {
 			contents++
 		}
 	}
 	if contents != 1 {
-		return failure(codeParams, "exactly one of text, raw, url and data must be there")
+		return failure(codeParams, "exactly one of text, raw, url and data must be set")
 	}
 	if p.Raw == nil {
 		return nil
 	}
 	raw, err := base64.StdEncoding.DecodeString(*p.Raw)
 	if err != nil {
-		return failure(codeParams, "raw is no base64")
+		return failure(codeParams, "raw is not valid base64")
 	}
 	kind, _, _ := mime.ParseMediaType(p.MediaType)
 	switch {
@@ -113,7 +114,7 @@ func checkPart(p *part) *jsonrpc.Error {
 		text := strings.TrimSpace(p.Filename + "\n" + string(raw))
 		p.Raw, p.Text = nil, &text
 	default:
-		return failure(codeContentType, "files of type %q are not understood; images and text are", p.MediaType)
+		return failure(codeContentType, "files of type %q are not supported; only images and text are", p.MediaType)
 	}
 	return nil
 }
@@ -127,16 +128,16 @@ func (s *Server) begin(p *sendParams, legacy bool) (*subscription, error) {
 	}
 	j := &job{id: m.TaskID, contextID: m.ContextID, s: s, done: make(chan struct{})}
 	j.task = task{
-		ID: j.id, ContextID: j.contextID, Status: status{State: submitted, Timestamp: stamp(s.now())}, History: []message{m},
+		ID: j.id, ContextID: j.contextID, Status: status{State: submitted, Timestamp: formatTime(s.now())}, History: []message{m},
 	}
-	if err := s.hookUp(j, p, legacy); err != nil {
+	if err := s.registerPush(j, p, legacy); err != nil {
 		return nil, err
 	}
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
-	sub := j.subscribe(p.Configuration.HistoryLength) // from its beginning
+	sub := j.subscribe(p.Configuration.HistoryLength) // before the task runs, to get all of its events
 	removed, err := s.tasks.add(j, func() { s.work.Go(func() { j.run(requestOf(p, &m)) }) })
 	if err != nil {
-		j.forget()
+		j.discard()
 		return nil, err
 	}
 	s.drop(removed)
@@ -174,12 +175,12 @@ func (j *job) run(r turn.Request) {
 		return
 	}
 	j.mu.Lock()
-	j.chat = true
+	j.hasChat = true
 	j.mu.Unlock()
 	j.end(t.Follow(j))
 }
 
-// continueTask handles the message that a task waits for.
+// continueTask handles a message that replies to the pending requests of a task.
 func (s *Server) continueTask(ctx context.Context, p *sendParams, legacy bool) (*subscription, error) {
 	m := *p.Message
 	j, err := s.tasks.find(m.TaskID)
@@ -187,35 +188,35 @@ func (s *Server) continueTask(ctx context.Context, p *sendParams, legacy bool) (
 		return nil, err
 	}
 	if m.ContextID != "" && m.ContextID != j.contextID {
-		return nil, failure(codeParams, "task %q is of context %q, not %q", j.id, j.contextID, m.ContextID)
+		return nil, failure(codeParams, "task %q belongs to context %q, not %q", j.id, j.contextID, m.ContextID)
 	}
 	m.ContextID = j.contextID
-	if err := s.hookUp(j, p, legacy); err != nil {
+	if err := s.registerPush(j, p, legacy); err != nil {
 		return nil, err
 	}
 	j.mu.Lock()
-	if len(j.open) == 0 {
+	if len(j.pending) == 0 {
 		now := j.task.Status.State
 		j.mu.Unlock()
-		return nil, failure(codeUnsupported, "task %q is %s and takes no messages; without a taskId, a message begins another one", j.id, now)
+		return nil, failure(codeUnsupported, "task %q is %s and accepts no messages; send one without a taskId to start another task", j.id, now)
 	}
-	replies, err := read(&m, j.open)
+	replies, err := parseReplies(&m, j.pending)
 	if err != nil {
 		j.mu.Unlock()
 		return nil, err
 	}
 	for _, r := range replies {
-		j.open = slices.DeleteFunc(j.open, func(a ask) bool { return a.id == r.to.id })
+		j.pending = slices.DeleteFunc(j.pending, func(a inputRequest) bool { return a.id == r.to.id })
 	}
-	j.remember(m)
-	if len(j.open) == 0 {
+	j.addToHistory(m)
+	if len(j.pending) == 0 {
 		j.setLocked(working, "")
 	} else {
 		j.save()
 	}
 	sub := j.subscribeLocked(p.Configuration.HistoryLength)
 	j.mu.Unlock()
-	if err := j.carryOut(ctx, replies); err != nil {
+	if err := j.deliverReplies(ctx, replies); err != nil {
 		sub.close()
 		return nil, err
 	}
@@ -228,7 +229,7 @@ func (s *Server) cancelTask(ctx context.Context, id string) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.over() {
+	if j.isDone() {
 		return nil, failure(codeNotCancelable, "task %q has ended: %s", id, j.snapshot(nil).Status.State)
 	}
 	j.cancel()
@@ -313,7 +314,7 @@ func splitToken(token string) (when, id string, err error) {
 	text, bad := base64.RawURLEncoding.DecodeString(token)
 	when, id, ok := strings.Cut(string(text), " ")
 	if _, wrong := time.Parse(time.RFC3339Nano, when); errors.Join(bad, wrong) != nil || !ok {
-		return "", "", failure(codeParams, "pageToken %q is none of ours", token)
+		return "", "", failure(codeParams, "pageToken %q is not valid", token)
 	}
 	return when, id, nil
 }

@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// protoNames renames params to A2A's own names: writers of Protocol Buffers may also use those of
-// the schema (task_id for taskId). Names that callers choose, such as those in metadata and data,
-// stay the same.
-func protoNames(params json.RawMessage) json.RawMessage {
+// camelCaseParams renames the keys of params from snake case (task_id) to A2A's camel case (taskId),
+// because writers of Protocol Buffers may use either. Keys that callers choose, such as those in
+// metadata and data, stay the same.
+func camelCaseParams(params json.RawMessage) json.RawMessage {
 	if !strings.Contains(string(params), "_") {
 		return params
 	}
-	return renamed(params, map[string]bool{"message": true, "configuration": true, "taskPushNotificationConfig": true, "authentication": true, "parts": true})
+	return camelCaseKeys(params, map[string]bool{"message": true, "configuration": true, "taskPushNotificationConfig": true, "authentication": true, "parts": true})
 }
 
-// renamed renames the keys of an object, of the objects in a list, and within the named members.
-func renamed(raw json.RawMessage, within map[string]bool) json.RawMessage {
+// camelCaseKeys renames the keys of an object, or of the objects in a list, and recursively those of
+// the members named in within.
+func camelCaseKeys(raw json.RawMessage, within map[string]bool) json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && list != nil {
 		for i := range list {
-			list[i] = renamed(list[i], within)
+			list[i] = camelCaseKeys(list[i], within)
 		}
-		return encoded(list, raw)
+		return encodeOr(list, raw)
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil || object == nil {
@@ -35,15 +36,15 @@ func renamed(raw json.RawMessage, within map[string]bool) json.RawMessage {
 			continue
 		}
 		if within[name] {
-			value = renamed(value, within)
+			value = camelCaseKeys(value, within)
 		}
 		out[name] = value
 	}
-	return encoded(out, raw)
+	return encodeOr(out, raw)
 }
 
-// encoded returns the JSON of a value, or the previous JSON if encoding fails.
-func encoded(v any, before json.RawMessage) json.RawMessage {
+// encodeOr returns the JSON of a value, or before if encoding fails.
+func encodeOr(v any, before json.RawMessage) json.RawMessage {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return before
@@ -51,7 +52,7 @@ func encoded(v any, before json.RawMessage) json.RawMessage {
 	return body
 }
 
-// camelName converts a key to A2A's notation: input_tokens becomes inputTokens.
+// camelName converts a key to camel case: input_tokens becomes inputTokens.
 func camelName(key string) string {
 	words := strings.Split(key, "_")
 	for i, w := range words[1:] {

@@ -15,7 +15,7 @@ func TestProtoNames(t *testing.T) {
 		`{"configuration":{"history_length":0,"task_push_notification_config":{"task_id":"x","authentication":{"scheme":"a_b"}}}}`:          `{"configuration":{"historyLength":0,"taskPushNotificationConfig":{"authentication":{"scheme":"a_b"},"taskId":"x"}}}`,
 		`null_`: `null_`, `{"a_b":`: `{"a_b":`, `[1,{"a_b":1}]`: `[1,{"aB":1}]`, `{"__":1}`: `{"":1}`,
 	} {
-		if got := string(protoNames(json.RawMessage(in))); got != want {
+		if got := string(camelCaseParams(json.RawMessage(in))); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", in, got, want)
 		}
 	}
@@ -24,7 +24,7 @@ func TestProtoNames(t *testing.T) {
 func FuzzProtoNames(f *testing.F) {
 	f.Add([]byte(`{"a_b":{"message":[{"c_d":1}]},"message":{"parts":[{"x_y":[]}]}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		out := protoNames(raw)
+		out := camelCaseParams(raw)
 		if json.Valid(raw) && !json.Valid(out) {
 			t.Errorf("%s became %s", raw, out)
 		}

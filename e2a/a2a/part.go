@@ -8,7 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a"
 )
 
-// part is a part of a message: it has one of text, raw, url and data, or the file of version 0.3.
+// part is a part of a message or an artifact. Exactly one of Text, Raw, URL and Data is set, or, in
+// A2A 0.3, File.
 type part struct {
 	Data      json.RawMessage `json:"data,omitempty"`
 	File      *file           `json:"file,omitempty"` // 0.3

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Notifier sends notifications to addresses that callers name, none of which it trusts
-// (daemon.Daemon).
+// Notifier sends notifications to addresses from callers, which it must not trust. daemon.Daemon
+// implements it.
 type Notifier interface {
 	// Webhooks reports whether notifications are enabled.
 	Webhooks() bool
-	// CheckWebhook says why nothing can be sent to an address.
+	// CheckWebhook returns an error if notifications cannot be sent to an address.
 	CheckWebhook(address string) error
 	// PostWebhook sends a body and returns the status of the answer.
 	PostWebhook(ctx context.Context, address string, header http.Header, body []byte) (status int, err error)
@@ -21,9 +21,9 @@ type Notifier interface {
 
 // The limits of push configurations.
 const (
-	maxHooks      = 10 // of a task
-	maxHookID     = 256
-	maxCredential = 8 << 10 // of a token, a scheme or credentials, in bytes
+	maxHooks      = 10      // configurations of a task
+	maxHookID     = 256     // bytes of a configuration's id
+	maxCredential = 8 << 10 // bytes of a token, a scheme or credentials
 )
 
 // pushConfig is the address for notifications of a task's changes (TaskPushNotificationConfig).
@@ -36,22 +36,22 @@ type pushConfig struct {
 	Authentication *pushAuth `json:"authentication,omitempty"`
 }
 
-// pushAuth is the authentication of a notification's sender.
+// pushAuth is how eca authenticates to the receiver of notifications.
 type pushAuth struct {
 	Scheme      string   `json:"scheme,omitempty"`
-	Schemes     []string `json:"schemes,omitempty"` // of 0.3; only one is used
+	Schemes     []string `json:"schemes,omitempty"` // 0.3; only one is used
 	Credentials string   `json:"credentials,omitempty"`
 }
 
-// pushParams are the parameters of the methods about configurations, in 1.0 and in 0.3. ID is the
-// id of the configuration, or that of the task in calls of 0.3 without taskId.
+// pushParams are the parameters of the push configuration methods, in 1.0 and in 0.3. ID is the id
+// of the configuration, or that of the task in 0.3 calls without taskId.
 type pushParams struct {
 	pushConfig
 	Config   *pushConfig `json:"pushNotificationConfig"`   // 0.3
 	ConfigID string      `json:"pushNotificationConfigId"` // 0.3
 }
 
-// push carries out a method about configurations.
+// push executes a method about push configurations.
 func (s *Server) push(c *call) (any, error) {
 	if !s.pushes() {
 		return nil, failure(codeNoPush, "push notifications are not supported: they are off, or this server cannot send them")
@@ -74,7 +74,7 @@ func (s *Server) push(c *call) (any, error) {
 		if p.Config != nil {
 			config = *p.Config
 		}
-		made, err := s.notify(j, config, c.legacy)
+		made, err := s.registerHook(j, config, c.legacy)
 		if err != nil {
 			return nil, err
 		}
@@ -83,14 +83,14 @@ func (s *Server) push(c *call) (any, error) {
 		j.save()
 		return c.shownConfig(made), nil
 	case "GetTaskPushNotificationConfig":
-		config, ok := j.hooked(id, c.legacy)
+		config, ok := j.hookConfig(id, c.legacy)
 		if !ok {
 			return nil, failure(codeNotFound, "task %q has no push notification configuration %q", j.id, id)
 		}
 		return c.shownConfig(config), nil
 	case "ListTaskPushNotificationConfigs":
 		configs := []any{}
-		for _, h := range j.listeners() {
+		for _, h := range j.currentHooks() {
 			configs = append(configs, c.shownConfig(h.config.public()))
 		}
 		if c.legacy {
@@ -101,7 +101,7 @@ func (s *Server) push(c *call) (any, error) {
 	if id == "" {
 		return nil, failure(codeParams, "the id of the configuration is missing")
 	}
-	j.unhook(id)
+	j.removeHook(id)
 	if c.legacy {
 		return nil, nil //nolint:nilnil // the answer of 0.3 is null
 	}
@@ -115,7 +115,7 @@ type configList struct {
 
 func (s *Server) pushes() bool { return s.notifier != nil && s.notifier.Webhooks() }
 
-// shownConfig returns a configuration in the caller's version.
+// shownConfig returns a configuration in the form of the caller's version of A2A.
 func (c *call) shownConfig(p pushConfig) any {
 	if !c.legacy {
 		return p
@@ -133,8 +133,8 @@ type legacyConfig struct {
 	TaskID string     `json:"taskId"`
 }
 
-// public returns a configuration without the data that authenticates the sender: all callers of a
-// server can read it.
+// public returns a configuration without its secrets, because every caller of the server can read
+// it.
 func (p pushConfig) public() pushConfig {
 	p.Token = ""
 	if p.Authentication != nil {
@@ -143,8 +143,8 @@ func (p pushConfig) public() pushConfig {
 	return p
 }
 
-// checkPush refuses configurations that no notification could be sent for, and converts others to
-// the form of 1.0.
+// checkPush refuses configurations that cannot be used to send notifications, and converts
+// authentication from the form of 0.3.
 func (s *Server) checkPush(p *pushConfig) error {
 	if p.URL == "" {
 		return failure(codeParams, "the url of the push notification configuration is missing")
@@ -164,7 +164,7 @@ func (s *Server) checkPush(p *pushConfig) error {
 			scheme = a.Schemes[0]
 		}
 		if scheme == "" || strings.ContainsAny(scheme, " \t,") {
-			return failure(codeParams, "authentication.scheme must be one of HTTP's, as Bearer, not %q", scheme)
+			return failure(codeParams, "authentication.scheme must be an HTTP scheme such as Bearer, not %q", scheme)
 		}
 		p.Authentication = &pushAuth{Scheme: scheme, Credentials: a.Credentials}
 		fields = append(fields, []struct{ name, text string }{{"authentication.scheme", scheme}, {"authentication.credentials", a.Credentials}}...)
@@ -177,8 +177,8 @@ func (s *Server) checkPush(p *pushConfig) error {
 	return nil
 }
 
-// header returns the headers that identify the sender and the kind of a notification. Receivers
-// look for the token under either name.
+// header returns the headers of a notification. The token has two names, because some receivers read
+// one and some the other.
 func (h *hook) header() http.Header {
 	out := http.Header{"Content-Type": {"application/a2a+json"}}
 	if h.legacy {
@@ -194,9 +194,8 @@ func (h *hook) header() http.Header {
 	return out
 }
 
-// notify registers a configuration for a task's changes. It replaces a configuration with the same
-// id.
-func (s *Server) notify(j *job, p pushConfig, legacy bool) (pushConfig, error) {
+// registerHook adds a push configuration to a task. It replaces a configuration with the same id.
+func (s *Server) registerHook(j *job, p pushConfig, legacy bool) (pushConfig, error) {
 	if err := s.checkPush(&p); err != nil {
 		return pushConfig{}, err
 	}
@@ -225,15 +224,15 @@ func (s *Server) notify(j *job, p pushConfig, legacy bool) (pushConfig, error) {
 	return p, nil
 }
 
-func (j *job) listeners() []*hook {
+func (j *job) currentHooks() []*hook {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.hooks)
 }
 
 // hooked returns a configuration without its secrets. In 0.3 the id may be missing.
-func (j *job) hooked(id string, legacy bool) (pushConfig, bool) {
-	for _, h := range j.listeners() {
+func (j *job) hookConfig(id string, legacy bool) (pushConfig, bool) {
+	for _, h := range j.currentHooks() {
 		if h.config.ID == id || legacy && id == "" {
 			return h.config.public(), true
 		}
@@ -241,8 +240,8 @@ func (j *job) hooked(id string, legacy bool) (pushConfig, bool) {
 	return pushConfig{}, false
 }
 
-// unhook ends notifications, including pending ones.
-func (j *job) unhook(id string) {
+// removeHook removes a push configuration and drops its pending notifications.
+func (j *job) removeHook(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.hooks = slices.DeleteFunc(j.hooks, func(h *hook) bool {

@@ -17,10 +17,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// maxRecord is how many bytes of a task are kept on disk.
+// maxRecord limits the size of a stored task, in bytes.
 const maxRecord = 1 << 20
 
-// RecordsIn returns the folder for a workspace's tasks below the state folder.
+// RecordsIn returns the folder, below the state folder, that stores the tasks of a workspace.
 func RecordsIn(state, workspace string) string {
 	sum := sha256.Sum256([]byte(workspace))
 	return filepath.Join(state, "a2a", hex.EncodeToString(sum[:8]))
@@ -30,7 +30,7 @@ func RecordsIn(state, workspace string) string {
 type record struct {
 	Task  task         `json:"task"`
 	Hooks []recordHook `json:"hooks,omitempty"`
-	Chat  bool         `json:"chat,omitempty"` // it had a chat; if that is deleted, the task is, too
+	Chat  bool         `json:"chat,omitempty"` // the task has a chat, and is deleted together with it
 }
 
 type recordHook struct {
@@ -38,8 +38,8 @@ type recordHook struct {
 	Legacy bool       `json:"legacy,omitempty"`
 }
 
-// records stores tasks on disk, a file each, for the next server of the same folder. Nil stores
-// none.
+// records stores each task in a file, for the next server of the same folder. A nil *records stores
+// nothing.
 type records struct {
 	dir    string
 	unlock func()
@@ -47,9 +47,10 @@ type records struct {
 }
 
 // errTaken means that another server uses the folder of records.
-var errTaken = errors.New("another eca serve of this folder keeps its tasks there")
+var errTaken = errors.New("another eca serve of this folder stores its tasks there")
 
-// openRecords locks a folder, which need not exist. Only one server can have it.
+// openRecords creates the folder if necessary and locks it. It returns errTaken if another server
+// has locked it.
 func openRecords(dir string, log *slog.Logger) (*records, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -74,8 +75,8 @@ const recordSuffix = ".json"
 
 func (r *records) path(id string) string { return filepath.Join(r.dir, id+recordSuffix) }
 
-// save replaces the record of a task. If that fails the task goes on, but the next server does not
-// know it, or knows an older state.
+// save replaces the record of a task. A failure is only logged: the task continues, but the next
+// server restores an older state of it, or nothing.
 func (r *records) save(rec record) {
 	if r == nil {
 		return
@@ -85,7 +86,7 @@ func (r *records) save(rec record) {
 		err = safeio.Write(r.path(rec.Task.ID), body, 0o600)
 	}
 	if err != nil {
-		r.log.Warn("a task is not kept", "task", rec.Task.ID, "err", err)
+		r.log.Warn("cannot store a task", "task", rec.Task.ID, "err", err)
 	}
 }
 
@@ -98,20 +99,20 @@ func (r *records) remove(id string) {
 	}
 }
 
-// load reads all records, the least recently changed task first. It leaves other files alone,
-// except those that a killed server did not finish writing.
+// load reads all records, the least recently changed task first. It removes the temporary files of a
+// killed server, and ignores other files.
 func (r *records) load() []record {
 	if r == nil {
 		return nil
 	}
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
-		r.log.Warn("tasks of before are not known", "err", err)
+		r.log.Warn("cannot restore tasks", "err", err)
 	}
 	var out []record
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") && strings.Contains(e.Name(), recordSuffix+"-") {
-			_ = os.Remove(filepath.Join(r.dir, e.Name())) // if this fails, the file does no harm
+			_ = os.Remove(filepath.Join(r.dir, e.Name())) // a leftover file is harmless
 			continue
 		}
 		id, ok := strings.CutSuffix(e.Name(), recordSuffix)
@@ -120,10 +121,10 @@ func (r *records) load() []record {
 		}
 		rec, err := readRecord(filepath.Join(r.dir, e.Name()))
 		if err == nil && rec.Task.ID != id {
-			err = fmt.Errorf("it is of task %q", rec.Task.ID)
+			err = fmt.Errorf("it belongs to task %q", rec.Task.ID)
 		}
 		if err != nil {
-			r.log.Warn("a task of before is not known", "file", e.Name(), "err", err)
+			r.log.Warn("cannot restore a task", "file", e.Name(), "err", err)
 			continue
 		}
 		out = append(out, rec)
@@ -145,7 +146,7 @@ func readRecord(path string) (record, error) {
 	return decodeRecord(body)
 }
 
-// decodeRecord reads a record. A task must have its mandatory members.
+// decodeRecord decodes a record. A task without an id, a context or a known state is an error.
 func decodeRecord(body []byte) (record, error) {
 	var rec record
 	if err := json.Unmarshal(body, &rec); err != nil {
@@ -158,8 +159,8 @@ func decodeRecord(body []byte) (record, error) {
 	return rec, nil
 }
 
-// encode encodes a record and shortens its task if necessary: it first removes files from callers,
-// then the oldest messages, then the end of the answer.
+// encode encodes a record. If it exceeds maxRecord, encode removes the callers' files, and, where
+// that is not enough, the oldest messages, the end of the answer, and the status message.
 func (rec record) encode() ([]byte, error) {
 	body, err := json.Marshal(rec)
 	if err != nil || len(body) <= maxRecord {
@@ -180,7 +181,7 @@ func (rec record) encode() ([]byte, error) {
 		t.Artifacts = []artifact{a}
 	}
 	if body, err = json.Marshal(rec); err == nil && len(body) > maxRecord {
-		t.Status.Message = nil // a waiting call with huge arguments
+		t.Status.Message = nil // it can contain a pending call with huge arguments
 		body, err = json.Marshal(rec)
 	}
 	return body, err
@@ -190,14 +191,14 @@ func withoutFiles(parts []part) []part {
 	parts = slices.Clone(parts)
 	for i, p := range parts {
 		if p.Raw != nil {
-			text := fmt.Sprintf("[A file of %d bytes, which is not kept.]", len(*p.Raw)*3/4)
+			text := fmt.Sprintf("[A file of %d bytes, not kept.]", len(*p.Raw)*3/4)
 			parts[i].Raw, parts[i].Text = nil, &text
 		}
 	}
 	return parts
 }
 
-// textOf returns the text of the first part.
+// textOf returns the text of the first part, or "".
 func textOf(parts []part) string {
 	if len(parts) == 0 || parts[0].Text == nil {
 		return ""

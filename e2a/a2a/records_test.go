@@ -92,7 +92,7 @@ func TestKilled(t *testing.T) {
 		second := startRig(t, world, "", keeps(left))
 		got := second.call("GetTask", object{"id": id})
 		message, _ := got["status"].(object)["message"].(object)
-		if stateOf(got) != "FAILED" || !strings.Contains(textOf(message), "eca ended before the task did") {
+		if stateOf(got) != "FAILED" || !strings.Contains(textOf(message), "eca stopped before the task ended") {
 			t.Errorf("%s: %v", state, got)
 		}
 		n := <-hook.came
@@ -109,7 +109,7 @@ func TestKilled(t *testing.T) {
 		}
 		// A server that ends normally records the outcome of running tasks.
 		first.stop()
-		if got := startRig(t, world, "", keeps(dir)).call("GetTask", object{"id": id}); stateOf(got) != "CANCELED" || !strings.Contains(textOf(got["status"].(object)["message"]), "eca ended") {
+		if got := startRig(t, world, "", keeps(dir)).call("GetTask", object{"id": id}); stateOf(got) != "CANCELED" || !strings.Contains(textOf(got["status"].(object)["message"]), "eca stopped") {
 			t.Errorf("%s: %v", state, got)
 		}
 	}
@@ -229,7 +229,7 @@ func TestDeletedChat(t *testing.T) {
 	gone := first.call("SendMessage", says("hi"))["task"].(object)
 	first.stop()
 	second := startRig(t, world, "", func(o *a2a.Options) {
-		o.Records, o.Knows = dir, func(id string) (bool, error) { return id != gone["contextId"], nil }
+		o.Records, o.ChatExists = dir, func(id string) (bool, error) { return id != gone["contextId"], nil }
 	})
 	if n := second.fails("GetTask", object{"id": gone["id"]}); n != -32001 {
 		t.Errorf("%d", n)

@@ -11,10 +11,10 @@ import (
 // mediaType is the media type of A2A's JSON over plain HTTP.
 const mediaType = "application/a2a+json"
 
-// serveREST answers calls of the binding HTTP+JSON: the same methods as over JSON-RPC, selected by
-// the path below Endpoint and the verb.
+// serveREST answers calls over HTTP+JSON. The path below Endpoint and the HTTP verb select the same
+// methods as over JSON-RPC.
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
-	c := &call{overREST: true, url: s.reached(r)}
+	c := &call{overREST: true, url: s.endpointURL(r)}
 	method, names, allowed := restMethod(r.Method, strings.TrimPrefix(r.URL.EscapedPath(), Endpoint+"/"))
 	switch {
 	case len(allowed) > 0:
@@ -37,7 +37,7 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
 		if err == nil && len(body) > 0 {
 			if !json.Valid(body) {
 				err = failure(codeParse, "the body is not valid JSON")
-			} else if json.Unmarshal(protoNames(body), &params) != nil {
+			} else if json.Unmarshal(camelCaseParams(body), &params) != nil {
 				err = failure(codeParams, "the body must be an object")
 			} else if params == nil { // the SDK for Go sends null for empty parameters
 				params = map[string]json.RawMessage{}
@@ -56,16 +56,16 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
 		c.answer(w, http.StatusOK, nil, err)
 		return
 	}
-	version := asksVersion(r)
+	version := requestedVersion(r)
 	if major, _, _ := strings.Cut(version, "."); !knownVersion(version) || major == "0" {
 		c.answer(w, http.StatusOK, nil, failure(codeVersion, "version %q of A2A is not supported over HTTP+JSON; 1.0 is", version))
 		return
 	}
-	s.carryOut(w, r, c)
+	s.execute(w, r, c)
 }
 
-// restMethod finds the method for a verb and a path, with the names in the path. allowed lists the
-// verbs of the path if it does not support this one.
+// restMethod returns the A2A method for a verb and a path, and the parameters in the path. If the
+// path does not support the verb, allowed lists the verbs that it supports.
 func restMethod(verb, path string) (method string, names map[string]string, allowed []string) {
 	verbs := map[string]string{}
 	segments := strings.Split(path, "/")
@@ -116,7 +116,7 @@ func restMethod(verb, path string) (method string, names map[string]string, allo
 	return "", nil, allowed
 }
 
-// queryParams reads parameters from a query, by A2A's names or those of its schema.
+// queryParams reads parameters from a query. Their names may be in camel case or snake case.
 func queryParams(query url.Values, into map[string]json.RawMessage) error {
 	for key, values := range query {
 		name, value := camelName(key), any(values[0])
@@ -126,7 +126,7 @@ func queryParams(query url.Values, into map[string]json.RawMessage) error {
 			if err != nil {
 				return failure(codeParams, "%s must be an integer, not %q", name, values[0])
 			}
-			if name == "pageSize" && n == 0 { // Protocol Buffers use it for an unset value
+			if name == "pageSize" && n == 0 { // in Protocol Buffers, 0 means unset
 				continue
 			}
 			value = n
@@ -144,8 +144,8 @@ func queryParams(query url.Values, into map[string]json.RawMessage) error {
 	return nil
 }
 
-// restError returns an error in the form of this binding (google.rpc.Status) with its HTTP status:
-// the usual one of its code unless another is given.
+// restError returns an error in the form of HTTP+JSON (google.rpc.Status), and its HTTP status. If
+// the given status is 200, the code of the error decides.
 func restError(err error, status int) (int, any) {
 	known := asError(err)
 	usual, word := http.StatusInternalServerError, "INTERNAL"

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// save stores the current task before anyone is notified. The caller holds the job's lock. For an
-// ended task it stores only the hooks with pending notifications, so that no unused credentials
-// stay on disk.
+// save stores the current task. The caller holds the job's lock. For an ended task it stores only
+// the hooks with pending notifications, so that no unused credentials stay on disk.
 func (j *job) save() {
 	if j.s.records == nil || j.removed {
 		return
 	}
-	rec := record{Task: j.task, Chat: j.chat}
+	rec := record{Task: j.task, Chat: j.hasChat}
 	for _, h := range j.hooks {
 		if !j.task.Status.State.ended() || len(h.waiting) > 0 {
 			rec.Hooks = append(rec.Hooks, recordHook{Config: h.config, Legacy: h.legacy})
@@ -22,12 +21,12 @@ func (j *job) save() {
 	j.s.records.save(rec)
 }
 
-// cutShort is the message of a task that eca ended.
-const cutShort = "eca ended before the task did. Its output until then is in the context."
+// serverEnded is the message of a task that was running when eca stopped.
+const serverEnded = "eca stopped before the task ended. Its output until then is in the context."
 
-// restore loads the tasks of the previous server. Tasks that were running have failed. Receivers
-// are notified, also of ends that the previous server did not deliver. Tasks of deleted chats are
-// removed.
+// restore loads the tasks of the previous server. It marks tasks that were still running as failed,
+// sends the notifications that the previous server did not deliver, and removes tasks whose chats
+// were deleted.
 func (s *Server) restore(knows func(contextID string) (bool, error)) {
 	recs := slices.DeleteFunc(s.records.load(), func(rec record) bool {
 		removed := rec.Chat && knows != nil && s.chatDeleted(rec.Task, knows)
@@ -36,9 +35,9 @@ func (s *Server) restore(knows func(contextID string) (bool, error)) {
 		}
 		return removed
 	})
-	s.dropLate(recs)
+	s.dropStale(recs)
 	for _, rec := range recs {
-		j := &job{id: rec.Task.ID, contextID: rec.Task.ContextID, s: s, done: make(chan struct{}), task: rec.Task, chat: rec.Chat}
+		j := &job{id: rec.Task.ID, contextID: rec.Task.ContextID, s: s, done: make(chan struct{}), task: rec.Task, hasChat: rec.Chat}
 		j.size = jsonSize(j.task)
 		j.ctx, j.cancel = context.WithCancel(s.ctx)
 		j.cancel()
@@ -52,58 +51,58 @@ func (s *Server) restore(knows func(contextID string) (bool, error)) {
 	}
 }
 
-// chatDeleted reports whether a task's chat was certainly deleted. If that is unknown, because the store
-// cannot be read at the moment, the task stays.
+// chatDeleted reports whether a task's chat was deleted. It returns false if the chats cannot be
+// read, so that the task is kept.
 func (s *Server) chatDeleted(t task, knows func(contextID string) (bool, error)) bool {
 	known, err := knows(t.ContextID)
 	if err != nil {
-		s.log.Warn("whether a task's chat was deleted is not known; the task is kept", "task", t.ID, "err", err)
+		s.log.Warn("cannot find out whether a task's chat was deleted; keeping the task", "task", t.ID, "err", err)
 		return false
 	}
 	return !known
 }
 
-// resume notifies the receivers of a task's end; a task that was running has failed.
+// resume notifies the receivers of a restored task's end. It fails a task that was still running.
 func (j *job) resume() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.task.Status.State.ended() {
-		j.setLocked(failed, cutShort)
+		j.setLocked(failed, serverEnded)
 		return
 	}
 	close(j.done)
-	j.tellHooks()
+	j.queueNotifications()
 }
 
-// dropLate drops notifications that should no longer be sent: of ends too long ago, and those
-// beyond a limit, the oldest first; all of them if notifications are off. Records are in the order
-// of their changes.
-func (s *Server) dropLate(recs []record) {
-	room := maxLate
+// dropStale removes the hooks of ended tasks whose notifications should no longer be sent: tasks
+// that ended more than staleAge ago, and the oldest ones beyond maxRestored hooks. If notifications
+// are off, it removes all hooks. recs must be sorted by time of change.
+func (s *Server) dropStale(recs []record) {
+	remaining := maxRestored
 	for i := range slices.Backward(recs) {
 		rec := &recs[i]
 		switch at, err := time.Parse(time.RFC3339Nano, rec.Task.Status.Timestamp); {
 		case len(rec.Hooks) == 0:
 			continue
 		case !s.pushes():
-			s.log.Warn("push notifications of a task are given up: they are off", "task", rec.Task.ID)
+			s.log.Warn("dropping the push notifications of a task: they are off", "task", rec.Task.ID)
 		case !rec.Task.Status.State.ended():
 			continue
-		case err == nil && s.now().Sub(at) <= lateAge && len(rec.Hooks) <= room:
-			room -= len(rec.Hooks)
+		case err == nil && s.now().Sub(at) <= staleAge && len(rec.Hooks) <= remaining:
+			remaining -= len(rec.Hooks)
 			continue
 		default:
-			s.log.Warn("push notifications of a task's end are given up", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
+			s.log.Warn("dropping the late push notifications of a task's end", "task", rec.Task.ID, "ended", rec.Task.Status.Timestamp)
 		}
 		rec.Hooks = nil
 		s.records.save(*rec)
 	}
 }
 
-// drop ends all remaining work for tasks that no caller can request any more.
+// drop stops all work for tasks that were removed from the store, and deletes their records.
 func (s *Server) drop(removed []*job) {
 	for _, j := range removed {
-		j.forget()
+		j.discard()
 		s.records.remove(j.id)
 	}
 }

@@ -25,9 +25,9 @@ type call struct {
 	id       json.RawMessage
 	method   string
 	params   json.RawMessage
-	legacy   bool   // it uses 0.3
-	overREST bool   // it came over HTTP+JSON
-	url      string // of the endpoint, as the caller used it
+	legacy   bool   // from A2A 0.3
+	overREST bool   // received over HTTP+JSON
+	url      string // of the endpoint, as the caller reaches it
 }
 
 // serveRPC answers one call per POST: with JSON, or with a stream of server-sent events.
@@ -37,7 +37,7 @@ func (s *Server) serveRPC(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "calls are POST requests", http.StatusMethodNotAllowed)
 		return
 	}
-	c := &call{id: json.RawMessage("null"), url: s.reached(r)}
+	c := &call{id: json.RawMessage("null"), url: s.endpointURL(r)}
 	body, status, err := readBody(w, r)
 	if err != nil {
 		c.answer(w, status, nil, err)
@@ -47,15 +47,15 @@ func (s *Server) serveRPC(w http.ResponseWriter, r *http.Request) {
 		c.answer(w, http.StatusOK, nil, err)
 		return
 	}
-	if version := asksVersion(r); !knownVersion(version) {
-		c.answer(w, http.StatusOK, nil, failure(codeVersion, "version %q of A2A is not spoken; 1.0 and 0.3 are", version))
+	if version := requestedVersion(r); !knownVersion(version) {
+		c.answer(w, http.StatusOK, nil, failure(codeVersion, "version %q of A2A is not supported; 1.0 and 0.3 are", version))
 		return
 	}
-	s.carryOut(w, r, c)
+	s.execute(w, r, c)
 }
 
-// carryOut carries a call out and answers it.
-func (s *Server) carryOut(w http.ResponseWriter, r *http.Request, c *call) {
+// execute executes a call and answers it.
+func (s *Server) execute(w http.ResponseWriter, r *http.Request, c *call) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -68,7 +68,7 @@ func (s *Server) carryOut(w http.ResponseWriter, r *http.Request, c *call) {
 	c.answer(w, http.StatusOK, result, err)
 }
 
-// readBody reads the body of a call. An error is answered with the status.
+// readBody reads the body of a call. status is the HTTP status for the answer to an error.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.ContentLength != 0 && (err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json")) {
 		return nil, http.StatusUnsupportedMediaType, failure(codeContentType, "calls are application/json, not %q", r.Header.Get("Content-Type"))
@@ -82,23 +82,23 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, 
 	return body, http.StatusOK, nil
 }
 
-// asksVersion returns the version of A2A that a request names.
-func asksVersion(r *http.Request) string {
+// requestedVersion returns the version of A2A that a request names.
+func requestedVersion(r *http.Request) string {
 	if version := r.Header.Get("A2A-Version"); version != "" {
 		return version
 	}
 	return r.URL.Query().Get("A2A-Version")
 }
 
-// knownVersion reports whether a version is supported. If a caller names none, its methods show the
-// version.
+// knownVersion reports whether a version is supported. An empty version is: the names of the methods
+// differ between versions.
 func knownVersion(v string) bool {
 	major, rest, _ := strings.Cut(strings.TrimSpace(v), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	return v == "" || slices.Contains([]string{"1.0", "0.3"}, major+"."+minor)
 }
 
-// parse reads a call. An invalid call is an error of JSON-RPC.
+// parse decodes a JSON-RPC call. Its errors are JSON-RPC errors.
 func (c *call) parse(body []byte) error {
 	if !json.Valid(body) {
 		return failure(codeParse, "the call is not valid JSON")
@@ -117,7 +117,7 @@ func (c *call) parse(body []byte) error {
 	}
 	c.method, c.legacy = modern(m.Method)
 	if c.params = m.Params; !c.legacy {
-		c.params = protoNames(m.Params)
+		c.params = camelCaseParams(m.Params)
 	}
 	if len(m.Params) > 0 && m.Params[0] != '{' {
 		return failure(codeParams, "params must be an object")
@@ -125,9 +125,9 @@ func (c *call) parse(body []byte) error {
 	return nil
 }
 
-// call carries out a method. The answer is a result, or a stream that must be closed.
+// call executes a method. It returns a result, or a stream that the caller must close.
 func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscription, err error) {
-	var named struct {
+	var target struct {
 		ID            string `json:"id"`
 		HistoryLength *int   `json:"historyLength"`
 	}
@@ -144,23 +144,23 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 		defer sub.close()
 		return s.await(ctx, c, &p, sub)
 	case "GetTask", "CancelTask", "SubscribeToTask":
-		if err := decode(c.params, &named); err != nil {
+		if err := decode(c.params, &target); err != nil {
 			return nil, nil, err
 		}
-		if n := named.HistoryLength; n != nil && *n < 0 {
+		if n := target.HistoryLength; n != nil && *n < 0 {
 			return nil, nil, failure(codeParams, "historyLength must not be negative")
 		}
-		j, err := s.tasks.find(named.ID)
+		j, err := s.tasks.find(target.ID)
 		switch {
 		case err != nil:
 			return nil, nil, err
 		case c.method == "GetTask":
-			return j.snapshot(named.HistoryLength), nil, nil
+			return j.snapshot(target.HistoryLength), nil, nil
 		case c.method == "CancelTask":
-			t, err := s.cancelTask(ctx, named.ID)
+			t, err := s.cancelTask(ctx, target.ID)
 			return t, nil, err
-		case j.over():
-			return nil, nil, failure(codeUnsupported, "task %q has ended; there is nothing to subscribe to", named.ID)
+		case j.isDone():
+			return nil, nil, failure(codeUnsupported, "task %q has ended; there is nothing to subscribe to", target.ID)
 		}
 		return nil, j.subscribe(nil), nil
 	case "ListTasks":
@@ -183,10 +183,11 @@ func (s *Server) call(ctx context.Context, c *call) (result any, stream *subscri
 	return nil, nil, failure(codeMethod, "there is no method %q", c.method)
 }
 
-// await answers SendMessage: when the task has ended or waits for its caller, or at once.
+// await returns the answer to SendMessage when the task has ended or waits for its caller, or
+// immediately if the caller wants that.
 func (s *Server) await(ctx context.Context, c *call, p *sendParams, sub *subscription) (any, *subscription, error) {
-	atOnce := p.Configuration.ReturnImmediately || c.legacy && p.Configuration.Blocking != nil && !*p.Configuration.Blocking
-	for !atOnce {
+	immediate := p.Configuration.ReturnImmediately || c.legacy && p.Configuration.Blocking != nil && !*p.Configuration.Blocking
+	for !immediate {
 		e, more, err := sub.next(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -202,7 +203,7 @@ func (s *Server) await(ctx context.Context, c *call, p *sendParams, sub *subscri
 	return event{Task: t}, nil, nil
 }
 
-// answer sends the only answer of a call.
+// answer sends the answer to a call that is not a stream.
 func (c *call) answer(w http.ResponseWriter, status int, result any, err error) {
 	kind, shown := "application/json", any(nil)
 	switch {
@@ -230,8 +231,8 @@ func (c *call) response(result any, err error) jsonrpc.Message {
 	return jsonrpc.Respond(c.id, result, err)
 }
 
-// stream sends events until the task has ended, or, for the stream of a message, until the task
-// waits for its caller.
+// stream sends events until the task has ended, or, for SendStreamingMessage, until the task waits
+// for its caller.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, c *call, sub *subscription) {
 	out := sse.NewWriter(w)
 	for {

@@ -9,11 +9,11 @@ import (
 const (
 	maxRunning   = 64       // tasks that have not ended
 	maxKept      = 1000     // ended tasks; the oldest are removed first
-	maxKeptBytes = 64 << 20 // of them all, as JSON
+	maxKeptBytes = 64 << 20 // all ended tasks together, as JSON
 	maxHistory   = 100      // messages of a task: the first one and the latest
 )
 
-// store contains the tasks of a server.
+// store contains the tasks of a server in memory.
 type store struct {
 	mu     sync.Mutex // guards the fields below
 	jobs   map[string]*job
@@ -21,17 +21,18 @@ type store struct {
 	closed bool
 }
 
-// add adds a new task, unless its context is busy: a chat has one turn at a time. It returns the
-// tasks that are no longer kept. It calls begin under the lock, so that no task begins after close.
+// add adds a new task and calls begin under the lock, so that no task begins after close. It fails
+// if another task of the context is running, because a chat has one turn at a time. It returns the
+// ended tasks that it removed to stay within the limits.
 func (st *store) add(j *job, begin func()) (removed []*job, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.closed {
-		return nil, failure(codeInternal, "eca is ending")
+		return nil, failure(codeInternal, "eca is shutting down")
 	}
 	running := 0
 	for _, other := range st.order {
-		if other.over() {
+		if other.isDone() {
 			continue
 		}
 		running++
@@ -40,13 +41,13 @@ func (st *store) add(j *job, begin func()) (removed []*job, err error) {
 		}
 	}
 	if running >= maxRunning {
-		return nil, failure(codeInternal, "%d tasks run already; no more are taken", maxRunning)
+		return nil, failure(codeInternal, "%d tasks are running already; try again when one has ended", maxRunning)
 	}
 	begin()
 	return st.putLocked(j), nil
 }
 
-// addEnded adds an ended task. It returns the tasks that are no longer kept.
+// addEnded adds an ended task. It returns the ended tasks that it removed to stay within the limits.
 func (st *store) addEnded(j *job) (removed []*job) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -61,7 +62,7 @@ func (st *store) putLocked(j *job) (removed []*job) {
 	st.order = append(st.order, j)
 	kept, bytes := 0, 0
 	for _, other := range slices.Backward(st.order) {
-		if !other.over() {
+		if !other.isDone() {
 			continue
 		}
 		kept, bytes = kept+1, bytes+other.size
@@ -74,7 +75,7 @@ func (st *store) putLocked(j *job) (removed []*job) {
 	return removed
 }
 
-func (j *job) over() bool {
+func (j *job) isDone() bool {
 	select {
 	case <-j.done:
 		return true
@@ -83,8 +84,8 @@ func (j *job) over() bool {
 	}
 }
 
-// forget ends all remaining work for a task that no caller can request any more.
-func (j *job) forget() {
+// discard stops all work for a task that was removed from the store.
+func (j *job) discard() {
 	j.cancel()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,7 +95,7 @@ func (j *job) forget() {
 	}
 }
 
-// find returns a task, or an error of A2A.
+// find returns a task, or an error for the caller.
 func (st *store) find(id string) (*job, error) {
 	if id == "" {
 		return nil, failure(codeParams, "params: the id of a task is missing")

@@ -10,16 +10,16 @@ import (
 // subscription contains the events of a task that a reader has not read yet.
 type subscription struct {
 	job   *job
-	ready chan struct{} // contains one element when there may be something new
+	ready chan struct{} // has one element if there may be unread events
 
 	mu    sync.Mutex // guards the fields below
 	queue []event
-	text  *strings.Builder // of the last event, if it was joined from several pieces
+	text  *strings.Builder // the text of the last event, if it was joined from several pieces
 	ended bool
 }
 
-// subscribe returns the current task followed by all further events. It works under the lock, so
-// that the reader gets every event exactly once.
+// subscribe returns a subscription that begins with the current task, followed by all later events
+// exactly once.
 func (j *job) subscribe(history *int) *subscription {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -52,8 +52,8 @@ func (j *job) publish(e event) {
 	}
 }
 
-// add queues an event for the reader. Unread text is joined to one piece, so that a slow reader
-// uses no more memory than the text.
+// add queues an event for the reader. It joins unread pieces of text, so that a slow reader needs no
+// more memory than the text.
 func (sub *subscription) add(e event) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -112,8 +112,8 @@ func (sub *subscription) next(ctx context.Context) (event, bool, error) {
 	}
 }
 
-// pauses reports whether the stream of a message ends with an event, because it is the caller's
-// turn.
+// pauses reports whether the stream of a message ends with this event, because the task has ended or
+// waits for its caller.
 func (e event) pauses() bool {
 	s := state("")
 	switch {

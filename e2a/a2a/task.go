@@ -24,23 +24,23 @@ type job struct {
 	s             *Server
 	ctx           context.Context // of its turn
 	cancel        context.CancelFunc
-	done          chan struct{} // closed when no event follows
+	done          chan struct{} // closed when the task has ended
 
 	mu            sync.Mutex // guards the fields below
 	task          task
-	open          []ask // the calls and questions that wait for the caller, in order
+	pending       []inputRequest // the calls and questions that wait for the caller, in order
 	subscriptions []*subscription
 	hooks         []*hook
-	chat          bool // a turn has begun
-	removed       bool // callers can no longer request it, and its record is deleted
+	hasChat       bool // a turn has started, so the chat contextID exists
+	removed       bool // dropped from the store, so its record must not be written again
 
-	answer strings.Builder // text of the artifact
-	images []part          // of the artifact, that the model made
+	answer strings.Builder // the text of the artifact
+	images []part          // the model's images, which follow the text in the artifact
 
-	size int // of the task as JSON; set before done is closed
+	size int // bytes of the task as JSON; set before done is closed
 }
 
-// snapshot returns the current task, with a limited number of messages of its history.
+// snapshot returns a copy of the task with the last messages of its history; nil means all of them.
 func (j *job) snapshot(history *int) *task {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -71,7 +71,8 @@ func (t *task) shorten(history *int) {
 
 func textPart(text string) part { return part{Text: &text} }
 
-// set changes the state and publishes it. An ended task no longer changes.
+// set changes the state, with a message of the agent unless text is empty, and publishes it. It
+// does nothing once the task has ended.
 func (j *job) set(to state, text string, parts ...part) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -82,16 +83,16 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 	if j.task.Status.State.ended() {
 		return
 	}
-	j.task.Status = status{State: to, Timestamp: stamp(j.s.now())}
+	j.task.Status = status{State: to, Timestamp: formatTime(j.s.now())}
 	if text != "" {
-		m := j.says(append([]part{textPart(text)}, parts...))
+		m := j.agentMessage(append([]part{textPart(text)}, parts...))
 		j.task.Status.Message = &m
 	}
-	j.tellHooks() // the delivery waits for the lock
+	j.queueNotifications()
 	j.save()
 	j.publish(event{Status: &statusUpdate{TaskID: j.id, ContextID: j.contextID, Status: j.task.Status, Metadata: j.task.Metadata}})
 	if to.ended() {
-		j.open = nil
+		j.pending = nil
 		for _, sub := range j.subscriptions {
 			sub.end()
 		}
@@ -101,24 +102,24 @@ func (j *job) setLocked(to state, text string, parts ...part) {
 	}
 }
 
-// says returns a message of the agent.
-func (j *job) says(parts []part) message {
+// agentMessage builds a message of the agent.
+func (j *job) agentMessage(parts []part) message {
 	return message{MessageID: j.s.newID(), ContextID: j.contextID, TaskID: j.id, Role: roleAgent, Parts: parts}
 }
 
-// text adds to the answer.
-func (j *job) text(text string) {
+// addText appends text to the answer and publishes it.
+func (j *job) addText(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.task.Status.State.ended() || text == "" {
 		return
 	}
 	j.answer.WriteString(text)
-	j.addLocked(textPart(text))
+	j.publishPart(textPart(text))
 }
 
-// image adds an image that the model has made to the answer.
-func (j *job) image(i chatevent.Image) {
+// addImage appends an image that the model made to the answer and publishes it.
+func (j *job) addImage(i chatevent.Image) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.task.Status.State.ended() {
@@ -127,11 +128,12 @@ func (j *job) image(i chatevent.Image) {
 	raw := base64.StdEncoding.EncodeToString(i.Data)
 	p := part{Raw: &raw, MediaType: i.MediaType}
 	j.images = append(j.images, p)
-	j.addLocked(p)
+	j.publishPart(p)
 }
 
-// addLocked publishes a piece of the answer.
-func (j *job) addLocked(p part) {
+// publishPart rebuilds the artifact from the answer and publishes its new part. The caller holds
+// the lock.
+func (j *job) publishPart(p part) {
 	more := len(j.task.Artifacts) > 0
 	if !more {
 		j.task.Artifacts = []artifact{{ArtifactID: responseArtifact, Name: "response"}}
@@ -141,61 +143,66 @@ func (j *job) addLocked(p part) {
 		parts = append(parts, textPart(j.answer.String()))
 	}
 	j.task.Artifacts[0].Parts = append(parts, j.images...)
-	j.publish(j.piece(p, more, false))
+	j.publish(j.artifactEvent(p, more, false))
 }
 
-func (j *job) piece(p part, more, last bool) event {
+// artifactEvent returns the event for a part of the artifact; more means that it follows earlier
+// parts.
+func (j *job) artifactEvent(p part, more, last bool) event {
 	return event{Artifact: &artifactUpdate{
 		TaskID: j.id, ContextID: j.contextID, Append: more, LastChunk: last,
 		Artifact: artifact{ArtifactID: responseArtifact, Name: "response", Parts: []part{p}},
 	}}
 }
 
-// isThought is the metadata of the model's reasoning.
-var isThought = json.RawMessage(`{"thought":true}`)
+// thoughtMetadata marks reasoning among the messages of the agent.
+var thoughtMetadata = json.RawMessage(`{"thought":true}`)
 
-// thought publishes the model's reasoning. It is not stored.
-func (j *job) thought(text string) {
+// publishThought publishes a piece of the model's reasoning. Reasoning is not stored in the task.
+func (j *job) publishThought(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.task.Status.State != working || text == "" {
 		return
 	}
 	p := textPart(text)
-	p.Metadata = isThought
-	m := j.says([]part{p})
+	p.Metadata = thoughtMetadata
+	m := j.agentMessage([]part{p})
 	j.publish(event{Status: &statusUpdate{
-		TaskID: j.id, ContextID: j.contextID, Status: status{State: working, Message: &m, Timestamp: stamp(j.s.now())},
-		Metadata: isThought,
+		TaskID: j.id, ContextID: j.contextID, Status: status{State: working, Message: &m, Timestamp: formatTime(j.s.now())},
+		Metadata: thoughtMetadata,
 	}})
 }
 
-// asks makes the task wait for its caller.
-func (j *job) asks(a ask) {
+// requestInput adds a pending call or question, and sets the state to input-required.
+func (j *job) requestInput(a inputRequest) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.task.Status.State.ended() {
-		j.open = append(j.open, a)
+		j.pending = append(j.pending, a)
 		j.setLocked(inputRequired, a.text, part{Data: a.data, MediaType: "application/json"})
-		j.remember(*j.task.Status.Message)
+		j.addToHistory(*j.task.Status.Message)
 	}
 }
 
-// remember adds a message to the history. The caller holds the lock.
-func (j *job) remember(m message) {
+// addToHistory adds a message to the history. A full history keeps its first message and drops the
+// oldest one after it. The caller holds the lock.
+func (j *job) addToHistory(m message) {
 	j.task.History = append(j.task.History, m)
 	if len(j.task.History) > maxHistory {
 		j.task.History = slices.Delete(j.task.History, 1, 2)
 	}
 }
 
-// removePending removes a call that no longer waits, whether the caller or another client decided about it, and its question.
+// removePending removes a call that was decided or has ended, together with the question that it
+// asked. The task resumes when nothing is pending any more. The decision may have come from another
+// client than the caller.
 func (j *job) removePending(call string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n := len(j.open)
-	j.open = slices.DeleteFunc(j.open, func(a ask) bool { return a.id == call || a.call == call })
-	if len(j.open) < n && len(j.open) == 0 && j.task.Status.State == inputRequired {
+	n := len(j.pending)
+	j.pending = slices.DeleteFunc(j.pending, func(a inputRequest) bool { return a.id == call || a.call == call })
+	if len(j.pending) < n && len(j.pending) == 0 && j.task.Status.State == inputRequired {
 		j.setLocked(working, "")
 	}
 }
@@ -211,7 +218,7 @@ func (j *job) finish(to state, text string, metadata json.RawMessage) {
 		j.task.Metadata = metadata
 	}
 	if len(j.task.Artifacts) > 0 {
-		j.publish(j.piece(textPart(""), true, true))
+		j.publish(j.artifactEvent(textPart(""), true, true))
 	}
 	j.setLocked(to, text)
 }
@@ -220,41 +227,41 @@ func (j *job) finish(to state, text string, metadata json.RawMessage) {
 func (j *job) Show(c transcript.Change) error {
 	switch item := c.Item.(type) {
 	case transcript.Answer:
-		j.text(item.Piece)
+		j.addText(item.Piece)
 	case transcript.Reasoning:
-		j.thought(item.Piece)
+		j.publishThought(item.Piece)
 	case transcript.Call:
 		//exhaustive:enforce
 		switch item.Stage {
 		case transcript.Announced:
 		case transcript.Judged:
 			if item.Judgment.Manual {
-				j.asks(callAsk(item))
+				j.requestInput(callRequest(item))
 			}
 		case transcript.Running:
-			if !j.isQuestion(item.CallID) { // which runs while it waits
+			if !j.isQuestion(item.CallID) { // a call that asks a question is running while it waits
 				j.removePending(item.CallID)
 			}
 		case transcript.Finished, transcript.Rejected:
 			j.removePending(item.CallID)
 			if item.Origin == tools.OriginServer {
 				for _, i := range item.Result.Images {
-					j.image(i)
+					j.addImage(i)
 				}
 			}
 		}
-	default: // callers want the answer, and the calls and questions that wait for them
+	default: // callers get only the answer, reasoning, and pending calls and questions
 	}
 	return nil
 }
 
 // Ask implements turn.Viewer.
 func (j *job) Ask(q turn.Question) error {
-	j.asks(questionAsk(q))
+	j.requestInput(questionRequest(q))
 	return nil
 }
 
-// result is the metadata of a task about its turn.
+// result is the metadata of a task whose turn completed or was stopped.
 type result struct {
 	StopReason turn.StopReason `json:"stopReason"`
 	Usage      usage           `json:"usage"`
@@ -268,12 +275,12 @@ type usage struct {
 	OutputTokens     int64    `json:"outputTokens"`
 }
 
-// failedTurn is the metadata of a task about the error that ended its turn.
+// failedTurn is the metadata of a task whose turn failed.
 type failedTurn struct {
 	Code turn.Code `json:"code"`
 }
 
-// end ends the task with its turn.
+// end ends the task with the outcome of its turn.
 func (j *job) end(o turn.Outcome, err error) {
 	if err == nil {
 		metadata := encode(result{o.Reason, usage(o.Usage)})
@@ -286,9 +293,9 @@ func (j *job) end(o turn.Outcome, err error) {
 	}
 	var known *turn.Error
 	if j.ctx.Err() != nil && !errors.As(err, &known) {
-		why := "The task was cancelled."
+		why := "The task was canceled."
 		if j.s.ctx.Err() != nil {
-			why = cutShort
+			why = serverEnded
 		}
 		j.finish(canceled, why, nil)
 		return
@@ -297,8 +304,9 @@ func (j *job) end(o turn.Outcome, err error) {
 	j.finish(failed, known.Message, encode(failedTurn{known.Code}))
 }
 
+// isQuestion reports whether a question of the call is pending.
 func (j *job) isQuestion(call string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.open, func(a ask) bool { return a.question && a.call == call })
+	return slices.ContainsFunc(j.pending, func(a inputRequest) bool { return a.question && a.call == call })
 }

@@ -93,8 +93,8 @@ type event struct {
 	Artifact *artifactUpdate `json:"artifactUpdate,omitempty"`
 }
 
-// stamp formats a time as A2A does: UTC, with milliseconds.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// formatTime formats a time as A2A requires: UTC, with milliseconds.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // errorInfo gives the reason of an error in machine-readable form (google.rpc.ErrorInfo).
 type errorInfo struct {
@@ -118,7 +118,8 @@ const (
 	codeVersion       = -32009
 )
 
-// failure creates an error. Errors of A2A contain a machine-readable reason.
+// failure returns an error for the caller. It adds a machine-readable reason to the codes that A2A
+// defines.
 func failure(code int, format string, args ...any) *jsonrpc.Error {
 	e := jsonrpc.Errorf(code, format, args...)
 	reasons := map[int]string{
@@ -131,7 +132,7 @@ func failure(code int, format string, args ...any) *jsonrpc.Error {
 	return e
 }
 
-// asError returns the form in which an error is shown.
+// asError converts an error to one for the caller.
 func asError(err error) *jsonrpc.Error {
 	var known *jsonrpc.Error
 	if errors.As(err, &known) {
@@ -147,7 +148,7 @@ type sendParams struct {
 	Metadata      choices       `json:"metadata"`
 }
 
-// choices are the members of a message's metadata that eca uses.
+// choices are the members of the metadata of a message that eca reads.
 type choices struct {
 	Model   e2a.Optional[string]  `json:"model"`
 	Agent   e2a.Optional[string]  `json:"agent"`
@@ -161,11 +162,11 @@ type configuration struct {
 
 	Push *pushConfig `json:"taskPushNotificationConfig"`
 
-	Blocking   *bool       `json:"blocking"`               // of 0.3; missing means true
-	LegacyPush *pushConfig `json:"pushNotificationConfig"` // of 0.3
+	Blocking   *bool       `json:"blocking"`               // 0.3; missing means true
+	LegacyPush *pushConfig `json:"pushNotificationConfig"` // 0.3
 }
 
-// encode encodes a value that can always be encoded.
+// encode encodes a value whose encoding cannot fail.
 func encode(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -174,7 +175,7 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-// decode reads params. The error for a wrong type names the place.
+// decode decodes params. The error for a wrong type names the member.
 func decode(raw json.RawMessage, into any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")

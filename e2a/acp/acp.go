@@ -2,12 +2,12 @@
 // JetBrains and Neovim start it as `eca acp` (acp-a2a.md, parts A and C).
 //
 // It owns the wire format (lines, messages, the client's answers), the open sessions and their
-// folders, and the form of a turn's items as session updates. e2a/turn does the work.
+// folders, and the conversion of a turn's items to session updates. e2a/turn does the work.
 //
 // Guarantees: requests are handled in the order in which they arrive. A prompt is answered after
 // the last of its updates, and a cancelled one with the stop reason cancelled. Bad input is
-// answered with an error that names the cause, and the agent keeps running. When the client leaves,
-// its turns are stopped and Serve returns.
+// answered with an error that names the cause, and the agent keeps running. When the client
+// disconnects, its turns are stopped and Serve returns.
 //
 // It makes no decisions about permissions, opens no files and starts no processes.
 package acp
@@ -29,20 +29,19 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/editor"
 )
 
-// Setup is where sessions run: their folders, the first of which is the working directory, and
-// configuration from the client as a JSON object (MCP servers).
+// Setup is the environment of sessions.
 type Setup struct {
-	Folders     []string // absolute; at least one
-	InitOptions json.RawMessage
-	Editor      editor.Client // the abilities of the client
+	Folders     []string        // absolute; at least one, the first is the working directory
+	InitOptions json.RawMessage // configuration from the client (MCP servers), a JSON object
+	Editor      editor.Client   // the abilities of the client
 }
 
 // Options configure Serve.
 type Options struct {
-	// Open returns the service that runs the turns of a Setup, and a function to call when no session
-	// needs it any more.
+	// Open returns a service that runs the turns of a Setup. closing is called when no session needs
+	// the service any more.
 	Open    func(Setup) (turns *turn.Service, closing func(), err error)
-	Cwd     string // for listing sessions without a folder
+	Cwd     string // the folder whose sessions are listed if the client names none
 	Version string // of eca
 	Now     func() time.Time
 	NewID   func() string
@@ -55,22 +54,20 @@ type agent struct {
 	conn *jsonrpc.Conn
 	log  *slog.Logger
 
-	ctx  context.Context // ends when the client has left
+	ctx  context.Context // ends when the client has disconnected
 	work sync.WaitGroup  // running prompts and their questions
 
 	queue     *queue // of the handlers of messages
 	instances instances
 
-	// client is the client's description of itself. initialize, which precedes everything else, sets
-	// it.
-	client client
-	ready  bool // initialize was answered
+	client client // set by initialize
+	ready  bool   // initialize was handled; until then all other requests fail
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*session
 }
 
-// Serve answers a client until it leaves, its output cannot be written, or ctx ends.
+// Serve answers a client until the client disconnects, out cannot be written, or ctx ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -96,22 +93,22 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		}
 		a.queue.close()
 	}()
-	taken := make(chan struct{})
+	handled := make(chan struct{})
 	go func() { // ends with ctx, unless it writes to a client that does not read
-		defer close(taken)
+		defer close(handled)
 		a.queue.run(ctx)
 	}()
 	select {
-	case <-taken:
+	case <-handled:
 	case <-ctx.Done():
 	}
-	gone := context.Cause(ctx)
+	cause := context.Cause(ctx)
 	cancel(nil)
-	a.end(taken)
+	a.end(handled)
 	a.instances.close()
 	a.conn.Close()
-	if gone != nil && !errors.Is(gone, context.Canceled) {
-		return gone
+	if cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
 	}
 	return nil
 }
@@ -122,31 +119,32 @@ const maxMessage = 64 << 20
 // stopTimeout is how long running work may take to report its end.
 const stopTimeout = 3 * time.Second
 
-// end waits for running work, but not for a client that does not read.
-func (a *agent) end(taken <-chan struct{}) {
+// end waits for running work to end, but at most stopTimeout, because the client may no longer read
+// its output.
+func (a *agent) end(handled <-chan struct{}) {
 	ended := make(chan struct{})
 	go func() {
-		<-taken
+		<-handled
 		a.work.Wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
 	case <-time.After(stopTimeout):
-		a.log.Warn("the client does not read the last messages")
+		a.log.Warn("the client did not read the last messages")
 	}
 }
 
-// receive queues a message. Answers to requests of the agent, and cancellations of requests, bypass
+// receive queues a message. Answers to the agent's requests, and cancellations of requests, bypass
 // the queue.
 func (a *agent) receive(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	a.queue.add(func() { a.handle(&call{Request: req, ctx: ctx}) })
 	return jsonrpc.Deferred, nil
 }
 
-// caughtUp waits until all messages read so far have been handled, because an answer overtakes the
-// messages that its sender sent before it.
-func (a *agent) caughtUp(ctx context.Context) {
+// waitForQueue waits until all messages that were read so far have been handled. An answer from the
+// client overtakes queued messages that the client sent before it.
+func (a *agent) waitForQueue(ctx context.Context) {
 	passed := make(chan struct{})
 	a.queue.add(func() { close(passed) })
 	select {
@@ -155,8 +153,8 @@ func (a *agent) caughtUp(ctx context.Context) {
 	}
 }
 
-// queue contains the handlers of messages, which run one after another, so that answers after them
-// can be read in the meantime.
+// queue runs the handlers of messages one after another, while later answers from the client can be
+// read.
 type queue struct {
 	mu     sync.Mutex // guards the fields below
 	list   []func()

@@ -12,17 +12,18 @@ import (
 
 // client is the client's description of itself in initialize.
 type client struct {
-	Info         e2a.Optional[named]   `json:"clientInfo"`
-	Capabilities e2a.Optional[offered] `json:"clientCapabilities"`
+	Info         e2a.Optional[clientInfo]         `json:"clientInfo"`
+	Capabilities e2a.Optional[clientCapabilities] `json:"clientCapabilities"`
 }
 
-type named struct {
+type clientInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// offered are the abilities of the client (A3). For pointers, only their presence matters.
-type offered struct {
+// clientCapabilities are the abilities of the client (A3). A pointer that is not nil means that the
+// client has the ability.
+type clientCapabilities struct {
 	FS e2a.Optional[struct {
 		Read  e2a.Optional[bool] `json:"readTextFile"`
 		Write e2a.Optional[bool] `json:"writeTextFile"`
@@ -45,25 +46,25 @@ type offered struct {
 // protocolVersion is the version of ACP.
 const protocolVersion = 1
 
-// loginMethod is the id of the way to log in: `eca login` in a terminal of the client.
+// loginMethod is the id of eca's only login method: `eca login` in a terminal of the client.
 const loginMethod = "eca-login"
 
 // call is a request that is being answered.
 type call struct {
 	*jsonrpc.Request
-	ctx context.Context
-	// afterAnswer is called after the answer has been sent.
-	afterAnswer func()
+	ctx         context.Context
+	afterAnswer func() // called after the answer has been sent, unless the request failed; may be nil
 }
 
-// handle handles a message. Only prompts continue after it returns.
+// handle handles a message. It returns when the message was answered; only prompts continue in the
+// background.
 func (a *agent) handle(c *call) {
 	a.log.Debug("acp", "method", c.Method)
 	switch {
 	case !c.IsCall:
 		if c.Method == "session/cancel" && a.ready {
 			a.cancel(c.Params)
-		} // other notifications are not for eca
+		} // other notifications are ignored
 		c.Answer(nil, nil)
 	case c.Method == "session/prompt" && a.ready:
 		a.prompt(c)
@@ -73,7 +74,7 @@ func (a *agent) handle(c *call) {
 	}
 }
 
-// answer ends a request.
+// answer sends the answer to a request.
 func (a *agent) answer(c *call, result any, err error) {
 	if err != nil && c.ctx.Err() != nil {
 		err = failure(codeCancelled, "the request was cancelled")
@@ -84,7 +85,7 @@ func (a *agent) answer(c *call, result any, err error) {
 	}
 }
 
-// do carries out a request that ends at once.
+// do executes a request other than session/prompt.
 func (a *agent) do(c *call) (any, error) {
 	if c.ctx.Err() != nil {
 		return nil, c.ctx.Err()
@@ -93,7 +94,7 @@ func (a *agent) do(c *call) (any, error) {
 		return a.initialize(c)
 	}
 	if !a.ready {
-		return nil, failure(codeRequest, "initialize comes first")
+		return nil, failure(codeRequest, "the first request must be initialize")
 	}
 	switch c.Method {
 	case "authenticate":
@@ -118,8 +119,8 @@ func (a *agent) do(c *call) (any, error) {
 	return nil, failure(codeMethod, "there is no method %q", c.Method)
 }
 
-// initialize answers with the abilities of eca (A5). The version is always eca's; the client
-// decides whether it supports that.
+// initialize answers with the abilities of eca (A5). It always returns eca's own protocol version;
+// the client decides whether it supports that.
 func (a *agent) initialize(c *call) (any, error) {
 	var p struct {
 		Version json.RawMessage `json:"protocolVersion"`
@@ -133,8 +134,8 @@ func (a *agent) initialize(c *call) (any, error) {
 	}
 	a.client, a.ready = p.client, true
 	a.log.Info("acp client", "name", p.Info.Value.Name, "version", p.Info.Value.Version)
-	result := initializeResult{json.RawMessage(capabilities), agentInfo{"eca", "ECA", a.opts.Version}, []authMethod{}, protocolVersion}
-	if a.offered().Auth.Value.Terminal.Value {
+	result := initializeResult{json.RawMessage(agentCapabilities), agentInfo{"eca", "ECA", a.opts.Version}, []authMethod{}, protocolVersion}
+	if a.clientCapabilities().Auth.Value.Terminal.Value {
 		result.AuthMethods = append(result.AuthMethods, authMethod{
 			ID: loginMethod, Name: "Log in to a provider", Description: "Runs eca login in a terminal.", Type: "terminal", Args: []string{"login"},
 		})
@@ -149,8 +150,8 @@ type initializeResult struct {
 	Version      int             `json:"protocolVersion"`
 }
 
-// capabilities are the abilities of eca.
-const capabilities = `{
+// agentCapabilities are the abilities of eca.
+const agentCapabilities = `{
 	"loadSession": true,
 	"mcpCapabilities": {"http": true, "sse": true},
 	"promptCapabilities": {"audio": false, "embeddedContext": true, "image": true},
@@ -172,10 +173,11 @@ type authMethod struct {
 	Type        string   `json:"type"`
 }
 
-// offered returns the abilities of the client.
-func (a *agent) offered() offered { return a.client.Capabilities.Value }
+// clientCapabilities returns the abilities of the client.
+func (a *agent) clientCapabilities() clientCapabilities { return a.client.Capabilities.Value }
 
-func (a *agent) hasForms() bool { return a.offered().Elicitation.Value.Form != nil }
+// hasForms reports whether the client can show forms.
+func (a *agent) hasForms() bool { return a.clientCapabilities().Elicitation.Value.Form != nil }
 
 // empty is the result of methods without a result.
 var empty = struct{}{}
@@ -190,7 +192,7 @@ func (a *agent) authenticate(c *call) (any, error) {
 		return nil, err
 	}
 	if p.MethodID != loginMethod {
-		return nil, failure(codeParams, "there is no way to log in called %q; run eca login in a terminal", p.MethodID)
+		return nil, failure(codeParams, "there is no login method %q; run eca login in a terminal", p.MethodID)
 	}
 	return empty, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// dialog asks the user during a turn: for permission, and on behalf of the model. Open requests end
-// with the turn.
+// dialog sends the requests for permission and the questions of a turn to the client. Open requests
+// end with the turn.
 type dialog struct {
 	session *session
 	prompt  *prompt
@@ -43,9 +43,9 @@ const (
 	rejectAlways = "reject_always"
 )
 
-// permission asks about a call and passes the answer on. Any answer other than permission is a
-// refusal. A call like one that was rejected for the session is refused without a question; the
-// model gets the refusal and may continue with something else.
+// permission asks the user about a call and passes the decision on. Any answer other than permission
+// is a refusal. If the user rejected such calls for the session, the call is refused without asking,
+// and the model may continue with something else.
 func (d *dialog) permission(shown update, c transcript.Call) {
 	s, a := d.session, d.session.agent
 	kind, what := kindOfCall(c)
@@ -70,14 +70,14 @@ func (d *dialog) permission(shown update, c transcript.Call) {
 		if err == nil && answer.Outcome.Outcome == "selected" {
 			choice = answer.Outcome.OptionID
 		}
-		if choice == "" && err == nil { // all open requests are answered this way when a turn is cancelled
-			a.caughtUp(d.ctx)
+		if choice == "" && err == nil { // clients answer like this when they cancel the turn
+			a.waitForQueue(d.ctx)
 		}
 		if d.ctx.Err() != nil || d.prompt.isCancelled() {
 			return // the turn is ending, or has ended
 		}
 		if err != nil {
-			a.log.Warn("permission cannot be asked for: the call is refused", "call", c.CallID, "err", err)
+			a.log.Warn("cannot ask for permission; refusing the call", "call", c.CallID, "err", err)
 		}
 		decision := chat.Decision{Approve: choice == allowOnce || choice == allowAlways}
 		switch choice {
@@ -91,19 +91,19 @@ func (d *dialog) permission(shown update, c transcript.Call) {
 }
 
 func (d *dialog) decide(callID string, decision chat.Decision) {
-	d.passed("permission", d.session.instance.turns.Decide(d.session.id, callID, decision))
+	d.logError("permission", d.session.instance.turns.Decide(d.session.id, callID, decision))
 }
 
-// passed logs why an answer had no effect.
-func (d *dialog) passed(what string, err error) {
+// logError logs why an answer of the user had no effect, unless the turn has ended.
+func (d *dialog) logError(what string, err error) {
 	if err != nil && d.ctx.Err() == nil {
-		d.session.agent.log.Warn("an answer is not taken", "to", what, "err", err)
+		d.session.agent.log.Warn("an answer of the user had no effect", "to", what, "err", err)
 	}
 }
 
-// kindOfCall returns a key and a description of the calls that are rejected together: those of the
-// same tool, or, for a shell, those with the same command.
-func kindOfCall(c transcript.Call) (key, words string) {
+// kindOfCall returns a key and a description of the calls that the user can reject for the session:
+// all calls of the tool, or, for the shell, those with the same command.
+func kindOfCall(c transcript.Call) (key, description string) {
 	var args struct {
 		Command e2a.Optional[string] `json:"command"`
 	}
@@ -118,27 +118,27 @@ func kindOfCall(c transcript.Call) (key, words string) {
 func (d *dialog) question(q turn.Question, lead string) (ends bool, err error) {
 	s, a := d.session, d.session.agent
 	if !a.hasForms() {
-		d.prompt.set(&d.prompt.endedWithQuestion)
+		d.prompt.setFlag(&d.prompt.endedWithQuestion)
 		err := s.update(messageChunk(agentMessage, questionText(lead+q.Text, q.Options), ""))
 		d.work.Go(s.interrupt)
 		return true, err
 	}
 	d.work.Go(func() {
-		answer, err := d.inForm(q)
+		answer, err := d.askInForm(q)
 		if d.ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			a.log.Warn("the question cannot be asked", "err", err)
+			a.log.Warn("cannot ask a question of the model", "err", err)
 		}
-		d.passed("question", s.instance.turns.Answer(q.ID, answer))
+		d.logError("question", s.instance.turns.Answer(q.ID, answer))
 	})
 	return false, nil
 }
 
-// inForm asks in a form, with the options as choices. If other answers are allowed, the form has a
+// askInForm asks in a form, with the options as choices. If other answers are allowed, the form has a
 // second field for them, and neither field is required.
-func (d *dialog) inForm(q turn.Question) (string, error) {
+func (d *dialog) askInForm(q turn.Question) (string, error) {
 	f := form{Message: q.Text, Mode: "form", SessionID: d.session.id, CallID: q.CallID}
 	f.Schema = formSchema{Fields: formFields{Answer: formField{Title: "Answer", Type: "string"}}, Required: []string{"answer"}, Type: "object"}
 	for _, o := range q.Options {
@@ -148,7 +148,7 @@ func (d *dialog) inForm(q turn.Question) (string, error) {
 		}
 	}
 	if len(q.Options) > 0 && q.Freeform {
-		f.Schema.Fields.Other = &formField{Title: "Another answer", Description: "Counts instead of the choice.", Type: "string"}
+		f.Schema.Fields.Other = &formField{Title: "Another answer", Description: "Replaces the choice.", Type: "string"}
 		f.Schema.Required = []string{}
 	}
 	var answer struct {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// diffs returns the hunks of a unified diff in the form of ACP: the old and the new text. A new
-// file has no old text. Line ends are line feeds, as in editors, unless only the line ends change.
+// diffs converts each hunk of a unified diff to a diff of ACP: the old and the new text. A new file
+// has no old text. Line ends become line feeds, as editors have them, unless only the line ends
+// change.
 func diffs(path, unified string) []diff {
 	var out []diff
 	var before, after strings.Builder
@@ -27,11 +28,11 @@ func diffs(path, unified string) []diff {
 		before.Reset()
 		after.Reset()
 	}
-	var last *strings.Builder // the side of the previous line, if it belongs to only one
+	var last *strings.Builder // the side of the previous line; nil if that belongs to both
 	for line := range strings.Lines(unified) {
 		text := line
 		if !strings.HasSuffix(text, "\n") {
-			text += "\n" // the end of the diff lost its line feed
+			text += "\n" // the diff was stored without its last line feed
 		}
 		switch {
 		case strings.HasPrefix(line, "@@"):
@@ -68,9 +69,9 @@ func withLF(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") 
 // gap stands for the lines between two hunks.
 const gap = "⋯\n"
 
-// asOne joins several hunks of a file to one diff for display: some clients show only the first one
-// when they ask.
-func asOne(hunks []diff) []diff {
+// joinHunks joins the hunks of a file to one diff, because some clients show only the first one when
+// they ask for permission.
+func joinHunks(hunks []diff) []diff {
 	if len(hunks) < 2 {
 		return hunks
 	}
@@ -85,7 +86,7 @@ func asOne(hunks []diff) []diff {
 	return []diff{{strings.Join(after, gap), &was, hunks[0].Path, "diff"}}
 }
 
-// firstLine returns the first line of a unified diff in the new file; 0 if it is missing.
+// firstLine returns the line in the new file where a unified diff begins, or 0 if that is missing.
 func firstLine(unified string) int64 {
 	_, rest, ok := strings.Cut(unified, " +")
 	if !ok || !strings.HasPrefix(unified, "@@") {

@@ -52,11 +52,11 @@ func TestDiffs(t *testing.T) {
 // A question shows one diff with all hunks.
 func TestDiffsAsOne(t *testing.T) {
 	want := []diff{hunk("a\nb\n⋯\nz\n", "a\nc\n⋯\n")}
-	if d := cmp.Diff(want, asOne(diffs("/p", "@@ -3,2 +3,2 @@\n a\n-b\n+c\n@@ -20,1 +20,0 @@\n-z\n"))); d != "" {
+	if d := cmp.Diff(want, joinHunks(diffs("/p", "@@ -3,2 +3,2 @@\n a\n-b\n+c\n@@ -20,1 +20,0 @@\n-z\n"))); d != "" {
 		t.Error(d)
 	}
-	if one := diffs("/p", "@@ -0,0 +1,1 @@\n+a\n"); cmp.Diff(one, asOne(one)) != "" {
-		t.Errorf("%v", asOne(one))
+	if one := diffs("/p", "@@ -0,0 +1,1 @@\n+a\n"); cmp.Diff(one, joinHunks(one)) != "" {
+		t.Errorf("%v", joinHunks(one))
 	}
 }
 

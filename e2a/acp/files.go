@@ -8,13 +8,14 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// fileTime limits a request to the client about a file; after it the file on disk is used.
+// fileTime limits how long the client may take to read or write a file. After that, the tools use the
+// file on disk.
 const fileTime = 10 * time.Second
 
-// errNotOpen is the error for a chat that the client does not know, such as a subagent's.
+// errNotOpen is the error for a chat that is not an open session, such as a subagent's.
 var errNotOpen = errors.New("the client has no such session")
 
-// files returns the client's files, with the operations that the client offers.
+// files returns access to the files in the client's editor, with the operations that it supports.
 func (a *agent) files() tools.Buffers {
 	var b tools.Buffers
 	offers := a.client.Capabilities.Value.FS.Value
@@ -23,7 +24,7 @@ func (a *agent) files() tools.Buffers {
 			var answer struct {
 				Content *string `json:"content"`
 			}
-			err := a.ask(ctx, chatID, "fs/read_text_file", fileRequest{Path: path}, &answer)
+			err := a.callClient(ctx, chatID, "fs/read_text_file", fileRequest{Path: path}, &answer)
 			if err == nil && answer.Content == nil {
 				err = errors.New("the client's answer has no content")
 			}
@@ -36,7 +37,7 @@ func (a *agent) files() tools.Buffers {
 	if offers.Write.Value {
 		b.Write = func(ctx context.Context, chatID, path, text string) error {
 			var answer any // {} or null
-			return a.ask(ctx, chatID, "fs/write_text_file", fileRequest{Path: path, Content: &text}, &answer)
+			return a.callClient(ctx, chatID, "fs/write_text_file", fileRequest{Path: path, Content: &text}, &answer)
 		}
 	}
 	return b
@@ -48,8 +49,8 @@ type fileRequest struct {
 	SessionID string  `json:"sessionId"`
 }
 
-// ask asks the client about a file of an open session.
-func (a *agent) ask(ctx context.Context, session, method string, params fileRequest, answer any) error {
+// callClient sends a request about a file of an open session to the client.
+func (a *agent) callClient(ctx context.Context, session, method string, params fileRequest, answer any) error {
 	if a.session(session) == nil {
 		return errNotOpen
 	}
@@ -58,7 +59,7 @@ func (a *agent) ask(ctx context.Context, session, method string, params fileRequ
 	params.SessionID = session
 	err := a.conn.Call(ctx, method, params, answer)
 	if err != nil {
-		a.log.Warn("the client did not do it: the file on the disk counts", "method", method, "path", params.Path, "err", err)
+		a.log.Warn("a file request to the client failed; using the file on disk", "method", method, "path", params.Path, "err", err)
 	}
 	return err
 }

@@ -24,13 +24,13 @@ type instance struct {
 	Setup
 	key     string
 	turns   *turn.Service
-	closing func() // may be called repeatedly
+	closing func() // closes turns; may be called repeatedly
 	all     *instances
-	users   int         // open sessions and requests that use it; guarded by the lock of all
-	synced  atomic.Bool // the models of providers were requested
+	users   int         // open sessions and requests that use it; guarded by all.mu
+	synced  atomic.Bool // the models of the providers were requested
 }
 
-// failed returns an error in the form for the client, or nil.
+// failed converts an error to the form for the client. It returns nil for nil.
 func (p *instance) failed(ctx context.Context, err error) error {
 	var known *jsonrpc.Error
 	if err == nil || errors.As(err, &known) {
@@ -39,7 +39,7 @@ func (p *instance) failed(ctx context.Context, err error) error {
 	return callError(p.turns.Explain(ctx, err))
 }
 
-// instances are the open ones.
+// instances contains the open instances.
 type instances struct {
 	start func(Setup) (*turn.Service, func(), error)
 
@@ -47,7 +47,7 @@ type instances struct {
 	open []*instance
 }
 
-// find returns an open instance that fits, or nil. The caller must leave it.
+// find returns an open instance that fits, or nil. The caller must release it.
 func (ps *instances) find(fits func(*instance) bool) *instance {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -60,9 +60,9 @@ func (ps *instances) find(fits func(*instance) bool) *instance {
 	return nil
 }
 
-// use returns the instance with the given folders and configuration, and opens it if necessary. The
-// caller must leave it. Only one caller may open instances at a time.
-func (ps *instances) use(w Setup) (*instance, error) {
+// acquire returns the instance of a Setup, and opens it if necessary. The caller must release it.
+// acquire must not be called concurrently.
+func (ps *instances) acquire(w Setup) (*instance, error) {
 	key := strings.Join(w.Folders, "\x00") + "\x00\x00" + string(w.InitOptions)
 	if p := ps.find(func(p *instance) bool { return p.key == key }); p != nil {
 		return p, nil
@@ -78,14 +78,14 @@ func (ps *instances) use(w Setup) (*instance, error) {
 	return p, nil
 }
 
-func (p *instance) hold() {
+func (p *instance) retain() {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
 	p.users++
 }
 
-// leave closes an instance after its last use.
-func (p *instance) leave() {
+// release closes an instance after its last use.
+func (p *instance) release() {
 	p.all.mu.Lock()
 	p.users--
 	last := p.users <= 0
@@ -108,7 +108,7 @@ func (ps *instances) close() {
 	}
 }
 
-// setupParams are the parameters of requests that describe a Setup.
+// setupParams are the parameters that describe a Setup.
 type setupParams struct {
 	Cwd     string                               `json:"cwd"`
 	Folders e2a.Optional[[]e2a.Optional[string]] `json:"additionalDirectories"`
@@ -131,6 +131,7 @@ type pair struct {
 	Value string `json:"value"`
 }
 
+// setup returns the Setup. It ignores MCP servers without a name or of an unknown kind.
 func (w setupParams) setup() (Setup, error) {
 	if !filepath.IsAbs(w.Cwd) {
 		return Setup{}, failure(codeParams, "cwd must be an absolute path, not %q", w.Cwd)
@@ -169,9 +170,10 @@ type serverOptions struct {
 	URL     string            `json:"url,omitempty"`
 }
 
-// options returns the server in the form of the configuration; false means an unknown kind.
+// options returns the server in the form of the configuration. It returns false if the type is
+// unknown or the command or URL is missing.
 func (s mcpServer) options() (serverOptions, bool) {
-	texts := func(pairs []pair) map[string]string {
+	mapOf := func(pairs []pair) map[string]string {
 		out := map[string]string{}
 		for _, p := range pairs {
 			out[p.Name] = p.Value
@@ -180,14 +182,15 @@ func (s mcpServer) options() (serverOptions, bool) {
 	}
 	switch {
 	case (s.Type == "" || s.Type == "stdio") && s.Command != "":
-		return serverOptions{Command: s.Command, Args: append([]string{}, s.Args...), Env: texts(s.Env)}, true
+		return serverOptions{Command: s.Command, Args: append([]string{}, s.Args...), Env: mapOf(s.Env)}, true
 	case (s.Type == "http" || s.Type == "sse") && s.URL != "":
-		return serverOptions{URL: s.URL, Headers: texts(s.Headers)}, true
+		return serverOptions{URL: s.URL, Headers: mapOf(s.Headers)}, true
 	}
 	return serverOptions{}, false
 }
 
-// checkFolder says why sessions cannot run in a folder. setup checks whether a path is absolute.
+// checkFolder returns an error if an absolute path is not a usable folder. It accepts relative paths,
+// which setup refuses. member is the name of the parameter.
 func checkFolder(member, path string) error {
 	if !filepath.IsAbs(path) {
 		return nil
@@ -213,12 +216,12 @@ func (w setupParams) checkAdditional() error {
 	return nil
 }
 
-// open returns the instance for a request. The caller must leave it.
+// open returns the instance for a request. The caller must release it.
 func (a *agent) open(w setupParams) (*instance, error) {
 	p, err := w.setup()
 	if err != nil {
 		return nil, err
 	}
 	p.Editor.Files = a.files()
-	return a.instances.use(p)
+	return a.instances.acquire(p)
 }

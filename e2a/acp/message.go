@@ -24,7 +24,7 @@ func failure(code int, format string, args ...any) *jsonrpc.Error {
 // callError converts an error of e2a/turn to JSON-RPC.
 func callError(e *turn.Error) *jsonrpc.Error {
 	out := failure(codeInternal, "%s", e.Message)
-	out.Data, _ = json.Marshal(errorData{e.Code}) // a text
+	out.Data, _ = json.Marshal(errorData{e.Code}) // cannot fail
 	switch e.Code {
 	case turn.BadParams:
 		out.Code = codeParams
@@ -39,7 +39,7 @@ type errorData struct {
 	Code turn.Code `json:"e2a_code"`
 }
 
-// readMessage reads a line.
+// readMessage decodes a line.
 func readMessage(line []byte) (jsonrpc.Message, *jsonrpc.Error) {
 	if !json.Valid(line) {
 		return jsonrpc.Message{}, failure(jsonrpc.CodeParse, "the line is not JSON")
@@ -59,8 +59,8 @@ func readMessage(line []byte) (jsonrpc.Message, *jsonrpc.Error) {
 	return m, bad
 }
 
-// decode reads the parameters of a request. Malformed optional parameters count as missing if their
-// types allow that.
+// decode decodes the parameters of a request. Malformed members of type e2a.Optional count as
+// missing.
 func decode(raw json.RawMessage, into any) error {
 	if len(raw) == 0 || isEmptyList(raw) {
 		raw = json.RawMessage("{}")

@@ -17,7 +17,7 @@ const (
 	optionMode    = "mode" // the agent
 	optionModel   = "model"
 	optionVariant = "variant"
-	optionTrust   = "trust" // calls that would ask are allowed
+	optionTrust   = "trust" // allow calls that would otherwise need approval
 )
 
 // option is an option of a session: a choice among several values, or a boolean.
@@ -65,7 +65,7 @@ func (s *session) settings() settings {
 	return settings{Options: s.options(c), Modes: m}
 }
 
-// options returns the complete list of options.
+// options returns the list of options with their current values.
 func (s *session) options(c turn.Choices) []option {
 	var agents, models []choice
 	for _, agent := range c.Agents {
@@ -87,13 +87,13 @@ func (s *session) options(c turn.Choices) []option {
 			ID: optionVariant, Name: "Variant", Category: "thought_level", Type: "select", Value: cmp.Or(c.Variant, noVariant), Choices: variants,
 		})
 	}
-	if s.agent.offered().Session.Value.Options.Value.Boolean != nil {
+	if s.agent.clientCapabilities().Session.Value.Options.Value.Boolean != nil {
 		out = append(out, option{ID: optionTrust, Name: "Auto-approve", Description: "Calls that would ask are allowed.", Type: "boolean", Value: c.Trust})
 	}
 	return out
 }
 
-// noVariant means no variant, because a value must not be empty.
+// noVariant is the value for no variant, because values must not be empty.
 const noVariant = "-"
 
 // title capitalizes a name, as pickers show it.
@@ -106,7 +106,7 @@ func (a *agent) setMode(c *call) (any, error) {
 	var p struct {
 		Mode string `json:"modeId"`
 	}
-	s, err := a.about(c, &p)
+	s, err := a.decodeForSession(c, &p)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (a *agent) setOption(c *call) (any, error) {
 		Option string          `json:"configId"`
 		Value  json.RawMessage `json:"value"`
 	}
-	s, err := a.about(c, &p)
+	s, err := a.decodeForSession(c, &p)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ type optionsResult struct {
 	Options []option `json:"configOptions"`
 }
 
-// changeOf returns the settings that an option changes.
+// changeOf returns the change of settings for a new value of an option.
 func changeOf(id string, value json.RawMessage) (turn.Settings, error) {
 	if id == optionTrust {
 		var trust bool
@@ -208,8 +208,8 @@ func (s *session) showTitle(title string) error {
 	return s.update(update{Kind: "session_info_update", Title: title})
 }
 
-// showChanges shows everything that differs from what the client was shown. It sends a mode both as
-// an option and as a mode, for clients that show only one of them.
+// showChanges shows the title and the settings that changed since the client was last shown them. It
+// sends a changed mode both as a mode and as an option, because some clients show only one of them.
 func (s *session) showChanges(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,13 +16,13 @@ type prompt struct {
 	stop   context.CancelFunc
 
 	mu                sync.Mutex // guards the fields below
-	accepted          bool       // the session has accepted it: from then on the session stops it
+	accepted          bool       // the session has accepted it, so it is stopped through the session
 	cancelled         bool
-	endedWithQuestion bool // its turn ended with a question that the next prompt answers
+	endedWithQuestion bool // the turn ended with a question that the next prompt answers
 }
 
 // set sets a flag and returns its previous value.
-func (p *prompt) set(flag *bool) (was bool) {
+func (p *prompt) setFlag(flag *bool) (was bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	was, *flag = *flag, true
@@ -35,7 +35,7 @@ func (p *prompt) isCancelled() bool {
 	return p.cancelled
 }
 
-// cancel stops a prompt; interrupt stops one that was accepted.
+// cancel stops the turn of a prompt. It calls interrupt if the session has accepted the prompt.
 func (p *prompt) cancel(interrupt func()) {
 	p.mu.Lock()
 	again, accepted := p.cancelled, p.accepted
@@ -105,7 +105,7 @@ func readPrompt(params json.RawMessage) ([]e2a.Block, error) {
 	return p.Prompt, nil
 }
 
-// run runs the turn of a prompt and shows all of it.
+// run runs the turn of a prompt and shows it.
 func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason, error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
@@ -115,7 +115,7 @@ func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason
 	if err != nil {
 		return "", s.instance.failed(ctx, err)
 	}
-	p.set(&p.accepted)
+	p.setFlag(&p.accepted)
 	d := newDialog(ctx, s, p)
 	w := newWriter(s, d)
 	outcome, err := t.Follow(w)
@@ -125,21 +125,21 @@ func (a *agent) run(ctx context.Context, s *session, p *prompt) (turn.StopReason
 	}
 	err = s.instance.failed(ctx, err)
 	if left := w.end(err, p.isCancelled()); left != nil {
-		a.log.Warn("the end of a turn is not shown", "err", left)
+		a.log.Warn("cannot show the end of a turn", "err", left)
 	}
 	if err != nil {
 		return "", err
 	}
 	if ctx.Err() == nil {
 		if err := s.showChanges(ctx); err != nil {
-			a.log.Warn("what a turn changed is not shown", "err", err)
+			a.log.Warn("cannot show the settings that a turn changed", "err", err)
 		}
 	}
 	return p.reason(outcome.Reason), nil
 }
 
-// reason returns the stop reason in ACP's terms. A refused call ends the turn, so that the user can
-// say what to do instead.
+// reason converts a stop reason to ACP's. A turn that ended because the user rejected a call ends
+// normally in ACP, so that the user can say what to do instead.
 func (p *prompt) reason(stop turn.StopReason) turn.StopReason {
 	p.mu.Lock()
 	defer p.mu.Unlock()

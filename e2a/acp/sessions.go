@@ -19,15 +19,15 @@ type session struct {
 	agent    *agent
 	id       string
 	instance *instance
-	prompt   *prompt // the latest one; used only by take
+	prompt   *prompt // the latest one; used only by handlers in the queue
 
-	refused sync.Map // calls that the user rejected for the session, by kindOfCall
+	refused sync.Map // keys (kindOfCall) of the calls that the user rejected for the session
 
-	mu    sync.Mutex // guards the fields below, and the order in which changes are shown
+	mu    sync.Mutex // guards shown, and the order in which changes are sent to the client
 	shown shownState
 }
 
-// update sends an update of the session.
+// update sends a session update to the client.
 func (s *session) update(u update) error {
 	return s.agent.conn.Notify(s.agent.ctx, "session/update", sessionUpdate{s.id, u})
 }
@@ -35,7 +35,7 @@ func (s *session) update(u update) error {
 // interrupt stops the running turn of the session.
 func (s *session) interrupt() {
 	if _, err := s.instance.turns.Cancel(s.id); err != nil {
-		s.agent.log.Warn("a turn cannot be stopped", "session", s.id, "err", err)
+		s.agent.log.Warn("cannot stop a turn", "session", s.id, "err", err)
 	}
 }
 
@@ -74,8 +74,8 @@ func (a *agent) sessionOf(params json.RawMessage) (*session, error) {
 	return s, nil
 }
 
-// about reads the parameters of a request and finds its session.
-func (a *agent) about(c *call, params any) (*session, error) {
+// decodeForSession reads the parameters of a request and finds its session.
+func (a *agent) decodeForSession(c *call, params any) (*session, error) {
 	if err := decode(c.Params, params); err != nil {
 		return nil, err
 	}
@@ -89,21 +89,22 @@ func (a *agent) session(id string) *session {
 	return a.sessions[id]
 }
 
-// openSession opens a session and records what the client will be shown of it.
+// openSession opens a session and stores the state that the client is about to be shown. It replaces
+// an open session with the same id.
 func (a *agent) openSession(ctx context.Context, p *instance, id string) (*session, error) {
 	s := &session{agent: a, id: id, instance: p}
-	p.hold()
+	p.retain()
 	a.mu.Lock()
 	was := a.sessions[id]
 	a.sessions[id] = s
 	a.mu.Unlock()
 	if was != nil {
 		was.stop()
-		was.instance.leave()
+		was.instance.release()
 	}
 	now, err := s.current(ctx)
 	if err != nil {
-		a.forget(s)
+		a.removeSession(s)
 		return nil, err
 	}
 	s.mu.Lock()
@@ -112,11 +113,11 @@ func (a *agent) openSession(ctx context.Context, p *instance, id string) (*sessi
 	return s, nil
 }
 
-func (a *agent) forget(s *session) {
+func (a *agent) removeSession(s *session) {
 	a.mu.Lock()
 	delete(a.sessions, s.id)
 	a.mu.Unlock()
-	s.instance.leave()
+	s.instance.release()
 }
 
 func (a *agent) sessionNew(c *call) (any, error) {
@@ -134,7 +135,7 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.leave()
+	defer p.release()
 	made, err := p.turns.Create(c.ctx, "")
 	if err != nil {
 		return nil, p.failed(c.ctx, err)
@@ -143,7 +144,7 @@ func (a *agent) sessionNew(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.afterAnswer = s.settle
+	c.afterAnswer = s.showLateInfo
 	result := s.settings()
 	result.SessionID = s.id
 	return result, nil
@@ -166,7 +167,7 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.leave()
+	defer p.release()
 	if _, err := p.turns.Load(c.ctx, id); err != nil {
 		return nil, p.failed(c.ctx, err)
 	}
@@ -179,11 +180,11 @@ func (a *agent) sessionLoad(c *call, replay bool) (any, error) {
 	}
 	if replay {
 		if _, err := p.turns.History(c.ctx, id, newWriter(s, nil)); err != nil {
-			a.forget(s)
+			a.removeSession(s)
 			return nil, p.failed(c.ctx, err)
 		}
 	}
-	c.afterAnswer = s.settle
+	c.afterAnswer = s.showLateInfo
 	return s.settings(), nil
 }
 
@@ -221,7 +222,7 @@ func (a *agent) sessionList(c *call) (any, error) {
 	if q.Cursor.Value != "" {
 		n, err := strconv.Atoi(q.Cursor.Value)
 		if err != nil || n < 0 || n > 1<<20 {
-			return nil, failure(codeParams, "the cursor %.40q is none of ours", q.Cursor.Value)
+			return nil, failure(codeParams, "the cursor %.40q is not valid", q.Cursor.Value)
 		}
 		from = n
 	}
@@ -229,7 +230,7 @@ func (a *agent) sessionList(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.leave()
+	defer p.release()
 	list, err := p.turns.List(c.ctx, from+maxListed+1)
 	if err != nil {
 		return nil, p.failed(c.ctx, err)
@@ -246,8 +247,8 @@ func (a *agent) sessionList(c *call) (any, error) {
 	return out, nil
 }
 
-// listing returns an instance for a folder, which the caller must leave: an open one for only that
-// folder, whatever its configuration, or a new one.
+// listing returns an instance for a folder: an open one with only that folder, whatever its
+// configuration, or a new one. The caller must release it.
 func (a *agent) listing(cwd string) (*instance, error) {
 	cwd = filepath.Clean(cwd)
 	p := a.instances.find(func(p *instance) bool { return len(p.Folders) == 1 && p.Folders[0] == cwd })
@@ -273,7 +274,7 @@ func (a *agent) sessionDelete(c *call) (any, error) {
 	} else if p, err = a.listing(a.opts.Cwd); err != nil {
 		return nil, err
 	} else {
-		defer p.leave()
+		defer p.release()
 	}
 	err = p.failed(c.ctx, p.turns.Delete(c.ctx, id))
 	var known *jsonrpc.Error
@@ -281,7 +282,7 @@ func (a *agent) sessionDelete(c *call) (any, error) {
 		return nil, err
 	}
 	if s != nil {
-		a.forget(s)
+		a.removeSession(s)
 	}
 	return empty, nil
 }
@@ -293,13 +294,13 @@ func (a *agent) sessionClose(c *call) (any, error) {
 		return nil, err
 	}
 	s.stop()
-	a.forget(s)
+	a.removeSession(s)
 	return empty, nil
 }
 
-// settle shows information that may become available only after a session was opened: the commands,
-// and the models of providers.
-func (s *session) settle() {
+// showLateInfo shows the commands and, once they have been fetched, the models of the providers. It
+// is called after the answer that opens a session.
+func (s *session) showLateInfo() {
 	a := s.agent
 	commands := []slashCommand{}
 	for _, c := range s.instance.turns.Commands() {
@@ -309,14 +310,14 @@ func (s *session) settle() {
 		}
 		commands = append(commands, listed)
 	}
-	_ = s.update(update{Kind: "available_commands_update", Commands: commands}) // without a menu the user can still type them
+	_ = s.update(update{Kind: "available_commands_update", Commands: commands}) // if it fails, the user can still type them
 	if s.instance.synced.Swap(true) {
 		return
 	}
 	a.work.Go(func() {
 		s.instance.turns.SyncModels(a.ctx)
 		if err := s.showChanges(a.ctx); err != nil && a.ctx.Err() == nil {
-			a.log.Warn("the models of providers are not known", "err", err)
+			a.log.Warn("cannot show the models of the providers", "err", err)
 		}
 	})
 }

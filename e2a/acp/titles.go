@@ -12,14 +12,15 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Several clients show only the title when they ask for permission. So the title contains
-// everything that the user agrees to: the complete command, the paths, and the arguments of foreign
-// tools.
+// Some clients show only the title when they ask for permission. So the title contains everything
+// that the user agrees to: the complete command, the paths, and the arguments of tools that are not
+// eca's.
 
-// maxTitle is how many bytes of a command or of arguments a title shows.
+// maxTitle limits the length of a command or of arguments in a title, in bytes.
 const maxTitle = 4 << 10
 
-// titleOf returns the title of a complete call; known is its previous title.
+// titleOf returns the title of a complete call. known is its previous title, which is used if the
+// call has no summary.
 func titleOf(c transcript.Call, known string) string {
 	if command := commandOf(c); command != "" {
 		return quoted(command)
@@ -28,16 +29,17 @@ func titleOf(c transcript.Call, known string) string {
 	if summary == "" {
 		return known
 	}
-	if c.Server != "eca" { // some clients take the text before a colon as the title
+	if c.Server != "eca" { // some clients show only the text before a colon
 		return oneLine(strings.Replace(summary, "tool: ", "tool ", 1))
 	}
 	return oneLine(summary)
 }
 
-// askedTitle returns the title for a question about a call, in addition to its diffs. It adds paths
-// even if the title seems to contain them, because that may be part of a longer path. Relative
-// paths are below the first of roots.
-func askedTitle(c transcript.Call, title string, hasDiffs bool, roots []string) string {
+// permissionTitle returns the title for asking about a call. Unless diffs are shown with it, it names
+// the folder, the arguments or the paths of the call. It adds paths even if the title seems to
+// contain them, because the match may be part of a longer path. Relative paths are below the first of
+// roots.
+func permissionTitle(c transcript.Call, title string, hasDiffs bool, roots []string) string {
 	switch {
 	case hasDiffs:
 		return title
@@ -68,7 +70,7 @@ func commandOf(c transcript.Call) string {
 	return strings.TrimSpace(args.Command.Value)
 }
 
-// dirOf returns the folder for a command, if the call names one.
+// dirOf returns the working directory of a shell call, or "" if the call names none.
 func dirOf(c transcript.Call, roots []string) string {
 	var args struct {
 		Dir e2a.Optional[string] `json:"working_directory"`
@@ -79,7 +81,7 @@ func dirOf(c transcript.Call, roots []string) string {
 	return workspace.Abs(roots, args.Dir.Value)
 }
 
-// quoted returns text in one line that Markdown shows unchanged, with a note if it was cut.
+// quoted returns text on one line as a Markdown code span, cut to maxTitle with a note.
 func quoted(text string) string {
 	more := ""
 	if len(text) > maxTitle {
@@ -97,7 +99,7 @@ func quoted(text string) string {
 	return fence + text + fence + more
 }
 
-// oneLine returns text in one line with hidden characters escaped.
+// oneLine returns text on one line, with invisible characters escaped.
 func oneLine(text string) string {
 	return visible.Text(strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ⏎ ", "\t", " ").Replace(text))
 }

@@ -59,12 +59,12 @@ func TestAskedTitles(t *testing.T) {
 		{"look", "mine", "Calling tool: mine__look\u2029", "{\"a\":\"\u202e\u2029\"}", "Calling tool mine__look\\u2029 `{\"a\":\"\\u202e\\u2029\"}`"},
 	} {
 		s := judged(c.name, c.server, c.summary, c.arguments)
-		if got := askedTitle(s, titleOf(s, c.name), false, roots); got != c.want {
+		if got := permissionTitle(s, titleOf(s, c.name), false, roots); got != c.want {
 			t.Errorf("%s: %s, want %s", c.arguments, got, c.want)
 		}
 	}
 	s := judged("edit_file", "eca", "Editing a", `{"path":"/x/a"}`)
-	if got := askedTitle(s, titleOf(s, ""), true, roots); got != "Editing a" {
+	if got := permissionTitle(s, titleOf(s, ""), true, roots); got != "Editing a" {
 		t.Errorf("its diff has its path: %s", got)
 	}
 }

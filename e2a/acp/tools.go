@@ -13,14 +13,14 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// shownCall is a call that the client was shown.
+// shownCall is the state of a call that the client was shown.
 type shownCall struct {
 	title string
-	diffs []diff // its changes, as they were shown
+	diffs []diff
 }
 
-// change stores the changes of a call.
-func (s *shownCall) change(d *event.Details) {
+// setDiffs stores the file change of a call, if it has one.
+func (s *shownCall) setDiffs(d *event.Details) {
 	if d != nil && d.FileChange != nil {
 		s.diffs = diffs(d.FileChange.Path, d.FileChange.Diff)
 	}
@@ -35,7 +35,8 @@ func asContent(diffs []diff) []any {
 	return out
 }
 
-// kindOf returns the kind of one of eca's tools or of the model's provider; foreign tools are other (A4).
+// kindOf returns ACP's kind for a tool of eca or of the model's provider. Tools of MCP servers and of
+// the user are "other" (A4).
 func kindOf(c transcript.Call) string {
 	if c.Server != "eca" && c.Origin != tools.OriginServer {
 		return "other"
@@ -59,7 +60,7 @@ func kindOf(c transcript.Call) string {
 	return "other"
 }
 
-// summaryOf returns the summary of a call, if it is known.
+// summaryOf returns the summary of a call, or "" if it is not known yet.
 func summaryOf(c transcript.Call) string {
 	if c.Judgment.CallID != "" {
 		return c.Judgment.Summary
@@ -113,11 +114,11 @@ func toolName(c transcript.Call) string {
 	return c.Server + "__" + c.Name
 }
 
-// judged shows a complete call, and asks about it if necessary. The request repeats all known
-// information, because several clients show nothing else.
+// judged shows a complete call, and asks for permission if necessary. That request repeats all known
+// information, because some clients show only the request.
 func (w *updateWriter) judged(c transcript.Call, shown *shownCall, next update) error {
 	shown.title = titleOf(c, shown.title)
-	shown.change(c.Judgment.Details)
+	shown.setDiffs(c.Judgment.Details)
 	next.Title, next.CallKind, next.RawInput = shown.title, kindOf(c), c.Judgment.Arguments
 	if len(shown.diffs) > 0 {
 		next.Content = asContent(shown.diffs)
@@ -129,18 +130,18 @@ func (w *updateWriter) judged(c transcript.Call, shown *shownCall, next update) 
 	}
 	if c.Judgment.Manual && w.dialog != nil {
 		next.Kind, next.Status = "", "pending"
-		next.Title = askedTitle(c, shown.title, len(shown.diffs) > 0, roots)
+		next.Title = permissionTitle(c, shown.title, len(shown.diffs) > 0, roots)
 		if len(shown.diffs) > 0 {
-			next.Content = asContent(asOne(shown.diffs))
+			next.Content = asContent(joinHunks(shown.diffs))
 		}
 		w.dialog.permission(next, c)
 	}
-	return w.askedBefore(c)
+	return w.replayQuestion(c)
 }
 
-// askedBefore shows an earlier question by its call, in the same form as then. A client with forms
-// got a form, so nothing is shown.
-func (w *updateWriter) askedBefore(c transcript.Call) error {
+// replayQuestion shows a question of the session's history as text. It does nothing for clients with
+// forms, where the question was not part of the conversation.
+func (w *updateWriter) replayQuestion(c transcript.Call) error {
 	var args struct {
 		Question string       `json:"question"`
 		Options  []ask.Option `json:"options"`
@@ -156,9 +157,9 @@ func (w *updateWriter) askedBefore(c transcript.Call) error {
 	return w.text(questionText(w.lead()+args.Question, args.Options))
 }
 
-// finished shows the result of a call: the change of a file, or otherwise the output.
+// finished shows the result of a call: the file change of a successful call, otherwise the output.
 func (w *updateWriter) finished(r event.ToolFinished, shown *shownCall, next update) error {
-	shown.change(r.Details)
+	shown.setDiffs(r.Details)
 	next.Status, next.RawOutput = "completed", &rawOutput{r.Failed, []string{}}
 	list := []any{}
 	if r.Failed {
@@ -213,7 +214,7 @@ func subagentLine(s *event.Subagent) string {
 	return line
 }
 
-// plan shows the complete list of tasks.
+// plan shows the list of tasks in the details of a call, if there is one.
 func (w *updateWriter) plan(d *event.Details) error {
 	if d == nil || d.Tasks == nil {
 		return nil
@@ -236,9 +237,8 @@ func (w *updateWriter) plan(d *event.Details) error {
 	return w.session.update(update{Kind: "plan", Entries: entries})
 }
 
-// pathsOf returns the files that a call is about, resolved as by the tools: absolute, below the
-// home folder, or below the first of roots. A user-defined tool may use the name path for something
-// else.
+// pathsOf returns the files that a call names, resolved in the same way as by the tools. It returns
+// nil for tools other than eca's, whose path argument may mean something else.
 func pathsOf(c transcript.Call, roots []string) []string {
 	var args struct {
 		Path        e2a.Optional[string] `json:"path"`
@@ -257,7 +257,7 @@ func pathsOf(c transcript.Call, roots []string) []string {
 	return out
 }
 
-// locations returns the files that a call is about, with the line.
+// locations returns the files that a call names, with the line that it concerns.
 func locations(c transcript.Call, roots []string) []location {
 	var args struct {
 		Offset e2a.Optional[int64] `json:"line_offset"`

@@ -9,12 +9,12 @@ import (
 // This file contains the messages of ACP that eca sends (acp-a2a.md A3, A4), with their members
 // sorted by name.
 
-// update is a session update. Each kind uses some of the members.
+// update is a session update. Each kind has some of the members.
 type update struct {
 	Commands     []slashCommand  `json:"availableCommands,omitzero"`
 	CompactionID string          `json:"compactionId,omitempty"`
 	Options      []option        `json:"configOptions,omitzero"`
-	Content      any             `json:"content,omitempty"` // content; for a call a list of toolContent and diff
+	Content      any             `json:"content,omitempty"` // a content, or for a call a list of toolContent and diff
 	Cost         *cost           `json:"cost,omitempty"`
 	Mode         string          `json:"currentModeId,omitempty"`
 	Entries      []planEntry     `json:"entries,omitzero"`

@@ -7,16 +7,18 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// updateWriter converts items into session updates (C2), for one turn or for a session's history.
-// It keeps the state that later items refer to. It is a turn.Viewer.
+// updateWriter is a turn.Viewer that converts items to session updates (C2), for one turn or for the
+// history of a session.
 type updateWriter struct {
 	session *session
 	dialog  *dialog // asks the user; nil for the history
-	ending  bool    // the turn ends with a question: the user needs no message that it was stopped
+	// endedWithQuestion means that the turn was stopped to ask a question as text. Later notices would
+	// only report that it was stopped.
+	endedWithQuestion bool
 
 	message string // id of the current message; empty means that the next text starts one
 	last    string // the last text shown in the turn
-	notice  string // shown with the next item: it may be the error that ends the turn
+	notice  string // held back until the next item, because it may repeat the error that ends the turn
 	calls   map[string]*shownCall
 }
 
@@ -36,10 +38,10 @@ func (w *updateWriter) Show(c transcript.Change) error {
 			return nil // the answer to the prompt contains it
 		}
 	case transcript.Report, transcript.Hook, transcript.Flag:
-		return nil // clients of this protocol have no use for them
+		return nil // not part of the protocol
 	default:
 	}
-	if err := w.release(); err != nil {
+	if err := w.flushNotice(); err != nil {
 		return err
 	}
 	s := w.session
@@ -60,9 +62,9 @@ func (w *updateWriter) Show(c transcript.Change) error {
 	case transcript.Title:
 		return s.showTitle(item.Title)
 	case transcript.Notice:
-		return w.inform(item.Text)
+		return w.showNotice(item.Text)
 	case transcript.Compaction:
-		if s.agent.offered().Session.Value.Compaction == nil {
+		if s.agent.clientCapabilities().Session.Value.Compaction == nil {
 			return nil
 		}
 		return s.update(update{Kind: "compaction_update", CompactionID: s.agent.opts.NewID(), Status: "completed"})
@@ -76,11 +78,11 @@ func (w *updateWriter) Show(c transcript.Change) error {
 
 // Ask implements turn.Viewer.
 func (w *updateWriter) Ask(q turn.Question) error {
-	if err := w.release(); err != nil {
+	if err := w.flushNotice(); err != nil {
 		return err
 	}
 	ends, err := w.dialog.question(q, w.lead())
-	w.ending = w.ending || ends
+	w.endedWithQuestion = w.endedWithQuestion || ends
 	return err
 }
 
@@ -95,26 +97,26 @@ func (w *updateWriter) text(text string) error {
 	return w.session.update(messageChunk(agentMessage, text, w.message))
 }
 
-// inform shows a message from eca itself.
-func (w *updateWriter) inform(text string) error {
-	if text = strings.TrimSpace(text); text == "" || w.ending {
+// showNotice shows a message from eca itself.
+func (w *updateWriter) showNotice(text string) error {
+	if text = strings.TrimSpace(text); text == "" || w.endedWithQuestion {
 		return nil
 	}
-	if w.session.agent.offered().Session.Value.Notices != nil {
+	if w.session.agent.clientCapabilities().Session.Value.Notices != nil {
 		if w.dialog == nil {
-			return nil // notices are only for a user who is present
+			return nil // notices are not part of a session's history
 		}
 		return w.session.update(update{Kind: "notice", Severity: "info", Title: text})
 	}
 	w.notice = text
 	if w.dialog == nil {
-		return w.release()
+		return w.flushNotice()
 	}
 	return nil
 }
 
-// release shows the pending notice.
-func (w *updateWriter) release() error {
+// flushNotice shows the pending notice.
+func (w *updateWriter) flushNotice() error {
 	text := w.notice
 	if text == "" {
 		return nil
@@ -125,10 +127,9 @@ func (w *updateWriter) release() error {
 	return w.session.update(messageChunk(agentMessage, text, w.session.agent.opts.NewID()))
 }
 
-// end shows the remaining text when the turn has ended, with or without an error. Clients show the
-// error themselves, some of them directly after the text, in a fence that must start on a new line.
-// A user who cancelled a turn knows that it was stopped, and may already be waiting for the next
-// one.
+// end shows the pending notice when the turn has ended, with or without an error. Clients show the
+// error themselves, some of them directly after the text, in a Markdown fence that must start on a
+// new line. A user who cancelled the turn needs no notice about that.
 func (w *updateWriter) end(failed error, cancelled bool) error {
 	if cancelled {
 		w.notice = ""
@@ -137,13 +138,13 @@ func (w *updateWriter) end(failed error, cancelled bool) error {
 	if failed != nil && w.notice != "" && strings.Contains(failed.Error(), w.notice) {
 		w.notice = ""
 	}
-	if err := w.release(); err != nil || failed == nil || w.last == "" || strings.HasSuffix(w.last, "\n") {
+	if err := w.flushNotice(); err != nil || failed == nil || w.last == "" || strings.HasSuffix(w.last, "\n") {
 		return err
 	}
 	return w.text("\n\n")
 }
 
-// lead precedes eca's own text, because some clients join all messages of a turn.
+// lead returns the separator before eca's own text, because some clients join all messages of a turn.
 func (w *updateWriter) lead() string {
 	if w.last != "" {
 		return "\n\n"
@@ -151,8 +152,8 @@ func (w *updateWriter) lead() string {
 	return ""
 }
 
-// usage shows how full the context is. Side requests say nothing about that, and it is unknown
-// without a limit.
+// usage shows how full the context is. It ignores side requests, which have a context of their own,
+// and models whose context limit is unknown.
 func (w *updateWriter) usage(u transcript.Usage) error {
 	if u.Purpose != "" || u.ContextLimit <= 0 {
 		return nil

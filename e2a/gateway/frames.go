@@ -10,19 +10,19 @@ import (
 	"github.com/seed-dec29ce4/eca/e2a/turn"
 )
 
-// The members of bodies are sorted by name, as they have always been.
+// The members of the bodies are sorted by name.
 
 // chunk is the body of a frame with a piece of the answer.
 type chunk struct {
 	Delta       any           `json:"delta"`
 	Kind        e2a.DeltaKind `json:"delta_kind"`
-	Event       string        `json:"event_type,omitempty"` // of custom deltas
+	Event       string        `json:"event_type,omitempty"` // only for custom deltas
 	ReasoningID string        `json:"reasoning_id,omitempty"`
 }
 
 func (a *answer) chunk(c chunk) error { return a.sendFrame(a.Chunk(c)) }
 
-// custom shows something without a kind of its own.
+// custom sends a delta of the kind custom with an event type.
 func (a *answer) custom(event string, delta any) error {
 	return a.chunk(chunk{Delta: delta, Kind: e2a.DeltaCustom, Event: event})
 }
@@ -99,12 +99,12 @@ func (a *answer) Show(c transcript.Change) error {
 	case transcript.NoTasks:
 		return a.custom("tasks", tasksDelta{[]event.Task{}})
 	case transcript.Report, transcript.Hook, transcript.Flag:
-		// callers of this protocol have no use for them
+		// not part of the protocol
 	}
 	return nil
 }
 
-// toolDelta is a stage of a tool call. Each stage names the tool.
+// toolDelta is a stage of a tool call. Every stage repeats the name of the tool.
 type toolDelta struct {
 	Arguments     json.RawMessage `json:"arguments,omitempty"`
 	ArgumentsText string          `json:"arguments_text,omitempty"`

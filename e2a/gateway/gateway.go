@@ -2,7 +2,7 @@
 //
 // It owns the methods (contract e2a.md 10; methods.go), the frames that show the items of a turn
 // (frames.go), and the two transports: lines of JSON (lines.go) and WebSocket (socket.go).
-// Guarantees: the frames of one envelope keep the invariants of e2a.Stream. Each envelope gets
+// Guarantees: the frames of one envelope have the invariants of e2a.Stream. Each envelope gets
 // exactly one final frame, whatever happens, as long as the caller reads frames. It does not
 // listen or start an engine: its callers do both.
 package gateway
@@ -23,8 +23,8 @@ import (
 // Options configure a Gateway.
 type Options struct {
 	Turns *turn.Service
-	// CloseGrace is how long the caller may take to read the last answers when the program ends;
-	// default: three seconds.
+	// CloseGrace is how long the caller may take to read the last answers when eca shuts down; default:
+	// three seconds.
 	CloseGrace time.Duration
 	Now        func() time.Time
 	NewID      func() string
@@ -52,16 +52,16 @@ func New(o Options) *Gateway {
 	return g
 }
 
-// Send sends a frame. An error means that the caller does not read frames any more.
+// Send sends a frame. An error means that the caller has stopped reading frames.
 type Send func(e2a.Response) error
 
 // Run answers an envelope. It returns when the final frame has been sent, or with the error of send
 // or ctx. If ctx ends or send fails during a turn, the turn is stopped, because no caller would
 // answer its questions.
 //
-// Frames are sent one after another; several envelopes may run concurrently. accepted, unless it is
-// nil, is called when a prompt has been accepted by its session: later prompts are answered after
-// it.
+// Run calls send for one frame at a time; several calls of Run may be concurrent. It calls accepted,
+// which may be nil, when the session has accepted a prompt: turns of later prompts then follow its
+// turn.
 func (g *Gateway) Run(ctx context.Context, e e2a.Envelope, send Send, accepted func()) error {
 	ctx, cancel := g.turns.Bind(ctx)
 	defer cancel()
@@ -92,7 +92,7 @@ type errorDetails struct {
 	Kind string `json:"error_type"`
 }
 
-// The codes of errors that only envelopes have.
+// The codes of errors that e2a/turn does not have.
 const (
 	codeBadJSON       turn.Code = "E2A.INVALID_JSON"
 	codeBadEnvelope   turn.Code = "E2A.INVALID_ENVELOPE"
@@ -125,7 +125,7 @@ type answer struct {
 }
 
 // errSend wraps the error of Send.
-var errSend = errors.New("frame not taken")
+var errSend = errors.New("cannot send a frame")
 
 // sendFrame sends a frame created by one of Stream's methods.
 func (a *answer) sendFrame(r e2a.Response, err error) error {

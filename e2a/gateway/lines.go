@@ -15,18 +15,18 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/lines"
 )
 
-// MaxLine limits the length of an envelope, or of another message of a caller, in bytes: prompts
-// contain images.
+// MaxLine limits the length of a message from a caller, in bytes. It is large because prompts contain
+// images.
 const MaxLine = 64 << 20
 
-// ErrTooLong is the error for a longer line.
+// ErrTooLong is the error for a line longer than MaxLine.
 var ErrTooLong = fmt.Errorf("the line is longer than %d MiB", MaxLine>>20)
 
-// Serve answers envelopes in lines of JSON with frames in lines of JSON. A line that is not an
-// envelope is answered with E2A.INVALID_JSON or E2A.INVALID_ENVELOPE. When the lines end, no caller
-// can decide about calls any more: calls that ask are refused, and Serve returns when everything
-// has been answered. When ctx ends, running work is stopped and answered with E2A.DISCONNECTED;
-// Serve does not wait long for a caller that does not read.
+// Serve reads envelopes as lines of JSON and writes frames as lines of JSON. A line that is not an
+// envelope is answered with E2A.INVALID_JSON or E2A.INVALID_ENVELOPE. When the input ends, calls that
+// need approval are refused, because no caller can decide about them any more, and Serve returns when
+// everything has been answered. When ctx ends, running work is stopped and answered with
+// E2A.DISCONNECTED; Serve waits at most CloseGrace for a caller that does not read.
 func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ending := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -41,16 +41,16 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		mu.Lock()
 		defer mu.Unlock()
 		if _, err = out.Write(line); err != nil {
-			cancel(err) // the caller does not read any more
+			cancel(err) // the caller has stopped reading
 		}
 		return err
 	}
 	read := make(chan line)
-	go readLines(ctx, in, read) // its reader ends at the latest with ctx
+	go readLines(ctx, in, read) // ends with the input, or with ctx once a line was read
 	answered := make(chan struct{})
-	go func() { // ends when everything is answered, or the caller does not read any more
+	go func() { // ends when everything is answered, or the caller has stopped reading
 		defer close(answered)
-		g.takeAll(ctx, read, send)
+		g.answerAll(ctx, read, send)
 	}()
 	select {
 	case <-answered:
@@ -58,7 +58,7 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		select {
 		case <-answered:
 		case <-time.After(g.closeGrace):
-			g.log.Warn("the caller does not read the last answers")
+			g.log.Warn("the caller did not read the last answers")
 		}
 	}
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, turn.ErrEnding) {
@@ -70,8 +70,8 @@ func (g *Gateway) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 // defaultCloseGrace is the default time for a caller to read the last answers.
 const defaultCloseGrace = 3 * time.Second
 
-// takeAll answers lines until there are no more, or ctx ends.
-func (g *Gateway) takeAll(ctx context.Context, read <-chan line, send Send) {
+// answerAll answers lines until the input or ctx ends, and waits for all answers.
+func (g *Gateway) answerAll(ctx context.Context, read <-chan line, send Send) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
@@ -90,7 +90,8 @@ func (g *Gateway) takeAll(ctx context.Context, read <-chan line, send Send) {
 	}
 }
 
-// startAnswer starts to answer a line. It returns when the next line cannot overtake it.
+// startAnswer starts to answer a line. It returns when the next line may be started: a prompt must
+// have been accepted by its session, other methods must have ended.
 func (g *Gateway) startAnswer(ctx context.Context, l line, send Send, running *sync.WaitGroup) {
 	e, bad := readEnvelope(l)
 	if bad != nil {
@@ -99,7 +100,7 @@ func (g *Gateway) startAnswer(ctx context.Context, l line, send Send, running *s
 			if bad.Code == codeBadJSON {
 				r.Provenance.Details = e2a.Object{"kind": json.RawMessage(`"json_parse_error"`)} // e2a.md 7
 			}
-			_ = send(r) // Serve ends if this fails
+			_ = send(r) // an error ends Serve
 		}
 		return
 	}
@@ -109,18 +110,18 @@ func (g *Gateway) startAnswer(ctx context.Context, l line, send Send, running *s
 	running.Go(func() {
 		defer once()
 		if err := g.Run(ctx, e, send, once); err != nil && ctx.Err() == nil {
-			g.log.Warn("an answer was not taken", "err", err)
+			g.log.Warn("cannot send an answer", "err", err)
 		}
 	})
 	<-accepted
 }
 
-// readEnvelope reads a line. The error for an invalid one is answered under the id of the request,
-// if it has one.
+// readEnvelope decodes a line. With an error it returns an envelope that has only a request id for
+// the answer: that of the line, or a substitute.
 func readEnvelope(l line) (e2a.Envelope, *turn.Error) {
-	unnamed := "invalid-json"
+	requestID := "invalid-json"
 	if l.err != nil {
-		return e2a.Envelope{RequestID: &unnamed}, turn.Errorf(codeBadJSON, "%v", l.err)
+		return e2a.Envelope{RequestID: &requestID}, turn.Errorf(codeBadJSON, "%v", l.err)
 	}
 	e, err := e2a.DecodeEnvelope(l.text)
 	if err == nil {
@@ -128,17 +129,17 @@ func readEnvelope(l line) (e2a.Envelope, *turn.Error) {
 	}
 	var field *e2a.FieldError
 	if !errors.As(err, &field) {
-		return e2a.Envelope{RequestID: &unnamed}, turn.Errorf(codeBadJSON, "%v", err)
+		return e2a.Envelope{RequestID: &requestID}, turn.Errorf(codeBadJSON, "%v", err)
 	}
-	var named struct {
+	var header struct {
 		RequestID any `json:"request_id"`
 	}
-	if json.Unmarshal(l.text, &named) == nil {
-		if id, ok := named.RequestID.(string); ok && id != "" {
-			unnamed = id
+	if json.Unmarshal(l.text, &header) == nil {
+		if id, ok := header.RequestID.(string); ok && id != "" {
+			requestID = id
 		}
 	}
-	return e2a.Envelope{RequestID: &unnamed}, turn.Errorf(codeBadEnvelope, "%v", err)
+	return e2a.Envelope{RequestID: &requestID}, turn.Errorf(codeBadEnvelope, "%v", err)
 }
 
 // line is a line of the input, or the error of reading it.
@@ -147,7 +148,7 @@ type line struct {
 	err  error
 }
 
-// readLines sends the nonempty lines, and closes the channel after the last one.
+// readLines sends the nonempty lines to out, and closes out after the last one.
 func readLines(ctx context.Context, in io.Reader, out chan<- line) {
 	defer close(out)
 	for r := NewLines(in); ; {
@@ -163,6 +164,6 @@ func readLines(ctx context.Context, in io.Reader, out chan<- line) {
 	}
 }
 
-// NewLines reads the lines of a caller, one message each. For a line that is too long it returns
-// ErrTooLong, and the next line can be read.
+// NewLines returns a reader of messages, one per line. For a line that is too long, the reader
+// returns ErrTooLong and continues with the next line.
 func NewLines(in io.Reader) *lines.Reader { return lines.NewReader(in, MaxLine, ErrTooLong) }

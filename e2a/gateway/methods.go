@@ -37,8 +37,8 @@ func (p params) settings() turn.Settings {
 	return turn.Settings{Model: p.Model.Value, Agent: p.Agent.Value, Variant: p.Variant.Value, Trust: p.Trust.Value}
 }
 
-// run carries out the method of an envelope (e2a.md 10). The methods of ACP and A2A that send a
-// prompt are other names of chat.send.
+// run executes the method of an envelope (e2a.md 10). session/prompt and session/cancel of ACP are
+// synonyms of chat.send and chat.interrupt.
 func (a *answer) run(ctx context.Context) error {
 	a.params = paramsOf(a.envelope)
 	p, turns := a.params, a.g.turns
@@ -99,7 +99,7 @@ func (a *answer) result(result any, err error) error {
 // emptyResult is result for methods without a result.
 func (a *answer) emptyResult(err error) error { return a.result(struct{}{}, err) }
 
-// session returns the id of the chat for the envelope: its session, or the one in params.
+// session returns the session id of the envelope, or otherwise the one in params.
 func (a *answer) session() string {
 	if s := a.envelope.SessionID; s != nil && *s != "" {
 		return *s
@@ -107,21 +107,21 @@ func (a *answer) session() string {
 	return a.params.SessionID.Value
 }
 
-// chatSend runs a turn and shows everything that happens in it.
+// chatSend runs a turn and sends its items.
 func (a *answer) chatSend(ctx context.Context) error {
 	p := a.params
-	said := ""
+	prompt := ""
 	for _, s := range []text{p.Text, p.Content, p.Query} {
-		if strings.TrimSpace(said) == "" {
-			said = s.Value
+		if strings.TrimSpace(prompt) == "" {
+			prompt = s.Value
 		}
 	}
-	t, err := a.g.turns.Start(ctx, turn.Request{Session: a.session(), Blocks: blocksOf(a.envelope), Text: said, Settings: p.settings()})
+	t, err := a.g.turns.Start(ctx, turn.Request{Session: a.session(), Blocks: blocksOf(a.envelope), Text: prompt, Settings: p.settings()})
 	if err != nil {
 		return err
 	}
 	if a.session() == "" {
-		a.Session(t.Session)
+		a.SetSession(t.Session)
 	}
 	a.accepted()
 	outcome, err := t.Follow(a)
@@ -139,7 +139,8 @@ type interrupted struct {
 	Interrupted bool `json:"interrupted"`
 }
 
-// decide decides about a call that asks. params.save is session, workspace or global.
+// decide approves or rejects a call. params.save is how long an approval is remembered: session,
+// workspace or global.
 func (a *answer) decide(approve bool) error {
 	p := a.params
 	if p.ToolCallID.Value == "" {
@@ -156,7 +157,7 @@ func (a *answer) decide(approve bool) error {
 	return a.g.turns.Decide(a.session(), p.ToolCallID.Value, d)
 }
 
-// sessionInfo is the description of a session, with its possible settings if they were requested.
+// sessionInfo describes a session, with the possible values of its settings in config.get.
 type sessionInfo struct {
 	Agent     string       `json:"agent"`
 	Agents    []turn.Agent `json:"agents,omitzero"`
@@ -258,16 +259,16 @@ func paramsOf(e e2a.Envelope) (p params) {
 	return p
 }
 
-// blocksOf reads the content blocks of an envelope. chat.send uses the same members as
-// session/prompt; simple clients send a string.
+// blocksOf reads the content blocks of an envelope. chat.send has the same members as session/prompt.
+// A prompt that is a string becomes one block.
 func blocksOf(e e2a.Envelope) []e2a.Block {
 	method := e2a.MethodPrompt
 	e.Method = &method
 	raw := e2a.ACPPromptParams(e)["prompt"]
 	var blocks []e2a.Block
-	var said string
-	if json.Unmarshal(raw, &blocks) != nil && json.Unmarshal(raw, &said) == nil {
-		blocks = []e2a.Block{e2a.TextBlock(said)}
+	var text string
+	if json.Unmarshal(raw, &blocks) != nil && json.Unmarshal(raw, &text) == nil {
+		blocks = []e2a.Block{e2a.TextBlock(text)}
 	}
 	return blocks
 }

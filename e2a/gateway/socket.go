@@ -15,9 +15,9 @@ import (
 // socketWrite is how long a client may take to read a frame.
 const socketWrite = 30 * time.Second
 
-// Socket answers envelopes over WebSocket: one JSON object per message, as text in both directions.
-// When a connection ends, the turns of its envelopes are stopped. The caller of this handler must
-// check who may connect, in particular foreign web pages.
+// Socket returns a handler that answers envelopes over WebSocket: one JSON object per text message,
+// in both directions. When a connection ends, the turns of its envelopes are stopped. The handler
+// authenticates no clients and checks no origins: its caller must.
 func (g *Gateway) Socket() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, ok := g.turns.Hold()
@@ -26,7 +26,7 @@ func (g *Gateway) Socket() http.Handler {
 			return
 		}
 		defer release()
-		// The server has already checked the origin, against a list that Accept does not know.
+		// The caller has already checked the origin.
 		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 		if err != nil {
 			g.log.Debug("no WebSocket", "err", err) // Accept has answered
@@ -38,9 +38,9 @@ func (g *Gateway) Socket() http.Handler {
 	})
 }
 
-// converse answers a connection's envelopes until it ends, which stops their turns. When the
-// gateway closes, running work is answered, but without waiting long for a client that does not
-// read.
+// converse answers the envelopes of a connection until it ends, which stops their turns. When the
+// service closes, it sends the answers to running work, but waits at most closeGrace for a client
+// that does not read.
 func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	messages := make(chan []byte)
@@ -49,7 +49,7 @@ func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 	defer func() {
 		cancel()
 		running.Wait()
-		for range messages { // until its reader has ended
+		for range messages { // wait for the end of readMessages
 		}
 	}()
 	send := g.sender(ctx, cancel, conn)
@@ -69,7 +69,7 @@ func (g *Gateway) converse(ctx context.Context, conn *websocket.Conn) {
 	}
 }
 
-// readMessages sends the messages of a connection, and closes the channel after the last one.
+// readMessages sends the messages of a connection to the channel, and closes it after the last one.
 func readMessages(ctx context.Context, conn *websocket.Conn, messages chan<- []byte) {
 	defer close(messages)
 	for {
@@ -89,8 +89,8 @@ func readMessages(ctx context.Context, conn *websocket.Conn, messages chan<- []b
 	}
 }
 
-// sender returns a function that writes complete frames to a connection. If a frame cannot be
-// written, it calls broken, because the client does not read any more.
+// sender returns a function that writes frames to a connection, one at a time. It calls broken if a
+// frame cannot be written, because the client has then stopped reading.
 func (g *Gateway) sender(ctx context.Context, broken func(), conn *websocket.Conn) Send {
 	var mu sync.Mutex
 	return func(r e2a.Response) error {

@@ -18,15 +18,15 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// block is the content of a content block: text of the message, a context that it refers to, or the
-// reason why it is left out.
+// block is the result of reading a content block: text of the prompt, a context, or the reason why
+// the block is left out.
 type block struct {
 	text    string
 	ref     contexts.Ref
 	leftOut string
 }
 
-// readBlock reads a content block. The error describes malformed content.
+// readBlock reads a content block. It returns an error if the block is malformed.
 func readBlock(ctx context.Context, b e2a.Block) (block, error) {
 	named := attachment{cmp.Or(b.Name, b.URI), b.MIMEType, b.Type}
 	switch b.Type {
@@ -60,10 +60,10 @@ func readBlock(ctx context.Context, b e2a.Block) (block, error) {
 	return block{leftOut: named.because("content of type " + b.Type + " is not supported")}, nil
 }
 
-// attachment is the attachment in a content block.
+// attachment describes the attachment in a content block.
 type attachment struct{ name, mediaType, kind string }
 
-// because describes why an attachment is left out.
+// because returns a description of the attachment with the reason why it is left out.
 func (a attachment) because(why string) string {
 	name := cmp.Or(a.name, "an attachment")
 	if a.mediaType != "" {
@@ -72,12 +72,12 @@ func (a attachment) because(why string) string {
 	return name + ": " + why
 }
 
-// maxAttachment limits the text of an attachment, in bytes: it is less than the limit of contexts
+// maxAttachment limits the text of an attachment, in bytes. It is below the limit that contexts sets
 // for one text.
 const maxAttachment = 250 << 10
 
-// blob decodes base64 according to its content, whatever its media type is: an image, the text of a
-// PDF, or text. Errors refer to it as field.
+// blob decodes base64 to an image, the text of a PDF, or text. The content decides which, not the
+// media type. field names the member in errors.
 func blob(ctx context.Context, encoded, field string, a attachment) (block, error) {
 	if encoded == "" {
 		return block{}, fmt.Errorf("%s must be base64, and not empty", field)
@@ -110,7 +110,7 @@ func blob(ctx context.Context, encoded, field string, a attachment) (block, erro
 	return block{ref: contexts.Ref{Type: "text", Label: cmp.Or(a.name, "attachment"), Text: content}}, nil
 }
 
-// localPath returns the path that a URI names on this machine, or an empty text.
+// localPath returns the path on this machine that a URI names, or "".
 func localPath(uri string) string {
 	if filepath.IsAbs(uri) {
 		return uri

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Error is an error with a code for callers. Callers over ACP and A2A also see the codes of E2A.
+// Error is an error with a code for callers. The codes are those of E2A, also over ACP and A2A.
 type Error struct {
 	Code    Code
 	Message string
@@ -30,10 +30,10 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{code, fmt.Sprintf(format, args...)}
 }
 
-// ErrEnding means that the program ends.
-var ErrEnding = errors.New("eca is ending")
+// ErrEnding means that eca is shutting down.
+var ErrEnding = errors.New("eca is shutting down")
 
-// Explain returns an error in the form for callers: with a code, and without secrets. ctx is the
+// Explain converts an error to the form for callers, with a code and without secrets. ctx is the
 // context of the failed operation.
 func (s *Service) Explain(ctx context.Context, err error) *Error {
 	var known *Error

@@ -8,14 +8,14 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 )
 
-// prompt is the content of a prompt: text, and the contexts that it refers to.
+// prompt is the content of a prompt: its text, and contexts made from attachments and links.
 type prompt struct {
 	text    string
 	refs    []contexts.Ref
-	leftOut []string // attachments that no model could use, with the reasons
+	leftOut []string // unusable attachments with the reasons
 }
 
-// notice describes for the user what was left out; it is empty if nothing was.
+// notice tells the user which attachments were left out. It is empty if all were used.
 func (p prompt) notice() string {
 	if len(p.leftOut) == 0 {
 		return ""
@@ -54,13 +54,13 @@ func readPrompt(ctx context.Context, r Request) (prompt, error) {
 	case len(p.refs) > 0:
 		p.text = seeContext
 	case len(p.leftOut) > 0:
-		return p, Errorf(BadParams, "the prompt has nothing that can be used: %s", strings.Join(p.leftOut, "; "))
+		return p, Errorf(BadParams, "the prompt has no usable content: %s", strings.Join(p.leftOut, "; "))
 	default:
-		return p, Errorf(BadParams, "the prompt says nothing: params.prompt, content_blocks, text, content and query are empty")
+		return p, Errorf(BadParams, "the prompt is empty: params.prompt, content_blocks, text, content and query are empty")
 	}
 	if len(p.leftOut) > 0 {
 		p.refs = append(p.refs, contexts.Ref{
-			Type: "text", Label: "attachments", Text: "The user attached what you cannot see: " + strings.Join(p.leftOut, "; ") + ".",
+			Type: "text", Label: "attachments", Text: "The user attached content that you cannot see: " + strings.Join(p.leftOut, "; ") + ".",
 		})
 	}
 	return p, nil

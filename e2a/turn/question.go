@@ -15,44 +15,44 @@ type Question struct {
 	ask.Question
 }
 
-// waiting contains everything that waits for the user: calls that were shown, and questions, which
-// the turn of their chat shows.
-type waiting struct {
+// pending contains the calls and questions that wait for the user. A question is shown through the
+// turn of its chat.
+type pending struct {
 	newID func() string
 
 	mu           sync.Mutex             // guards the fields below
-	turns        map[string]*Turn       // by chat: the turn that shows its questions
-	calls        map[*Turn][]string     // that may wait for a decision
-	answers      map[string]chan string // by question
-	disconnected bool                   // no caller decides or answers any more
+	turns        map[string]*Turn       // by chat id: the turn that shows the chat's questions
+	calls        map[*Turn][]string     // ids of the calls that were shown for a decision
+	answers      map[string]chan string // by question id
+	disconnected bool                   // no caller will decide or answer any more
 }
 
-var _ ask.Client = (*waiting)(nil)
+var _ ask.Client = (*pending)(nil)
 
-var errNoTurn = errors.New("nobody can be asked now")
+var errNoTurn = errors.New("no client can answer questions now")
 
 // Ask implements ask.Client.
-func (w *waiting) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
-	id, answer := w.newID(), make(chan string, 1)
-	w.mu.Lock()
-	t := w.turns[q.ChatID]
-	if w.disconnected {
+func (p *pending) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
+	id, answer := p.newID(), make(chan string, 1)
+	p.mu.Lock()
+	t := p.turns[q.ChatID]
+	if p.disconnected {
 		t = nil
 	}
 	if t != nil {
-		if w.answers == nil {
-			w.answers = map[string]chan string{}
+		if p.answers == nil {
+			p.answers = map[string]chan string{}
 		}
-		w.answers[id] = answer
+		p.answers[id] = answer
 	}
-	w.mu.Unlock()
+	p.mu.Unlock()
 	if t == nil {
 		return ask.Answer{}, errNoTurn
 	}
 	defer func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.answers, id)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.answers, id)
 	}()
 	select {
 	case t.questions <- Question{id, q}:
@@ -66,69 +66,68 @@ func (w *waiting) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	}
 }
 
-// answer passes an answer on; false means that no question waits for it.
-func (w *waiting) answer(id, text string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	ch, ok := w.answers[id]
+// answer passes an answer on. It returns false if the question is not pending.
+func (p *pending) answer(id, text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ch, ok := p.answers[id]
 	if ok {
-		delete(w.answers, id)
+		delete(p.answers, id)
 		ch <- text
 	}
 	return ok
 }
 
-// add makes a turn show the questions of its chat. A turn begins before the one that it supersedes
-// has ended.
-func (w *waiting) add(t *Turn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.turns == nil {
-		w.turns, w.calls = map[string]*Turn{}, map[*Turn][]string{}
+// add makes a turn show the questions of its chat. The previous turn of the chat may still be
+// running, if this one supersedes it.
+func (p *pending) add(t *Turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.turns == nil {
+		p.turns, p.calls = map[string]*Turn{}, map[*Turn][]string{}
 	}
-	w.turns[t.Session] = t
+	p.turns[t.Session] = t
 }
 
 // remove removes a turn that has ended.
-func (w *waiting) remove(t *Turn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.calls, t)
-	if w.turns[t.Session] == t {
-		delete(w.turns, t.Session)
+func (p *pending) remove(t *Turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.calls, t)
+	if p.turns[t.Session] == t {
+		delete(p.turns, t.Session)
 	}
 }
 
-// addCall records a call that is about to be shown, or refuses it at once if no caller can decide.
-// Deciding twice about a call has no effect.
-func (w *waiting) addCall(t *Turn, callID string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.disconnected {
+// addCall adds a call that is about to be shown for a decision, or refuses it immediately if no
+// caller can decide. Calls stay in the list after a decision: a second decision has no effect.
+func (p *pending) addCall(t *Turn, callID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.disconnected {
 		refuse(t.session, callID)
 		return
 	}
-	w.calls[t] = append(w.calls[t], callID)
+	p.calls[t] = append(p.calls[t], callID)
 }
 
-// leave refuses the waiting calls and declines the waiting questions, and does the same with later
-// ones.
-func (w *waiting) leave() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.disconnected = true
-	for t, calls := range w.calls {
+// leave refuses all pending and later calls, and declines all pending and later questions.
+func (p *pending) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.disconnected = true
+	for t, calls := range p.calls {
 		for _, id := range calls {
 			refuse(t.session, id)
 		}
 	}
-	for id, ch := range w.answers {
-		delete(w.answers, id)
+	for id, ch := range p.answers {
+		delete(p.answers, id)
 		ch <- ""
 	}
 }
 
-// refuse refuses a call, and lets the model know and the turn continue.
+// refuse rejects a call; the model is informed, and the turn continues.
 func refuse(s *chat.Session, callID string) {
 	s.Decide(callID, chat.Decision{GoOn: true})
 }

@@ -3,11 +3,11 @@
 //
 // ACP, A2A and E2A are adapters over it. Guarantees: a turn is shown completely and in order
 // however slowly it is followed, because it is read from the chat's log. A turn is stopped when its
-// follower leaves. A turn that the user stopped has ended, not failed. If no caller can decide
-// about a call, it is refused, and the model gets the refusal.
+// caller stops following it. A turn that the user stopped counts as ended, not as failed. If no
+// caller can decide about a call, the call is refused, and the model gets the refusal.
 //
-// It makes no decisions itself: a call that asks waits for Decide. It does not trust folders. The
-// entry points are New and Service.Start.
+// It makes no decisions itself: a call that needs approval waits for Decide. It never trusts a
+// folder. The entry points are New and Service.Start.
 package turn
 
 import (
@@ -28,7 +28,7 @@ import (
 
 // Host is the part of the program that the service uses.
 type Host interface {
-	// Join adds the client, with what it can be asked, before Configure.
+	// Join adds a client with its abilities, before Configure is called.
 	Join(editor.Client, ask.Client) (leave func())
 	// Configure applies options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
@@ -40,7 +40,7 @@ type Host interface {
 	Extensions() *extensions.Set
 	// ModelChoice returns the models that are known without the network.
 	ModelChoice() chat.ModelChoice
-	// SyncModels requests the models of providers. It may take seconds.
+	// SyncModels fetches the lists of models from the providers. It may take seconds.
 	SyncModels(ctx context.Context)
 	// Variants lists the variants of a model; ok is false if the model cannot be used.
 	Variants(model string) (variants []string, ok bool)
@@ -72,12 +72,12 @@ type Service struct {
 	host  Host
 	newID func() string
 
-	closing sync.Mutex      // guards work: nothing is added after Close
+	closing sync.Mutex      // guards work, so that nothing is added after Close
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
-	ready   func() // waits once for the sources of tools
-	waiting waiting
+	ready   func() // the first call waits for plugins and MCP servers
+	pending pending
 }
 
 // readyTime is how long the first prompt waits for plugins and MCP servers.
@@ -90,8 +90,8 @@ func New(o Options) *Service {
 		s.newID = uuid.NewString
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.waiting.newID = s.newID
-	s.host.Join(o.Editor, &s.waiting)
+	s.pending.newID = s.newID
+	s.host.Join(o.Editor, &s.pending)
 	s.host.Configure(o.InitOptions, append([]string{o.Workspace}, o.Folders...))
 	s.work.Go(func() { s.host.Watch(s.ctx, func() {}) })
 	s.ready = sync.OnceFunc(func() {
@@ -103,7 +103,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// Close stops running work and waits for its end, and for callers that hold the service.
+// Close stops running work, and waits until it has ended and callers of Hold have released the
+// service.
 func (s *Service) Close() {
 	s.closing.Lock()
 	s.cancel()
@@ -125,13 +126,13 @@ func (s *Service) Hold() (release func(), ok bool) {
 // Closing returns a channel that is closed when Close is called.
 func (s *Service) Closing() <-chan struct{} { return s.ctx.Done() }
 
-// Bind returns a context that ends with the service as well.
+// Bind returns a context that ends when ctx does or when the service is closed.
 func (s *Service) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	unbind := context.AfterFunc(s.ctx, cancel)
 	return ctx, func() { unbind(); cancel() }
 }
 
-// Leave announces that no caller will answer any more: waiting and later calls and questions are
-// refused, and the models get the refusals.
-func (s *Service) Leave() { s.waiting.leave() }
+// Leave announces that no caller will answer any more: pending and later calls are refused, and
+// questions are declined, which the models are informed of.
+func (s *Service) Leave() { s.pending.leave() }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
-// Session is the description of a session.
+// Session describes a session.
 type Session struct {
 	chat.Meta
 	Running bool
@@ -33,7 +33,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// existing returns a session if it exists.
+// existing returns a session, or an error with the code NotFound.
 func (s *Service) existing(ctx context.Context, id string) (*chat.Session, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (s *Service) existing(ctx context.Context, id string) (*chat.Session, error
 	return session, err
 }
 
-// Create opens a session, or a new one without an id.
+// Create opens the session with an id, and creates it if necessary. An empty id creates a new one.
 func (s *Service) Create(ctx context.Context, id string) (Session, error) {
 	if err := checkID(id); id != "" && err != nil {
 		return Session{}, err
@@ -66,7 +66,7 @@ func (s *Service) Load(ctx context.Context, id string) (Session, error) {
 	return infoOf(session), nil
 }
 
-// List lists sessions, the last changed ones first; limit 0 means all.
+// List lists sessions, the most recently changed first; limit 0 means all.
 func (s *Service) List(ctx context.Context, limit int) ([]chat.Summary, error) {
 	return s.host.Engine().List(ctx, chat.ByUpdated, limit)
 }
@@ -79,8 +79,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	return s.host.Engine().Delete(id)()
 }
 
-// History shows the events of a session so far in the form in which they were shown live, including
-// the user's prompts.
+// History shows the session so far, in the same form as Follow, but with the user's prompts.
 func (s *Service) History(ctx context.Context, id string, v Viewer) (Session, error) {
 	session, err := s.existing(ctx, id)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *Service) History(ctx context.Context, id string, v Viewer) (Session, er
 	}
 }
 
-// Cancel stops the turn of a session; running is false if no turn was running.
+// Cancel stops the turn of a session. running reports whether there was one.
 func (s *Service) Cancel(id string) (running bool, err error) {
 	if id == "" {
 		return false, Errorf(BadParams, "session_id is missing")
@@ -116,7 +115,7 @@ func (s *Service) Cancel(id string) (running bool, err error) {
 	return running, nil
 }
 
-// Decide decides about a call that asks.
+// Decide approves or rejects a call that waits for a decision.
 func (s *Service) Decide(id, callID string, d chat.Decision) error {
 	session, ok := s.host.Engine().Lookup(id)
 	if !ok {
@@ -126,19 +125,19 @@ func (s *Service) Decide(id, callID string, d chat.Decision) error {
 	return nil
 }
 
-// Answer answers a question of the model. An empty text declines it.
+// Answer answers a question of the model. An empty text declines to answer.
 func (s *Service) Answer(questionID, text string) error {
-	if !s.waiting.answer(questionID, text) {
+	if !s.pending.answer(questionID, text) {
 		return Errorf(NotFound, "no question %q is waiting for an answer", questionID)
 	}
 	return nil
 }
 
-// Settings are the settings for a session's prompts. Empty and nil fields are not changed.
+// Settings are changes to the settings of a session. Empty and nil fields change nothing.
 type Settings struct {
 	Model, Agent string
 	Variant      *string
-	Trust        *bool // calls that would ask are allowed
+	Trust        *bool // true allows calls that would otherwise need approval
 }
 
 // Choices are the current settings of a session, including defaults, and the possible values.
@@ -158,7 +157,7 @@ type Agent struct {
 	ID          string `json:"id"`
 }
 
-// Choices returns the choices of a session, or of the next new one without an id.
+// Choices returns the choices of a session. An empty id returns those of the next new session.
 func (s *Service) Choices(ctx context.Context, id string) (Session, Choices, error) {
 	var info Session
 	if id != "" {
@@ -167,7 +166,7 @@ func (s *Service) Choices(ctx context.Context, id string) (Session, Choices, err
 			return Session{}, Choices{}, err
 		}
 	}
-	s.host.Extensions() // which may define agents
+	s.host.Extensions() // loads the agents that the user's files define
 	cfg, models := s.host.Config(), s.host.ModelChoice()
 	name := cfg.AgentOrDefault(info.Agent)
 	model := cmp.Or(info.Model, cfg.Agents[name].DefaultModel, models.Default)
@@ -200,7 +199,7 @@ func (s *Service) Set(ctx context.Context, id string, to Settings) (Session, err
 	return infoOf(session), nil
 }
 
-// change checks settings and returns a function that applies them.
+// change validates settings and returns a function that applies them.
 func (s *Service) change(ctx context.Context, to Settings) (func(*chat.Meta), error) {
 	if to.Model != "" {
 		id, err := s.host.CheckModel(ctx, to.Model)
@@ -210,7 +209,7 @@ func (s *Service) change(ctx context.Context, to Settings) (func(*chat.Meta), er
 		to.Model = id
 	}
 	if to.Agent != "" {
-		s.host.Extensions() // which may define it
+		s.host.Extensions() // loads the agents that the user's files define
 		if found, ok := s.host.Config().Agents[to.Agent]; !ok || !found.Primary() {
 			return nil, Errorf(BadParams, "params.agent: there is no agent %q; there are %s", to.Agent, strings.Join(s.agents(), ", "))
 		}
@@ -226,7 +225,7 @@ func (s *Service) change(ctx context.Context, to Settings) (func(*chat.Meta), er
 	}, nil
 }
 
-// agents lists the agents that can be chosen, sorted.
+// agents returns the names of the agents that can be chosen, sorted.
 func (s *Service) agents() []string {
 	var names []string
 	for name, agent := range s.host.Config().Agents {
@@ -238,7 +237,7 @@ func (s *Service) agents() []string {
 	return names
 }
 
-// SyncModels requests the models of the providers.
+// SyncModels fetches the lists of models from the providers.
 func (s *Service) SyncModels(ctx context.Context) {
 	ctx, cancel := s.Bind(ctx)
 	defer cancel()

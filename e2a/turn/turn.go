@@ -13,15 +13,15 @@ import (
 
 // Request is a prompt with the settings for its answer.
 type Request struct {
-	Session string // id; empty means a new one
+	Session string // id; empty starts a new session
 	Blocks  []e2a.Block
-	Text    string // the prompt if no block contains text
+	Text    string // used if no block contains text
 	Settings
 }
 
 // Viewer shows the items of a chat.
 type Viewer interface {
-	// Show shows the current state of an item. The user's prompts are shown only for the history.
+	// Show shows the current state of an item. Prompts are shown only by Service.History.
 	Show(c transcript.Change) error
 	// Ask shows a question of a running turn.
 	Ask(q Question) error
@@ -35,7 +35,7 @@ type Turn struct {
 	session   *chat.Session
 	id        string
 	from      event.Seq
-	notice    string // about the left-out parts of the prompt
+	notice    string // lists the parts of the prompt that were left out
 	questions chan Question
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -48,7 +48,8 @@ type Outcome struct {
 	Usage   Usage
 }
 
-// StopReason is why a turn stopped. The values are ACP's, and three of eca's.
+// StopReason is why a turn stopped. The values are those of ACP, and three that eca adds: rejected,
+// loop and budget.
 type StopReason string
 
 // The reasons why a turn stopped.
@@ -57,9 +58,9 @@ const (
 	Cancelled StopReason = "cancelled"
 	Rejected  StopReason = "rejected"   // the user refused a call
 	Loop      StopReason = "loop"       // the model repeated itself
-	Budget    StopReason = "budget"     // a limit of the user's budget is reached
-	MaxTokens StopReason = "max_tokens" // the answer is cut at the model's output limit
-	Refusal   StopReason = "refusal"    // the model refused to go on, or its provider filtered the answer
+	Budget    StopReason = "budget"     // a limit of the user's budget was reached
+	MaxTokens StopReason = "max_tokens" // the answer was cut at the model's output limit
+	Refusal   StopReason = "refusal"    // the model refused to continue, or its provider filtered the answer
 )
 
 // Usage is the usage of all requests of a turn, in the form of E2A.
@@ -71,10 +72,10 @@ type Usage struct {
 	OutputTokens     int64    `json:"output_tokens"`
 }
 
-// Start submits a prompt. It returns when the session has accepted it: later prompts are answered
-// after it. If ctx ends, the turn is stopped.
+// Start submits a prompt. It returns when the session has accepted the prompt, so that the turns of
+// later prompts follow this one. If ctx ends, the turn is stopped.
 func (s *Service) Start(ctx context.Context, r Request) (*Turn, error) {
-	said, err := readPrompt(ctx, r)
+	in, err := readPrompt(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -93,15 +94,15 @@ func (s *Service) Start(ctx context.Context, r Request) (*Turn, error) {
 		return nil, err
 	}
 	t := &Turn{
-		Session: session.ID(), s: s, session: session, id: s.newID(), from: session.Next(), notice: said.notice(), questions: make(chan Question),
+		Session: session.ID(), s: s, session: session, id: s.newID(), from: session.Next(), notice: in.notice(), questions: make(chan Question),
 	}
 	t.ctx, t.cancel = s.Bind(ctx)
-	s.waiting.add(t)
+	s.pending.add(t)
 	accepted, err := session.Submit(chat.Prompt{
-		TurnID: t.id, Text: said.text, Contexts: said.refs, Model: meta.Model, Agent: meta.Agent, Variant: meta.Variant, Trust: r.Trust,
+		TurnID: t.id, Text: in.text, Contexts: in.refs, Model: meta.Model, Agent: meta.Agent, Variant: meta.Variant, Trust: r.Trust,
 	}).Wait(t.ctx)
 	if err != nil {
-		if t.ctx.Err() != nil { // it may still be accepted, and no caller would follow it
+		if t.ctx.Err() != nil { // the prompt may still be accepted, but no caller would follow its turn
 			session.Cancel()
 		}
 		t.end()
@@ -113,10 +114,10 @@ func (s *Service) Start(ctx context.Context, r Request) (*Turn, error) {
 
 func (t *Turn) end() {
 	t.cancel()
-	t.s.waiting.remove(t)
+	t.s.pending.remove(t)
 }
 
-// Follow shows the turn until its end. If the viewer fails, the turn is stopped.
+// Follow shows the turn until it ends. If the viewer returns an error, the turn is stopped.
 func (t *Turn) Follow(v Viewer) (Outcome, error) {
 	f := &follower{Turn: t, viewer: v, fold: transcript.New(), early: map[string][]Question{}}
 	f.outcome.Usage.Cost = new(float64)
@@ -144,7 +145,7 @@ type follower struct {
 	*Turn
 	viewer  Viewer
 	fold    *transcript.Fold
-	early   map[string][]Question // of calls that have not been shown as running, by call
+	early   map[string][]Question // by call id: questions of calls that have not been shown as started
 	content strings.Builder
 	outcome Outcome
 }
@@ -165,7 +166,7 @@ func (f *follower) read(events chan<- event.Event, failed chan<- error) {
 			return
 		}
 	}
-	if f.ctx.Err() == nil { // otherwise the follower has left, and the turn is stopped
+	if f.ctx.Err() == nil { // otherwise Follow has returned already
 		failed <- errClosed
 	}
 }
@@ -213,7 +214,7 @@ func (f *follower) show(c transcript.Change) error {
 		f.outcome.Usage.add(item.UsageReported)
 	case transcript.Call:
 		if item.Stage == transcript.Judged && item.Judgment.Manual {
-			f.s.waiting.addCall(f.Turn, item.CallID)
+			f.s.pending.addCall(f.Turn, item.CallID)
 		}
 		if err := f.viewer.Show(c); err != nil || !item.Started {
 			return err
@@ -231,8 +232,8 @@ func (f *follower) show(c transcript.Change) error {
 	return f.viewer.Show(c)
 }
 
-// ask shows a question. A question of a call is shown after the call has started, and so after
-// everything that the model said before it.
+// ask shows a question. The question of a call is held back until the call was shown as started, so
+// that it follows all earlier output of the model.
 func (f *follower) ask(q Question) error {
 	if c, _ := f.fold.Call(q.CallID); q.CallID != "" && !c.Started {
 		f.early[q.CallID] = append(f.early[q.CallID], q)
@@ -249,7 +250,7 @@ func (f *follower) finish(end event.TurnFinished) error {
 		f.outcome.Reason = MaxTokens
 	case event.IncompleteRefusal:
 		f.outcome.Reason = Refusal
-	case event.IncompleteEmpty, event.IncompleteUnmarked: // a notice says so
+	case event.IncompleteEmpty, event.IncompleteUnmarked: // the user gets a notice about it
 	}
 	switch end.Reason {
 	case event.FinishedFailed:

@@ -6,11 +6,11 @@
 // so the next caller continues the conversation, until reset or initialize begins another.
 //
 // Guarantees:
-//   - Calls are carried out one after the other, in the order of their arrival, except that reset
-//     stops the running step.
-//   - Each call gets one answer.
-//   - Only calls that the approval policy of initialize allows are approved, and no workspace is
-//     trusted.
+//   - Requests of the runtime are executed one after the other, in the order of their arrival, except
+//     that reset stops the running step.
+//   - Each request gets one answer.
+//   - Tool calls are approved only if the approval policy of initialize allows it, and no workspace
+//     is trusted.
 //   - No more tool calls run than the budget allows.
 //   - A step is answered before the runtime's time limit for calls (ECP_RPC_TIMEOUT), with the
 //     results so far.
@@ -38,24 +38,24 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/editor"
 )
 
-// Host is the interface of the program around the face.
+// Host is the part of the program that an Agent uses.
 type Host interface {
-	// Join adds the client, with the requests that it supports. It is called before Configure.
+	// Join adds a client with its abilities, before Configure is called.
 	Join(editor.Client, ask.Client) (leave func())
-	// Guard passes all tools through a function before they are offered to a model.
+	// Guard sets a function that wraps or drops each tool before it is offered to a model.
 	Guard(func(tools.Tool) (t tools.Tool, offered bool))
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
 	Config() *config.Loaded
-	// Watch puts changes of configuration files into effect until ctx ends.
+	// Watch applies changes of configuration files until ctx ends.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
 	// Extensions returns the extensions that users added in files, such as agents.
 	Extensions() *extensions.Set
-	// CheckModel returns the full id of a model, or an error that names it if it cannot be used. It
-	// may ask its provider.
+	// CheckModel returns the full id of a model, or an error if the model cannot be used. It may send a
+	// request to the provider.
 	CheckModel(ctx context.Context, name string) (id string, err error)
-	// SyncPlugins and StartMCPServers make further tools available. They may take long.
+	// SyncPlugins and StartMCPServers make more tools available. They may take a long time.
 	SyncPlugins(ctx context.Context)
 	StartMCPServers(ctx context.Context)
 	// Untrusted lists the configuration of the workspace that is ignored because the user does not
@@ -70,7 +70,7 @@ type Options struct {
 	Host      Host
 	Version   string
 	Workspace string        // absolute; used if the runtime names no folder
-	Limit     time.Duration // of one call, as set by the runtime; 0: none
+	Limit     time.Duration // the runtime's time limit for one request; 0: no limit
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
@@ -89,13 +89,13 @@ type Agent struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
-	line   queue
+	queue  queue
 	gate   gate
 
-	// Owned by the call that the queue admits.
+	// Owned by the request that the queue admits.
 	settings *settings     // nil before the first initialize or step
 	session  *chat.Session // nil before the first step of a conversation
-	asking   *run          // a turn that waits for the answer to its question
+	paused   *run          // a turn whose question the next step answers
 }
 
 // New returns an agent.
@@ -115,29 +115,28 @@ func New(o Options) *Agent {
 	return a
 }
 
-// Close stops the running step and ends the conversation. Later calls are refused.
+// Close stops the running step and ends the conversation. Later requests are refused.
 func (a *Agent) Close() {
-	a.line.close()
-	a.forget()
+	a.queue.close()
+	a.deleteChat()
 	a.cancel()
 	a.work.Wait()
 }
 
 // reset begins another conversation (1.1). It keeps the changes that steps made to the workspace.
 func (a *Agent) reset(context.Context, json.RawMessage, time.Time) (any, *ecp.Error) {
-	a.forget()
+	a.deleteChat()
 	return true, nil
 }
 
-// forget ends and deletes the conversation: evaluations do not belong into an editor's list of
-// chats.
-func (a *Agent) forget() {
+// deleteChat ends and deletes the conversation, so that editors do not list it.
+func (a *Agent) deleteChat() {
 	if a.session == nil {
 		return
 	}
 	id := a.session.ID()
-	a.session, a.asking = nil, nil
+	a.session, a.paused = nil, nil
 	if err := a.host.Engine().Delete(id)(); err != nil {
-		a.log.Warn("the conversation could not be removed", "chat", id, "err", err)
+		a.log.Warn("cannot delete the conversation", "chat", id, "err", err)
 	}
 }

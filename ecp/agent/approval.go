@@ -5,9 +5,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// approves decides about a call in place of a user. Edits are changes of files inside the
-// workspace. A change of a protected place, which can make programs run later or change eca's
-// permissions, does not count as an edit.
+// approves reports whether the approval policy allows a call. Edits are changes of files in the
+// workspace, except protected files, which can make programs run later or change eca's permissions.
 func (s *settings) approves(call event.ToolJudged) bool {
 	switch s.Approval {
 	case ecp.ApproveAll:

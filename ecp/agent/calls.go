@@ -11,17 +11,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
 
-// method carries out a call; arrived is the time of its arrival.
+// method executes a request that arrived at the given time.
 type method func(ctx context.Context, params json.RawMessage, arrived time.Time) (any, *ecp.Error)
 
-// message is an incoming message with its error, if it is invalid.
+// message is an incoming message. bad is set if it is invalid.
 type message struct {
 	ecp.Request
 	bad *ecp.Error
 }
 
-// parse reads a message, or an array of messages. An empty or invalid array gives one invalid
-// message.
+// parse decodes a message, or an array of messages (batch). It returns one invalid message for an
+// array that is malformed, empty or too long.
 func parse(raw []byte) (list []message, batch bool) {
 	parts, batch := jsonrpc.Split(raw)
 	switch n := len(parts); {
@@ -42,17 +42,17 @@ func parse(raw []byte) (list []message, batch bool) {
 	return list, true
 }
 
-// accept puts messages that arrived together into the queue, without waiting. The returned function
-// waits for their turn, carries them out one after the other, and returns the answers.
-// Notifications and the runtime's own answers get none. ordered is false if there is nothing to
-// carry out.
+// accept adds messages that arrived together to the queue, without waiting. The returned function
+// waits for their turn, executes them one after the other, and returns the answers. Notifications and
+// the runtime's own answers get no answer. ordered is false if no message is to be executed, so that
+// the answers need not wait for those to earlier messages.
 func (a *Agent) accept(ctx context.Context, list []message) (answers func() []ecp.Response, ordered bool) {
 	arrived := a.now()
 	if !slices.ContainsFunc(list, func(m message) bool { return m.bad == nil && a.method(m.Method) != nil }) {
 		return func() []ecp.Response { return a.answers(ctx, list, arrived) }, false
 	}
 	stop := len(list) == 1 && list[0].Method == ecp.MethodReset
-	t, err := a.line.enqueue(ctx, stop)
+	t, err := a.queue.enqueue(ctx, stop)
 	if err != nil {
 		for i := range list {
 			if list[i].bad == nil {
@@ -89,17 +89,17 @@ func (a *Agent) answers(ctx context.Context, list []message, arrived time.Time) 
 	return out
 }
 
-// answer carries out one message. answered is false if it gets no answer.
+// answer executes one message. answered is false if the message gets no answer.
 func (a *Agent) answer(ctx context.Context, m message, arrived time.Time) (answer ecp.Response, answered bool) {
 	if m.bad != nil {
-		// Without a readable id, a call looks like a notification.
+		// A message without an id is a notification, and gets no answer even if it is invalid.
 		silent := m.ID == nil && m.Method != ""
 		return ecp.Response{ID: m.ID, Err: m.bad}, !silent
 	}
 	if m.Answer {
 		return ecp.Response{}, false
 	}
-	result, failed := a.carryOut(ctx, m, arrived)
+	result, failed := a.execute(ctx, m, arrived)
 	answer = ecp.Response{ID: m.ID, Err: failed}
 	if failed == nil {
 		var err error
@@ -110,8 +110,8 @@ func (a *Agent) answer(ctx context.Context, m message, arrived time.Time) (answe
 	return answer, m.ID != nil
 }
 
-// carryOut runs a method and turns a panic into an error.
-func (a *Agent) carryOut(ctx context.Context, m message, arrived time.Time) (result any, failed *ecp.Error) {
+// execute runs a method and turns a panic into an error.
+func (a *Agent) execute(ctx context.Context, m message, arrived time.Time) (result any, failed *ecp.Error) {
 	do := a.method(m.Method)
 	if do == nil {
 		return nil, ecp.Errorf(ecp.CodeNoMethod, "Unknown method: %.200s", m.Method)

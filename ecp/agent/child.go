@@ -8,22 +8,22 @@ import (
 )
 
 // The work of subagents belongs to the step: the approval policy applies to their calls, and the
-// calls are recorded below the call that started the subagent.
+// calls are recorded with the call that started the subagent as their parent.
 
-// child follows a subagent's work for one call.
+// child is a goroutine that follows the subagent of one call.
 type child struct {
-	drain context.CancelFunc // the call has ended: only the events that exist already are still read
+	drain context.CancelFunc // makes it end after the events that exist already
 	quit  context.CancelFunc
 	done  chan struct{}
 }
 
-// behindChild begins to follow a subagent.
-func (r *run) behindChild(ctx context.Context, body event.Body) {
+// startChild starts to follow the subagent of a call when an event first names it.
+func (r *run) startChild(ctx context.Context, body event.Body) {
 	callID, details := "", (*event.Details)(nil)
 	switch b := body.(type) {
 	case event.ToolUpdated:
 		callID, details = b.CallID, b.Details
-	case event.ToolFinished: // of a background subagent, or one that was not announced before
+	case event.ToolFinished: // a background subagent, or a subagent without an earlier ToolUpdated
 		callID, details = b.CallID, b.Details
 	default:
 	}
@@ -70,9 +70,9 @@ func (r *run) followChild(ctx, waiting context.Context, session *chat.Session, c
 	}
 }
 
-// beforeChild records the rest of a subagent's work before its call ends. A background subagent
-// continues after its call.
-func (r *run) beforeChild(body event.Body) {
+// drainChild records the rest of a subagent's work before the end of its call is recorded. It leaves a
+// background subagent running, which continues after its call.
+func (r *run) drainChild(body event.Body) {
 	var callID string
 	switch b := body.(type) {
 	case event.ToolFinished:
@@ -93,8 +93,8 @@ func (r *run) beforeChild(body event.Body) {
 	}
 }
 
-// leaveChildren records the rest of the subagents' work: they have ended with the turn.
-func (r *run) leaveChildren() {
+// drainChildren records the rest of the subagents' work at the end of the turn.
+func (r *run) drainChildren() {
 	for _, c := range r.children {
 		c.drain()
 		<-c.done

@@ -9,14 +9,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// gate controls all tools. It leaves out tools that initialize did not offer, and lets no call
-// exceed the budget, including the calls of subagents. It checks each call when the call is about
-// to run, so no call can slip through.
+// gate wraps all tools. It leaves out tools that the configuration of initialize excludes, and checks
+// the budget whenever a call is about to run, including the calls of subagents.
 type gate struct {
 	mu     sync.Mutex // guards the fields below
 	config ecp.Config
 	known  []string // names of all tools
-	run    *run     // the turn whose calls run; nil: the calls belong to no step
+	run    *run     // the turn whose budget applies; nil: no step is running
 }
 
 func (g *gate) configure(cfg ecp.Config) {
@@ -25,8 +24,8 @@ func (g *gate) configure(cfg ecp.Config) {
 	g.config, g.run = cfg, nil
 }
 
-// admit sets the run whose budget counts from now on.
-func (g *gate) admit(r *run) {
+// setRun sets the run whose budget applies from now on.
+func (g *gate) setRun(r *run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.run = r
@@ -39,7 +38,7 @@ func (g *gate) current() (*run, ecp.Budgets) {
 	return g.run, g.config.Budgets
 }
 
-// offers reports whether models may have a tool.
+// offers reports whether the configuration allows to offer a tool to models.
 func (g *gate) offers(spec tools.Spec) bool {
 	names := []string{spec.FullName(), spec.Written(), shortName(spec.Server, spec.Name)}
 	named := func(list []string) bool {
@@ -84,8 +83,8 @@ type guarded struct {
 // Run implements tools.Tool.
 func (t guarded) Run(ctx context.Context, call tools.Call, out tools.Sink) (tools.Result, error) {
 	r, budgets := t.gate.current()
-	if r != nil && !r.pass(ctx, call, budgets) {
-		// The turn is about to be stopped, and that ends the call too.
+	if r != nil && !r.admitCall(ctx, call, budgets) {
+		// The call ends when the turn is stopped, which follows.
 		<-ctx.Done()
 		return tools.Result{}, context.Cause(ctx)
 	}

@@ -27,7 +27,7 @@ type handler struct {
 // ServeHTTP implements http.Handler. The checks are in the order of the reference.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != ecp.Endpoint {
-		http.Error(w, "there is only "+ecp.Endpoint, http.StatusNotFound)
+		http.Error(w, "the only path is "+ecp.Endpoint, http.StatusNotFound)
 		return
 	}
 	if done, refused := h.guard.Admit(w, r); refused != nil {
@@ -38,7 +38,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "calls are POST requests; there is no stream of the server's own", http.StatusMethodNotAllowed)
+		http.Error(w, "calls are POST requests; the server has no event stream", http.StatusMethodNotAllowed)
 		return
 	}
 	if refused := h.guard.Authorize(w, r); refused != nil {
@@ -65,7 +65,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 		http.Error(w, fmt.Sprintf("the message has more than %d bytes", MaxMessage), http.StatusRequestEntityTooLarge)
 		return
 	case err != nil:
-		http.Error(w, "the message did not arrive", http.StatusBadRequest)
+		http.Error(w, "cannot read the message", http.StatusBadRequest)
 		return
 	}
 	list, batch := parse(body)
@@ -73,7 +73,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	if events && slices.ContainsFunc(list, func(m message) bool { return m.ID != nil }) {
 		w.Header().Set("Content-Type", sse.ContentType)
 		w.Header().Set("Cache-Control", "no-store")
-		_ = http.NewResponseController(w).Flush() // shows the client that the call is being handled
+		_ = http.NewResponseController(w).Flush() // so that the client sees that its call has arrived
 	}
 	out := answers()
 	if len(out) == 0 {
@@ -101,7 +101,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request, events bool) {
 	_, _ = w.Write(line) // fails if the client disconnected
 }
 
-// accepts reports which kinds of answers are acceptable; without the header, all are.
+// accepts reports which kinds of answers an Accept header allows. Without the header, both are.
 func accepts(header []string) (plain, events bool) {
 	if len(header) == 0 {
 		return true, true

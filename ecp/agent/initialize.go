@@ -14,25 +14,26 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// agentName is the name of the agent for runtimes.
+// agentName is the name of the agent in answers to initialize.
 const agentName = "eca"
 
 // settings are the checked parameters of initialize.
 type settings struct {
 	ecp.Config
-	root     *workspace.Workspace
-	patience time.Duration // remaining time that steps wait for plugins and MCP servers
+	root          *workspace.Workspace
+	readyTimeLeft time.Duration // how long steps may still wait for plugins and MCP servers
 }
 
-// ownOptions are the engine's options for evaluations: no titles, because each would cost a request
-// and no user reads them.
-const ownOptions = `{"chat": {"title": false}}`
+// engineOptions are the engine's options for evaluations: no titles, because each costs a request to
+// a model.
+const engineOptions = `{"chat": {"title": false}}`
 
-// readyTime is the total time that steps wait for plugins and MCP servers.
+// readyTime is how long steps together wait for plugins and MCP servers.
 const readyTime = 10 * time.Second
 
 // initialize configures the agent and begins a conversation. Runtimes call it once for each
-// scenario, and some never call reset (defect 1 of the contract). If it fails, nothing has changed.
+// scenario, and some never call reset (defect 1 of the contract). If it fails, the previous settings
+// and conversation remain.
 func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.Time) (any, *ecp.Error) {
 	version, refused := ecp.NegotiateParams(params)
 	if refused != nil {
@@ -58,7 +59,7 @@ func (a *Agent) initialize(ctx context.Context, params json.RawMessage, _ time.T
 	}, nil
 }
 
-// configure puts settings into effect, and ends the previous conversation.
+// configure applies settings, and deletes the previous conversation.
 func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
 	before := a.settings
 	if cfg.Workspace == "" {
@@ -68,32 +69,32 @@ func (a *Agent) configure(ctx context.Context, cfg ecp.Config) error {
 		return fmt.Errorf("config.workspace: %s is not a directory, or cannot be read", cfg.Workspace)
 	}
 	if before == nil || before.Workspace != cfg.Workspace {
-		a.host.Configure(json.RawMessage(ownOptions), []string{cfg.Workspace})
+		a.host.Configure(json.RawMessage(engineOptions), []string{cfg.Workspace})
 	}
-	s := &settings{Config: cfg, root: workspace.New(cfg.Workspace), patience: readyTime}
+	s := &settings{Config: cfg, root: workspace.New(cfg.Workspace), readyTimeLeft: readyTime}
 	if err := a.check(ctx, s); err != nil {
 		if before != nil && before.Workspace != cfg.Workspace {
-			a.host.Configure(json.RawMessage(ownOptions), []string{before.Workspace})
+			a.host.Configure(json.RawMessage(engineOptions), []string{before.Workspace})
 		}
 		return err
 	}
 	if before != nil && before.Workspace == cfg.Workspace {
-		s.patience = before.patience
+		s.readyTimeLeft = before.readyTimeLeft
 	}
 	if before == nil {
 		a.work.Go(func() { a.host.Watch(a.ctx, func() {}) })
 	}
-	a.forget()
+	a.deleteChat()
 	a.settings = s
 	a.gate.configure(s.Config)
-	a.host.Guard(a.guard) // it offers other tools now
+	a.host.Guard(a.guard) // again, because the gate now offers other tools
 	return nil
 }
 
-// check checks that the agent and the model of the settings exist.
+// check checks that the agent and the model of the settings can be used, and completes the model's id.
 func (a *Agent) check(ctx context.Context, s *settings) error {
 	if s.Agent != "" {
-		a.host.Extensions() // they may define the agent
+		a.host.Extensions() // loads the agents that the user's files define
 		if found, ok := a.host.Config().Agents[s.Agent]; !ok || !found.Primary() {
 			return fmt.Errorf("config.agent: there is no agent %q; there are %s", s.Agent, strings.Join(primary(a.host), ", "))
 		}
@@ -120,24 +121,25 @@ func primary(host Host) []string {
 	return names
 }
 
-// getReady waits for plugins and MCP servers, because a step does not use tools that appear later.
-// If a step is stopped meanwhile, the next step waits for the remaining time.
-func (a *Agent) getReady(ctx context.Context) {
-	if a.settings.patience <= 0 {
+// waitForTools waits for plugins and MCP servers, because a turn does not use tools that become
+// available after it started. If a step is stopped while it waits, the next step waits for the
+// remaining time.
+func (a *Agent) waitForTools(ctx context.Context) {
+	if a.settings.readyTimeLeft <= 0 {
 		return
 	}
 	began := a.now()
-	limited, cancel := context.WithTimeout(ctx, a.settings.patience)
+	limited, cancel := context.WithTimeout(ctx, a.settings.readyTimeLeft)
 	defer cancel()
 	a.host.SyncPlugins(limited)
 	a.host.StartMCPServers(limited) // this includes those of plugins
-	a.settings.patience -= a.now().Sub(began)
+	a.settings.readyTimeLeft -= a.now().Sub(began)
 	if ctx.Err() == nil {
-		a.settings.patience = 0
+		a.settings.readyTimeLeft = 0
 	}
 }
 
-// shortName is the name of a tool for runtimes: native tools have no prefix.
+// shortName returns the name of a tool for runtimes, which has a prefix only for MCP servers.
 func shortName(server, name string) string {
 	if server == tools.Native || server == "" {
 		return name

@@ -90,5 +90,5 @@ func TestWorkspaceIsNotTrusted(t *testing.T) {
 			t.Errorf("%s was made", name)
 		}
 	}
-	has(t, *step.Logs, "without effect until trusted")
+	has(t, *step.Logs, "has no effect until it is trusted")
 }

@@ -11,11 +11,11 @@ import (
 // question is a question of the model to the user.
 type question struct {
 	ask.Question
-	answer chan string // has room for the single answer
+	answer chan string // buffered, for one answer
 }
 
-// questions lets models ask questions. A question ends the step as paused, and the input of the
-// next step is the answer.
+// questions is an ask.Client. A question of the model ends the step with the status paused, and the
+// input of the next step is the answer.
 type questions struct{ a *Agent }
 
 var _ ask.Client = questions{}
@@ -24,10 +24,10 @@ var _ ask.Client = questions{}
 func (q questions) Ask(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	r, _ := q.a.gate.current()
 	if r == nil || r.session.ID() != asked.ChatID {
-		return ask.Answer{}, errors.New("no step runs")
+		return ask.Answer{}, errors.New("no step is running")
 	}
-	// One at a time, and after everything that happened before.
-	r.caughtUp(ctx)
+	// The events before the question must be recorded first, and only one question can be open.
+	r.waitForReader(ctx)
 	mine := &question{asked, make(chan string, 1)}
 	for put := false; !put; {
 		if !r.await(ctx, func() bool { return r.question == nil }) {
@@ -50,7 +50,7 @@ func (q questions) Ask(ctx context.Context, asked ask.Question) (ask.Answer, err
 	}
 }
 
-// text is the question in the form that users read.
+// text returns the question with its options as text.
 func (q *question) text() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(q.Text))

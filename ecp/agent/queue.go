@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxWaiting bounds the calls in the queue.
+// maxWaiting limits the number of calls in the queue.
 const maxWaiting = 64
 
 var (
@@ -14,36 +14,36 @@ var (
 	errClosed = errors.New("the agent is shutting down")
 )
 
-// The causes of a stop from outside of the step.
+// The causes for which a step is stopped from outside.
 var (
 	errReset        = errors.New("the conversation was reset")
-	errDisconnected = errors.New("the runtime left")
+	errDisconnected = errors.New("the runtime disconnected")
 )
 
-// queue admits calls one after the other, in the order in which they came.
+// queue admits calls one after the other, in the order of their arrival.
 type queue struct {
 	mu     sync.Mutex    // guards the fields below
-	last   chan struct{} // closed when the last queued call is over
+	last   chan struct{} // closed when the last queued call has ended
 	closed bool
-	calls  map[*context.CancelCauseFunc]struct{} // calls that are not over
+	calls  map[*context.CancelCauseFunc]struct{} // calls that have not ended
 }
 
 // ticket is a call's place in the queue.
 type ticket struct {
 	ctx  context.Context
-	turn chan struct{} // closed when it is the call's turn; nil: at once
+	turn chan struct{} // closed when it is the call's turn; nil: it need not wait
 	done func()        // must be called after wait
 }
 
-// wait waits until it is the call's turn. It also waits if the call's ctx has ended; the call then
-// notices that and does nothing.
+// wait waits until it is the call's turn, even if the call's ctx has ended, to keep the order. The
+// call must check ctx afterwards.
 func (t ticket) wait() {
 	if t.turn != nil {
 		<-t.turn
 	}
 }
 
-// enqueue adds a call to the queue. With stop, it cancels all earlier calls.
+// enqueue adds a call to the queue. If stop is set, it cancels all earlier calls.
 func (q *queue) enqueue(ctx context.Context, stop bool) (ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

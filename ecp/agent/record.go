@@ -17,41 +17,41 @@ const (
 	maxLine = 300      // bytes of one of its lines
 )
 
-// record collects what happened in one step: a fold over the turn's events.
+// record collects the output, calls and usage of one step from the events of the turn.
 type record struct {
 	roots   []string // of the workspace, as given and resolved
 	started time.Time
 
-	texts   []*strings.Builder // of the model, split where it called tools
-	open    bool               // the last text may still grow
-	notices []string           // of eca itself
-	command bool               // the message was a command: its notices are the answer
+	texts   []*strings.Builder // the model's texts, split where it called tools
+	open    bool               // the next piece of text belongs to the last of texts
+	notices []string           // messages of eca itself
+	command bool               // the input was a command, whose notices are the answer
 
-	folds map[string]*transcript.Fold // by the call whose subagent's chat it is; the key of the turn itself is empty
+	folds map[string]*transcript.Fold // by the id of the call that started a subagent; "" for the turn itself
 	calls []*call                     // in the order of the decisions about them
-	byID  map[string]*call
-	files []string // changed by tools, relative to the workspace
+	byID  map[string]*call            // by parent/id
+	files []string                    // files that tools changed, relative to the workspace
 
 	model, agent     string
 	usage            tokenCounts
 	cost             float64 // US dollars
-	priced, unpriced bool    // some responses had a known price, or an unknown one
+	priced, unpriced bool    // there were responses with a known price, with an unknown price
 
-	mark    time.Time // start of the model's current work
-	modelMS int64
-	toolMS  int64
-	logs    strings.Builder
-	cut     bool
-	end     *event.TurnFinished
+	modelStart time.Time // when the model began to work on its next response
+	modelMS    int64
+	toolMS     int64
+	logs       strings.Builder
+	cut        bool // logs reached maxLogs
+	end        *event.TurnFinished
 }
 
 // call is one call of a tool.
 type call struct {
 	id, name  string
-	chat      string // in which its id is unique
-	parent    string // the call whose subagent made it
+	chat      string
+	parent    string // id of the call that started the subagent; empty for the turn's own calls
 	arguments json.RawMessage
-	reason    string // of the policy
+	reason    string // why it needed approval
 	state     callState
 	result    string
 	began     time.Time // zero until it runs
@@ -69,18 +69,18 @@ const (
 )
 
 func newRecord(roots []string, now time.Time) *record {
-	return &record{roots: roots, started: now, mark: now, byID: map[string]*call{}, folds: map[string]*transcript.Fold{}}
+	return &record{roots: roots, started: now, modelStart: now, byID: map[string]*call{}, folds: map[string]*transcript.Fold{}}
 }
 
-// next begins the record of a later step of the same turn. Calls that began in an earlier step may
-// still end.
+// next returns the record for the next step of the same turn. It keeps the known calls, because those
+// of earlier steps may still be running.
 func (r *record) next(now time.Time) *record {
 	out := newRecord(r.roots, now)
 	out.byID, out.folds, out.model, out.agent, out.command = r.byID, r.folds, r.model, r.agent, r.command
 	return out
 }
 
-// add adds an event of a chat. If the chat is a subagent's, parent is the call that started it.
+// add adds an event of a chat. If it is the chat of a subagent, parent is the call that started it.
 func (r *record) add(e event.Event, chat, parent string) {
 	if b, ok := e.Body.(event.FileChanged); ok && parent == "" {
 		r.changed(b)
@@ -123,7 +123,7 @@ func (r *record) call(c transcript.Call, at time.Time, chat, parent string) {
 	case transcript.Rejected:
 		r.rejected(known, c.Rejection, at)
 	}
-	r.mark = at
+	r.modelStart = at
 	r.logResult(at, known)
 }
 
@@ -138,7 +138,7 @@ func (r *record) addOwn(c transcript.Change) {
 			r.log(c.Time, "turn over: %s %s", item.End.Reason, item.End.Err)
 			return
 		}
-		r.model, r.agent, r.mark = item.Model, item.Agent, c.Time
+		r.model, r.agent, r.modelStart = item.Model, item.Agent, c.Time
 		r.log(c.Time, "model %s, agent %s", item.Model, item.Agent)
 	case transcript.Answer:
 		if !r.open {
@@ -166,7 +166,7 @@ func (r *record) judged(t transcript.Call, key, chat, parent string) {
 	c := &call{
 		id: t.CallID, name: shortName(t.Server, t.Name), chat: chat, parent: parent, arguments: t.Judgment.Arguments, reason: t.Judgment.Reason,
 	}
-	if t.Origin == "unknown" { // as the model wrote it
+	if t.Origin == "unknown" { // the tool does not exist, so the name is what the model wrote
 		c.name = strings.TrimPrefix(t.Name, tools.Native+"__")
 	}
 	if c.name == "" {
@@ -202,7 +202,7 @@ func (r *record) rejected(c *call, b event.ToolRejected, at time.Time) {
 	c.state = refused
 	switch b.Reason {
 	case event.RejectedByUser:
-		c.result = "nobody approved it: " + c.reason
+		c.result = "not approved: " + c.reason
 	case event.RejectedByConfig:
 		c.result = c.reason
 	case event.RejectedByHook, event.StoppedByHook:
@@ -219,7 +219,7 @@ func (r *record) rejected(c *call, b event.ToolRejected, at time.Time) {
 	}
 }
 
-// changed notes a file that is about to change.
+// changed records a file change.
 func (r *record) changed(b event.FileChanged) {
 	for _, path := range []string{b.Path, b.MovedTo} {
 		if path == "" {
@@ -231,7 +231,7 @@ func (r *record) changed(b event.FileChanged) {
 	}
 }
 
-// name is a path relative to the workspace.
+// name returns a path relative to the workspace, with slashes, or unchanged if it is outside.
 func (r *record) name(path string) string {
 	for _, root := range r.roots {
 		if rel, ok := strings.CutPrefix(path, root); ok && rel != "" && (rel[0] == '/' || rel[0] == '\\') {
@@ -252,8 +252,8 @@ func (r *record) used(at time.Time, b event.UsageReported) {
 		r.unpriced = true
 	}
 	if b.Purpose == "" {
-		r.modelMS += max(0, at.Sub(r.mark).Milliseconds())
-		r.mark = at
+		r.modelMS += max(0, at.Sub(r.modelStart).Milliseconds())
+		r.modelStart = at
 	}
 	r.log(at, "model answered: %d tokens in, %d out, %s %s", b.InputTokens+b.CacheReadTokens+b.CacheWriteTokens, b.OutputTokens, price, b.Purpose)
 }
@@ -287,13 +287,13 @@ func (r *record) log(at time.Time, format string, args ...any) {
 	fmt.Fprintf(&r.logs, "+%dms %s\n", max(0, at.Sub(r.started).Milliseconds()), oneLine(fmt.Sprintf(format, args...), maxLine))
 }
 
-// oneLine turns a text into one line of at most limit bytes.
+// oneLine joins the lines of a text and shortens it to at most limit bytes.
 func oneLine(text string, limit int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return shortened(text, limit)
 }
 
-// shortened cuts a text to at most limit bytes and marks the cut.
+// shortened cuts a text to at most limit bytes, including "..." at the end.
 func shortened(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	maxResult    = 4 << 10 // bytes of a call's result in the step result
-	maxToldCalls = 20      // calls that evaluation_context lists
-	maxToldFiles = 20
-	maxToldArgs  = 160 // bytes of their arguments
-	maxToldWhy   = 200 // bytes of their outcome
+	maxResult          = 4 << 10 // bytes of a call's result in the step result
+	maxEvidenceCalls   = 20      // calls that evaluation_context lists
+	maxEvidenceFiles   = 20
+	maxEvidenceArgs    = 160 // bytes of the arguments of such a call
+	maxEvidenceOutcome = 200 // bytes of the outcome of such a call, or of a question
 )
 
 // outcome is how a step ended.
@@ -23,10 +23,10 @@ type outcome struct {
 	status ecp.Status
 	stop   string
 	asked  *question
-	notes  []string // first lines of the step's log
+	notes  []string // remarks that precede the step's log
 }
 
-// result makes the result of a step. r.mu is held.
+// result returns the result of a step. The caller holds r.mu.
 func (r *run) result(o outcome, now time.Time) ecp.StepResult {
 	rec, clean := r.record, r.agent.host.Clean
 	evidence := clean(r.evidence(o))
@@ -45,8 +45,8 @@ func (r *run) result(o outcome, now time.Time) ecp.StepResult {
 	}
 }
 
-// nothing is the result of a step that ended before it began.
-func (a *Agent) nothing(stop string) ecp.StepResult {
+// notStarted returns the result of a step that ended before its turn started.
+func (a *Agent) notStarted(stop string) ecp.StepResult {
 	output, evidence, logs, cost := "", "Tools called: none\nStop reason: "+stop, "", 0.0
 	return ecp.StepResult{
 		Status: ecp.Paused, PublicOutput: &output, EvaluationContext: &evidence, PrivateThought: &evidence, Logs: &logs,
@@ -62,7 +62,7 @@ func notes(list []string) string {
 	return b.String()
 }
 
-// output is the text that a user would have seen in the step.
+// output returns the text that a user would have seen in the step.
 func (r *record) output(asked *question) string {
 	parts := make([]string, 0, len(r.texts)+1)
 	for _, t := range r.texts {
@@ -84,12 +84,12 @@ func (r *record) output(asked *question) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// toolCalls lists the calls that were made, including refused ones. It leaves out calls that
-// exceeded the budget, or that had not run when the step ended.
+// toolCalls lists the calls of the step, including refused ones. It leaves out calls that exceeded
+// the budget, and calls that were stopped before they ran.
 func (r *run) toolCalls() []ecp.ToolCall {
 	list := []ecp.ToolCall{}
 	for _, c := range r.record.calls {
-		if !r.ranAtAll(c) {
+		if !r.wasRun(c) {
 			continue
 		}
 		extra := map[string]json.RawMessage{
@@ -107,14 +107,14 @@ func (r *run) toolCalls() []ecp.ToolCall {
 	return list
 }
 
-// evidence describes in a few lines what was done. It is for evaluators, so it leaves out the
+// evidence describes the actions of a step in a few lines. It is for evaluators, so it leaves out the
 // model's reasoning.
 func (r *run) evidence(o outcome) string {
 	rec := r.record
 	var b strings.Builder
 	var made, held []*call
 	for _, c := range rec.calls {
-		if r.ranAtAll(c) {
+		if r.wasRun(c) {
 			made = append(made, c)
 		} else {
 			held = append(held, c)
@@ -126,7 +126,7 @@ func (r *run) evidence(o outcome) string {
 		fmt.Fprintf(&b, "Tools called: %d\n", len(made))
 	}
 	for i, c := range made {
-		if i == maxToldCalls {
+		if i == maxEvidenceCalls {
 			fmt.Fprintf(&b, "- and %d more\n", len(made)-i)
 			break
 		}
@@ -134,12 +134,12 @@ func (r *run) evidence(o outcome) string {
 		if c.parent != "" {
 			by = " (by a subagent)"
 		}
-		fmt.Fprintf(&b, "- %s %s%s: %s\n", c.name, shortened(string(c.arguments), maxToldArgs), by, c.outcome())
+		fmt.Fprintf(&b, "- %s %s%s: %s\n", c.name, shortened(string(c.arguments), maxEvidenceArgs), by, c.outcome())
 	}
 	if n := len(rec.files); n > 0 {
-		list := strings.Join(rec.files[:min(n, maxToldFiles)], ", ")
-		if n > maxToldFiles {
-			list += fmt.Sprintf(" and %d more", n-maxToldFiles)
+		list := strings.Join(rec.files[:min(n, maxEvidenceFiles)], ", ")
+		if n > maxEvidenceFiles {
+			list += fmt.Sprintf(" and %d more", n-maxEvidenceFiles)
 		}
 		fmt.Fprintf(&b, "Files changed: %s\n", list)
 	}
@@ -147,7 +147,7 @@ func (r *run) evidence(o outcome) string {
 		fmt.Fprintf(&b, "Not run: %s\n", c.name)
 	}
 	if o.asked != nil {
-		fmt.Fprintf(&b, "Waiting for an answer to: %s\n", oneLine(o.asked.Text, maxToldWhy))
+		fmt.Fprintf(&b, "Waiting for an answer to: %s\n", oneLine(o.asked.Text, maxEvidenceOutcome))
 	}
 	fmt.Fprintf(&b, "Stop reason: %s", o.stop)
 	return b.String()
@@ -158,9 +158,9 @@ func (c *call) outcome() string {
 	case succeeded:
 		return "done"
 	case failing:
-		return "failed: " + oneLine(c.result, maxToldWhy)
+		return "failed: " + oneLine(c.result, maxEvidenceOutcome)
 	case refused:
-		return "refused: " + oneLine(c.result, maxToldWhy)
+		return "refused: " + oneLine(c.result, maxEvidenceOutcome)
 	case stopped:
 		return "stopped"
 	case pending:
@@ -168,7 +168,7 @@ func (c *call) outcome() string {
 	return "has not ended"
 }
 
-// encoded encodes values that can always be encoded.
+// encoded encodes a value whose encoding cannot fail.
 func encoded(v any) json.RawMessage {
 	raw, err := ecp.Encode(v)
 	if err != nil {
@@ -177,18 +177,18 @@ func encoded(v any) json.RawMessage {
 	return raw
 }
 
-// outcomeOf returns how a turn that is over ended the step. failed is set if the step could not be
-// carried out.
+// outcomeOf returns the outcome of a step whose turn has ended. If the turn failed, failed is its
+// error. stop is the reason for stopping the turn, if it was stopped.
 func outcomeOf(end *event.TurnFinished, stop string) (o outcome, failed string) {
 	switch {
 	case end == nil:
-		return outcome{}, "the turn ended without saying why"
+		return outcome{}, "the turn ended without a reason"
 	case end.Reason == event.FinishedFailed:
 		return outcome{status: ecp.Paused, stop: ecp.StopError}, end.Err
 	case end.Reason == event.FinishedDone && end.Incomplete == event.IncompleteLength:
-		return outcome{status: ecp.Paused, stop: ecp.StopOutput, notes: []string{"the answer reached the model's output limit and is cut"}}, ""
+		return outcome{status: ecp.Paused, stop: ecp.StopOutput, notes: []string{"the answer was cut at the model's output limit"}}, ""
 	case end.Reason == event.FinishedDone && end.Incomplete == event.IncompleteRefusal:
-		return outcome{status: ecp.Paused, stop: ecp.StopRefusal, notes: []string{"the model refused to go on, or its provider filtered the answer"}}, ""
+		return outcome{status: ecp.Paused, stop: ecp.StopRefusal, notes: []string{"the model refused to continue, or its provider filtered the answer"}}, ""
 	case end.Reason == event.FinishedDone && end.Dialog:
 		return outcome{status: ecp.Paused, stop: ecp.StopQuestion}, ""
 	case end.Reason == event.FinishedDone:

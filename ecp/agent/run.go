@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// run is one turn of the engine: a step, or several if the model asks questions. Its own goroutine
-// (follow) reads the events, and steps wait for the state that they need.
+// run is one turn of the engine: a step, or several steps if the model asks questions. A goroutine
+// (follow) reads the events of the turn, and steps wait for conditions on the state that it updates.
 type run struct {
 	agent    *Agent
 	settings *settings
@@ -21,32 +21,32 @@ type run struct {
 	cancel   context.CancelFunc
 	over     chan struct{} // closed when the turn has ended and all its events were read
 
-	children map[string]*child // by call; owned by follow
+	children map[string]*child // subagents by the id of their call; owned by follow
 
-	mu       sync.Mutex // guards the fields below
-	changed  chan struct{}
+	mu       sync.Mutex    // guards the fields below
+	changed  chan struct{} // closed and replaced at each update
 	record   *record
 	seen     event.Seq        // the last event that was read
-	started  []string         // calls of the turn itself that were about to run, in their order
-	passed   map[callKey]bool // calls that were allowed to run, including those of subagents
-	held     map[callKey]bool // calls that were not
+	started  []string         // ids of the turn's own calls that were started, in order
+	passed   map[callKey]bool // calls that the budget allowed to run, including those of subagents
+	refused  map[callKey]bool // calls that the budget did not allow to run
 	ran      int              // calls that were allowed to run in this step
-	running  map[string]bool  // those of the turn itself that have not ended
-	stop     string           // why to stop the turn (ecp.Stop...); empty: do not stop it
-	hurry    bool             // stop without waiting for running calls
-	question *question        // that waits for its answer
-	failed   error            // the error of reading the log
+	running  map[string]bool  // the turn's own calls that were allowed to run and have not ended
+	stop     string           // why the turn is to be stopped (ecp.Stop...); empty: it is not
+	stopNow  bool             // stop without waiting for running calls
+	question *question        // the question that waits for an answer, or nil
+	failed   error            // the error of reading the events
 }
 
-// callKey names a call: ids are unique only within their chat.
+// callKey identifies a call, because ids are unique only within their chat.
 type callKey struct{ chat, id string }
 
-// begin starts to read a turn that is about to be submitted.
+// begin starts to follow a turn that is about to be submitted.
 func (a *Agent) begin(session *chat.Session) *run {
 	ctx, cancel := context.WithCancel(a.ctx)
 	r := &run{
 		agent: a, settings: a.settings, session: session, turn: a.newID(), cancel: cancel, over: make(chan struct{}), changed: make(chan struct{}),
-		passed: map[callKey]bool{}, held: map[callKey]bool{}, running: map[string]bool{}, children: map[string]*child{},
+		passed: map[callKey]bool{}, refused: map[callKey]bool{}, running: map[string]bool{}, children: map[string]*child{},
 		record: newRecord([]string{a.settings.Workspace, workspace.Resolve(a.settings.Workspace)}, a.now()),
 	}
 	from := session.Next()
@@ -58,9 +58,9 @@ func (a *Agent) begin(session *chat.Session) *run {
 	return r
 }
 
-// follow reads the turn to its end, and decides about its calls.
+// follow reads the events of the turn until it ends, and decides about its calls.
 func (r *run) follow(ctx context.Context, from event.Seq) {
-	defer r.leaveChildren()
+	defer r.drainChildren()
 	for e, err := range r.session.Events(ctx, from) {
 		if err != nil {
 			r.update(func() { r.failed = err })
@@ -68,9 +68,9 @@ func (r *run) follow(ctx context.Context, from event.Seq) {
 		}
 		if e.Turn == r.turn {
 			r.decide(r.session, e.Body)
-			r.beforeChild(e.Body)
+			r.drainChild(e.Body)
 			r.recordEvent(e)
-			r.behindChild(ctx, e.Body)
+			r.startChild(ctx, e.Body)
 		}
 		r.update(func() { r.seen = e.Seq })
 		if _, ended := e.Body.(event.TurnFinished); ended && e.Turn == r.turn {
@@ -100,7 +100,7 @@ func (r *run) recordEvent(e event.Event) {
 	})
 }
 
-// update changes the run and notifies the waiting goroutines.
+// update runs change under the lock, and wakes the goroutines in await.
 func (r *run) update(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,8 +109,8 @@ func (r *run) update(change func()) {
 	r.changed = make(chan struct{})
 }
 
-// await waits until a condition holds, the turn is over, or ctx has ended. ok reports whether the
-// condition holds.
+// await waits until a condition holds, the turn has ended, or ctx has ended. It reports whether the
+// condition holds. It calls holds under the lock.
 func (r *run) await(ctx context.Context, holds func() bool) (ok bool) {
 	for {
 		r.mu.Lock()
@@ -131,14 +131,14 @@ func (r *run) await(ctx context.Context, holds func() bool) (ok bool) {
 	}
 }
 
-// caughtUp waits until all events so far were read.
-func (r *run) caughtUp(ctx context.Context) {
+// waitForReader waits until follow has read all events that exist now.
+func (r *run) waitForReader(ctx context.Context) {
 	next := r.session.Next()
 	r.await(ctx, func() bool { return r.seen+1 >= next })
 }
 
-// decide decides in place of the user, according to the approval policy. A refusal is an error for
-// the model, which continues.
+// decide approves or refuses a call that needs approval, according to the approval policy. The model
+// gets a refusal as an error, and continues.
 func (r *run) decide(session *chat.Session, body event.Body) {
 	b, ok := body.(event.ToolJudged)
 	if !ok || !b.Manual {
@@ -147,11 +147,11 @@ func (r *run) decide(session *chat.Session, body event.Body) {
 	session.Decide(b.CallID, chat.Decision{Approve: r.settings.approves(b), Auto: true, GoOn: true})
 }
 
-// pass reports whether a call may run within the budget. If not, the turn is stopped as soon as the
+// admitCall reports whether a call may run within the budget. If not, the turn is stopped as soon as the
 // running calls have ended.
-func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bool {
+func (r *run) admitCall(ctx context.Context, call tools.Call, budgets ecp.Budgets) bool {
 	if budgets.MaxToolCalls > 0 || budgets.MaxCostUSD > 0 {
-		r.caughtUp(ctx)
+		r.waitForReader(ctx)
 		r.await(ctx, func() bool { return r.isNext(call.ID) })
 	}
 	passed, key := false, callKey{call.ChatID, call.ID}
@@ -160,9 +160,9 @@ func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bo
 			r.stop = ecp.StopToolCalls
 		}
 		if r.stop != "" {
-			r.held[key] = true
-			// The call that started its subagent cannot end while this one waits.
-			r.hurry = r.hurry || call.Subagent()
+			r.refused[key] = true
+			// While a subagent's call waits, the call that started the subagent cannot end.
+			r.stopNow = r.stopNow || call.Subagent()
 			return
 		}
 		passed, r.passed[key] = true, true
@@ -174,24 +174,24 @@ func (r *run) pass(ctx context.Context, call tools.Call, budgets ecp.Budgets) bo
 	return passed
 }
 
-// isNext reports whether all calls that were started before a call were decided about: of
-// concurrent calls, the first ones get the budget.
+// isNext reports whether the budget has been checked for all calls that were started before this
+// one, so that of concurrent calls the first ones get the budget.
 func (r *run) isNext(id string) bool {
 	for _, before := range r.started {
 		if before == id {
 			break
 		}
-		if key := (callKey{r.session.ID(), before}); !r.passed[key] && !r.held[key] {
+		if key := (callKey{r.session.ID(), before}); !r.passed[key] && !r.refused[key] {
 			return false
 		}
 	}
 	return true
 }
 
-// ranAtAll reports whether a call ran, or had begun to run when it was stopped.
-func (r *run) ranAtAll(c *call) bool {
+// wasRun reports whether a call has run, or was running when it was stopped.
+func (r *run) wasRun(c *call) bool {
 	key := callKey{c.chat, c.id}
-	return !r.held[key] && (c.state != stopped || r.passed[key])
+	return !r.refused[key] && (c.state != stopped || r.passed[key])
 }
 
 // nextStep begins the record of another step of the turn. It is called while the turn waits for an

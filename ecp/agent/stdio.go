@@ -17,18 +17,18 @@ import (
 const MaxMessage = 16 << 20
 
 const (
-	// grace is how long calls may continue after the input has ended: runtimes end agents that way,
-	// and scripts pipe all their calls at once.
+	// grace is how long requests may still run after the input has ended. A runtime ends the agent by
+	// closing its input, but a script may have piped all its requests at once.
 	grace = time.Second
 	// lastAnswersTime is how long writing the last answers may take.
 	lastAnswersTime = 500 * time.Millisecond
 )
 
-// Serve answers the messages on r, one JSON object per line (1.4), until r ends, the other side
-// stops reading, or ctx ends. Then it returns even if a read or a write hangs. It does not close
-// the agent.
+// Serve answers the messages on r, one JSON object per line (1.4), until r ends, w cannot be written,
+// or ctx ends. It then waits a limited time for the last answers, and returns even if a read or a
+// write hangs. It does not close the agent.
 func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
-	s := &stdio{agent: a, w: w, broken: make(chan struct{}), room: make(chan struct{}, maxUnread)}
+	s := &stdio{agent: a, w: w, broken: make(chan struct{}), unread: make(chan struct{}, maxUnread)}
 	calls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
@@ -66,15 +66,15 @@ func (a *Agent) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	return err
 }
 
-// maxUnread bounds the answers that are not written yet. If a runtime does not read them, its input
-// is not read either.
+// maxUnread limits the messages without a written answer. At the limit no more input is read, because
+// the runtime may not be reading the answers.
 const maxUnread = 4 * maxWaiting
 
 // stdio is the connection to one runtime on a pair of pipes.
 type stdio struct {
-	agent *Agent
-	calls sync.WaitGroup
-	room  chan struct{}
+	agent  *Agent
+	calls  sync.WaitGroup
+	unread chan struct{}
 
 	broken chan struct{} // closed when w accepts no more data
 
@@ -106,10 +106,11 @@ func (s *stdio) read(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// answerLine answers a line. Calls are queued in the order of the lines, and so are their answers.
+// answerLine starts to answer a line. Requests are executed, and their answers written, in the order
+// of the lines.
 func (s *stdio) answerLine(ctx context.Context, line []byte) {
 	select {
-	case s.room <- struct{}{}:
+	case s.unread <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
@@ -126,7 +127,7 @@ func (s *stdio) answerLine(ctx context.Context, line []byte) {
 		s.last = written
 	}
 	s.calls.Go(func() {
-		defer func() { <-s.room }()
+		defer func() { <-s.unread }()
 		out := answers()
 		if ordered {
 			defer close(written)

@@ -13,13 +13,14 @@ import (
 )
 
 // errTime means that a step took too long.
-var errTime = errors.New("the time for the step is over")
+var errTime = errors.New("the step exceeded its time limit")
 
-// unwinding is how long a stopped step waits for its turn to end.
-const unwinding = 5 * time.Second
+// defaultStopGrace is how long a stopped step waits for its turn to end if the runtime has no time
+// limit.
+const defaultStopGrace = 5 * time.Second
 
-// step carries out a step. It begins a turn, or answers the question of the last one. Then it waits
-// for the end of the turn, for a question, or until a budget is used up.
+// step executes a step. It starts a turn, or answers the question of the last one. Then it waits
+// until the turn has ended, the model asks a question, or a budget is used up.
 func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.Time) (any, *ecp.Error) {
 	p, err := ecp.ParseStepParams(params)
 	if err != nil {
@@ -31,39 +32,39 @@ func (a *Agent) step(ctx context.Context, params json.RawMessage, arrived time.T
 		}
 	}
 	started := a.now()
-	ctx, release, patience := a.limited(ctx, started.Sub(arrived))
+	ctx, release, stopGrace := a.withLimit(ctx, started.Sub(arrived))
 	defer release()
-	a.getReady(ctx)
-	if ctx.Err() != nil { // it waited too long in the queue
-		return a.nothing(stopOf(ctx)), nil
+	a.waitForTools(ctx)
+	if ctx.Err() != nil { // stopped, or no time left, before the turn started
+		return a.notStarted(stopOf(ctx)), nil
 	}
 	r, err := a.turn(ctx, p.Input)
 	if err != nil {
 		return nil, ecp.Errorf(ecp.CodeFailed, "%s", a.host.Clean(err.Error()))
 	}
 	r.update(func() { r.record.started = started })
-	return a.outcome(ctx, r, patience)
+	return a.outcome(ctx, r, stopGrace)
 }
 
-// limited returns a context that ends when the step has to be answered. patience is how long the
-// step may then wait for the turn to end.
-func (a *Agent) limited(ctx context.Context, waited time.Duration) (limited context.Context, release func(), patience time.Duration) {
-	limit, patience := time.Duration(a.settings.Budgets.TimeoutS*float64(time.Second)), unwinding
+// withLimit returns a context that ends when the step must be answered. waited is how long the step
+// was in the queue; stopGrace is how long it may wait for its turn to end after that.
+func (a *Agent) withLimit(ctx context.Context, waited time.Duration) (limited context.Context, release func(), stopGrace time.Duration) {
+	limit, stopGrace := time.Duration(a.settings.Budgets.TimeoutS*float64(time.Second)), defaultStopGrace
 	if a.limit > 0 {
 		margin := margin(a.limit)
-		patience = margin / 2
+		stopGrace = margin / 2
 		if rest := max(a.limit-margin-waited, 1); limit == 0 || rest < limit {
 			limit = rest
 		}
 	}
 	if limit <= 0 {
-		return ctx, func() {}, patience
+		return ctx, func() {}, stopGrace
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTime)
-	return ctx, cancel, patience
+	return ctx, cancel, stopGrace
 }
 
-// margin is how much time before a runtime's limit a step is answered.
+// margin returns how long before a runtime's limit a step has to be answered.
 func margin(limit time.Duration) time.Duration {
 	const least, most = 200 * time.Millisecond, 3 * time.Second
 	return min(max(limit/10, least), most, limit/2)
@@ -71,13 +72,13 @@ func margin(limit time.Duration) time.Duration {
 
 // turn passes the input of a step to the engine.
 func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
-	if r := a.asking; r != nil {
-		a.asking = nil
+	if r := a.paused; r != nil {
+		a.paused = nil
 		r.mu.Lock()
 		asked := r.question
 		r.mu.Unlock()
 		select {
-		case <-r.over: // the question is void: the input becomes an ordinary message
+		case <-r.over: // the turn that asked has ended, so the input becomes an ordinary prompt
 		default:
 			r.nextStep()
 			asked.answer <- input
@@ -92,7 +93,7 @@ func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 		a.session = session
 	}
 	r, never := a.begin(a.session), false
-	a.gate.admit(r)
+	a.gate.setRun(r)
 	prompt := chat.Prompt{TurnID: r.turn, Text: input, Model: a.settings.Model, Agent: a.settings.Agent, Trust: &never}
 	if _, err := a.session.Submit(prompt).Wait(ctx); err != nil && ctx.Err() == nil {
 		r.cancel()
@@ -103,9 +104,9 @@ func (a *Agent) turn(ctx context.Context, input string) (*run, error) {
 }
 
 // outcome waits for the end of the step and returns its result.
-func (a *Agent) outcome(ctx context.Context, r *run, patience time.Duration) (any, *ecp.Error) {
+func (a *Agent) outcome(ctx context.Context, r *run, stopGrace time.Duration) (any, *ecp.Error) {
 	r.await(ctx, func() bool {
-		return r.question != nil || r.stop != "" && (r.hurry || len(r.running) == 0)
+		return r.question != nil || r.stop != "" && (r.stopNow || len(r.running) == 0)
 	})
 	r.mu.Lock()
 	stop, asked := r.stop, r.question
@@ -113,7 +114,7 @@ func (a *Agent) outcome(ctx context.Context, r *run, patience time.Duration) (an
 	switch {
 	case isClosed(r.over):
 	case asked != nil && stop == "" && ctx.Err() == nil:
-		a.asking = r
+		a.paused = r
 		return a.reply(r, outcome{status: ecp.Paused, stop: ecp.StopQuestion, asked: asked}, "")
 	default:
 		if stop == "" {
@@ -121,7 +122,7 @@ func (a *Agent) outcome(ctx context.Context, r *run, patience time.Duration) (an
 			r.update(func() { r.stop = stop })
 		}
 		r.session.Cancel()
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(stopGrace)
 		defer timer.Stop()
 		select {
 		case <-r.over:
@@ -147,7 +148,8 @@ func stopOf(ctx context.Context) string {
 	return ecp.StopCancelled
 }
 
-// reply returns the answer for the runtime. A failed step gives an error that includes its result.
+// reply returns the answer for the runtime. The answer to a failed step is an error with the result
+// in its data.
 func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
 	o.notes = a.notes()
 	now := a.now()
@@ -167,13 +169,13 @@ func (a *Agent) reply(r *run, o outcome, failed string) (any, *ecp.Error) {
 	return nil, e
 }
 
-// notes are remarks about the settings for evaluators.
+// notes returns remarks for evaluators about settings without effect.
 func (a *Agent) notes() (out []string) {
 	if names := a.gate.unknown(); len(names) > 0 {
 		out = append(out, "note: config.tools names unknown tools: "+strings.Join(names, ", "))
 	}
 	for _, u := range a.host.Untrusted() {
-		out = append(out, fmt.Sprintf("note: %s is without effect until trusted (eca trust %q)", u.File, u.Root))
+		out = append(out, fmt.Sprintf("note: %s has no effect until it is trusted (eca trust %q)", u.File, u.Root))
 	}
 	return out
 }

@@ -15,8 +15,8 @@ func (c *tokenCounts) add(b event.UsageReported) {
 	c.cacheWrite += max(b.CacheWriteTokens, 0)
 }
 
-// usage is the usage in a step result. It is nil if no provider counted: zeros would claim that the
-// step used nothing.
+// usage returns the usage for a step result. It is nil if no provider reported tokens, because zeros
+// would claim that the step used none.
 func (c *tokenCounts) usage() ecp.Usage {
 	total := ecp.AddTokens(c.input, c.output, c.cacheRead, c.cacheWrite)
 	if total == 0 {

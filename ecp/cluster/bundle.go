@@ -34,7 +34,7 @@ func bundleFiles(m *runtime.Manifest, include []string) ([]string, error) {
 		switch {
 		case path == "" || filepath.IsAbs(path):
 		case !filepath.IsLocal(path):
-			errs = append(errs, fmt.Errorf("%s is outside of the manifest's folder: a cluster gets only what is in it", path))
+			errs = append(errs, fmt.Errorf("%s is outside of the manifest's folder; a cluster gets only files in that folder", path))
 		default:
 			out = append(out, filepath.Clean(path))
 		}
@@ -70,8 +70,8 @@ func bundleFiles(m *runtime.Manifest, include []string) ([]string, error) {
 	return slices.Compact(out), errors.Join(errs...)
 }
 
-// pack writes an archive with files and folders of dir, and returns its digest. Equal contents give
-// equal archives.
+// pack writes an archive with files and folders of dir, and returns its digest. The archive is the
+// same for the same contents.
 func pack(dir string, files []string, to io.Writer) (sum string, err error) {
 	h := sha256.New()
 	packed := gzip.NewWriter(io.MultiWriter(to, h))
@@ -144,13 +144,13 @@ func (p *packer) add(path string, e fs.DirEntry, err error) error {
 	return err
 }
 
-// inside reports whether a link of an archive points into the archive.
+// inside reports whether a symlink in an archive points into the archive.
 func inside(name, link string) bool {
 	link = filepath.FromSlash(link)
 	return !filepath.IsAbs(link) && filepath.IsLocal(filepath.Join(filepath.Dir(filepath.FromSlash(name)), link))
 }
 
-// unpack writes an archive's files into an empty folder. It writes nothing outside of that folder.
+// unpack extracts an archive to an empty folder. It writes nothing outside of that folder.
 func unpack(from io.Reader, dir string) error {
 	plain, err := gzip.NewReader(from)
 	if err != nil {

@@ -255,7 +255,7 @@ func (r *rig) handler(spec workerSpec, c *Cluster, d *Stored) (handler, work) {
 	p, err := runtime.NewPlan(m, baseOptions(""))
 	r.must(err)
 	for first := range p.Cases() {
-		return h, work{V: docVersion, Run: d.Run, Key: attemptKey{first.VariantKey, first.ID, 1}, Place: first.Place}
+		return h, work{V: docVersion, Run: d.Run, Key: attemptKey{first.VariantKey, first.ID, 1}, Place: first.Position}
 	}
 	r.t.Fatal("there is no case")
 	return h, work{}

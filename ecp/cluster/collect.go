@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// lead waits until this process leads the run, and keeps the lead until the end of the run is
-// known.
+// lead waits until this process becomes the leader of the run, and keeps the lead until the run has
+// ended.
 func (f *Follower) lead(ctx context.Context, leads chan<- struct{}, finished <-chan bool) {
 	msg := f.planMessage(ctx)
 	if msg == nil {
@@ -35,7 +35,8 @@ func (f *Follower) lead(ctx context.Context, leads chan<- struct{}, finished <-c
 	_ = f.c.conn.Flush(last)
 }
 
-// planMessage waits for the message that makes its holder the leader. It returns nil if ctx ends.
+// planMessage waits for the run's message in planStream, whose receiver is the leader. It returns nil
+// if ctx ends.
 func (f *Follower) planMessage(ctx context.Context) *jet.Delivery {
 	for ctx.Err() == nil {
 		consumer, err := f.c.conn.Consumer(ctx, planStream, "plan-"+f.doc.Run)
@@ -52,7 +53,7 @@ func (f *Follower) planMessage(ctx context.Context) *jet.Delivery {
 	return nil
 }
 
-// collect reads results in their order until ctx ends.
+// collect reads the results of the run, in order, until ctx ends.
 func (f *Follower) collect(ctx context.Context, to chan<- arrival) {
 	err := f.c.conn.Follow(ctx, resultStreams+f.doc.Run, jet.FollowOptions{}, func(m jet.Message) error {
 		key, err := parseKey(m.Subject)
@@ -74,7 +75,7 @@ func (f *Follower) collect(ctx context.Context, to chan<- arrival) {
 	}
 }
 
-// keepDiff writes the diff of an attempt into the folder for diffs.
+// keepDiff writes the diff of an attempt to FollowOptions.Artifacts.
 func (f *Follower) keepDiff(ctx context.Context, a *report.Attempt, key attemptKey, blob string) {
 	if f.o.Artifacts == "" || blob == "" {
 		return
@@ -85,7 +86,7 @@ func (f *Follower) keepDiff(ctx context.Context, a *report.Attempt, key attemptK
 		err = safeio.Write(path, raw, 0o644)
 	}
 	if err != nil {
-		a.Notes = append(a.Notes, "the diff could not be kept: "+err.Error())
+		a.Notes = append(a.Notes, "cannot save the diff: "+err.Error())
 		return
 	}
 	a.DiffFile = path

@@ -18,7 +18,7 @@ type Options struct {
 	URL   string // of one or more servers, separated by commas
 	Seed  []byte // of the nkey; empty if the servers require none
 	Role  string // RoleController, RoleWorker or RoleViewer: decides which inbox is used
-	CA    string // file with certificates to check the servers' against; empty is the system's
+	CA    string // file with the certificate authorities of the servers; empty uses the system's
 	Lease time.Duration
 	Log   *slog.Logger
 }
@@ -67,7 +67,7 @@ func (c *Cluster) Close() { c.conn.Close() }
 func (c *Cluster) runs(ctx context.Context) (*jet.KV, error) {
 	kv, err := c.conn.KV(ctx, runsBucket)
 	if errors.Is(err, jet.ErrNotFound) {
-		return nil, fmt.Errorf("this NATS has no runs: ecp submit makes the first one: %w", err)
+		return nil, fmt.Errorf("this NATS server has no runs yet; ecp submit creates one: %w", err)
 	}
 	return kv, err
 }
@@ -81,7 +81,7 @@ const (
 	resultAge     = 30 * 24 * time.Hour
 )
 
-// layout is what all runs share on the servers.
+// layout returns the streams and buckets that all runs share.
 func layout() jet.Layout {
 	return jet.Layout{
 		Streams: []jet.StreamSpec{
@@ -93,7 +93,7 @@ func layout() jet.Layout {
 	}
 }
 
-// resultsOf is the stream with a run's results.
+// resultsOf returns the stream for the results of a run.
 func resultsOf(run string) jet.StreamSpec {
 	return jet.StreamSpec{Name: resultStreams + run, Subjects: []string{"ecp.res." + run + ".*.*.*"}, OnePerSubject: true, MaxSize: maxResultSize, MaxAge: resultAge, Direct: true}
 }
@@ -107,7 +107,7 @@ func (c *Cluster) putBlob(ctx context.Context, raw []byte) (string, error) {
 	return blobs.PutBytes(ctx, raw)
 }
 
-// maxBlob bounds a result's blob, in bytes.
+// maxBlob limits the size of a blob of a result, in bytes.
 const maxBlob = 64 << 20
 
 // readBlob reads a blob of results.

@@ -12,23 +12,24 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// Bounds of waiting attempts: minWindow and maxWindow bound the attempts of a lane that are handed
-// out. maxParked bounds how many more are read to find attempts of other lanes.
+// Limits of published attempts: minWindow and maxWindow limit the window of a lane, which is the number
+// of its attempts that are published at a time. maxParked limits how many attempts of full lanes are
+// read ahead to find attempts of other lanes.
 const (
 	minWindow = 64
 	maxWindow = 5000
 	maxParked = 4096
 )
 
-// FollowOptions configure what a Follower does besides taking results.
+// FollowOptions configure a Follower.
 type FollowOptions struct {
-	Lead      bool   // hand out work if no other process does; needs the rights of a controller
-	Snapshot  bool   // take the results so far, and end
+	Lead      bool   // publish work if no other process does; needs the rights of a controller
+	Snapshot  bool   // read the existing results, and end
 	Artifacts string // folder for diffs; empty for none
 }
 
-// Follower takes the results of a run, and hands out its work while it leads. It is the Scheduler
-// of a runtime.Run with the plan that it was made for.
+// Follower reads the results of a run, and publishes its work while it is the leader. It is the
+// runtime.Scheduler for a runtime.Run of the plan that it was created with.
 type Follower struct {
 	c    *Cluster
 	doc  *Stored
@@ -71,8 +72,8 @@ type session struct {
 	next func() (runtime.Job, bool)
 	done func(runtime.Job, *report.Attempt)
 
-	open     map[attemptKey]*entry         // handed out, or would be if this process led
-	parked   []*entry                      // of lanes whose windows are full
+	open     map[attemptKey]*entry         // attempts in the windows of their lanes, which the leader publishes
+	parked   []*entry                      // attempts of lanes whose windows are full
 	early    map[attemptKey]report.Attempt // results of attempts that were not requested yet
 	perLane  map[string]int
 	limits   map[string]int // windows
@@ -80,7 +81,7 @@ type session struct {
 	ended    bool // the plan has no more attempts
 	leading  bool
 	state    State
-	seen     uint64 // sequence of the last result
+	seen     uint64 // sequence number of the last result that was read
 	progress Progress
 }
 
@@ -101,7 +102,7 @@ func (f *Follower) Schedule(ctx context.Context, jobs iter.Seq[runtime.Job], don
 		Follower: f, next: next, done: done, open: map[attemptKey]*entry{}, early: map[attemptKey]report.Attempt{},
 		perLane: map[string]int{}, limits: map[string]int{}, ready: map[string]bool{},
 	}
-	// The work after the end of ctx needs a context that has not ended.
+	// Cleaning up after the end of ctx needs a context that has not ended.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
@@ -194,14 +195,14 @@ func (s *session) loop(ctx, inner context.Context, results <-chan arrival, state
 	}
 }
 
-// warn logs an error after which the operation will be tried again.
+// warn logs an error of an operation that will be retried.
 func (s *session) warn(err error) {
 	if err != nil {
 		s.c.log.Warn("cluster", "run", s.doc.Run, "err", err)
 	}
 }
 
-// lastResult is the sequence number of the last result so far.
+// lastResult returns the sequence number of the last existing result.
 func (f *Follower) lastResult(ctx context.Context) (uint64, error) {
 	stream, err := f.c.conn.Stream(ctx, resultStreams+f.doc.Run)
 	if err != nil {
@@ -210,8 +211,8 @@ func (f *Follower) lastResult(ctx context.Context) (uint64, error) {
 	return stream.LastSeq(ctx)
 }
 
-// drained reports whether a stopped run will get no more results: no attempt of it waits or runs,
-// and all results have arrived. It does not wait for lost workers.
+// drained reports whether a stopped run will get no more results: no attempt is waiting or running, and
+// all results have been read. It does not wait for lost workers.
 func (s *session) drained(ctx context.Context, since time.Time) bool {
 	idle := s.state.State == StateFinished || time.Since(since) > 2*s.c.lease
 	if !idle {
@@ -229,7 +230,7 @@ func (s *session) drained(ctx context.Context, since time.Time) bool {
 	return idle && s.seen >= last
 }
 
-// idle reports whether no attempt of the run waits or runs.
+// idle reports whether no attempt of the run is waiting or running.
 func (s *session) idle(ctx context.Context) (bool, error) {
 	work, err := s.c.conn.Stream(ctx, workStream)
 	if err != nil {
@@ -291,7 +292,7 @@ func (s *session) arrive(r arrival) {
 	s.done(e.job, &r.attempt)
 }
 
-// fillWindows takes attempts of the plan while there is room for them.
+// fillWindows reads attempts from the plan while the windows have room for them.
 func (s *session) fillWindows(ctx context.Context) {
 	if s.state.over() {
 		return
@@ -315,7 +316,7 @@ func (s *session) fillWindows(ctx context.Context) {
 	}
 }
 
-// settleRest settles the attempts that have a result, in a run that has stopped.
+// settleRest completes the attempts that have a result, in a run that has stopped.
 func (s *session) settleRest() {
 	for !s.ended && len(s.early) > 0 {
 		j, ok := s.next()
@@ -335,7 +336,7 @@ func keyOf(j runtime.Job) attemptKey {
 	return attemptKey{Variant: c.VariantKey, Case: c.ID, Attempt: j.Number()}
 }
 
-// place settles an attempt that has a result already, hands it out, or parks it.
+// place completes an attempt that already has a result, publishes it, or parks it.
 func (s *session) place(ctx context.Context, e *entry) {
 	key := keyOf(e.job)
 	if a, ok := s.early[key]; ok {
@@ -352,8 +353,8 @@ func (s *session) place(ctx context.Context, e *entry) {
 	s.offer(ctx, key, e)
 }
 
-// offer hands out an attempt if this process leads. An attempt that is handed out already is
-// refused.
+// offer publishes an attempt if this process is the leader. The server refuses an attempt that is
+// already published.
 func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
 	if !s.leading || s.state.State != StateRunning {
 		return
@@ -367,7 +368,7 @@ func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
 		s.ready[e.lane] = true
 	}
 	c := e.job.Case()
-	raw, err := json.Marshal(work{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Place, Name: c.Scenario.Name})
+	raw, err := json.Marshal(work{V: docVersion, Run: s.doc.Run, Key: key, Place: c.Position, Name: c.Scenario.Name})
 	if err == nil {
 		// Its result shows whether it arrived; until then it is offered again.
 		err = s.c.conn.Offer(workSubject(s.doc.Run, e.lane, key), raw, s.c.lease)
@@ -375,7 +376,8 @@ func (s *session) offer(ctx context.Context, key attemptKey, e *entry) {
 	s.warn(err)
 }
 
-// offerAll hands out attempts that an earlier leader may have missed, or that were lost since.
+// offerAll publishes all open attempts again, because an earlier leader may have missed some, or their
+// messages may have been lost.
 func (s *session) offerAll(ctx context.Context) {
 	for key, e := range s.open {
 		s.offer(ctx, key, e)

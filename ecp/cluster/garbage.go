@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// fixtureAge is how long files of a manifest stay without a run. Submit uploads those again that
-// have half of this age, so that they are not removed before the run exists.
+// fixtureAge is how long the files of a manifest are kept without a run. Submit uploads files again
+// when they have reached half of this age, so that they are not removed before the run exists.
 const fixtureAge = 24 * time.Hour
 
 // Garbage is what CollectGarbage removed.
@@ -17,8 +17,8 @@ type Garbage struct {
 	Bytes    int64 // of fixtures
 }
 
-// CollectGarbage removes the runs that are over and so old that their results have expired, and the
-// files of manifests that no run refers to. It is safe while others submit runs.
+// CollectGarbage removes the runs that have ended and whose results have expired, and the files of
+// manifests that no run refers to. It is safe while other processes submit runs.
 func (c *Cluster) CollectGarbage(ctx context.Context, now time.Time) (g Garbage, err error) {
 	runs, err := c.List(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *Cluster) CollectGarbage(ctx context.Context, now time.Time) (g Garbage,
 	return g, nil
 }
 
-// forget removes all of a run. The document goes when everything that it names is gone: until then,
-// the removal can be repeated.
+// forget removes all data of a run. It removes the document last, so that an interrupted removal can be
+// repeated.
 func (c *Cluster) forget(ctx context.Context, run string) error {
 	kv, err := c.runs(ctx)
 	if err != nil {

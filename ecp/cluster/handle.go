@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// handle makes the attempt of a message. It publishes the result first and acknowledges second.
+// handle makes the attempt of a message. It acknowledges the message after it has published the result.
 func (w *worker) handle(ctx context.Context, msg *jet.Delivery, wait time.Duration) {
 	stop := msg.KeepAlive(nil)
 	defer stop()
@@ -47,19 +47,19 @@ func (w *worker) handle(ctx context.Context, msg *jet.Delivery, wait time.Durati
 	case done:
 		w.acknowledge(msg)
 	default:
-		_ = msg.Return(0) // this worker is ending
+		_ = msg.Return(0) // this worker is shutting down
 	}
 }
 
-// acknowledge removes a message. If that fails, the message is delivered again, and its result is
-// found.
+// acknowledge removes a message. If that fails, the message is delivered again, and the worker that
+// gets it finds the result.
 func (w *worker) acknowledge(msg *jet.Delivery) {
 	if err := msg.Acknowledge(context.WithoutCancel(w.hard)); err != nil {
 		w.c.log.Warn("cluster: acknowledge an attempt", "err", err)
 	}
 }
 
-// leaveToOthers returns a message, which is delivered again after a while.
+// leaveToOthers returns a message to the server, which delivers it again after wait.
 func (w *worker) leaveToOthers(msg *jet.Delivery, wait time.Duration, why string, err error) {
 	if w.hard.Err() == nil {
 		w.c.log.Warn("cluster: "+why, "subject", msg.Subject, "err", err)
@@ -76,8 +76,8 @@ type attempt struct {
 	subject    string // of the result
 }
 
-// perform makes the attempt and publishes its result, unless it has one. done reports that there is
-// a result, or that none is wanted. Otherwise this worker ran out of time.
+// perform makes the attempt and publishes the result, unless there is one already. done reports that
+// there is a result, or that none is needed. Otherwise this worker is shutting down.
 func (t *attempt) perform(ctx context.Context) (done bool, err error) {
 	if _, err := t.r.results.Last(t.r.ctx, t.subject); err == nil || !errors.Is(err, jet.ErrNotFound) {
 		return err == nil, err
@@ -86,7 +86,7 @@ func (t *attempt) perform(ctx context.Context) (done bool, err error) {
 		return t.publish(broken("manifest", t.r.invalid.Error()))
 	}
 	if t.deliveries > maxDeliveries {
-		return t.publish(broken("lost", fmt.Sprintf("%d workers were lost with this attempt, or gave it back", maxDeliveries)))
+		return t.publish(broken("lost", fmt.Sprintf("%d workers were lost during this attempt, or returned it", maxDeliveries)))
 	}
 	c, err := t.r.plan.At(t.job.Place, t.job.Key.Case)
 	if err != nil {
@@ -105,11 +105,10 @@ func (t *attempt) perform(ctx context.Context) (done bool, err error) {
 	return t.publish(a)
 }
 
-// publishTime bounds how long a result waits for unreachable servers.
+// publishTime limits how long publishing a result waits for unreachable servers.
 const publishTime = time.Hour
 
-// publish publishes the result, unless there is one already: if another worker was first, its
-// result counts, and this one is dropped.
+// publish publishes the result. It drops the result if another worker has already published one.
 func (t *attempt) publish(a report.Attempt) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(t.r.ctx, publishTime)
 	defer cancel()

@@ -12,14 +12,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// Lane is the scope of a limit: a model, in one kind of environment.
+// Lane is the scope of a limit on concurrent attempts: a model in one kind of environment.
 type Lane struct {
 	Model string `json:"model"`
 	Kind  string `json:"kind"`
 	Limit int    `json:"limit"` // concurrent attempts, over all workers and runs
 }
 
-// defaultLimit is how many attempts of a lane are in flight if no limit is set.
+// defaultLimit is the limit of a lane if none is set.
 const defaultLimit = 1000
 
 // laneOf returns the lane of a case's attempts. An agent behind a URL has one conversation at a
@@ -35,7 +35,8 @@ func (d *Doc) laneOf(p *runtime.Plan, c runtime.Case) (name string, l Lane) {
 	return laneToken(l.Model, l.Kind), l
 }
 
-// openLane makes the consumer of a lane. The latest run that sets a limit decides the lane's limit.
+// openLane creates the consumer of a lane. The limit of the lane is that of the latest run that sets
+// one.
 func (c *Cluster) openLane(ctx context.Context, name string, l Lane, limited bool) error {
 	kv, err := c.runs(ctx)
 	if err != nil {
@@ -54,7 +55,8 @@ func (c *Cluster) openLane(ctx context.Context, name string, l Lane, limited boo
 	return c.SetLimit(ctx, name, l)
 }
 
-// checkLane refuses a limit that another lane of the same model would exceed.
+// checkLane refuses a limit for a model that has another lane, because the lanes together could exceed
+// it.
 func (c *Cluster) checkLane(ctx context.Context, name string, l Lane, limited bool) error {
 	lanes, err := c.Lanes(ctx)
 	if err != nil {
@@ -62,13 +64,13 @@ func (c *Cluster) checkLane(ctx context.Context, name string, l Lane, limited bo
 	}
 	for _, other := range lanes {
 		if other.Name != name && other.Model == l.Model && (limited || other.Limit != defaultLimit) {
-			return fmt.Errorf("the limit of %q cannot be held: it is used in %s and in %s, with lanes of their own (%s, %s)", l.Model, l.Kind, other.Kind, name, other.Name)
+			return fmt.Errorf("the limit of %q cannot be enforced: the model is used in %s and in %s, which have separate lanes (%s, %s)", l.Model, l.Kind, other.Kind, name, other.Name)
 		}
 	}
 	return nil
 }
 
-// SetLimit sets how many attempts of a lane may be in flight. It takes effect at once.
+// SetLimit sets how many attempts of a lane may run at the same time. It takes effect immediately.
 func (c *Cluster) SetLimit(ctx context.Context, name string, l Lane) error {
 	if !validToken(name) || l.Limit < 1 || l.Limit > 10_000 {
 		return fmt.Errorf("lane %q, limit %d: a limit is 1 to 10000", name, l.Limit)

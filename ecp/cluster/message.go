@@ -11,13 +11,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// work is an attempt to make: a place in the plan of a run. It contains no command.
+// work is the message for an attempt: a position in the plan of a run. It contains no command.
 type work struct {
-	V     int           `json:"v"`
-	Run   string        `json:"run"`
-	Key   attemptKey    `json:"key"`
-	Place runtime.Place `json:"place"`
-	Name  string        `json:"name"` // of the scenario, for human readers
+	V     int              `json:"v"`
+	Run   string           `json:"run"`
+	Key   attemptKey       `json:"key"`
+	Place runtime.Position `json:"place"`
+	Name  string           `json:"name"` // of the scenario, for human readers
 }
 
 // Headers of results.
@@ -36,10 +36,10 @@ type result struct {
 	Diff       string          `json:"diff,omitempty"` // blob with the agent's changes
 }
 
-// maxInline bounds the attempts that are part of their result message, in bytes.
+// maxInline is the size up to which an attempt is part of the result message, in bytes.
 const maxInline = 128 << 10
 
-// message makes the message of a result.
+// message returns the message for a result.
 func (r result) message(subject string, a *report.Attempt) (jet.Message, error) {
 	raw, err := json.Marshal(r)
 	if err != nil {
@@ -54,7 +54,8 @@ func (r result) message(subject string, a *report.Attempt) (jet.Message, error) 
 	return jet.Message{Subject: subject, Data: raw, Header: map[string]string{headerStatus: a.Status, headerCost: strconv.FormatFloat(cost, 'g', -1, 64)}}, nil
 }
 
-// attempt reads the attempt of a result. If it cannot be read, that is an error of the attempt.
+// attempt returns the attempt of a result, and the name of its diff. If the attempt cannot be read, it
+// returns one with an error.
 func (c *Cluster) attempt(ctx context.Context, raw []byte) (report.Attempt, string) {
 	var r result
 	err := json.Unmarshal(raw, &r)
@@ -68,12 +69,12 @@ func (c *Cluster) attempt(ctx context.Context, raw []byte) (report.Attempt, stri
 		err = fmt.Errorf("a result of version %d without an attempt", r.V)
 	}
 	if err != nil {
-		return broken("storage", "the result cannot be read: "+err.Error()), ""
+		return broken("storage", "cannot read the result: "+err.Error()), ""
 	}
 	return *r.Attempt, r.Diff
 }
 
-// broken is an attempt that failed before its first step.
+// broken returns an attempt that failed before its first step.
 func broken(kind, message string) report.Attempt {
 	return report.Attempt{
 		Status: report.Error, ExitReason: report.ReasonError, Steps: []report.Step{},

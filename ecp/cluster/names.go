@@ -14,9 +14,9 @@ import (
 // Streams and buckets. Each run has its own stream of results, so that removing the run removes
 // them.
 const (
-	workStream     = "ECP_WORK" // a message for each attempt that was handed out and has not ended
-	planStream     = "ECP_PLAN" // a message for each run that has not ended; its holder leads
-	resultStreams  = "ECPR_"    // followed by the id of the run
+	workStream     = "ECP_WORK" // a message for each attempt that was published and has not ended
+	planStream     = "ECP_PLAN" // a message for each run that has not ended; its receiver is the leader
+	resultStreams  = "ECPR_"    // prefix of the stream of a run, before the id of the run
 	runsBucket     = "ecp-runs"
 	fixturesBucket = "ecp-fixtures"
 	blobsBucket    = "ecp-blobs"
@@ -29,7 +29,7 @@ const (
 	resultSubjects = "ecp.res.>"
 )
 
-// attemptKey names an attempt of a run.
+// attemptKey identifies an attempt of a run.
 type attemptKey struct {
 	Variant string `json:"variant"`
 	Case    string `json:"case"`
@@ -40,7 +40,7 @@ func (k attemptKey) String() string {
 	return k.Variant + "." + k.Case + "." + strconv.Itoa(k.Attempt)
 }
 
-// parseKey reads the end of a subject.
+// parseKey parses the key at the end of a subject.
 func parseKey(subject string) (attemptKey, error) {
 	parts := strings.Split(subject, ".")
 	if len(parts) < 3 {
@@ -54,8 +54,8 @@ func parseKey(subject string) (attemptKey, error) {
 	return attemptKey{last[0], last[1], n}, nil
 }
 
-// workSubject is the subject of an attempt. A subject has at most one message, so an attempt that
-// waits or runs cannot be handed out again.
+// workSubject returns the subject for an attempt. A subject has at most one message, so an attempt that
+// is waiting or running cannot be published again.
 func workSubject(run, lane string, k attemptKey) string {
 	return "ecp.work." + run + "." + lane + "." + k.String()
 }
@@ -74,7 +74,7 @@ func stateKey(run string) string { return run + ".state" }
 func statKey(run string) string  { return run + ".stat" }
 func laneKey(lane string) string { return "lane." + lane }
 
-// newRunID makes an id of letters and digits that sorts by time.
+// newRunID returns an id of letters and digits that sorts by time.
 func newRunID() (string, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -88,7 +88,7 @@ func validToken(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// laneToken makes a part of a subject from the name of a model and a kind of environment.
+// laneToken returns the part of a subject for a model and a kind of environment.
 func laneToken(model, kind string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(model) {
@@ -99,7 +99,7 @@ func laneToken(model, kind string) string {
 		}
 	}
 	name := b.String()
-	if len(name) > 32 || name != strings.ToLower(model) { // different names that give the same token are different lanes
+	if len(name) > 32 || name != strings.ToLower(model) { // a digest keeps models apart whose names would have the same token
 		name = name[:min(len(name), 24)] + "_" + jet.Digest([]byte(model))[:8]
 	}
 	if name == "" {

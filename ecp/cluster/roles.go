@@ -20,8 +20,8 @@ type Rights struct {
 	Publish, DenyPublish, Subscribe []string
 }
 
-// inboxPrefix begins the subjects that a role gets answers on, so that no role reads the answers to
-// another.
+// inboxPrefix returns the prefix of the subjects on which a role gets answers. The roles have different
+// ones, so that none can read the answers to another.
 func inboxPrefix(role string) string {
 	if role == "" {
 		role = RoleController
@@ -29,8 +29,8 @@ func inboxPrefix(role string) string {
 	return "_ecp_" + role
 }
 
-// RightsOf returns the rights of a role. Only a controller makes, purges or removes streams, hands
-// out work, or writes documents of runs. A worker only adds results and blobs.
+// RightsOf returns the rights of a role. Only a controller creates, purges or removes streams,
+// publishes work, or writes documents of runs. A worker only adds results and blobs.
 func RightsOf(role string) Rights {
 	r := Rights{Subscribe: []string{inboxPrefix(role) + ".>"}}
 	if role == RoleController {
@@ -59,7 +59,7 @@ func RightsOf(role string) Rights {
 // Keys are the public nkeys of roles.
 type Keys map[string][]string
 
-// ServerConfig is the part of a nats-server's configuration that gives the roles their rights.
+// ServerConfig returns the part of a nats-server configuration that gives the roles their rights.
 func ServerConfig(keys Keys) string {
 	var b strings.Builder
 	b.WriteString("accounts {\n  ECP {\n    jetstream: enabled\n    users: [\n")
@@ -85,7 +85,7 @@ func quotedList(subjects []string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// NewKey makes an nkey. seed is the secret; public identifies the key to servers and others.
+// NewKey creates an nkey. seed is the secret; public identifies the key to servers and workers.
 func NewKey() (seed []byte, public string, err error) {
 	key, err := jet.NewKey()
 	if err != nil {

@@ -39,7 +39,7 @@ type Doc struct {
 	Settings Settings       `json:"settings"`
 }
 
-// Settings are the options of a run that decide what its attempts do.
+// Settings are the options of a run that its attempts depend on.
 type Settings struct {
 	Timeout      time.Duration     `json:"timeout,omitempty"`
 	StartTimeout time.Duration     `json:"start_timeout,omitempty"`
@@ -96,7 +96,7 @@ func (c *Cluster) sign(d Doc) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// readDoc reads a document and returns who signed it. An invalid signature is an error.
+// readDoc decodes a document and verifies its signature, if it has one.
 func readDoc(raw []byte) (*Stored, error) {
 	var s signed
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -146,12 +146,13 @@ type Submission struct {
 	Include  []string          // further files and folders beside the manifest
 	Settings Settings
 	Limits   map[string]int
-	Replicas int // copies of everything; 0 is three if there are three servers
+	Replicas int // copies of the run's data in the cluster; 0 means three if there are three servers
 	Program  string
 	Now      func() time.Time
 }
 
-// Submit uploads what a run needs and makes the run. It begins when a process leads it.
+// Submit uploads the files of a run and creates the run. The run starts when a process becomes its
+// leader.
 func (c *Cluster) Submit(ctx context.Context, s Submission) (*Stored, error) {
 	if err := checkLimits(s); err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func checkLimits(s Submission) error {
 		}
 	}
 	if len(s.Limits) > 0 && len(kinds) > 1 {
-		return fmt.Errorf("a limit cannot be held over several kinds of environments (%s): submit their scenarios as runs of their own", strings.Join(kinds, ", "))
+		return fmt.Errorf("a limit cannot be enforced across several kinds of environments (%s): submit the scenarios of each kind as a separate run", strings.Join(kinds, ", "))
 	}
 	return nil
 }
@@ -220,7 +221,7 @@ func (c *Cluster) upload(ctx context.Context, dir string, files []string) (strin
 	})
 }
 
-// create makes the parts of a run. The message that starts the run comes last.
+// create creates the data of a run. It publishes the message that starts the run last.
 func (c *Cluster) create(ctx context.Context, d Doc, doc []byte) error {
 	if _, err := c.conn.Setup(ctx, jet.Layout{Streams: []jet.StreamSpec{resultsOf(d.Run)}}, d.Replicas); err != nil {
 		return err
@@ -289,7 +290,7 @@ func (c *Cluster) Fetch(ctx context.Context, d *Stored, dir string) (*runtime.Ma
 	return m, nil
 }
 
-// Kind is the kind of environment that a scenario needs; KindHost is the worker's own.
+// Kind returns the kind of environment that a scenario needs.
 func Kind(s runtime.Setup) string {
 	if s.Environment == nil {
 		return KindHost

@@ -14,19 +14,19 @@ import (
 // States of a run.
 const (
 	StateRunning   = "running"
-	StatePaused    = "paused"    // no more attempts are handed out; those handed out are made
-	StateStopping  = "stopping"  // a budget is used up: running attempts continue to their end
+	StatePaused    = "paused"    // no more attempts are published; published ones are still made
+	StateStopping  = "stopping"  // a budget is used up; running attempts continue until they end
 	StateCancelled = "cancelled" // running attempts are stopped
 	StateFinished  = "finished"
 )
 
-// State says whether a run continues.
+// State is the state of a run.
 type State struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// over reports whether no more attempts begin.
+// over reports whether no more attempts are started.
 func (s State) over() bool {
 	return s.State == StateStopping || s.State == StateCancelled || s.State == StateFinished
 }
@@ -48,10 +48,11 @@ type Summary struct {
 	Progress Progress
 }
 
-// stateTries bounds how often a change is tried again after others changed the state first.
+// stateTries limits how often a change of the state is retried because another process changed it
+// first.
 const stateTries = 20
 
-// setState changes the state of a run. A final state does not change any more.
+// setState changes the state of a run, unless that is final.
 func (c *Cluster) setState(ctx context.Context, run string, to State) error {
 	kv, err := c.runs(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (c *Cluster) setState(ctx context.Context, run string, to State) error {
 			return err
 		}
 	}
-	return fmt.Errorf("change the state of the run %s: others keep changing it", run)
+	return fmt.Errorf("change the state of the run %s: other processes keep changing it", run)
 }
 
 // Control pauses, resumes or cancels a run.
@@ -92,7 +93,7 @@ func (c *Cluster) Control(ctx context.Context, run, state string) error {
 		return err
 	}
 	if now.State == StateFinished || now.State == StateCancelled {
-		return fmt.Errorf("the run %s is %s already", run, now.State)
+		return fmt.Errorf("the run %s is already %s", run, now.State)
 	}
 	return c.setState(ctx, run, State{State: state})
 }

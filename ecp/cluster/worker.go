@@ -15,21 +15,20 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// WorkerOptions configure the work that a worker takes.
+// WorkerOptions configure a worker.
 type WorkerOptions struct {
 	Name  string
 	Jobs  int           // concurrent attempts
 	Kinds []string      // of environments that it offers; KindHost runs agents in the worker's own environment
 	Trust []string      // public keys whose manifests it runs; TrustAnyone accepts all
-	Lanes []string      // the lanes it works on; empty means all of its kinds
+	Lanes []string      // the lanes that it works on; empty means all lanes of Kinds
 	Dir   string        // for the files of runs
 	Grace time.Duration // how long attempts may continue when the worker is asked to end
-	// Prepare makes the options of a run. The function that it returns is called when the run is
-	// over.
+	// Prepare returns the options for a run, and a function that is called when the run has ended.
 	Prepare func(Settings) (runtime.Options, func(), error) `json:"-"`
 }
 
-// maxDeliveries is how often an attempt is tried if its worker is lost each time.
+// maxDeliveries is how often an attempt is delivered to workers before it counts as lost.
 const maxDeliveries = 10
 
 // worker makes attempts.
@@ -37,7 +36,7 @@ type worker struct {
 	c     *Cluster
 	o     WorkerOptions
 	slots chan struct{}
-	hard  context.Context // ends when attempts have no time left
+	hard  context.Context // ends when running attempts must stop
 
 	mu     sync.Mutex // guards the fields below
 	states map[string]State
@@ -79,7 +78,7 @@ func (c *Cluster) Work(ctx context.Context, o WorkerOptions) error {
 	return nil
 }
 
-// waitForRuns waits until a controller has made the streams and buckets, or ctx ends.
+// waitForRuns waits until a controller has created the streams and buckets, or ctx ends.
 func (w *worker) waitForRuns(ctx context.Context) {
 	for said := false; ; said = true {
 		_, err := w.c.runs(ctx)
@@ -108,20 +107,20 @@ func (w *worker) wanted(key string, value []byte) (name string, ok bool) {
 	return name, true
 }
 
-// minIdle and maxIdle bound the pause before a lane without work is tried again. The pause grows
+// minIdle and maxIdle limit the pause before a lane without work is tried again. The pause grows
 // while there is no work.
 const (
 	minIdle = 20 * time.Millisecond
 	maxIdle = 500 * time.Millisecond
 )
 
-// work takes a lane's attempts, one for each free slot.
+// work fetches attempts of a lane, one for each free slot.
 func (w *worker) work(ctx context.Context, lane string) {
 	idle := minIdle
 	var consumer *jet.Consumer // of the lane, once it is known
 	for ctx.Err() == nil {
 		if consumer == nil {
-			consumer, _ = w.c.conn.Consumer(ctx, workStream, "lane-"+lane) // else the lane is not open yet, or its server is gone
+			consumer, _ = w.c.conn.Consumer(ctx, workStream, "lane-"+lane) // after an error, the lane is tried again
 		}
 		select {
 		case <-w.slots:
@@ -146,7 +145,7 @@ func (w *worker) work(ctx context.Context, lane string) {
 // that does not wait at all gets no answer while the lane's limit is reached.)
 const fetchTime = 50 * time.Millisecond
 
-// fetch begins an attempt, if there is one. The attempt frees the slot when it ends.
+// fetch starts an attempt, if there is one. The attempt frees the slot when it ends.
 func (w *worker) fetch(ctx context.Context, consumer *jet.Consumer) (found bool, err error) {
 	if consumer == nil {
 		return false, nil
@@ -162,8 +161,8 @@ func (w *worker) fetch(ctx context.Context, consumer *jet.Consumer) (found bool,
 	return true, nil
 }
 
-// setState handles a change of a run's state. If the run is cancelled, its running attempts are
-// stopped. If it is over, it is forgotten once none of its attempts runs.
+// setState handles a change of a run's state. It stops the running attempts of a cancelled run. It
+// removes a run that has ended when none of its attempts is running.
 func (w *worker) setState(run string, s State) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,10 +199,11 @@ type workerRun struct {
 	results *jet.Stream
 	dir     string
 	release func()
-	invalid error // the manifest cannot be run, on any machine
+	invalid error // why the manifest cannot be run on any machine, or nil
 }
 
-// enter returns a run. The first attempt of a run loads it. leave must be called afterwards.
+// enter returns a run for an attempt. The first attempt of a run must load it. The caller must call
+// leave afterwards.
 func (w *worker) enter(run string) *workerRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +218,7 @@ func (w *worker) enter(run string) *workerRun {
 	return r
 }
 
-// leave releases a run. A run that could not be loaded is tried again with the next attempt.
+// leave releases a run. The next attempt loads a run again that could not be loaded.
 func (w *worker) leave(run string, r *workerRun, failed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -254,10 +254,11 @@ func (r *workerRun) close() {
 	}
 }
 
-// errTrust is the error because of which a worker leaves a run to others.
+// errTrust is the error for a run that this worker must not run.
 var errTrust = errors.New("no key that this worker trusts has signed it")
 
-// load fetches the files of a run. After an error, another worker may succeed, or this one later.
+// load fetches the files of a run. Its errors concern this worker at this time: another worker may
+// succeed, or this one later.
 func (w *worker) load(r *workerRun, run string) (err error) {
 	if r.doc, err = w.c.Doc(r.ctx, run); err != nil {
 		return err

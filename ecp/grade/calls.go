@@ -28,7 +28,7 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 		return Check{Field: field, Err: unjudged}
 	}
 	reason, joint := "No matching tool call", " for "
-	if reference { // the reference's exact words
+	if reference { // to have the same text as the reference
 		joint = " and "
 	}
 	if s.ToolName != "" {
@@ -41,8 +41,8 @@ func (s Spec) gradeUsage(calls []Call, reference bool) Check {
 	return s.negated(Check{Field: field, Reasoning: reason + ". Calls seen: " + names(calls)})
 }
 
-// argumentsMatch reports whether a call has the expected arguments, or returns why that cannot be
-// decided.
+// argumentsMatch reports whether a call has the expected arguments. It returns an error if a pattern
+// could not be matched in time.
 func (s Spec) argumentsMatch(got map[string]any, reference bool) (bool, error) {
 	switch s.Match {
 	case "exact":
@@ -55,7 +55,8 @@ func (s Spec) argumentsMatch(got map[string]any, reference bool) (bool, error) {
 	return s.topMatch(got, reference), nil
 }
 
-// patternsMatch requires every expected key, with a value that matches its pattern.
+// patternsMatch reports whether the arguments have every expected key, with a value that matches the
+// pattern.
 func (s Spec) patternsMatch(got map[string]any) (bool, error) {
 	for k, want := range s.Arguments {
 		value, ok := got[k]
@@ -70,7 +71,8 @@ func (s Spec) patternsMatch(got map[string]any) (bool, error) {
 	return true, nil
 }
 
-// topMatch requires every expected key, with an equal value; further keys are allowed.
+// topMatch reports whether the arguments have every expected key, with an equal value. They may have
+// more keys.
 func (s Spec) topMatch(got map[string]any, truthy bool) bool {
 	for k, want := range s.Arguments {
 		if value, ok := got[k]; !ok || !equal(want, value, truthy) {
@@ -99,7 +101,7 @@ func orEmpty(m map[string]any) any {
 	return m
 }
 
-// gradeCount counts the calls of a tool, or of all.
+// gradeCount checks the number of calls of a tool, or of all tools.
 func (s Spec) gradeCount(subject Subject) Check {
 	n := int64(0)
 	for _, c := range subject.scope(s.Scope) {
@@ -126,9 +128,12 @@ func (s Spec) gradeCount(subject Subject) Check {
 	return verdict((s.Min == nil || n >= *s.Min) && (s.Max == nil || n <= *s.Max), "tool_calls", text, text)
 }
 
-// gradeTrajectory compares the names of the called tools with the expected ones. strict: these, in
-// this order. unordered: these, in any order. in_order: these in this order, with others between
-// them. subset: no others. superset: at least these.
+// gradeTrajectory compares the names of the called tools with the expected ones, by mode:
+//   - strict: the same calls in the same order
+//   - unordered: the same calls in any order
+//   - in_order: the expected calls in this order, possibly with others between them
+//   - subset: only calls of the expected tools
+//   - superset: at least the expected calls
 func (s Spec) gradeTrajectory(subject Subject) Check {
 	var got []string
 	for _, c := range subject.scope(s.Scope) {
@@ -169,7 +174,7 @@ func isSubsequence(want, got []string) bool {
 	return len(want) == 0
 }
 
-// includesAll requires each tool as often as it is named.
+// includesAll reports whether got has each tool at least as often as want.
 func includesAll(got, want []string) bool {
 	left := map[string]int{}
 	for _, name := range got {
@@ -184,7 +189,7 @@ func includesAll(got, want []string) bool {
 	return true
 }
 
-// names lists the called tools as Python prints a list.
+// names formats the names of the called tools as a Python list.
 func names(calls []Call) string {
 	list := make([]any, len(calls))
 	for i, c := range calls {

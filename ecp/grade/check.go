@@ -10,13 +10,13 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Problem is something wrong with a Spec.
+// Problem is an error in a Spec.
 type Problem struct {
-	Key     string // of the manifest; empty for the grader as a whole
+	Key     string // in the manifest; empty if the error concerns the whole grader
 	Message string
 }
 
-// Types lists the graders of manifest v1, or of constraints.checks.
+// Types lists the types of graders in manifest v1 or, with extended, in constraints.checks.
 func Types(extended bool) []string {
 	v1 := []string{TextMatch, LLMJudge, ToolUsage}
 	if !extended {
@@ -28,7 +28,8 @@ func Types(extended bool) []string {
 // Conditions lists the conditions of text_match.
 func Conditions() []string { return []string{"contains", "equals", "does_not_contain", "regex"} }
 
-// Fields lists the fields that text_match and llm_judge may use.
+// Fields lists the fields that text_match and llm_judge may use in manifest v1 or, with extended, in
+// constraints.checks.
 func Fields(extended bool) []string {
 	v1 := []string{PublicOutput, EvaluationContext, PrivateThought}
 	if !extended {
@@ -161,7 +162,7 @@ func (s Spec) checkChanges() (out []Problem) {
 	return out
 }
 
-// oneOf requires a value to be one of some, or empty for the first.
+// oneOf returns a problem unless a value is allowed or empty.
 func oneOf(key, value string, allowed ...string) []Problem {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil

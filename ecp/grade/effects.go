@@ -13,12 +13,12 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// maxFile bounds a file that is graded, in bytes.
+// maxFile limits the size of a graded file, in bytes.
 const maxFile = 16 << 20
 
 var errNoWorkspace = errors.New("the scenario has no workspace: give its first step constraints.scenario.workspace")
 
-// gradeFile checks a file of the workspace. It does not follow links out of the workspace.
+// gradeFile checks a file of the workspace. It does not follow symlinks out of the workspace.
 func (s Spec) gradeFile(subject Subject) Check {
 	field := "file:" + s.Path
 	if subject.Workspace == "" {
@@ -54,7 +54,7 @@ func (s Spec) gradeFile(subject Subject) Check {
 	return c
 }
 
-// gradeChanges compares the changed files with globs.
+// gradeChanges matches the changed files with the globs.
 func (s Spec) gradeChanges(subject Subject) Check {
 	const field = "workspace"
 	if subject.Workspace == "" || subject.Changed == nil {
@@ -95,7 +95,7 @@ func anyGlob(globs []string, path string) bool {
 	return false
 }
 
-// few lists the first items of a long list.
+// few joins the first items of a list, and adds the number of the others.
 func few(list []string) string {
 	const most = 20
 	if len(list) == 0 {
@@ -107,26 +107,26 @@ func few(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// commandTime bounds a command without its own limit.
+// commandTime is the default time limit of a command.
 const commandTime = 60 * time.Second
 
-// limit is the time limit of a grader's command.
+// limit returns the time limit of a grader's command, or otherwise if it has none.
 func (s Spec) limit(otherwise time.Duration) time.Duration {
 	if s.TimeoutS > 0 {
-		return time.Duration(min(s.TimeoutS*float64(time.Second), math.MaxInt64/2)) // which is 146 years
+		return time.Duration(min(s.TimeoutS*float64(time.Second), math.MaxInt64/2)) // no overflow
 	}
 	return otherwise
 }
 
-// gradeCommand runs a command in the workspace and compares its exit code, and its output if
-// there is a condition.
+// gradeCommand runs a command in the workspace and checks its exit code, and its output if there is a
+// condition.
 func (s Spec) gradeCommand(ctx context.Context, subject Subject, t Tools) Check {
 	const field = "command"
 	switch {
 	case subject.Workspace == "":
 		return Check{Field: field, Err: errNoWorkspace}
 	case t.Command == nil:
-		return Check{Field: field, Err: errors.New("commands cannot run here")}
+		return Check{Field: field, Err: errors.New("commands cannot be run here")}
 	}
 	limit := s.limit(commandTime)
 	limited, cancel := context.WithTimeout(ctx, limit)

@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// number returns a JSON or YAML number exactly.
+// number returns the exact value of a JSON or YAML number. It returns false for other values, and for
+// numbers that are too large.
 func number(v any) (*big.Rat, bool) {
 	switch n := v.(type) {
 	case json.Number:
-		// An exponent of a billion would be a number of a billion digits.
+		// With an exponent of a billion, big.Rat would need a billion digits.
 		if f, err := n.Float64(); err != nil || math.Abs(f) > 1e300 || (f != 0 && math.Abs(f) < 1e-300) || len(n) > 400 {
 			return nil, false
 		}
@@ -35,7 +36,8 @@ func number(v any) (*big.Rat, bool) {
 	return nil, false
 }
 
-// sameNumber compares numbers as Python does: integers exactly, fractions as floats.
+// sameNumber compares numbers as Python does: integers exactly, fractions as floats. numbers reports
+// whether both values are numbers.
 func sameNumber(a, b any) (same, numbers bool) {
 	x, ok := number(a)
 	y, ok2 := number(b)
@@ -61,8 +63,8 @@ func isNumber(v any) bool {
 	return false
 }
 
-// equal compares an expected value with a reported one. Numbers are compared by value, lists in
-// order, objects completely. Truth values are not numbers, unless truthy is set (as in Python).
+// equal reports whether a reported value equals the expected one. Numbers are compared by value. A
+// boolean equals a number only if truthy is set (as in Python).
 func equal(want, got any, truthy bool) bool {
 	if truthy {
 		want, got = asNumber(want), asNumber(got)
@@ -101,7 +103,7 @@ func asNumber(v any) any {
 	return v
 }
 
-// contains is like equal, but objects may have additional keys, at every depth.
+// contains is like equal, but reported objects may have additional keys at every depth.
 func contains(want, got any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -122,7 +124,7 @@ func contains(want, got any) bool {
 	return equal(want, got, false)
 }
 
-// python writes a value as Python's repr does, for reasons that tools compare.
+// python formats a value as Python's repr does, so that reasons are the same as in the reference.
 func python(v any) string {
 	switch v := v.(type) {
 	case nil:

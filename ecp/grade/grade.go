@@ -1,15 +1,15 @@
-// Package grade judges an agent's work against a manifest's expectations (ECP, graders).
+// Package grade grades an agent's work by a manifest's expectations (ECP, graders).
 //
 // It owns the graders: text, tool calls, trajectories, files, commands, and a model as a judge. A
-// grader is data (Spec) that was checked before the run (Check), and grading is a function of that
-// data and of one step (Subject). Only the command and the judge have effects outside, through the
-// functions that they are given (Tools).
+// grader is data (Spec) that is validated before the run (Check). Grading is a function of that data
+// and of one step (Subject). Only commands and judges have side effects, through the functions in
+// Tools.
 //
-// Guarantees: a grader never panics on an agent's output; a pattern has a time limit; an impossible
-// judgement is an error and not a failed check. Texts and tool calls match exactly as in the
-// reference, except for the differences that Reference turns off.
+// Guarantees: a grader never panics on an agent's output; pattern matching has a time limit; if a step
+// cannot be judged, the result is an error and not a failed check. Texts and tool calls match exactly
+// as in the reference, except for the differences that Tools.Reference turns off.
 //
-// It does not read manifests, does not talk to agents, and keeps no state between calls.
+// It does not read manifests, does not talk to agents, and has no state between calls.
 package grade
 
 import (
@@ -41,8 +41,7 @@ const (
 	Logs              = "logs" // not in manifest v1
 )
 
-// Spec is one grader of the manifest. Type decides which fields count; Check reports missing ones.
-// It has more than 25 fields because the manifest has those of all types in one object.
+// Spec is a grader of the manifest. Each Type uses some of the fields; Check reports missing ones.
 type Spec struct {
 	Type      string
 	Field     string // PublicOutput and so on
@@ -59,15 +58,15 @@ type Spec struct {
 	Not        bool     // of TextMatch and ToolUsage: inverts the result
 	IgnoreCase bool     // of TextMatch
 	Match      string   // of ToolUsage: top (as v1), deep, exact or regex
-	Min, Max   *int64   // of ToolCount: how many calls
+	Min, Max   *int64   // of ToolCount: the number of calls
 	Tools      []string // of Trajectory: names of tools in order
 	Mode       string   // of Trajectory: strict, unordered, subset, superset or in_order
-	Scope      string   // of ToolCount and Trajectory: step, or scenario up to here
+	Scope      string   // of ToolCount and Trajectory: step, or scenario (all steps up to this one)
 	Path       string   // of File, relative to the workspace
 	Exists     *bool    // of File
-	Only       []string // of Changes: globs outside of which nothing may change
+	Only       []string // of Changes: globs, one of which each changed file must match
 	Includes   []string // of Changes: globs that must each match a change
-	Run        string   // of Command, Reward and SWEBench: for the shell, in the workspace
+	Run        string   // of Command, Reward and SWEBench: shell command, run in the workspace
 	ExitCode   int64    // of Command
 	TimeoutS   float64  // of Command, Reward and SWEBench; seconds
 	Want       string   // of Status: done or paused
@@ -77,7 +76,7 @@ type Spec struct {
 	Parser     string   `json:",omitempty"` // of SWEBench: one of LogParsers
 	FailToPass []string `json:",omitempty"` // of SWEBench: tests that must pass
 	PassToPass []string `json:",omitempty"` // of SWEBench: tests that must not fail
-	FailOnly   bool     `json:",omitempty"` // of SWEBench: the log names only failed tests
+	FailOnly   bool     `json:",omitempty"` // of SWEBench: the log lists only failed tests, so other tests passed
 }
 
 // Call is one tool call as the agent reported it.
@@ -86,18 +85,18 @@ type Call struct {
 	Arguments map[string]any // nil if missing, or not an object
 }
 
-// Subject is one step: its input, and the agent's work.
+// Subject is a step to grade: its input, and the agent's work.
 type Subject struct {
 	Input     string
 	Status    string
 	Output    string
-	Context   string // evaluation_context, else its alias
-	Thought   string // private_thought, else evaluation_context
+	Context   string // evaluation_context, or otherwise private_thought
+	Thought   string // private_thought, or otherwise evaluation_context
 	Logs      string
-	Calls     []Call // of this step
-	Before    []Call // of the scenario's earlier steps
-	Workspace string // absolute; may be empty
-	Changed   func() ([]Change, error)
+	Calls     []Call                   // of this step
+	Before    []Call                   // of the scenario's earlier steps
+	Workspace string                   // absolute; may be empty
+	Changed   func() ([]Change, error) // returns the changed files; nil without a workspace
 }
 
 // Change is a file that the agent changed since the scenario began.
@@ -119,7 +118,7 @@ func (s Subject) text(field string) string {
 	return s.Output
 }
 
-// scope returns the calls that a grader counts.
+// scope returns the calls in a grader's scope.
 func (s Subject) scope(scope string) []Call {
 	if scope == "scenario" {
 		return append(append([]Call(nil), s.Before...), s.Calls...)
@@ -129,19 +128,19 @@ func (s Subject) scope(scope string) []Call {
 
 // Tools are the functions that graders use.
 type Tools struct {
-	// Judge asks a model. If it is nil, Unjudged says why.
-	Judge    Judge
+	// Judge is the judge of LLMJudge; may be nil.
+	Judge Judge
+	// Unjudged is the reason why Judge is nil.
 	Unjudged string
 	// Votes is the default number of votes of a judge; at least 1.
 	Votes int64
 	// Command runs a shell command in a folder and returns its exit code and the end of its output.
 	Command func(ctx context.Context, dir, command string) (code int, output string, err error)
-	// Reference makes the graders of v1 judge exactly like the reference where we differ on
-	// purpose.
+	// Reference makes the graders of v1 judge like the reference, also where eca differs on purpose.
 	Reference bool
 }
 
-// Check is the result of a grader. Err is set if there is no result; then Passed is false.
+// Check is the result of a grader. If Err is set, the step could not be judged, and Passed is false.
 type Check struct {
 	Type      string
 	Field     string
@@ -153,7 +152,7 @@ type Check struct {
 	Cached    bool   // the judge's answers came from the cache
 }
 
-// Grade judges a step. s must have passed Check.
+// Grade grades a step. s.Check must have reported no problems.
 func (s Spec) Grade(ctx context.Context, subject Subject, t Tools) Check {
 	c := s.grade(ctx, subject, t)
 	c.Type = s.Type
@@ -198,7 +197,7 @@ func (s Spec) grade(ctx context.Context, subject Subject, t Tools) Check {
 	return Check{Err: fmt.Errorf("there is no grader %q", s.Type)}
 }
 
-// verdict returns a check with one of two reasons.
+// verdict returns a check whose reasoning is yes if it passed, and no otherwise.
 func verdict(passed bool, field, yes, no string) Check {
 	if passed {
 		return Check{Field: field, Passed: true, Reasoning: yes}
@@ -206,5 +205,5 @@ func verdict(passed bool, field, yes, no string) Check {
 	return Check{Field: field, Reasoning: no}
 }
 
-// patternTime bounds one match.
+// patternTime limits how long matching a pattern may take.
 const patternTime = 5 * time.Second

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// RewardFolder is where the command of a reward grader stores its result: reward.json, an object of
-// numbers with the key reward, else reward.txt, a number.
+// RewardFolder is the folder where the command of a reward grader writes its result: reward.json, an
+// object of numbers with the key reward, or otherwise reward.txt, a number.
 const RewardFolder = "/logs/verifier"
 
-// rewardTime bounds the command of a reward grader without its own limit, in seconds.
+// rewardTime is the default time limit for the command of a reward grader, in seconds.
 const rewardTime = 600
 
-// rewardMark separates a command's output from its reward.
+// rewardMark separates the output of a command from the reward.
 const rewardMark = "ecp-reward-follows:"
 
-// rewardScript runs a command and prints its reward. It first removes reward files that the agent
-// may have left.
+// rewardScript returns a script that runs a command and prints the reward. It first removes reward
+// files, which the agent may have written.
 func rewardScript(run string) string {
 	const json, text = RewardFolder + "/reward.json", RewardFolder + "/reward.txt"
 	return "rm -rf " + json + " " + text + "; mkdir -p " + RewardFolder + "\n( " + run + "\n) > " + RewardFolder + "/test-stdout.txt 2>&1\n" +
@@ -31,8 +31,7 @@ func rewardScript(run string) string {
 		"if [ -e " + json + " ]; then echo " + rewardMark + "json; head -c 2048 " + json + "; elif [ -e " + text + " ]; then echo " + rewardMark + "text; head -c 2048 " + text + "; else echo " + rewardMark + "none; fi"
 }
 
-// gradeReward runs tests that rate the agent's work themselves. Without a valid reward, the result
-// is unknown.
+// gradeReward runs a command that computes the reward. Without a valid reward, the check is an error.
 func (s Spec) gradeReward(ctx context.Context, subject Subject, t Tools) Check {
 	command := s
 	command.Run = rewardScript(s.Run)
@@ -54,7 +53,7 @@ func (s Spec) gradeReward(ctx context.Context, subject Subject, t Tools) Check {
 	}
 	at := strings.LastIndex(output, rewardMark)
 	if at < 0 {
-		return Check{Field: field, Err: fmt.Errorf("%q left no reward. It printed %s", s.Run, shown(output))}
+		return Check{Field: field, Err: fmt.Errorf("%q wrote no reward. It printed %s", s.Run, shown(output))}
 	}
 	kind, text, _ := strings.Cut(output[at+len(rewardMark):], "\n")
 	values, err := parseReward(kind, text)
@@ -74,7 +73,7 @@ func (s Spec) gradeReward(ctx context.Context, subject Subject, t Tools) Check {
 	return Check{Field: field, Passed: reward >= least, Score: min(max(reward, 0), 1), Reasoning: reason}
 }
 
-// parseReward reads a reward: finite numbers, one of them named reward.
+// parseReward parses a reward: finite numbers, one of them named reward.
 func parseReward(kind, text string) (map[string]float64, error) {
 	switch kind {
 	case "json":
@@ -100,5 +99,5 @@ func parseReward(kind, text string) (map[string]float64, error) {
 		}
 		return map[string]float64{"reward": v}, nil
 	}
-	return nil, errors.New("it left no reward")
+	return nil, errors.New("it wrote no reward")
 }

@@ -30,8 +30,8 @@ func TestReward(t *testing.T) {
 		"empty":        {"\n" + rewardMark + "text\n", nil, false, 0, "is not a number"},
 		"nan":          {"\n" + rewardMark + "text\nNaN", nil, false, 0, "is not a number"},
 		"infinite":     {"\n" + rewardMark + "text\n+Inf", nil, false, 0, "is not a number"},
-		"none":         {"boom\n" + rewardMark + "none\n", nil, false, 0, "left no reward. It printed 'boom"},
-		"cut":          {"boom", nil, false, 0, "left no reward"},
+		"none":         {"boom\n" + rewardMark + "none\n", nil, false, 0, "wrote no reward. It printed 'boom"},
+		"cut":          {"boom", nil, false, 0, "wrote no reward"},
 		"faked":        {rewardMark + "text\n1\n\n" + rewardMark + "text\n0\n", nil, false, 0, ""},
 	} {
 		s := Spec{Type: Reward, Run: "sh t", Threshold: c.least}

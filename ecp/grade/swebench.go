@@ -13,9 +13,9 @@ import (
 
 // Files in the container in which a swebench grader runs.
 const (
-	// ChangesFile has what the agent changed, as a patch.
+	// ChangesFile contains the agent's changes as a patch.
 	ChangesFile = "/ecp-changes.diff"
-	// PredictionFile, among the hidden tests, has a patch that counts instead.
+	// PredictionFile, if it is among the hidden tests, contains a patch to test instead of ChangesFile.
 	PredictionFile = "prediction.diff"
 )
 
@@ -26,12 +26,12 @@ const (
 	patchFailed  = ">>>>> Patch Apply Failed"
 	patchEmpty   = "ecp-patch-is-empty"
 	exitMark     = "ecp-test-exit: "
-	shownTests   = 5 // that a reason names
+	shownTests   = 5 // number of tests that a reason lists
 	sweBenchTime = 30 * time.Minute
 )
 
-// WithExitCode makes a test script print the exit code of its test command, which differs
-// from 0 for tests that broke off without a failure in the log.
+// WithExitCode changes a test script to print the exit code of its test command, which is not 0 if
+// the tests broke off without a failure in the log.
 func WithExitCode(script string) string {
 	var out strings.Builder
 	for line := range strings.Lines(script) {
@@ -43,8 +43,8 @@ func WithExitCode(script string) string {
 	return out.String()
 }
 
-// sweBenchScript applies the patch with the first command that can, and runs the tests. After a
-// failed attempt the tree is as it was.
+// sweBenchScript returns a script that applies the patch with the first command that succeeds, and
+// runs the tests. It restores the tree after each failed attempt.
 func sweBenchScript(run string) string {
 	return `patch=` + ChangesFile + `
 if [ -e /tests/` + PredictionFile + ` ]; then patch=/tests/` + PredictionFile + `; fi
@@ -65,8 +65,8 @@ unset GIT_INDEX_FILE
 ` + run
 }
 
-// gradeSWEBench applies a patch, runs the tests, and reads their log: resolved if each test of
-// FailToPass passes, and each of PassToPass still does.
+// gradeSWEBench applies the patch, runs the tests, and parses their log. The check passes if all tests
+// of FailToPass and PassToPass pass.
 func (s Spec) gradeSWEBench(ctx context.Context, subject Subject, t Tools) Check {
 	const field = "tests"
 	if t.Command == nil {
@@ -91,7 +91,7 @@ func (s Spec) gradeSWEBench(ctx context.Context, subject Subject, t Tools) Check
 	return Check{Field: field, Passed: true, Score: 1, Reasoning: fmt.Sprintf("Resolved: %d tests pass that did not, and %d still do", len(s.FailToPass), len(s.PassToPass))}
 }
 
-// judgeLog returns the score, and why the instance is not resolved; empty if it is.
+// judgeLog returns the score, and the reason why the instance is not resolved, or "" if it is.
 func (s Spec) judgeLog(log string) (score float64, reason string) {
 	_, rest, started := strings.Cut(log, logStart)
 	end := strings.LastIndex(rest, logEnd)
@@ -110,7 +110,7 @@ func (s Spec) judgeLog(log string) (score float64, reason string) {
 		return 0, "the log has no result of a test: " + shown(lastLines(rest))
 	}
 	if code := exitOf(rest); code != 0 && !hasFailures(results) {
-		return 0, fmt.Sprintf("the tests ended with %d and no test failed, so that their log cannot be relied on: %s", code, shown(lastLines(rest)))
+		return 0, fmt.Sprintf("the tests ended with %d although no test failed, so their log is not reliable: %s", code, shown(lastLines(rest)))
 	}
 	var failing, broken []string
 	for _, name := range s.FailToPass {
@@ -135,8 +135,7 @@ func (s Spec) judgeLog(log string) (score float64, reason string) {
 	return score, strings.Join(reasons, "; ")
 }
 
-// passes reports whether a test passes. A test that was skipped does not count as one that was
-// repaired, but may be one that is kept.
+// passes reports whether a test passes. kept means a test of PassToPass, which may also be skipped.
 func (s Spec) passes(results map[string]string, name string, kept bool) bool {
 	status, ok := results[name]
 	if !ok {
@@ -148,8 +147,9 @@ func (s Spec) passes(results map[string]string, name string, kept bool) bool {
 	return ok && (status == testPassed || status == testXFail || kept && status == testSkipped)
 }
 
-// truncatedName finds a test whose name was cut at a space in its parameter: it has more opening
-// brackets than closing ones. The tests that begin so must agree.
+// truncatedName returns the result of a test whose name was cut at a space in its parameter, so that
+// it has more opening brackets than closing ones. All tests whose names begin with it must have the
+// same result.
 func truncatedName(results map[string]string, name string) (status string, ok bool) {
 	if strings.Count(name, "[") <= strings.Count(name, "]") {
 		return "", false
@@ -177,7 +177,7 @@ func hasFailures(results map[string]string) bool {
 
 var exitLine = regexp.MustCompile(`(?m)^` + exitMark + `(\d+)\r?$`)
 
-// exitOf is the exit code that WithExitCode made the script print, or 0.
+// exitOf returns the exit code that a script of WithExitCode printed, or 0.
 func exitOf(log string) int {
 	found := exitLine.FindAllStringSubmatch(log, -1)
 	if len(found) == 0 {
@@ -187,7 +187,7 @@ func exitOf(log string) int {
 	return code
 }
 
-// lastLines is the end of a log for a message.
+// lastLines returns the end of a log, for a message.
 func lastLines(log string) string {
 	log = strings.TrimSpace(log)
 	return strings.ToValidUTF8(log[max(0, len(log)-300):], "")

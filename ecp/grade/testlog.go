@@ -16,8 +16,8 @@ const (
 	testXFail   = "XFAIL"
 )
 
-// logParsers read the logs of test programs: the result of each test, by its name. Their names are
-// those of the log_parser of SWE-bench instances.
+// logParsers returns the parsers of test logs, by the value of log_parser in SWE-bench instances. A
+// parser returns the results of the tests by name.
 func logParsers() map[string]func(log string) map[string]string {
 	return map[string]func(string) map[string]string{
 		"parse_log_pytest":         func(log string) map[string]string { return pytestLog(log, false) },
@@ -31,10 +31,10 @@ func logParsers() map[string]func(log string) map[string]string {
 	}
 }
 
-// LogParsers lists the names of the parsers of test logs.
+// LogParsers returns the names of the parsers of test logs, sorted.
 func LogParsers() []string { return slices.Sorted(maps.Keys(logParsers())) }
 
-// pytestStatus is the result that a word of pytest's summary names, or empty.
+// pytestStatus returns a word of pytest's summary if it is a result, and "" otherwise.
 func pytestStatus(word string) string {
 	switch word {
 	case testPassed, testFailed, testSkipped, testError, testXFail:
@@ -43,8 +43,8 @@ func pytestStatus(word string) string {
 	return ""
 }
 
-// pytestLog reads the lines of a summary such as "FAILED tests/test_a.py::test_b - why". The older
-// form, in which the result ends the line, counts only with both.
+// pytestLog parses summary lines such as "FAILED tests/test_a.py::test_b - why". With both, it also
+// parses the older form, in which the result is at the end of the line.
 func pytestLog(log string, both bool) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(log) {
@@ -64,11 +64,11 @@ func pytestLog(log string, both bool) map[string]string {
 	return out
 }
 
-// terminalCodes matches the escape sequences for colours, also those that lost their first byte.
+// terminalCodes matches the escape sequences for colors, with or without the escape byte.
 var terminalCodes = regexp.MustCompile(`\x1b?\[[0-9;]*m`)
 
-// pytestOptionsLog reads a summary whose parameters are paths, which depend on the folder: only
-// their last element counts.
+// pytestOptionsLog is pytestLog for tests whose parameters are absolute paths. It keeps only the last
+// element of these paths, because the rest depends on the machine.
 func pytestOptionsLog(log string) map[string]string {
 	out := map[string]string{}
 	for name, status := range pytestLog(log, false) {
@@ -84,8 +84,8 @@ func pytestOptionsLog(log string) map[string]string {
 	return out
 }
 
-// djangoLog reads lines such as "test_a (tests.B) ... ok", and the list of failures at the end. A
-// test's own output may follow its name.
+// djangoLog parses lines such as "test_a (tests.B) ... ok", and the list of failures at the end. The
+// output of a test may be between its name and the result.
 func djangoLog(log string) map[string]string {
 	out := map[string]string{}
 	pending := ""
@@ -123,8 +123,8 @@ func djangoLog(log string) map[string]string {
 	return out
 }
 
-// matches reads the lines that match a pattern with the groups status and name. words are the
-// results that its words mean.
+// matches parses the lines that match a pattern with the groups status and name. words maps the
+// matches of status to results.
 func matches(log string, pattern *regexp.Regexp, words map[string]string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(log) {
@@ -158,7 +158,8 @@ func jestLog(log string) map[string]string {
 	return matches(log, jestLine, map[string]string{"✓": testPassed, "✕": testFailed, "○": testSkipped})
 }
 
-// mavenLog reads one result for each command with -Dtest=NAME, which bash prints with set -x.
+// mavenLog parses one result for each command with -Dtest=NAME. The test script prints the commands
+// with set -x.
 func mavenLog(log string) map[string]string {
 	out := map[string]string{}
 	name := ""

@@ -8,7 +8,8 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// gradeText judges a text by its condition: case-sensitive, without trimming or normalisation.
+// gradeText checks the condition on a text, without trimming or normalization. It is case-sensitive
+// unless IgnoreCase is set.
 func (s Spec) gradeText(text string, reference bool) Check {
 	value := ""
 	if s.Value != nil {
@@ -43,7 +44,7 @@ func (s Spec) gradeText(text string, reference bool) Check {
 	return s.negated(c)
 }
 
-// negated inverts a result if the grader has not set.
+// negated inverts a result if Not is set.
 func (s Spec) negated(c Check) Check {
 	if !s.Not || c.Err != nil {
 		return c
@@ -56,7 +57,7 @@ func (s Spec) negated(c Check) Check {
 func (s Spec) gradePattern(text string, reference bool) Check {
 	re, err := compilePattern(s.Pattern, s.IgnoreCase)
 	if err != nil {
-		return Check{Err: err} // Check has caught this already; still no reason to panic
+		return Check{Err: err} // does not happen after Spec.Check
 	}
 	found, err := match(re, s.Pattern, text)
 	switch {
@@ -68,7 +69,7 @@ func (s Spec) gradePattern(text string, reference bool) Check {
 	return s.negated(verdict(found, "", fmt.Sprintf("Pattern '%s' matches", s.Pattern), fmt.Sprintf("Pattern '%s' does not match %s", s.Pattern, shown(text))))
 }
 
-// match searches for a pattern in a text. It is an error if that takes too long.
+// match searches for a pattern in a text. It returns an error if that takes longer than patternTime.
 func match(re *regexp2.Regexp, pattern, text string) (bool, error) {
 	found, err := re.MatchString(text)
 	if err != nil {
@@ -77,7 +78,7 @@ func match(re *regexp2.Regexp, pattern, text string) (bool, error) {
 	return found, nil
 }
 
-// compilePattern compiles a pattern in Python's syntax. It searches, with a time limit.
+// compilePattern compiles a pattern in Python's syntax, with patternTime as the time limit of matches.
 func compilePattern(pattern string, ignoreCase bool) (*regexp2.Regexp, error) {
 	if pattern == "" {
 		return nil, errors.New("the pattern is empty")
@@ -94,11 +95,11 @@ func compilePattern(pattern string, ignoreCase bool) (*regexp2.Regexp, error) {
 	return re, nil
 }
 
-// fromPython rewrites the syntax in which Python differs: named groups, \Z, {,n}, \U, the flags a
-// and u, and brackets inside of a class, which would subtract.
+// fromPython rewrites syntax that differs between Python and regexp2: named groups, \Z, {,n}, \U, the
+// flags a and u, and brackets in a character class, which would mean subtraction.
 func fromPython(p string) string {
 	var b strings.Builder
-	class := false // inside of a class
+	class := false // in a character class
 	for i := 0; i < len(p); {
 		rest := p[i:]
 		n, out := 1, rest[:1]
@@ -109,7 +110,7 @@ func fromPython(p string) string {
 			out = `\[`
 		case class:
 			class = rest[0] != ']'
-		case strings.HasPrefix(rest, "[^]"): // a bracket at the beginning belongs to the class
+		case strings.HasPrefix(rest, "[^]"): // a closing bracket at the beginning belongs to the class
 			n, out, class = 3, `[^\]`, true
 		case strings.HasPrefix(rest, "[]"):
 			n, out, class = 2, `[\]`, true
@@ -134,7 +135,8 @@ func fromPython(p string) string {
 	return b.String()
 }
 
-// escaped rewrites an escape that has another meaning, or none, in regexp2.
+// escaped rewrites an escape sequence that regexp2 does not have, or gives another meaning. n is the
+// length of the sequence.
 func escaped(rest string, class bool) (n int, out string) {
 	switch {
 	case rest[1] == 'Z' && !class:
@@ -145,7 +147,8 @@ func escaped(rest string, class bool) (n int, out string) {
 	return 2, rest[:2]
 }
 
-// pythonFlags rewrites a group of inline flags; other groups stay unchanged.
+// pythonFlags rewrites a group of inline flags, and leaves other groups unchanged. n is the length of
+// the rewritten text.
 func pythonFlags(rest string) (n int, out string) {
 	end := strings.IndexAny(rest[2:], ":)")
 	if end <= 0 || strings.Trim(rest[2:2+end], "aiLmsux-") != "" {
@@ -162,7 +165,7 @@ func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == 
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// shownText bounds the text that a reason quotes.
+// shownText limits how much of a text a reason quotes, in characters.
 const shownText = 200
 
 // shown quotes a text for a reason.

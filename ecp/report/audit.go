@@ -12,8 +12,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/stats"
 )
 
-// Audit summarises how a run was carried out, in the reference's form: its subject, limits,
-// duration and usage. It has no outputs and no checks.
+// Audit is the reference's record of how a run was executed: its subject, limits, duration and usage,
+// without outputs and checks.
 type Audit struct {
 	Version    string          `json:"audit_version"`
 	RunID      string          `json:"run_id"`
@@ -46,13 +46,13 @@ type AuditManifest struct {
 	Target string  `json:"target"`
 }
 
-// Limits of a run in seconds; null means no limit.
+// Limits are the time limits of a run, in seconds; null means no limit.
 type Limits struct {
 	RPCTimeout  float64  `json:"rpc_timeout_s"`
 	MaxDuration *float64 `json:"max_duration_s"`
 }
 
-// AuditTotals counts.
+// AuditTotals counts scenarios, steps and checks.
 type AuditTotals struct {
 	Scenarios     int `json:"scenarios"`
 	StepsPlanned  int `json:"steps_planned"`
@@ -64,7 +64,7 @@ type AuditTotals struct {
 	ChecksFailed  int `json:"checks_failed"`
 }
 
-// Latency of the steps that were carried out, in milliseconds.
+// Latency summarizes the durations of the executed steps, in milliseconds.
 type Latency struct {
 	Total float64 `json:"total_ms"`
 	Mean  float64 `json:"mean_ms"`
@@ -98,8 +98,8 @@ type AuditStep struct {
 // auditTime is the format of times in an audit record.
 const auditTime = "2006-01-02T15:04:05.000Z"
 
-// SetAudit makes the audit record of a complete report. digest is that of the manifest's file;
-// empty if unknown.
+// SetAudit sets the audit record of a complete report. digest is that of the manifest's file, or
+// empty.
 func (r *Report) SetAudit(digest string, limits Limits, took time.Duration) {
 	a := &Audit{
 		Version: "1", RunID: r.RunID, StartedAt: r.StartedAt.UTC().Format(auditTime), FinishedAt: r.StartedAt.Add(took).UTC().Format(auditTime),
@@ -152,8 +152,8 @@ func (a *Audit) scenario(s *Scenario, took *[]float64) AuditScenario {
 	return out
 }
 
-// addUsage sums up the counts of the protocol. If a step reports no total, the sum of its input and
-// output counts.
+// addUsage adds the usage of a step. If the step reports no total, it uses the sum of input and
+// output.
 func addUsage(sum, step ecp.Usage) ecp.Usage {
 	counts := map[string]int64{}
 	for _, key := range []string{ecp.TokensInput, ecp.TokensOutput} {
@@ -180,7 +180,7 @@ func addUsage(sum, step ecp.Usage) ecp.Usage {
 	return ecp.NewUsage(counts)
 }
 
-// latency sums up durations; the 95th percentile is the nearest rank.
+// latency summarizes durations. The 95th percentile is by nearest rank.
 func latency(took []float64) (l Latency) {
 	if len(took) == 0 {
 		return l

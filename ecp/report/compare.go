@@ -11,20 +11,20 @@ import (
 type Comparison struct {
 	RunID   string   `json:"run_id,omitempty"`
 	Path    string   `json:"path"`
-	NewFail []string `json:"new_fail"` // checks and scenarios that do not pass any more, or are new and do not pass
+	NewFail []string `json:"new_fail"` // checks and scenarios that no longer pass, or are new and do not pass
 	NewPass []string `json:"new_pass"`
 	Missing []string `json:"missing"` // scenarios that only the baseline has
 	Added   []string `json:"added"`   // scenarios that only this run has
-	// Unpaired are scenarios of an agent or a configuration that the baseline did not evaluate.
+	// Unpaired are scenarios of variants that the baseline did not evaluate.
 	Unpaired []string   `json:"unpaired,omitempty"`
-	Warning  string     `json:"warning,omitempty"` // why the comparison is weaker than it seems
-	PassRate [2]float64 `json:"pass_rate"`         // of checks: then and now
-	// Pairs compare each variant with its result in the baseline.
+	Warning  string     `json:"warning,omitempty"` // why the comparison is unreliable or empty
+	PassRate [2]float64 `json:"pass_rate"`         // of checks: in the baseline, and in this run
+	// Pairs compare each variant with the same variant in the baseline.
 	Pairs []Pair `json:"pairs,omitempty"`
 }
 
-// Compare finds the changes since a baseline. Scenarios are matched by id and variant, checks by
-// their position. Reports of versions without such ids are matched by name.
+// Compare returns the changes since a baseline. It matches scenarios by id and variant, or by name if
+// the baseline has no stable ids, and checks by position.
 func Compare(old, now *Report, path string) *Comparison {
 	c := &Comparison{RunID: old.RunID, Path: path, NewFail: []string{}, NewPass: []string{}, Missing: []string{}, Added: []string{}, PassRate: [2]float64{old.rate(), now.rate()}}
 	before, variants := old.index()
@@ -97,13 +97,13 @@ func (c *Comparison) Nothing(now *Report) bool {
 	return len(now.Scenarios) > 0 && len(c.Unpaired) == len(now.Scenarios)
 }
 
-// index holds scenarios by their keys.
+// index contains the scenarios of a report by id and variant or, unless keyed is set, by title.
 type index struct {
 	keyed     bool
 	scenarios map[string]*Scenario
 }
 
-// index returns the scenarios of a report, and its variants.
+// index returns an index of the scenarios, and the keys of the variants.
 func (r *Report) index() (out index, variants map[string]bool) {
 	out = index{keyed: r.SchemaVersion >= keyed, scenarios: map[string]*Scenario{}}
 	variants = map[string]bool{}
@@ -122,7 +122,7 @@ func (x index) key(id string, s *Scenario) string {
 	return s.Title()
 }
 
-// find returns the scenario with the same id, or with an earlier id of this one.
+// find returns the scenario with the id of s, or otherwise with one of its earlier ids.
 func (x index) find(s *Scenario) *Scenario {
 	for _, id := range append([]string{s.ID}, s.Aliases...) {
 		if found := x.scenarios[x.key(id, s)]; found != nil {

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// grid puts the same scenario of several variants into one row, in the order of the report.
+// grid returns the grid of a report: a row for each case, in the order of the report, and a column for
+// each variant.
 func (r *Report) grid() *Grid {
 	g := &Grid{}
 	columns, rows := map[string]int{}, map[string]int{}
@@ -49,7 +50,8 @@ func (row *GridRow) sum() {
 	row.Rate = float64(passed) / float64(max(n, 1))
 }
 
-// shorten keeps the rows that fit on a page, the worst first.
+// shorten drops the rows that exceed the limit of a page, and keeps the worst ones. A shortened grid
+// is sorted by pass rate.
 func (g *Grid) shorten() {
 	if len(g.Rows) > maxPageAttempts {
 		slices.SortStableFunc(g.Rows, func(a, b GridRow) int { return cmp.Compare(a.Rate, b.Rate) })
@@ -57,7 +59,7 @@ func (g *Grid) shorten() {
 	}
 }
 
-// Cell is the cell of a scenario in a grid.
+// Cell returns the cell of a scenario for a grid.
 func (s *Scenario) Cell() Cell {
 	sample := s.Sample(0)
 	c := Cell{Ran: true, Status: s.Status, N: sample.N, Passed: sample.Passed, Why: s.Why(), Kind: s.FailureKind(), MS: s.DurationMS}
@@ -70,7 +72,7 @@ func (s *Scenario) Cell() Cell {
 	return c
 }
 
-// cost is the cost of a scenario's attempts; nil if the agent did not report it.
+// cost returns the cost of a scenario's attempts, or nil if the agent reported none.
 func (s *Scenario) cost() *float64 {
 	one := Report{}
 	for _, a := range s.AllAttempts() {
@@ -79,8 +81,8 @@ func (s *Scenario) cost() *float64 {
 	return one.CostUSD
 }
 
-// Why explains in one line why a scenario did not pass; empty if it did. Errors come first, then
-// the first failed check.
+// Why returns in one line why a scenario did not pass: its first error, or otherwise its first failed
+// check. It is empty for a scenario that passed.
 func (s *Scenario) Why() string {
 	kind, text := s.failure()
 	if kind == "" {
@@ -89,8 +91,8 @@ func (s *Scenario) Why() string {
 	return oneLine(kind + ": " + text)
 }
 
-// FailureKind groups scenarios that did not pass: by the kind of the error, or by the failed
-// grader. It is empty for those that passed.
+// FailureKind returns the kind of a scenario's first error, or otherwise the type of its first failed
+// check. It is empty for a scenario that passed.
 func (s *Scenario) FailureKind() string {
 	kind, _ := s.failure()
 	return kind
@@ -113,7 +115,7 @@ func (s *Scenario) failure() (kind, text string) {
 	return "", ""
 }
 
-// maxWhy bounds a reason in the grid, in characters.
+// maxWhy limits the length of a reason in the grid, in characters.
 const maxWhy = 160
 
 func oneLine(text string) string {

@@ -95,7 +95,7 @@ func (s *Scenario) junit(r *Report) junitCase {
 	return c
 }
 
-// Title is a scenario's name with its variant.
+// Title returns a scenario's name with its variant.
 func (s *Scenario) Title() string {
 	var b strings.Builder
 	b.WriteString(s.Name)
@@ -105,7 +105,7 @@ func (s *Scenario) Title() string {
 	return b.String()
 }
 
-// Failures lists the reasons why a scenario did not pass.
+// Failures returns the reasons why a scenario did not pass.
 func (s *Scenario) Failures() (out []string) {
 	for _, e := range s.Errors {
 		out = append(out, e.Message)
@@ -125,10 +125,10 @@ func (s *Scenario) Failures() (out []string) {
 
 func seconds(ms int64) string { return fmt.Sprintf("%.3f", float64(ms)/1000) }
 
-// clean drops characters that XML cannot hold, and those that change the direction of text.
+// clean drops characters that XML does not allow, and those that change the direction of text.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if Turns(r) {
+		if IsBidiControl(r) {
 			return -1
 		}
 		if r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 {

@@ -11,10 +11,10 @@ import (
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// maxListed bounds how many scenarios a summary names.
+// maxListed limits how many scenarios a summary lists.
 const maxListed = 200
 
-// Markdown writes a summary: the counts, and the scenarios that did not pass.
+// Markdown writes a summary: the counts, the comparisons, and the scenarios that did not pass.
 func (r *Report) Markdown(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "## %s %s\n\n", mark(r.Status), inline(r.Name))
@@ -26,7 +26,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	if r.Interrupted {
 		b.WriteString("**The run was interrupted; scenarios are missing.**\n\n")
 	}
-	r.compared(&b)
+	r.variantTable(&b)
 	r.baseline(&b)
 	for _, line := range r.Sentences() {
 		fmt.Fprintf(&b, "%s.\n\n", inline(line))
@@ -50,8 +50,8 @@ func (r *Report) Markdown(w io.Writer) error {
 	return err
 }
 
-// compared is a table of the variants of a matrix.
-func (r *Report) compared(b *bytes.Buffer) {
+// variantTable writes a table of the variants of a matrix.
+func (r *Report) variantTable(b *bytes.Buffer) {
 	if len(r.Variants) == 0 {
 		return
 	}
@@ -72,7 +72,7 @@ func (r *Report) baseline(b *bytes.Buffer) {
 	if c == nil {
 		return
 	}
-	fmt.Fprintf(b, "Against the baseline: %d new failures, %d new passes; %.1f %% of checks passed, before %.1f %%.\n\n", len(c.NewFail), len(c.NewPass), 100*c.PassRate[1], 100*c.PassRate[0])
+	fmt.Fprintf(b, "Compared with the baseline: %d new failures, %d new passes; %.1f%% of checks passed, %.1f%% before.\n\n", len(c.NewFail), len(c.NewPass), 100*c.PassRate[1], 100*c.PassRate[0])
 	for _, name := range c.NewFail {
 		fmt.Fprintf(b, "- new failure: %s\n", inline(name))
 	}
@@ -104,7 +104,7 @@ func inline(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`, "&", "&amp;", "@", "@\u200b", "!", `\!`, "~", `\~`).Replace(s)
 }
 
-// Annotations writes GitHub's commands that show errors beside the manifest's lines.
+// Annotations writes workflow commands of GitHub, which show errors at the lines of the manifest.
 func (r *Report) Annotations(w io.Writer, file string) error {
 	var b bytes.Buffer
 	for i := range r.Scenarios {
@@ -122,12 +122,12 @@ func (r *Report) Annotations(w io.Writer, file string) error {
 	return err
 }
 
-// escape writes the text of a command.
+// escape escapes the message of a workflow command.
 func escape(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 
-// property writes the value of a command's property.
+// property escapes the value of a property of a workflow command.
 func property(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escape(clean(s)))
 }

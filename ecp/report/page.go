@@ -13,29 +13,28 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// Page is the contents of one page: of a self-contained file, or of ecp view. Nil fields are not
-// shown.
+// Page is the data of a page: a self-contained file, or a page of ecp view. Nil fields are not shown.
 type Page struct {
 	Title    string
-	Live     bool    // a server handles its controls
-	Crumbs   []Link  // the pages above it
+	Live     bool    // served by ecp view, which handles the controls
+	Crumbs   []Link  // links to the pages above this one
 	Run      *Report // totals, statistics and comparisons; its scenarios are not shown
 	Failures []Failure
 	Query    Query
 	Grid     *Grid
-	Omitted  string // what is missing from a page that would be too long
+	Omitted  string // describes results that were left out because the page would be too long
 	Detail   *Detail
 	Pair     *PairPage
-	Pairs    []*PairPage // of Run's comparisons, whose cases are linked
+	Pairs    []*PairPage // the comparisons of Run
 	Runs     []RunLink
 
-	details []template.HTML // of a self-contained file
+	details []template.HTML // rendered details of a self-contained page
 }
 
-// Link leads to another page.
+// Link is a link to another page.
 type Link struct{ Text, Href string }
 
-// RunLink leads to a run.
+// RunLink is a link to the page of a run.
 type RunLink struct {
 	Href   string
 	Report *Report
@@ -50,12 +49,12 @@ type Failure struct {
 // Query selects and sorts the rows of a grid.
 type Query struct {
 	Text   string // part of the name
-	Status string // Passed, Failed, Error or StatusFlaky; empty is all
-	Kind   string // of failure
-	Sort   string // SortName and so on; empty is the run's own order
+	Status string // Passed, Failed, Error or StatusFlaky; empty selects all
+	Kind   string // of failure; empty selects all
+	Sort   string // SortName and so on; empty is the order of the run
 }
 
-// StatusFlaky selects cases of which only some attempts passed.
+// StatusFlaky selects cases where only some attempts passed.
 const StatusFlaky = "flaky"
 
 // Orders of a grid.
@@ -66,18 +65,18 @@ const (
 	SortTime = "time" // longest first
 )
 
-// Grid shows cases by variants.
+// Grid is a table with a row for each case and a column for each variant.
 type Grid struct {
-	Columns []string // variants; a single empty one if there is no matrix
+	Columns []string // names of variants; one empty name if there is no matrix
 	Rows    []GridRow
-	Total   int    // rows, of all pages
+	Total   int    // number of rows on all pages
 	Next    string // link to the next page
 }
 
 // GridRow is a case, with a cell for each variant.
 type GridRow struct {
 	Name  string
-	Rate  float64 // of attempts that passed
+	Rate  float64 // share of attempts that passed
 	Cost  float64
 	MS    int64
 	Cells []Cell
@@ -88,11 +87,11 @@ type Cell struct {
 	Ran    bool
 	Href   string
 	Status string // Passed, Failed or Error
-	N      int    // attempts
-	Passed int    // attempts
+	N      int    // number of attempts
+	Passed int    // number of attempts that passed
 	CI95   *[2]float64
-	Why    string // why it did not pass
-	Kind   string // of failure
+	Why    string // why it did not pass, in one line; empty if it passed
+	Kind   string // kind of failure; empty if it passed
 	Cost   float64
 	MS     int64
 }
@@ -100,14 +99,14 @@ type Cell struct {
 // Flaky reports whether only some attempts passed.
 func (c Cell) Flaky() bool { return c.Passed > 0 && c.Passed < c.N }
 
-// Detail is a case with a variant, and some of its attempts.
+// Detail is the result of a case with a variant, and some of its attempts.
 type Detail struct {
 	*Scenario
 	Anchor     string
 	Reason     string // why it did not pass, in one line
-	Open       bool
+	Open       bool   // initially unfolded
 	Shown      []NumberedAttempt
-	Total      int // attempts
+	Total      int // number of attempts
 	More       *Link
 	Prev, Next *Link
 }
@@ -118,10 +117,10 @@ type NumberedAttempt struct {
 	Attempt
 }
 
-// PairPage is a comparison with links to the cases that changed.
+// PairPage is a comparison with links to the changed cases.
 type PairPage struct {
 	Pair
-	HrefA, HrefB func(Change) string // empty if there is no page to link to
+	HrefA, HrefB func(Change) string // returns the link to A's or B's result, or ""
 	Sides        []Link              // the choices for A and B
 	KeyA, KeyB   string
 }
@@ -138,23 +137,22 @@ func NewPages() (*Pages, error) {
 	return &Pages{t}, nil
 }
 
-// Write writes a self-contained page: it needs no other file and, unless it is live, no server. An
-// agent's output is always shown as text. Characters that are invisible, or change how others look,
-// are made visible.
+// Write renders a page, which needs no other file and, unless it is live, no server. An agent's output
+// is always shown as text, with control characters and direction changes made visible.
 func (p *Pages) Write(w io.Writer, page *Page) error {
 	var out bytes.Buffer
 	if err := p.t.ExecuteTemplate(&out, "page.html", page); err != nil {
 		return fmt.Errorf("the pages of reports: %w", err)
 	}
-	_, err := w.Write(bytes.Map(seen, out.Bytes()))
+	_, err := w.Write(bytes.Map(visibleRune, out.Bytes()))
 	return err
 }
 
-// LinkPairs adds the comparisons of a page's run. href returns the link to a result by its place in
-// the report, or "" if the page does not have the result.
-func (p *Page) LinkPairs(href func(place int) string) {
-	to := func(place func(Change) int) func(Change) string {
-		return func(c Change) string { return href(place(c)) }
+// LinkPairs sets Pairs to the comparisons of Run. href returns the link to a result by its index in
+// the report, or "" if there is no page for it.
+func (p *Page) LinkPairs(href func(index int) string) {
+	to := func(index func(Change) int) func(Change) string {
+		return func(c Change) string { return href(index(c)) }
 	}
 	a, b := to(func(c Change) int { return c.PlaceA }), to(func(c Change) int { return c.PlaceB })
 	for _, pair := range p.Run.Comparisons {
@@ -168,15 +166,16 @@ func (p *Page) LinkPairs(href func(place int) string) {
 	}
 }
 
-// Details are the parts of a self-contained page.
+// Details returns the rendered details of the results on a self-contained page.
 func (p *Page) Details() []template.HTML { return p.details }
 
-// Limits of a self-contained page. Above them, it only has the grid and the failures.
+// Limits of a self-contained page. A page that exceeds maxPageAttempts or maxPageBytes has the details
+// of failures only.
 const (
 	maxPageAttempts = 2000
 	maxPageFailures = 500
 	maxPageBytes    = 16 << 20
-	maxOpen         = 5 // failures that are initially unfolded
+	maxOpen         = 5 // failures are initially unfolded if there are at most this many
 )
 
 // HTML writes a report as one self-contained page.
@@ -202,21 +201,21 @@ func (r *Report) HTML(w io.Writer) error {
 	if err == nil && !whole {
 		_, err = pages.details(page, r, failed[:min(len(failed), maxPageFailures)], failed)
 		page.Grid.shorten()
-		page.Omitted = fmt.Sprintf("This page has %d of %d results, of those that did not pass. A run file has all: ecp run --run-file FILE, then ecp view FILE.", len(page.details), len(r.Scenarios))
+		page.Omitted = fmt.Sprintf("This page has details of %d of %d results: only of results that did not pass. A run file has all of them: ecp run --run-file FILE, then ecp view FILE.", len(page.details), len(r.Scenarios))
 	}
 	if err != nil {
 		return err
 	}
-	page.LinkPairs(func(place int) string {
+	page.LinkPairs(func(index int) string {
 		if !whole {
 			return ""
 		}
-		return "#" + r.Scenarios[place].anchor(place)
+		return "#" + r.Scenarios[index].anchor(index)
 	})
 	return pages.Write(w, page)
 }
 
-// details renders scenarios into a page, and reports whether all fitted.
+// details renders the details of scenarios into a page, and reports whether all of them fit.
 func (p *Pages) details(page *Page, r *Report, which, failed []int) (whole bool, err error) {
 	page.details = nil
 	size := 0
@@ -235,8 +234,8 @@ func (p *Pages) details(page *Page, r *Report, which, failed []int) (whole bool,
 	return true, nil
 }
 
-func (s *Scenario) detail(place int) *Detail {
-	d := &Detail{Scenario: s, Anchor: s.anchor(place), Reason: s.Why()}
+func (s *Scenario) detail(index int) *Detail {
+	d := &Detail{Scenario: s, Anchor: s.anchor(index), Reason: s.Why()}
 	for i, a := range s.AllAttempts() {
 		d.Shown = append(d.Shown, NumberedAttempt{i + 1, a})
 	}
@@ -244,10 +243,11 @@ func (s *Scenario) detail(place int) *Detail {
 	return d
 }
 
-// anchor names a scenario in a page; it is the same in each report of the run's cases.
-func (s *Scenario) anchor(place int) string {
-	if s.VariantKey == "" { // a report of another program, or an older one
-		return fmt.Sprintf("s%d", place)
+// anchor returns the id of a scenario in a page, which is the same in all reports of the case. index
+// is used for reports without variant keys.
+func (s *Scenario) anchor(index int) string {
+	if s.VariantKey == "" { // from the reference, or an older version
+		return fmt.Sprintf("s%d", index)
 	}
 	return "s-" + s.ID + "-" + s.VariantKey
 }
@@ -263,7 +263,7 @@ func Failures(scenarios []Scenario) []Failure {
 	return SortedFailures(counts)
 }
 
-// SortedFailures puts the most frequent first.
+// SortedFailures returns the counts by kind, the most frequent first.
 func SortedFailures(counts map[string]int) (out []Failure) {
 	for kind, n := range counts {
 		out = append(out, Failure{kind, n})
@@ -277,10 +277,10 @@ func SortedFailures(counts map[string]int) (out []Failure) {
 	return out
 }
 
-// Statuses lists the values of Query.Status.
+// Statuses returns the values of Query.Status.
 func (Query) Statuses() []string { return []string{Passed, Failed, Error, StatusFlaky} }
 
-// Sorts lists the values of Query.Sort.
+// Sorts returns the values of Query.Sort, with their descriptions.
 func (Query) Sorts() []Link {
 	return []Link{{"name", SortName}, {"pass rate, worst first", SortRate}, {"cost", SortCost}, {"time", SortTime}}
 }

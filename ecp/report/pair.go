@@ -10,22 +10,22 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/stats"
 )
 
-// Pair compares two agents on their common cases.
+// Pair is the comparison of two variants, or runs, on their common cases.
 type Pair struct {
 	A          string      `json:"a"` // names of the variants, or runs
 	B          string      `json:"b"`
 	Cases      int         `json:"cases"`
 	OnlyA      int         `json:"only_a"`     // cases that only A passed, in every attempt
-	OnlyB      int         `json:"only_b"`     // the same of B
+	OnlyB      int         `json:"only_b"`     // cases that only B passed, in every attempt
 	Difference float64     `json:"difference"` // of the pass rates, averaged over cases: B minus A
 	CI95       *[2]float64 `json:"ci95"`       // of the difference; null with too few scenarios
 	// P is the probability of a difference this large by chance: McNemar's exact test if each case
-	// had one attempt, else a bootstrap over scenarios. PHolm is P corrected for the number of
-	// comparisons with A.
+	// had one attempt, otherwise a bootstrap over scenarios. PHolm is P with Holm's correction for
+	// multiple comparisons.
 	P        float64  `json:"p"`
 	PHolm    float64  `json:"p_holm"`
 	Test     string   `json:"test"`
-	Unpaired int      `json:"unpaired"` // cases that only one of them had, or that were not judged
+	Unpaired int      `json:"unpaired"` // cases that only one side has, or that could not be judged
 	Changed  []Change `json:"changed"`  // cases with different verdicts
 }
 
@@ -33,7 +33,7 @@ type Pair struct {
 type Change struct {
 	Name   string `json:"name"`
 	Case   string `json:"id"`
-	PlaceA int    `json:"place_a"` // among the results of A's run
+	PlaceA int    `json:"place_a"` // index among the results of A's run
 	PlaceB int    `json:"place_b"`
 	A      string `json:"a"` // verdict
 	B      string `json:"b"`
@@ -45,18 +45,18 @@ const (
 	TestBootstrap = "bootstrap"
 )
 
-// maxChanged bounds how many changed cases a comparison lists.
+// maxChanged limits how many changed cases a comparison lists.
 const maxChanged = 1000
 
 // Compared is one side of a comparison.
 type Compared struct {
 	Name    string // for human readers
-	Run     string // its id, which seeds the random draws
+	Run     string // id of the run, part of the seed of the bootstrap
 	Key     string // of the variant
 	Samples []Sample
 }
 
-// NewPair compares b with a.
+// NewPair compares two sides.
 func NewPair(a, b Compared) Pair {
 	p := Pair{A: a.Name, B: b.Name, Test: TestMcNemar, P: 1, PHolm: 1, Changed: []Change{}}
 	known := make(map[string]Sample, len(a.Samples))
@@ -111,7 +111,7 @@ func NewPair(a, b Compared) Pair {
 	return p
 }
 
-// takeSample takes the sample of the same case, or of one that is listed in its aliases.
+// takeSample removes and returns the sample with the id of now's case, or with one of its earlier ids.
 func takeSample(known map[string]Sample, now Sample) (Sample, bool) {
 	for _, id := range append([]string{now.Case}, now.Aliases...) {
 		if was, ok := known[id]; ok {
@@ -122,13 +122,13 @@ func takeSample(known map[string]Sample, now Sample) (Sample, bool) {
 	return Sample{}, false
 }
 
-// seed gives the same random draws for the same comparison.
+// seed returns the seed of the bootstrap, which is the same whenever the comparison is repeated.
 func seed(a, b Compared) [2]uint64 {
 	sum := sha256.Sum256([]byte(a.Run + "\x00" + a.Key + "\x00" + b.Run + "\x00" + b.Key))
 	return [2]uint64{binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])}
 }
 
-// significantP is the probability below which a difference counts as significant.
+// significantP is the value of PHolm below which a difference is significant.
 const significantP = 0.05
 
 // Sentence describes the result of a comparison in one sentence.
@@ -147,11 +147,11 @@ func (p *Pair) Sentence() string {
 	low, high := p.CI95[0]*float64(p.Cases), p.CI95[1]*float64(p.Cases)
 	switch {
 	case low >= 0 && n > 0:
-		text += fmt.Sprintf(", 95 %% interval %s to %s", number(low), number(high))
+		text += fmt.Sprintf(", 95%% interval %s to %s", number(low), number(high))
 	case high <= 0 && n < 0:
-		text += fmt.Sprintf(", 95 %% interval %s to %s", number(-high), number(-low))
+		text += fmt.Sprintf(", 95%% interval %s to %s", number(-high), number(-low))
 	default:
-		text += fmt.Sprintf(", 95 %% interval %s to %s", moreOrFewer(low), moreOrFewer(high))
+		text += fmt.Sprintf(", 95%% interval %s to %s", moreOrFewer(low), moreOrFewer(high))
 	}
 	if p.PHolm >= significantP {
 		text += "; chance alone can explain that"
@@ -178,7 +178,7 @@ func moreOrFewer(n float64) string {
 	return number(n) + " more"
 }
 
-// number shows a count, which may be fractional if attempts were repeated.
+// number formats a count of tasks, which is fractional if attempts were repeated.
 func number(n float64) string {
 	return strconv.FormatFloat(math.Round(n*10)/10, 'f', -1, 64)
 }
@@ -196,17 +196,16 @@ func compareVariants(sides []Compared) (out []Pair) {
 	return out
 }
 
-// Sides returns the variants of a report as sides of comparisons, in the order of their first
-// scenarios.
+// Sides returns the variants of a report for comparison, in the order of their first scenarios.
 func (r *Report) Sides() (out []Compared) {
-	places := map[string]int{}
+	indexes := map[string]int{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		key := s.VariantName() + "\x00" + s.VariantKey
-		at, ok := places[key]
+		at, ok := indexes[key]
 		if !ok {
 			at = len(out)
-			places[key] = at
+			indexes[key] = at
 			out = append(out, Compared{Name: s.VariantName(), Run: r.RunID, Key: s.VariantKey})
 		}
 		out[at].Samples = append(out[at].Samples, s.Sample(i))
@@ -214,7 +213,7 @@ func (r *Report) Sides() (out []Compared) {
 	return out
 }
 
-// Sentences describes the results of the report's comparisons.
+// Sentences describes the results of the report's comparisons, one sentence each.
 func (r *Report) Sentences() (out []string) {
 	for i := range r.Comparisons {
 		out = append(out, r.Comparisons[i].Sentence())

@@ -39,7 +39,7 @@ func TestPair(t *testing.T) {
 		t.Error("the interval is another one the second time")
 	}
 	p.CI95 = &[2]float64{2.0 / 14, 11.0 / 14}
-	if got, want := p.Sentence(), "B solves 7 more of 14 tasks than A, 95 % interval 2 to 11"; got != want {
+	if got, want := p.Sentence(), "B solves 7 more of 14 tasks than A, 95% interval 2 to 11"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -47,12 +47,12 @@ func TestPair(t *testing.T) {
 func TestSentence(t *testing.T) {
 	ci := func(low, high float64) *[2]float64 { return &[2]float64{low, high} }
 	for want, p := range map[string]Pair{
-		"B and A have no task in common":                                                                         {},
-		"B solves 6 more of 120 tasks than A, 95 % interval 1 to 11":                                             {Cases: 120, Difference: 0.05, CI95: ci(1.0/120, 11.0/120)},
-		"B solves 6 fewer of 120 tasks than A, 95 % interval 1 to 11":                                            {Cases: 120, Difference: -0.05, CI95: ci(-11.0/120, -1.0/120)},
-		"B solves as many of 20 tasks as A, 95 % interval 2 fewer to 2 more; chance alone can explain that":      {Cases: 20, CI95: ci(-0.1, 0.1), PHolm: 1},
-		"B solves 1.5 more of 20 tasks than A, 95 % interval 0.5 fewer to 3 more; chance alone can explain that": {Cases: 20, Difference: 0.075, CI95: ci(-0.025, 0.15), PHolm: 0.2},
-		"B solves 1 more of 3 tasks than A; there are too few tasks for an interval":                             {Cases: 3, Difference: 1.0 / 3, PHolm: 1},
+		"B and A have no task in common":                                                                        {},
+		"B solves 6 more of 120 tasks than A, 95% interval 1 to 11":                                             {Cases: 120, Difference: 0.05, CI95: ci(1.0/120, 11.0/120)},
+		"B solves 6 fewer of 120 tasks than A, 95% interval 1 to 11":                                            {Cases: 120, Difference: -0.05, CI95: ci(-11.0/120, -1.0/120)},
+		"B solves as many of 20 tasks as A, 95% interval 2 fewer to 2 more; chance alone can explain that":      {Cases: 20, CI95: ci(-0.1, 0.1), PHolm: 1},
+		"B solves 1.5 more of 20 tasks than A, 95% interval 0.5 fewer to 3 more; chance alone can explain that": {Cases: 20, Difference: 0.075, CI95: ci(-0.025, 0.15), PHolm: 0.2},
+		"B solves 1 more of 3 tasks than A; there are too few tasks for an interval":                            {Cases: 3, Difference: 1.0 / 3, PHolm: 1},
 	} {
 		p.A, p.B = "A", "B"
 		if got := p.Sentence(); got != want {

@@ -1,11 +1,10 @@
-// Package report holds the results of an evaluation (ECP, reports): a Report, and the ways to show
-// it.
+// Package report defines the results of an evaluation (ECP, reports), and the formats that show them.
 //
-// It owns the JSON of reports, which is the reference's with additional keys, and the formats that
-// are made from it: HTML, JUnit, Markdown, annotations, comparisons and trends.
+// It owns the JSON of reports, which is the reference's with additional keys, and what is derived from
+// it: HTML, JUnit, Markdown, annotations, comparisons and trends.
 //
 // Guarantees: an agent's output is escaped wherever it is shown; the JSON is ASCII; every version
-// can read the reports of earlier ones. It runs nothing and reads no clock.
+// can read the reports of earlier ones. It starts no processes and reads no clock.
 package report
 
 import (
@@ -19,24 +18,24 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// SchemaVersion is the version of a report's additions to the reference. In version 1, status had
-// the verdict of scenarios and attempts, and the agent's word for steps. Up to version 2, the id of
-// a scenario was its position in the manifest.
+// SchemaVersion is the version of the keys that eca adds to the reference's reports. In version 1,
+// the key status contained the verdict of scenarios and attempts, and the agent's status of steps. Up
+// to version 2, the id of a scenario was its position in the manifest.
 const SchemaVersion = 3
 
-// keyed is the first version whose scenarios have stable ids.
+// keyed is the first version in which scenarios have stable ids.
 const keyed = 3
 
-// Verdicts of scenarios, attempts and steps. An error is not a failure: the agent might have
-// passed.
+// Verdicts of scenarios, attempts and steps. Error means that it is unknown whether the agent would
+// have passed.
 const (
 	Passed = "passed"
 	Failed = "failed"
 	Error  = "error"
 )
 
-// Status of steps and scenarios, as in the reference: whether they were carried out, not whether
-// their checks passed.
+// Status of steps and scenarios, as in the reference: whether they were executed, not whether their
+// checks passed.
 const (
 	StatusOK      = "ok"
 	StatusFailed  = "failed"
@@ -56,16 +55,15 @@ const (
 	ReasonError     = "error"
 )
 
-// Report is one run in its JSON form. The fields Manifest to Scenarios are the reference's. Passed,
-// Total and Failed count checks of all attempts, without those that could not be judged. It has more
-// than 25 fields because readers of the format expect them in one object.
+// Report is the JSON form of a run. The fields Manifest to Scenarios are the reference's. Passed, Total
+// and Failed count the checks of all attempts, except those that could not be judged.
 type Report struct {
 	Manifest string `json:"manifest"`
 	Passed   int    `json:"passed"`
 	Total    int    `json:"total"`
 	Failed   int    `json:"failed"`
-	// ExitReason is that of the first scenario that was not carried out. A time limit, or an agent
-	// that cannot be evaluated at all, takes precedence.
+	// ExitReason is that of the first scenario whose execution failed. The time limit of the run, or an
+	// agent that cannot be evaluated at all, takes precedence.
 	ExitReason string     `json:"exit_reason"`
 	Scenarios  []Scenario `json:"scenarios"`
 	Audit      *Audit     `json:"audit,omitempty"`
@@ -79,9 +77,9 @@ type Report struct {
 	Status        string    `json:"status"`
 	Counts        Counts    `json:"counts"`
 	Runtime       Runtime   `json:"runtime"`
-	Agent         *Agent    `json:"agent"` // as reported in the first scenario; null if unknown
+	Agent         *Agent    `json:"agent"` // its self-description in the first scenario that has one; may be null
 	Errors        []Problem `json:"errors"`
-	Warnings      []string  `json:"warnings,omitempty"` // about the agent, without repetitions
+	Warnings      []string  `json:"warnings,omitempty"` // about agents, without repetitions
 	Usage         Tokens    `json:"usage"`
 	CostUSD       *float64  `json:"cost_usd"`          // null if no agent reported it
 	NotRun        int       `json:"not_run,omitempty"` // planned cases without a result
@@ -111,7 +109,7 @@ type Runtime struct {
 type Agent struct {
 	Name            string           `json:"name"`
 	Version         string           `json:"version,omitempty"`          // if it reports one
-	ProtocolVersion string           `json:"protocol_version,omitempty"` // that both sides speak
+	ProtocolVersion string           `json:"protocol_version,omitempty"` // the negotiated version
 	Capabilities    ecp.Capabilities `json:"capabilities"`
 }
 
@@ -142,16 +140,16 @@ type Problem struct {
 	Stderr   string `json:"stderr,omitempty"` // the end of the agent's stderr
 }
 
-// Scenario is one scenario with all its attempts. Steps are those of the first attempt that did not
-// pass, else of the first attempt.
+// Scenario is the result of a scenario with all its attempts. Steps are those of the first attempt
+// that did not pass, or of the first attempt if all passed.
 type Scenario struct {
 	Name       string             `json:"name"`
 	Steps      []Step             `json:"steps"`
 	Outcome    string             `json:"status"` // ok or failed
 	ExitReason string             `json:"exit_reason"`
 	ID         string             `json:"id"`                    // independent of the scenario's position in the manifest
-	Aliases    []string           `json:"aliases,omitempty"`     // its ids under earlier names
-	Group      string             `json:"scenario_id,omitempty"` // of the scenario in the manifest; shared by its records
+	Aliases    []string           `json:"aliases,omitempty"`     // ids that it had earlier
+	Group      string             `json:"scenario_id,omitempty"` // id of the scenario in the manifest, which its records share
 	VariantKey string             `json:"variant_key,omitempty"` // identifies the agent and its configuration
 	Status     string             `json:"verdict"`               // Passed, Failed or Error
 	DurationMS int64              `json:"duration_ms"`
@@ -160,7 +158,7 @@ type Scenario struct {
 	Record     map[string]string  `json:"record,omitempty"`  // of the dataset
 	Agent      *Agent             `json:"agent,omitempty"`
 	Errors     []Problem          `json:"errors"`
-	Notes      []string           `json:"notes,omitempty"` // harmless oddities
+	Notes      []string           `json:"notes,omitempty"` // remarks that are not errors
 	Attempts   []Attempt          `json:"attempts,omitempty"`
 	Repeat     *Repeat            `json:"repeat,omitempty"`
 	PassAtK    map[string]float64 `json:"pass_at_k,omitempty"`
@@ -168,7 +166,7 @@ type Scenario struct {
 	Diff       string             `json:"diff,omitempty"`      // the agent's changes to its workspace in git's format, possibly cut
 	DiffFile   string             `json:"diff_file,omitempty"` // file with the complete diff
 	Reused     int                `json:"reused,omitempty"`    // attempts from an earlier run
-	Cached     int                `json:"cached,omitempty"`    // those of them from the cache, which took no time and cost nothing
+	Cached     int                `json:"cached,omitempty"`    // attempts among Reused that come from the cache, with zero time and cost
 }
 
 // Attempt is one run of a scenario.
@@ -183,11 +181,11 @@ type Attempt struct {
 	Workspace  string    `json:"workspace,omitempty"`
 	Diff       string    `json:"diff,omitempty"`
 	DiffFile   string    `json:"diff_file,omitempty"`
-	Cached     bool      `json:"cached,omitempty"` // from an earlier run
+	Cached     bool      `json:"cached,omitempty"` // taken from the cache
 }
 
-// Repeat sums up attempts. Attempts that ended in an error count as not passed. Attempts that only
-// lack a judgement do not count.
+// Repeat summarizes the attempts of a scenario. Attempts that ended in an error count as not passed,
+// unless only the judgment is missing: those are left out.
 type Repeat struct {
 	N        int                `json:"n"`
 	Passed   int                `json:"passed"`
@@ -213,14 +211,14 @@ type Step struct {
 	Timing     *ecp.Timing `json:"timing,omitempty"`
 	Model      string      `json:"model,omitempty"`
 	StopReason string      `json:"stop_reason,omitempty"`
-	Error      *Message    `json:"error"` // null if it was carried out
+	Error      *Message    `json:"error"` // null if the step was executed
 
-	Status  string                     `json:"agent_status"`    // done or paused as reported by the agent, else error
+	Status  string                     `json:"agent_status"`    // done or paused, as the agent reported; error if it was not executed
 	Verdict string                     `json:"verdict"`         // Passed, Failed or Error
 	Extra   map[string]json.RawMessage `json:"extra,omitempty"` // further keys of the agent
 }
 
-// Message is the text of an error. Reports of version 1 have an object instead.
+// Message is the text of an error. It is decoded from an object in reports of version 1.
 type Message string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -238,11 +236,11 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Execution is the type of the single check of a step that was not carried out.
+// Execution is the type of the only check of a step that was not executed.
 const Execution = "execution"
 
-// NotExecuted marks a step as not carried out. counts decides whether its check counts as failed,
-// as in the reference; otherwise it is an error.
+// NotExecuted marks a step as not executed. If counts is set, its check counts as failed, as in the
+// reference; otherwise the check is an error.
 func (s *Step) NotExecuted(outcome, reason, message string, counts bool) {
 	text := Message(message)
 	s.Outcome, s.ExitReason, s.Error, s.Status, s.Verdict = outcome, reason, &text, Error, Error
@@ -266,7 +264,7 @@ type Check struct {
 
 	Error  string `json:"error,omitempty"` // why it could not be judged
 	Votes  []Vote `json:"votes,omitempty"`
-	Cached bool   `json:"cached,omitempty"` // the judge's answers come from an earlier run
+	Cached bool   `json:"cached,omitempty"` // the judge's answers come from the cache
 }
 
 // Vote is one answer of a judge.
@@ -277,7 +275,7 @@ type Vote struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// JSON writes a report in the reference's format: two spaces, ASCII.
+// JSON writes a report in the reference's format: ASCII, indented by two spaces.
 func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
 
 func writeJSON(w io.Writer, v any) error {
@@ -294,29 +292,29 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// Parse reads a report of this program or of the reference. Anything else is an error.
+// Parse decodes a report of any version of eca, or of the reference.
 func Parse(data []byte) (*Report, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
-		return nil, fmt.Errorf("no report: %w", err)
+		return nil, fmt.Errorf("not a report: %w", err)
 	}
 	if keys["scenarios"] == nil || keys["total"] == nil {
-		return nil, fmt.Errorf("no report: it has no scenarios or no total")
+		return nil, fmt.Errorf("not a report: it has no scenarios or no total")
 	}
 	r := &Report{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("no report: %w", err)
+		return nil, fmt.Errorf("not a report: %w", err)
 	}
 	for i := range r.Scenarios {
 		r.Scenarios[i].upgrade(r.SchemaVersion)
 	}
-	if r.SchemaVersion == 1 { // version 1 counted impossible judgements as failed
+	if r.SchemaVersion == 1 { // version 1 counted checks that could not be judged as failed
 		r.total()
 	}
 	return r, nil
 }
 
-// upgrade fills in fields that an older report, or one of the reference, lacks.
+// upgrade sets fields that are missing in older reports and in those of the reference.
 func (s *Scenario) upgrade(version int) {
 	if version == 1 {
 		s.upgradeV1()
@@ -329,8 +327,8 @@ func (s *Scenario) upgrade(version int) {
 	}
 }
 
-// upgradeV1 moves the status of version 1 reports to its current field, and fills in the missing
-// fields. It leaves later reports unchanged.
+// upgradeV1 moves the status in a report of version 1 to its current field, and derives the fields
+// that did not exist. It changes nothing if the verdict is already set.
 func (s *Scenario) upgradeV1() {
 	if s.Status != "" {
 		return
@@ -355,7 +353,7 @@ func (s *Scenario) upgradeV1() {
 	}
 }
 
-// outcomeV1 derives the outcome and the exit reason from a version 1 report.
+// outcomeV1 returns the outcome and the exit reason for a step, attempt or scenario of version 1.
 func outcomeV1(failed bool) (outcome, reason string) {
 	if failed {
 		return StatusFailed, ReasonError
@@ -363,7 +361,7 @@ func outcomeV1(failed bool) (outcome, reason string) {
 	return StatusOK, ReasonOK
 }
 
-// verdictOf derives the verdict of a scenario in the reference's report.
+// verdictOf derives the verdict of a scenario from its checks, for reports of the reference.
 func verdictOf(steps []Step) string {
 	verdict := Passed
 	for _, st := range steps {
@@ -379,18 +377,18 @@ func verdictOf(steps []Step) string {
 	return verdict
 }
 
-// Kinds of problems that do not concern the agent.
+// Kinds of problems that are not the agent's.
 const (
 	KindJudge  = "judge"
 	KindGrader = "grader"
 )
 
-// unjudged reports whether an agent completed its work and only the judgement is missing.
+// unjudged reports whether only the judgment is missing: all problems are of the judge or a grader.
 func unjudged(status string, problems []Problem) bool {
 	return status == Error && len(problems) > 0 && !slices.ContainsFunc(problems, func(p Problem) bool { return p.Kind != KindJudge && p.Kind != KindGrader })
 }
 
-// Sum computes the fields that follow from the scenarios: counts, usage, cost, errors, status,
+// Sum computes the fields that are derived from the scenarios: counts, usage, cost, errors, status,
 // statistics, variants and their comparisons.
 func (r *Report) Sum() {
 	r.total()
@@ -398,7 +396,7 @@ func (r *Report) Sum() {
 	for i := range r.Scenarios {
 		all[i] = &r.Scenarios[i]
 	}
-	sum := summarise(all)
+	sum := summarize(all)
 	r.Summary, r.Variants, r.Comparisons = &sum, r.variants(), compareVariants(r.Sides())
 }
 

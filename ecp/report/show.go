@@ -13,27 +13,27 @@ import (
 
 // pageFuncs are the functions of the page templates.
 var pageFuncs = template.FuncMap{
-	"text":    func(s *string) string { return deref(s) },
-	"json":    readable,
-	"diff":    diffFiles,
-	"trace":   traceOf,
-	"ms":      duration,
-	"money":   money,
-	"thous":   thousands,
-	"count":   func(u ecp.Usage, key string) string { return thousands(u.Count(key)) },
-	"percent": percent,
-	"range95": func(ci [2]float64) string { return percent(ci[0]) + " to " + percent(ci[1]) },
-	"byK":     byK,
-	"mark":    func(status string) string { return map[string]string{Passed: "✓", Failed: "✗"}[status] },
-	"side":    func(verdict, href string) Link { return Link{verdict, href} },
+	"text":       func(s *string) string { return deref(s) },
+	"json":       readable,
+	"diff":       diffFiles,
+	"trace":      traceOf,
+	"ms":         duration,
+	"money":      money,
+	"thousands":  thousands,
+	"count":      func(u ecp.Usage, key string) string { return thousands(u.Count(key)) },
+	"percent":    percent,
+	"range95":    func(ci [2]float64) string { return percent(ci[0]) + " to " + percent(ci[1]) },
+	"byK":        byK,
+	"mark":       func(status string) string { return map[string]string{Passed: "✓", Failed: "✗"}[status] },
+	"resultLink": func(verdict, href string) Link { return Link{verdict, href} },
 	"share": func(part, whole float64) string {
 		if whole <= 0 {
 			return "0"
 		}
 		return strconv.FormatFloat(min(100*part/whole, 100), 'f', 1, 64)
 	},
-	"inc": func(i int) int { return i + 1 },
-	"f64": number64,
+	"inc":   func(i int) int { return i + 1 },
+	"float": toFloat,
 	"sub": func(whole float64, parts ...int64) float64 {
 		for _, p := range parts {
 			whole -= float64(p)
@@ -60,9 +60,9 @@ func money(v any) string {
 	return ""
 }
 
-func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) + " %" }
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) + "%" }
 
-// byK lists the value for each k, the lowest first.
+// byK lists the values by k, the lowest k first.
 func byK(values map[string]float64) string {
 	keys := slices.SortedFunc(maps.Keys(values), func(a, b string) int {
 		if len(a) != len(b) {
@@ -81,15 +81,16 @@ type diffFile struct {
 	Name           string
 	Added, Removed int
 	Lines          []diffLine
-	Open           bool // it is short
+	Open           bool // initially unfolded
 }
 
 type diffLine struct{ Class, Text string }
 
-// maxOpenDiff bounds the diffs that are initially unfolded, in lines.
+// maxOpenDiff limits the files of a diff that are initially unfolded: the first ones, up to this
+// number of lines together.
 const maxOpenDiff = 200
 
-// diffFiles splits a diff into its files.
+// diffFiles splits a diff by file.
 func diffFiles(diff string) (out []diffFile) {
 	for line := range strings.Lines(diff) {
 		if name, ok := strings.CutPrefix(line, "diff --git "); ok || len(out) == 0 {
@@ -120,7 +121,7 @@ func diffFiles(diff string) (out []diffFile) {
 	return out
 }
 
-// diffName extracts the file from "a/NAME b/NAME".
+// diffName extracts NAME from "a/NAME b/NAME". It returns other text unchanged.
 func diffName(both string) string {
 	if half := len(both) / 2; len(both) > 4 && both[half] == ' ' && strings.HasPrefix(both, "a/") {
 		return both[2:half]
@@ -135,7 +136,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// duration shows milliseconds in a readable unit.
+// duration formats milliseconds in a readable unit.
 func duration(v any) string {
 	var ms float64
 	switch v := v.(type) {
@@ -155,7 +156,7 @@ func duration(v any) string {
 	return fmt.Sprintf("%d min %02d s", int64(ms)/60000, int64(ms)/1000%60)
 }
 
-// thousands separates groups of digits in a number.
+// thousands formats an integer with commas between groups of three digits.
 func thousands(v any) string {
 	s := fmt.Sprint(v)
 	var b strings.Builder
@@ -168,8 +169,9 @@ func thousands(v any) string {
 	return b.String()
 }
 
-// seen replaces invisible characters, and those that change the direction of text, by visible ones.
-func seen(r rune) rune {
+// visibleRune replaces control characters, and characters that change the direction of text, with
+// visible ones. It drops carriage returns.
+func visibleRune(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
 		return r
@@ -179,19 +181,19 @@ func seen(r rune) rune {
 		return 0x2400 + r // the pictures of control characters
 	case r == 0x7f:
 		return 0x2421
-	case r >= 0x80 && r < 0xa0, Turns(r):
+	case r >= 0x80 && r < 0xa0, IsBidiControl(r):
 		return 0xfffd
 	}
 	return r
 }
 
-// Turns reports whether a character changes the direction of the text around it, so that a reader
-// sees another order than the stored one.
-func Turns(r rune) bool {
+// IsBidiControl reports whether a character changes the direction of the text around it, so that
+// readers see the text in another order than it is stored in.
+func IsBidiControl(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-func number64(v any) float64 {
+func toFloat(v any) float64 {
 	switch v := v.(type) {
 	case int:
 		return float64(v)

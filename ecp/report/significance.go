@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// The pass rates of a trend are shares of checks. Their random variation depends on the number
-// of checks: one of one says little, ten of ten says a lot. Runs may also differ by more than that,
-// for example with a model that does not always give the same answers. Then only a change that is
-// large compared to that variation counts.
+// The pass rates of a trend are shares of checks. Their random variation depends on the number of
+// checks: one of one is weak evidence, ten of ten is strong. Runs may vary more than that, for example
+// if a model does not always give the same answers. A change counts only if it is large compared with
+// the variation.
 
 // The minimum size of a change, in standard errors. By chance alone, a change in one direction
-// reaches significant with a probability of 5 %. No decision depends on an improvement, so
-// noticeable is lower.
+// reaches significant with a probability of 5%. The limit for improvements, noticeable, is lower,
+// because no decision depends on them.
 const (
 	significant = 1.6448536269514722
 	noticeable  = 1
 )
 
-// judge finds the direction of a trend. There is one if the pass rate changed steadily over the
-// runs, or if the last run differs from those before it.
+// judge sets the direction of a trend: it is not stable if the pass rate changed steadily over the
+// runs, or if the last run differs from the runs before it.
 func (t *Trend) judge() {
 	change, slope := steadyChange(t.Runs)
 	t.Slope, t.Direction = slope, Stable
@@ -37,8 +37,8 @@ func (t *Trend) judge() {
 	}
 }
 
-// steadyChange is the test of Cochran and Armitage for a linear trend of shares over the positions
-// of the runs. It returns the slope, and its distance from zero in standard errors.
+// steadyChange applies the Cochran-Armitage test for a linear trend of the pass rates. It returns the
+// slope, and its distance from zero in standard errors.
 func steadyChange(runs []Run) (z, slope float64) {
 	all := pooled(runs)
 	n, share := float64(all.Total), all.PassRate
@@ -64,8 +64,8 @@ func steadyChange(runs []Run) (z, slope float64) {
 	return shrink(sxy, 0.5) / noise, slope
 }
 
-// lastChange compares the last run with all runs before it. It returns their distance in standard
-// errors, and the sum of the earlier runs.
+// lastChange compares the last run with all runs before it. It returns the difference of the pass
+// rates in standard errors, and the sum of the earlier runs.
 func lastChange(runs []Run) (z float64, before Run) {
 	if len(runs) < 2 {
 		return 0, before
@@ -88,8 +88,8 @@ func lastChange(runs []Run) (z float64, before Run) {
 	return shrink(last.PassRate-before.PassRate, inverse/2) / noise, before
 }
 
-// excess returns how much more runs vary than by chance: Pearson's statistic divided by its degrees
-// of freedom, at least 1.
+// excess returns the overdispersion of the runs: Pearson's statistic divided by its degrees of
+// freedom, at least 1.
 func excess(statistic float64, freedom int) float64 {
 	if freedom < 1 {
 		return 1
@@ -97,13 +97,13 @@ func excess(statistic float64, freedom int) float64 {
 	return max(statistic/float64(freedom), 1)
 }
 
-// shrink moves a difference towards zero by half of the step of one check, because counts are whole
-// numbers and the normal distribution is continuous.
+// shrink moves a difference toward zero by step: a continuity correction, because counts are integers
+// and the normal distribution is continuous.
 func shrink(difference, step float64) float64 {
 	return math.Copysign(max(math.Abs(difference)-step, 0), difference)
 }
 
-// pooled sums up runs.
+// pooled returns the sum of runs.
 func pooled(runs []Run) (sum Run) {
 	for _, r := range runs {
 		sum.Passed += min(max(r.Passed, 0), r.Total)

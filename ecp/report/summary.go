@@ -7,7 +7,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/stats"
 )
 
-// Summary is an agent's result over its cases, with its uncertainty. Errors count as not passed.
+// Summary is the pass rate over the cases of a variant, with its uncertainty. Errors count as not
+// passed.
 type Summary struct {
 	Cases      int     `json:"cases"`
 	Attempts   int     `json:"attempts"`
@@ -15,33 +16,33 @@ type Summary struct {
 	Errors     int     `json:"errors"` // attempts
 	PassRate   float64 `json:"pass_rate"`
 	GradedRate float64 `json:"graded_pass_rate"` // of attempts that did not end in an error
-	// CI95 is the interval of the pass rate: Wilson's for one case, else cluster-robust over
-	// scenarios. It is null if there are too few scenarios; then Note says so.
+	// CI95 is the interval of the pass rate: Wilson's for one case, otherwise cluster-robust over
+	// scenarios. It is null, with the reason in Note, if there are too few scenarios.
 	CI95     *[2]float64        `json:"ci95"`
 	Note     string             `json:"ci95_note,omitempty"`
 	PassAtK  map[string]float64 `json:"pass_at_k,omitempty"`  // if there were several attempts
-	PassAllK map[string]float64 `json:"pass_all_k,omitempty"` // the same
-	Flaky    int                `json:"flaky"`                // cases of which only some attempts passed
+	PassAllK map[string]float64 `json:"pass_all_k,omitempty"` // if there were several attempts
+	Flaky    int                `json:"flaky"`                // cases where only some attempts passed
 	P50MS    float64            `json:"p50_ms"`               // of attempts
 	P95MS    float64            `json:"p95_ms"`
 }
 
-// Sample is the statistical input from a case with a variant.
+// Sample is the result of a case with a variant, as input for statistics.
 type Sample struct {
-	Place   int // among all results of its run
+	Place   int // index among all results of the run
 	Case    string
 	Aliases []string
-	Group   string // its scenario, which groups the cases of its records
+	Group   string // id of the scenario, which its records share
 	Name    string
 	Status  string
 	N       int // attempts
 	Passed  int // attempts
 	Errors  int // attempts
 
-	Unjudged bool // only the judgement is missing
+	Unjudged bool // only the judgment is missing
 }
 
-// rate is the share of attempts that passed.
+// rate returns the share of attempts that passed.
 func (s Sample) rate() float64 {
 	if s.N == 0 {
 		return 0
@@ -49,7 +50,7 @@ func (s Sample) rate() float64 {
 	return float64(s.Passed) / float64(s.N)
 }
 
-// Sample returns the statistical input; place is the scenario's position in its report.
+// Sample returns the result as input for statistics. place is the scenario's index in the report.
 func (s *Scenario) Sample(place int) Sample {
 	out := Sample{Place: place, Case: s.ID, Aliases: s.Aliases, Group: s.Group, Name: s.Name, Status: s.Status, Unjudged: unjudged(s.Status, s.Errors)}
 	if out.Group == "" {
@@ -67,7 +68,8 @@ func (s *Scenario) Sample(place int) Sample {
 	return out
 }
 
-// AllAttempts returns the attempts of a scenario, even if there was only one.
+// AllAttempts returns the attempts of a scenario. It builds the attempt from the scenario if there was
+// only one.
 func (s *Scenario) AllAttempts() []Attempt {
 	if len(s.Attempts) > 0 {
 		return s.Attempts
@@ -78,8 +80,8 @@ func (s *Scenario) AllAttempts() []Attempt {
 	}}
 }
 
-// summarise sums up scenarios of one variant.
-func summarise(scenarios []*Scenario) Summary {
+// summarize returns the summary of the scenarios of one variant.
+func summarize(scenarios []*Scenario) Summary {
 	out := Summary{Cases: len(scenarios)}
 	samples := make([]Sample, len(scenarios))
 	var took []float64
@@ -118,10 +120,10 @@ func interval(samples []Sample, sum Summary) (*[2]float64, string) {
 	}
 	clusters := clusters(samples, func(s Sample) (float64, int) { return float64(s.Passed), s.N })
 	if len(clusters) < stats.MinClusters {
-		return nil, fmt.Sprintf("no interval: there are %d scenarios, and their spread is known from %d on", len(clusters), stats.MinClusters)
+		return nil, fmt.Sprintf("no interval: there are %d scenarios, but at least %d are needed to estimate their spread", len(clusters), stats.MinClusters)
 	}
 	ci, _ := stats.ClusterInterval(clusters)
-	if ci[0] == ci[1] { // all scenarios gave the same result, so their spread is unknown
+	if ci[0] == ci[1] { // all scenarios have the same result, so their spread is unknown
 		ci = stats.Wilson(int(ci[0]*float64(len(clusters))), len(clusters))
 	}
 	return &ci, ""
@@ -129,12 +131,12 @@ func interval(samples []Sample, sum Summary) (*[2]float64, string) {
 
 // clusters groups samples, in the order of the groups' first samples.
 func clusters(samples []Sample, value func(Sample) (sum float64, n int)) (out []stats.Cluster) {
-	places := map[string]int{}
+	indexes := map[string]int{}
 	for _, s := range samples {
-		at, ok := places[s.Group]
+		at, ok := indexes[s.Group]
 		if !ok {
 			at = len(out)
-			places[s.Group] = at
+			indexes[s.Group] = at
 			out = append(out, stats.Cluster{})
 		}
 		sum, n := value(s)
@@ -167,9 +169,9 @@ func (out *Summary) passK(samples []Sample) {
 	}
 }
 
-// Statistics sums up the attempts of a scenario. It estimates the pass rate with its 95 %
-// confidence interval, and the probabilities that at least one, or each, of k attempts passes. It
-// uses all attempts that could be judged.
+// Statistics estimates the pass rate of a scenario with its 95% confidence interval, and the
+// probabilities that at least one, or each, of k attempts passes. It leaves out attempts that could
+// not be judged.
 func Statistics(attempts []Attempt) (*Repeat, map[string]float64) {
 	n, c := 0, 0
 	for _, a := range attempts {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// trace is a tool call in the form of a page.
+// trace is a tool call, as a page shows it.
 type trace struct {
 	Name      string
 	Brief     string // the arguments in one line
@@ -22,10 +22,10 @@ type trace struct {
 	More      string // further keys of the call
 }
 
-// maxBrief bounds the arguments in one line, in characters.
+// maxBrief limits the length of Brief, in characters.
 const maxBrief = 120
 
-// traceOf reads an agent's description of a call. Values of an unexpected type are shown unchanged.
+// traceOf converts an agent's description of a call. Values of an unexpected type become part of More.
 func traceOf(c ecp.ToolCall) trace {
 	t := trace{Name: c.Name}
 	if len(c.Arguments) > 0 && string(c.Arguments) != "{}" {
@@ -49,7 +49,7 @@ func traceOf(c ecp.ToolCall) trace {
 	return t
 }
 
-// take moves a value out of an object if it has the right type.
+// moveField moves a value from an object to into if it has the right type.
 func moveField[T any](fields map[string]json.RawMessage, key string, into *T) {
 	var v T
 	if raw, ok := fields[key]; ok && json.Unmarshal(raw, &v) == nil {
@@ -58,7 +58,7 @@ func moveField[T any](fields map[string]json.RawMessage, key string, into *T) {
 	}
 }
 
-// readable writes JSON for human readers: with indentation, and without escapes for letters.
+// readable formats JSON for human readers: indented, and without unnecessary escapes.
 func readable(v any) string {
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
@@ -82,7 +82,7 @@ func readable(v any) string {
 	return strings.TrimSpace(out.String())
 }
 
-// Labels lists the variant of a scenario as key=value.
+// Labels returns the variant of a scenario as key=value pairs, sorted by key.
 func (s *Scenario) Labels() (out []string) {
 	for _, k := range slices.Sorted(maps.Keys(s.Variant)) {
 		out = append(out, k+"="+s.Variant[k])

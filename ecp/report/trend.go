@@ -16,7 +16,7 @@ const (
 	Stable    = "stable"
 )
 
-// Input is a report file for a trend.
+// Input is a report file for Trends.
 type Input struct {
 	Path string
 	Data []byte
@@ -29,8 +29,8 @@ type Trend struct {
 	Runs      []Run   `json:"runs"`
 	Direction string  `json:"direction"`
 	Slope     float64 `json:"slope"`            // of the pass rate, per run
-	Reason    string  `json:"reason,omitempty"` // for a direction other than stable
-	// Flaky lists scenarios that passed in only some of the runs.
+	Reason    string  `json:"reason,omitempty"` // why the direction is not stable
+	// Flaky lists the scenarios that passed in some of the runs and failed in others.
 	Flaky []Flaky `json:"flaky"`
 }
 
@@ -47,13 +47,15 @@ type Run struct {
 type Flaky struct {
 	Scenario string `json:"scenario"`
 	Passed   int    `json:"passed"`
-	Runs     int    `json:"runs"`
+	Runs     int    `json:"runs"` // runs without an error in this scenario
 }
 
-// TrendOptions configure trends. Reference combines all reports into one trend, in the order of
-// their paths, and counts a report without checks as one that failed everything.
+// TrendOptions configure Trends.
 type TrendOptions struct {
-	Window    int // number of latest runs to use; at least 1
+	Window int // number of latest runs to use; at least 1
+
+	// Reference combines all reports into one trend, in the order of their paths, and counts a report
+	// without checks as a pass rate of 0, as the reference does.
 	Reference bool
 }
 
@@ -62,7 +64,7 @@ type loaded struct {
 	report *Report
 }
 
-// Trends finds the trend of each manifest, and lists the files that it could not use.
+// Trends returns the trend of each manifest, and the reports that it could not use, with the reasons.
 func Trends(inputs []Input, o TrendOptions) (trends []Trend, skipped []string) {
 	groups := map[string][]loaded{}
 	var order []string
@@ -79,7 +81,7 @@ func Trends(inputs []Input, o TrendOptions) (trends []Trend, skipped []string) {
 			continue
 		}
 		if r.Total <= 0 && !o.Reference {
-			skipped = append(skipped, in.Path+": nothing was checked in it")
+			skipped = append(skipped, in.Path+": it has no checks")
 			continue
 		}
 		key := r.Manifest
@@ -116,7 +118,7 @@ func trendOf(list []loaded, o TrendOptions) Trend {
 	return t
 }
 
-// referenceDirection is the reference's direction for a slope, regardless of the number of checks.
+// referenceDirection returns the direction that the reference derives from a slope.
 func referenceDirection(slope float64) string {
 	const least = 0.001
 	switch {
@@ -128,7 +130,7 @@ func referenceDirection(slope float64) string {
 	return Stable
 }
 
-// slope is the least-squares slope of the pass rates over the runs.
+// slope returns the least-squares slope of the pass rates over the runs.
 func slope(runs []Run) float64 {
 	var sxy, sxx float64
 	mid := float64(len(runs)-1) / 2
@@ -147,7 +149,7 @@ func flaky(list []loaded) []Flaky {
 	for _, l := range list {
 		for i := range l.report.Scenarios {
 			s := &l.report.Scenarios[i]
-			if s.Status == Error { // it says nothing about the agent
+			if s.Status == Error { // neither passed nor failed
 				continue
 			}
 			f := counts[s.Title()]
@@ -171,7 +173,7 @@ func flaky(list []loaded) []Flaky {
 	return out
 }
 
-// natural compares texts with numbers by value: run-8 before run-10.
+// natural compares strings, with numbers in them by value: run-8 before run-10.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := digits(a), digits(b)
@@ -199,7 +201,7 @@ func digits(s string) string {
 	return s[:n]
 }
 
-// Write shows a trend in the reference's format.
+// Write writes a trend in the reference's format.
 func (t Trend) Write(w io.Writer, window int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-40s %-32s %7s %7s %8s\n", "Run", "Manifest", "Passed", "Total", "Rate")

@@ -8,48 +8,48 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp"
 )
 
-// Variant sums up the scenarios of one variant of a matrix.
+// Variant is the result of one variant of a matrix.
 type Variant struct {
 	Labels     map[string]string `json:"labels"`
 	Counts     Counts            `json:"counts"`   // scenarios
-	Passed     int               `json:"passed"`   // checks, of all attempts
-	Total      int               `json:"total"`    // checks, of all attempts
-	Tokens     int64             `json:"tokens"`   // input and output, including cached ones
+	Passed     int               `json:"passed"`   // number of checks in all attempts that passed
+	Total      int               `json:"total"`    // number of checks in all attempts
+	Tokens     int64             `json:"tokens"`   // input and output, including cache reads and writes
 	CostUSD    *float64          `json:"cost_usd"` // null if no agent reported it
 	DurationMS int64             `json:"duration_ms"`
 	Summary    Summary           `json:"summary"`
 }
 
-// Name is the variant's values in one line.
+// Name returns the labels of the variant in one line.
 func (v *Variant) Name() string {
 	return (&Scenario{Variant: v.Labels}).VariantName()
 }
 
-// variants sums up each variant of a matrix, in the order of their first scenarios. Without a
+// variants returns the results of the variants, in the order of their first scenarios. Without a
 // matrix it returns nil.
 func (r *Report) variants() (out []Variant) {
-	places, members := map[string]int{}, [][]*Scenario{}
+	indexes, members := map[string]int{}, [][]*Scenario{}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		if len(s.Variant) == 0 {
 			continue
 		}
-		at, ok := places[s.VariantName()]
+		at, ok := indexes[s.VariantName()]
 		if !ok {
 			at = len(out)
-			places[s.VariantName()] = at
+			indexes[s.VariantName()] = at
 			out, members = append(out, Variant{Labels: s.Variant}), append(members, nil)
 		}
 		out[at].add(s)
 		members[at] = append(members[at], s)
 	}
 	for i := range out {
-		out[i].Summary = summarise(members[i])
+		out[i].Summary = summarize(members[i])
 	}
 	return out
 }
 
-// VariantName names the variant of a scenario; empty without a matrix.
+// VariantName returns the labels of a scenario's variant in one line; empty without a matrix.
 func (s *Scenario) VariantName() string { return strings.Join(s.Labels(), " ") }
 
 func (v *Variant) add(s *Scenario) {
@@ -72,8 +72,8 @@ func (v *Variant) add(s *Scenario) {
 	}
 }
 
-// WriteVariants writes a line for each variant of a matrix, for human readers; nothing without a
-// matrix.
+// WriteVariants writes a line for each variant of a matrix, for human readers. printable escapes the
+// names.
 func (r *Report) WriteVariants(w io.Writer, printable func(string) string) error {
 	width := 0
 	for i := range r.Variants {

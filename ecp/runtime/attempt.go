@@ -18,28 +18,28 @@ import (
 // attempt is one run of a scenario with its own agent.
 type attempt struct {
 	*run
-	c      Case
-	out    report.Attempt
-	conn   conn
-	space  *workspace
-	place  place
-	before []grade.Call
+	c        Case
+	out      report.Attempt
+	conn     conn
+	space    *workspace
+	executor executor
+	before   []grade.Call
 
 	ungraded []answered // steps that are graded after the agent has ended
-	frozen   *snapshot  // the agent's changes, once they have been read
+	snapshot *snapshot  // the agent's changes; nil until they have been read
 }
 
-// answered is a step that the agent carried out; its report is out.Steps[i].
+// answered is a step that the agent has executed. Its report is out.Steps[i].
 type answered struct {
 	i      int
 	result ecp.StepResult
 }
 
-// WorkspaceVariable names the environment variable with the workspace of a scenario. The config of
-// agent/initialize has the workspace too.
+// WorkspaceVariable is the environment variable with the workspace of a scenario, which is also in
+// the config of agent/initialize.
 const WorkspaceVariable = "ECP_WORKSPACE"
 
-// try runs a case once. It never fails: errors are part of the result.
+// try makes one attempt of a case. It never fails: errors are part of the result.
 func (r *run) try(ctx context.Context, c Case) report.Attempt {
 	a := &attempt{run: r, c: c, out: report.Attempt{Status: report.Passed, ExitReason: report.ReasonOK, Steps: []report.Step{}, Errors: []report.Problem{}}}
 	start := r.opts.Now()
@@ -72,11 +72,11 @@ func (a *attempt) perform(ctx context.Context) {
 	}
 }
 
-// prepare makes the workspace, and decides where programs run.
+// prepare creates the workspace and the executor.
 func (a *attempt) prepare(ctx context.Context) error {
 	setup := a.c.Scenario.Setup
 	if a.opts.Reference {
-		a.place = newHostPlace(a, "")
+		a.executor = newHostExecutor(a, "")
 		return nil
 	}
 	f := setup.Workspace
@@ -92,13 +92,13 @@ func (a *attempt) prepare(ctx context.Context) error {
 		dir = a.space.dir
 	}
 	var err error
-	if a.place, err = a.enter(ctx, dir); err != nil {
+	if a.executor, err = a.newExecutor(ctx, dir); err != nil {
 		return callError(kindEnvironment, "environment", "%v", err)
 	}
 	return nil
 }
 
-// skipRest notes the steps that were not carried out because of an earlier error.
+// skipRest reports the steps that were not executed because of an earlier error.
 func (a *attempt) skipRest(why string) {
 	for _, step := range a.c.Scenario.Steps[len(a.out.Steps):] {
 		out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}}
@@ -107,8 +107,7 @@ func (a *attempt) skipRest(why string) {
 	}
 }
 
-// steps runs the steps until one gets no answer. If time runs out before the last step, the attempt
-// counts as stopped.
+// steps runs the steps until one fails. If ctx ends between two steps, the attempt counts as stopped.
 func (a *attempt) steps(ctx context.Context) {
 	for i, step := range a.c.Scenario.Steps {
 		if i > 0 && ctx.Err() != nil {
@@ -121,8 +120,8 @@ func (a *attempt) steps(ctx context.Context) {
 	}
 }
 
-// stopped is the error of a call that has no result because ctx ended. late is its message if ctx
-// ended by a time limit.
+// stopped returns the error of a call that has no result because ctx ended. late is its message if
+// ctx reached a time limit.
 func stopped(ctx context.Context, method, late string) *CallError {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return callError(kindTimeout, method, "%s", late)
@@ -130,8 +129,8 @@ func stopped(ctx context.Context, method, late string) *CallError {
 	return callError(kindInterrupted, method, "the run was stopped")
 }
 
-// disconnect closes the connection, at once if something went wrong. Afterwards no process that the
-// agent started is left, within the limits of the system's process control.
+// disconnect closes the connection, without waiting for the agent if there was an error. Afterwards no
+// process that the agent started is left, within the guarantees of internal/proc.
 func (a *attempt) disconnect() {
 	if a.conn == nil {
 		return
@@ -146,17 +145,17 @@ func (a *attempt) disconnect() {
 	a.conn = nil
 }
 
-// finish ends the programs that the attempt started, and removes the files that it made.
+// finish ends the programs that the attempt started, saves the diff, and removes the attempt's files.
 func (a *attempt) finish() {
 	a.disconnect()
-	if a.place != nil {
-		a.out.Notes = append(a.out.Notes, a.place.close()...)
+	if a.executor != nil {
+		a.out.Notes = append(a.out.Notes, a.executor.close()...)
 	}
 	if a.space == nil {
 		return
 	}
-	a.freeze()
-	a.keepDiff()
+	a.takeSnapshot()
+	a.saveDiff()
 	if a.opts.Keep {
 		a.out.Workspace = a.space.dir
 		return
@@ -164,7 +163,7 @@ func (a *attempt) finish() {
 	a.space.remove()
 }
 
-// fail notes an error. With an error, the whole attempt counts as an error.
+// fail adds an error to the report, which makes the result of the attempt an error.
 func (a *attempt) fail(ctx context.Context, step int, err error) *report.Problem {
 	e := asCallError(err, kindProtocol, "run")
 	p := report.Problem{Scenario: a.c.Scenario.Name, Step: step, Kind: e.Kind, Message: e.Error()}
@@ -185,7 +184,7 @@ func (a *attempt) fail(ctx context.Context, step int, err error) *report.Problem
 	return &p
 }
 
-// limit is the time limit of one call.
+// limit returns the time limit of one call.
 func (a *attempt) limit() time.Duration { return callLimit(a.opts) }
 
 func callLimit(o Options) time.Duration {
@@ -195,7 +194,7 @@ func callLimit(o Options) time.Duration {
 	return DefaultTimeout
 }
 
-// stepLimit is the time limit of a step.
+// stepLimit returns the time limit of a step.
 func (a *attempt) stepLimit(st Step) time.Duration {
 	if t := st.Constraints.TimeoutS; t > 0 && !a.opts.Reference {
 		return duration(t)
@@ -203,12 +202,13 @@ func (a *attempt) stepLimit(st Step) time.Duration {
 	return a.limit()
 }
 
-// variables are added to an agent's environment: its time limit, and its workspace.
+// variables returns the environment variables that eca adds for an agent: its time limit and its
+// workspace.
 func (a *attempt) variables() []string {
 	if a.opts.Reference {
 		return nil
 	}
-	seconds := 0.0 // the longest: an agent must not give up earlier than necessary
+	seconds := 0.0 // the longest limit, so that the agent does not give up too early
 	for _, st := range a.c.Scenario.Steps {
 		seconds = max(seconds, a.stepLimit(st).Seconds())
 	}
@@ -217,18 +217,18 @@ func (a *attempt) variables() []string {
 	}
 	env := []string{ecp.TimeoutVariable + "=" + strconv.FormatFloat(seconds, 'f', -1, 64)}
 	if a.space != nil {
-		env = append(env, WorkspaceVariable+"="+a.place.workspace())
+		env = append(env, WorkspaceVariable+"="+a.executor.workspace())
 	}
 	return env
 }
 
-// connect starts or finds the agent and initialises it. A server that has served another scenario
-// is reset, so that nothing of that scenario is left.
+// connect starts the agent or connects to its server, and initializes it. It also resets a server, to
+// remove the state of earlier scenarios.
 func (a *attempt) connect(ctx context.Context) error {
 	if IsURL(a.c.target) {
 		a.conn = newHTTP(a.c.server, a.opts.Client, a.opts.Headers)
 	} else {
-		c, err := startStdio(a.place.agent(a.c.target, a.variables()), a.pool)
+		c, err := startStdio(a.executor.agent(a.c.target, a.variables()), a.pool)
 		if err != nil {
 			return err
 		}
@@ -251,13 +251,12 @@ func (a *attempt) connect(ctx context.Context) error {
 	return a.reset(ctx)
 }
 
-// reset clears what earlier scenarios left in a server. A server without agent/reset is used as it
-// is.
+// reset removes the state of earlier scenarios from a server. It accepts servers without agent/reset.
 func (a *attempt) reset(ctx context.Context) error {
 	raw, err := a.call(ctx, a.limit(), ecp.MethodReset, struct{}{})
 	var e *CallError
 	if errors.As(err, &e) && e.Code == ecp.CodeNoMethod {
-		a.out.Notes = append(a.out.Notes, "the agent has no agent/reset: earlier scenarios may have left something")
+		a.out.Notes = append(a.out.Notes, "the agent has no agent/reset, so state of earlier scenarios may remain")
 		return nil
 	}
 	if err != nil {
@@ -275,24 +274,24 @@ func (a *attempt) call(ctx context.Context, limit time.Duration, method string, 
 	return call(limited, a.conn, a.ids, method, params)
 }
 
-// config is the config of agent/initialize.
+// config returns the config for agent/initialize.
 func (a *attempt) config() map[string]any {
 	out := map[string]any{}
-	if a.opts.Reference { // the reference always sends nothing
+	if a.opts.Reference { // the reference sends no config
 		return out
 	}
 	for _, over := range []map[string]any{a.opts.Config, a.c.Scenario.Setup.Config, a.c.variant.Config} {
 		out = llm.DeepMerge(out, over)
 	}
 	if a.space != nil {
-		out["workspace"] = a.place.workspace()
+		out["workspace"] = a.executor.workspace()
 	} else if dir, ok := out["workspace"].(string); ok && dir == "." {
 		out["workspace"], _ = os.Getwd()
 	}
 	return out
 }
 
-// step runs one step and reports whether the next one can follow.
+// step runs one step. It reports whether the agent answered, so that the next step can follow.
 func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 	out := report.Step{Input: step.Input, ToolCalls: []ecp.ToolCall{}, Checks: []report.Check{}, Verdict: report.Passed, Outcome: report.StatusOK, ExitReason: report.ReasonOK}
 	start := a.opts.Now()
@@ -317,27 +316,27 @@ func (a *attempt) step(ctx context.Context, i int, step Step) bool {
 		return true
 	}
 	if i == len(a.c.Scenario.Steps)-1 {
-		a.freeze()
+		a.takeSnapshot()
 	}
 	a.grade(ctx, i, step, result, &out)
 	a.out.Steps = append(a.out.Steps, out)
 	return true
 }
 
-// gradeLater ends the agent, copies the hidden tests over its files, and grades its steps.
+// gradeLater ends the agent, copies the hidden tests, and grades the steps.
 func (a *attempt) gradeLater(ctx context.Context) {
 	last := a.ungraded[len(a.ungraded)-1].i + 1
 	a.disconnect()
-	if err := a.place.freeze(ctx); err != nil {
+	if err := a.executor.stopAgent(ctx); err != nil {
 		a.fail(ctx, last, callError(kindEnvironment, "environment", "%v", err))
-	} else if a.freeze(); a.frozen.err != nil {
-		a.fail(ctx, last, callError(kindWorkspace, "workspace", "%v", a.frozen.err))
-	} else if err := a.layTests(ctx); err != nil {
+	} else if a.takeSnapshot(); a.snapshot.err != nil {
+		a.fail(ctx, last, callError(kindWorkspace, "workspace", "%v", a.snapshot.err))
+	} else if err := a.copyTests(ctx); err != nil {
 		a.fail(ctx, last, callError(kindWorkspace, "tests", "%v", err))
 	}
 	for _, done := range a.ungraded {
 		out := &a.out.Steps[done.i]
-		if n := len(a.out.Errors); n > 0 && (a.frozen == nil || a.frozen.err != nil || !a.frozen.tested) {
+		if n := len(a.out.Errors); n > 0 && (a.snapshot == nil || a.snapshot.err != nil || !a.snapshot.tested) {
 			p := a.out.Errors[n-1]
 			out.NotExecuted(report.StatusFailed, report.ReasonError, p.Message, false)
 			continue
@@ -346,14 +345,14 @@ func (a *attempt) gradeLater(ctx context.Context) {
 	}
 }
 
-// layTests copies the hidden tests to the place where graders find them.
-func (a *attempt) layTests(ctx context.Context) error {
+// copyTests copies the hidden tests for the graders.
+func (a *attempt) copyTests(ctx context.Context) error {
 	if tests := a.c.Scenario.Setup.Tests; tests != "" {
-		if err := a.place.layTests(ctx, inFolder(a.dir, tests)); err != nil {
+		if err := a.executor.copyTests(ctx, inFolder(a.dir, tests)); err != nil {
 			return err
 		}
 	}
-	a.frozen.tested = true
+	a.snapshot.tested = true
 	return nil
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// Conformance is the result of checking an agent. Checks are the reference's three checks, which
-// decide. Extended are ours: they show what else a runtime may rely on.
+// Conformance is the result of checking an agent. Only Checks, the three checks of the reference,
+// decide whether the agent is conformant. Extended are eca's additional checks.
 type Conformance struct {
 	Target     string             `json:"target"`
 	Conformant bool               `json:"conformant"`
@@ -34,7 +34,7 @@ type ConformanceCheck struct {
 	Message string `json:"message"`
 }
 
-// ConformanceOptions say how an agent is checked.
+// ConformanceOptions configure CheckConformance.
 type ConformanceOptions struct {
 	Input      string
 	Timeout    time.Duration
@@ -53,11 +53,10 @@ type examiner struct {
 	ids  *ids
 	out  Conformance
 
-	version string // the version that the agent named
+	version string // the agent's protocol version; empty if it named none
 }
 
-// CheckConformance checks an agent. It always has a result: an agent that cannot be started does
-// not conform.
+// CheckConformance checks an agent. An agent that cannot be started is not conformant.
 func CheckConformance(ctx context.Context, target string, o ConformanceOptions) Conformance {
 	e := &examiner{o: o, ids: &ids{}, out: Conformance{Target: target, Checks: []ConformanceCheck{}}}
 	pool := proc.NewPool(o.Supervisor, spareSupervisors)
@@ -108,7 +107,7 @@ func (e *examiner) sum() Conformance {
 	return e.out
 }
 
-// core runs the reference's checks and reports whether the agent could be initialised.
+// core runs the checks of the reference, and reports whether the agent could be initialized.
 func (e *examiner) core(ctx context.Context) bool {
 	r, err := e.initialize(ctx)
 	initialized := err == nil
@@ -125,13 +124,12 @@ func (e *examiner) core(ctx context.Context) bool {
 	}
 	e.add("reset response", ecp.MethodReset, err)
 	if _, declared := r.Capabilities[ecp.CanReset]; err == nil && !declared {
-		e.out.Checks[len(e.out.Checks)-1].Message = "passed, but the agent does not declare the capability reset: it may clear nothing"
+		e.out.Checks[len(e.out.Checks)-1].Message = "passed, but the agent does not declare the capability reset, so it may not have reset anything"
 	}
 	return initialized
 }
 
-// initialize checks the answer against the contract. An answer with another major version does not
-// count.
+// initialize checks the answer to agent/initialize. Another major version is an error.
 func (e *examiner) initialize(ctx context.Context) (ecp.InitializeResult, error) {
 	raw, err := e.call(ctx, ecp.MethodInitialize, ecp.InitializeParams{ProtocolVersion: ecp.ProtocolVersion, Config: map[string]any{}})
 	if err != nil {
@@ -159,7 +157,7 @@ func (e *examiner) step(ctx context.Context, input string) error {
 	return err
 }
 
-// send sends a message unchanged.
+// send sends a message as it is; an empty id means a notification.
 func (e *examiner) send(ctx context.Context, method, message, id string) (ecp.Response, error) {
 	limited, cancel := context.WithTimeout(ctx, e.o.Timeout)
 	defer cancel()
@@ -170,7 +168,7 @@ func (e *examiner) send(ctx context.Context, method, message, id string) (ecp.Re
 	return e.conn.exchange(limited, method, []byte(message), raw)
 }
 
-// checkExtended checks the rules of the contract beyond the three calls.
+// checkExtended runs the additional checks.
 func (e *examiner) checkExtended(ctx context.Context) {
 	add := func(name, method string, err error) {
 		e.out.Extended = append(e.out.Extended, checked(name, method, err))
@@ -183,7 +181,7 @@ func (e *examiner) checkExtended(ctx context.Context) {
 	if err == nil && r.Err != nil {
 		err = withCode(r.Err)
 	}
-	add("a string id comes back as it was", ecp.MethodReset, err)
+	add("a string id is returned unchanged", ecp.MethodReset, err)
 	for _, c := range []struct {
 		name, version string
 		code          int
@@ -201,7 +199,7 @@ func (e *examiner) checkExtended(ctx context.Context) {
 	if err == nil {
 		err = e.step(ctx, "ecp: after a notification")
 	}
-	add("a notification does no harm", ecp.MethodReset, err)
+	add("a notification is accepted", ecp.MethodReset, err)
 	add("text of any script", ecp.MethodStep, e.step(ctx, "naïve \"quotes\" \\ 日本語 😀 \u0000 end"))
 	if _, ok := e.conn.(*httpConn); ok {
 		e.checkHTTP(ctx, add)
@@ -209,12 +207,12 @@ func (e *examiner) checkExtended(ctx context.Context) {
 	}
 	r, err = e.send(ctx, "parse error", `{"jsonrpc": oops`, "null")
 	add("a line that is not JSON gets -32700", "parse error", wants(r, err, ecp.CodeParse))
-	add("it goes on after errors", ecp.MethodStep, e.step(ctx, "ecp: after errors"))
+	add("it continues after errors", ecp.MethodStep, e.step(ctx, "ecp: after errors"))
 	var noisy error
 	if notes := e.conn.notes(); len(notes) > 0 {
 		noisy = errors.New(strings.Join(notes, "; "))
 	}
-	add("stdout has nothing but answers", "stdout", noisy)
+	add("stdout has only answers", "stdout", noisy)
 }
 
 func wants(r ecp.Response, err error, code int) error {
@@ -234,7 +232,7 @@ func withCode(e *ecp.Error) error { return fmt.Errorf("%w (code %d)", e, e.Code)
 // ending checks that the agent ends when its input ends.
 func (e *examiner) ending(c *stdio) {
 	_ = c.proc.Input().Close()
-	err := errors.New("it still runs 2 seconds after its input ended")
+	err := errors.New("it is still running 2 seconds after its input ended")
 	if lineproc.Within(c.proc.Child().Done(), stopGrace) {
 		err = nil
 	}

@@ -36,10 +36,10 @@ type CallError struct {
 	Kind    string
 	Method  string
 	Message string
-	Code    int // of an agent's own error
+	Code    int // of the error that the agent returned; 0 if it returned none
 }
 
-// reason is the exit reason of this error, as reports have it.
+// reason returns the exit reason of this error for reports.
 func (e *CallError) reason(ctx context.Context) string {
 	switch e.Kind {
 	case kindTimeout:
@@ -78,14 +78,16 @@ type conn interface {
 	// exchange sends one message. If id is not nil, it waits for the answer, at most until ctx
 	// ends. An error is a *CallError.
 	exchange(ctx context.Context, method string, message, id []byte) (ecp.Response, error)
-	// close ends the connection and all processes that it started; at once if now is set.
+	// close ends the connection and all processes that it started. If now is set, it does not wait for
+	// the agent to end.
 	close(now bool)
-	// notes lists oddities; stderr is the end of what the agent wrote there.
+	// notes describes unexpected output of the agent.
 	notes() []string
+	// stderr returns the end of the agent's stderr.
 	stderr() string
 }
 
-// ids gives each call of a run its own id, so that late answers are not taken for others.
+// ids gives each call of a run its own id, so that a late answer is not mistaken for another one.
 type ids struct {
 	mu   sync.Mutex // guards last
 	last int64
@@ -98,10 +100,10 @@ func (i *ids) next() json.RawMessage {
 	return fmt.Appendf(nil, "%d", i.last)
 }
 
-// match reports whether an object that the agent sent answers the call with this id. A late or
-// repeated answer has the id of an earlier call and is skipped, and so are objects that are not
-// responses. Any other response must be meant for the only open call, so it is an error at once,
-// not only when the time is over.
+// match reports whether an object from the agent answers the call with this id. Stray output does
+// not: an object other than a response, or a late or repeated response with the id of an earlier
+// call. Any other response must be meant for the only open call, so a wrong id is an error
+// immediately, rather than after the time limit.
 func (n *strayOutput) match(raw, id []byte) (r ecp.Response, mine bool, err error) {
 	r, err = ecp.ParseResponse(raw)
 	switch {
@@ -116,15 +118,15 @@ func (n *strayOutput) match(raw, id []byte) (r ecp.Response, mine bool, err erro
 	case r.ID == nil:
 		return r, true, fmt.Errorf("the answer has no id, the call has %s", id)
 	}
-	text := fmt.Sprintf("the answer has the id %s, the call has %s; the agent must send the id back as it came", clip(string(r.ID), 40), id)
+	text := fmt.Sprintf("the answer has the id %s, the call has %s; the agent must send the id back unchanged", clip(string(r.ID), 40), id)
 	if r.Err != nil {
 		text += "; its error: " + clip(r.Err.Message, maxShown)
 	}
 	return r, true, errors.New(text)
 }
 
-// isEarlier reports whether an id belongs to an earlier call than another: ids count up, except
-// those of the conformance checks, which are texts.
+// isEarlier reports whether an id belongs to an earlier call than another one. Ids count up, except
+// the strings that the conformance checks use.
 func isEarlier(id, call []byte) bool {
 	n, err := strconv.ParseInt(string(id), 10, 64)
 	if err != nil || n < 1 || strconv.FormatInt(n, 10) != string(id) {
@@ -162,8 +164,8 @@ func call(ctx context.Context, c conn, ids *ids, method string, params any) (jso
 	return r.Result, nil
 }
 
-// unsupported is the error for a version of the protocol that the other side does not speak. Only
-// agent/initialize can detect that.
+// unsupported returns the error for a protocol version that is not supported. Its kind is kindVersion
+// only for agent/initialize.
 func unsupported(method, what, detail string) *CallError {
 	kind := kindProtocol
 	if method == ecp.MethodInitialize {
@@ -175,10 +177,10 @@ func unsupported(method, what, detail string) *CallError {
 	return &CallError{Kind: kind, Method: method, Code: ecp.CodeVersionUnsupported, Message: fmt.Sprintf("VERSION_UNSUPPORTED (%d): %s%s", ecp.CodeVersionUnsupported, what, detail)}
 }
 
-// maxShown bounds the quotes of an agent's output in messages, in bytes.
+// maxShown limits how much of an agent's output a message quotes, in bytes.
 const maxShown = 300
 
-// clip shortens a text to n bytes and makes it one line.
+// clip shortens a text to n bytes and joins its lines.
 func clip(text string, n int) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) > n {
@@ -187,38 +189,38 @@ func clip(text string, n int) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(text)
 }
 
-// strayOutput counts the unexpected output of an agent by kind, and keeps the first example of each.
+// strayOutput counts the unexpected output of an agent by kind, and stores the first example of each.
 type strayOutput struct {
 	mu     sync.Mutex // guards the fields below
-	sorts  []string
+	kinds  []string
 	counts map[string]int
 	first  map[string]string
 }
 
-func (n *strayOutput) add(sort string, data []byte) {
+func (n *strayOutput) add(kind string, data []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.counts == nil {
 		n.counts, n.first = map[string]int{}, map[string]string{}
 	}
-	if n.counts[sort] == 0 {
-		n.sorts = append(n.sorts, sort)
-		n.first[sort] = clip(string(data[:min(len(data), 2*maxShown)]), maxShown)
+	if n.counts[kind] == 0 {
+		n.kinds = append(n.kinds, kind)
+		n.first[kind] = clip(string(data[:min(len(data), 2*maxShown)]), maxShown)
 	}
-	n.counts[sort]++
+	n.counts[kind]++
 }
 
 func (n *strayOutput) list() (out []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, s := range n.sorts {
+	for _, s := range n.kinds {
 		out = append(out, fmt.Sprintf("%s (%d), the first: %s", s, n.counts[s], n.first[s]))
 	}
 	return out
 }
 
-// said is the end of a message: the unexpected output, if any.
-func (n *strayOutput) said() string {
+// suffix returns the end of an error message, which describes the unexpected output, or "".
+func (n *strayOutput) suffix() string {
 	if list := n.list(); len(list) > 0 {
 		return "; it sent: " + strings.Join(list, "; ")
 	}

@@ -157,7 +157,7 @@ func TestNaN(t *testing.T) {
 func FuzzResolve(f *testing.F) {
 	f.Add("python3 agent.py --x='a.py' $(ls) && ./b.sh")
 	f.Fuzz(func(t *testing.T, target string) {
-		p := places{exists: func(string) bool { return false }, found: func(string) bool { return false }, dir: t.TempDir()}
+		p := lookup{exists: func(string) bool { return false }, found: func(string) bool { return false }, dir: t.TempDir()}
 		if got, notes := p.resolve(target); got != target || len(notes) > 0 {
 			t.Fatalf("%q became %q: %v", target, got, notes)
 		}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxSeconds bounds limits in seconds: one year, so that they fit into a duration.
+// maxSeconds is the largest time limit in seconds: one year, which fits into a time.Duration.
 const maxSeconds = 365 * 24 * 3600
 
-// seconds reads a limit above 0.
+// seconds reads a time limit in seconds, above 0.
 func (d *decoder) seconds(n *node, path string) float64 {
 	v := d.amount(n, path)
 	if v == nil {
@@ -22,8 +22,8 @@ func (d *decoder) seconds(n *node, path string) float64 {
 	return *v
 }
 
-// constraints reads the constraints of a step that eca supports. Other keys are allowed, as in
-// manifest v1, but have no effect.
+// constraints reads the constraints of a step. Unknown keys are only a warning, because manifest v1
+// allows any.
 func (d *decoder) constraints(n *node, path string) (c Constraints) {
 	for _, k := range n.keys {
 		at := join(path, k.name)
@@ -44,7 +44,7 @@ func (d *decoder) constraints(n *node, path string) (c Constraints) {
 			}
 		case "scenario": // read by step
 		default:
-			d.warn(&node{line: k.line, col: k.col}, at, "the constraint is not known and does nothing")
+			d.warn(&node{line: k.line, col: k.col}, at, "the constraint is not known and has no effect")
 		}
 	}
 	return c
@@ -86,10 +86,10 @@ func (d *decoder) setup(n *node, path string) (s Setup) {
 	return s
 }
 
-// unique reports an id of a scenario that another scenario has.
+// unique reports an id that an earlier scenario already has.
 func (d *decoder) unique(n *node, path, id string) {
 	if line, taken := d.ids[id]; taken {
-		d.problem(n, path, "the scenario in line %d has the id %q too; results are found by it, so that each needs its own", line, id)
+		d.problem(n, path, "the scenario in line %d already has the id %q; each scenario needs its own, because results are found by it", line, id)
 	}
 	if d.ids == nil {
 		d.ids = map[string]int{}
@@ -109,14 +109,13 @@ func (d *decoder) fixture(n *node, path string) *Fixture {
 	if v := n.get("copy"); v != nil {
 		f.Copy = d.name(v, join(path, "copy"))
 	}
-	if v := d.truth(n.get("git"), join(path, "git")); v != nil {
+	if v := d.boolean(n.get("git"), join(path, "git")); v != nil {
 		f.Git = *v
 	}
 	return f
 }
 
-// suspect warns about things that are allowed but probably a mistake.
-func (d *decoder) suspect(m *Manifest, root *node) {
+func (d *decoder) warnSuspicious(m *Manifest, root *node) {
 	list := root.get("scenarios")
 	if len(m.Scenarios) == 0 {
 		d.warn(list, "scenarios", "there are no scenarios: nothing is checked")

@@ -17,53 +17,54 @@ import (
 )
 
 const (
-	// containerWorkspace is the path of the workspace in containers; containerReads is the path of
-	// the other files that they may read.
+	// containerWorkspace is the path of the workspace in containers. containerReads is the folder for
+	// the files that a Grants.Read mounts.
 	containerWorkspace = "/workspace"
 	containerReads     = "/ecp"
-	// imageTime bounds fetching or building an image. removeTime bounds removing a container.
+	// imageTime is the time limit for fetching or building an image, removeTime that for removing a
+	// container.
 	imageTime  = 30 * time.Minute
 	removeTime = time.Minute
 	// engineFailed is the exit code of docker and podman for their own errors.
 	engineFailed = 125
 )
 
-// containerPlace runs the agent, and each command of a grader, in its own container. It uses the
+// containerExecutor runs the agent, and each command of a grader, in its own container. It uses the
 // command line of docker or podman. The containers share the mounted workspace.
-type containerPlace struct {
+type containerExecutor struct {
 	a     *attempt
 	env   Environment
 	image string
 	dir   string
-	names []string // of containers that were started
+	names []string // names of the containers that were started
 }
 
-func (a *attempt) newContainerPlace(ctx context.Context, e Environment, dir string) (place, error) {
+func (a *attempt) newContainerExecutor(ctx context.Context, e Environment, dir string) (executor, error) {
 	image, err := a.images.get(ctx, a.run, e)
 	if err != nil {
 		return nil, err
 	}
-	p := &containerPlace{a: a, env: e, image: image, dir: dir}
+	p := &containerExecutor{a: a, env: e, image: image, dir: dir}
 	if e.InImage {
-		return a.newImagePlace(ctx, e, p)
+		return a.newImageExecutor(ctx, e, p)
 	}
 	return p, nil
 }
 
-func (*containerPlace) workspace() string { return containerWorkspace }
+func (*containerExecutor) workspace() string { return containerWorkspace }
 
-func (p *containerPlace) layTests(_ context.Context, folder string) error {
+func (p *containerExecutor) copyTests(_ context.Context, folder string) error {
 	return overlay(folder, p.dir)
 }
 
-func (p *containerPlace) agent(target string, env []string) proc.Spec {
+func (p *containerExecutor) agent(target string, env []string) proc.Spec {
 	return p.spec(p.env.Agent, env, target, "--interactive")
 }
 
-func (p *containerPlace) command(ctx context.Context, line string) (int, string, error) {
+func (p *containerExecutor) command(ctx context.Context, line string) (int, string, error) {
 	spec := p.spec(p.env.Graders, []string{WorkspaceVariable + "=" + containerWorkspace}, line)
 	code, output, err := captured(ctx, spec, p.a.pool)
-	if removeErr := p.freeze(context.WithoutCancel(ctx)); err == nil {
+	if removeErr := p.stopAgent(context.WithoutCancel(ctx)); err == nil {
 		err = removeErr
 	}
 	if err == nil && code == engineFailed {
@@ -72,9 +73,9 @@ func (p *containerPlace) command(ctx context.Context, line string) (int, string,
 	return code, output, err
 }
 
-// create begins the command line of a new container: its name, its limits, and the files that it
-// reads.
-func (p *containerPlace) create(g Grants) (args []string, name string) {
+// create returns the first arguments of the command that creates a container (its name, limits and
+// read-only files), and its name.
+func (p *containerExecutor) create(g Grants) (args []string, name string) {
 	name = "ecp-" + strings.ToLower(rand.Text())
 	p.names = append(p.names, name)
 	args = []string{"run", "--name", name, "--label", "ecp.run=" + p.a.id}
@@ -99,10 +100,10 @@ func (p *containerPlace) create(g Grants) (args []string, name string) {
 }
 
 // spec returns the command that runs a command line in a new container.
-func (p *containerPlace) spec(g Grants, env []string, line string, flags ...string) proc.Spec {
+func (p *containerExecutor) spec(g Grants, env []string, line string, flags ...string) proc.Spec {
 	args, _ := p.create(g)
 	args = append(append(args, "--rm", "--init"), flags...)
-	switch { // the workspace's files stay ours
+	switch { // files in the workspace must belong to the user
 	case p.env.Kind == KindPodman:
 		args = append(args, "--userns", "keep-id")
 	case goruntime.GOOS != "windows":
@@ -118,8 +119,8 @@ func (p *containerPlace) spec(g Grants, env []string, line string, flags ...stri
 	return proc.Spec{Path: p.env.Kind, Args: append(args, p.image, "sh", "-c", line)}
 }
 
-// freeze implements place: it ends the containers.
-func (p *containerPlace) freeze(ctx context.Context) error {
+// stopAgent implements executor: it removes the containers.
+func (p *containerExecutor) stopAgent(ctx context.Context) error {
 	var errs []error
 	for _, name := range p.names {
 		limited, cancel := context.WithTimeout(ctx, removeTime)
@@ -129,34 +130,35 @@ func (p *containerPlace) freeze(ctx context.Context) error {
 			err = errors.New(clip(output, maxShown))
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: container %s is not removed: %w", p.env.Kind, name, err))
+			errs = append(errs, fmt.Errorf("%s: cannot remove the container %s: %w", p.env.Kind, name, err))
 		}
 	}
 	p.names = nil
 	return errors.Join(errs...)
 }
 
-func (p *containerPlace) close() []string {
-	if err := p.freeze(context.Background()); err != nil {
+func (p *containerExecutor) close() []string {
+	if err := p.stopAgent(context.Background()); err != nil {
 		return []string{err.Error()}
 	}
 	return nil
 }
 
-// images are the images that a run has fetched or built, each once.
+// images contains the images that a run has fetched or built, each once.
 type images struct {
 	mu    sync.Mutex // guards known
 	known map[string]*madeImage
 }
 
-// madeImage is an image, or the error of making it, once done is closed.
+// madeImage is an image. name and err are set when done is closed.
 type madeImage struct {
 	done chan struct{}
 	name string
 	err  error
 }
 
-// get returns the image of an environment. It makes the image if no other attempt did.
+// get returns the image of an environment. It fetches or builds the image unless another attempt has
+// done that, or waits for that attempt.
 func (i *images) get(ctx context.Context, r *run, e Environment) (string, error) {
 	key := strings.Join([]string{e.Kind, e.Image, e.Dockerfile}, "\x00")
 	i.mu.Lock()
@@ -181,7 +183,7 @@ func (i *images) get(ctx context.Context, r *run, e Environment) (string, error)
 	}
 }
 
-// makeImage finds an image, or fetches or builds it.
+// makeImage returns the name of an environment's image, and fetches or builds the image if necessary.
 func (r *run) makeImage(ctx context.Context, e Environment) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, imageTime)
 	defer cancel()

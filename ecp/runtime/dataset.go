@@ -23,7 +23,7 @@ const (
 	maxDataset = 256 << 20 // bytes
 )
 
-// record is one record of a dataset. Records share their names to save memory.
+// record is one record of a dataset. Records with the same names share the slice, to save memory.
 type record struct{ names, values []string }
 
 func (r record) fields() map[string]string {
@@ -34,7 +34,8 @@ func (r record) fields() map[string]string {
 	return out
 }
 
-// readDataset reads records: a CSV with a header, or a JSON object in each line.
+// readDataset reads the records of a CSV file with a header, or of a file with one JSON object per
+// line.
 func readDataset(path string) ([]record, error) {
 	data, err := readText(path)
 	if err != nil {
@@ -47,7 +48,7 @@ func readDataset(path string) ([]record, error) {
 	return out, nil
 }
 
-// readText reads the file of a dataset.
+// readText reads the file of a dataset, which must be UTF-8.
 func readText(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -65,7 +66,7 @@ func readText(path string) ([]byte, error) {
 	return data, err
 }
 
-// parseDataset reads the text of a dataset. It returns at least one record.
+// parseDataset parses a dataset. A dataset without records is an error.
 func parseDataset(data []byte, isCSV bool) (out []record, err error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if isCSV {
@@ -141,7 +142,7 @@ func readJSONL(r io.Reader) (out []record, err error) {
 	}
 }
 
-// fill replaces {{name}} in the texts of a scenario by a record's values.
+// fill replaces {{name}} in the texts of a scenario with the values of a record.
 func fill(sc Scenario, record map[string]string) (Scenario, error) {
 	f := filler{record: record}
 	out := sc
@@ -171,7 +172,8 @@ func fill(sc Scenario, record map[string]string) (Scenario, error) {
 	return out, f.err
 }
 
-// filler replaces {{name}} and keeps an error for the first name that the record lacks.
+// filler replaces {{name}} with the values of a record. err is set by the first name that the record
+// does not have.
 type filler struct {
 	record map[string]string
 	err    error
@@ -197,7 +199,7 @@ func (f *filler) text(s string) string {
 	}
 }
 
-// texts keeps nil, which differs in meaning from an empty list.
+// texts fills a list. It returns nil for nil, because an empty list has another meaning.
 func (f *filler) texts(list []string) []string {
 	out := slices.Clone(list)
 	for i := range out {

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// decoder turns a document into a manifest and collects all its problems.
+// decoder converts a document to a manifest and collects all problems.
 type decoder struct {
 	problems []Problem
-	ids      map[string]int // the lines of scenarios by id
+	ids      map[string]int // line numbers of scenarios by id
 }
 
 func (d *decoder) problem(n *node, path, format string, args ...any) {
@@ -33,7 +33,7 @@ func join(path string, part any) string {
 	return path + "." + fmt.Sprint(part)
 }
 
-// only reports unknown keys.
+// only reports keys other than the known ones.
 func (d *decoder) only(n *node, path string, known ...string) {
 	for _, k := range n.keys {
 		if !slices.Contains(known, k.name) {
@@ -42,7 +42,7 @@ func (d *decoder) only(n *node, path string, known ...string) {
 	}
 }
 
-// required returns the value of a required key, and its path.
+// required returns the value of a required key and its path. It reports a missing key.
 func (d *decoder) required(n *node, path, name string) (*node, string) {
 	v := n.get(name)
 	if v == nil {
@@ -51,7 +51,7 @@ func (d *decoder) required(n *node, path, name string) (*node, string) {
 	return v, join(path, name)
 }
 
-// text reads a string; numbers and truth values are errors.
+// text reads a string. Numbers and booleans without quotes are errors.
 func (d *decoder) text(n *node, path string) string {
 	if n == nil {
 		return ""
@@ -118,7 +118,7 @@ func (d *decoder) mapping(n *node, path string) *node {
 func (d *decoder) manifest(m *Manifest, root *node) {
 	d.only(root, "", "manifest_version", "name", "target", "scenarios", "require_capabilities")
 	if v := root.get("require_capabilities"); v != nil {
-		m.RequireCapabilities = d.switched(v, "require_capabilities")
+		m.RequireCapabilities = d.lenientBool(v, "require_capabilities")
 	}
 	version, path := d.required(root, "", "manifest_version")
 	d.oneOf(version, path, []string{"v1"})
@@ -181,7 +181,8 @@ func (d *decoder) step(n *node, path string, first bool, setup *Setup) Step {
 	return st
 }
 
-// grader reads a grader of manifest v1, or one of constraints.checks, which has more options.
+// grader reads a grader. The graders in constraints.checks are extended: they have options beyond
+// manifest v1.
 func (d *decoder) grader(n *node, path string, extended bool) grade.Spec {
 	n = d.mapping(n, path)
 	known := []string{"type", "field", "condition", "value", "pattern", "prompt", "assertion", "tool_name", "arguments"}
@@ -234,7 +235,7 @@ func (d *decoder) decodeCheckOptions(s *grade.Spec, n *node, path string) {
 		}
 	}
 	for name, into := range map[string]*bool{"not": &s.Not, "ignore_case": &s.IgnoreCase, "fail_only": &s.FailOnly} {
-		if v := d.truth(n.get(name), join(path, name)); v != nil {
+		if v := d.boolean(n.get(name), join(path, name)); v != nil {
 			*into = *v
 		}
 	}
@@ -243,7 +244,7 @@ func (d *decoder) decodeCheckOptions(s *grade.Spec, n *node, path string) {
 			*into = d.texts(v, join(path, name))
 		}
 	}
-	s.Exists = d.truth(n.get("exists"), join(path, "exists"))
+	s.Exists = d.boolean(n.get("exists"), join(path, "exists"))
 	s.Min, s.Max = d.count(n.get("min"), join(path, "min")), d.count(n.get("max"), join(path, "max"))
 	s.Threshold = d.amount(n.get("threshold"), join(path, "threshold"))
 	if v := d.amount(n.get("timeout_s"), join(path, "timeout_s")); v != nil {
@@ -257,7 +258,7 @@ func (d *decoder) decodeCheckOptions(s *grade.Spec, n *node, path string) {
 	}
 }
 
-func (d *decoder) truth(n *node, path string) *bool {
+func (d *decoder) boolean(n *node, path string) *bool {
 	if n == nil {
 		return nil
 	}
@@ -268,8 +269,8 @@ func (d *decoder) truth(n *node, path string) *bool {
 	return &v
 }
 
-// switched reads a truth value in all forms that the reference accepts.
-func (d *decoder) switched(n *node, path string) bool {
+// lenientBool reads a boolean in all forms that the reference accepts.
+func (d *decoder) lenientBool(n *node, path string) bool {
 	switch v := n.value().(type) {
 	case bool:
 		return v

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// environment reads the name of a kind, or a mapping.
+// environment reads an environment: the name of a kind, or a mapping.
 func (d *decoder) environment(n *node, path string) *Environment {
 	e := &Environment{}
 	kinds := []string{KindLocal, KindDocker, KindPodman}
@@ -31,7 +31,7 @@ func (d *decoder) environment(n *node, path string) *Environment {
 		if v := d.count(n.get("memory_mb"), join(path, "memory_mb")); v != nil {
 			e.MemoryMB = *v
 		}
-		if v := d.truth(n.get("in_image"), join(path, "in_image")); v != nil {
+		if v := d.boolean(n.get("in_image"), join(path, "in_image")); v != nil {
 			e.InImage = *v
 		}
 		if v := n.get("agent"); v != nil {
@@ -86,7 +86,7 @@ func (d *decoder) grants(n *node, path string) (g Grants) {
 			}
 		}
 	}
-	if v := d.truth(n.get("network"), join(path, "network")); v != nil {
+	if v := d.boolean(n.get("network"), join(path, "network")); v != nil {
 		g.Network = *v
 	}
 	if v := n.get("build_caches"); v != nil {
@@ -103,8 +103,8 @@ func (d *decoder) grants(n *node, path string) (g Grants) {
 	return g
 }
 
-// setupTests reads the hidden tests and their environment. Without an environment, the agent could
-// read the tests.
+// setupTests reads the environment and the hidden tests, which need an environment: without one, the
+// agent could read them.
 func (d *decoder) setupTests(n *node, path string, s *Setup) {
 	if v := n.get("environment"); v != nil {
 		s.Environment = d.environment(v, join(path, "environment"))

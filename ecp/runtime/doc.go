@@ -1,19 +1,19 @@
 // Package runtime evaluates agents (ECP): it reads a manifest, talks to the agent over stdio or
-// HTTP, lets package grade judge each step, and makes a report.
+// HTTP, grades each step with package grade, and returns a report.
 //
 // It owns manifests, connections to agents, the run with its limits, repetitions, workspaces
 // and journal, and the conformance checks.
 //
 // Guarantees:
-//   - An error in one scenario is an error of that scenario. It never ends or loses the run.
-//   - An error of the agent or the judge is an error, not a failed check.
-//   - An agent that does not answer, floods, or lies about ids delays only its own scenario, and
-//     for no longer than the time limit.
-//   - When a run ends, no process of an agent is left (within what internal/proc promises).
+//   - An error in one scenario is an error of that scenario. It never ends the run.
+//   - An error of the agent or the judge is reported as an error, not as a failed check.
+//   - An agent that does not answer, floods its output, or sends wrong ids delays only its own
+//     scenario, and for no longer than the time limit.
+//   - When a run ends, no process of an agent is left, within the guarantees of internal/proc.
 //   - A scenario whose line is in the journal is not run again.
 //
 // It does not print, does not decide exit codes, and knows no model: its caller passes the judge.
 package runtime
 
-// MaxRepeat bounds how often one scenario is run.
+// MaxRepeat limits how often one scenario is run.
 const MaxRepeat = 10000

@@ -13,14 +13,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// Environment says where the programs of a scenario run, and what each of them may use.
+// Environment is where the programs of a scenario run, and what they may access.
 type Environment struct {
 	Kind       string  // KindLocal, KindDocker or KindPodman
 	Image      string  // of a container
 	Dockerfile string  // relative to the manifest; its folder is the build context
 	CPUs       float64 // of a container; 0 is unlimited
 	MemoryMB   int64   // of a container; 0 is unlimited
-	InImage    bool    `json:",omitempty"` // agent and graders work in the image's own files, in one container
+	InImage    bool    `json:",omitempty"` // agent and graders work on the files of the image, in one container
 	Workdir    string  `json:",omitempty"` // the directory to use with InImage; empty is the image's own
 	Agent      Grants
 	Graders    Grants
@@ -33,72 +33,72 @@ const (
 	KindPodman = "podman"
 )
 
-// Grants are what a program gets besides the workspace and the system's programs.
+// Grants are what a program may access besides the workspace and the system's programs.
 type Grants struct {
 	Env     []string // names of the user's variables
 	Network bool
 	Read    []string // files and folders, relative to the manifest
 
-	BuildCaches []string // of tools; the program writes to its own layer above them; only KindLocal
+	BuildCaches []string // tools whose build caches it may use, without changing them; only for KindLocal
 }
 
-// place is the environment in which the programs of one attempt run.
-type place interface {
-	// workspace is the path of the workspace as programs there see it.
+// executor runs the programs of one attempt in an environment.
+type executor interface {
+	// workspace returns the path of the workspace as programs see it.
 	workspace() string
 	// agent returns the command that starts the agent, with additional variables.
 	agent(target string, env []string) proc.Spec
 	// command runs a grader's command in the workspace.
 	command(ctx context.Context, line string) (code int, output string, err error)
-	// layTests puts the hidden tests where graders find them.
-	layTests(ctx context.Context, folder string) error
-	// freeze ends everything that the agent may have left running.
-	freeze(ctx context.Context) error
-	// close removes everything that the place made, and reports what could not be removed.
+	// copyTests copies the hidden tests to the folder where graders expect them.
+	copyTests(ctx context.Context, folder string) error
+	// stopAgent ends all processes of the agent.
+	stopAgent(ctx context.Context) error
+	// close removes everything that the executor created, and describes what it could not remove.
 	close() (notes []string)
 }
 
-// enter makes the place of an attempt; dir is its workspace, empty if it has none.
-func (a *attempt) enter(ctx context.Context, dir string) (place, error) {
+// newExecutor returns the executor of an attempt. dir is its workspace, or empty.
+func (a *attempt) newExecutor(ctx context.Context, dir string) (executor, error) {
 	e := a.c.Scenario.Setup.Environment
 	switch {
 	case e == nil:
-		return newHostPlace(a, dir), nil
+		return newHostExecutor(a, dir), nil
 	case e.Kind == KindLocal:
-		return a.newLocalPlace(*e, dir)
+		return a.newLocalExecutor(*e, dir)
 	}
-	return a.newContainerPlace(ctx, *e, dir)
+	return a.newContainerExecutor(ctx, *e, dir)
 }
 
 // command runs a grader's command. Before that, it restores hidden tests that an earlier command
 // may have changed.
 func (a *attempt) command(ctx context.Context, _, line string) (code int, output string, err error) {
-	if a.frozen != nil && a.frozen.tested {
-		if err := a.layTests(ctx); err != nil {
+	if a.snapshot != nil && a.snapshot.tested {
+		if err := a.copyTests(ctx); err != nil {
 			return 0, "", fmt.Errorf("hidden tests: %w", err)
 		}
 	}
-	return a.place.command(ctx, line)
+	return a.executor.command(ctx, line)
 }
 
-// hostPlace is the environment of ecp itself. The agent gets the user's environment. Graders get
-// none of the user's variables, and their own home.
-type hostPlace struct {
+// hostExecutor runs programs without confinement. The agent has the user's environment variables.
+// Graders have none of them, and their own home.
+type hostExecutor struct {
 	a   *attempt
 	dir string
 }
 
-func newHostPlace(a *attempt, dir string) *hostPlace { return &hostPlace{a, dir} }
+func newHostExecutor(a *attempt, dir string) *hostExecutor { return &hostExecutor{a, dir} }
 
-func (p *hostPlace) workspace() string { return p.dir }
+func (p *hostExecutor) workspace() string { return p.dir }
 
-func (p *hostPlace) agent(target string, env []string) proc.Spec {
+func (p *hostExecutor) agent(target string, env []string) proc.Spec {
 	spec := shell(target)
 	spec.Env = env
 	return spec
 }
 
-func (p *hostPlace) command(ctx context.Context, line string) (int, string, error) {
+func (p *hostExecutor) command(ctx context.Context, line string) (int, string, error) {
 	own, err := newPrivateDirs("ecp-grader-")
 	if err != nil {
 		return 0, "", err
@@ -109,13 +109,15 @@ func (p *hostPlace) command(ctx context.Context, line string) (int, string, erro
 	return captured(ctx, spec, p.a.pool)
 }
 
-func (p *hostPlace) layTests(_ context.Context, folder string) error { return overlay(folder, p.dir) }
+func (p *hostExecutor) copyTests(_ context.Context, folder string) error {
+	return overlay(folder, p.dir)
+}
 
-func (*hostPlace) freeze(context.Context) error { return nil }
+func (*hostExecutor) stopAgent(context.Context) error { return nil }
 
-func (*hostPlace) close() []string { return nil }
+func (*hostExecutor) close() []string { return nil }
 
-// privateDirs are the own home and temporary folder of one program.
+// privateDirs are the home and temporary folder of one program.
 type privateDirs struct{ base, home, temp string }
 
 func newPrivateDirs(prefix string) (privateDirs, error) {
@@ -132,7 +134,7 @@ func newPrivateDirs(prefix string) (privateDirs, error) {
 
 func (d privateDirs) remove() { (&workspace{dir: d.base}).remove() }
 
-// cleanEnviron is an environment that has only the named variables of the user.
+// cleanEnviron returns environment variables that include only the named ones of the user.
 func (r *run) cleanEnviron(own privateDirs, names []string) []string {
 	env := []string{"PATH=" + r.programPath(), "HOME=" + own.home, "TMPDIR=" + own.temp, "LANG=C.UTF-8", "TZ=UTC"}
 	if goruntime.GOOS == "windows" { // programs do not start without these
@@ -154,9 +156,9 @@ func (r *run) getenv(name string) string {
 	return r.opts.Getenv(name)
 }
 
-// programPath is the PATH of programs whose home is not the user's. It leaves out folders that
-// contain the user's home, and the shims of version managers, which look for the program in the
-// user's home.
+// programPath returns the PATH for programs whose home is not the user's. It leaves out relative
+// folders, folders that contain the user's home, and the shims of version managers, which depend on
+// the user's home.
 func (r *run) programPath() string {
 	home := r.getenv("HOME")
 	dirs := slices.DeleteFunc(filepath.SplitList(r.opts.Path), func(dir string) bool {
@@ -171,8 +173,8 @@ func contains(folder, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// check reports errors in the environment and the hidden tests of a scenario that can be detected
-// before it runs.
+// check returns errors in the environment and the hidden tests that can be detected before the
+// scenario runs. servers means that the agent is a server.
 func (s Setup) check(dir string, servers bool) error {
 	if e := s.Environment; e != nil {
 		if servers {
@@ -203,7 +205,7 @@ func (s Setup) check(dir string, servers bool) error {
 	return nil
 }
 
-// visible lists the files that the agent can see, by the setting that makes them visible.
+// visible returns the paths that the agent can read, by the setting that makes them readable.
 func (s Setup) visible() map[string]string {
 	out := map[string]string{}
 	if s.Workspace != nil && s.Workspace.Copy != "" {

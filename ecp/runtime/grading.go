@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// grade judges a step and notes the result.
+// grade grades a step and adds the checks to its report.
 func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult, out *report.Step) {
 	subject := grade.Subject{
 		Input: step.Input, Status: string(r.Status), Output: deref(r.PublicOutput), Context: r.Context(), Thought: r.Thought(),
@@ -22,8 +22,8 @@ func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult,
 	if a.space != nil {
 		subject.Workspace, subject.Changed = a.space.dir, a.space.changed
 	}
-	if a.frozen != nil && len(a.ungraded) > 0 {
-		subject.Changed = func() ([]grade.Change, error) { return a.frozen.changes, a.frozen.err }
+	if a.snapshot != nil && len(a.ungraded) > 0 {
+		subject.Changed = func() ([]grade.Change, error) { return a.snapshot.changes, a.snapshot.err }
 	}
 	tools := a.tools
 	tools.Command = a.command
@@ -55,7 +55,7 @@ func (a *attempt) grade(ctx context.Context, i int, step Step, r ecp.StepResult,
 	a.before = append(a.before, subject.Calls...)
 }
 
-// note adds a check to a step.
+// note adds a check to the report of a step.
 func (a *attempt) note(out *report.Step, c report.Check) {
 	out.Checks = append(out.Checks, c)
 	if c.Passed || c.Error != "" {
@@ -69,7 +69,7 @@ func (a *attempt) note(out *report.Step, c report.Check) {
 	}
 }
 
-// shown is a check in the form of reports.
+// shown converts a check to the form of reports.
 func shown(c grade.Check) report.Check {
 	out := report.Check{Type: c.Type, Field: c.Field, Passed: c.Passed, Score: c.Score, Reasoning: c.Reasoning, Cached: c.Cached}
 	if c.Err != nil {
@@ -85,7 +85,7 @@ func shown(c grade.Check) report.Check {
 	return out
 }
 
-// limits checks the constraints that an answer can violate.
+// limits checks the constraints of a step on the agent's answer.
 func limits(c Constraints, r ecp.StepResult, made []grade.Call) (out []report.Check) {
 	add := func(field string, passed bool, format string, args ...any) {
 		check := report.Check{Type: "constraint", Field: field, Passed: passed, Reasoning: fmt.Sprintf(format, args...)}
@@ -133,8 +133,8 @@ func tokens(u ecp.Usage) int64 {
 	return ecp.AddTokens(u.Count(ecp.TokensInput), u.Count(ecp.TokensOutput), u.Count(ecp.TokensCacheRead), u.Count(ecp.TokensCacheWrite))
 }
 
-// calls reads the arguments of tool calls, with exact numbers. Like the reference, it also accepts
-// the name args for the arguments.
+// calls converts tool calls for graders, with exact numbers in the arguments. Like the reference, it
+// also accepts args as the name of the arguments.
 func calls(list []ecp.ToolCall) []grade.Call {
 	out := make([]grade.Call, len(list))
 	for i, c := range list {

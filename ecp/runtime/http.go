@@ -17,7 +17,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// IsURL reports whether a target is an agent behind HTTP; else it is a command line.
+// IsURL reports whether a target is the URL of a server. Other targets are command lines.
 func IsURL(target string) bool {
 	u, err := url.Parse(target)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
@@ -31,8 +31,8 @@ type httpConn struct {
 	strayOutput strayOutput
 }
 
-// newHTTP returns a conn to an endpoint. It does not follow redirects: a server that moved would
-// get a request that was meant for another server.
+// newHTTP returns a conn to an endpoint. It does not follow redirects, because they would send the
+// request to another server.
 func newHTTP(target string, client *http.Client, headers http.Header) *httpConn {
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -77,7 +77,7 @@ func (c *httpConn) exchange(ctx context.Context, method string, message, id []by
 // failed returns the error of a call that got no answer.
 func (c *httpConn) failed(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
-		return stopped(ctx, method, "no answer within the time limit"+c.strayOutput.said())
+		return stopped(ctx, method, "no answer within the time limit"+c.strayOutput.suffix())
 	}
 	var known *netclient.Error
 	if errors.As(err, &known) {
@@ -122,14 +122,14 @@ func (c *httpConn) read(resp *http.Response, id []byte) (ecp.Response, error) {
 // broken is the error for an answer that arrived but violates the protocol.
 func broken(format string, args ...any) error { return callError(kindProtocol, "", format, args...) }
 
-// readEvents reads a stream until the event that answers; other events may come before it. The last
-// event may lack its blank line, because JSON shows whether it is complete.
+// readEvents reads a stream up to the event with the answer. It accepts a last event without the blank
+// line that should end it, because invalid JSON shows whether the event is incomplete.
 func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 	events := llm.NewSSEReader(io.MultiReader(body, strings.NewReader("\n\n")))
 	for {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
-			return ecp.Response{}, broken("the stream ended without an answer%s", c.strayOutput.said())
+			return ecp.Response{}, broken("the stream ended without an answer%s", c.strayOutput.suffix())
 		}
 		if err != nil {
 			return ecp.Response{}, fmt.Errorf("the stream broke off: %w", err)
@@ -152,8 +152,8 @@ func (c *httpConn) readEvents(body io.Reader, id []byte) (ecp.Response, error) {
 	}
 }
 
-// refused returns the error of a server that refused a request. If the body has a JSON-RPC error,
-// it is returned too: the caller may only need its code.
+// refused returns the error for an HTTP status other than success. If the body is a JSON-RPC error, it
+// returns that response too, because callers check its code.
 func refused(resp *http.Response) (ecp.Response, error) {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if r, _ := ecp.ParseResponse(data); r.Err != nil {

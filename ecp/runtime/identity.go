@@ -16,15 +16,15 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 )
 
-// identifier computes the identity of cases. A case's key names it, regardless of its position in
-// the manifest. Its digest changes with everything that decides what the case does.
+// identifier computes the keys and digests of cases. A key identifies a case regardless of its
+// position in the manifest. A digest changes with everything that determines the case.
 type identifier struct {
 	manifest *Manifest
 	opts     Options
 	dir      string            // of the manifest
-	trees    map[string]string // digests of fixtures
-	programs map[string]string // digests of the files that a target names
-	seen     map[string]int    // how often each key was given
+	trees    map[string]string // digests of folders
+	programs map[string]string // digests of the files that a target names, by target
+	seen     map[string]int    // how often each key was computed
 }
 
 func newIdentifier(m *Manifest, o Options) *identifier {
@@ -34,7 +34,7 @@ func newIdentifier(m *Manifest, o Options) *identifier {
 	}
 }
 
-// newCase makes a case of a scenario, with a record of its dataset if it has one.
+// newCase returns a case of a scenario, with a record of its dataset if it has one.
 func (i *identifier) newCase(sc Scenario, scenario string, record map[string]string, recordID string) Case {
 	c := Case{ID: i.key(scenario, recordID), scenario: scenario, Scenario: sc, Record: record}
 	for _, alias := range sc.Setup.Aliases {
@@ -47,7 +47,7 @@ func (i *identifier) hash(scenario, record string) string {
 	return shortHash(26, "ecp-case-1", i.manifest.Name, scenario, record)
 }
 
-// key names a case by suite, scenario and record, and by the number of equal cases before it.
+// key identifies a case by suite, scenario and record. Cases with equal names get a number.
 func (i *identifier) key(scenario, record string) string {
 	for {
 		key := i.hash(scenario, record)
@@ -64,7 +64,7 @@ func (i *identifier) key(scenario, record string) string {
 	}
 }
 
-// scenarioID identifies a scenario in reports of other versions of its manifest.
+// scenarioID returns the identity of a scenario across versions of its manifest.
 func scenarioID(s Scenario) string {
 	if s.Setup.ID != "" {
 		return s.Setup.ID
@@ -72,7 +72,7 @@ func scenarioID(s Scenario) string {
 	return slug(s.Name)
 }
 
-// slug is a name in lower case, with a dash for each run of other characters than letters and
+// slug returns a name in lower case, with a dash for each run of characters other than letters and
 // digits.
 func slug(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
@@ -81,7 +81,7 @@ func slug(name string) string {
 	return strings.Join(words, "-")
 }
 
-// recordID identifies a record: the value of its id field, else its contents.
+// recordID returns the identity of a record: the value of its id field, or a hash of its contents.
 func recordID(record map[string]string, field string) (string, error) {
 	if field != "" {
 		id, ok := record[field]
@@ -98,7 +98,7 @@ func recordID(record map[string]string, field string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// variantKey names a way to run a manifest: an agent and its configuration.
+// variantKey identifies a variant: its agent and configuration.
 func (i *identifier) variantKey(v Variant) string {
 	target := i.manifest.Target
 	if v.Target != "" {
@@ -112,8 +112,8 @@ func (i *identifier) variantKey(v Variant) string {
 	return shortHash(16, "ecp-variant-1", raw)
 }
 
-// digest covers everything that decides what a case does, except the agent's own description, which
-// is compared later.
+// digest returns a hash of everything that determines a case, except the agent's self-description,
+// which is compared later.
 func (i *identifier) digest(c Case) string {
 	setup := c.Scenario.Setup
 	setup.ID, setup.Aliases, setup.IDField, setup.Repeat = "", nil, "", 0
@@ -145,8 +145,8 @@ func usesJudge(st Step) bool {
 	return slices.ContainsFunc(slices.Concat(st.Graders, st.Constraints.Checks), func(s grade.Spec) bool { return s.Type == grade.LLMJudge })
 }
 
-// tree is a digest of a fixture: paths, contents, links, and which files are programs. It ignores
-// files that cannot be read; the attempt reports them.
+// tree returns a digest of a folder: paths, contents, symlinks, and executable bits. If a file cannot
+// be read, the error is part of the digest; the attempt will report it.
 func (i *identifier) tree(path string) string {
 	path = inFolder(i.dir, path)
 	if known, ok := i.trees[path]; ok {
@@ -185,12 +185,12 @@ func (i *identifier) tree(path string) string {
 	return sum
 }
 
-// maxProgram bounds the files of an agent that are read. Of a larger file, the size and the time
-// count.
+// maxProgram is the size in bytes above which a digest of the agent covers the size and the
+// modification time of a file instead of its contents.
 const maxProgram = 64 << 20
 
-// program is a digest of the files that a command line names: the program, and scripts. It is empty
-// for an agent behind a URL.
+// program returns a digest of the files that a command line names: the program, and scripts. It is
+// empty for a URL.
 func (i *identifier) program(target string) string {
 	if IsURL(target) {
 		return ""
@@ -232,7 +232,7 @@ func targetFiles(target, path string) []string {
 	return words
 }
 
-// canonical is a value as text; equal values give equal texts.
+// canonical returns a value as text, where equal values have equal texts.
 func canonical(v any) string {
 	raw, err := json.Marshal(v) // keys of maps are sorted
 	if err != nil {             // a number that JSON cannot represent
@@ -241,7 +241,7 @@ func canonical(v any) string {
 	return string(raw)
 }
 
-// shortHash is the beginning of a hash over texts, in lower case letters and digits.
+// shortHash returns the beginning of a hash of texts, in lower case letters and digits.
 func shortHash(length int, texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:length]

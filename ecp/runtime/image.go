@@ -14,32 +14,32 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// imagePlace runs the agent and the graders of an attempt in one container, in the image's own
-// files. The graders see what the agent installed. The hidden tests are copied to /tests when
-// everything that the agent started has ended.
-type imagePlace struct {
-	*containerPlace
-	name string     // of the container
-	dir  string     // the directory in which programs start
-	held proc.Child // the engine's command that keeps the container running
+// imageExecutor runs the agent and the graders of an attempt in one container, on the files of the
+// image. Graders see what the agent installed. The hidden tests are copied to /tests when all
+// processes of the agent have ended.
+type imageExecutor struct {
+	*containerExecutor
+	name    string     // of the container
+	dir     string     // working directory of programs
+	starter proc.Child // the docker or podman command that keeps the container running
 
-	fresh bool   // graders run in a new container, which gets only the agent's changes
+	fresh bool   // graders run in a new container, to which only the agent's changes are copied
 	patch string // the agent's changes, if fresh
 }
 
-// imageTests is the folder of the hidden tests in a container.
+// imageTests is the folder for the hidden tests in a container.
 const imageTests = "/tests"
 
-// isUp is what a container prints once programs can be started in it.
-const isUp = "ecp: the container is up"
+// readyLine is printed by a container when programs can be started in it.
+const readyLine = "ecp: the container is up"
 
-// idle keeps a container alive, and reaps orphaned processes. The tests of imported tasks write to
-// the folders that it makes.
-const idle = "mkdir -p " + grade.RewardFolder + " /logs/agent /logs/artifacts && echo '" + isUp + "' && while :; do sleep 3600 & wait; done"
+// idleScript keeps a container running, and reaps orphaned processes. It creates folders that the
+// tests of imported tasks write to.
+const idleScript = "mkdir -p " + grade.RewardFolder + " /logs/agent /logs/artifacts && echo '" + readyLine + "' && while :; do sleep 3600 & wait; done"
 
-// newImagePlace starts the container.
-func (a *attempt) newImagePlace(ctx context.Context, e Environment, outer *containerPlace) (place, error) {
-	p := &imagePlace{containerPlace: outer, fresh: a.c.Scenario.appliesPatch()}
+// newImageExecutor starts the container.
+func (a *attempt) newImageExecutor(ctx context.Context, e Environment, outer *containerExecutor) (executor, error) {
+	p := &imageExecutor{containerExecutor: outer, fresh: a.c.Scenario.appliesPatch()}
 	grants := e.Agent
 	for _, path := range e.Graders.Read {
 		if !p.fresh && !slices.Contains(grants.Read, path) {
@@ -57,19 +57,19 @@ func (a *attempt) newImagePlace(ctx context.Context, e Environment, outer *conta
 }
 
 // start starts a container.
-func (p *imagePlace) start(ctx context.Context, grants Grants) error {
+func (p *imageExecutor) start(ctx context.Context, grants Grants) error {
 	args, name := p.create(grants)
 	p.name = name
-	return p.hold(ctx, append(args, "--entrypoint", "sh", p.image, "-c", idle))
+	return p.runStarter(ctx, append(args, "--entrypoint", "sh", p.image, "-c", idleScript))
 }
 
-// hold runs the engine's command that keeps the container running, and waits until the container is
+// runStarter runs the docker or podman command that keeps the container running, and waits until it is
 // up. A podman container ends with the command that started it, even with --detach, because
 // processes that our commands leave behind are ended.
-func (p *imagePlace) hold(ctx context.Context, args []string) error {
-	out := &signalled{needle: isUp, seen: make(chan struct{})}
+func (p *imageExecutor) runStarter(ctx context.Context, args []string) error {
+	out := &signalled{needle: readyLine, seen: make(chan struct{})}
 	var err error
-	p.held, err = p.a.pool.Start(proc.Spec{Path: p.env.Kind, Args: args, Stdout: out, Stderr: out})
+	p.starter, err = p.a.pool.Start(proc.Spec{Path: p.env.Kind, Args: args, Stdout: out, Stderr: out})
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", p.env.Kind, args[0], err)
 	}
@@ -78,17 +78,17 @@ func (p *imagePlace) hold(ctx context.Context, args []string) error {
 	select {
 	case <-out.seen:
 		return nil
-	case <-p.held.Done():
+	case <-p.starter.Done():
 		return fmt.Errorf("%s %s: %s", p.env.Kind, args[0], clip(out.String(), maxShown))
 	case <-limited.Done():
-		return fmt.Errorf("%s %s: the container does not come up: %w", p.env.Kind, args[0], limited.Err())
+		return fmt.Errorf("%s %s: the container did not start in time: %w", p.env.Kind, args[0], limited.Err())
 	}
 }
 
-// startTime bounds the start of a container.
+// startTime limits how long the start of a container may take.
 const startTime = 2 * time.Minute
 
-// signalled keeps the end of the output, and signals when it contained a text.
+// signalled stores the end of the output, and closes seen when the output contains needle.
 type signalled struct {
 	lineproc.Tail
 	needle string
@@ -105,25 +105,25 @@ func (s *signalled) Write(p []byte) (int, error) {
 }
 
 // end removes the container, and ends the command that kept it running.
-func (p *imagePlace) end(ctx context.Context) error {
-	err := p.containerPlace.freeze(context.WithoutCancel(ctx))
-	if p.held != nil {
-		p.held.Kill()
-		p.held.Wait()
-		p.held = nil
+func (p *imageExecutor) end(ctx context.Context) error {
+	err := p.containerExecutor.stopAgent(context.WithoutCancel(ctx))
+	if p.starter != nil {
+		p.starter.Kill()
+		p.starter.Wait()
+		p.starter = nil
 	}
 	return err
 }
 
-func (p *imagePlace) close() []string {
+func (p *imageExecutor) close() []string {
 	if err := p.end(context.Background()); err != nil {
 		return []string{err.Error()}
 	}
 	return nil
 }
 
-// engine runs a command of the engine.
-func (p *imagePlace) engine(ctx context.Context, args ...string) error {
+// engine runs a command of docker or podman.
+func (p *imageExecutor) engine(ctx context.Context, args ...string) error {
 	code, output, err := captured(ctx, proc.Spec{Path: p.env.Kind, Args: args}, p.a.pool)
 	if err == nil && code != 0 {
 		err = errors.New(clip(output, maxShown))
@@ -134,8 +134,8 @@ func (p *imagePlace) engine(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// exec is the command line that runs another one in the container.
-func (p *imagePlace) exec(flags, env []string, line string) []string {
+// exec returns the arguments that run a command line in the container.
+func (p *imageExecutor) exec(flags, env []string, line string) []string {
 	args := append([]string{"exec"}, flags...)
 	if p.env.Workdir != "" {
 		args = append(args, "--workdir", p.env.Workdir)
@@ -146,13 +146,13 @@ func (p *imagePlace) exec(flags, env []string, line string) []string {
 	return append(args, p.name, "sh", "-c", line)
 }
 
-func (p *imagePlace) workspace() string { return p.dir }
+func (p *imageExecutor) workspace() string { return p.dir }
 
-func (p *imagePlace) agent(target string, env []string) proc.Spec {
+func (p *imageExecutor) agent(target string, env []string) proc.Spec {
 	return proc.Spec{Path: p.env.Kind, Args: p.exec([]string{"--interactive"}, append(env, p.env.Agent.Env...), target)}
 }
 
-func (p *imagePlace) command(ctx context.Context, line string) (int, string, error) {
+func (p *imageExecutor) command(ctx context.Context, line string) (int, string, error) {
 	env := append([]string{WorkspaceVariable + "=" + p.dir}, p.env.Graders.Env...)
 	code, output, err := capturedUpTo(ctx, maxTestLog, proc.Spec{Path: p.env.Kind, Args: p.exec(nil, env, line)}, p.a.pool)
 	if err == nil && code == engineFailed {
@@ -161,25 +161,25 @@ func (p *imagePlace) command(ctx context.Context, line string) (int, string, err
 	return code, output, err
 }
 
-// maxTestLog bounds what a grader's command prints, in bytes; earlier output is cut.
+// maxTestLog limits the output of a grader's command, in bytes; only the end is kept.
 const maxTestLog = 8 << 20
 
-// freeze ends everything in the container by stopping it, and restarts it with its files, or starts
-// a fresh one with the agent's changes beside them.
-func (p *imagePlace) freeze(ctx context.Context) error {
+// stopAgent stops the container, which ends all of its processes. It then restarts the container, or,
+// if fresh is set, starts a new one with the agent's changes as a patch.
+func (p *imageExecutor) stopAgent(ctx context.Context) error {
 	if err := p.engine(ctx, "stop", "-t", "0", p.name); err != nil {
 		return err
 	}
-	p.held.Kill()
-	p.held.Wait()
+	p.starter.Kill()
+	p.starter.Wait()
 	if p.fresh {
 		return p.renew(ctx)
 	}
-	return p.hold(ctx, []string{"start", "--attach", p.name})
+	return p.runStarter(ctx, []string{"start", "--attach", p.name})
 }
 
-// layTests replaces the tests folder of the image by the hidden tests.
-func (p *imagePlace) layTests(ctx context.Context, folder string) error {
+// copyTests replaces the tests folder of the image with the hidden tests.
+func (p *imageExecutor) copyTests(ctx context.Context, folder string) error {
 	code, output, err := captured(ctx, proc.Spec{Path: p.env.Kind, Args: []string{"exec", "--user", "0", p.name, "sh", "-c", "rm -rf " + imageTests + " && mkdir " + imageTests}}, p.a.pool)
 	if err == nil && code != 0 {
 		err = errors.New(clip(output, maxShown))
@@ -190,7 +190,8 @@ func (p *imagePlace) layTests(ctx context.Context, folder string) error {
 	return p.engine(ctx, "cp", folder+"/.", p.name+":"+imageTests)
 }
 
-// checkImage reports settings of a scenario that are not possible in the image's own files.
+// checkImage returns an error for settings of a scenario that exclude each other when programs work
+// on the files of the image (in_image).
 func (s Scenario) checkImage() error {
 	e := s.Setup.Environment
 	if e == nil || !e.InImage {
@@ -200,10 +201,10 @@ func (s Scenario) checkImage() error {
 		return nil
 	}
 	if s.Setup.Workspace != nil {
-		return errors.New("workspace: with in_image the workspace is what the image has; leave one of them out")
+		return errors.New("workspace: with in_image, the workspace is in the image; leave one of them out")
 	}
 	if e.Agent.Network != e.Graders.Network && !s.appliesPatch() {
-		return errors.New("environment: with in_image there is one container, so that agent and graders have the same network")
+		return errors.New("environment: with in_image there is one container, so agent and graders must have the same network")
 	}
 	for i, st := range s.Steps {
 		if i > 0 && s.appliesPatch() {
@@ -211,10 +212,10 @@ func (s Scenario) checkImage() error {
 		}
 		for _, g := range st.Constraints.Checks {
 			if g.Type == grade.File || g.Type == grade.Changes {
-				return fmt.Errorf("the grader %s looks at a workspace, and with in_image that is in the container; use command or reward", g.Type)
+				return fmt.Errorf("the grader %s cannot read the workspace, which with in_image is in the container; use command or reward", g.Type)
 			}
 			if s.appliesPatch() && (g.Type == grade.Command || g.Type == grade.Reward) {
-				return fmt.Errorf("the grader %s runs in the agent's container, and swebench in a new one; use one of them", g.Type)
+				return fmt.Errorf("the grader %s runs in the agent's container, but swebench in a new one; use one of them", g.Type)
 			}
 		}
 	}

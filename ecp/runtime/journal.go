@@ -11,8 +11,8 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// Line is one line of a journal: an attempt that ended. Digest covers everything that decided what
-// the attempt did, so that changed cases are run again.
+// Line is one line of a journal: an attempt that ended. Digest covers everything that determined the
+// attempt, so that changed cases are run again.
 type Line struct {
 	Case    string         `json:"case"`
 	Variant string         `json:"variant"`
@@ -23,14 +23,14 @@ type Line struct {
 }
 
 // Journal is a file with a line of JSON for each attempt that ended. Each line is written
-// immediately, so that it survives the death of the process. Readers skip an incomplete last line.
+// immediately, so that it survives if the process is killed. Readers skip an incomplete last line.
 type Journal struct {
 	mu sync.Mutex // guards f
 	f  *os.File
 }
 
-// ReadJournal returns the complete lines of a journal, and their size in bytes. A line that cannot
-// be read is an error: the file is not a journal.
+// ReadJournal returns the complete lines of a journal, and their size in bytes. A complete line that
+// is invalid is an error.
 func ReadJournal(path string) (lines []Line, size int64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func ReadJournal(path string) (lines []Line, size int64, err error) {
 	return lines, size, nil
 }
 
-// parseJournal reads the complete lines; an error begins with the number of the line.
+// parseJournal parses the complete lines. Its errors begin with the line number.
 func parseJournal(data []byte) (lines []Line, size int64, err error) {
 	for n := 1; ; n++ {
 		i := bytes.IndexByte(data, '\n')
@@ -61,8 +61,8 @@ func parseJournal(data []byte) (lines []Line, size int64, err error) {
 	}
 }
 
-// OpenJournal opens a journal for writing. keep is the number of bytes to keep. If it is 0, an
-// existing journal is renamed to .old.
+// OpenJournal opens a journal for appending after its first keep bytes. If keep is 0, an existing
+// journal is renamed to .old.
 func OpenJournal(path string, keep int64) (*Journal, error) {
 	if info, err := os.Stat(path); keep == 0 && err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -110,16 +110,17 @@ func olderJournal(line []byte) string {
 	if json.Unmarshal(line, &older) != nil || older.ID == "" || older.Digest == "" {
 		return ""
 	}
-	return " of this version; an older one knew scenarios by their place only. Begin again with --journal"
+	return " of this version: older versions identified scenarios by their position. Start again with --journal"
 }
 
-// attemptKey names an attempt and everything that decided what it did.
+// attemptKey identifies an attempt, and everything that determined it.
 type attemptKey struct {
 	id, variant, digest string
 	attempt             int
 }
 
-// finished finds the last result of each attempt that was not interrupted.
+// finished returns the last result of each attempt, unless that was stopped, or, with retryErrors, is
+// an error.
 func finished(lines []Line, retryErrors bool) map[attemptKey]report.Attempt {
 	out := map[attemptKey]report.Attempt{}
 	for _, l := range lines {

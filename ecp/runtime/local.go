@@ -11,22 +11,22 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// localPlace confines programs on this machine with internal/sandbox. The agent, and each command
-// of a grader, has its own home and temporary folder. It can write there and to the workspace. It
-// can read these folders, the system's programs, and the granted files.
-type localPlace struct {
+// localExecutor runs programs on this machine, confined by internal/sandbox. The agent and each
+// command of a grader have their own home and temporary folder. They can write to these folders and
+// the workspace, and also read the system's programs and the granted files.
+type localExecutor struct {
 	a   *attempt
 	env Environment
 	dir string
-	own privateDirs // the agent's
+	own privateDirs // of the agent
 }
 
-func (a *attempt) newLocalPlace(e Environment, dir string) (place, error) {
+func (a *attempt) newLocalExecutor(e Environment, dir string) (executor, error) {
 	if s := a.pool.Bounds(); !s.Holds {
-		return nil, fmt.Errorf("local needs a sandbox, but this system has none: %s; use docker or podman, or leave the environment out", s.Without)
+		return nil, fmt.Errorf("local needs a sandbox, which this system does not have: %s; use docker or podman, or leave the environment out", s.Without)
 	}
 	if goruntime.GOOS != "linux" {
-		a.warn("environment local: on this system the agent and graders read what you can read, hidden tests and keys in files included")
+		a.warn("environment local: on this system the agent and graders can read all files that you can read, including hidden tests and keys")
 	}
 	for _, gap := range a.pool.Gaps() {
 		a.warn("environment local: " + gap)
@@ -35,14 +35,16 @@ func (a *attempt) newLocalPlace(e Environment, dir string) (place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &localPlace{a: a, env: e, dir: dir, own: own}, nil
+	return &localExecutor{a: a, env: e, dir: dir, own: own}, nil
 }
 
-func (p *localPlace) workspace() string { return p.dir }
+func (p *localExecutor) workspace() string { return p.dir }
 
-func (p *localPlace) layTests(_ context.Context, folder string) error { return overlay(folder, p.dir) }
+func (p *localExecutor) copyTests(_ context.Context, folder string) error {
+	return overlay(folder, p.dir)
+}
 
-func (p *localPlace) agent(target string, env []string) proc.Spec {
+func (p *localExecutor) agent(target string, env []string) proc.Spec {
 	spec := shell(target)
 	spec.Environ = append(p.a.cleanEnviron(p.own, p.env.Agent.Env), env...)
 	spec.Sandbox = p.policy(p.env.Agent, p.own, targetFiles(target, p.a.programPath()))
@@ -50,7 +52,7 @@ func (p *localPlace) agent(target string, env []string) proc.Spec {
 	return spec
 }
 
-func (p *localPlace) command(ctx context.Context, line string) (int, string, error) {
+func (p *localExecutor) command(ctx context.Context, line string) (int, string, error) {
 	own, err := newPrivateDirs("ecp-grader-")
 	if err != nil {
 		return 0, "", err
@@ -64,10 +66,10 @@ func (p *localPlace) command(ctx context.Context, line string) (int, string, err
 	return captured(ctx, spec, p.a.pool)
 }
 
-// addGoCache lets a program use the user's Go build cache. Its own results go to a separate layer
-// that is removed with it, so attempts leave nothing for each other. Without support for overlays,
-// its cache begins empty.
-func (p *localPlace) addGoCache(spec *proc.Spec, g Grants, own privateDirs) {
+// addGoCache lets a program use the user's Go build cache. The program writes to a separate layer that
+// is removed afterwards, so that attempts do not influence each other. Without support for overlays,
+// the cache is empty.
+func (p *localExecutor) addGoCache(spec *proc.Spec, g Grants, own privateDirs) {
 	if len(g.BuildCaches) == 0 || !spec.Sandbox.Isolate || !p.a.isolation().Overlay {
 		return
 	}
@@ -87,14 +89,14 @@ func (p *localPlace) addGoCache(spec *proc.Spec, g Grants, own privateDirs) {
 	spec.Environ = append(spec.Environ, "GOCACHE="+dirs[0])
 }
 
-// networkFiles are the files that programs read to find hosts and to trust them.
+// networkFiles returns the files that programs need for the network: host names and certificates.
 func networkFiles() []string {
 	return []string{"/etc/hosts", "/etc/resolv.conf", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"}
 }
 
-// policy confines a program. Systems without namespaces only restrict reading and writing, with
-// Landlock.
-func (p *localPlace) policy(g Grants, own privateDirs, files []string) sandbox.Policy {
+// policy returns the sandbox policy for a program. Without namespaces, Landlock restricts only reading
+// and writing.
+func (p *localExecutor) policy(g Grants, own privateDirs, files []string) sandbox.Policy {
 	read := []string{own.base, p.dir}
 	for _, path := range g.Read {
 		read = append(read, inFolder(p.a.dir, path))
@@ -132,10 +134,10 @@ func resolvedPaths(paths []string) (out []string) {
 	return out
 }
 
-// freeze implements place. The agent's processes have ended with its supervisor.
-func (*localPlace) freeze(context.Context) error { return nil }
+// stopAgent implements executor. The agent's processes have ended with its supervisor.
+func (*localExecutor) stopAgent(context.Context) error { return nil }
 
-func (p *localPlace) close() []string {
+func (p *localExecutor) close() []string {
 	p.own.remove()
 	return nil
 }

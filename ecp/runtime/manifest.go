@@ -28,9 +28,9 @@ type Manifest struct {
 type Scenario struct {
 	Name  string
 	Steps []Step
-	Rows  *Rows // the source of the steps; nil if the manifest has them
+	Rows  *Rows // the dataset that provides the steps; nil if the manifest lists them
 	Setup Setup
-	Line  int // of its name in the manifest
+	Line  int // line of the name in the manifest
 }
 
 // Step is one message to the agent, and the expectations for its answer.
@@ -40,8 +40,8 @@ type Step struct {
 	Graders     []grade.Spec
 }
 
-// Constraints are the limits of a step, and graders that do not fit into manifest v1. The reference
-// accepts and ignores any mapping here, so one manifest works for both.
+// Constraints are the limits of a step, and graders with options beyond manifest v1. The reference
+// accepts and ignores any mapping here, so a manifest works with both runtimes.
 type Constraints struct {
 	TimeoutS       float64  // seconds; 0 is the run's limit for calls
 	ForbiddenTools []string // must not be called
@@ -55,22 +55,22 @@ type Constraints struct {
 type Setup struct {
 	Workspace *Fixture
 
-	Environment *Environment // where its programs run; nil is the environment of ecp itself
+	Environment *Environment // where programs run; nil is the environment of ecp itself
 	Tests       string       // a folder, relative to the manifest, copied over the workspace when the agent has ended
 
 	Config   map[string]any // for agent/initialize
-	ID       string         // stays the same when the scenario is renamed; empty is one made from the name
+	ID       string         // identifies the scenario when it is renamed; empty uses the name
 	Aliases  []string       // earlier ids
 	Dataset  string         // CSV or JSONL, relative to the manifest: the scenario runs once per record
-	IDField  string         // column of the dataset that identifies a record; empty is the record's contents
+	IDField  string         // column of the dataset that identifies a record; empty uses the whole record
 	Repeat   int64          // 0 means the command line decides
 	TimeoutS float64        // for the whole scenario; 0 is unlimited
 }
 
-// Fixture is a folder that the agent works in; each attempt gets a fresh copy.
+// Fixture is the initial content of a workspace; each attempt works in a fresh copy.
 type Fixture struct {
-	Copy string // a folder beside the manifest; empty for an empty workspace
-	Git  bool   // make it a repository with everything committed
+	Copy string // a folder, relative to the manifest; empty for an empty workspace
+	Git  bool   // make the copy a git repository with everything committed
 }
 
 // Problem is a problem of a manifest and its location.
@@ -116,10 +116,11 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxManifest bounds a manifest's file, in bytes.
+// maxManifest limits the size of a manifest, in bytes.
 const maxManifest = 32 << 20
 
-// Load reads a manifest. An error is a Problems, or explains why the file cannot be read.
+// Load reads a manifest and returns its warnings. The error is of type Problems if the manifest is
+// invalid.
 func Load(path string) (*Manifest, []Problem, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -154,8 +155,8 @@ func Load(path string) (*Manifest, []Problem, error) {
 	return m, warnings, nil
 }
 
-// Parse reads the text of a manifest; file is its name in problems. The manifest is complete only
-// if all problems are warnings.
+// Parse parses a manifest; file is its name in problems. The manifest is usable only if all problems
+// are warnings.
 func Parse(data []byte, file string) (*Manifest, []Problem) {
 	m := &Manifest{}
 	d := &decoder{}
@@ -173,7 +174,7 @@ func Parse(data []byte, file string) (*Manifest, []Problem) {
 	default:
 		d.manifest(m, root)
 		if !slices.ContainsFunc(d.problems, func(p Problem) bool { return !p.Warning }) {
-			d.suspect(m, root)
+			d.warnSuspicious(m, root)
 		}
 	}
 	slices.SortStableFunc(d.problems, func(a, b Problem) int {
@@ -196,13 +197,13 @@ func (m *Manifest) Summary() (scenarios, steps, graders int) {
 	return len(m.Scenarios), steps, graders
 }
 
-// checks reports whether a step is judged at all.
+// checks reports whether a step has graders or limits.
 func (s Step) checks() bool {
 	c := s.Constraints
 	return len(s.Graders) > 0 || len(c.Checks) > 0 || len(c.ForbiddenTools) > 0 || c.MaxToolCalls != nil || c.MaxTokens != nil || c.MaxCostUSD != nil
 }
 
-// Checks reports whether anything in the manifest is judged.
+// Checks reports whether any step of the manifest has graders or limits.
 func (m *Manifest) Checks() bool {
 	return slices.ContainsFunc(m.Scenarios, func(s Scenario) bool {
 		return slices.ContainsFunc(s.Steps, Step.checks) || s.Rows != nil && len(s.Steps) == 0 // they are not read yet

@@ -98,7 +98,7 @@ func FuzzParse(f *testing.F) {
 
 func TestResolve(t *testing.T) {
 	dir := t.TempDir()
-	p := places{exists: func(string) bool { return false }, found: func(s string) bool { return s == "python3" }, dir: dir}
+	p := lookup{exists: func(string) bool { return false }, found: func(s string) bool { return s == "python3" }, dir: dir}
 	for target, want := range map[string]string{
 		"python agent.py":         "python3 agent.py", // the file does not exist beside the manifest
 		"python3 -m agent":        "python3 -m agent",

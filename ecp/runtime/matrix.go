@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxVariants bounds a matrix.
+// maxVariants limits the number of variants of a matrix.
 const maxVariants = 1000
 
-// ParseConfig reads KEY=VALUE pairs. Dots in a key lead into objects. A value is read as JSON if it
-// is valid JSON, else as a string.
+// ParseConfig parses KEY=VALUE pairs. Dots in a key separate the keys of nested objects. A value is
+// parsed as JSON if it is valid JSON, and is a string otherwise.
 func ParseConfig(pairs []string) (map[string]any, error) {
 	out := map[string]any{}
 	for _, pair := range pairs {
@@ -51,8 +51,8 @@ func put(into map[string]any, key string, value any) error {
 	return put(inner, rest, value)
 }
 
-// Matrix makes variants from axes KEY=A,B,...: one for each combination. The key target is the
-// agent; other keys are keys of config.
+// Matrix returns the variants for axes KEY=A,B,...: one for each combination of values. The key target
+// is the agent; other keys are keys of config.
 func Matrix(axes []string) ([]Variant, error) {
 	out := []Variant{{}}
 	for _, axis := range axes {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// initialize agrees with the agent on a version of the protocol, and checks whether the agent
-// declares what the manifest needs. If it fails with a CallError of the kind version or capability,
-// the agent cannot be evaluated at all.
+// initialize negotiates the protocol version with the agent, and checks that the agent declares the
+// capabilities that the manifest needs. After a CallError of the kind version or capability, the agent
+// cannot be evaluated at all.
 func (a *attempt) initialize(ctx context.Context, limit time.Duration) error {
 	raw, err := a.call(ctx, limit, ecp.MethodInitialize, ecp.InitializeParams{ProtocolVersion: ecp.ProtocolVersion, Config: a.config()})
 	if err != nil {
@@ -34,10 +34,10 @@ func (a *attempt) initialize(ctx context.Context, limit time.Duration) error {
 	return a.checkCapabilities(r)
 }
 
-// maxName bounds the names of agents in messages, in bytes.
+// maxName limits the names of agents in messages, in bytes.
 const maxName = 80
 
-// agree returns the version that both sides speak.
+// agree returns the protocol version that both sides support.
 func agree(version string) (string, error) {
 	parts := strings.SplitN(version, ".", 2)
 	agreed, ok := ecp.Version{Major: parts[0], Minor: parts[len(parts)-1]}.Negotiate()
@@ -47,7 +47,7 @@ func agree(version string) (string, error) {
 	return agreed, nil
 }
 
-// need is a capability that a grader of the manifest relies on.
+// need is a capability that a grader relies on, and a description of the grader.
 type need struct{ capability, by string }
 
 // needsOf lists the capabilities that the graders of a manifest rely on, each once.
@@ -73,7 +73,7 @@ func needsOf(m *Manifest, o Options) (out []need) {
 	return out
 }
 
-// capabilityFor returns the capability that an agent needs so that a grader can see anything.
+// capabilityFor returns the capability of agents that a grader depends on, or "".
 func capabilityFor(s grade.Spec) string {
 	switch s.Type {
 	case grade.ToolUsage, grade.ToolCount, grade.Trajectory:
@@ -86,8 +86,8 @@ func capabilityFor(s grade.Spec) string {
 	return ""
 }
 
-// checkCapabilities compares the agent's declaration with what the manifest needs. A missing
-// declaration does not prove that the capability is missing, so it is an error only if the manifest
+// checkCapabilities checks that the agent declares the capabilities that the manifest needs. A
+// capability may exist without a declaration, so a missing one is an error only if the manifest
 // requires declarations.
 func (a *attempt) checkCapabilities(r ecp.InitializeResult) error {
 	var missing []string
@@ -104,7 +104,7 @@ func (a *attempt) checkCapabilities(r ecp.InitializeResult) error {
 		declared = clip(strings.Join(names, ", "), maxShown)
 	}
 	text := fmt.Sprintf("agent %q does not declare capabilities that the manifest needs: %s; it declares %s", clip(r.Name, maxName), strings.Join(missing, ", "), declared)
-	if a.must {
+	if a.requireDeclared {
 		return callError(kindCapability, ecp.MethodInitialize, "%s (require_capabilities)", text)
 	}
 	a.warn(text)

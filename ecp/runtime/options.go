@@ -13,55 +13,55 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// DefaultTimeout bounds one call of an agent, as in the reference.
+// DefaultTimeout is the default time limit of one call, as in the reference.
 const DefaultTimeout = 30 * time.Second
 
-// Options of a run: most are flags of ecp run. It has more than 25 fields because each flag sets one.
+// Options configure a run. Most fields are set by a flag of ecp run.
 type Options struct {
 	Version      string
 	Timeout      time.Duration    // of one call; 0 is DefaultTimeout
-	StartTimeout time.Duration    // of agent/initialize, including the start; 0 is Timeout
+	StartTimeout time.Duration    // of agent/initialize, including the agent's start; 0 is Timeout
 	Jobs         int              // concurrent scenarios; 0 is 1
 	Scheduler    Scheduler        // runs the attempts; nil runs Jobs at a time in this process
 	Repeat       int64            // attempts of each scenario without its own number; 0 is 1
 	Config       map[string]any   // for agent/initialize; a scenario's config takes precedence
-	Variants     []Variant        // the whole manifest runs once for each; none is one without a name
-	Filter       func(Case) bool  // nil is all
+	Variants     []Variant        // the manifest is run once for each; empty is one variant without labels
+	Filter       func(Case) bool  // selects cases; nil selects all
 	Budget       Budget           // of the run
 	Earlier      []Line           // of a journal: finished attempts are not run again, and their cost counts
-	RetryErrors  bool             // run attempts again that ended in an error earlier
-	Record       func(Line) error // gets each attempt that ended; may be nil
+	RetryErrors  bool             // run attempts of Earlier again if they ended in an error
+	Record       func(Line) error // is called with each attempt that ended; may be nil
 	Cache        Cache            // of attempts; may be nil
-	Watch        func(Event)      // gets progress, from several goroutines; may be nil
-	Warn         func(string)     // gets each warning about agents once, from several goroutines; may be nil
+	Watch        func(Event)      // is called with progress, from several goroutines; may be nil
+	Warn         func(string)     // is called once with each warning about agents, from several goroutines; may be nil
 	Keep         bool             // keep the workspaces
-	Reference    bool             // behave like the reference where we differ on purpose
-	Tools        grade.Tools      // for graders; commands are the run's own
+	Reference    bool             // behave like the reference, also where eca differs on purpose
+	Tools        grade.Tools      // for graders; the run sets Command
 	Judge        string           // describes the judge in Tools: model, votes, server
-	Servers      []string         // URLs of the same agent as the manifest's target, which share the work
+	Servers      []string         // more URLs of the agent that is the manifest's target, to share the work
 	Client       *http.Client
-	Headers      http.Header         // of requests to agents
+	Headers      http.Header         // for requests to agents
 	Supervisor   string              // see proc.NewPool
 	Path         string              // PATH
-	Getenv       func(string) string // variables that an environment passes on, and the user's home; may be nil
-	Artifacts    string              // folder for the workspaces' diffs; empty keeps only what reports show
+	Getenv       func(string) string // reads HOME, and variables that an environment grants; may be nil
+	Artifacts    string              // folder for the full diffs of the workspaces; empty writes none
 	Now          func() time.Time
 	NewID        func() string
 }
 
-// spareSupervisors is how many supervisors wait for the next agents. Few runs have more agents at
-// the same time.
+// spareSupervisors is the number of supervisors that are started in advance. Few runs have more
+// agents at the same time.
 const spareSupervisors = 16
 
 // Variant is one of several ways to run a manifest.
 type Variant struct {
 	Labels map[string]string // model=..., agent=...; for reports
 	Target string            // empty is the manifest's
-	Config map[string]any    // over Options.Config
+	Config map[string]any    // takes precedence over Options.Config
 }
 
-// Budget bounds a run; 0 is unlimited. Only reported usage counts: the budget does not bound an
-// agent that reports no tokens and costs.
+// Budget limits a run; 0 is unlimited. Tokens and costs are those that agents report, so they do not
+// limit an agent that reports none.
 type Budget struct {
 	Time    time.Duration
 	Tokens  int64
@@ -71,8 +71,8 @@ type Budget struct {
 // Event reports progress.
 type Event struct {
 	Done, Total int              // scenarios
-	Scenario    *report.Scenario // the one that finished
-	Running     string           // the one that begins, if Scenario is nil
+	Scenario    *report.Scenario // that finished, or nil
+	Running     string           // name of the scenario that begins, if Scenario is nil
 }
 
 // ParseTimeout reads a number of seconds: finite and above 0.
@@ -84,15 +84,15 @@ func ParseTimeout(text string) (time.Duration, error) {
 	return duration(s), nil
 }
 
-// duration turns seconds into a duration that does not overflow.
+// duration converts seconds to a duration, limited to maxSeconds.
 func duration(seconds float64) time.Duration {
 	return time.Duration(min(seconds, maxSeconds) * float64(time.Second))
 }
 
-// errBudget ends attempts that exceed a run's budget.
+// errBudget is the cause of ending a run whose budget is used up.
 var errBudget = errors.New("budget")
 
-// errDuration is the errBudget of a run that takes too long.
+// errDuration is the errBudget of a run that exceeded Budget.Time.
 var errDuration = fmt.Errorf("%w of time", errBudget)
 
 // OverBudget reports whether the context of a Scheduler ended because the run's budget is used up.

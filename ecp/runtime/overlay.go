@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// overlay copies a folder over another and keeps links as links. It first removes whatever is at
-// the target of a file or folder, so it never writes through a link, or into a file that has
-// another hard link.
+// overlay copies the contents of a folder into another one, with symlinks as symlinks. It removes an
+// existing file at the target before it writes, so it never writes through a symlink or into a hard
+// link.
 func overlay(from, to string) error {
 	if info, err := os.Stat(from); err != nil {
 		return err
@@ -55,11 +55,12 @@ func overlay(from, to string) error {
 		case info.Mode().IsRegular():
 			return copyInto(root, path, rel, info.Mode().Perm()|0o600)
 		}
-		return nil // sockets and other special files are left out
+		return nil // sockets and other special files are not copied
 	})
 }
 
-// realFolder makes a folder if it does not exist. It also replaces a link to a folder.
+// realFolder creates a folder if it does not exist. It replaces anything else, including a symlink to
+// a folder.
 func realFolder(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	if err == nil && info.IsDir() {

@@ -14,23 +14,23 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/proc"
 )
 
-// agentFiles is the folder in a fresh container that gets a copy of the agent's working directory.
+// agentFiles is the folder in the new container for a copy of the agent's working directory.
 const agentFiles = "/ecp-agent"
 
-// appliesPatch reports whether a scenario is graded in a fresh container, to which only the agent's
-// changes come, as a patch.
+// appliesPatch reports whether a scenario is graded in a new container, to which the agent's changes
+// are copied as a patch.
 func (s Scenario) appliesPatch() bool {
 	return slices.ContainsFunc(s.Steps, func(st Step) bool {
 		return slices.ContainsFunc(st.Constraints.Checks, func(g grade.Spec) bool { return g.Type == grade.SWEBench })
 	})
 }
 
-// renew replaces the stopped container of the agent by a fresh one, and writes the agent's changes
-// there as a patch. The repository and the git of the fresh container say what has changed, so that
-// what the agent did to its own does not matter.
-func (p *imagePlace) renew(ctx context.Context) error {
+// renew replaces the stopped container of the agent with a new one, and writes the agent's changes
+// there as a patch. It computes them with the repository and the git of the new container, because
+// the agent may have manipulated its own.
+func (p *imageExecutor) renew(ctx context.Context) error {
 	old := p.name
-	p.held = nil
+	p.starter = nil
 	if err := p.start(ctx, p.env.Graders); err != nil {
 		return err
 	}
@@ -50,13 +50,13 @@ func (p *imagePlace) renew(ctx context.Context) error {
 	return p.engine(ctx, "rm", "--force", old)
 }
 
-// root runs our own command in the container, as root.
-func (p *imagePlace) root(ctx context.Context, line string) error {
+// root runs a command of eca in the container, as root.
+func (p *imageExecutor) root(ctx context.Context, line string) error {
 	return p.engine(ctx, "exec", "--user", "0", p.name, "sh", "-c", line)
 }
 
 // copyFrom copies the working directory of another container to agentFiles.
-func (p *imagePlace) copyFrom(ctx context.Context, old string) error {
+func (p *imageExecutor) copyFrom(ctx context.Context, old string) error {
 	from, to := io.Pipe()
 	errs := make(chan error, 1)
 	go func() {
@@ -69,8 +69,8 @@ func (p *imagePlace) copyFrom(ctx context.Context, old string) error {
 	return errors.Join(err, <-errs)
 }
 
-// pipe runs a command of the engine whose input or output is a stream.
-func (p *imagePlace) pipe(ctx context.Context, spec proc.Spec) (proc.Exit, error) {
+// pipe runs a command of docker or podman with the streams of spec.
+func (p *imageExecutor) pipe(ctx context.Context, spec proc.Spec) (proc.Exit, error) {
 	var tail lineproc.Tail
 	spec.Path, spec.Stderr = p.env.Kind, &tail
 	exit, err := p.a.pool.Run(ctx, spec)
@@ -83,9 +83,9 @@ func (p *imagePlace) pipe(ctx context.Context, spec proc.Spec) (proc.Exit, error
 	return exit, err
 }
 
-// changesScript writes what the agent changed to grade.ChangesFile: the difference between the
-// image's files and the agent's, without ignored ones. It has an index of its own and leaves the
-// files of the container as they are.
+// changesScript returns a script that writes the agent's changes to grade.ChangesFile: the difference
+// between the files of the image and those of the agent, without ignored files. It uses a separate
+// index, and does not change the files of the container.
 func changesScript(dir string) string {
 	return "set -e\ncd " + quoted(dir) + `
 g() { git -c safe.directory='*' -c core.fileMode=false -c core.hooksPath=/dev/null "$@"; }
@@ -101,9 +101,9 @@ rm -rf ` + agentFiles + ` "$GIT_INDEX_FILE"`
 }
 
 // changes reads the patch that changesScript wrote.
-func (p *imagePlace) changes(ctx context.Context) (string, error) {
+func (p *imageExecutor) changes(ctx context.Context) (string, error) {
 	var out strings.Builder
 	args := []string{"exec", p.name, "sh", "-c", fmt.Sprintf("head -c %d %s", maxDiff+1, grade.ChangesFile)}
 	_, err := p.pipe(ctx, proc.Spec{Args: args, Stdout: &out})
-	return cut(out.String(), maxDiff, "a diff has no more"), err
+	return cut(out.String(), maxDiff, "diffs are limited"), err
 }

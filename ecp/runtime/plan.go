@@ -11,50 +11,52 @@ import (
 // Case is one scenario to run: for one variant, with one record of its dataset.
 type Case struct {
 	ID         string   // identifies the case regardless of its position in the manifest
-	Aliases    []string // the IDs of the case under earlier ids of the scenario
+	Aliases    []string // the IDs that the case has with earlier ids of its scenario
 	VariantKey string   // identifies the agent and its configuration
 	Scenario   Scenario
 	Labels     map[string]string // of the variant
 	Record     map[string]string // of the dataset
 	Repeat     int64
 
-	Place Place // in the plan
+	Position Position // in the plan
 
 	scenario string // id of the scenario
 	attempt  int    // the current attempt, from 1
-	digest   string // of everything that decides what the case does
-	target   string // resolved
-	server   string // URL that the current attempt uses; one of several that share the target's work
+	digest   string // of everything that determines the result, except the agent's self-description
+	target   string // resolved command line, or URL
+	server   string // the URL that the current attempt uses, if target is a URL
 	variant  Variant
 }
 
-// Place is the position of a case in a plan, from 0. Equal manifests and options make equal plans.
-type Place struct {
+// Position is the position of a case in a plan, from 0. The same manifest and options result in the
+// same positions.
+type Position struct {
 	Variant  int `json:"variant"`
 	Scenario int `json:"scenario"`
 	Record   int `json:"record"`
 }
 
-// Plan is a manifest combined with options: a sequence of cases. It makes them one by one, because
-// there may be millions.
+// Plan is the sequence of cases for a manifest and options. It creates them one by one, because there
+// may be millions.
 type Plan struct {
-	Notes []string // oddities of the plan
+	Notes []string // remarks about how targets were resolved
 	Total int      // cases
 
 	manifest *Manifest
 	opts     Options
 	ids      *identifier
 	records  [][]record // of each scenario's dataset; nil if it has none
-	variants []planned
+	variants []plannedVariant
 }
 
-// planned is a variant with its derived values.
-type planned struct {
+// plannedVariant is a variant with its key and its resolved target.
+type plannedVariant struct {
 	Variant
 	key, target string
 }
 
-// NewPlan reads the datasets of a manifest's cases, and reports errors in them.
+// NewPlan plans the cases of a manifest. It reads the datasets, and returns an error if a scenario or
+// a record cannot be run.
 func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	p := &Plan{manifest: m, opts: o, ids: newIdentifier(m, o), records: make([][]record, len(m.Scenarios))}
 	if problems := m.readRows(p.ids.dir); len(problems) > 0 {
@@ -67,7 +69,7 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	for _, v := range variants {
 		p.variants = append(p.variants, p.resolve(v))
 	}
-	servers := slices.ContainsFunc(p.variants, func(v planned) bool { return IsURL(v.target) })
+	servers := slices.ContainsFunc(p.variants, func(v plannedVariant) bool { return IsURL(v.target) })
 	base := 0
 	for i, sc := range m.Scenarios {
 		if err := sc.checkImage(); err != nil && !o.Reference {
@@ -96,7 +98,7 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// read reads a scenario's dataset and returns the number of cases that it makes per variant.
+// read reads the dataset of a scenario, and returns the number of cases per variant.
 func (p *Plan) read(i int, sc Scenario, servers bool) (int, error) {
 	if sc.Setup.Dataset == "" || p.opts.Reference {
 		return 1, nil
@@ -125,9 +127,9 @@ func (p *Plan) read(i int, sc Scenario, servers bool) (int, error) {
 	return len(p.records[i]), nil
 }
 
-// resolve finds the agent of a variant.
-func (p *Plan) resolve(v Variant) planned {
-	out := planned{Variant: v, key: p.ids.variantKey(v), target: cmp.Or(v.Target, p.manifest.Target)}
+// resolve determines the key and the target of a variant.
+func (p *Plan) resolve(v Variant) plannedVariant {
+	out := plannedVariant{Variant: v, key: p.ids.variantKey(v), target: cmp.Or(v.Target, p.manifest.Target)}
 	if !IsURL(out.target) && !p.opts.Reference {
 		var notes []string
 		out.target, notes = hostEnv(p.ids.dir, p.opts.Path).resolve(out.target)
@@ -136,7 +138,7 @@ func (p *Plan) resolve(v Variant) planned {
 	return out
 }
 
-// Cases makes the cases in the manifest's order, variant by variant.
+// Cases yields the cases in the manifest's order, variant by variant.
 func (p *Plan) Cases() iter.Seq[Case] {
 	return func(yield func(Case) bool) {
 		for c := range p.chosen() {
@@ -148,14 +150,14 @@ func (p *Plan) Cases() iter.Seq[Case] {
 	}
 }
 
-// chosen makes the cases that pass the filter of the options, without their digests.
+// chosen yields the cases that pass Options.Filter, without their digests.
 func (p *Plan) chosen() iter.Seq[Case] {
 	return func(yield func(Case) bool) {
 		for at := range p.variants {
 			p.ids.seen = map[string]int{}
 			for i, sc := range p.manifest.Scenarios {
 				for c := range p.scenario(sc, p.records[i]) {
-					c.Place.Variant, c.Place.Scenario = at, i
+					c.Position.Variant, c.Position.Scenario = at, i
 					p.complete(&c)
 					if (p.opts.Filter == nil || p.opts.Filter(c)) && !yield(c) {
 						return
@@ -168,7 +170,7 @@ func (p *Plan) chosen() iter.Seq[Case] {
 
 // complete sets the fields of a case that come from its variant.
 func (p *Plan) complete(c *Case) {
-	v := p.variants[c.Place.Variant]
+	v := p.variants[c.Position.Variant]
 	c.variant, c.Labels, c.target, c.VariantKey = v.Variant, v.Labels, v.target, v.key
 	c.Repeat = max(cmp.Or(c.Scenario.Setup.Repeat, p.opts.Repeat), 1)
 	if p.opts.Reference {
@@ -176,10 +178,10 @@ func (p *Plan) complete(c *Case) {
 	}
 }
 
-// Target is the agent of the case: a command line or a URL.
+// Target returns the agent of the case: a command line or a URL.
 func (c Case) Target() string { return c.target }
 
-// Model is the model that a case's agent is configured with; empty if none is named.
+// Model returns the model in the configuration of a case's agent, or "".
 func (p *Plan) Model(c Case) string {
 	for _, config := range []map[string]any{c.variant.Config, c.Scenario.Setup.Config, p.opts.Config} {
 		if model, ok := config["model"].(string); ok {
@@ -189,19 +191,19 @@ func (p *Plan) Model(c Case) string {
 	return ""
 }
 
-// At makes the case at a place. id is the case's ID from Cases.
-func (p *Plan) At(at Place, id string) (Case, error) {
+// At returns the case at a position. id is its ID, as Cases returned it.
+func (p *Plan) At(at Position, id string) (Case, error) {
 	if at.Variant < 0 || at.Variant >= len(p.variants) || at.Scenario < 0 || at.Scenario >= len(p.manifest.Scenarios) {
 		return Case{}, fmt.Errorf("the manifest has no case at %+v", at)
 	}
 	sc, records := p.manifest.Scenarios[at.Scenario], p.records[at.Scenario]
-	c := Case{ID: id, Place: at, scenario: scenarioID(sc), Scenario: sc}
+	c := Case{ID: id, Position: at, scenario: scenarioID(sc), Scenario: sc}
 	if records != nil {
 		if at.Record < 0 || at.Record >= len(records) {
 			return Case{}, fmt.Errorf("the manifest has no case at %+v", at)
 		}
 		c.Record = records[at.Record].fields()
-		c.Scenario = named(sc, c.Record, at.Record)
+		c.Scenario = withRecord(sc, c.Record, at.Record)
 	}
 	p.complete(&c)
 	return c, nil
@@ -209,7 +211,7 @@ func (p *Plan) At(at Place, id string) (Case, error) {
 
 // named is a scenario with a record's values. A name without placeholders gets the number of the
 // record.
-func named(sc Scenario, record map[string]string, n int) Scenario {
+func withRecord(sc Scenario, record map[string]string, n int) Scenario {
 	filled, _ := fill(sc, record) // read has checked this
 	if filled.Name == sc.Name {
 		filled.Name = fmt.Sprintf("%s #%d", sc.Name, n+1)
@@ -217,7 +219,7 @@ func named(sc Scenario, record map[string]string, n int) Scenario {
 	return filled
 }
 
-// scenario makes a scenario's cases: one, or one for each record of its dataset.
+// scenario yields the cases of a scenario: one, or one for each record of its dataset.
 func (p *Plan) scenario(sc Scenario, records []record) iter.Seq[Case] {
 	id := scenarioID(sc)
 	return func(yield func(Case) bool) {
@@ -228,8 +230,8 @@ func (p *Plan) scenario(sc Scenario, records []record) iter.Seq[Case] {
 		for n, row := range records {
 			r := row.fields()
 			record, _ := recordID(r, sc.Setup.IDField) // read has checked this
-			c := p.ids.newCase(named(sc, r, n), id, r, record)
-			c.Place.Record = n
+			c := p.ids.newCase(withRecord(sc, r, n), id, r, record)
+			c.Position.Record = n
 			if !yield(c) {
 				return
 			}

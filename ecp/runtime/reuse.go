@@ -6,17 +6,17 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// earlier holds the results of an earlier run. Its attempts are reused if the case, everything that
-// decides what it does, and the agent's own description are the same.
+// earlier contains the attempts of an earlier run. They are reused if the digest of the case and the
+// agent's self-description are still the same.
 type earlier struct {
 	run      *run
 	attempts map[attemptKey]report.Attempt
-	agents   map[string]*report.Agent // the agents' current descriptions, by variant; nil if an agent does not start
-	changed  int                      // attempts that could be reused if the agent had not changed
+	agents   map[string]*report.Agent // by variant: the agent's current self-description, nil if it does not start
+	changed  int                      // attempts that were not reused only because the agent changed
 }
 
-// earlier returns the attempts of the journal. Their cost is part of the budget, even if they
-// cannot be reused.
+// earlier returns the attempts of Options.Earlier, and adds their cost to that of the run, even if
+// they cannot be reused.
 func (r *run) earlier() *earlier {
 	for _, l := range r.opts.Earlier {
 		r.spend(l.Result)
@@ -24,8 +24,8 @@ func (r *run) earlier() *earlier {
 	return &earlier{run: r, attempts: finished(r.opts.Earlier, r.opts.RetryErrors), agents: map[string]*report.Agent{}}
 }
 
-// introduce starts an agent and returns its description of itself, or nil if that fails.
-func (r *run) introduce(ctx context.Context, c Case) *report.Agent {
+// describeAgent starts an agent and returns its self-description, or nil if that fails.
+func (r *run) describeAgent(ctx context.Context, c Case) *report.Agent {
 	c.Scenario.Steps, c.Scenario.Setup.Workspace, c.Scenario.Setup.Tests = nil, nil, ""
 	c.server = c.target
 	a := r.try(ctx, c)
@@ -35,8 +35,8 @@ func (r *run) introduce(ctx context.Context, c Case) *report.Agent {
 	return a.Agent
 }
 
-// of returns the earlier attempt that replaces one of this run.
-func (e *earlier) of(ctx context.Context, c Case, n int) (a report.Attempt, ok bool) {
+// find returns the attempt of the earlier run that replaces attempt n of a case.
+func (e *earlier) find(ctx context.Context, c Case, n int) (a report.Attempt, ok bool) {
 	for _, id := range append([]string{c.ID}, c.Aliases...) {
 		if a, ok = e.attempts[attemptKey{id, c.VariantKey, c.digest, n}]; ok {
 			break
@@ -54,22 +54,22 @@ func (e *earlier) of(ctx context.Context, c Case, n int) (a report.Attempt, ok b
 
 // agent returns the current self-description of a case's agent.
 func (e *earlier) agent(ctx context.Context, c Case) *report.Agent {
-	now, asked := e.agents[c.VariantKey]
-	if !asked {
-		now = e.run.introduce(context.WithoutCancel(ctx), c)
+	now, ok := e.agents[c.VariantKey]
+	if !ok {
+		now = e.run.describeAgent(context.WithoutCancel(ctx), c)
 		e.agents[c.VariantKey] = now
 	}
 	return now
 }
 
-// Cache keeps attempts of runs by everything that decided what they did.
+// Cache stores attempts across runs. A key covers everything that determines the attempt.
 type Cache interface {
 	Get(key string, into any) bool
 	Put(key string, value any)
 }
 
-// cacheKey has the digest of the case, the number of the attempt, and the agent's description of
-// itself.
+// cacheKey returns the key of an attempt: the digest of the case, the number of the attempt, and the
+// agent's self-description.
 func cacheKey(c Case, n int, agent *report.Agent) string {
 	return canonical(struct {
 		Kind, Digest string
@@ -78,8 +78,7 @@ func cacheKey(c Case, n int, agent *report.Agent) string {
 	}{"attempt-1", c.digest, n, agent})
 }
 
-// cached returns the attempt that the cache has for one of this run. It took no time and cost
-// nothing.
+// cached returns attempt n of a case from the cache, with zero time and cost.
 func (e *earlier) cached(ctx context.Context, c Case, n int) (a report.Attempt, ok bool) {
 	if e.run.opts.Cache == nil {
 		return a, false
@@ -89,7 +88,7 @@ func (e *earlier) cached(ctx context.Context, c Case, n int) (a report.Attempt, 
 		return report.Attempt{}, false
 	}
 	a.Cached, a.DurationMS, a.Workspace, a.DiffFile = true, 0, "", ""
-	a.Notes = append(a.Notes, "from the cache: an earlier run has made this attempt")
+	a.Notes = append(a.Notes, "from the cache: an earlier run made this attempt")
 	for i := range a.Steps {
 		st := &a.Steps[i]
 		st.DurationMS, st.Usage, st.CostUSD, st.Timing = 0, nil, nil, nil
@@ -97,8 +96,8 @@ func (e *earlier) cached(ctx context.Context, c Case, n int) (a report.Attempt, 
 	return a, true
 }
 
-// keep adds an attempt to the cache, unless it has errors, which may be temporary.
-func (r *run) keep(c Case, n int, a report.Attempt) {
+// cacheResult adds an attempt to the cache, unless it has errors, which may be temporary.
+func (r *run) cacheResult(c Case, n int, a report.Attempt) {
 	if r.opts.Cache != nil && a.Agent != nil && len(a.Errors) == 0 && !wasStopped(a) {
 		r.opts.Cache.Put(cacheKey(c, n, a.Agent), a)
 	}

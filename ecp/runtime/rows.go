@@ -14,20 +14,20 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/grade"
 )
 
-// Rows are the dataset of a scenario (protocol 1.0): each row is a step of the scenario, with an
-// input and an optional expected output. constraints.scenario.dataset is different: it runs the
-// scenario once for each record.
+// Rows is a dataset that provides the steps of a scenario (protocol 1.0): each row is a step, with an
+// input and an optional expected output. constraints.scenario.dataset, in contrast, runs the scenario
+// once for each record.
 type Rows struct {
 	Type          string // csv or jsonl
 	Source        string // a file, relative to the manifest
 	Input, Output string // columns
 
-	needOutput bool   // the manifest names the column of outputs
-	key        string // of the source in the manifest, and its position
-	line, col  int
+	needOutput bool   // the manifest names the output column, so it must exist
+	key        string // path of the key source in the manifest
+	line, col  int    // position of source in the manifest
 }
 
-// maxCell bounds a cell of a CSV, in characters, as in the reference.
+// maxCell limits a cell of a CSV file, in characters, as in the reference.
 const maxCell = 131072
 
 func (d *decoder) rows(n *node, path string) *Rows {
@@ -50,8 +50,8 @@ func (d *decoder) rows(n *node, path string) *Rows {
 	return r
 }
 
-// readRows makes steps from the datasets of scenarios. dir is the folder of the manifest. A
-// scenario that has steps keeps them, so readRows may be called again.
+// readRows reads the steps of scenarios from their datasets. dir is the folder of the manifest. It
+// skips scenarios that already have steps, so it may be called again.
 func (m *Manifest) readRows(dir string) (problems []Problem) {
 	for i := range m.Scenarios {
 		sc := &m.Scenarios[i]
@@ -74,7 +74,7 @@ func (m *Manifest) readRows(dir string) (problems []Problem) {
 	return problems
 }
 
-// steps makes steps from the text of a dataset.
+// steps parses a dataset. A dataset without rows is an error.
 func (r *Rows) steps(data []byte) ([]Step, error) {
 	read := r.readJSONL
 	if r.Type == "csv" {
@@ -87,7 +87,7 @@ func (r *Rows) steps(data []byte) ([]Step, error) {
 	return steps, err
 }
 
-// step makes the step of a row. Without an output, nothing is checked.
+// step returns the step for a row. An empty output is not checked.
 func (r *Rows) step(input, output string) Step {
 	st := Step{Input: input}
 	if output != "" {
@@ -97,7 +97,7 @@ func (r *Rows) step(input, output string) Step {
 }
 
 func (r *Rows) readCSV(text string) (out []Step, err error) {
-	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text) // each of them ends a row
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text) // all of these end a row
 	lines := csv.NewReader(strings.NewReader(text))
 	lines.FieldsPerRecord, lines.LazyQuotes = -1, true
 	header, err := lines.Read()
@@ -135,7 +135,7 @@ func (r *Rows) readCSV(text string) (out []Step, err error) {
 	}
 }
 
-// last is the index of the last column with a name, or -1.
+// last returns the index of the last column with a name, or -1.
 func last(header []string, name string) int {
 	for i := len(header) - 1; i >= 0; i-- {
 		if header[i] == name {

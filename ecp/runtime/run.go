@@ -17,19 +17,19 @@ import (
 
 // run is a running evaluation.
 type run struct {
-	opts        Options
-	dir         string // of the manifest
-	ids         *ids
-	tools       grade.Tools
-	pool        *proc.Pool          // starts agents
-	serverSlots map[string]*servers // by target
-	total       int                 // cases
-	needs       []need              // of all cases
-	must        bool                // agents must declare the needed capabilities
+	opts            Options
+	dir             string // of the manifest
+	ids             *ids
+	tools           grade.Tools
+	pool            *proc.Pool          // starts agents
+	serverSlots     map[string]*servers // by target
+	total           int                 // cases
+	needs           []need              // capabilities that the graders of the manifest rely on
+	requireDeclared bool                // agents must declare these capabilities
 
 	id        string
 	images    images
-	isolation func() sandbox.Isolation // returns what confined programs can isolate; computed once
+	isolation func() sandbox.Isolation // returns the namespaces that the system supports; computed once
 
 	mu      sync.Mutex // guards the fields below
 	results []result
@@ -39,25 +39,25 @@ type run struct {
 	halt    context.CancelCauseFunc
 
 	warnings []string
-	stops    map[string]*CallError // errors because of which targets cannot be evaluated at all
+	stops    map[string]*CallError // by target: the error because of which it cannot be evaluated at all
 }
 
 // pending is a case with unfinished attempts.
 type pending struct {
 	c        Case
-	place    int        // in the plan
+	index    int        // in the plan
 	reused   int        // attempts from an earlier run
 	mu       sync.Mutex // guards the fields below
 	attempts []report.Attempt
-	left     int
-	skipped  bool
+	left     int  // attempts without a result
+	skipped  bool // an attempt was stopped, so the case has no result
 }
 
 func newRun(p *Plan, o Options) *run {
 	m := p.manifest
 	r := &run{
 		opts: o, id: o.NewID(), dir: filepath.Dir(m.Path), ids: &ids{}, total: p.Total, serverSlots: map[string]*servers{}, tools: o.Tools,
-		pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), must: m.RequireCapabilities, stops: map[string]*CallError{},
+		pool: proc.NewPool(o.Supervisor, spareSupervisors), needs: needsOf(m, o), requireDeclared: m.RequireCapabilities, stops: map[string]*CallError{},
 	}
 	r.tools.Reference = o.Reference
 	r.isolation = sync.OnceValue(r.pool.Isolation)
@@ -69,9 +69,9 @@ func newRun(p *Plan, o Options) *run {
 	return r
 }
 
-// Run evaluates the cases of a plan and returns the report. If ctx ends before all are done, the
-// report has the finished ones. The error means that the journal could not be written; the report
-// is complete even then.
+// Run evaluates the cases of a plan and returns the report. If ctx ends earlier, the report has the
+// finished cases. An error means that the journal could not be written; the report is complete even
+// then.
 func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	m := p.manifest
 	r := newRun(p, o)
@@ -103,18 +103,18 @@ func Run(ctx context.Context, p *Plan, o Options) (*report.Report, error) {
 	return out, r.broken
 }
 
-// result is the result of a case, and its place in the plan.
+// result is the result of a case, with its index in the plan.
 type result struct {
-	place    int
+	index    int
 	scenario report.Scenario
 }
 
-// maxNotRun bounds how many results a report has when it also lists the cases that a used-up budget
-// skipped. Beyond that, they are only counted.
+// maxNotRun limits how many cases a report lists when the budget is used up: cases beyond that number
+// which did not run are only counted.
 const maxNotRun = 1000
 
-// all runs the cases that have not finished earlier, and returns the results in the plan's order.
-// Cases that were stopped are missing.
+// all runs the cases without a result from an earlier run, and returns all results in the plan's
+// order, except those of cases that were stopped.
 func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
 	running, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
@@ -127,8 +127,8 @@ func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
 	if r.opts.Scheduler != nil {
 		scheduler = r.opts.Scheduler
 	}
-	scheduler.Schedule(running, r.jobs(running, p), func(j Job, a *report.Attempt) { r.settle(running, j, a) })
-	slices.SortFunc(r.results, func(a, b result) int { return a.place - b.place })
+	scheduler.Schedule(running, r.jobs(running, p), func(j Job, a *report.Attempt) { r.handleResult(running, j, a) })
+	slices.SortFunc(r.results, func(a, b result) int { return a.index - b.index })
 	out := make([]report.Scenario, len(r.results))
 	for i := range r.results {
 		out[i] = r.results[i].scenario
@@ -136,7 +136,7 @@ func (r *run) all(ctx context.Context, p *Plan) []report.Scenario {
 	return out
 }
 
-// notRun is an attempt that did not begin.
+// notRun returns the result of an attempt that was not started.
 func (r *run) notRun(ctx context.Context, c Case, why *CallError, message string) report.Attempt {
 	a := &attempt{run: r, c: c, out: report.Attempt{
 		Status: report.Error, ExitReason: why.reason(ctx), Steps: []report.Step{},
@@ -146,7 +146,7 @@ func (r *run) notRun(ctx context.Context, c Case, why *CallError, message string
 	return a.out
 }
 
-// stop ends the evaluation of a target, because every other scenario would fail too.
+// stop ends the evaluation of a target, because every scenario would fail with the same error.
 func (r *run) stop(target string, why *CallError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +161,7 @@ func (r *run) stopOf(target string) *CallError {
 	return r.stops[target]
 }
 
-// warn notes a warning about agents, once for all scenarios.
+// warn adds a warning about agents to the report, once for all scenarios.
 func (r *run) warn(text string) {
 	r.mu.Lock()
 	known := slices.Contains(r.warnings, text)
@@ -184,7 +184,7 @@ func wasStopped(a report.Attempt) bool {
 	return false
 }
 
-// spend counts an attempt's usage against the budget.
+// spend adds an attempt's usage to that of the run, and stops the run if its budget is used up.
 func (r *run) spend(a report.Attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -249,18 +249,18 @@ func (r *run) show(e Event) {
 	r.opts.Watch(e)
 }
 
-// finish keeps the result of a case, and reports it as progress.
-func (r *run) finish(place int, s report.Scenario, earlier bool) {
+// finish stores the result of a case, and reports it as progress unless it is from an earlier run.
+func (r *run) finish(index int, s report.Scenario, earlier bool) {
 	r.mu.Lock()
-	r.results = append(r.results, result{place, s})
+	r.results = append(r.results, result{index, s})
 	r.mu.Unlock()
 	if !earlier {
 		r.show(Event{Scenario: &s})
 	}
 }
 
-// record passes the result of an attempt to the journal, even if the attempt was stopped: its cost
-// was spent.
+// record passes the result of an attempt to the journal. It includes stopped attempts in which a step
+// ran, because their cost counts.
 func (r *run) record(c Case, n int, a report.Attempt) {
 	ran := slices.ContainsFunc(a.Steps, func(st report.Step) bool { return st.Outcome != report.StatusSkipped })
 	if r.opts.Record == nil || wasStopped(a) && !ran {

@@ -15,21 +15,21 @@ type Job struct {
 	attempt int // from 0
 }
 
-// Case is the case to attempt.
+// Case returns the case to attempt.
 func (j Job) Case() Case { return j.c }
 
-// Number is the number of the attempt, from 1.
+// Number returns the number of the attempt, from 1.
 func (j Job) Number() int { return j.attempt + 1 }
 
 // Scheduler runs the attempts of a run: in this process, or in others.
 type Scheduler interface {
 	// Schedule runs the attempts that jobs yields, and calls done once for each of them, from any
-	// goroutine. It takes jobs only as fast as attempts finish, and returns when all are done. The
-	// result of an attempt that was not made, because ctx ended, is nil.
+	// goroutine. It takes jobs only as fast as attempts finish, and returns when all are done. It passes
+	// nil to done for an attempt that was not made because ctx ended.
 	Schedule(ctx context.Context, jobs iter.Seq[Job], done func(Job, *report.Attempt))
 }
 
-// Session makes single attempts of a plan's cases, which its caller chooses.
+// Session makes single attempts of cases that its caller chooses.
 type Session struct{ r *run }
 
 // NewSession prepares to make attempts of a plan.
@@ -42,7 +42,7 @@ func (s *Session) Make(ctx context.Context, c Case, number int) report.Attempt {
 	return s.r.make(ctx, c)
 }
 
-// Close ends the processes that wait for further attempts.
+// Close ends the spare supervisor processes.
 func (s *Session) Close() { s.r.pool.Close() }
 
 // inProcess makes attempts in this process, several at a time.
@@ -76,7 +76,7 @@ func (s inProcess) Schedule(ctx context.Context, jobs iter.Seq[Job], done func(J
 	workers.Wait()
 }
 
-// make makes an attempt, with a free server of the target.
+// make makes an attempt. If the target is a URL, it uses a free server.
 func (r *run) make(ctx context.Context, c Case) report.Attempt {
 	if stop := r.stopOf(c.target); stop != nil {
 		return r.notRun(ctx, c, stop, "not run: "+stop.Error())
@@ -87,20 +87,21 @@ func (r *run) make(ctx context.Context, c Case) report.Attempt {
 	return r.try(ctx, c)
 }
 
-// jobs yields the attempts to make, and reuses those of an earlier run.
+// jobs yields the attempts to make. It finishes cases whose attempts are all in the journal or the
+// cache.
 func (r *run) jobs(ctx context.Context, p *Plan) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		before := r.earlier()
-		place := 0
+		index := 0
 		for c := range p.Cases() {
-			if ctx.Err() != nil && place >= maxNotRun {
+			if ctx.Err() != nil && index >= maxNotRun {
 				break
 			}
-			open := &pending{place: place, c: c, attempts: make([]report.Attempt, c.Repeat)}
-			place++
+			open := &pending{index: index, c: c, attempts: make([]report.Attempt, c.Repeat)}
+			index++
 			var todo []int // attempts to make, from 0
 			for n := range int(c.Repeat) {
-				a, ok := before.of(ctx, c, n+1)
+				a, ok := before.find(ctx, c, n+1)
 				if !ok {
 					a, ok = before.cached(ctx, c, n+1)
 				}
@@ -112,7 +113,7 @@ func (r *run) jobs(ctx context.Context, p *Plan) iter.Seq[Job] {
 				}
 			}
 			if open.left = len(todo); open.left == 0 {
-				r.finish(open.place, open.result(), true)
+				r.finish(open.index, open.result(), true)
 			}
 			for _, n := range todo {
 				if !yield(Job{open, n}) {
@@ -121,14 +122,15 @@ func (r *run) jobs(ctx context.Context, p *Plan) iter.Seq[Job] {
 			}
 		}
 		if before.changed > 0 {
-			r.warn(fmt.Sprintf("%d attempts of the earlier run are made again: the agent is not what it was, or does not start any more", before.changed))
+			r.warn(fmt.Sprintf("%d attempts of the earlier run are made again, because the agent describes itself differently, or no longer starts", before.changed))
 		}
 	}
 }
 
-// settle takes the result of an attempt, or nil if it was not made. The last attempt completes its
-// case. A used-up budget gives a result; a stopped run does not.
-func (r *run) settle(ctx context.Context, j Job, a *report.Attempt) {
+// handleResult handles the result of an attempt, or nil if the attempt was not made. The last attempt
+// completes its case. An attempt that the budget prevented has a result; one that was stopped with
+// the run has none.
+func (r *run) handleResult(ctx context.Context, j Job, a *report.Attempt) {
 	stopped := false
 	switch {
 	case a != nil:
@@ -141,7 +143,7 @@ func (r *run) settle(ctx context.Context, j Job, a *report.Attempt) {
 		a, stopped = &report.Attempt{}, true
 	}
 	if a.Status != "" && !stopped {
-		r.keep(j.c, j.Number(), *a)
+		r.cacheResult(j.c, j.Number(), *a)
 	}
 	if a.Status != "" {
 		r.record(j.c, j.Number(), *a)
@@ -151,6 +153,6 @@ func (r *run) settle(ctx context.Context, j Job, a *report.Attempt) {
 	j.attempts[j.attempt] = *a
 	j.skipped = j.skipped || stopped
 	if j.left--; j.left == 0 && !j.skipped {
-		r.finish(j.place, j.result(), false)
+		r.finish(j.index, j.result(), false)
 	}
 }

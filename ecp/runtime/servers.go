@@ -7,12 +7,12 @@ import (
 	"github.com/seed-dec29ce4/eca/ecp/report"
 )
 
-// servers are the URLs of one agent. Each has one conversation at a time.
+// servers is a pool of the URLs of one agent. Each URL serves one conversation at a time.
 type servers struct {
 	free chan string
 
 	mu sync.Mutex // guards up
-	up int        // how many are still in use
+	up int        // number of servers that were not given up
 }
 
 func newServers(urls []string) *servers {
@@ -23,7 +23,7 @@ func newServers(urls []string) *servers {
 	return s
 }
 
-// giveUp removes a server, unless it is the last.
+// giveUp reports whether a server may be removed, and counts it as removed. The last server may not.
 func (s *servers) giveUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,8 +34,8 @@ func (s *servers) giveUp() bool {
 	return true
 }
 
-// serversOf returns the servers of a target. The servers of the options share the work of the
-// manifest's target.
+// serversOf returns the servers of a target: its URL and, if it is the manifest's target,
+// Options.Servers.
 func (r *run) serversOf(target, manifest string) *servers {
 	urls := []string{target}
 	if target == manifest {
@@ -44,8 +44,8 @@ func (r *run) serversOf(target, manifest string) *servers {
 	return newServers(urls)
 }
 
-// tryServers runs a case with a free server. A server that does not even begin a conversation is
-// not used again, unless it is the only one left.
+// tryServers makes an attempt with a free server. A server that cannot be reached is not used again,
+// unless it is the only one left.
 func (r *run) tryServers(ctx context.Context, s *servers, c Case) report.Attempt {
 	for {
 		select {
@@ -63,7 +63,7 @@ func (r *run) tryServers(ctx context.Context, s *servers, c Case) report.Attempt
 	}
 }
 
-// unreachable reports whether an attempt failed before the first step because of its server.
+// unreachable reports whether an attempt failed before the first step with an HTTP error or a timeout.
 func unreachable(a report.Attempt) bool {
 	return len(a.Errors) > 0 && a.Errors[0].Step == 0 && (a.Errors[0].Kind == kindHTTP || a.Errors[0].Kind == kindTimeout)
 }

@@ -18,38 +18,38 @@ import (
 
 // Limits of diffs, in bytes.
 const (
-	maxDiff      = 16 << 20 // bound of the diff in a file
-	maxDiffShown = 64 << 10 // in reports
-	maxDiffFile  = 1 << 20  // bound of files whose lines are compared
+	maxDiff      = 16 << 20 // of a diff in a file
+	maxDiffShown = 64 << 10 // of a diff in a report
+	maxDiffFile  = 1 << 20  // of a file whose lines are compared
 )
 
-// snapshot is the state of the workspace after the agent.
+// snapshot contains the changes that the agent made to the workspace.
 type snapshot struct {
 	changes []grade.Change
 	diff    string
-	err     error // why the state is unknown
-	tested  bool  // hidden tests were copied over it
+	err     error // of reading the changes
+	tested  bool  // the hidden tests have been copied, if there are any
 }
 
-// freeze takes the snapshot, once.
-func (a *attempt) freeze() {
-	if a.space == nil || a.frozen != nil {
+// takeSnapshot takes the snapshot, unless that was done before.
+func (a *attempt) takeSnapshot() {
+	if a.space == nil || a.snapshot != nil {
 		return
 	}
-	a.frozen = &snapshot{}
-	if p, ok := a.place.(*imagePlace); ok && p.fresh {
-		a.frozen.diff = p.patch
+	a.snapshot = &snapshot{}
+	if p, ok := a.executor.(*imageExecutor); ok && p.fresh {
+		a.snapshot.diff = p.patch
 		return
 	}
-	a.space.settle()
-	if a.frozen.changes, a.frozen.err = a.space.changed(); a.frozen.err == nil {
-		a.frozen.diff, a.frozen.err = a.space.diff(a.frozen.changes)
+	a.space.makeReadable()
+	if a.snapshot.changes, a.snapshot.err = a.space.changed(); a.snapshot.err == nil {
+		a.snapshot.diff, a.snapshot.err = a.space.diff(a.snapshot.changes)
 	}
 }
 
-// keepDiff puts the diff into the report, and into a file if there is a folder for it.
-func (a *attempt) keepDiff() {
-	diff, err := a.frozen.diff, a.frozen.err
+// saveDiff adds the diff to the report, and writes it to a file in Options.Artifacts.
+func (a *attempt) saveDiff() {
+	diff, err := a.snapshot.diff, a.snapshot.err
 	if err == nil && diff != "" && a.opts.Artifacts != "" {
 		a.out.DiffFile = filepath.Join(a.opts.Artifacts, fmt.Sprintf("%s-%s-%d.diff", a.c.ID, a.c.VariantKey, a.c.attempt))
 		if err = os.WriteFile(a.out.DiffFile, []byte(diff), 0o644); err != nil {
@@ -57,12 +57,13 @@ func (a *attempt) keepDiff() {
 		}
 	}
 	if err != nil {
-		a.out.Notes = append(a.out.Notes, "the workspace's diff is not kept: "+err.Error())
+		a.out.Notes = append(a.out.Notes, "cannot save the diff of the workspace: "+err.Error())
 	}
-	a.out.Diff = cut(diff, maxDiffShown, "--artifacts DIR keeps the whole")
+	a.out.Diff = cut(diff, maxDiffShown, "use --artifacts DIR to keep the whole diff")
 }
 
-// cut shortens a text to whole lines within a limit, and notes that.
+// cut shortens a text to whole lines within a limit, and appends the number of bytes that it cut, and
+// a remark.
 func cut(text string, limit int, remedy string) string {
 	if len(text) <= limit {
 		return text
@@ -71,8 +72,8 @@ func cut(text string, limit int, remedy string) string {
 	return lines + fmt.Sprintf("... %d more bytes; %s\n", len(text)-len(lines), remedy)
 }
 
-// diff shows changes as git does, with links and modes. Of binary or long contents it only shows
-// the name.
+// diff formats changes as git does, including symlinks and modes. It treats files above maxDiffFile as
+// binary.
 func (w *workspace) diff(changes []grade.Change) (string, error) {
 	now, err := w.state()
 	if err != nil {
@@ -82,7 +83,7 @@ func (w *workspace) diff(changes []grade.Change) (string, error) {
 	for _, c := range changes {
 		before, was := w.before[c.Path]
 		after, is := now[c.Path]
-		if was && is && before.mode.Type() != after.mode.Type() { // another kind of file: git removes and adds
+		if was && is && before.mode.Type() != after.mode.Type() { // git shows a changed file type as removed and added
 			err = errors.Join(w.section(&out, c.Path, &before, nil), w.section(&out, c.Path, nil, &after))
 		} else {
 			err = w.section(&out, c.Path, pointer(before, was), pointer(after, is))
@@ -94,11 +95,11 @@ func (w *workspace) diff(changes []grade.Change) (string, error) {
 			break
 		}
 	}
-	return cut(out.String(), maxDiff, "a diff has no more"), nil
+	return cut(out.String(), maxDiff, "diffs are limited"), nil
 }
 
-func pointer(e entry, there bool) *entry {
-	if !there {
+func pointer(e entry, exists bool) *entry {
+	if !exists {
 		return nil
 	}
 	return &e
@@ -137,7 +138,7 @@ func (w *workspace) section(out *strings.Builder, path string, before, after *en
 	return nil
 }
 
-// gitMode is a mode in git's notation.
+// gitMode formats a mode as git does.
 func gitMode(mode fs.FileMode) string {
 	switch {
 	case mode.Type() == fs.ModeSymlink:
@@ -150,7 +151,7 @@ func gitMode(mode fs.FileMode) string {
 	return "100644"
 }
 
-// quotedPath quotes a path that would not be one word in a diff.
+// quotedPath quotes a path with special characters.
 func quotedPath(path string) string {
 	if quoted := strconv.Quote(path); quoted != `"`+path+`"` {
 		return quoted
@@ -158,7 +159,8 @@ func quotedPath(path string) string {
 	return path
 }
 
-// contents returns the text of a file for a diff. Links are not followed.
+// contents returns the text of a file for a diff. shown is false for binary and large files. It does
+// not follow symlinks: their text is the target.
 func contents(dir, path string, e *entry) (text string, shown bool, err error) {
 	switch {
 	case e == nil:

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// maxLine bounds an answer, in bytes.
+	// maxLine limits the size of an answer, in bytes.
 	maxLine = 64 << 20
-	// maxNoise bounds the output of an agent besides its answers, in bytes.
-	maxNoise = 256 << 20
+	// maxOutput limits all output of an agent together, in bytes.
+	maxOutput = 256 << 20
 	// stopGrace is how long an agent may take to end after its input ended.
 	stopGrace = 2 * time.Second
 )
@@ -29,7 +29,7 @@ type stdio struct {
 	proc        *lineproc.Process
 	tail        lineproc.Tail
 	strayOutput strayOutput
-	junk        int         // total size of its output, in bytes; owned by the reader
+	outputBytes int         // total size of its output, in bytes; owned by the reader
 	answers     chan []byte // objects that may be answers
 }
 
@@ -41,7 +41,7 @@ func shell(line string) proc.Spec {
 	return proc.Spec{Path: "/bin/sh", Args: []string{"-c", line}}
 }
 
-// startStdio starts an agent; it adds the streams to spec.
+// startStdio starts an agent.
 func startStdio(spec proc.Spec, pool *proc.Pool) (*stdio, error) {
 	c := &stdio{answers: make(chan []byte)}
 	spec.Stderr = &c.tail
@@ -63,12 +63,13 @@ func (c *stdio) notes() []string { return c.strayOutput.list() }
 
 func (c *stdio) stderr() string { return c.tail.String() }
 
-// line sorts the lines that the agent prints.
+// line handles a line that the agent printed: it passes on objects that may be answers, and counts
+// other output.
 func (c *stdio) line(ended <-chan struct{}, line []byte, cut bool) error {
-	c.junk += len(line)
+	c.outputBytes += len(line)
 	switch {
-	case cut: // an incomplete line does not count
-		c.strayOutput.add("output without a line's end", line)
+	case cut:
+		c.strayOutput.add("output without a line end", line)
 	case line[0] != '{' || !json.Valid(line) && !meantAsAnswer(line):
 		c.strayOutput.add("output that is not a JSON object", line)
 	default:
@@ -77,15 +78,14 @@ func (c *stdio) line(ended <-chan struct{}, line []byte, cut bool) error {
 		case <-ended:
 		}
 	}
-	if c.junk > maxNoise {
-		return fmt.Errorf("the agent printed more than %d MiB that answer nothing", maxNoise>>20)
+	if c.outputBytes > maxOutput {
+		return fmt.Errorf("the agent printed more than %d MiB", maxOutput>>20)
 	}
 	return nil
 }
 
-// meantAsAnswer reports whether a line is meant as an answer although it is invalid JSON, so that
-// the caller need not wait for another one. Python, for example, writes NaN, which JSON does not
-// have.
+// meantAsAnswer reports whether a line looks like an answer although it is invalid JSON, so that the
+// caller need not wait for another one. Python, for example, writes NaN, which JSON does not have.
 func meantAsAnswer(line []byte) bool {
 	return bytes.HasSuffix(line, []byte("}")) && bytes.Contains(line, []byte(`"jsonrpc"`)) &&
 		(bytes.Contains(line, []byte(`"result"`)) || bytes.Contains(line, []byte(`"error"`)))
@@ -121,7 +121,7 @@ func (c *stdio) exchange(ctx context.Context, method string, message, id []byte)
 			}
 			return r, nil
 		case <-c.proc.Ended():
-			return ecp.Response{}, callError(kindExit, method, "%v%s", c.proc.Cause(), c.strayOutput.said())
+			return ecp.Response{}, callError(kindExit, method, "%v%s", c.proc.Cause(), c.strayOutput.suffix())
 		case <-ctx.Done():
 			return ecp.Response{}, c.expired(ctx, method)
 		}
@@ -136,7 +136,7 @@ func (c *stdio) answer(raw, id []byte) (r ecp.Response, mine bool, err error) {
 	return c.strayOutput.match(raw, id)
 }
 
-// whyNoJSON describes a JSON error and its position.
+// whyNoJSON describes a JSON error, with the text around it.
 func whyNoJSON(raw []byte) string {
 	var v any
 	err := json.Unmarshal(raw, &v)
@@ -150,9 +150,9 @@ func whyNoJSON(raw []byte) string {
 	return fmt.Sprintf("%v, in %s", err, clip(string(part), maxShown))
 }
 
-// expired is the error of a call that reached its time limit.
+// expired returns the error of a call whose ctx ended.
 func (c *stdio) expired(ctx context.Context, method string) error {
-	text := "no answer within the time limit" + c.strayOutput.said()
+	text := "no answer within the time limit" + c.strayOutput.suffix()
 	if last := c.lastLines(); last != "" {
 		text += "; its stderr ends: " + last
 	}
@@ -162,7 +162,7 @@ func (c *stdio) expired(ctx context.Context, method string) error {
 // close implements conn.
 func (c *stdio) close(now bool) { c.proc.Close(now) }
 
-// lastLines are the last lines of stderr, for a message.
+// lastLines returns the last lines of stderr, for a message.
 func (c *stdio) lastLines() string {
 	lines := strings.Split(c.tail.String(), "\n")
 	return clip(strings.Join(lines[max(0, len(lines)-3):], " "), maxShown)

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// places answers questions about the machine that a target depends on.
-type places struct {
+// lookup answers questions about the machine that a target depends on.
+type lookup struct {
 	exists func(path string) bool    // relative to the current directory
 	found  func(program string) bool // in PATH
-	dir    string                    // of the manifest
+	dir    string                    // folder of the manifest
 }
 
-// hostEnv describes this machine.
-func hostEnv(dir, path string) places {
-	return places{
+// hostEnv returns a lookup on this machine.
+func hostEnv(dir, path string) lookup {
+	return lookup{
 		exists: func(path string) bool { _, err := os.Stat(path); return err == nil },
 		found: func(program string) bool {
 			for _, dir := range filepath.SplitList(path) {
@@ -30,13 +30,13 @@ func hostEnv(dir, path string) places {
 	}
 }
 
-// word is a part of a command line that a shell would not change.
+// word matches a word of a command line without shell syntax.
 var word = regexp.MustCompile(`(^|\s)([A-Za-z0-9_./\\-]+)`)
 
-// resolve makes a command line work regardless of the current directory. Files that exist beside
-// the manifest but not in the current directory get their full path. python becomes python3 where
-// only that exists. Words with quotes or other shell syntax stay unchanged.
-func (p places) resolve(target string) (resolved string, notes []string) {
+// resolve makes a command line independent of the current directory. Files that exist in the
+// manifest's folder but not in the current directory get their full path. python becomes python3 if
+// only python3 is installed. Words with quotes or other shell syntax stay unchanged.
+func (p lookup) resolve(target string) (resolved string, notes []string) {
 	first := true
 	resolved = word.ReplaceAllStringFunc(target, func(match string) string {
 		name := strings.TrimLeft(match, " \t\r\n")
@@ -44,7 +44,7 @@ func (p places) resolve(target string) (resolved string, notes []string) {
 		program := first
 		first = false
 		if program && name == "python" && !p.found("python") && p.found("python3") {
-			notes = append(notes, "there is no python here; python3 is used")
+			notes = append(notes, "python is not installed; using python3")
 			return space + "python3"
 		}
 		if strings.HasPrefix(name, "-") || filepath.IsAbs(name) || (program && !strings.ContainsAny(name, `/\`)) {

@@ -26,17 +26,17 @@ const (
 // workspace is the folder that one attempt works in.
 type workspace struct {
 	dir    string
-	from   string           // the folder it was copied from; empty if it began empty
-	before map[string]entry // the original entries, by path
+	from   string           // the folder that it was copied from; empty if it was created empty
+	before map[string]entry // the original files, by path
 }
 
 // entry describes a file of a workspace without its contents.
 type entry struct {
-	mode fs.FileMode // the kind of the file, and for regular files whether it is a program
-	sum  string      // of its contents; of a link, its target
+	mode fs.FileMode // the type of the file, and the executable bit of a regular file
+	sum  string      // fingerprint: a hash of the contents, or the target of a symlink
 }
 
-// newWorkspace makes a folder for an attempt and fills it.
+// newWorkspace creates the workspace of an attempt with the contents of a fixture.
 func newWorkspace(ctx context.Context, manifestDir string, f Fixture, pool *proc.Pool) (*workspace, error) {
 	dir, err := os.MkdirTemp("", "ecp-workspace-")
 	if err != nil {
@@ -72,13 +72,13 @@ func (w *workspace) fill(ctx context.Context, manifestDir string, f Fixture, poo
 }
 
 func (w *workspace) remove() {
-	w.settle()
+	w.makeReadable()
 	_ = os.RemoveAll(w.dir)
 }
 
-// settle makes a workspace readable again. The agent may have removed permissions, deleted the
-// folder, or put something else in its place.
-func (w *workspace) settle() {
+// makeReadable restores the folder and its permissions, because the agent may have removed
+// permissions, deleted the folder, or replaced it with another file.
+func (w *workspace) makeReadable() {
 	if info, err := os.Lstat(w.dir); err != nil || !info.IsDir() {
 		_ = os.Remove(w.dir)
 		_ = os.Mkdir(w.dir, 0o700)
@@ -93,7 +93,7 @@ func (w *workspace) settle() {
 	})
 }
 
-// inFolder resolves a path of a manifest.
+// inFolder resolves a path in a manifest, relative to its folder.
 func inFolder(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -101,7 +101,7 @@ func inFolder(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// state describes each file. It leaves out git's own files.
+// state returns the files of the workspace, by path. It leaves out .git folders.
 func (w *workspace) state() (map[string]entry, error) {
 	out, size := map[string]entry{}, int64(0)
 	return out, filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
@@ -131,7 +131,7 @@ func (w *workspace) state() (map[string]entry, error) {
 	})
 }
 
-// kindOf reduces a mode to what git keeps: the kind of the file, and whether it is a program.
+// kindOf reduces a mode to the parts that git stores: the type, and the executable bit.
 func kindOf(mode fs.FileMode) fs.FileMode {
 	kind := mode.Type()
 	if kind == 0 && mode&0o100 != 0 {
@@ -158,7 +158,7 @@ func fingerprint(path string, e fs.DirEntry) (string, error) {
 	return string(h.Sum(nil)), err
 }
 
-// changed lists the files that differ from the original state, sorted by path.
+// changed returns the files that differ from the original state, sorted by path.
 func (w *workspace) changed() ([]grade.Change, error) {
 	now, err := w.state()
 	if err != nil {
@@ -181,7 +181,7 @@ func (w *workspace) changed() ([]grade.Change, error) {
 	return out, nil
 }
 
-// runCommand runs one of our own shell commands in a folder and returns the end of its output.
+// runCommand runs a shell command of eca in a folder and returns the end of its output.
 func runCommand(ctx context.Context, dir, command string, pool *proc.Pool) (code int, output string, err error) {
 	spec := shell(command)
 	spec.Dir = dir
@@ -198,7 +198,7 @@ func capturedUpTo(ctx context.Context, limit int, spec proc.Spec, pool *proc.Poo
 	out := &lineproc.Tail{Limit: limit}
 	spec.Stdout, spec.Stderr = out, out
 	exit, err := pool.Run(ctx, spec)
-	if cause := exit.MemoryCause(); err == nil && cause != "" { // which says nothing about the agent's work
+	if cause := exit.MemoryCause(); err == nil && cause != "" { // out of memory, which does not show what the agent did
 		err = errors.New(cause)
 	}
 	return exit.Code, out.String(), err

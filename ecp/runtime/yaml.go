@@ -33,13 +33,13 @@ func (k kind) String() string {
 	return [...]string{"null", "a truth value", "an integer", "a number", "a string", "a list", "a mapping", "a date"}[k]
 }
 
-// node is a value of a document and its position.
+// node is a value of a document with its position.
 type node struct {
 	kind      kind
 	line, col int    // from 1
 	text      string // of a scalar
 	quoted    bool
-	keys      []key // of a mapping, in order, each once
+	keys      []key // of a mapping, in order and without duplicates
 	list      []*node
 }
 
@@ -58,20 +58,20 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// maxValues bounds the size of a document with its aliases expanded.
+// maxValues limits the number of values in a document, with aliases expanded.
 const maxValues = 1 << 20
 
-// builder makes nodes of a document.
+// builder converts the syntax tree of a document to nodes.
 type builder struct {
 	anchors    map[string]*node
-	sizes      map[*node]int // values below a node, with aliases expanded
+	sizes      map[*node]int // number of values in a node, with aliases expanded
 	duplicates []Problem
 }
 
-// parseYAML reads one document. Plain scalars follow YAML 1.1, as in the reference: yes is a truth
-// value.
+// parseYAML parses one document. Unquoted scalars have the types of YAML 1.1, as in the reference: yes
+// is a boolean. Keys that occur twice are returned as warnings.
 func parseYAML(data []byte) (root *node, duplicates []Problem, err error) {
-	defer func() { // the parser is not ours, and the input is not trusted
+	defer func() { // the third-party parser may panic on untrusted input
 		if r := recover(); r != nil {
 			err = fmt.Errorf("cannot read the document: %v", r)
 		}
@@ -88,7 +88,7 @@ func parseYAML(data []byte) (root *node, duplicates []Problem, err error) {
 		}
 		if body != nil {
 			at := doc.Body.GetToken().Position
-			return nil, nil, &Problem{Line: at.Line, Column: at.Column, Message: "a manifest is one document; here begins another"}
+			return nil, nil, &Problem{Line: at.Line, Column: at.Column, Message: "a manifest is one document, but another one begins here"}
 		}
 		body = doc.Body
 	}
@@ -103,12 +103,12 @@ func parseYAML(data []byte) (root *node, duplicates []Problem, err error) {
 func syntaxError(err error) error {
 	var syntax *yaml.SyntaxError
 	if errors.As(err, &syntax) && syntax.Token != nil && syntax.Token.Position != nil {
-		return &Problem{Line: syntax.Token.Position.Line, Column: syntax.Token.Position.Column, Message: "no YAML: " + syntax.Message}
+		return &Problem{Line: syntax.Token.Position.Line, Column: syntax.Token.Position.Column, Message: "invalid YAML: " + syntax.Message}
 	}
-	return &Problem{Line: 1, Column: 1, Message: "no YAML: " + err.Error()}
+	return &Problem{Line: 1, Column: 1, Message: "invalid YAML: " + err.Error()}
 }
 
-// maxDepth bounds the nesting of values.
+// maxDepth limits the nesting of values.
 const maxDepth = 200
 
 func (b *builder) build(n ast.Node, depth int) (*node, error) {
@@ -117,7 +117,7 @@ func (b *builder) build(n ast.Node, depth int) (*node, error) {
 		return &Problem{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...)}
 	}
 	if depth > maxDepth {
-		return nil, fail("values stand more than %d deep in each other", maxDepth)
+		return nil, fail("values are nested more than %d levels deep", maxDepth)
 	}
 	out := &node{line: at.Line, col: at.Column}
 	switch n := n.(type) {
@@ -206,7 +206,7 @@ func (b *builder) mapping(out *node, n ast.MapNode, depth int) error {
 	return b.grown(out, size)
 }
 
-// tagged reads a value with an explicit type; only the types of JSON are known.
+// tagged builds a value with an explicit type. Only the types of JSON are supported.
 func (b *builder) tagged(n *ast.TagNode, depth int) (*node, error) {
 	tag := n.GetToken().Value
 	value, err := b.build(n.Value, depth+1)
@@ -239,7 +239,7 @@ func position(n ast.Node) *token.Position {
 	return &token.Position{Line: 1, Column: 1}
 }
 
-// scalar sets the fields of a scalar.
+// scalar sets the fields of a node from a scalar.
 func scalar(out *node, n ast.Node) {
 	switch n := n.(type) {
 	case *ast.LiteralNode:
@@ -290,7 +290,8 @@ func plain(text string) kind {
 	return kindString
 }
 
-// value returns the value of a node as decoded from JSON.
+// value returns a node in the Go types that decoding from JSON would give, except that integers are
+// int64.
 func (n *node) value() any {
 	switch n.kind {
 	case kindBool:
@@ -320,7 +321,7 @@ func (n *node) value() any {
 func (n *node) integer() any {
 	text := strings.ReplaceAll(n.text, "_", "")
 	if strings.Contains(text, ":") {
-		return n.text // base 60, which authors do not intend
+		return n.text // YAML 1.1 would read it in base 60, which authors do not intend
 	}
 	if v, err := strconv.ParseInt(text, 0, 64); err == nil {
 		return v

@@ -40,7 +40,7 @@ const (
 	maxResampled = 5_000 // clusters
 )
 
-// Bootstrap is the percentile interval of a mean of differences, with a confidence of 95 %, by
+// Bootstrap is the percentile interval of a mean of differences, with a confidence of 95%, by
 // resampling clusters. p is the probability of a mean this far from 0 if there is no difference. ok
 // is false with fewer than MinClusters. Above 5,000 clusters, both come from the normal
 // distribution.

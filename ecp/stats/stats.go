@@ -58,7 +58,7 @@ func Powers(n int) (out []int) {
 // z95 is the 97.5 % quantile of the normal distribution.
 const z95 = 1.959963984540054
 
-// Wilson is the score interval of the share c of n, with a confidence of 95 %.
+// Wilson is the score interval of the share c of n, with a confidence of 95%.
 func Wilson(c, n int) [2]float64 {
 	if n == 0 {
 		return [2]float64{0, 1}
@@ -91,7 +91,7 @@ func Mean(clusters []Cluster) float64 {
 }
 
 // ClusterInterval is the cluster-robust interval of a mean of values between 0 and 1, with a
-// confidence of 95 %. It uses the t distribution with one degree of freedom less than there are
+// confidence of 95%. It uses the t distribution with one degree of freedom less than there are
 // clusters. ok is false with fewer than MinClusters.
 func ClusterInterval(clusters []Cluster) (interval [2]float64, ok bool) {
 	g := len(clusters)

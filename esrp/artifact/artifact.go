@@ -1,28 +1,28 @@
-// Package artifact keeps file contents by their hash: the contents that tools replaced, so that
-// they can be restored after a restart.
+// Package artifact stores file contents by hash. eca uses it for contents that tools replaced, which
+// can then be restored after a restart.
 //
 // An item is a file dir/ab/cdef..., named by the lower-case hexadecimal SHA-256 of its content; the
 // same content is stored once. Only the owner can read the files (0600 in 0700). dir/tmp contains
 // files that are being written, dir/lock is a lock file. Other files in dir are left alone, and
 // everything may be deleted at any time.
 //
-// Guarantees: an item exists completely or not at all, even if a process dies while writing it.
-// Stored items survive the death of the process as soon as Put has returned. Get returns the stored
-// content, or an error. A crash of the machine may lose or truncate the latest items: Get reports
-// that, and another Put repairs them. Several processes can share dir: an item that Put stores or
-// finds counts as new, and no process removes it as old (without file locks, one may at the very
-// moment of the Put).
+// Guarantees: an item exists completely or not at all, even if a process dies while writing it. An
+// item survives the death of the process as soon as Put has returned. Get returns the stored content,
+// or an error. A crash of the machine may lose or truncate the latest items: Get reports that, and
+// another Put repairs them. Several processes can share dir: an item that Put stores or finds counts
+// as new, and no process removes it as old (without file locks, another process may still remove it
+// during the Put).
 //
-// Quota: items count with whole blocks of 4 KiB, as disks store them, which also limits their
-// number. Put makes room before it writes, oldest items first. It does not walk the folder each
+// Quota: the size of an item is rounded up to blocks of 4 KiB, which also limits the number of items.
+// Put removes the oldest items before it would exceed the quota. It does not walk the folder each
 // time: it walks it once, then counts its own additions, and walks again when the count reaches the
 // quota or when it has added a sixteenth of the quota. With one writing process, the quota holds
 // after every Put; each further process can exceed it by a sixteenth, or by one item if that is
 // more, until the next walk.
 //
-// The package starts no goroutines: the owner of a Store calls Collect from time to time. It knows
-// neither the meaning of items nor the references to them. The quota comes first, so a referenced
-// item can be missing.
+// The package starts no goroutines: the owner of a Store calls Collect from time to time. It does not
+// know which items are referenced, and the quota takes precedence, so a referenced item can be
+// missing.
 package artifact
 
 import (
@@ -58,14 +58,14 @@ const (
 	tempDir        = "tmp"
 )
 
-// Options of a store.
+// Options configure a Store.
 type Options struct {
 	Quota   int64            // bytes that all items may take on disk; default 1 GiB
 	MaxItem int64            // maximum bytes of one item; default 64 MiB
 	Now     func() time.Time // default time.Now
 }
 
-// Store keeps items in one folder. It is safe for concurrent use.
+// Store stores items in a folder. It is safe for concurrent use.
 type Store struct {
 	dir string
 	o   Options
@@ -73,7 +73,7 @@ type Store struct {
 	mu    sync.Mutex // guards the estimate; held while an item is stored
 	used  int64      // size of all items at the last walk, plus later additions
 	added int64      // the later additions alone
-	known bool       // there was a walk
+	known bool       // the folder was walked, so used is valid
 }
 
 // New returns the store in dir, which the first Put creates.
@@ -90,7 +90,7 @@ func New(dir string, o Options) *Store {
 	return &Store{dir: dir, o: o}
 }
 
-// Hash returns the name of data in every store.
+// Hash returns the hash under which a Store stores data.
 func Hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -124,7 +124,7 @@ func (s *Store) refresh(ctx context.Context, hash string, data []byte) (found bo
 	path := s.path(hash)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(data)) {
-		return false, nil //nolint:nilerr // storing it will show the problem
+		return false, nil //nolint:nilerr // if there is a problem, storing the item reports it
 	}
 	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, data) {
 		return false, nil //nolint:nilerr // as above
@@ -216,5 +216,5 @@ func valid(hash string) bool {
 	return len(hash) == hex.EncodedLen(sha256.Size) && strings.Trim(hash, "0123456789abcdef") == ""
 }
 
-// onDisk is the size of a file of n bytes on disk. An empty file takes space, too.
+// onDisk returns the size of a file of n bytes on disk, in bytes: at least one block.
 func onDisk(n int64) int64 { return max(1, (n+block-1)/block) * block }

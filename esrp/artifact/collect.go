@@ -14,20 +14,19 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// staleTemp is the age at which the writer of an unfinished file counts as dead.
+// staleTemp is the age at which a temporary file is removed, because its writer must have died.
 const staleTemp = time.Hour
 
-// item is a stored item as seen by a walk.
+// item is a stored item, as found by a walk.
 type item struct {
 	hash string
 	time time.Time // of the last Put
 	size int64     // on the disk
 }
 
-// Collect removes the items that are older than minAge and for which keep, which may be nil,
-// returns false. If the rest exceeds the quota, Collect removes more items, oldest first,
-// regardless of keep. minAge must be longer than the time between a Put and the moment when keep
-// knows the hash.
+// Collect removes the items that are older than minAge and for which keep returns false; a nil keep
+// keeps none. If the remaining items exceed the quota, Collect removes more, oldest first, regardless
+// of keep. minAge must be longer than the time between a Put and the moment when keep knows the hash.
 //
 // removed and freed (bytes on disk) include items that other processes removed at the same moment.
 // An item that cannot be removed does not stop the others; err is the first such error, or that of
@@ -170,8 +169,8 @@ func (s *Store) remove(ctx context.Context, it item) (gone bool, err error) {
 	return err == nil, err
 }
 
-// lock separates processes that mark an item as new (shared, many at once) from those that remove
-// old items (exclusive). It is held for two system calls. Without file locks, unlock does nothing.
+// lock excludes processes that remove old items (exclusive lock) while others mark an item as new
+// (shared lock). It is held for two system calls. Without file locks, unlock does nothing.
 func (s *Store) lock(ctx context.Context, take func(*flock.Flock, context.Context, time.Duration) (bool, error)) (unlock func(), err error) {
 	const retry = time.Millisecond
 	l := flock.New(filepath.Join(s.dir, "lock"))

@@ -12,24 +12,24 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// uriPrefix begins the URI of a body; its hash follows.
+// uriPrefix is the prefix of the URI of a body, before its hash.
 const uriPrefix = esrp.Scheme + "artifacts/sha256/"
 
-// bodies stores the contents that a record refers to. The caller holds the chain's lock, so that no
-// process removes a body that a line is about to refer to.
+// bodies stores the bodies that a record refers to. The caller holds the chain's lock, so that no
+// process removes a body before the line that refers to it is written.
 type bodies struct {
 	c     *Chain
 	clean func(string) string
 	whole bool  // no body was removed since the last record
 	err   error // the first
 
-	// For a record that is only noted (see pendingRecords): the contents that it needs, in base64, and
-	// the contents that earlier notes have. Nil if bodies are stored directly.
+	// For a record in pendingRecords: the bodies to write with it, in base64, and the hashes of those
+	// that were written with earlier records. Nil if bodies are stored directly.
 	pending map[string]string
 	stored  map[string]bool
 }
 
-// text stores a text without its secrets and returns it as an input or output.
+// text stores a text, with secrets removed, and returns it as an input or output.
 func (b *bodies) text(name, contentType, text string) esrp.Body {
 	return b.bytes(name, contentType, []byte(b.clean(text)))
 }

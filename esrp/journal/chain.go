@@ -17,16 +17,15 @@ import (
 
 const (
 	defaultSegment = 8 << 20
-	headSize       = 512 // of the file head, which is always written whole
+	headSize       = 512 // bytes of the file head, which is always overwritten completely
 	suffix         = ".jsonl"
 )
 
 // genesis is the prev of the first line.
 const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// Chain is the journal on disk. It has more than 40 methods because locking, appending, trimming and
-// repair hold the same lock and the same open files. Only one goroutine may use a Chain; other
-// processes may use their own for the same folder.
+// Chain is the journal on disk. Only one goroutine may use a Chain, but several processes may have
+// Chains for the same folder.
 type Chain struct {
 	dir, artifacts string
 	segmentSize    int64
@@ -36,10 +35,10 @@ type Chain struct {
 	unsynced       []string // bodies written since the last Sync
 	added          int64    // bytes since the last Trim
 	known          map[string]*remembered
-	wrote          string // hash of the last line that this chain wrote
-	ours           string // the same, written by append
+	wrote          string // hash of the last line that this Chain wrote
+	ours           string // hash of the last line that append wrote
 
-	late <-chan struct{} // closed when there is no more time; nil means unlimited time
+	late <-chan struct{} // closed when slow work should be left to the next process; nil means never
 }
 
 // At returns the chain below a state directory. It creates nothing before the first Append.
@@ -62,7 +61,7 @@ func (c *Chain) Close() {
 	_ = c.lock.Close()
 }
 
-// withLock runs f while no other process appends.
+// withLock runs f while it holds the lock.
 func (c *Chain) withLock(f func() error) error {
 	if c.held {
 		return f()
@@ -81,26 +80,26 @@ func (c *Chain) withLock(f func() error) error {
 	return f()
 }
 
-// acquire waits for the lock while there is time.
+// acquire waits for the lock, until late is closed.
 func (c *Chain) acquire() error {
 	if c.late == nil {
 		return c.lock.Lock()
 	}
-	const pause = 5 * time.Millisecond // other processes need less for an append
+	const pause = 5 * time.Millisecond // longer than an append takes
 	for {
 		if ok, err := c.lock.TryLock(); ok || err != nil {
 			return err
 		}
 		select {
 		case <-c.late:
-			return errLate
+			return errTimeUp
 		case <-time.After(pause):
 		}
 	}
 }
 
-// isLate reports whether slow work should be left to the next process.
-func (c *Chain) isLate() bool {
+// timeIsUp reports whether slow work should be left to the next process.
+func (c *Chain) timeIsUp() bool {
 	select {
 	case <-c.late:
 		return true
@@ -109,7 +108,7 @@ func (c *Chain) isLate() bool {
 	}
 }
 
-// tail is what head records of the last line that was written or about to be written.
+// tail is the content of head: a description of the last line that was written, or was about to be.
 type tail struct {
 	Segment string `json:"segment"`
 	Seq     uint64 `json:"seq"`
@@ -119,7 +118,7 @@ type tail struct {
 	Hash    string `json:"hash"`  // of the line
 }
 
-// end is the size of the segment once the line is complete.
+// end returns the size of the segment with the complete line.
 func (m tail) end() int64 { return m.Start + m.Len + 1 }
 
 // encode returns the whole content of the file.
@@ -134,8 +133,8 @@ func (m tail) encode() ([]byte, error) {
 	return out, nil
 }
 
-// parseMark parses the output of encode and accepts nothing else.
-func parseMark(data []byte) (tail, error) {
+// parseTail parses the output of encode and accepts nothing else.
+func parseTail(data []byte) (tail, error) {
 	var m tail
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, err
@@ -146,15 +145,16 @@ func parseMark(data []byte) (tail, error) {
 	return m, nil
 }
 
-// append writes a line after the last one. build stores the bodies that the record refers to, and
-// returns the event and the record.
+// append appends a line. build stores the bodies that the record refers to, and returns the event and
+// the record.
 func (c *Chain) append(clean func(string) string, build func(*bodies) (event string, record esrp.Value)) error {
 	return c.withLock(func() error {
 		last, err := c.last()
 		if err != nil {
 			return err
 		}
-		// Removing bodies writes a line first. If the last line is ours, all bodies still exist.
+		// Before bodies are removed, a line is written. So if the last line is from this method, all
+		// bodies still exist.
 		b := &bodies{c: c, clean: clean, whole: last.Hash == c.ours}
 		event, record := build(b)
 		if b.err != nil {
@@ -228,7 +228,7 @@ func gone(f *os.File) bool {
 	return err != nil || err2 != nil || !os.SameFile(open, named)
 }
 
-// last returns the last complete line and removes the remains of a process that died.
+// last returns the last complete line, and removes an incomplete line of a process that died.
 func (c *Chain) last() (tail, error) {
 	data, err := os.ReadFile(filepath.Join(c.dir, "head"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -237,7 +237,7 @@ func (c *Chain) last() (tail, error) {
 	if err != nil {
 		return tail{}, err
 	}
-	m, err := parseMark(data)
+	m, err := parseTail(data)
 	if err != nil { // changed, or cut by a crash of the machine
 		return c.rebuild()
 	}
@@ -259,12 +259,12 @@ func (c *Chain) last() (tail, error) {
 		}
 		return before, os.Truncate(path, m.Start)
 	}
-	// The segment was changed from outside. The next line goes into another segment and refers to the
+	// Another program changed the segment. The next line is written to a new segment and refers to the
 	// missing line, so that Verify reports it.
 	return tail{Seq: m.Seq, Hash: m.Hash}, nil
 }
 
-// rebuild finds the end of a chain without head.
+// rebuild finds the last line from the segments, if head is missing or damaged.
 func (c *Chain) rebuild() (tail, error) {
 	names, err := segments(c.dir)
 	if err != nil || len(names) == 0 {
@@ -308,13 +308,13 @@ func lastLine(data []byte) []byte {
 	return data[bytes.LastIndexByte(data, '\n')+1:]
 }
 
-// Sync makes appended lines survive a crash of the machine.
+// Sync makes the appended lines and their bodies durable.
 func (c *Chain) Sync() error {
 	var errs []error
 	for n, path := range c.unsynced {
-		if c.isLate() {
+		if c.timeIsUp() {
 			c.unsynced = c.unsynced[n:]
-			return errLate
+			return errTimeUp
 		}
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if errors.Is(err, fs.ErrNotExist) {

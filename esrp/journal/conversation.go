@@ -12,49 +12,49 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Conversation is the recorded part of a chat that can be replayed. It ends before the first turn
-// with an event that is not on record or cannot be repeated.
+// Conversation is the part of a recorded chat that can be replayed. It ends before the first turn that
+// is not completely on record or cannot be repeated.
 type Conversation struct {
 	Turns     []Turn
-	Tools     []llm.ToolSpec // all offered tools
-	Reasoning bool           // reasoning of earlier turns was sent back
-	Left      string         // why the rest cannot be replayed, with the record that says so; empty if there is no rest
+	Tools     []llm.ToolSpec // all tools that were offered to the model
+	Reasoning bool           // reasoning of earlier turns was sent to the model again
+	Left      string         // why the next turn cannot be replayed, and the record that shows it; empty if all turns can
 }
 
 // Turn is a prompt with its requests.
 type Turn struct {
 	Prompt   string
-	Contexts []Pointed
+	Contexts []PromptContext
 	Model    string // full id
 	Agent    string
 	Requests []*Asked
-	Compact  bool   // the user only wanted a summary of the conversation
-	Writer   string // model of the turn's summaries, if it differs from the turn's model; full id
-	// Continues is how often in a row the model was asked to continue an answer.
+	Compact  bool   // the user only ran /compact
+	Writer   string // full id of the model that wrote summaries, if that differs from Model
+	// Continues is the largest number of times in a row that the model was asked to continue an answer.
 	Continues int
 	calls     []*toolCall
 }
 
-// Pointed is a context of a prompt, as the model saw it.
-type Pointed struct {
+// PromptContext is a context of a prompt, as it was sent to the model.
+type PromptContext struct {
 	Label, Text string
 	Image       llm.Image
 }
 
-// Asked is a request with its answer.
+// Asked is a request to a model, with the answer.
 type Asked struct {
 	Seq     uint64
 	Model   string // full id
 	Context int64  // the model's context size in tokens, as configured then; 0 means unknown
 	Summary bool   // it asks for a summary of the conversation
 	Answer  []llm.Delta
-	Failure *llm.Error // the answer ended with it
+	Failure *llm.Error // the error with which the answer ended, or nil
 
-	// The events after the answer and before the next request.
-	Says string // text from the user, who did not wait for the end of the turn
+	// The following fields describe events between the answer and the next request.
+
+	Says string // a prompt that the user sent during the turn
 	Full bool   // the conversation was near its limit and was compacted
-	// GoesOn means that the model was asked to continue after the failure. Otherwise the failure ended
-	// the turn.
+	// GoesOn means that the model was asked to continue after Failure. Otherwise Failure ended the turn.
 	GoesOn bool
 
 	messages []message
@@ -69,15 +69,15 @@ type toolCall struct {
 	used      bool
 }
 
-// Played is the outcome of a tool call.
+// Played is the recorded outcome of a tool call.
 type Played struct {
 	Result  tools.Result
-	Refused event.RejectReason // it did not run; RefusedInvalid with the result that the model got
+	Refused event.RejectReason // why the call did not run, or ""; with RefusedInvalid, Result is for the model
 	GoOn    bool               // the turn continued after the user's refusal
 }
 
-// Take returns the outcome of a call of the turn, each outcome once. It prefers the call with the
-// same id, then the first one with the same arguments.
+// Take returns the recorded outcome of a call with the same name and arguments, and never returns an
+// outcome twice. It prefers the call with the same id, and then the first one.
 func (t *Turn) Take(id, name string, arguments json.RawMessage) (Played, bool) {
 	same := cleanJSON(arguments, func(s string) string { return s })
 	var found *toolCall
@@ -99,9 +99,9 @@ func (t *Turn) Take(id, name string, arguments json.RawMessage) (Played, bool) {
 	return found.played, true
 }
 
-// Compare returns the index of the first message that differs from the record, and both texts; -1
-// if all are equal. Ids count only by their repetitions, because providers and eca generate new
-// ones.
+// Compare returns the index of the first message that differs from the record, and both texts, or -1
+// if all are equal. Ids are compared only by which of them are equal, because providers and eca
+// generate new ones.
 func (a *Asked) Compare(messages []llm.Message) (at int, want, got string) {
 	recorded := a.messages
 	if a.question && len(messages) > 0 {

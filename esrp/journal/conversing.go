@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Conversation reads a chat. It is an error if there are no records of it, or if a record cannot be
-// read.
+// Conversation returns the replayable part of a chat. It returns an error if the journal has no records
+// of the chat, or if one cannot be read.
 func (c *Chain) Conversation(chatID string) (Conversation, error) {
 	calls, err := c.Calls(chatID)
 	if err != nil {
@@ -23,10 +23,10 @@ func (c *Chain) Conversation(chatID string) (Conversation, error) {
 	if len(calls) == 0 {
 		return Conversation{}, fmt.Errorf("the chat %s is not on record", chatID)
 	}
-	r := conversing{c: c, offered: map[string]bool{}}
+	r := conversationReader{c: c, offered: map[string]bool{}}
 	for _, turn := range byTurn(calls) {
 		if err := r.turn(turn); err != nil {
-			var left leftError
+			var left notReplayable
 			if !errors.As(err, &left) {
 				return Conversation{}, err
 			}
@@ -37,7 +37,7 @@ func (c *Chain) Conversation(chatID string) (Conversation, error) {
 	return r.out, nil
 }
 
-// byTurn groups the calls of the conversation by turn; side requests are left out.
+// byTurn groups the calls of the conversation by turn. It leaves out side requests.
 func byTurn(calls []Call) [][]Call {
 	var out [][]Call
 	at := map[string]int{}
@@ -76,46 +76,46 @@ func deref(s *string) string {
 	return *s
 }
 
-// leftError says why a turn cannot be replayed, and which record says so.
-type leftError struct {
+// notReplayable is the error for a turn that cannot be replayed, with the record that shows it.
+type notReplayable struct {
 	seq    uint64
 	id     esrp.UUID
 	reason string
 }
 
-func (e leftError) Error() string {
+func (e notReplayable) Error() string {
 	return fmt.Sprintf("line %d of the journal, request %s: %s", e.seq, e.id, e.reason)
 }
 
-func left(c Call, format string, args ...any) error {
-	return leftError{c.Seq, c.Request.ID, fmt.Sprintf(format, args...)}
+func cannotReplay(c Call, format string, args ...any) error {
+	return notReplayable{c.Seq, c.Request.ID, fmt.Sprintf(format, args...)}
 }
 
-// conversing reads turns.
-type conversing struct {
+// conversationReader reads turns.
+type conversationReader struct {
 	c       *Chain
 	out     Conversation
 	offered map[string]bool
 
-	last    *Asked    // request of the conversation
-	seen    []message // its messages without reasoning, which is not always sent again
-	summary string    // that the next request must begin with instead of the messages
+	last    *Asked    // the last request of the conversation
+	seen    []message // the messages of last, without reasoning, which is not always sent again
+	summary string    // with which the next request must begin instead of the earlier messages
 }
 
 // reading is the turn being read.
-type reading struct {
+type turnReader struct {
 	Turn
-	said     map[string]string // results as the models got them, by call
-	made     int               // calls in answers
-	since    []*toolCall       // calls after the last request
-	requests int               // requests of the conversation
-	inRow    int               // requests in a row that continued an answer
-	pending  bool              // the summary covers a conversation that ends with a prompt
-	begins   bool              // it begins with a summary
+	said     map[string]string // results of tool calls as the model got them, by call id
+	made     int               // number of tool calls in answers
+	since    []*toolCall       // tool calls after the last request
+	requests int               // number of requests of the conversation
+	inRow    int               // number of requests in a row that continued an answer
+	pending  bool              // the summarized conversation ends with a prompt
+	begins   bool              // the turn begins with a request for a summary
 }
 
-func (r *conversing) turn(calls []Call) error {
-	t := &reading{said: map[string]string{}}
+func (r *conversationReader) turn(calls []Call) error {
+	t := &turnReader{said: map[string]string{}}
 	for _, call := range calls {
 		if err := r.call(t, call); err != nil {
 			return err
@@ -123,12 +123,12 @@ func (r *conversing) turn(calls []Call) error {
 	}
 	switch first := calls[0]; {
 	case t.requests > 0 && t.begins && r.lastOfTurns() == nil:
-		return left(first, "the conversation was compacted, and nothing of it is on record before")
+		return cannotReplay(first, "the conversation was compacted, and nothing before that is on record")
 	case t.requests > 0:
 	case len(t.Requests) == 0:
-		return left(first, "the turn has calls of tools, and no request that led to them")
+		return cannotReplay(first, "the turn has tool calls, but no request that led to them")
 	case t.pending || len(t.Requests) > 1:
-		return left(first, "the turn was ended after the conversation was compacted")
+		return cannotReplay(first, "the turn was ended after the conversation was compacted")
 	default:
 		t.Compact, t.Prompt = true, "/compact"
 		if t.Model == "" && r.last != nil {
@@ -144,7 +144,7 @@ func (r *conversing) turn(calls []Call) error {
 }
 
 // lastOfTurns returns the last request of the conversation in the turns read so far.
-func (r *conversing) lastOfTurns() *Asked {
+func (r *conversationReader) lastOfTurns() *Asked {
 	for _, turn := range slices.Backward(r.out.Turns) {
 		for _, a := range slices.Backward(turn.Requests) {
 			if !a.Summary {
@@ -156,38 +156,38 @@ func (r *conversing) lastOfTurns() *Asked {
 }
 
 // call reads a call of a turn.
-func (r *conversing) call(t *reading, call Call) error {
+func (r *conversationReader) call(t *turnReader, call Call) error {
 	switch {
 	case call.Response == nil:
-		return left(call, "the call has no answer: it was interrupted")
+		return cannotReplay(call, "the call has no answer: it was interrupted")
 	case call.Request.Target.Service == ServiceTool:
 		return r.tool(t, call)
 	case cancelled(call.Response):
-		return left(call, "the model's answer was stopped")
+		return cannotReplay(call, "the model's answer was stopped")
 	}
 	asked, err := r.asked(call)
 	if call.Response.Status != esrp.Succeeded && err == nil {
 		if asked.Failure = failureOf(call); asked.Failure == nil {
-			return left(call, "the model failed in a way that changed the conversation, or that is not known")
+			return cannotReplay(call, "the model failed in a way that changed the conversation, or that is not known")
 		}
 	}
 	switch purpose := param(call.Request, "purpose"); {
 	case err != nil:
 		return err
 	case len(asked.messages) == 0:
-		return left(call, "the request has no messages")
+		return cannotReplay(call, "the request has no messages")
 	case purpose == string(llm.PurposeCompact) && asked.Failure != nil:
-		return left(call, "the model failed to write a summary")
+		return cannotReplay(call, "the model failed to write a summary")
 	case purpose == string(llm.PurposeCompact):
 		return r.compact(t, call, asked)
 	case purpose == string(llm.PurposeTurn):
 		return r.request(t, call, asked)
 	default:
-		return left(call, "a request for %s is not part of a conversation", purpose)
+		return cannotReplay(call, "a request for %s is not part of a conversation", purpose)
 	}
 }
 
-func (r *conversing) tool(t *reading, call Call) error {
+func (r *conversationReader) tool(t *turnReader, call Call) error {
 	c, err := r.toolCall(call)
 	if err != nil {
 		return err
@@ -196,15 +196,15 @@ func (r *conversing) tool(t *reading, call Call) error {
 	case "", event.RejectedByUser, RefusedInvalid:
 	case event.RejectedByConfig:
 		if len(c.played.Result.Outputs) > 0 {
-			return left(call, "nobody could be asked about the call of a subagent in the background")
+			return cannotReplay(call, "there was no user to ask about the call of a background subagent")
 		}
 	case event.RejectedByHook, event.StoppedByHook:
-		return left(call, "a hook refused the call")
+		return cannotReplay(call, "a hook refused the call")
 	default:
-		return left(call, "the turn was stopped before the call ran")
+		return cannotReplay(call, "the turn was stopped before the call ran")
 	}
 	if cancelled(call.Response) {
-		return left(call, "the call was cancelled")
+		return cannotReplay(call, "the call was cancelled")
 	}
 	t.calls, t.since = append(t.calls, c), append(t.since, c)
 	return nil
@@ -231,30 +231,30 @@ func failureOf(call Call) *llm.Error {
 	return &llm.Error{Kind: llm.ErrorKind(kind), Message: "as on record"}
 }
 
-// since returns the messages that a request has and the previous one did not: its answer, results
-// of tools, and texts of the user.
-func (r *conversing) since(call Call, messages []message) (new []message, err error) {
+// since returns the messages that a request adds to those of the previous request: the previous
+// answer, results of tools, and texts of the user.
+func (r *conversationReader) since(call Call, messages []message) (new []message, err error) {
 	plain := withoutReasoning(messages)
 	switch {
 	case len(plain) == 0:
-		return nil, left(call, "the request has no messages")
+		return nil, cannotReplay(call, "the request has no messages")
 	case r.summary != "":
 		_, behind, found := strings.Cut(plain[0].Parts[0].Text, r.summary)
 		if !found || behind != "" && !strings.HasPrefix(behind, "\n\nGo on ") {
-			return nil, left(call, "a hook changed the summary of the conversation")
+			return nil, cannotReplay(call, "a hook changed the summary of the conversation")
 		}
 		return plain[1:], nil
 	case r.last == nil:
 		return plain, nil
 	case len(plain) < len(r.seen) || !reflect.DeepEqual(plain[:len(r.seen)], r.seen):
-		return nil, left(call, "the conversation was changed")
+		return nil, cannotReplay(call, "the conversation was changed")
 	}
 	new = plain[len(r.seen):]
 	said := slices.ContainsFunc(r.last.Answer, func(d llm.Delta) bool {
 		return d.Kind == llm.ToolStart || d.Kind == llm.TextDelta && d.Text != ""
 	})
 	if said && r.last.Failure == nil && (len(new) == 0 || new[0].Role != llm.Assistant) {
-		return nil, left(call, "the conversation was changed")
+		return nil, cannotReplay(call, "the conversation was changed")
 	}
 	return new, nil
 }
@@ -276,7 +276,7 @@ func (m message) isPrompt() bool {
 }
 
 // request reads a request of the conversation.
-func (r *conversing) request(t *reading, call Call, a *Asked) error {
+func (r *conversationReader) request(t *turnReader, call Call, a *Asked) error {
 	new, err := r.since(call, a.messages)
 	switch {
 	case err != nil:
@@ -291,11 +291,11 @@ func (r *conversing) request(t *reading, call Call, a *Asked) error {
 	default:
 		for _, m := range new[:max(0, len(new)-1)] {
 			if m.isPrompt() || r.last == nil && r.summary == "" {
-				return left(call, "something that is not on record precedes the prompt: the chat was forked or imported, was not recorded from its beginning, or the prompt has several messages")
+				return cannotReplay(call, "something that is not on record precedes the prompt: the chat was forked or imported, was not recorded from its beginning, or the prompt has several messages")
 			}
 		}
 		if t.Prompt, t.Contexts, err = prompt(r.c, a.messages[len(a.messages)-1]); err != nil {
-			err = left(call, "%v", err)
+			err = cannotReplay(call, "%v", err)
 		}
 		t.Model, t.Agent = a.Model, deref(call.Request.Caller.AgentID)
 	}
@@ -317,7 +317,7 @@ func (r *conversing) request(t *reading, call Call, a *Asked) error {
 
 // compact reads a request for a summary. The chat's own model gets the conversation and a question;
 // another model gets a transcript.
-func (r *conversing) compact(t *reading, call Call, a *Asked) error {
+func (r *conversationReader) compact(t *turnReader, call Call, a *Asked) error {
 	a.Summary = true
 	a.question = len(a.messages) > 1 || slices.ContainsFunc(call.Request.Inputs, func(b esrp.Body) bool { return b.Name == "tools" })
 	if a.question {
@@ -343,11 +343,11 @@ func (r *conversing) compact(t *reading, call Call, a *Asked) error {
 		}
 	}
 	if r.summary = strings.TrimSpace(text.String()); r.summary == "" {
-		return left(call, "the model wrote no summary")
+		return cannotReplay(call, "the model wrote no summary")
 	}
 	switch {
 	case r.last != nil && r.last.Failure != nil:
-		return left(call, "the conversation was compacted after an answer that failed")
+		return cannotReplay(call, "the conversation was compacted after an answer that failed")
 	case t.requests == 0:
 		t.begins = true
 	default:
@@ -359,7 +359,7 @@ func (r *conversing) compact(t *reading, call Call, a *Asked) error {
 
 // between reads the messages after the last answer of the turn: results of tools, and texts of the
 // user.
-func (r *conversing) between(t *reading, call Call, new []message) error {
+func (r *conversationReader) between(t *turnReader, call Call, new []message) error {
 	calls := r.last.calls()
 	for _, m := range new {
 		if m.Role != llm.User {
@@ -370,13 +370,13 @@ func (r *conversing) between(t *reading, call Call, new []message) error {
 			case p.Type == "tool_result":
 				t.said[p.ID] = p.Text
 			case p.Type != "text" || len(m.Parts) > 1:
-				return left(call, "the turn contains something other than text")
+				return cannotReplay(call, "the turn contains something other than text")
 			case strings.HasPrefix(p.Text, "<subagent-report "):
-				return left(call, "a subagent in the background reported in the turn")
+				return cannotReplay(call, "a background subagent reported in the turn")
 			case r.last.Failure != nil, !calls && openCode(r.last.Answer):
 				// The engine requests the rest automatically.
 			case !calls || r.last.Says != "":
-				return left(call, "a hook sent the turn on")
+				return cannotReplay(call, "a hook made the turn continue")
 			default:
 				r.last.Says = p.Text
 			}
@@ -402,14 +402,14 @@ func openCode(answer []llm.Delta) bool {
 }
 
 // finish checks the calls of a turn and adds the turn.
-func (r *conversing) finish(t *reading, calls []Call) error {
+func (r *conversationReader) finish(t *turnReader, calls []Call) error {
 	ofTools := slices.DeleteFunc(slices.Clone(calls), func(c Call) bool { return c.Request.Target.Service != ServiceTool })
 	if t.made != len(t.calls) {
-		return left(calls[0], "%d calls of tools were made in the turn, and %d are on record", t.made, len(t.calls))
+		return cannotReplay(calls[0], "%d tool calls were made in the turn, but %d are on record", t.made, len(t.calls))
 	}
 	for n, c := range t.calls {
 		if made, ok := t.madeAs(c.id); ok && c.played.Refused != RefusedInvalid && !bytes.Equal(made, c.arguments) {
-			return left(ofTools[n], "a hook changed the arguments of the call")
+			return cannotReplay(ofTools[n], "a hook changed the arguments of the call")
 		}
 		c.played.GoOn = !slices.Contains(t.since, c)
 		// Instructions and hooks may have added to the output of the tool.
@@ -420,14 +420,15 @@ func (r *conversing) finish(t *reading, calls []Call) error {
 	}
 	refused := func(c *toolCall) bool { return c.played.Refused == event.RejectedByUser }
 	if len(t.since) > 0 && !slices.ContainsFunc(t.since, refused) {
-		return left(ofTools[len(ofTools)-1], "the turn was ended after its last calls")
+		return cannotReplay(ofTools[len(ofTools)-1], "the turn was ended after its last calls")
 	}
 	r.out.Turns = append(r.out.Turns, t.Turn)
 	return nil
 }
 
-// madeAs returns the arguments of the only call that a model made with an id.
-func (t *reading) madeAs(id string) (arguments []byte, ok bool) {
+// madeAs returns the arguments with which the model made the call with an id. It returns false if no
+// call, or more than one, has the id, or if there are no arguments.
+func (t *turnReader) madeAs(id string) (arguments []byte, ok bool) {
 	for _, a := range t.Requests {
 		for _, d := range a.Answer {
 			if d.Kind == llm.ToolEnd && d.ID == id {

@@ -1,27 +1,26 @@
 // Package journal records the engine's calls of models and tools as ESRP requests and responses
-// (contract 12): one chain of lines for all daemons of a user, and the contents that the lines
-// refer to by hash.
+// (contract 12): one chain of lines for all daemons of a user, and the bodies that the lines refer to
+// by hash.
 //
 // It owns two folders. journal/ contains the segments (<first seq>.jsonl), head, which records the
 // end of the chain, and lock. artifacts/sha256/ contains the bodies: messages, prompts, arguments,
-// outputs, files before and after a call. Each is a file named by its SHA-256, so that a history
-// that is sent repeatedly is stored once. Lines contain no text of a conversation: removing a
-// chat's bodies removes its content, and the chain stays valid.
+// outputs, files before and after a call. Each body is a file named by its SHA-256, so that a history
+// that is sent repeatedly is stored once. Lines contain no text of a conversation, so removing the
+// bodies of a chat removes its content, and the chain stays valid.
 //
 // A line is the canonical JSON of {event_type, prev, record, seq}; prev is the SHA-256 of the
 // previous line without its newline, and 64 zeros in the first line. To append, a process takes the
-// lock, writes the bodies, records the coming line in head, and then writes the line. So the next
-// process recognizes the remains of a killed one, removes an incomplete line and continues: the
-// chain never breaks, and no byte of it can change unnoticed. If the end of a chain is removed
-// together with the last state of head, that cannot be detected; to detect it, keep the last hash
-// elsewhere.
+// lock, writes the bodies, describes the next line in head, and then writes the line. If the process
+// is killed, the next one detects and removes an incomplete line, and continues. So the chain never
+// breaks, and a change of any byte is detected. The one exception: if the last lines are removed and
+// head is changed to match, that cannot be detected without a copy of the last hash.
 //
 // The caller only builds a record and queues it. One goroutine, which ends with Close, removes
-// secrets and writes. A killed process loses the queued records, normally those of some
-// milliseconds. A process that ends waits some seconds for the queue. It notes the remaining
-// records, and the chats that still have to be erased, in journal/pending; the next process
-// continues there. After Sync, earlier records survive a crash of the machine once nothing was
-// recorded for a quarter of a second. A record that cannot be written is logged and lost.
+// secrets and writes. A killed process loses the queued records, normally those of the last
+// milliseconds. Close waits some seconds for the queue. It then stores the remaining records, and the
+// chats that still have to be erased, in journal/pending, where the next process continues. After
+// Sync, earlier records survive a crash of the machine once nothing was recorded for a quarter of a
+// second. A record that cannot be written is lost, which is logged.
 //
 // The package makes no decisions about calls, and no call fails because of it.
 package journal
@@ -42,27 +41,27 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// Options of a Journal. All may be left empty.
+// Options configure a Journal. The zero value is valid.
 type Options struct {
-	Clean       func(string) string // removes secrets; default: removes nothing
+	Clean       func(string) string // removes secrets from text; default: removes nothing
 	Now         func() time.Time    // default: time.Now
 	NewID       func() string       // UUIDs; default: random
 	Log         *slog.Logger        // default: slog.Default
-	Enabled     func() bool         // called for each call; default: yes
+	Enabled     func() bool         // reports, at each call, whether it is recorded; default: true
 	Limits      func() Limits       // called at each trim; default: no limits
 	SegmentSize int64               // bytes; a segment that reaches it is sealed; default 8 MiB
 }
 
-// Limits limit what is kept.
+// Limits are the limits for stored segments and bodies.
 type Limits struct {
 	Bytes int64         // of segments and bodies together; 0 means no limit
 	Age   time.Duration // of sealed segments; 0 means no limit
 }
 
-// queued is how many records may wait; further callers wait.
+// queued is the size of the queue. Callers block while it is full.
 const queued = 1024
 
-// maxUnsynced is how many bodies may be unsynced if no caller requests a sync.
+// maxUnsynced is the number of unsynced bodies at which the journal syncs without a request.
 const maxUnsynced = 4096
 
 // Journal records calls. It is safe for concurrent use.
@@ -74,33 +73,33 @@ type Journal struct {
 
 	erasing struct {
 		mu  sync.Mutex
-		ids []string // chats that this process noted and has not erased yet
+		ids []string // chats that this process has requested to erase and not erased yet
 	}
 
-	mu     sync.RWMutex // guards the fields below; held for reading while sending
-	jobs   chan func(*Chain)
-	closed bool
-	done   chan struct{}
-	hurry  chan struct{}
-	erase  chan struct{} // a chat is to be erased
-	late   chan struct{} // closed by Close when it has waited long enough
-	failed atomic.Bool   // a record was lost, which has been logged
+	mu       sync.RWMutex // guards the fields below; held for reading while sending
+	jobs     chan func(*Chain)
+	closed   bool
+	done     chan struct{}
+	flushNow chan struct{}
+	erase    chan struct{} // signals that a chat is to be erased
+	late     chan struct{} // closed by Close when it has waited for patience
+	failed   atomic.Bool   // the last record was lost, which has been logged
 
 	// Owned by the goroutine.
-	dirty   bool            // a caller wants the written records synced
-	pending *pendingRecords // records that there was no time to append; nil until there are some
+	dirty   bool            // a sync was requested
+	pending *pendingRecords // records for which there was no time to append them; may be nil
 
 	patience time.Duration // how long Close waits for the queue
 }
 
-// Close waits for patience until queued records are appended, and then for lastPatience until the
-// rest are noted for the next process.
+// Close waits up to patience for queued records to be appended, and then up to lastPatience for the
+// remaining ones to be stored for the next process.
 const (
 	patience     = 2 * time.Second
 	lastPatience = 10 * time.Second
 )
 
-// New returns the journal below a state directory. It creates nothing before the first record.
+// New returns the journal below a state directory. It creates no files before the first record.
 func New(state string, o Options) *Journal {
 	if o.Clean == nil {
 		o.Clean = func(s string) string { return s }
@@ -120,7 +119,7 @@ func New(state string, o Options) *Journal {
 	if o.Limits == nil {
 		o.Limits = func() Limits { return Limits{} }
 	}
-	j := &Journal{o: o, chats: chats{of: map[string]*chat{}}, hurry: make(chan struct{}, 1), erase: make(chan struct{}, 1), late: make(chan struct{}), patience: patience}
+	j := &Journal{o: o, chats: chats{of: map[string]*chat{}}, flushNow: make(chan struct{}, 1), erase: make(chan struct{}, 1), late: make(chan struct{}), patience: patience}
 	j.Move(state)
 	return j
 }
@@ -128,7 +127,7 @@ func New(state string, o Options) *Journal {
 // Move changes the state directory. It has no effect once the journal is in use.
 func (j *Journal) Move(state string) { j.dir.Store(&state) }
 
-// submit queues work for the writing goroutine, and starts it if necessary. It waits while the
+// submit queues a job for the writing goroutine, which it starts if necessary. It blocks while the
 // queue is full. After Close it does nothing and returns false.
 func (j *Journal) submit(job func(*Chain)) bool {
 	j.mu.RLock()
@@ -164,17 +163,17 @@ func (j *Journal) start() {
 	}()
 }
 
-// batchDelay is how long a record waits before it is built. Without the wait, building it took up to a
-// millisecond away from the request that is recorded.
+// batchDelay is how long a record waits before it is built. Building it immediately would delay the
+// recorded request by up to a millisecond.
 const batchDelay = 5 * time.Millisecond
 
-// syncDelay is how long nothing must be recorded before a sync, so that the next prompt does not
-// wait for the disk.
+// syncDelay is how long nothing must have been recorded before a sync, so that a prompt does not wait
+// for the disk.
 const syncDelay = 250 * time.Millisecond
 
 // write runs jobs until Close.
 func (j *Journal) write(c *Chain) {
-	j.do(c, j.finishPending) // left by an earlier process
+	j.do(c, j.finishPending) // of earlier processes
 	for {
 		var idle <-chan time.Time
 		if j.dirty {
@@ -196,12 +195,12 @@ func (j *Journal) write(c *Chain) {
 				return
 			}
 		case <-j.erase:
-			for range len(j.jobs) { // they may belong to the chat
+			for range len(j.jobs) { // records of the chat may be queued
 				if job, ok := <-j.jobs; ok {
 					j.do(c, job)
 				}
 			}
-			j.do(c, j.eraseNoted)
+			j.do(c, j.eraseRequested)
 		case <-idle:
 			j.sync(c)
 		}
@@ -212,17 +211,17 @@ func (j *Journal) write(c *Chain) {
 func (j *Journal) end(c *Chain) {
 	if j.pending != nil {
 		if err := j.pending.finish(); err != nil {
-			j.o.Log.Warn("cannot keep the rest of the journal for the next start", "err", err)
+			j.o.Log.Warn("cannot store the remaining records of the journal for the next start", "err", err)
 		}
 	}
-	j.eraseNoted(c)
+	j.eraseRequested(c)
 	j.sync(c)
 }
 
-// eraseNoted erases the chats that Erase noted; their records have been written by now. If another
-// process has erased such a chat and removed the note, it did not see these records, so the chat is
-// noted again.
-func (j *Journal) eraseNoted(c *Chain) {
+// eraseRequested erases the chats that Erase was called for, whose records have been written by now.
+// If another process has already erased such a chat and removed the request, it did not see these
+// records, so the request is written again.
+func (j *Journal) eraseRequested(c *Chain) {
 	j.erasing.mu.Lock()
 	ids := j.erasing.ids
 	j.erasing.ids = nil
@@ -235,32 +234,32 @@ func (j *Journal) eraseNoted(c *Chain) {
 			j.o.Log.Warn("cannot erase a chat from the journal", "chat", id, "err", err)
 		}
 	}
-	if len(ids) > 0 && !c.isLate() {
+	if len(ids) > 0 && !c.timeIsUp() {
 		j.finishPending(c)
 	}
 }
 
-// finishPending does pending work of this and other processes.
+// finishPending does the pending work of this and other processes.
 func (j *Journal) finishPending(c *Chain) {
-	if err := c.finishPending(j.o.Now()); err != nil && !errors.Is(err, errLate) {
-		j.o.Log.Warn("cannot finish pending work of the journal", "err", err)
+	if err := c.finishPending(j.o.Now()); err != nil && !errors.Is(err, errTimeUp) {
+		j.o.Log.Warn("cannot finish the pending work of the journal", "err", err)
 	}
 }
 
-// waitForBatch leaves the processors to the recorded call for a moment, unless a caller is waiting.
+// waitForBatch waits for batchDelay, unless a caller is waiting for the journal.
 func (j *Journal) waitForBatch() {
 	timer := time.NewTimer(batchDelay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-j.hurry:
+	case <-j.flushNow:
 	}
 }
 
 // flush ends the current wait for a batch, or the next one.
 func (j *Journal) flush() {
 	select {
-	case j.hurry <- struct{}{}:
+	case j.flushNow <- struct{}{}:
 	default:
 	}
 }
@@ -271,13 +270,13 @@ func (j *Journal) sync(c *Chain) {
 	}
 	j.dirty = false
 	j.do(c, func(c *Chain) {
-		if err := c.Sync(); err != nil && !errors.Is(err, errLate) {
-			j.o.Log.Warn("the journal could not be synced", "err", err)
+		if err := c.Sync(); err != nil && !errors.Is(err, errTimeUp) {
+			j.o.Log.Warn("cannot sync the journal", "err", err)
 		}
 	})
 }
 
-// do runs one job and recovers from panics, which must not end the daemon.
+// do runs a job and recovers from panics, which must not end the daemon.
 func (j *Journal) do(c *Chain, job func(*Chain)) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -287,7 +286,7 @@ func (j *Journal) do(c *Chain, job func(*Chain)) {
 	job(c)
 }
 
-// wait runs a job in its turn and returns its error, or the cause if ctx ends first.
+// wait queues a job and returns its error, or the cause if ctx ends first.
 func (j *Journal) wait(ctx context.Context, job func(*Chain) error) error {
 	result := make(chan error, 1)
 	if !j.submit(func(c *Chain) {
@@ -306,9 +305,9 @@ func (j *Journal) wait(ctx context.Context, job func(*Chain) error) error {
 	}
 }
 
-// Sync requests that all earlier records survive a crash of the machine. The disk is synced once
-// for all requests, as soon as nothing was recorded for a moment. A journal without records is left
-// alone.
+// Sync requests that all earlier records survive a crash of the machine. The disk is synced once for
+// all requests, when nothing was recorded for syncDelay. Sync does nothing if this process has
+// recorded nothing.
 func (j *Journal) Sync() {
 	j.mu.RLock()
 	idle := j.jobs == nil
@@ -318,9 +317,9 @@ func (j *Journal) Sync() {
 	}
 }
 
-// Erase removes the bodies of a chat and its subagents, except those that other chats share, and
-// records that. It does not wait for the queue: it notes the chat on disk, so that the next process
-// erases it if this one ends first. Without any records it does nothing.
+// Erase requests that the bodies of a chat and its subagents are removed, except those that other
+// chats share, and that the removal is recorded. It stores the request on disk and does not wait for
+// the removal; if this process ends first, the next one does it. Without a journal it does nothing.
 func (j *Journal) Erase(chatID string) error {
 	j.chats.forget(chatID)
 	j.judged.forget(chatID)
@@ -332,7 +331,7 @@ func (j *Journal) Erase(chatID string) error {
 		return nil
 	}
 	if err := c.noteErasure(chatID); err != nil {
-		return fmt.Errorf("cannot remove the chat's texts from the journal: %w", err)
+		return fmt.Errorf("cannot erase the chat from the journal: %w", err)
 	}
 	if idle {
 		j.start()
@@ -348,18 +347,18 @@ func (j *Journal) Erase(chatID string) error {
 	return nil
 }
 
-// Trim removes the oldest sealed segments, and the bodies that only they refer to, until the limits
-// are met. It waits for its turn, which another process can delay, until ctx ends.
+// Trim removes the oldest segments, and the bodies that only they refer to, until the limits are met.
+// It waits for earlier jobs and for other processes until ctx ends.
 func (j *Journal) Trim(ctx context.Context) error {
 	err := j.wait(ctx, func(c *Chain) error { return c.Trim(j.o.Limits(), j.o.Now()) })
-	if errors.Is(err, errLate) {
+	if errors.Is(err, errTimeUp) {
 		return nil
 	}
 	return err
 }
 
 // Close writes the queued records and ends the goroutine. Records that cannot be appended within
-// some seconds, for example because another process holds the lock, are noted for the next process.
+// some seconds, for example because another process holds the lock, are stored for the next process.
 func (j *Journal) Close() {
 	j.mu.Lock()
 	was := j.closed
@@ -375,11 +374,11 @@ func (j *Journal) Close() {
 	}
 	close(j.late)
 	if !j.isDone(lastPatience) {
-		j.o.Log.Warn("the journal could not be written before the end", "records", len(j.jobs))
+		j.o.Log.Warn("records of the journal were lost at shutdown", "records", len(j.jobs))
 	}
 }
 
-// isDone waits for the end of the goroutine.
+// isDone waits up to most for the end of the goroutine, and reports whether it has ended.
 func (j *Journal) isDone(most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -391,7 +390,7 @@ func (j *Journal) isDone(most time.Duration) bool {
 	}
 }
 
-// record queues a record of a known event. See recordAs.
+// record is recordAs for an event that is known in advance.
 func (j *Journal) record(event string, build func(*bodies) esrp.Value) {
 	j.recordAs(func(b *bodies) (string, esrp.Value) { return event, build(b) })
 }
@@ -400,32 +399,32 @@ func (j *Journal) record(event string, build func(*bodies) esrp.Value) {
 // record.
 func (j *Journal) recordAs(build func(*bodies) (event string, record esrp.Value)) {
 	j.submit(func(c *Chain) {
-		err := errLate
-		if j.pending == nil && !c.isLate() {
+		err := errTimeUp
+		if j.pending == nil && !c.timeIsUp() {
 			err = c.append(j.o.Clean, build)
 		}
-		if errors.Is(err, errLate) {
+		if errors.Is(err, errTimeUp) {
 			err = j.note(c, build)
 		}
 		if len(c.unsynced) >= maxUnsynced {
 			j.dirty = true
 			j.sync(c)
 		}
-		if l := j.o.Limits(); err == nil && l.Bytes > 0 && c.added > l.Bytes/16 && !c.isLate() {
-			if err = c.Trim(l, j.o.Now()); errors.Is(err, errLate) {
+		if l := j.o.Limits(); err == nil && l.Bytes > 0 && c.added > l.Bytes/16 && !c.timeIsUp() {
+			if err = c.Trim(l, j.o.Now()); errors.Is(err, errTimeUp) {
 				err = nil
 			}
 		}
 		switch {
 		case err == nil:
 			j.failed.Store(false)
-		case !j.failed.Swap(true): // once, because a full disk fails each time
+		case !j.failed.Swap(true): // logged once, because a full disk fails every time
 			j.o.Log.Warn("cannot write the journal", "err", err)
 		}
 	})
 }
 
-// note keeps a record for the next process.
+// note stores a record for the next process.
 func (j *Journal) note(c *Chain, build func(*bodies) (event string, record esrp.Value)) (err error) {
 	if j.pending == nil {
 		if j.pending, err = c.newPendingRecords(j.id().String()); err != nil {

@@ -477,7 +477,7 @@ func FuzzLine(f *testing.F) {
 	f.Add([]byte(`{"event_type":"service.requested","prev":"","record":{},"seq":1}`))
 	f.Add([]byte(`{"hash":"","len":1,"prev":"","segment":"x","seq":1,"start":0}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if m, err := parseMark(data); err == nil {
+		if m, err := parseTail(data); err == nil {
 			if again, err := m.encode(); err != nil || !bytes.Equal(again, data) {
 				t.Errorf("head is read as %+v and written as %q, %v", m, again, err)
 			}

@@ -19,8 +19,8 @@ const (
 	OperationChat = "chat"
 )
 
-// Model wraps a model so that each call is recorded. id is the model's full name, provider/model. A
-// call that the model itself repeats (llm.WithRetry) is one call.
+// Model wraps a model so that each call is recorded. id is the model's full name, provider/model. The
+// retries of the wrapped model (llm.WithRetry) are part of one call.
 func (j *Journal) Model(m llm.Model, id string) llm.Model { return model{m, id, j} }
 
 type model struct {
@@ -38,7 +38,7 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 		o := origin{id: m.j.id(), at: m.j.o.Now(), chat: req.Origin.Chat, parent: req.Origin.Parent, turn: req.Origin.Turn, agent: req.Origin.Agent}
 		o.cause = m.j.chats.model(o.id, req)
 		m.j.asked(o, m.id, req)
-		var said saying
+		var said answerRecorder
 		failure := errStopped // until the stream ends normally
 		defer func() { m.j.answered(o, said.all(), failure) }()
 		for d, err := range m.Model.Stream(ctx, req) {
@@ -55,15 +55,15 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 }
 
 // errStopped means that the caller did not read the rest of an answer.
-var errStopped = errors.New("the answer was not waited for")
+var errStopped = errors.New("the caller stopped reading the answer")
 
-// saying collects an answer and joins adjacent pieces of text.
-type saying struct {
+// answerRecorder collects the deltas of an answer, and joins adjacent pieces of text.
+type answerRecorder struct {
 	deltas []llm.Delta
-	text   strings.Builder // of the last delta, if it is text
+	text   strings.Builder // the text of the last delta so far
 }
 
-func (s *saying) add(d llm.Delta) {
+func (s *answerRecorder) add(d llm.Delta) {
 	switch d.Kind {
 	case llm.ToolArgs, llm.RetryDelta, llm.AgainDelta: // ToolEnd has the complete call
 		return
@@ -78,21 +78,21 @@ func (s *saying) add(d llm.Delta) {
 	s.text.WriteString(d.Text)
 }
 
-func (s *saying) flush() {
+func (s *answerRecorder) flush() {
 	if n := len(s.deltas); n > 0 {
 		s.deltas[n-1].Text = s.text.String()
 	}
 	s.text.Reset()
 }
 
-func (s *saying) all() []llm.Delta {
+func (s *answerRecorder) all() []llm.Delta {
 	s.flush()
 	return s.deltas
 }
 
 // asked records a request.
 func (j *Journal) asked(o origin, id string, req llm.Request) {
-	req.Messages = slices.Clone(req.Messages) // the conversation continues
+	req.Messages = slices.Clone(req.Messages) // the engine continues to use its own slice
 	r := o.request(esrp.Target{Service: ServiceLLM, Operation: OperationChat, Variant: &id})
 	j.record(Requested, func(b *bodies) esrp.Value {
 		known := b.remembered(o.chat + "/" + string(req.Purpose))
@@ -119,7 +119,7 @@ func (j *Journal) asked(o origin, id string, req llm.Request) {
 		if len(req.Tools) > 0 {
 			asJSON("tools", req.Tools)
 		}
-		if len(req.Extra) > 0 { // as text: it may contain numbers that records cannot have
+		if len(req.Extra) > 0 { // a body, because records cannot contain all numbers
 			asJSON("options", req.Extra)
 		}
 		inputs.Items = append(inputs.Items, known.history(b, req.Messages)...)
@@ -147,11 +147,11 @@ func (j *Journal) answered(o origin, said []llm.Delta, failure error) {
 	})
 }
 
-// modelFailed begins the message of a model's failure; the kind follows.
+// modelFailed is the prefix of the message of a model's failure, before its kind.
 const modelFailed = "the model failed: "
 
-// failed classifies an error. The error's text, which may quote the conversation, is an output
-// instead.
+// failed classifies an error. It leaves out the text of the error, which may quote the conversation;
+// that is recorded as an output.
 func failed(err error) *esrp.Error {
 	e := &esrp.Error{Code: esrp.Unknown, Message: "the call failed"}
 	var typed *llm.Error
@@ -228,15 +228,15 @@ func (b *bodies) answer(said []llm.Delta) esrp.Body {
 	return b.bytes("answer", "application/json", data)
 }
 
-// maxRemembered is for how many conversations the stored bodies are remembered.
+// maxRemembered is the number of conversations whose last request is remembered.
 const maxRemembered = 64
 
-// remembered is a recorded conversation: parts of the next request that equal the last one are not
-// processed again.
+// remembered is the last recorded request of a conversation. Parts of the next request that are equal
+// to it need not be stored again.
 type remembered struct {
 	messages []llm.Message
 	bodies   [][]esrp.Body
-	inputs   [][]esrp.Value    // the bodies in written form
+	inputs   [][]esrp.Value    // bodies in canonical form
 	stored   map[string]stored // system prompt, tools and so on, by name
 }
 
@@ -246,7 +246,7 @@ type stored struct {
 	body  esrp.Body
 }
 
-// remembered returns what is known of a conversation.
+// remembered returns the last request of a conversation, or an empty one.
 func (b *bodies) remembered(key string) *remembered {
 	known, ok := b.c.known[key]
 	if !ok {
@@ -259,7 +259,8 @@ func (b *bodies) remembered(key string) *remembered {
 	return known
 }
 
-// once stores a value unless the last request had the same one and its body still exists.
+// once returns the body of a value. It calls store unless the last request had the same value and its
+// body still exists.
 func (r *remembered) once(b *bodies, name string, value any, store func() esrp.Body) esrp.Body {
 	if last, ok := r.stored[name]; ok && reflect.DeepEqual(last.value, value) && b.has(last.body) {
 		return last.body
@@ -269,8 +270,8 @@ func (r *remembered) once(b *bodies, name string, value any, store func() esrp.B
 	return body
 }
 
-// history stores the messages of a conversation. It skips messages that the last request had in the
-// same place and whose bodies still exist.
+// history stores the messages of a conversation. It reuses the bodies of messages that the last
+// request had at the same index, if they still exist.
 func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Value {
 	bodies, inputs := make([][]esrp.Body, len(messages)), make([][]esrp.Value, len(messages))
 	out := make([]esrp.Value, 0, len(r.messages)+len(messages)) // most messages have one body, calls with results have more
@@ -289,7 +290,7 @@ func (r *remembered) history(b *bodies, messages []llm.Message) []esrp.Value {
 	return out
 }
 
-// input returns a body in written form.
+// input returns a body in canonical form.
 func (b *bodies) input(body esrp.Body) esrp.Value {
 	v, err := body.Value().Canonicalized()
 	if err != nil && b.err == nil {

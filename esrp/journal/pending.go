@@ -19,38 +19,38 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// The folder pending contains unfinished work. Each file is complete: it gets its name after it is
+// The folder pending contains unfinished work. Files get their final name after they have been
 // written. The next process that appends does the work and removes the file.
 const (
 	pendingDir = "pending"
-	// erasureSuffix ends the name of a file whose content is the id of a chat to erase.
+	// erasureSuffix is for a file whose content is the id of a chat to erase.
 	erasureSuffix = ".erase"
-	// recordsSuffix ends the name of a file with records that a process had no time to append.
+	// recordsSuffix is for a file with records that a process had no time to append.
 	recordsSuffix = ".records"
-	// growingSuffix ends its name while a process writes it and holds the lock next to it.
+	// growingSuffix is for such a file while a process writes it and holds a lock file with ownerSuffix.
 	growingSuffix, ownerSuffix = ".growing", ".lock"
-	// begunSuffix ends its name while its records are appended: some may already be in the chain.
+	// begunSuffix is for such a file while its records are appended: some may already be in the chain.
 	begunSuffix = ".begun"
 )
 
-// errLate means that the process ends and leaves the work to the next one.
-var errLate = errors.New("the process ends; the next one goes on")
+// errTimeUp means that the process is shutting down and leaves the work to the next one.
+var errTimeUp = errors.New("the process is shutting down; the next one continues")
 
 // pendingRecord is a line of a file of records.
 type pendingRecord struct {
 	Event  string            `json:"event"`
 	Record json.RawMessage   `json:"record"`
-	Bodies map[string]string `json:"bodies"` // base64, by hash: those that no earlier line has
+	Bodies map[string]string `json:"bodies"` // base64, by hash: the bodies that no earlier line of the file has
 }
 
-// pendingRecords collects records in a file. It needs no lock of the journal, so it waits for no
-// other process.
+// pendingRecords writes records to a file in pending. It does not need the lock of the journal, so it
+// does not wait for other processes.
 type pendingRecords struct {
 	path    string // without the suffix
 	file    *os.File
 	owner   *flock.Flock
 	out     *bufio.Writer
-	written map[string]bool // bodies by hash
+	written map[string]bool // hashes of the bodies in the file
 }
 
 // newPendingRecords creates a file in the folder of a chain.
@@ -71,7 +71,7 @@ func (c *Chain) newPendingRecords(id string) (*pendingRecords, error) {
 	return &pendingRecords{path: path, file: file, owner: owner, out: bufio.NewWriterSize(file, 1<<16), written: map[string]bool{}}, nil
 }
 
-// add writes a record without its secrets.
+// add writes a record, with secrets removed.
 func (p *pendingRecords) add(c *Chain, clean func(string) string, build func(*bodies) (event string, record esrp.Value)) error {
 	b := &bodies{c: c, clean: clean, pending: map[string]string{}, stored: p.written}
 	event, record := build(b)
@@ -90,8 +90,8 @@ func (p *pendingRecords) finish() error {
 	return errors.Join(p.out.Flush(), p.file.Close(), os.Rename(p.path+growingSuffix, p.path+recordsSuffix), p.owner.Close(), removeFile(p.path+ownerSuffix))
 }
 
-// adopt takes over a file whose process was killed while it wrote it, and returns the new path. The
-// path is empty if the process is alive or has just finished the file.
+// adopt takes over a file from a process that was killed while writing it, and returns the new path.
+// The path is empty if the process is alive or has just finished the file.
 func adopt(path string) (string, error) {
 	base := strings.TrimSuffix(path, growingSuffix)
 	owner := flock.New(base+ownerSuffix, flock.SetPermissions(0o600))
@@ -109,7 +109,7 @@ func adopt(path string) (string, error) {
 	return base + recordsSuffix, nil
 }
 
-// noteErasure requests that a chat is erased, by the next process if necessary.
+// noteErasure writes the request to erase a chat.
 func (c *Chain) noteErasure(chatID string) error {
 	dir := filepath.Join(c.dir, pendingDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -149,8 +149,8 @@ func (c *Chain) finishPending(now time.Time) error {
 		}
 		errs = append(errs, c.appendPending(path))
 	}
-	if c.isLate() {
-		errs = append(errs, errLate)
+	if c.timeIsUp() {
+		errs = append(errs, errTimeUp)
 	}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != erasureSuffix || errors.Join(errs...) != nil {
@@ -197,8 +197,8 @@ func (c *Chain) appendPending(path string) error {
 			} else if err != nil {
 				return errors.Join(fmt.Errorf("%s is damaged: %w", path, err), file.Close(), removeFile(path))
 			}
-			if c.isLate() {
-				return errLate
+			if c.timeIsUp() {
+				return errTimeUp
 			}
 			if err := c.appendOne(p, known); err != nil {
 				return err
@@ -209,7 +209,7 @@ func (c *Chain) appendPending(path string) error {
 	})
 }
 
-// appendOne appends a record unless it is known.
+// appendOne stores the bodies of a record, and appends the record unless the chain already has it.
 func (c *Chain) appendOne(p pendingRecord, known map[string]bool) error {
 	for hash, text := range p.Bodies {
 		data, err := base64.StdEncoding.DecodeString(text)
@@ -234,9 +234,9 @@ func (c *Chain) appendOne(p pendingRecord, known map[string]bool) error {
 	return c.write(last, p.Event, record)
 }
 
-// recorded collects the events that the chain has of each call.
+// recorded adds the events of the calls in the chain to known, as "EVENT REQUEST-ID".
 func (c *Chain) recorded(known map[string]bool) error {
-	list, _, err := c.look()
+	list, _, err := c.snapshotLocked()
 	if err != nil {
 		return err
 	}

@@ -72,27 +72,27 @@ func hashesIn(line []byte, f func(hash string)) {
 	}
 }
 
-// sealed is a segment at one moment.
+// sealed is a segment with its size at one moment.
 type sealed struct {
 	name string
 	size int64
 }
 
-// snapshot returns the current segments and head. If the folder can be locked, it waits for a line
-// that is being written.
+// snapshot returns the current segments and head. It takes the lock, so that no line is being written,
+// unless the folder is a read-only copy that cannot be locked.
 func (c *Chain) snapshot() (list []sealed, head []byte, err error) {
 	if _, err := os.Stat(c.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	if err := c.lock.Lock(); err != nil {
-		return c.look() // a read-only copy
+		return c.snapshotLocked() // a read-only copy
 	}
 	defer func() { _ = c.lock.Unlock() }()
-	return c.look()
+	return c.snapshotLocked()
 }
 
-// look is snapshot for callers that hold the lock.
-func (c *Chain) look() (list []sealed, head []byte, err error) {
+// snapshotLocked is snapshot for callers that hold the lock.
+func (c *Chain) snapshotLocked() (list []sealed, head []byte, err error) {
 	names, err := segments(c.dir)
 	if err != nil {
 		return nil, nil, err
@@ -128,8 +128,8 @@ func (c *Chain) lines(s sealed, f func(line []byte) error) (rest []byte, err err
 		if err != nil {
 			return nil, err
 		}
-		if c.isLate() {
-			return nil, errLate
+		if c.timeIsUp() {
+			return nil, errTimeUp
 		}
 		if err := f(line[:len(line)-1]); err != nil {
 			return nil, err
@@ -227,8 +227,7 @@ func parseLine(data []byte) (line, error) {
 	return l, nil
 }
 
-// brief is the part of a line that erasing needs; parsing it is much faster than parsing the whole
-// line.
+// brief is the part of a line that erasing needs. It can be parsed much faster than the whole line.
 type brief struct {
 	Event  string `json:"event_type"`
 	Record struct {

@@ -15,7 +15,7 @@ import (
 // system is the name of eca in records.
 const system = "eca"
 
-// maxChats is for how many chats the causes are kept; the least recently used ones are dropped.
+// maxChats is the number of chats whose calls are tracked; the least recently used one is dropped.
 const maxChats = 256
 
 // chats tracks which call caused which.
@@ -56,9 +56,9 @@ func (c *chats) chat(id string) *chat {
 	return s
 }
 
-// model records a model call and returns its cause: the tool call whose result it continues with,
-// otherwise the previous model call. For the first call of a subagent, the cause is the tool call
-// that started it; the first call for a user's prompt has no cause.
+// model tracks a model call and returns its cause: the tool call whose result it continues with, or
+// otherwise the previous model call. The cause of the first call of a subagent is the tool call that
+// started it. The first call for a user's prompt has no cause.
 func (c *chats) model(id esrp.UUID, req llm.Request) (cause *esrp.UUID) {
 	if req.Origin.Chat == "" || req.Origin.Turn == "" || req.Purpose == llm.PurposeTitle {
 		return nil
@@ -86,7 +86,7 @@ func (c *chats) model(id esrp.UUID, req llm.Request) (cause *esrp.UUID) {
 	return cause
 }
 
-// tool records a tool call and returns the model call that caused it, and the turn.
+// tool tracks a tool call and returns the model call that caused it, and the turn.
 func (c *chats) tool(id esrp.UUID, chatID, callID string) (cause *esrp.UUID, turn, parent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *chats) tool(id esrp.UUID, chatID, callID string) (cause *esrp.UUID, tur
 	return s.asked, s.turn, s.parent
 }
 
-// agent returns the last agent that made a request in a chat; empty if there was no request.
+// agent returns the agent of the last request in a chat, or "" if there was no request.
 func (c *chats) agent(chatID string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// asked reads a model call and the tools that it offered.
-func (r *conversing) asked(call Call) (*Asked, error) {
+// asked decodes a model call, and adds the tools that it offered to the conversation.
+func (r *conversationReader) asked(call Call) (*Asked, error) {
 	out := &Asked{Seq: call.Seq, Model: deref(call.Request.Target.Variant)}
 	out.Context, _ = strconv.ParseInt(param(call.Request, "context"), 10, 64) // absent: unknown
 	for _, in := range call.Request.Inputs {
@@ -71,8 +71,8 @@ func (r *conversing) asked(call Call) (*Asked, error) {
 	return out, nil
 }
 
-// toolCall reads a tool call.
-func (r *conversing) toolCall(call Call) (*toolCall, error) {
+// toolCall decodes a tool call.
+func (r *conversationReader) toolCall(call Call) (*toolCall, error) {
 	out := &toolCall{id: param(call.Request, "call_id"), name: call.Request.Target.Operation}
 	out.played.Result.Failed = call.Response.Status == esrp.Failed
 	if call.Response.Error != nil {
@@ -102,7 +102,7 @@ func (r *conversing) toolCall(call Call) (*toolCall, error) {
 }
 
 // prompt splits the message of a prompt into its text and its contexts.
-func prompt(c *Chain, m message) (text string, pointed []Pointed, err error) {
+func prompt(c *Chain, m message) (text string, pointed []PromptContext, err error) {
 	if m.Role != llm.User || len(m.Parts) == 0 || m.Parts[0].Type != "text" {
 		return "", nil, errors.New("the turn does not begin with a prompt")
 	}
@@ -117,7 +117,7 @@ func prompt(c *Chain, m message) (text string, pointed []Pointed, err error) {
 		case p.Type == "text":
 			label, rest, found := strings.Cut(strings.TrimPrefix(p.Text, "<context label="), ">\n")
 			body, closed := strings.CutSuffix(rest, "\n</context>")
-			var q Pointed
+			var q PromptContext
 			if !found || !closed || json.Unmarshal([]byte(label), &q.Label) != nil {
 				return "", nil, errors.New("the prompt has parts of its own")
 			}

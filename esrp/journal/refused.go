@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Refused is the member of an error's details that says why a tool call did not run: an
+// Refused is the member of an error's details with the reason why a tool call did not run: an
 // event.RejectReason, or RefusedInvalid.
 const Refused = "refused"
 
@@ -23,9 +23,8 @@ type judgements struct {
 	of map[string]map[string]event.ToolJudged
 }
 
-// Log receives the events appended to a chat's log and records the calls that did not run. A
-// running tool is recorded by its wrapper; other calls are visible only in the log. A call is
-// recorded once its refusal is known.
+// Log receives the events that are appended to a chat's log, and records the calls that did not run.
+// Calls that run are recorded by Tool.
 func (j *Journal) Log(chatID string, events []event.Event) {
 	for _, e := range events {
 		switch b := e.Body.(type) {
@@ -74,8 +73,8 @@ func (s *judgements) forget(chatID string) {
 	delete(s.of, chatID)
 }
 
-// plainName reports whether a line may contain a tool's name. A model can call a nonexistent tool
-// by any name, and lines contain no text of a conversation.
+// plainName reports whether a line may contain the name of a nonexistent tool. A model can choose any
+// name, and lines must not contain text of a conversation.
 func plainName(name string) bool {
 	const longest = 128
 	plain := func(c rune) bool {
@@ -84,8 +83,7 @@ func plainName(name string) bool {
 	return name != "" && len(name) <= longest && strings.TrimFunc(name, plain) == ""
 }
 
-// refused records a call that did not run, with the verdict. message is what the model got in
-// addition.
+// refused records a call that did not run, with the verdict. message is the explanation for the model.
 func (j *Journal) refused(chatID string, call event.ToolJudged, why, message string, outputs []string) {
 	if !j.o.Enabled() {
 		return

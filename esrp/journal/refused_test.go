@@ -102,7 +102,7 @@ func TestLeft(t *testing.T) {
 		"a hook changes arguments": {func(j *Journal) {
 			j.Log("chat", events(judged("c1", "look", `{"at":"y"}`), event.ToolRejected{CallID: "c1", Reason: event.RejectedByUser}))
 		}, "line 3 of the journal, request ID: a hook changed the arguments of the call"},
-		"nothing of a call": {func(*Journal) {}, "1 calls of tools were made in the turn, and 0 are on record"},
+		"nothing of a call": {func(*Journal) {}, "1 tool calls were made in the turn, but 0 are on record"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()

@@ -17,12 +17,12 @@ import (
 // ServiceTool is the service of tool calls; the operation is the tool's full name.
 const ServiceTool = "tool"
 
-// maxFile limits the size of each file that is kept before and after a call.
+// maxFile limits the size of a file whose content before and after a call is recorded.
 const maxFile = 16 << 20
 
-// Tool wraps a tool so that each call that runs is recorded. It records the files that the call
-// reports to tools.FileLog, before and after. The wrapper belongs outside of those that cut and
-// clean results.
+// Tool wraps a tool so that each call that runs is recorded, with the contents before and after of the
+// files that the call reports to tools.FileLog. It must be the outermost wrapper, so that it records
+// results after other wrappers have cut them and removed secrets.
 func (j *Journal) Tool(t tools.Tool) tools.Tool { return tool{t, j} }
 
 type tool struct {
@@ -92,8 +92,8 @@ func (j *Journal) returned(o origin, res tools.Result, err, stopped error, files
 	})
 }
 
-// change adds a file before and after the call to a response: as artifacts, and as outputs that say
-// which is which. The path is a body, so that it is removed when the chat is erased.
+// change adds the contents of a file before and after the call to a response: as artifacts, and as
+// outputs with names. The path is a body, so that it is removed when the chat is erased.
 func (b *bodies) change(r *esrp.Response, n int, c change, id esrp.UUID) {
 	metadata := esrp.ObjectValue(esrp.Member{Key: "file", Value: esrp.IntValue(int64(n))})
 	add := func(body esrp.Body) {
@@ -130,7 +130,7 @@ type change struct {
 	hadBefore     bool
 }
 
-// changes records a call's changes of files and forwards them to the engine's own log.
+// changes is a tools.FileLog that records file changes and forwards them to the engine's.
 type changes struct {
 	log tools.FileLog
 
@@ -167,10 +167,10 @@ func (c *changes) list() []change {
 	return c.seen
 }
 
-// contentOf returns the content of a regular file; false if there is no such file or it is too
-// large.
+// contentOf returns the content of a regular file. It returns false if the file does not exist, is not
+// a regular file, or is larger than maxFile.
 func contentOf(path string) ([]byte, bool) {
-	info, err := os.Lstat(path) // a link's target was announced under its own name
+	info, err := os.Lstat(path) // the target of a symlink is reported with its own path
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, false
 	}

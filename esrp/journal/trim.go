@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// Erase removes the bodies of a chat and of its subagents, unless other chats refer to them, and
-// appends a line that records it. It does nothing if the chat has no bodies.
+// Erase removes the bodies of a chat and of its subagents that no other chat refers to, and appends a
+// line that records the removal. It does nothing if the chat has no bodies.
 func (c *Chain) Erase(chatID string, now time.Time) error {
 	if err := c.finishPending(now); err != nil {
 		return err
@@ -19,7 +19,7 @@ func (c *Chain) Erase(chatID string, now time.Time) error {
 	return c.erase(chatID, now)
 }
 
-// erase is Erase without the pending work.
+// erase is Erase without first finishing pending work.
 func (c *Chain) erase(chatID string, now time.Time) error {
 	if names, err := segments(c.dir); err != nil || len(names) == 0 {
 		return err
@@ -33,8 +33,8 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		// The line comes first: no body is missing without a reason. If the process dies in between, the
-		// next Trim removes the rest.
+		// The line is written first, so that no body is ever missing without a record. If the process
+		// dies in between, the next Trim removes the remaining bodies.
 		if err := c.removing().set(); err != nil {
 			return err
 		}
@@ -57,26 +57,26 @@ func (c *Chain) erase(chatID string, now time.Time) error {
 	})
 }
 
-// removalMark is a file that exists while bodies are being removed: by it the next process finds
-// what a dead one left.
-type removalMark string
+// marker is a file that exists while bodies are being removed. If a process dies meanwhile, the next
+// one finishes the removal.
+type marker string
 
-func (m removalMark) set() error { return os.WriteFile(string(m), nil, 0o600) }
+func (m marker) set() error { return os.WriteFile(string(m), nil, 0o600) }
 
-func (m removalMark) isSet() bool {
+func (m marker) isSet() bool {
 	_, err := os.Stat(string(m))
 	return err == nil
 }
 
-func (m removalMark) clear() error {
+func (m marker) clear() error {
 	if err := os.Remove(string(m)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// removing is the mark of a journal.
-func (c *Chain) removing() removalMark { return removalMark(filepath.Join(c.dir, "erasing")) }
+// removing returns the marker of the journal.
+func (c *Chain) removing() marker { return marker(filepath.Join(c.dir, "erasing")) }
 
 // resume finishes the removal that a dead process began.
 func (c *Chain) resume() error {
@@ -86,8 +86,8 @@ func (c *Chain) resume() error {
 	return c.sweep()
 }
 
-// owned returns the bodies of a chat and its subagents, and those of all other chats that were not
-// erased.
+// owned returns the hashes of the bodies of a chat and its subagents, and of the bodies of all other
+// chats that were not erased.
 func (c *Chain) owned(chatID string) (mine, others map[string]bool, err error) {
 	byChat, parents, erased, err := c.references()
 	if err != nil {
@@ -116,7 +116,8 @@ func (c *Chain) owned(chatID string) (mine, others map[string]bool, err error) {
 	return mine, others, nil
 }
 
-// references returns the bodies that lines refer to, by chat.
+// references returns the hashes of the bodies that lines refer to, by chat, the parents of subagents'
+// chats, and the erased chats.
 func (c *Chain) references() (byChat map[string]map[string]bool, parents map[string]string, erased map[string]bool, err error) {
 	names, err := segments(c.dir)
 	if err != nil {
@@ -132,7 +133,7 @@ func (c *Chain) references() (byChat map[string]map[string]bool, parents map[str
 		if _, err := c.lines(sealed{name, info.Size()}, func(data []byte) error {
 			b, err := briefOf(data)
 			if err != nil {
-				b = brief{} // damaged: its bodies are kept
+				b = brief{} // the line is damaged, so its bodies belong to no chat and are kept
 			}
 			chat := b.Record.Caller.RunID
 			switch b.Event {
@@ -161,9 +162,9 @@ func (c *Chain) references() (byChat map[string]map[string]bool, parents map[str
 	return byChat, parents, erased, nil
 }
 
-// Trim removes the oldest segments until the limits are met, and all bodies that no line refers to
-// any more. It removes the current segment only if that is the last one and too large. It also
-// finishes removals that a killed process began.
+// Trim removes the oldest segments until the limits are met, and all bodies that no line refers to any
+// more. It removes the current segment only if that is the only one and too large. It also finishes
+// removals that a killed process began.
 func (c *Chain) Trim(l Limits, now time.Time) error {
 	if err := c.finishPending(now); err != nil {
 		return err
@@ -188,8 +189,8 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 			if names, err = segments(c.dir); err != nil || len(names) == 0 {
 				return err
 			}
-			alone = len(names) == 1 // the rest is one segment, and still too large
-			const share = 8         // of the segments goes at once: finding the bodies that only they refer to is slow
+			alone = len(names) == 1
+			const share = 8 // removes an eighth of the segments at a time, because each sweep is slow
 			for n := range max(1, len(names)/share) {
 				if err := c.drop(names[n:]); err != nil {
 					return err
@@ -203,14 +204,13 @@ func (c *Chain) Trim(l Limits, now time.Time) error {
 	})
 }
 
-// tidy removes a last segment that a killed process created and did not use: the chain ends in the
-// segment before it.
+// tidy removes a last segment that a killed process created but did not write to.
 func (c *Chain) tidy() error {
-	list, head, err := c.look()
+	list, head, err := c.snapshotLocked()
 	if err != nil {
 		return err
 	}
-	for _, s := range list[len(begun(list, head)):] {
+	for _, s := range list[len(withoutUnused(list, head)):] {
 		if err := os.Remove(filepath.Join(c.dir, s.name)); err != nil {
 			return err
 		}
@@ -264,8 +264,8 @@ func (c *Chain) size() (total int64, err error) {
 	return total, nil
 }
 
-// drop removes the first segment. It records that before it happens; for a single segment, in a new
-// one.
+// drop removes the first segment. It first appends a line that records the removal, in a new segment
+// if there is only one.
 func (c *Chain) drop(names []string) error {
 	last, err := c.last()
 	if err != nil {
@@ -282,7 +282,7 @@ func (c *Chain) drop(names []string) error {
 		}
 		first, prev = firstOf(names[1]), esrp.HashBytes(lastLine(data))
 	} else {
-		last.Segment = "" // so that the next line starts a segment
+		last.Segment = "" // the next line starts a new segment
 	}
 	if err := c.write(last, Trimmed, trimmed(first, prev)); err != nil {
 		return err
@@ -290,7 +290,7 @@ func (c *Chain) drop(names []string) error {
 	return os.Remove(filepath.Join(c.dir, names[0]))
 }
 
-// trimmed records the line that the journal begins with from now on.
+// trimmed returns the record of a removal: the line with which the journal begins after it.
 func trimmed(first uint64, prev string) esrp.Value {
 	return esrp.ObjectValue(
 		esrp.Member{Key: "first_prev", Value: esrp.StringValue(prev)},
@@ -298,7 +298,7 @@ func trimmed(first uint64, prev string) esrp.Value {
 	)
 }
 
-// sweep removes the bodies that only lines of erased chats, or no lines, refer to.
+// sweep removes the bodies that no line refers to, except lines of erased chats.
 func (c *Chain) sweep() error {
 	byChat, parents, erased, err := c.references()
 	if err != nil {

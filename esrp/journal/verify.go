@@ -15,11 +15,11 @@ import (
 type Report struct {
 	Segments, Lines, Bodies int
 	Erased                  int    // bodies that were removed with their chats
-	Torn                    int    // bytes of a line that a killed process left; the next append removes them
-	Unwritten               uint64 // the line that a process was about to write when it was killed, or that is missing; 0 means none
+	Torn                    int    // bytes of an incomplete line of a killed process; the next append removes them
+	Unwritten               uint64 // number of a line that head describes and the segment lacks; 0 means none
 }
 
-// Damage is a place where the journal differs from what was written.
+// Damage is a position where the journal is not valid.
 type Damage struct {
 	Segment string // file; or head
 	Line    int    // in the segment, from 1; 0 if there is no line
@@ -33,15 +33,14 @@ func (d *Damage) Error() string {
 	return fmt.Sprintf("%s, line %d: %s", d.Segment, d.Line, d.Reason)
 }
 
-// Verify checks each byte of the journal: the lines, their chain, the hashes in records, head and
-// the bodies. The error is the first *Damage, or says what cannot be read. A missing journal is
-// valid.
+// Verify checks every byte of the journal: the lines, their chain, the hashes in records, head and the
+// bodies. It returns the first *Damage, or the error of reading a file. A missing journal is valid.
 func (c *Chain) Verify() (Report, error) {
 	list, head, err := c.snapshot()
 	if err != nil {
 		return Report{}, err
 	}
-	list = begun(list, head)
+	list = withoutUnused(list, head)
 	v := verifier{c: c, next: 1, prev: genesis, bodies: map[string]place{}, chats: map[string]string{}, parents: map[string]string{}, erased: map[string]bool{}, owners: map[string][]string{}}
 	for n, s := range list {
 		if err := v.segment(s, n == 0, n == len(list)-1); err != nil {
@@ -54,13 +53,13 @@ func (c *Chain) Verify() (Report, error) {
 	return v.r, v.contents()
 }
 
-// begun leaves out a last segment that a killed process created for a line that head does not have
+// withoutUnused leaves out a last segment that a killed process created for a line that head does not have
 // yet.
-func begun(list []sealed, head []byte) []sealed {
+func withoutUnused(list []sealed, head []byte) []sealed {
 	if len(list) == 0 || list[len(list)-1].size > 0 {
 		return list
 	}
-	m, err := parseMark(head)
+	m, err := parseTail(head)
 	if len(head) == 0 && len(list) == 1 || err == nil && m.Segment != list[len(list)-1].name {
 		return list[:len(list)-1]
 	}
@@ -81,7 +80,7 @@ type verifier struct {
 	lastStart int64
 	lastLen   int64
 	rest      []byte
-	begin     *tail // the beginning of a chain whose first segments were trimmed
+	begin     *tail // first line of a chain whose first segments were trimmed
 	trims     []tail
 
 	bodies  map[string]place
@@ -113,9 +112,9 @@ func (v *verifier) segment(s sealed, first, last bool) error {
 		}
 		switch {
 		case l.seq != v.next:
-			return damage("it has the number %d, and should have %d", l.seq, v.next)
+			return damage("it has the number %d, but should have %d", l.seq, v.next)
 		case l.prev != v.prev:
-			return damage("it does not follow the line before: that one, or prev, was changed")
+			return damage("its prev is not the hash of the line before: one of them was changed")
 		}
 		if again, err := encodeLine(l.event, l.seq, l.prev, l.record); err != nil || !bytes.Equal(again, data) {
 			return damage("it is not in canonical form")
@@ -164,7 +163,7 @@ func (v *verifier) record(l line) error {
 	return fmt.Errorf("the event %q is not known", l.event)
 }
 
-// note keeps the data for checking bodies and the beginning.
+// note collects data for checking the bodies and the first line.
 func (v *verifier) note(l line, data []byte, at place) {
 	b, err := briefOf(data)
 	if err != nil {
@@ -211,7 +210,7 @@ func (v *verifier) end(list []sealed, head []byte) error {
 	if len(head) == 0 {
 		return &Damage{"head", 0, "it is missing, so the end of the journal is not certain"}
 	}
-	m, err := parseMark(head)
+	m, err := parseTail(head)
 	if err != nil {
 		return &Damage{"head", 0, err.Error()}
 	}
@@ -264,8 +263,8 @@ func (v *verifier) allErased(chats []string) bool {
 	return true
 }
 
-// CheckEnd checks only the last line, which is fast however long the journal is: damage from
-// cutting, replacing or restoring a journal shows there. The error is as in Verify.
+// CheckEnd checks only the last line, which is fast even for a long journal, and detects that the
+// journal was cut, replaced or restored. Its errors are those of Verify.
 func (c *Chain) CheckEnd() error {
 	var before tail
 	for {
@@ -276,7 +275,7 @@ func (c *Chain) CheckEnd() error {
 		if err != nil {
 			return err
 		}
-		m, err := parseMark(data)
+		m, err := parseTail(data)
 		if err != nil || m.Segment == "" {
 			return nil //nolint:nilerr // the next append finds the end by the segments
 		}

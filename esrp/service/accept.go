@@ -12,18 +12,18 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// storeTime is how long a request may take to be stored while NATS has no quorum.
+// storeTime limits how long storing a request may take, for example while NATS has no quorum.
 const storeTime = 10 * time.Second
 
-// accept accepts a request, written as doc, or finds the job that already has its key. When it
-// returns without an error, the job survives the death of this process. Errors caused by the caller
-// are *Failure.
+// accept stores a request, of which doc is the JSON, as a job, or finds the job that already has its
+// key. It returns the last event of the job. When it returns without an error, the job survives the
+// death of this process. Errors caused by the caller are *Failure.
 func (s *Service) accept(ctx context.Context, r esrp.Request, doc []byte) (entry, error) {
 	if err := r.ValidateStrictly(); err != nil {
 		return entry{}, failureOf(err)
 	}
 	if r.Mode.TimeoutMS > uint64(maxTimeout.Milliseconds()) {
-		return entry{}, &Failure{Code: esrp.InvalidInputSemantic, Message: fmt.Sprintf("mode.timeout_ms is %d; at most %d is served", r.Mode.TimeoutMS, maxTimeout.Milliseconds())}
+		return entry{}, &Failure{Code: esrp.InvalidInputSemantic, Message: fmt.Sprintf("mode.timeout_ms is %d; the maximum is %d", r.Mode.TimeoutMS, maxTimeout.Milliseconds())}
 	}
 	if err := s.o.Operations.Check(r); err != nil {
 		return entry{}, err
@@ -47,13 +47,14 @@ func (s *Service) accept(ctx context.Context, r esrp.Request, doc []byte) (entry
 	defer cancel()
 	e, err = s.acceptWithKey(limited, e, key)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		s.log.Warn("a request cannot be stored", "err", err)
+		s.log.Warn("cannot store a request", "err", err)
 		return entry{}, &Failure{Code: esrp.BackendUnavailable, Message: "the job cannot be stored now: NATS does not answer"}
 	}
 	return e, err
 }
 
-// acceptWithKey appends the first event of a job, unless a job has the key.
+// acceptWithKey appends the first event of a job, or returns the last event of the job that has the
+// key.
 func (s *Service) acceptWithKey(ctx context.Context, e entry, key string) (entry, error) {
 	sum := sha256.Sum256([]byte(key))
 	first := newID(hex.EncodeToString(sum[:]))
@@ -72,20 +73,22 @@ func (s *Service) acceptWithKey(ctx context.Context, e entry, key string) (entry
 		case last.Hash != e.Hash:
 			return entry{}, &Failure{Code: esrp.InvalidInputSemantic, Message: "idempotency_key was used for another payload, with the hash " + last.Hash}
 		default:
-			return s.whole(ctx, last)
+			return s.withData(ctx, last)
 		}
-		if err := s.checkOpen(ctx); err != nil {
+		if err := s.checkOpenJobs(ctx); err != nil {
 			return entry{}, err
 		}
 		added, err := s.append(ctx, e)
 		if !errors.Is(err, jet.ErrConflict) {
-			s.open.added(err == nil)
+			if err == nil {
+				s.open.increment()
+			}
 			return added, err
 		}
 	}
 }
 
-// wait waits until a job has ended, or ctx ends. It goes on while NATS does not answer.
+// wait waits until a job has ended, or ctx ends. It keeps waiting while NATS does not answer.
 func (s *Service) wait(ctx context.Context, id string) (entry, error) {
 	for {
 		news, leave := s.hub.subscribe(id)
@@ -109,7 +112,8 @@ func (s *Service) wait(ctx context.Context, id string) (entry, error) {
 	}
 }
 
-// end ends a job, as decide says for its last event. Without an end, the job stays as it is.
+// end ends a job with the state and the response that decide returns for its last event. If the state
+// is empty, it changes nothing.
 func (s *Service) end(ctx context.Context, id string, decide func(entry) (esrp.JobState, esrp.Response, error)) (entry, error) {
 	for {
 		e, err := s.job(ctx, id)
@@ -141,7 +145,7 @@ func (s *Service) cancelJob(ctx context.Context, id, reason string) (entry, erro
 	})
 }
 
-// expire ends a job whose caller's time limit has passed, unless it ended just in time.
+// expire ends a job that has exceeded its time limit, unless it has just ended.
 func (s *Service) expire(ctx context.Context, id string) (entry, error) {
 	r, err := s.request(ctx, id)
 	if err != nil {
@@ -151,7 +155,7 @@ func (s *Service) expire(ctx context.Context, id string) (entry, error) {
 	return s.end(ctx, id, func(e entry) (esrp.JobState, esrp.Response, error) {
 		switch e.jobState() {
 		case esrp.JobQueued:
-			return esrp.JobCancelled, late, nil // a job that never started cannot fail
+			return esrp.JobCancelled, late, nil // failing is only possible for a started job
 		case esrp.JobStarted:
 			return esrp.JobFailed, late, nil
 		}
@@ -159,12 +163,12 @@ func (s *Service) expire(ctx context.Context, id string) (entry, error) {
 	})
 }
 
-// failed is the response of a failure.
+// failed returns the response for a failure.
 func failed(f *Failure) esrp.Response {
 	return esrp.Response{Version: esrp.Version, Status: esrp.Failed, Error: f.record()}
 }
 
-// failureOf converts an error of a record into a failure for its caller.
+// failureOf converts the error of an invalid record to a failure for the caller.
 func failureOf(err error) *Failure {
 	var f *Failure
 	var invalid *esrp.InvalidError

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp"
 )
 
-// inlineSize is how many bytes data takes in a record. For data above the limit of outputs in a
-// response, it only returns some size above the limit.
+// inlineSize returns the size of data in a response, in bytes. For data above maxInline, it returns
+// any size above that.
 func inlineSize(data []byte) int {
 	if len(data) > maxInline {
 		return len(data)

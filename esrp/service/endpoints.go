@@ -16,7 +16,8 @@ import (
 // artifactTime is the time limit for a client to read an artifact.
 const artifactTime = 10 * time.Minute
 
-// accept reads and accepts the request of a POST. q has the request's id as soon as it is known.
+// accept reads the request in a POST, applies check to it, and accepts it. With an error, q has at
+// least the request's id if that could be read.
 func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp.Request) error) (q esrp.Request, j entry, err error) {
 	now := h.s.now()
 	start := h.starts.ReserveN(now, 1)
@@ -62,7 +63,7 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, check func(esrp
 	return q, j, err
 }
 
-// checkPaths reports an error if an artifact that a request refers to cannot be used.
+// checkPaths returns an error if an artifact that a request refers to cannot be used.
 func (s *Service) checkPaths(ctx context.Context, q esrp.Request) error {
 	if err := q.ValidateStrictly(); err != nil {
 		return failureOf(err)
@@ -78,7 +79,7 @@ func (s *Service) checkPaths(ctx context.Context, q esrp.Request) error {
 		}
 		size, err := s.blobs.Size(ctx, hash)
 		if err != nil {
-			return s.missing(in.Data, err)
+			return s.artifactError(in.Data, err)
 		}
 		total += size
 	}
@@ -88,7 +89,7 @@ func (s *Service) checkPaths(ctx context.Context, q esrp.Request) error {
 	return nil
 }
 
-// idOf finds the id in an invalid request.
+// idOf returns the id of an invalid request, or the zero UUID.
 func idOf(doc []byte) (id esrp.UUID) {
 	if v, err := esrp.Parse(doc); err == nil {
 		if text, ok := v.Get("request_id"); ok {
@@ -113,15 +114,15 @@ func (h *handler) execute(w http.ResponseWriter, r *http.Request) {
 	limit := time.Duration(q.Mode.TimeoutMS) * time.Millisecond
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	defer context.AfterFunc(h.s.leaving, cancel)()
+	defer context.AfterFunc(h.s.draining, cancel)()
 	id := j.id
 	j, err = h.s.wait(ctx, id)
 	switch {
 	case err == nil:
 	case r.Context().Err() != nil:
-		return // the job goes on: a request with the same key gets its answer
-	case h.s.leaving.Err() != nil:
-		h.fail(w, q.ID, &Failure{Code: esrp.BackendUnavailable, Message: "the service is ending; ask again with the same key"})
+		return // the job continues, and a request with the same key gets its answer
+	case h.s.draining.Err() != nil:
+		h.fail(w, q.ID, &Failure{Code: esrp.BackendUnavailable, Message: "the service is shutting down; try again with the same key"})
 		return
 	case errors.Is(err, context.DeadlineExceeded):
 		if j, err = h.s.expire(r.Context(), id); err == nil {
@@ -160,7 +161,8 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request) {
 	h.accepted(w, j)
 }
 
-// accepted answers with a job, or with its result if a job with the same key has ended.
+// accepted answers with the state of a job, or with its response if it has ended, as a job with the
+// same key may have.
 func (h *handler) accepted(w http.ResponseWriter, j entry) {
 	doc, err := j.answer()
 	if err != nil {
@@ -175,7 +177,7 @@ func (h *handler) accepted(w http.ResponseWriter, j entry) {
 	writeJSON(w, status, doc)
 }
 
-// jobID reads the id in a path, in any spelling.
+// jobID returns the id in a path, in canonical form.
 func jobID(r *http.Request) (string, error) {
 	id, err := esrp.ParseUUID(r.PathValue("id"))
 	if err != nil {
@@ -234,7 +236,7 @@ func (h *handler) artifact(w http.ResponseWriter, r *http.Request) {
 	}
 	content, err := h.s.blobs.Open(r.Context(), hash)
 	if err != nil {
-		err = h.s.missing(checked.String(), err)
+		err = h.s.artifactError(checked.String(), err)
 		var f *Failure
 		if errors.As(err, &f) {
 			refused(err)

@@ -25,9 +25,9 @@ type Host interface {
 	Config() *config.Loaded
 	Tools() *tools.Registry
 	Roots() []string
-	// CheckModel returns the full id of a model, or an error that names it.
+	// CheckModel returns the full id of a model, or an error if the model cannot be used.
 	CheckModel(ctx context.Context, name string) (id string, err error)
-	// Unattended decides about a call when there is no user to ask.
+	// Unattended decides about a call without asking a user.
 	Unattended(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict
 	SyncPlugins(ctx context.Context)
 	StartMCPServers(ctx context.Context)
@@ -36,15 +36,15 @@ type Host interface {
 }
 
 // Evaluate runs a YAML manifest of the Evaluation Context Protocol and returns the report in JSON.
-// Errors in the manifest are *Failure.
+// An error in the manifest is a *Failure.
 type Evaluate func(ctx context.Context, manifest []byte, progress func(Progress)) (report []byte, err error)
 
-// Engine provides eca's operations: {eca, chat.send}, {tool, NAME} and {ecp, run}. It does not
-// trust folders, and it never asks: calls that would ask are refused.
+// Engine provides the operations {eca, chat.send}, {tool, NAME} and {ecp, run}. It never trusts a
+// folder, and refuses calls that need approval.
 type Engine struct {
 	host     Host
 	evaluate Evaluate
-	ready    func() // waits once for the sources of tools
+	ready    func() // the first call waits for plugins and MCP servers
 }
 
 var _ Operations = (*Engine)(nil)
@@ -100,18 +100,18 @@ func (e *Engine) Check(r esrp.Request) error {
 		}
 		input = argumentsInput
 	default:
-		return semantic("there is no operation %s of %s; GET /v1/capabilities lists what there is", t.Operation, t.Service)
+		return semantic("there is no operation %s of %s; GET /v1/capabilities lists the operations", t.Operation, t.Service)
 	}
 	for _, in := range r.Inputs {
 		if in.Name != input {
-			return semantic("there is an input %q; %s of %s takes %s alone", in.Name, r.Target.Operation, r.Target.Service, input)
+			return semantic("unknown input %q; the only input of %s of %s is %s", in.Name, r.Target.Operation, r.Target.Service, input)
 		}
 	}
 	if len(r.Inputs) > 1 {
-		return semantic("there are %d inputs %s", len(r.Inputs), input)
+		return semantic("there are %d inputs %s; one is allowed", len(r.Inputs), input)
 	}
 	if in := r.Inputs[0]; in.Encoding == esrp.Base64 {
-		return semantic("the input %s is text", in.Name)
+		return semantic("the input %s must be text, not base64", in.Name)
 	} else if in.Encoding == esrp.UTF8 && strings.TrimSpace(in.Data) == "" {
 		return semantic("the input %s is empty", in.Name)
 	}
@@ -164,7 +164,7 @@ func (e *Engine) Run(ctx context.Context, c Call) (Result, error) {
 	return out, err
 }
 
-// call runs a tool, if it may run without asking.
+// call runs a tool if that needs no approval.
 func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, error) {
 	tool, err := e.tool(c.Request.Target.Operation)
 	if err != nil {
@@ -176,7 +176,7 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 	}
 	call := tools.Call{
 		ID: c.Job, ChatID: "esrp-" + c.Job, Agent: e.host.Config().AgentOrDefault(""), Roots: e.host.Roots(), Arguments: json.RawMessage(arguments),
-		Files: noUndo{},
+		Files: discardChanges{},
 	}
 	plan, err := tool.Plan(ctx, call)
 	if err != nil {
@@ -184,7 +184,7 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 	}
 	v := e.host.Unattended(call, tool.Spec(), plan)
 	if v.Decision != tools.Allow {
-		return Result{}, semantic("refused: %s; the policy says %s, and nobody can be asked here (%s)",
+		return Result{}, semantic("refused: %s; the policy says %s, and there is no user to ask (%s)",
 			plan.Summary, v.Decision, cmp.Or(v.Reason, v.Rule, "no rule allows it"))
 	}
 	call.Authorization, call.Places, call.Printed = tools.Authorization{Rule: v.Rule}, v.Places, v.Printed
@@ -203,17 +203,16 @@ func (e *Engine) call(ctx context.Context, c Call, arguments string) (Result, er
 	return out, nil
 }
 
-// noUndo receives changes of files on their way to the record of calls, which keeps the contents
-// before and after. There is no chat in which they could be undone.
-type noUndo struct{}
+// discardChanges ignores file changes: they cannot be undone, because there is no chat.
+type discardChanges struct{}
 
-var _ tools.FileLog = noUndo{}
+var _ tools.FileLog = discardChanges{}
 
 // Writing implements tools.FileLog.
-func (noUndo) Writing(context.Context, string, []byte) error { return nil }
+func (discardChanges) Writing(context.Context, string, []byte) error { return nil }
 
 // Moving implements tools.FileLog.
-func (noUndo) Moving(context.Context, string, string) error { return nil }
+func (discardChanges) Moving(context.Context, string, string) error { return nil }
 
 // send runs a turn.
 func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error) {
@@ -242,12 +241,12 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 	}
 	from := session.Next()
 	if _, err := session.Submit(p).Wait(ctx); err != nil {
-		if ctx.Err() != nil { // it may still be accepted, and no caller would follow it
+		if ctx.Err() != nil { // the prompt may still be accepted, but no caller would follow its turn
 			session.Cancel()
 		}
 		return Result{}, err
 	}
-	var said strings.Builder
+	var answer strings.Builder
 	for ev, err := range session.Events(ctx, from) {
 		if err != nil {
 			session.Cancel()
@@ -258,15 +257,15 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 		}
 		switch b := ev.Body.(type) {
 		case event.TextDelta:
-			said.WriteString(b.Text)
+			answer.WriteString(b.Text)
 		case event.ToolJudged:
 			c.Progress(Progress{Message: cmp.Or(b.Summary, b.Name)})
-			said.Reset() // text before calls is not part of the answer
+			answer.Reset() // text before calls is not part of the answer
 			if b.Manual {
 				session.Decide(b.CallID, chat.Decision{Auto: true, GoOn: true})
 			}
 		case event.TurnFinished:
-			return e.finished(session, b, said.String())
+			return e.finished(session, b, answer.String())
 		default:
 		}
 	}
@@ -274,12 +273,12 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 	return Result{}, cmp.Or(ctx.Err(), errors.New("the chat was closed"))
 }
 
-func (e *Engine) finished(session *chat.Session, b event.TurnFinished, said string) (Result, error) {
+func (e *Engine) finished(session *chat.Session, b event.TurnFinished, answer string) (Result, error) {
 	if b.Reason != event.FinishedDone {
 		return Result{}, &Failure{
 			Code: esrp.BackendUnavailable, Final: !b.Retryable && b.Reason != event.FinishedInterrupted, Message: e.host.Clean("the turn is " + string(b.Reason) + ": " + cmp.Or(b.Err, "it has no answer")),
 			Details: esrp.ObjectValue(esrp.Member{Key: "chat_id", Value: esrp.StringValue(session.ID())}),
 		}
 	}
-	return Result{[]Output{{"answer", "text/markdown", []byte(said)}, {"chat_id", "text/plain", []byte(session.ID())}}}, nil
+	return Result{[]Output{{"answer", "text/markdown", []byte(answer)}, {"chat_id", "text/plain", []byte(session.ID())}}}, nil
 }

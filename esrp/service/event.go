@@ -10,30 +10,30 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// The names in NATS. The subject of an event is its job's prefix and its kind.
+// The names in NATS. The subject of an event is the prefix of its job, followed by its kind.
 const (
-	streamName   = "ESRP"
-	consumerName = "workers"
-	bucketName   = "esrp-blobs"
-	jobSubjects  = "esrp.job.*.*.*" // key, generation, kind
-	waiting      = "esrp.job.*.*." + kindQueued
+	streamName     = "ESRP"
+	consumerName   = "workers"
+	bucketName     = "esrp-blobs"
+	jobSubjects    = "esrp.job.*.*.*" // key, generation, kind
+	queuedSubjects = "esrp.job.*.*." + kindQueued
 )
 
 func stopSubject(id string) string { return "esrp.stop." + id }
 
-// The kinds of events. The last event of a job is its state.
+// The kinds of events. The last event of a job determines its state.
 const (
-	kindQueued    = "queued"    // its data is the request
-	kindStarted   = "started"   // an attempt begins; without data for the first one, else what its listeners get as progress
-	kindProgress  = "progress"  // data for listeners
-	kindArtifact  = "artifact"  // an output was stored
-	kindReleased  = "released"  // its worker gave it back; data for listeners
-	kindCompleted = "completed" // these three have the response
+	kindQueued    = "queued"    // data: the request
+	kindStarted   = "started"   // an attempt started; data: none for the first attempt, otherwise a progress message
+	kindProgress  = "progress"  // data: the progress
+	kindArtifact  = "artifact"  // an output was stored; data: the artifact
+	kindReleased  = "released"  // the worker released the job; data: a progress message
+	kindCompleted = "completed" // data: the response, also for the next two
 	kindFailed    = "failed"
 	kindCancelled = "cancelled"
 )
 
-// kindOf is the kind of the event that ends a job.
+// kindOf returns the kind of the event that ends a job.
 func kindOf(end esrp.JobState) string {
 	switch end {
 	case esrp.JobSucceeded:
@@ -47,18 +47,19 @@ func kindOf(end esrp.JobState) string {
 // headerState is the header with an event's state, in JSON.
 const headerState = "Esrp-State"
 
-// state is what each event of a job says of the job. Times are milliseconds since 1970.
+// state is the state of the job after an event, which each event contains. Times are milliseconds
+// since 1970.
 type state struct {
 	Request  string `json:"request"`           // its request_id
 	Hash     string `json:"hash"`              // of the payload
 	Accepted int64  `json:"accepted"`          //
-	Started  int64  `json:"started,omitempty"` // the first attempt; 0 before
-	Keep     int64  `json:"keep"`              // for how many milliseconds the answer is kept
-	Attempt  int    `json:"attempt,omitempty"` // attempts that began and were not given back
-	Worker   string `json:"worker,omitempty"`  // unique for each attempt
+	Started  int64  `json:"started,omitempty"` // start of the first attempt, or 0
+	Keep     int64  `json:"keep"`              // milliseconds for which the answer is kept
+	Attempt  int    `json:"attempt,omitempty"` // number of attempts that started and were not released
+	Worker   string `json:"worker,omitempty"`  // name of the running attempt
 	Time     int64  `json:"time"`              // of the event
 	Free     bool   `json:"free,omitempty"`    // the job has ended, and its key may be used again
-	Blob     string `json:"blob,omitempty"`    // has the event's data if they are long
+	Blob     string `json:"blob,omitempty"`    // hash of the blob with the event's data, if that is long
 }
 
 // entry is an event of a job.
@@ -67,33 +68,34 @@ type entry struct {
 	id   string // of the job
 	kind string
 	state
-	data []byte // empty if they are in a blob that was not read
+	data []byte // empty if it is in a blob that was not read
 }
 
-// A job's id is a UUID of version 8: 12 bytes from its key, and the number of the job among those
-// with this key. The subjects of all of them have the same beginning, so that the last event under a
-// key says whether a job has it.
+// keyDigits is the number of hexadecimal digits that come from the key in the id of a job. The id is a
+// UUID of version 8: 12 bytes from the key, followed by the number of the job among those with this
+// key. The subjects of all these jobs have the same prefix, so the last event with the prefix shows
+// whether a job has the key.
 const keyDigits = 24
 
-// newID makes the id of a key's first job. hash is hexadecimal.
+// newID returns the id of the first job with a key. hash is the hexadecimal hash of the key.
 func newID(hash string) string {
 	digits := []byte(hash[:keyDigits] + "00000000")
 	digits[12], digits[16] = '8', "89ab"[digits[16]%4]
-	return undashed(string(digits))
+	return dashed(string(digits))
 }
 
-// nextID is the id of the next job with the same key.
+// nextID returns the id of the next job with the same key.
 func nextID(id string) (string, error) {
 	digits := strings.ReplaceAll(id, "-", "")
 	var n uint32
 	if _, err := fmt.Sscanf(digits[keyDigits:], "%08x", &n); err != nil {
 		return "", err
 	}
-	return undashed(fmt.Sprintf("%s%08x", digits[:keyDigits], n+1)), nil
+	return dashed(fmt.Sprintf("%s%08x", digits[:keyDigits], n+1)), nil
 }
 
-// undashed returns the usual form of a UUID.
-func undashed(digits string) string {
+// dashed returns the canonical form of a UUID that is given without dashes.
+func dashed(digits string) string {
 	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
 }
 
@@ -102,23 +104,23 @@ func keySubjects(id string) string {
 	return "esrp.job." + strings.ReplaceAll(id, "-", "")[:keyDigits] + ".>"
 }
 
-// jobPrefix begins the subjects of a job's events.
+// jobPrefix returns the prefix of the subjects of a job's events.
 func jobPrefix(id string) string {
 	digits := strings.ReplaceAll(id, "-", "")
 	return "esrp.job." + digits[:keyDigits] + "." + digits[keyDigits:] + "."
 }
 
-// idOfSubject is the id of the job that an event's subject belongs to, with the event's kind.
+// idOfSubject returns the job id and the kind of an event from its subject.
 func idOfSubject(subject string) (id, kind string, err error) {
 	parts := strings.Split(subject, ".")
 	const all = 5
 	if len(parts) != all || len(parts[2]) != keyDigits || len(parts[3]) != 32-keyDigits {
 		return "", "", fmt.Errorf("%q is not the subject of a job", subject)
 	}
-	return undashed(parts[2] + parts[3]), parts[4], nil
+	return dashed(parts[2] + parts[3]), parts[4], nil
 }
 
-// parseEvent reads an event from its message.
+// parseEvent decodes an event from its message.
 func parseEvent(m jet.Message) (e entry, err error) {
 	e.seq, e.data = m.Seq, m.Data
 	if e.id, e.kind, err = idOfSubject(m.Subject); err != nil {
@@ -130,7 +132,7 @@ func parseEvent(m jet.Message) (e entry, err error) {
 	return e, nil
 }
 
-// jobState is the state that an event left the job in.
+// jobState returns the state of the job after an event.
 func (e entry) jobState() esrp.JobState {
 	switch e.kind {
 	case kindQueued:
@@ -159,7 +161,7 @@ func (e entry) uuid() esrp.UUID {
 	return id
 }
 
-// record returns the job in the form of records.
+// record returns the job in the form of responses.
 func (e entry) record() *esrp.Job { return &esrp.Job{ID: e.uuid(), State: e.jobState()} }
 
 func instant(ms int64) *esrp.Instant {
@@ -167,8 +169,8 @@ func instant(ms int64) *esrp.Instant {
 	return &t
 }
 
-// answer is the answer to callers, from the last event of a job with its data: the job's response,
-// or that the job was accepted.
+// answer returns the answer to callers for the last event of a job with its data: the response of a
+// job that has ended, or otherwise a response with the status accepted.
 func (e entry) answer() ([]byte, error) {
 	if e.final() {
 		return e.data, nil
@@ -187,7 +189,7 @@ func (e entry) answer() ([]byte, error) {
 	return out.Value().Canonical()
 }
 
-// frame is the event in the form in which listeners get it.
+// frame returns the event in the form for listeners.
 func (e entry) frame() (kind esrp.JobEventType, body []byte, err error) {
 	data := esrp.ObjectValue()
 	switch {
@@ -210,9 +212,9 @@ func (e entry) frame() (kind esrp.JobEventType, body []byte, err error) {
 	return kind, body, err
 }
 
-// endData is what listeners get with the end of a job.
+// endData returns the data of the event that ends a job, for listeners.
 func endData(e entry) (esrp.Value, error) {
-	response, err := esrp.Parse(e.data) // as a document: it is shown as it is
+	response, err := esrp.Parse(e.data) // not decoded, to show it unchanged
 	if err != nil {
 		return esrp.Value{}, err
 	}
@@ -228,7 +230,7 @@ func endData(e entry) (esrp.Value, error) {
 	return data, nil
 }
 
-// message is a progress message in the form of events' data.
+// message returns a progress message as the data of an event.
 func message(text string) []byte {
 	data, _ := Progress{Message: strings.ToValidUTF8(text, "\uFFFD")}.value().Canonical() // text always has a canonical form
 	return data

@@ -14,13 +14,13 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
 )
 
-// HTTPOptions determine who may call over HTTP, and how much.
+// HTTPOptions are the access rules and limits for HTTP.
 type HTTPOptions struct {
-	httpguard.Options // the service provides its token
+	httpguard.Options // Token is replaced by that of the service
 
 	MaxBody     int64   // bytes of a request; default 4 MiB
 	Rate        float64 // average number per second of requests that start jobs; default 200
-	Burst       int     // how many of those may arrive at once; default 1,000
+	Burst       int     // how many of those may arrive at the same time; default 1,000
 	Concurrency int     // concurrent requests, including streams; default 1,024
 }
 
@@ -32,8 +32,8 @@ func (s *Service) Handler(o HTTPOptions) http.Handler {
 	if o.Rate <= 0 {
 		o.Rate = 200
 	}
-	o.Burst = orElse(o.Burst, 1000)
-	h := &handler{s: s, o: o, running: make(chan struct{}, orElse(o.Concurrency, 1024)), starts: rate.NewLimiter(rate.Limit(o.Rate), o.Burst)}
+	o.Burst = orDefault(o.Burst, 1000)
+	h := &handler{s: s, o: o, running: make(chan struct{}, orDefault(o.Concurrency, 1024)), starts: rate.NewLimiter(rate.Limit(o.Rate), o.Burst)}
 	o.Token = s.o.Token
 	h.guard = httpguard.New(o.Options, httpguard.Pages{
 		Methods: "GET, POST", Headers: "Authorization, Content-Type, Last-Event-ID, X-Idempotency-Key, X-Request-ID", Expose: "ETag, Location, Retry-After",
@@ -64,7 +64,7 @@ type handler struct {
 type refusal struct {
 	Failure
 	status int
-	after  time.Duration // when to try again; 0 means never
+	after  time.Duration // for the header Retry-After; 0 sends none
 }
 
 func refuse(status int, code esrp.Code, format string, args ...any) *refusal {
@@ -104,13 +104,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if probe.status < http.StatusBadRequest {
 			probe.status = http.StatusNotFound
 		}
-		h.refuse(w, refuse(probe.status, esrp.InvalidInputSemantic, "%s %s is nothing that is served", r.Method, r.URL.Path))
+		h.refuse(w, refuse(probe.status, esrp.InvalidInputSemantic, "there is no endpoint %s %s", r.Method, r.URL.Path))
 		return
 	}
 	h.mux.ServeHTTP(w, r)
 }
 
-// statusOnly records the status that the mux would answer.
+// statusOnly is a ResponseWriter that only records the status.
 type statusOnly struct {
 	header http.Header
 	status int
@@ -147,8 +147,8 @@ func (h *handler) fail(w http.ResponseWriter, id esrp.UUID, err error) {
 	case errors.Is(err, errNoJob):
 		status, out = http.StatusNotFound, failed(&Failure{Code: esrp.InvalidInputSemantic, Message: err.Error()})
 	default:
-		h.s.log.Warn("a request could not be served", "err", err)
-		out = failed(&Failure{Code: esrp.Unknown, Message: "the service could not do it; its log says why"})
+		h.s.log.Warn("cannot answer a request", "err", err)
+		out = failed(&Failure{Code: esrp.Unknown, Message: "internal error; see the log of the service"})
 	}
 	out.RequestID = id
 	if status == 0 {

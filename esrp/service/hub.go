@@ -2,7 +2,7 @@ package service
 
 import "sync"
 
-// hub wakes callers that wait for news of a job.
+// hub wakes callers that wait for events of a job.
 type hub struct {
 	mu      sync.Mutex // guards waiting
 	waiting map[string]*waiters
@@ -13,8 +13,8 @@ type waiters struct {
 	news  chan struct{}
 }
 
-// subscribe returns a channel that is closed at the next news of a job, and a function to stop
-// waiting. A caller that subscribes before it reads the job misses nothing.
+// subscribe returns a channel that is closed at the next event of a job, and a function to stop
+// waiting. A caller that subscribes before it reads the job misses no event.
 func (h *hub) subscribe(job string) (news <-chan struct{}, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,7 +36,7 @@ func (h *hub) subscribe(job string) (news <-chan struct{}, leave func()) {
 	}
 }
 
-// notify wakes the waiting callers.
+// notify wakes the callers that wait for a job.
 func (h *hub) notify(job string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

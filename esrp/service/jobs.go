@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// jobs are the jobs in the stream. Servers and workers use them alike.
+// jobs reads and appends events of jobs in the stream, for services and workers.
 type jobs struct {
 	conn   *jet.Conn
 	stream *jet.Stream
@@ -25,8 +25,8 @@ type jobs struct {
 // Settings of the stream and of the bucket for long data.
 const (
 	jobAge     = 72 * time.Hour // of events and blobs
-	maxMessage = 1 << 20        // bytes of a message, which any NATS takes
-	maxInline  = 256 << 10      // bytes of an event's data in its message; longer ones are blobs
+	maxMessage = 1 << 20        // bytes of a message, the default limit of NATS
+	maxInline  = 256 << 10      // bytes of an event's data in its message; longer data is stored as a blob
 	maxBlob    = 64 << 20       // bytes of an input, an output or a response
 )
 
@@ -53,7 +53,7 @@ func openJobs(ctx context.Context, conn *jet.Conn, now func() time.Time, log *sl
 // errNoJob means that the job does not exist, or no longer exists.
 var errNoJob = errors.New("there is no such job")
 
-// last returns the last event whose subject matches, without long data.
+// last returns the last event whose subject matches, without the data of a blob.
 func (s *jobs) last(ctx context.Context, subject string) (entry, error) {
 	m, err := s.stream.Last(ctx, subject)
 	if errors.Is(err, jet.ErrNotFound) {
@@ -65,7 +65,7 @@ func (s *jobs) last(ctx context.Context, subject string) (entry, error) {
 	return parseEvent(m)
 }
 
-// job returns a job's last event with its data.
+// job returns the last event of a job with its data.
 func (s *jobs) job(ctx context.Context, id string) (entry, error) {
 	e, err := s.last(ctx, jobPrefix(id)+"*")
 	if err == nil && e.expired(s.now()) {
@@ -74,14 +74,14 @@ func (s *jobs) job(ctx context.Context, id string) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	return s.whole(ctx, e)
+	return s.withData(ctx, e)
 }
 
 // request returns the request of a job.
 func (s *jobs) request(ctx context.Context, id string) (esrp.Request, error) {
 	e, err := s.last(ctx, jobPrefix(id)+kindQueued)
 	if err == nil {
-		e, err = s.whole(ctx, e)
+		e, err = s.withData(ctx, e)
 	}
 	if err != nil {
 		return esrp.Request{}, err
@@ -89,8 +89,8 @@ func (s *jobs) request(ctx context.Context, id string) (esrp.Request, error) {
 	return esrp.DecodeRequest(e.data)
 }
 
-// next returns the first event of a job after a place in the stream, with its data. The error is
-// jet.ErrNotFound if it has not happened yet.
+// next returns the first event of a job after a sequence number of the stream, with its data. The
+// error is jet.ErrNotFound if no such event exists yet.
 func (s *jobs) next(ctx context.Context, id string, after uint64) (entry, error) {
 	m, err := s.stream.Next(ctx, after+1, jobPrefix(id)+"*")
 	if err != nil {
@@ -100,11 +100,11 @@ func (s *jobs) next(ctx context.Context, id string, after uint64) (entry, error)
 	if err != nil {
 		return entry{}, err
 	}
-	return s.whole(ctx, e)
+	return s.withData(ctx, e)
 }
 
-// whole reads an event's data from its blob.
-func (s *jobs) whole(ctx context.Context, e entry) (entry, error) {
+// withData returns an event with its data, which it reads from the blob if necessary.
+func (s *jobs) withData(ctx context.Context, e entry) (entry, error) {
 	if e.Blob == "" {
 		return e, nil
 	}
@@ -116,9 +116,9 @@ func (s *jobs) whole(ctx context.Context, e entry) (entry, error) {
 	return e, nil
 }
 
-// append adds the event that follows e, which must be the last one under its job's key; seq 0 means
-// that the key is new. It sets the event's time, place and blob. The error is jet.ErrConflict if
-// another event came first. It tries again until ctx ends.
+// append appends e to the stream. e.seq is the sequence number of the last event under the job's key,
+// or 0 if the key is new. It returns e with its own sequence number, time and blob. The error is
+// jet.ErrConflict if another event was appended first. It retries until ctx ends.
 func (s *jobs) append(ctx context.Context, e entry) (entry, error) {
 	after := e.seq
 	e.Time, e.Blob = s.now().UnixMilli(), ""
@@ -139,15 +139,15 @@ func (s *jobs) append(ctx context.Context, e entry) (entry, error) {
 	return e, err
 }
 
-// progress adds an event for listeners to a job that has started.
+// progress appends an event to a job that has started.
 func (s *jobs) progress(ctx context.Context, e entry, kind string, data []byte) (entry, error) {
 	e.kind, e.data = kind, data
 	return s.append(ctx, e)
 }
 
-// finish ends a job with a response, and adds the request's id, the times and the job to it. e is
-// the job's last event. If the job has ended, the error is an *esrp.TransitionError; it is
-// jet.ErrConflict if another event came first.
+// finish ends a job with a response, to which it adds the request's id, the times and the job. e is
+// the last event of the job. The error is an *esrp.TransitionError if the job has ended, and
+// jet.ErrConflict if another event was appended first.
 func (s *jobs) finish(ctx context.Context, e entry, end esrp.JobState, r esrp.Response) (entry, error) {
 	if _, err := e.jobState().To(end); err != nil {
 		return entry{}, err
@@ -167,44 +167,44 @@ func (s *jobs) finish(ctx context.Context, e entry, end esrp.JobState, r esrp.Re
 	if e.data, err = r.Value().Canonical(); err != nil {
 		return entry{}, fmt.Errorf("response of job %s: %w", e.id, err)
 	}
-	// Frees the key if the request may be sent again or was refused, so that the next one does not get
-	// the old failure. This includes failures of a backend, whose cause may be gone with the next
-	// configuration.
+	// The key of a request that may be retried or was refused is freed, so that the next request with it
+	// does not get the old failure. This includes backend failures, because a change of the configuration
+	// may fix them.
 	e.Free = end == esrp.JobCancelled || r.Error != nil &&
 		(r.Error.Retryable || r.Error.Code == esrp.InvalidInputSemantic || r.Error.Code == esrp.BackendUnavailable)
 	return s.append(ctx, e)
 }
 
-// stop notifies the worker of a job that the job has ended. A worker that misses it finds out
-// within a third of a lease.
+// stop notifies the worker of a job that the job has ended. A worker that misses the notification
+// notices the end within a third of a lease.
 func (s *jobs) stop(id string) { _ = s.conn.Notify(stopSubject(id)) }
 
-// artifactPrefix begins the URIs of artifacts; the content's hash follows.
+// artifactPrefix is the prefix of the URIs of artifacts, before the hash of the content.
 const artifactPrefix = esrp.Scheme + "artifacts/sha256/"
 
-// artifactHash returns the hash in the URI of an artifact. The error is a *Failure.
+// artifactHash returns the hash in the URI of an artifact. An error is a *Failure.
 func artifactHash(uri string) (string, error) {
 	hash, ok := strings.CutPrefix(uri, artifactPrefix)
 	const digits = 64
 	if hash = strings.ToLower(hash); !ok || len(hash) != digits || strings.Trim(hash, "0123456789abcdef") != "" {
-		return "", &Failure{Code: esrp.InvalidInputSemantic, Message: uri + " is not an artifact: their URIs are " + artifactPrefix + "HASH"}
+		return "", &Failure{Code: esrp.InvalidInputSemantic, Message: uri + " is not the URI of an artifact, which has the form " + artifactPrefix + "HASH"}
 	}
 	return hash, nil
 }
 
-// missing turns the error of an artifact that cannot be used into a *Failure.
-func (s *jobs) missing(uri string, err error) error {
+// artifactError converts an error of reading an artifact to a *Failure, unless NATS is unavailable.
+func (s *jobs) artifactError(uri string, err error) error {
 	if err == nil || jet.IsOutage(err) {
 		return err
 	}
 	if !errors.Is(err, jet.ErrNotFound) {
-		s.log.Error("an artifact cannot be used", "uri", uri, "err", err)
+		s.log.Error("cannot read an artifact", "uri", uri, "err", err)
 		return &Failure{Code: esrp.InvalidInputSemantic, Message: uri + ": " + err.Error()}
 	}
 	return &Failure{Code: esrp.InvalidInputSemantic, Message: uri + ": not found"}
 }
 
-// inline replaces the paths in a request's inputs by the contents of the artifacts.
+// inline replaces the paths in a request's inputs with the contents of the artifacts.
 func (s *jobs) inline(ctx context.Context, r *esrp.Request) error {
 	for i, in := range r.Inputs {
 		if in.Encoding != esrp.Path {
@@ -216,7 +216,7 @@ func (s *jobs) inline(ctx context.Context, r *esrp.Request) error {
 		}
 		data, err := s.blobs.GetBytes(ctx, hash, maxBlob)
 		if err != nil {
-			return s.missing(in.Data, err)
+			return s.artifactError(in.Data, err)
 		}
 		r.Inputs[i].Data, r.Inputs[i].Encoding = encode(data)
 	}

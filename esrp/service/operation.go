@@ -11,31 +11,31 @@ import (
 type Operation struct {
 	Service, Name string
 	Description   string
-	Repeatable    bool // repeating it does no harm: see Operations.Repeatable
+	Repeatable    bool // see Operations.Repeatable
 }
 
-// Operations are the operations of a service and its workers. The server and each worker have their
-// own value; the values should agree on the operations.
+// Operations are the operations of a service or a worker. The services and workers on the same NATS
+// should have the same operations.
 type Operations interface {
 	// List lists the operations.
 	List() []Operation
-	// Check checks, before a request is accepted, that its operation exists and its inputs are valid.
-	// The error is a *Failure.
+	// Check returns an error, which is a *Failure, if the operation of a request does not exist or its
+	// inputs are invalid. It is called before a request is accepted.
 	Check(r esrp.Request) error
-	// Repeatable reports whether repeating a request does no harm. A request that is not repeatable
-	// gets its payload's hash as its key, unless the caller sets one (contract 8).
+	// Repeatable reports whether a request can safely be repeated. The key of a request that cannot is
+	// the hash of its payload, unless the caller sets a key (contract 8).
 	Repeatable(r esrp.Request) bool
-	// Run carries a request out, until ctx ends. Errors that are not *Failure are reported as UNKNOWN.
+	// Run executes a request until ctx ends. Errors that are not *Failure are reported as UNKNOWN.
 	Run(ctx context.Context, c Call) (Result, error)
 }
 
 // Call is a running request.
 type Call struct {
-	Job     string // its UUID: the same in each attempt
+	Job     string // UUID of the job, the same in each attempt
 	Attempt int    // from 1
 	Request esrp.Request
 
-	// Progress reports the progress to listeners. It does not wait. Reports in quick succession may be
+	// Progress reports progress to listeners, without blocking. Reports in quick succession may be
 	// dropped.
 	Progress func(Progress)
 }
@@ -59,7 +59,7 @@ type Output struct {
 type Failure struct {
 	Code    esrp.Code
 	Message string
-	// Final means that a retry does not help, even if the code is retryable.
+	// Final means that the request should not be retried, even if the code is retryable.
 	Final   bool
 	Details esrp.Value
 }
@@ -68,7 +68,7 @@ func (f *Failure) Error() string { return f.Message }
 
 // record returns a failure in the form of responses.
 func (f *Failure) record() *esrp.Error {
-	// Messages quote the input of callers and the output of programs.
+	// A message may quote invalid UTF-8 from callers and programs.
 	e := &esrp.Error{Code: f.Code, Message: strings.ToValidUTF8(f.Message, "\uFFFD"), Retryable: f.Code.Retryable() && !f.Final, Details: f.Details}
 	if e.Retryable {
 		after, strategy := uint64(retryAfter.Milliseconds()), esrp.Exponential

@@ -1,21 +1,21 @@
-// Package service runs ESRP requests for callers over HTTP, and for workers on NATS. The contract
-// is esrp.md 6 to 9.
+// Package service accepts ESRP requests over HTTP, and runs them on workers that are connected by
+// NATS. The contract is esrp.md 6 to 9.
 //
-// All jobs are in one JetStream stream (jobs.go). A job's events follow each other under a subject
-// of its own, and the last one is its state (event.go): an event is only added after the event that
-// its writer knows, so that of two writers one is refused. Long data are in an Object Store. A
-// Service answers HTTP (http.go, endpoints.go, stream.go, accept.go) and has no state: any service
-// of the same NATS answers for any job. A Worker takes jobs from the stream and runs them with its
-// Operations (worker.go). NATS is embedded, or a cluster. Each request is a job, even if its caller
-// waits.
+// All jobs are in one JetStream stream (jobs.go). The events of a job are under a separate subject,
+// and the last event contains its state (event.go). A writer appends an event only if the last event
+// is the one that it has read, so that of two concurrent writers one is refused. Long data is in an
+// Object Store. A Service answers HTTP (http.go, endpoints.go, stream.go, accept.go) and is stateless:
+// any service of the same NATS answers for any job. A Worker fetches jobs from the stream and runs
+// them with its Operations (worker.go). NATS is embedded, or a cluster. Each request is a job, also
+// if its caller waits for the answer.
 //
 // Guarantees: an accepted job survives the death of servers and workers (kill -9), and is tried
-// again. It has one end, and its listeners get its events once and in order. The same key runs once,
-// however many callers use it at the same time; the answer is kept for Options.Keep. Nothing is
-// answered without the bearer token.
+// again. It ends once, and its listeners get its events once and in order. Concurrent requests with
+// the same idempotency key run once, and the answer is kept for Options.Keep. Nothing is answered
+// without the bearer token.
 //
-// It does not promise that an operation runs only once: a worker that dies may have done part of
-// the work, and the next one repeats it. A job that no worker takes for jobAge is forgotten.
+// It does not guarantee that an operation runs only once: a worker that dies may have done part of
+// the work, which the next one repeats. A job that no worker fetches for jobAge is deleted.
 package service
 
 import (
@@ -45,8 +45,8 @@ type Options struct {
 	NATSListen string // host:port where the embedded server accepts workers; empty means only this process
 
 	Lease   time.Duration // how long a worker may be silent before another worker gets its job; default 30 s
-	Keep    time.Duration // how long answers are kept; default a day, at most two
-	MaxJobs int           // how many open jobs there may be; default 10,000
+	Keep    time.Duration // how long answers are kept; default one day, at most two
+	MaxJobs int           // maximum number of jobs that have not ended; default 10,000
 
 	Now   func() time.Time
 	NewID func() string // UUIDs
@@ -63,16 +63,16 @@ const (
 // Service is the server. Close must be called.
 type Service struct {
 	*jobs
-	o       Options
-	nats    *embed.Server // nil with a cluster
-	workers *jet.Consumer
-	open    openJobsCount
-	hub     hub
-	cancel  context.CancelFunc
-	work    sync.WaitGroup
-	closing context.Context // ends with Close
-	leaving context.Context // ends with Drain, at the latest with Close
-	leave   context.CancelFunc
+	o        Options
+	nats     *embed.Server // nil with a cluster
+	workers  *jet.Consumer
+	open     openJobsCount
+	hub      hub
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+	closing  context.Context // ends with Close
+	draining context.Context // ends with Drain, at the latest with Close
+	drain    context.CancelFunc
 }
 
 // Open starts a service. Accepted jobs that have not ended continue.
@@ -80,9 +80,9 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if o.Token == "" {
 		return nil, errors.New("a service needs a token")
 	}
-	o.Lease = orElse(o.Lease, 30*time.Second)
-	o.Keep = min(orElse(o.Keep, 24*time.Hour), jobAge-maxTimeout)
-	o.MaxJobs = orElse(o.MaxJobs, 10_000)
+	o.Lease = orDefault(o.Lease, 30*time.Second)
+	o.Keep = min(orDefault(o.Keep, 24*time.Hour), jobAge-maxTimeout)
+	o.MaxJobs = orDefault(o.MaxJobs, 10_000)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -94,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	}
 	s := &Service{o: o}
 	s.closing, s.cancel = context.WithCancel(context.Background())
-	s.leaving, s.leave = context.WithCancel(s.closing)
+	s.draining, s.drain = context.WithCancel(s.closing)
 	if err := s.start(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -102,14 +102,14 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	return s, nil
 }
 
-func orElse[T int | time.Duration](v, otherwise T) T {
+func orDefault[T int | time.Duration](v, otherwise T) T {
 	if v > 0 {
 		return v
 	}
 	return otherwise
 }
 
-// start connects to NATS and makes what is missing there.
+// start connects to NATS, and creates the stream, the bucket and the consumer if they do not exist.
 func (s *Service) start(ctx context.Context) (err error) {
 	if s.o.NATS == "" {
 		s.warnOfOldJobs()
@@ -132,8 +132,8 @@ func (s *Service) start(ctx context.Context) (err error) {
 	if s.jobs, err = openJobs(ctx, conn, s.o.Now, s.o.Log); err != nil {
 		return err
 	}
-	spec := jet.ConsumerSpec{Name: consumerName, Subject: waiting, Lease: s.o.Lease}
-	if s.nats != nil && s.nats.Address() == "" { // the workers of an earlier process are dead
+	spec := jet.ConsumerSpec{Name: consumerName, Subject: queuedSubjects, Lease: s.o.Lease}
+	if s.nats != nil && s.nats.Address() == "" { // all workers of an earlier process have ended with it
 		err = conn.RestartConsumer(ctx, streamName, spec)
 	} else {
 		err = conn.EnsureConsumer(ctx, streamName, spec)
@@ -152,7 +152,7 @@ func (s *Service) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// warnOfOldJobs says where the jobs of earlier versions are, which had a database.
+// warnOfOldJobs logs a warning if there is a database with jobs of an earlier version.
 func (s *Service) warnOfOldJobs() {
 	old := filepath.Join(s.o.Dir, "service.db")
 	if _, err := os.Stat(old); err == nil {
@@ -160,7 +160,7 @@ func (s *Service) warnOfOldJobs() {
 	}
 }
 
-// watch wakes callers that wait for a job at each of its events, until the service ends.
+// watch wakes the callers that wait for a job at each event of the job, until the service ends.
 func (s *Service) watch(after uint64) {
 	_ = s.conn.Follow(s.closing, streamName, jet.FollowOptions{After: after, HeadersOnly: true}, func(m jet.Message) error {
 		if id, _, err := idOfSubject(m.Subject); err == nil {
@@ -170,20 +170,18 @@ func (s *Service) watch(after uint64) {
 	})
 }
 
-// openJobsCount is how many jobs have not ended. It is read at most once a second, unless the limit
-// is reached.
+// openJobsCount caches the number of jobs that have not ended. The cached number is used for at most
+// a second, and only while it is below the limit.
 type openJobsCount struct {
 	mu   sync.Mutex // guards the fields below
 	n    int
 	read time.Time
 }
 
-func (c *openJobsCount) added(yes bool) {
+func (c *openJobsCount) increment() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if yes {
-		c.n++
-	}
+	c.n++
 }
 
 func (c *openJobsCount) set(n int) {
@@ -198,8 +196,8 @@ func (c *openJobsCount) below(limit int) bool {
 	return c.n < limit && time.Since(c.read) < time.Second
 }
 
-// checkOpen refuses a job while there are too many.
-func (s *Service) checkOpen(ctx context.Context) error {
+// checkOpenJobs returns an error if MaxJobs jobs have not ended.
+func (s *Service) checkOpenJobs(ctx context.Context) error {
 	if s.open.below(s.o.MaxJobs) {
 		return nil
 	}
@@ -209,7 +207,7 @@ func (s *Service) checkOpen(ctx context.Context) error {
 	}
 	s.open.set(n)
 	if n >= s.o.MaxJobs {
-		return &Failure{Code: esrp.BackendUnavailable, Message: fmt.Sprintf("%d jobs wait or run already", n)}
+		return &Failure{Code: esrp.BackendUnavailable, Message: fmt.Sprintf("%d jobs are already waiting or running", n)}
 	}
 	return nil
 }
@@ -230,14 +228,14 @@ func (s *Service) dial(ctx context.Context) (*jet.Conn, error) {
 	return jet.Dial(ctx, jet.Options{Name: "esrp", Token: s.o.Token, Server: s.nats, Log: s.o.Log})
 }
 
-// Dial connects to NATS, and waits for the first connection until ctx ends. It sends a token,
-// unless the token is empty or the URL contains credentials. NATS that refuses the credentials is
-// an error.
+// Dial connects to NATS, and waits for the first connection until ctx ends. It sends the token, unless
+// the token is empty or the URL contains credentials. It returns an error if NATS refuses the
+// credentials.
 func Dial(ctx context.Context, url, token string, log *slog.Logger) (*jet.Conn, error) {
 	return jet.Dial(ctx, jet.Options{URL: url, Name: "esrp", Token: token, Wait: true, Log: log})
 }
 
-// NATSAddress is the address of the embedded NATS for workers; empty if they cannot connect.
+// NATSAddress returns the address of the embedded NATS for workers, or "" if they cannot connect.
 func (s *Service) NATSAddress() string {
 	if s.nats == nil {
 		return ""
@@ -245,12 +243,12 @@ func (s *Service) NATSAddress() string {
 	return s.nats.Address()
 }
 
-// Drain notifies callers that wait for a job that the service ends, and ends streams of events. The
-// jobs go on until Close.
-func (s *Service) Drain() { s.leave() }
+// Drain answers callers that wait for a job with the error that the service is shutting down, and ends
+// streams of events. Jobs continue until Close.
+func (s *Service) Drain() { s.drain() }
 
-// Close ends the service. Running and waiting jobs continue when it is opened again. Close the
-// workers of this process first.
+// Close ends the service. Jobs that have not ended continue when it is opened again. The workers of
+// this process must be closed first.
 func (s *Service) Close() {
 	s.cancel()
 	if s.jobs != nil {

@@ -16,7 +16,8 @@ import (
 const heartbeat = 15 * time.Second
 
 // events answers GET /v1/jobs/{id}/events: it sends all events, or those after Last-Event-ID, and
-// then new events until the last one. The id of an event is its place in the stream of all jobs.
+// then new events until the last one. The id of an event is its sequence number in the stream of all
+// jobs.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	id, err := jobID(r)
 	if err == nil {
@@ -37,8 +38,8 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	out := sse.NewWriter(w)
 	for out.Flush() == nil {
 		news, leave := h.s.hub.subscribe(id)
-		over, err := h.send(r.Context(), out, id, &after)
-		if over || err != nil { // after an error, the reader connects again
+		ended, err := h.send(r.Context(), out, id, &after)
+		if ended || err != nil { // after an error, the client connects again
 			leave()
 			_ = out.Flush()
 			return
@@ -49,17 +50,18 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		case <-tick.C:
 			_ = out.Comment("alive")
 		case <-r.Context().Done():
-		case <-h.s.leaving.Done():
+		case <-h.s.draining.Done():
 		}
 		leave()
-		if r.Context().Err() != nil || h.s.leaving.Err() != nil {
+		if r.Context().Err() != nil || h.s.draining.Err() != nil {
 			return
 		}
 	}
 }
 
-// send sends the events after a place that exist so far. It reports whether no event can follow.
-func (h *handler) send(ctx context.Context, out sse.Writer, id string, after *uint64) (over bool, err error) {
+// send sends the existing events after a sequence number, which it advances. It reports whether the
+// last event of the job was sent.
+func (h *handler) send(ctx context.Context, out sse.Writer, id string, after *uint64) (ended bool, err error) {
 	for {
 		e, err := h.s.next(ctx, id, *after)
 		if errors.Is(err, jet.ErrNotFound) {

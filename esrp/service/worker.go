@@ -14,17 +14,17 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/jet"
 )
 
-// WorkerOptions of a worker.
+// WorkerOptions configure a Worker.
 type WorkerOptions struct {
 	Operations Operations
-	Jobs       int // how many run at the same time; default 4
-	Attempts   int // attempts of a job whose workers are lost; default 5
+	Jobs       int // number of jobs that run at the same time; default 4
+	Attempts   int // how often a job is started before it fails because its workers were lost; default 5
 	Now        func() time.Time
 	NewID      func() string // UUIDs
 	Log        *slog.Logger
 }
 
-// Worker takes jobs from the stream and runs them. Close must be called.
+// Worker fetches jobs from the stream and runs them. Close must be called.
 type Worker struct {
 	o      WorkerOptions
 	conn   *jet.Conn
@@ -33,11 +33,11 @@ type Worker struct {
 	work   sync.WaitGroup
 }
 
-// NewWorker starts a worker on a connection, which Close closes. If no service has made the stream
-// yet, the worker waits for it.
+// NewWorker starts a worker on a connection, which Close closes. The worker waits until a service has
+// created the stream.
 func NewWorker(conn *jet.Conn, o WorkerOptions) *Worker {
-	o.Jobs = orElse(o.Jobs, 4)
-	o.Attempts = orElse(o.Attempts, 5)
+	o.Jobs = orDefault(o.Jobs, 4)
+	o.Attempts = orDefault(o.Attempts, 5)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -55,7 +55,7 @@ func NewWorker(conn *jet.Conn, o WorkerOptions) *Worker {
 	return w
 }
 
-// Close stops the running jobs and gives them back, for other workers.
+// Close stops the running jobs and releases them for other workers.
 func (w *Worker) Close() {
 	w.cancel()
 	w.work.Wait()
@@ -78,7 +78,7 @@ func (w *Worker) run() {
 			}
 		}
 		if w.ctx.Err() == nil {
-			w.o.Log.Debug("there is no job", "err", err)
+			w.o.Log.Debug("cannot fetch jobs", "err", err)
 			jet.Pause(w.ctx, retryAfter)
 		}
 	}
@@ -96,7 +96,7 @@ func (w *Worker) handle(s *jobs, d *jet.Delivery) {
 	switch {
 	case err == nil:
 		if err := d.Acknowledge(context.WithoutCancel(w.ctx)); err != nil {
-			w.o.Log.Warn("a job cannot be acknowledged; it is looked at again", "job", first.id, "err", err)
+			w.o.Log.Warn("cannot acknowledge a job; it will be delivered again", "job", first.id, "err", err)
 		}
 	case w.ctx.Err() != nil:
 		_ = d.Return(0)
@@ -105,16 +105,16 @@ func (w *Worker) handle(s *jobs, d *jet.Delivery) {
 		defer cancel()
 		_ = w.conn.Flush(ctx)
 	default:
-		w.o.Log.Warn("a job cannot be run now; it waits", "job", first.id, "err", err)
+		w.o.Log.Warn("cannot run a job now; retrying later", "job", first.id, "err", err)
 		_ = d.Return(retryAfter)
 	}
 }
 
-// errOver means that the job has ended, or that another worker has it.
-var errOver = errors.New("the job is over")
+// errEnded means that the job has ended, or that another worker runs it.
+var errEnded = errors.New("the job has ended")
 
-// errBehind means that NATS does not show an event that it has delivered.
-var errBehind = errors.New("NATS does not show all events of the job yet")
+// errIncomplete means that reads from NATS do not return an event that NATS has already delivered.
+var errIncomplete = errors.New("NATS does not return all events of the job yet")
 
 // attempt is one attempt at a job.
 type attempt struct {
@@ -125,49 +125,50 @@ type attempt struct {
 	e    entry // the last event of this attempt
 }
 
-// perform makes the attempt. Without an error, the job has ended, or another worker has it.
+// perform makes the attempt. If it returns nil, the job has ended, or another worker runs it.
 func (a *attempt) perform(first entry) error {
-	stopBeats := a.d.KeepAlive(nil) // while data are read
+	stopKeepAlive := a.d.KeepAlive(nil) // while the request is read
 	var r esrp.Request
-	goes, err := a.begin(first)
-	if !goes || err != nil {
-		stopBeats()
+	started, err := a.begin(first)
+	if !started || err != nil {
+		stopKeepAlive()
 		return err
 	}
-	if first, err = a.whole(a.w.ctx, first); err == nil {
+	if first, err = a.withData(a.w.ctx, first); err == nil {
 		r, err = esrp.DecodeRequest(first.data)
 	}
 	if err == nil {
 		err = a.inline(a.w.ctx, &r)
 	}
-	stopBeats()
+	stopKeepAlive()
 	if err != nil && (jet.IsOutage(err) || a.w.ctx.Err() != nil) {
 		return a.release(err)
 	}
 	return a.run(r, err)
 }
 
-// begin appends that the attempt begins. It returns false if the job has ended.
-func (a *attempt) begin(first entry) (goes bool, err error) {
+// begin appends the event that starts the attempt. It returns false if the job has ended. It ends a job
+// that has no attempts left.
+func (a *attempt) begin(first entry) (started bool, err error) {
 	for {
 		last, err := a.last(a.w.ctx, jobPrefix(first.id)+"*")
 		switch {
-		// A server that has just begun to lead may not have all events yet. The message of a job that
-		// is really gone is not handed out again.
+		// A server that has just become the leader may not have all events yet. If the job was really
+		// deleted, NATS does not deliver its message again.
 		case err == nil && last.seq < first.seq:
-			return false, errBehind
+			return false, errIncomplete
 		case err != nil || last.final():
 			return false, err
 		case last.Attempt >= a.w.o.Attempts:
 			err = a.giveUp(last)
 		default:
-			goes = true
+			started = true
 			err = a.start(last)
 		}
 		if !errors.Is(err, jet.ErrConflict) {
-			return goes, err
+			return started, err
 		}
-		goes = false
+		started = false
 	}
 }
 
@@ -193,17 +194,18 @@ func (a *attempt) giveUp(last entry) error {
 	return err
 }
 
-// run runs the job and appends its end. wrong is why the request cannot be run, or nil.
+// run runs the job and appends its end. wrong is the error because of which the request cannot be run,
+// or nil.
 func (a *attempt) run(r esrp.Request, wrong error) error {
 	ctx, stop := context.WithCancelCause(a.w.ctx)
 	defer stop(nil)
-	if unlisten, err := a.conn.Listen(stopSubject(a.e.id), func() { stop(errOver) }); err == nil {
+	if unlisten, err := a.conn.Listen(stopSubject(a.e.id), func() { stop(errEnded) }); err == nil {
 		defer unlisten()
 	}
 	id := a.e.id
 	defer a.d.KeepAlive(func() {
 		if last, err := a.last(ctx, jobPrefix(id)+"*"); errors.Is(err, errNoJob) || err == nil && (last.final() || last.Worker != a.name) {
-			stop(errOver)
+			stop(errEnded)
 		}
 	})()
 	out, err := a.execute(ctx, stop, r, wrong)
@@ -215,7 +217,7 @@ func (a *attempt) run(r esrp.Request, wrong error) error {
 		_, err = a.finish(ctx, a.e, end, out)
 	}
 	switch {
-	case errors.Is(err, jet.ErrConflict), errors.Is(context.Cause(ctx), errOver):
+	case errors.Is(err, jet.ErrConflict), errors.Is(context.Cause(ctx), errEnded):
 		return nil
 	case err != nil && a.w.ctx.Err() != nil:
 		return a.release(err)
@@ -223,19 +225,20 @@ func (a *attempt) run(r esrp.Request, wrong error) error {
 	return err
 }
 
-// release gives the job back because of an error.
+// release appends the event that releases the job for other workers, and returns err.
 func (a *attempt) release(err error) error {
 	const last = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.w.ctx), last)
 	defer cancel()
 	e := a.e
-	e.Attempt-- // it was not lost
+	e.Attempt-- // only lost attempts count
 	e.Worker = ""
-	_, _ = a.progress(ctx, e, kindReleased, message("its worker ends; it waits for another one")) // without it, the next attempt counts one more
+	_, _ = a.progress(ctx, e, kindReleased, message("its worker is shutting down; waiting for another one")) // if it fails, this attempt counts as lost
 	return err
 }
 
-// report appends the progress until news is closed. If another event came first, the job is over.
+// report appends progress events until news is closed. It stops the job if another writer appended an
+// event, because the job then has ended or another worker runs it.
 func (a *attempt) report(ctx context.Context, stop context.CancelCauseFunc, news <-chan Progress) {
 	for p := range news {
 		data, err := p.value().Canonical()
@@ -246,7 +249,7 @@ func (a *attempt) report(ctx context.Context, stop context.CancelCauseFunc, news
 		if err == nil {
 			a.e = e
 		} else if errors.Is(err, jet.ErrConflict) {
-			stop(errOver)
+			stop(errEnded)
 		}
 	}
 }
@@ -265,8 +268,8 @@ func (p Progress) value() esrp.Value {
 	return v
 }
 
-// execute runs the operation and returns the response, with the fields that a worker knows. The
-// error is that the job must stop.
+// execute runs the operation and returns the response; finish adds the other fields. An error means
+// that the job was stopped and has no response.
 func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r esrp.Request, wrong error) (out esrp.Response, err error) {
 	limit := time.Duration(r.Mode.TimeoutMS) * time.Millisecond
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -302,13 +305,13 @@ func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r e
 	return out, nil
 }
 
-// call runs the operation and appends its progress; a panic becomes a failure.
+// call runs the operation and appends its progress. It converts a panic to an error.
 func (a *attempt) call(ctx context.Context, stop context.CancelCauseFunc, r esrp.Request) (result Result, err error) {
 	news := make(chan Progress, 1)
 	var reporter sync.WaitGroup
 	reporter.Go(func() { a.report(ctx, stop, news) })
 	defer reporter.Wait()
-	var open sync.Mutex // guards ended: an operation may report its progress late
+	var open sync.Mutex // guards ended, because an operation may report progress after it has returned
 	ended := false
 	defer func() {
 		if p := recover(); p != nil {
@@ -336,10 +339,10 @@ func (a *attempt) call(ctx context.Context, stop context.CancelCauseFunc, r esrp
 	}})
 }
 
-// outputs adds a call's outputs to its response. An output that is large, or does not fit with the
-// others, becomes an artifact.
+// outputs adds the outputs of a call to its response. An output that does not fit into the message of
+// the response becomes an artifact.
 func (a *attempt) outputs(ctx context.Context, r *esrp.Response, result Result) error {
-	room := maxInline / 2 // so that the response's message has them, with all else in it
+	room := maxInline / 2 // leaves the other half for the rest of the response
 	for _, o := range result.Outputs {
 		body := esrp.Body{Name: o.Name, ContentType: o.ContentType}
 		if size := inlineSize(o.Data); size <= room {
@@ -349,7 +352,7 @@ func (a *attempt) outputs(ctx context.Context, r *esrp.Response, result Result) 
 			continue
 		}
 		if len(o.Data) > maxBlob {
-			return &Failure{Code: esrp.OutOfMemory, Message: fmt.Sprintf("cannot keep an output: it is longer than %d bytes", maxBlob), Final: true}
+			return &Failure{Code: esrp.OutOfMemory, Message: fmt.Sprintf("cannot store an output: it is longer than %d bytes", maxBlob), Final: true}
 		}
 		hash, err := a.blobs.PutBytes(ctx, o.Data)
 		if err != nil {
