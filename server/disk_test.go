@@ -62,11 +62,11 @@ func (s troubled) Extend(ctx context.Context, id string, events []event.Event) e
 	return s.Store.Extend(ctx, id, events)
 }
 
-func (s troubled) Record(ctx context.Context, id string, pieces []event.Event) error {
+func (s troubled) WriteAhead(ctx context.Context, id string, pieces []event.Event) error {
 	if err := s.before(ctx, "write", id); err != nil {
 		return err
 	}
-	return s.Store.Record(ctx, id, pieces)
+	return s.Store.WriteAhead(ctx, id, pieces)
 }
 
 func (s troubled) ChangeMeta(ctx context.Context, id string, change func(*chat.Meta)) (chat.Meta, error) {

@@ -247,18 +247,18 @@ func (ps *prompts) sendToTurn(id string, give func(*chat.Session)) {
 	}
 	ps.background(func() {
 		if !ok {
-			known, found, err := ps.host.Engine().Existing(ps.ctx, id)
+			known, found, err := ps.host.Engine().OpenExisting(ps.ctx, id)
 			if err != nil || !found {
 				return // the client gets no notification about a chat that does not exist
 			}
 			session, resting = known, known.IdleState()
 		}
 		now, err := resting.Wait(ps.ctx)
-		if err != nil || !now.Rests {
+		if err != nil || !now.Idle {
 			return
 		}
 		v := ps.views.get(session)
-		_ = v.do(ps.ctx, now.At, func(ctx context.Context) error {
+		_ = v.do(ps.ctx, now.Next, func(ctx context.Context) error {
 			if !v.renderer.statusSent && !session.Running() { // else the client is notified when it ends
 				v.send(ctx, v.renderer.status("idle"))
 			}

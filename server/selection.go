@@ -20,7 +20,7 @@ type selections struct {
 // picked returns the chat that a selection is for. ok is false if the chat does not exist yet; then
 // the selection belongs to the session. The user can still select when the store cannot be read.
 func (s *selections) picked(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
-	session, ok, err = s.host.Engine().Existing(ctx, id)
+	session, ok, err = s.host.Engine().OpenExisting(ctx, id)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrClosed) {
 		s.log.Warn("whether a chat exists is not known; what was picked for it is the session's", "chat", id, "err", err)
 		return nil, false, nil

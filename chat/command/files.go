@@ -158,7 +158,7 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 	note := ""
 	if !chat.ValidID(meta.ID) {
 		meta.ID = c.deps.NewID()
-	} else if known, err := c.deps.Engine().Known(ctx, meta.ID); err != nil {
+	} else if known, err := c.deps.Engine().Exists(ctx, meta.ID); err != nil {
 		return "", err
 	} else if known {
 		meta.ID = c.deps.NewID()

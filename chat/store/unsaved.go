@@ -45,8 +45,8 @@ func (s *Store) unsaved(id string) *unsaved {
 
 var errNotLocked = errors.New("the chat is not locked")
 
-// Record implements chat.Store.
-func (s *Store) Record(_ context.Context, id string, pieces []event.Event) error {
+// WriteAhead implements chat.Store.
+func (s *Store) WriteAhead(_ context.Context, id string, pieces []event.Event) error {
 	u, ok := s.locked.Load(id)
 	if !ok {
 		return errNotLocked

@@ -197,12 +197,12 @@ func (q *windowQuery) flags(first, last chat.Cursor) []chat.PlacedFlag {
 		if q.err = rows.Scan(&c.Anchor, &c.Seq); q.err != nil {
 			return nil
 		}
-		out = append(out, chat.PlacedFlag{Seq: c.Seq, Before: c.Anchor})
+		out = append(out, chat.PlacedFlag{Seq: c.Seq, NextMessage: c.Anchor})
 	}
 	if q.err = rows.Err(); q.err == nil {
 		_ = rows.Close() // one connection: the next query needs it
 		for i := range out {
-			out[i].Before = q.next(out[i].Before)
+			out[i].NextMessage = q.next(out[i].NextMessage)
 		}
 	}
 	return out
