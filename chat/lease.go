@@ -9,7 +9,7 @@ import (
 // lease is the right to append to a chat: the chat's lock, shared by all users in this process, which
 // are turns, edits and title requests.
 type lease struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	users int
 	free  func()
 }

@@ -48,7 +48,7 @@ type Options struct {
 type Files struct {
 	o Options
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	records map[string]*record
 	running map[string]*running // commands, by the names of their points
 }
