@@ -18,7 +18,7 @@ type Budget interface {
 	Begin(chatID, turnID string, limits config.Budget) (end func())
 	// Check compares what was spent with the limits of a chat and its running turn.
 	Check(ctx context.Context, chatID string) BudgetState
-	// Extend raises each limit that the running turn has reached by the configured amount.
+	// Extend lets the running turn spend the configured amount again for each limit that is reached.
 	Extend(ctx context.Context, chatID string)
 	// Pause stops the clock of the running turn until resume is called.
 	Pause(chatID string) (resume func())

@@ -55,8 +55,8 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 	return out, nil
 }
 
-// summary parses the first chat of List's text: six numbers, then three texts whose lengths are
-// the last three numbers.
+// summary parses the first chat in the result of List's query: six numbers, followed by three strings
+// whose lengths are the last three numbers.
 func summary(text string) (c chat.Summary, rest string, err error) {
 	var n [6]int64 // created, updated, messages, length of id, of title, of model
 	rest = text
