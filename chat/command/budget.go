@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// Spending knows what chats spend and may spend.
+// Spending reports what chats have spent, and manages their limits.
 type Spending interface {
 	Report(ctx context.Context) (budget.Report, error)
 	Limits(ctx context.Context, chatID string) ([]budget.Limit, error)
@@ -72,7 +72,7 @@ func (c *Commands) showBudget(ctx context.Context, chatID string) string {
 	return b.String()
 }
 
-// uncounted says that the spending of other processes is not known.
+// uncounted returns a note that the spending of other processes is not included, if err is not nil.
 func uncounted(err error) string {
 	if err == nil {
 		return ""
@@ -80,7 +80,7 @@ func uncounted(err error) string {
 	return fmt.Sprintf("\nOnly this process is counted, because the record of spending cannot be read: %s\n", escape(err.Error()))
 }
 
-// periods shows what all chats have spent lately.
+// periods shows the recent spending of all chats.
 func (c *Commands) periods(ctx context.Context) string {
 	r, err := c.deps.Spending.Report(ctx)
 	var b strings.Builder
@@ -110,7 +110,7 @@ func writeUsed(b *strings.Builder, period, model string, u budget.Used) {
 
 const unknownCost = "unknown"
 
-// costText is what was spent, or unknownCost if no request had a price.
+// costText returns the cost of usage, or unknownCost if no request had a price.
 func costText(u budget.Used) string {
 	if u.Priced == 0 && u.Requests > 0 {
 		return unknownCost

@@ -11,27 +11,26 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 )
 
-// Plugins is what commands do with plugins (eca-features 14, 21). Its changes are in
-// effect when it returns.
+// Plugins manages plugins (eca-features 14, 21). A change is in effect when its method returns.
 type Plugins interface {
 	Installed() *plugins.Set
 	Sources() []plugins.State
-	// Fetch fetches a source that was not fetched yet.
+	// Fetch fetches a source that has not been fetched yet.
 	Fetch(ctx context.Context, source string) error
-	// Update fetches the newest of a source; it returns the commits.
+	// Update fetches the newest commit of a source. It returns the old and the new commit.
 	Update(ctx context.Context, source string) (before, after string, err error)
 	Install(ctx context.Context, ref string) (plugins.Offer, error)
-	// Uninstall returns what it took out of the configuration.
+	// Uninstall returns the entries that it removed from the configuration.
 	Uninstall(ref string) ([]string, error)
 }
 
-// shortCommit is how much of a commit's id is shown where it only helps to compare.
+// shortCommit is the number of shown characters of a commit's id where it only helps to compare.
 const shortCommit = 12
 
 func short(commit string) string { return commit[:min(len(commit), shortCommit)] }
 
-// ListPlugins describes what is installed and what the sources offer; only one of them if
-// it is named, which is fetched first if need be.
+// ListPlugins describes the installed plugins and what the sources offer. If source is set, it
+// describes only that source, and fetches it first if necessary.
 func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) {
 	if source != "" {
 		if err := p.Fetch(ctx, source); err != nil {
@@ -112,7 +111,7 @@ func (c *Commands) plugins(ctx context.Context, in input) (string, error) {
 	return ListPlugins(ctx, c.deps.Plugins(), in.arg())
 }
 
-// InstallPlugin installs a plugin and tells what that brought.
+// InstallPlugin installs a plugin and describes the result.
 func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
 	offer, err := p.Install(ctx, ref)
 	if err != nil {
@@ -163,7 +162,7 @@ func (c *Commands) pluginUninstall(_ context.Context, in input) (string, error) 
 	return UninstallPlugin(c.deps.Plugins(), in.arg())
 }
 
-// UpdatePlugins fetches the newest of a source.
+// UpdatePlugins fetches the newest commit of a source and describes the result.
 func UpdatePlugins(ctx context.Context, p Plugins, source string) (string, error) {
 	before, after, err := p.Update(ctx, source)
 	switch {
