@@ -281,7 +281,7 @@ func TestResumeThatFailsChangesNothing(t *testing.T) {
 	}
 	mark := r.Mark()
 	r.turn(t, map[string]any{"chatId": "c", "message": "/resume other"})
-	r.Await(mark, "the reason", fake.Content("text", "disk is full", "What was said here before is kept as **"))
+	r.Await(mark, "the reason", fake.Content("text", "disk is full", "The earlier messages of this chat are saved as **"))
 	var history struct{ Contents []json.RawMessage }
 	if err := json.Unmarshal(r.Call("chat/history", map[string]any{"chatId": "c"}), &history); err != nil {
 		t.Fatal(err)

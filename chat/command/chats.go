@@ -64,7 +64,7 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	if !slices.Contains(choice.IDs, m.ID) {
-		return "", fmt.Errorf("no provider lists the model %s; /model shows those that are there%s", m.ID, similar(choice.IDs, m.ID))
+		return "", fmt.Errorf("no provider lists the model %s; /model lists the available models%s", m.ID, similar(choice.IDs, m.ID))
 	}
 	_, err = in.session.Change(func(meta *chat.Meta) {
 		meta.Model = m.ID
@@ -113,7 +113,7 @@ func (c *Commands) pin(ctx context.Context, in input) (string, error) {
 	if in.arg() == "off" {
 		return "This chat is not pinned any more.", nil
 	}
-	return "This chat is pinned: it is kept, however old it is. `/pin off` undoes it.", nil
+	return "This chat is pinned: it is kept regardless of its age. `/pin off` undoes it.", nil
 }
 
 // fork copies the chat.
@@ -194,7 +194,7 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 		return c.listChats(ctx, list, page)
 	}
 	if len(in.args) > 1 {
-		return "", errors.New("/resume takes one chat: a number of the list, latest, or an id")
+		return "", errors.New("/resume takes one chat: a number from the list, latest, or an id")
 	}
 	id, err := find(list, in.arg())
 	if err != nil {
@@ -212,7 +212,7 @@ func (c *Commands) listChats(ctx context.Context, list []chat.Summary, page int)
 		return "There are no other chats of these workspace folders.", nil
 	}
 	var b strings.Builder
-	b.WriteString("`/resume` with a number, `latest` or an id goes on with a copy of that chat here.\n\n")
+	b.WriteString("`/resume` with a number, `latest` or an id continues a copy of that chat here.\n\n")
 	end := len(list) - (page-1)*maxListed
 	if end <= 0 {
 		return "", fmt.Errorf("there is no page %d: the list has %s", page, count((len(list)+maxListed-1)/maxListed, "page"))
@@ -291,9 +291,9 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 	if slices.ContainsFunc(events, isModelPrompt) {
 		fork, err := s.Fork("").Wait(ctx)
 		if err != nil {
-			return "", fmt.Errorf("what was said here cannot be kept, so nothing was resumed: %w", err)
+			return "", fmt.Errorf("the messages of this chat could not be saved, so nothing was resumed: %w", err)
 		}
-		kept = " What was said here before is kept as **" + fork.Title + "**."
+		kept = " The earlier messages of this chat are saved as **" + fork.Title + "**."
 	}
 	if _, err := s.Adopt(ctx, id).Wait(ctx); err != nil {
 		err = fmt.Errorf("cannot resume the chat %s, and this chat stays as it is: %w", id, err)

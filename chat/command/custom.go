@@ -89,7 +89,7 @@ func (c *Commands) skills(context.Context, input) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- **%s** (built in): a report on this eca for the model\n", infoSkill)
 	if len(set.Skills) == 0 {
-		b.WriteString("\nThere are no skills of yours. `/skill-create` writes one.\n")
+		b.WriteString("\nYou have no skills. `/skill-create` writes one.\n")
 	}
 	for _, s := range set.Skills {
 		fmt.Fprintf(&b, "- **%s** (%s): %s\n  `%s`\n", s.Name, where(s.Root, s.Plugin), s.Description, s.File)
@@ -108,7 +108,7 @@ func wrong(set *extensions.Set, folder string) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "\nNot used, because it is wrong:\n\n" + b.String()
+	return "\nNot used because of errors:\n\n" + b.String()
 }
 
 // maxPreview is the length of the shown beginning of a rule, in characters.
@@ -206,7 +206,7 @@ func (c *Commands) skillCreate(rest string) (string, error) {
 	name, wish, _ := strings.Cut(rest, " ")
 	name = strings.Trim(name, `"`)
 	if name == "" || strings.ContainsAny(name, `/\.`) {
-		return "", errors.New("the name of a skill is one word without dots and slashes, as release-notes")
+		return "", errors.New("the name of a skill is one word without dots and slashes, such as release-notes")
 	}
 	var b strings.Builder
 	b.WriteString(c.deps.Config().Prompts.SkillCreate)

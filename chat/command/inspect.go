@@ -43,7 +43,7 @@ func mistakes(list []config.Finding) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\nWrong in it:\n\n")
+	b.WriteString("\nErrors in it:\n\n")
 	for _, f := range list {
 		fmt.Fprintf(&b, "- %s\n", f)
 	}

@@ -146,7 +146,7 @@ func (l *loginDialog) choose(ctx context.Context, s *chat.Session, question, hin
 
 // notOffered is shown with the choice of providers. The alternatives are shown once a provider is
 // chosen.
-const notOffered = "Subscriptions of ChatGPT and of Claude cannot be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to hear what works instead.\n"
+const notOffered = "Subscriptions of ChatGPT and of Claude cannot be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to see what works instead.\n"
 
 // chosenProvider begins the login, or asks for the method.
 func (l *loginDialog) chosenProvider(ctx context.Context, s *chat.Session, name string, say func(string)) (bool, error) {

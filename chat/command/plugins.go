@@ -52,7 +52,7 @@ func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) 
 		fmt.Fprintf(&wrong, "- %s\n", problem)
 	}
 	if wrong.Len() > 0 {
-		b.WriteString("\nNot used, because it is wrong:\n\n" + wrong.String())
+		b.WriteString("\nNot used because of errors:\n\n" + wrong.String())
 	}
 	return b.String(), nil
 }
@@ -127,10 +127,10 @@ func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
 		return "", fmt.Errorf("%s is in the configuration now, but cannot be used: %w", id, cmp.Or(errors.Join(causes...), errors.New("it was not found")))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Installed %s. Its contents count from the next prompt on.\n", id)
+	fmt.Fprintf(&b, "Installed %s. Its contents take effect with the next prompt.\n", id)
 	for _, other := range set.Plugins {
 		if other.NeededBy == id {
-			fmt.Fprintf(&b, "- It needs %s, which is used, too.\n", other.ID())
+			fmt.Fprintf(&b, "- It needs %s, which is used as well.\n", other.ID())
 		}
 	}
 	for _, problem := range set.Problems {
@@ -173,7 +173,7 @@ func UpdatePlugins(ctx context.Context, p Plugins, source string) (string, error
 	case before == "":
 		return fmt.Sprintf("%s was fetched: %s.\n", source, after), nil
 	}
-	return fmt.Sprintf("%s was %s and is %s now. The contents of its plugins count from the next prompt on.\n", source, short(before), after), nil
+	return fmt.Sprintf("%s was %s and is %s now. The contents of its plugins take effect with the next prompt.\n", source, short(before), after), nil
 }
 
 func (c *Commands) pluginUpdate(ctx context.Context, in input) (string, error) {

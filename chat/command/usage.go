@@ -63,7 +63,7 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 			s.model, s.requests, thousands(s.input), thousands(s.cached), thousands(s.written), thousands(s.output), cost)
 	}
 	if total != nil {
-		fmt.Fprintf(&b, "\nThis chat has cost **$%.4f** so far, including what was taken back since.\n", *total)
+		fmt.Fprintf(&b, "\nThis chat has cost **$%.4f** so far, including messages that were removed since.\n", *total)
 	}
 	if unpriced > 0 {
 		fmt.Fprintf(&b, "\nThe price of %s is not known: set `cost` of the model in the configuration.\n", count(unpriced, "request"))
