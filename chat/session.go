@@ -55,6 +55,7 @@ type Session struct {
 	gone       chan struct{}                 // closed when the session's goroutine has ended
 
 	lease lease
+	began sync.Map    // ids (the keys) of the turns that began in this process
 	busy  atomic.Bool // state is running
 	// beginning cancels the turn that is being started, without waiting for the session's
 	// goroutine, which may be resolving the contexts of the prompt. Nil while no turn is being
@@ -274,6 +275,17 @@ func (s *Session) IdleState() *Pending[IdleState] {
 // Running reports whether a turn runs.
 func (s *Session) Running() bool { return s.busy.Load() }
 
+// BeganHere reports whether a turn began in this process since the chat was opened.
+func (s *Session) BeganHere(turn string) bool {
+	_, here := s.began.Load(turn)
+	return here
+}
+
+// RunsElsewhere reports whether another process runs a turn of the chat, or edits it.
+func (s *Session) RunsElsewhere() bool {
+	return s.lease.heldElsewhere(func() (func(), bool, error) { return s.eng.deps.Store.Lock(s.id) })
+}
+
 // Cancel stops the running turn, if there is one.
 func (s *Session) Cancel() {
 	s.requestStop(errStopped)
@@ -365,6 +377,7 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	}
 	s.eng.histories.take(s)
 	t := newTurn(s, p)
+	s.began.Store(t.id, nil)
 	begun = true
 	s.turn = t
 	s.become(running)

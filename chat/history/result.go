@@ -52,8 +52,9 @@ func (h *History) result(r llm.ToolResult) {
 // OpenCalls returns the calls that have no result yet, in the order in which the model made them.
 func (h *History) OpenCalls() []string { return slices.Clone(h.open) }
 
-// started notes the subagent of a call that begins to run, if it has one.
+// started notes that a call has begun to run, and its subagent, if it has one.
 func (h *History) started(id string) {
+	h.began[id] = true
 	for _, c := range h.calls {
 		if c.CallID == id && c.Details != nil && c.Details.Subagent != nil {
 			h.running[id] = *c.Details.Subagent
@@ -114,8 +115,9 @@ func images(list []event.Image) []llm.Image {
 	return out
 }
 
-// rejection returns the text of a result for a call that was rejected or interrupted.
-func rejection(r event.ToolRejected) string {
+// rejection returns the text of a result for a call that was rejected or interrupted. began reports
+// whether the call had begun to run.
+func rejection(r event.ToolRejected, began bool) string {
 	var text string
 	switch r.Reason {
 	case event.RejectedByHook:
@@ -127,9 +129,15 @@ func rejection(r event.ToolRejected) string {
 	case event.RejectedByConfig:
 		text = cmp.Or(r.Message, "The user's configuration denies this call. It did not run.")
 	case event.RejectedByStop:
-		text = strings.TrimSpace("The user stopped this call. It may have taken effect in part. " + r.Message)
+		text = "The user stopped the turn before this call ran. It did not run."
+		if began {
+			text = strings.TrimSpace("The user stopped this call. It may have taken effect in part. " + r.Message)
+		}
 	default:
-		text = strings.TrimSpace("This call was interrupted. It may have taken effect in part. " + r.Message)
+		text = "The turn was interrupted before this call ran. It did not run."
+		if began {
+			text = strings.TrimSpace("This call was interrupted. It may have taken effect in part. " + r.Message)
+		}
 	}
 	return text
 }
