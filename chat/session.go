@@ -43,7 +43,8 @@ func (s state) canBecome(next state) bool {
 
 // Session is one chat that is open in this process. All changes of the chat are made on its
 // goroutine: prompts and decisions in this file, edits in edit.go. Reads do not wait for that
-// goroutine (chatReader).
+// goroutine (chatReader). It has more than 40 methods because each operation of clients on a chat is
+// one.
 type Session struct {
 	chatReader
 	mail *mailbox

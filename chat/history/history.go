@@ -19,7 +19,8 @@ import (
 
 // History builds the messages that the model is sent from a chat's events. A running chat and a
 // chat that is loaded from the store build them in the same way, so both send the same bytes. It is
-// not safe for concurrent use.
+// not safe for concurrent use. It has more than 25 fields because it is the state of one pass over
+// all kinds of events.
 type History struct {
 	done    []llm.Message   // complete messages
 	prompts int             // number of user messages so far
