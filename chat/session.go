@@ -50,7 +50,7 @@ type Session struct {
 	mail *mailbox
 
 	ctx        context.Context // ends when the session is closed
-	cancel     context.CancelFunc
+	cancel     context.CancelCauseFunc
 	background sync.WaitGroup                // title requests and syncs of the store
 	titled     atomic.Pointer[chan struct{}] // closed when the last title request has ended
 	gone       chan struct{}                 // closed when the session's goroutine has ended
@@ -87,7 +87,7 @@ func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 	if last > 0 {
 		s.dialogState.Store(int32(unknownDialog))
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	go s.loop()
 	return s
 }
@@ -311,11 +311,11 @@ func (s *Session) requestStop(cause error) *stopRequest {
 	return h
 }
 
-// close interrupts the running turn, ends all readers and stops the session's goroutine.
-func (s *Session) close() {
-	s.cancel()
+// close ends the running turn with the given cause, ends all readers and stops the session's goroutine.
+func (s *Session) close(cause error) {
+	s.cancel(cause)
 	s.mail.putLast(func() {
-		s.endTurn(errShutdown)
+		s.endTurn(cause)
 		s.closeDialog()
 		s.become(closed)
 	})
@@ -326,14 +326,16 @@ func (s *Session) close() {
 	s.lease.drop()
 }
 
-// endTurn cancels the running turn, if any, and waits until it has ended.
-func (s *Session) endTurn(cause error) {
+// endTurn cancels the running turn, if any, and waits until it has ended. It returns the turn's id, or "".
+func (s *Session) endTurn(cause error) (id string) {
 	if s.turn == nil {
-		return
+		return ""
 	}
+	id = s.turn.id
 	s.turn.cancel(cause)
 	<-s.turn.done
 	s.reap()
+	return id
 }
 
 // acceptSafely calls accept and recovers from panics, which are possible before the turn has its
