@@ -19,18 +19,18 @@ import (
 type answer struct {
 	t         *turn
 	req       llm.Request
-	any       bool                 // something of it was shown
-	said      bool                 // it has text that is not blank
-	reasoning map[string]string    // the provider's id -> ours
-	started   map[string]time.Time // by our id
+	any       bool                 // some of the answer was shown
+	said      bool                 // it has text that is not blank, or an image
+	reasoning map[string]string    // ids of unfinished blocks, by the provider's ids
+	started   map[string]time.Time // when blocks of reasoning began, by our ids
 	calls     []call
-	served    map[string]*serverCall // calls that the provider runs, by its id
+	served    map[string]*serverCall // calls that the provider runs, by the provider's ids
 	sources   []source
 	text      strings.Builder
 	usage     llm.Usage
-	reported  bool // the usage
+	reported  bool // the provider has reported usage
 	stop      llm.StopReason
-	output    int // bytes of text, for an estimate if the provider reports no usage
+	output    int // bytes of text, to estimate usage if the provider does not report it
 }
 
 // call is one tool call of the model.
@@ -40,10 +40,10 @@ type call struct {
 	arguments  string
 	ended      bool // the arguments are complete
 	api        string
-	opaque     json.RawMessage // what the provider wants back
+	opaque     json.RawMessage // provider data that must be sent back with the call
 }
 
-// delta records one delta.
+// delta handles one delta of the answer.
 func (a *answer) delta(d llm.Delta) {
 	t := a.t
 	silent := []llm.DeltaKind{llm.RetryDelta, llm.AgainDelta, llm.UsageDelta, llm.StopDelta}
@@ -52,7 +52,7 @@ func (a *answer) delta(d llm.Delta) {
 		t.images.confirmRefusal()
 		t.rec.enter(progressGenerating)
 	}
-	if d.Kind != llm.ToolEnd { // it repeats what came
+	if d.Kind != llm.ToolEnd { // ToolEnd repeats the whole arguments
 		a.output += len(d.Text)
 	}
 	switch d.Kind {
@@ -137,8 +137,8 @@ func (a *answer) proposeCall(d llm.Delta) {
 	a.calls = append(a.calls, c)
 }
 
-// call returns the call a delta belongs to: a provider may use an id again once the
-// call is complete.
+// call returns the call that a delta belongs to, or nil. Providers may use an id again after its call
+// is complete.
 func (a *answer) call(providerID string) *call {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		if a.calls[i].providerID == providerID && !a.calls[i].ended {
@@ -148,7 +148,7 @@ func (a *answer) call(providerID string) *call {
 	return nil
 }
 
-// retryText says why and when a request is repeated (eca-protocol 7.3).
+// retryText describes why and when a request is retried (eca-protocol 7.3).
 func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 	what := "The provider failed"
 	switch e.Kind {

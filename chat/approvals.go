@@ -8,9 +8,9 @@ type approvals struct {
 	waiting map[string]chan Decision
 }
 
-// open has a call wait: what the user decides about it comes from the channel.
+// open adds a call that waits for a decision, and returns the channel for that decision.
 func (a *approvals) open(callID string) <-chan Decision {
-	ch := make(chan Decision, 1) // room for the one decision that it gets
+	ch := make(chan Decision, 1) // decide must not wait
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.waiting == nil {
@@ -20,7 +20,7 @@ func (a *approvals) open(callID string) <-chan Decision {
 	return ch
 }
 
-// decide passes a decision to the call that waits for it; ok is false if none does.
+// decide passes a decision to the call that waits for it; ok is false if the call does not wait.
 func (a *approvals) decide(callID string, d Decision) (ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -32,7 +32,7 @@ func (a *approvals) decide(callID string, d Decision) (ok bool) {
 	return ok
 }
 
-// count returns how many calls wait.
+// count returns the number of waiting calls.
 func (a *approvals) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,33 +9,33 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// assignment is the task of a child turn: what it was started as, and the turn that started it.
+// assignment is the task of a child turn. It connects the child turn with its parent turn.
 type assignment struct {
-	parentTurn *setting       // that of the parent turn
-	call       string         // id of the parent's call, and of the child turn
-	sub        event.Subagent // what it was started as
+	parentTurn *setting
+	call       string         // id of the parent's tool call; the child turn has the same id
+	sub        event.Subagent // agent, model and limits of the subagent
 
-	mu         sync.Mutex      // guards what follows
-	steps      int             // batches of tool calls
-	said       strings.Builder // since its last call
-	saidBefore string          // its last text before calls
+	mu           sync.Mutex      // guards the fields below
+	steps        int             // batches of tool calls so far
+	text         strings.Builder // the subagent's text since its last tool call
+	previousText string          // its last nonempty text that a tool call followed
 }
 
-// mirrorToParent keeps what the result of the subagent is made of, and adds its costs to the
-// parent's chat.
+// mirrorToParent handles an event of the child turn: it collects text for the subagent's result,
+// and reports its usage in the parent's chat.
 func (a *assignment) mirrorToParent(b event.Body) {
 	switch b := b.(type) {
 	case event.TextDelta:
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.said.WriteString(b.Text)
+		a.text.WriteString(b.Text)
 	case event.ToolProposed:
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if said := strings.TrimSpace(a.said.String()); said != "" {
-			a.saidBefore = said
+		if text := strings.TrimSpace(a.text.String()); text != "" {
+			a.previousText = text
 		}
-		a.said.Reset()
+		a.text.Reset()
 	case event.UsageReported:
 		cost := b
 		cost.Purpose, cost.ContextLimit, cost.OutputLimit, cost.Share = PurposeSubagent, 0, 0, nil
@@ -48,32 +48,32 @@ func (a *assignment) mirrorToParent(b event.Body) {
 	}
 }
 
-// countStep counts a batch of tool calls and shows the count with the parent's call. It fails when
-// the limit is reached. A nil assignment counts nothing.
+// countStep counts a batch of tool calls and shows the count in the parent's call. It returns an
+// error if the limit is exceeded. It does nothing for a nil assignment.
 func (a *assignment) countStep() error {
 	if a == nil {
 		return nil
 	}
 	sub := a.sub
 	a.mu.Lock()
-	enough := sub.MaxSteps > 0 && a.steps >= sub.MaxSteps
-	if !enough {
+	exceeded := sub.MaxSteps > 0 && a.steps >= sub.MaxSteps
+	if !exceeded {
 		a.steps++
 	}
 	sub.Step = a.steps
 	a.mu.Unlock()
-	if enough {
+	if exceeded {
 		return fmt.Errorf("the limit of %d steps (maxSteps) is reached", sub.MaxSteps)
 	}
-	if !sub.Background { // whose call has ended
+	if !sub.Background { // the call of a background subagent has already ended
 		a.parentTurn.rec.emit(event.ToolUpdated{CallID: a.call, Details: &event.Details{Subagent: &sub}})
 	}
 	return nil
 }
 
-// outcome returns the last that the subagent said, and how many steps it took.
-func (a *assignment) outcome() (said string, steps int) {
+// outcome returns the subagent's last text and the number of its steps.
+func (a *assignment) outcome() (text string, steps int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return strings.TrimSpace(cmp.Or(strings.TrimSpace(a.said.String()), a.saidBefore)), a.steps
+	return strings.TrimSpace(cmp.Or(strings.TrimSpace(a.text.String()), a.previousText)), a.steps
 }

@@ -11,42 +11,42 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Budget counts what turns, chats and days spend, and knows their limits; package chat/budget
-// implements it. A subagent's chat has no budget of its own: its parent's counts.
+// Budget tracks what turns, chats and days spend against their limits; package chat/budget implements
+// it. The chat of a subagent uses the budget of its parent.
 type Budget interface {
-	// Begin counts for a turn of a chat until end is called.
+	// Begin starts to track a turn of a chat; end stops it.
 	Begin(chatID, turnID string, limits config.Budget) (end func())
-	// Check compares what is spent with the limits of a chat and of its running turn.
+	// Check compares what was spent with the limits of a chat and its running turn.
 	Check(ctx context.Context, chatID string) BudgetState
-	// Extend lets the running turn spend each limit that is reached once more.
+	// Extend lets the running turn spend the configured amount again for each limit that is reached.
 	Extend(ctx context.Context, chatID string)
 	// Pause stops the clock of the running turn until resume is called.
 	Pause(chatID string) (resume func())
 }
 
-// BudgetState says how a chat stands.
+// BudgetState is the state of a chat's budget.
 type BudgetState struct {
-	Warnings []string // what the user is to be notified of, each once
-	Reached  string   // the limit that is reached, as a sentence; or empty
-	Remedy   string   // what the user can do then
-	// TimeLeft is how long the turn may still take; 0 if no limit in time applies.
+	Warnings []string // new warnings for the user
+	Reached  string   // a sentence about the limit that is reached; empty if no limit is
+	Remedy   string   // what the user can do about it
+	// TimeLeft is how long the turn may still take; 0 if no time limit applies.
 	TimeLeft time.Duration
 }
 
-// ErrBudget is the error of requests that are not made because a limit is reached.
+// ErrBudget is returned for requests that are not made because a limit is reached.
 var ErrBudget = errors.New("the budget is spent")
 
 // errBudget ends a turn whose budget is spent.
 type errBudget struct {
 	BudgetState
-	answered bool // the user was asked and does not want to go on
+	answered bool // the user was asked and chose to stop
 }
 
 func (e errBudget) Error() string { return e.Reached }
 
 func (errBudget) Unwrap() error { return ErrBudget }
 
-// notice is what the end of the turn shows.
+// notice returns the notice at the end of the turn.
 func (e errBudget) notice() string {
 	if e.answered {
 		return fmt.Sprintf("\n\n%s\n", e.Reached)
@@ -54,28 +54,28 @@ func (e errBudget) notice() string {
 	return fmt.Sprintf("\n\n%s The turn stops here. %s\n", e.Reached, e.Remedy)
 }
 
-// budgetNotice is what the end of a turn shows whose budget is spent.
+// budgetNotice returns the notice at the end of a turn whose budget is spent.
 func budgetNotice(err error) event.Body {
 	var spent errBudget
 	if errors.As(err, &spent) {
 		return event.Notice{Text: spent.notice()}
 	}
-	return event.Notice{Text: "\n\n" + err.Error() + "\n"} // of a request beside the conversation
+	return event.Notice{Text: "\n\n" + err.Error() + "\n"} // from a side request
 }
 
-// Choices of the user when a budget is spent.
+// Choices of the user if a budget is spent.
 const (
 	choiceGoOn = "Go on"
 	choiceStop = "Stop"
 )
 
-// turnBudget keeps a turn within its budget. A subagent's is that of its parent turn.
+// turnBudget keeps a turn within its budget. A subagent uses the budget of its parent turn.
 type turnBudget struct {
 	*setting
-	end func() // of counting
+	end func() // stops tracking the turn
 }
 
-// payer returns the setting of the turn that pays.
+// payer returns the setting of the turn whose budget is used.
 func (b *turnBudget) payer() *setting {
 	if b.assignment != nil {
 		return b.assignment.parentTurn
@@ -83,14 +83,15 @@ func (b *turnBudget) payer() *setting {
 	return b.setting
 }
 
-// begin begins to count, until end is called.
+// begin starts to track the turn, until end is called.
 func (b *turnBudget) begin() {
 	if keeper := b.s.eng.deps.Budget; keeper != nil && b.assignment == nil {
 		b.end = keeper.Begin(b.s.id, b.id, b.Config.Budget)
 	}
 }
 
-// pauseBudget stops the clock while the user is asked.
+// pauseBudget stops the clock of the budget, for example while the user is asked, until resume is
+// called.
 func (t *setting) pauseBudget() (resume func()) {
 	keeper := t.s.eng.deps.Budget
 	if keeper == nil {
@@ -99,7 +100,7 @@ func (t *setting) pauseBudget() (resume func()) {
 	return keeper.Pause((&turnBudget{setting: t}).payer().s.id)
 }
 
-// warn notifies the user of limits that are nearly reached.
+// warn checks the budget, and notifies the user of limits that are nearly reached.
 func (b *turnBudget) warn() BudgetState {
 	keeper := b.s.eng.deps.Budget
 	if keeper == nil {
@@ -113,22 +114,22 @@ func (b *turnBudget) warn() BudgetState {
 	return state
 }
 
-// sayAtEnd notifies the user of limits after the last request, which may have exceeded one.
+// sayAtEnd notifies the user if the last request of the turn reached a limit.
 func (b *turnBudget) sayAtEnd() {
 	if state := b.warn(); state.Reached != "" && b.assignment == nil {
 		b.rec.say("\n" + state.Reached + "\n")
 	}
 }
 
-// silence is how long an answer must have paused for a limit in time to end its request.
+// silence is how long an answer must have paused before a time limit ends its request.
 const silence = 5 * time.Second
 
-// errOutOfTime is the cause that ends a request at a limit in time.
+// errOutOfTime is the cancellation cause of a request that reached a time limit.
 var errOutOfTime = errors.New("the time is spent")
 
-// timed returns a context for a request that ends at a limit in time, unless an answer is arriving:
-// a provider that is silent, or fails again and again, must not hold the turn. heard is called for
-// each part of the answer, stop at its end.
+// timed returns a context that ends a request at a time limit, so that a provider that is silent or
+// fails repeatedly does not hold up the turn. It does not end a request while an answer is arriving.
+// The caller calls heard for each part of the answer, and stop at its end.
 func (b *turnBudget) timed() (ctx context.Context, heard, stop func()) {
 	left := b.warn().TimeLeft
 	if left <= 0 {
@@ -155,7 +156,7 @@ func (b *turnBudget) timed() (ctx context.Context, heard, stop func()) {
 	return ctx, func() { arriving.Store(true) }, func() { cancel(nil) }
 }
 
-// admit returns nil if the turn may make another request. At a limit it asks the user.
+// admit returns nil if the turn may make another request. If a limit is reached, it asks the user.
 func (b *turnBudget) admit() error {
 	for {
 		state := b.warn()

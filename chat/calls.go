@@ -17,27 +17,28 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// callRunner gets the model's calls decided, and runs those that may.
+// callRunner runs the model's tool calls, after the policy, hooks and the user have decided about
+// them.
 type callRunner struct {
 	*setting
 	hooks      *turnHooks
 	children   *children
 	approvals  approvals
 	running    sync.WaitGroup
-	byHook     atomic.Bool // a hook ends the turn after the calls that run
-	instructed []string    // files whose instructions were given to calls of the response at hand
+	byHook     atomic.Bool // a hook ends the turn once the running calls have ended
+	instructed []string    // files whose instructions were added to calls of the current response
 }
 
-// run decides about the calls of one response one after the other, runs those
-// that may, concurrently, and waits for them (eca-protocol 8.2).
+// run handles the calls of one response: it decides about them one after the other, runs the
+// approved ones concurrently, and waits for them (eca-protocol 8.2).
 func (t *callRunner) run(calls []call) error {
-	t.instructed = nil // what earlier calls got is in the history now
+	t.instructed = nil // those of earlier calls are in the history now
 	rejected, byHook := false, false
 	for i := range calls {
 		stop, err := t.runCall(&calls[i])
 		if errors.Is(err, errByHook) {
 			byHook = true
-			break // those that run may end
+			break // wait for the calls that run already
 		}
 		if err != nil {
 			return err
@@ -63,9 +64,9 @@ func (t *callRunner) run(calls []call) error {
 	return nil
 }
 
-// called returns the tool that a call is for, and its arguments, which are an empty object
-// if they cannot be read.
-func (t *callRunner) called(c *call) (tools.Tool, json.RawMessage, error) {
+// lookup returns the tool of a call and its arguments, or an empty object if the arguments are
+// invalid.
+func (t *callRunner) lookup(c *call) (tools.Tool, json.RawMessage, error) {
 	args, err := arguments(c.arguments)
 	if !c.ended {
 		err = errors.New("the model's answer ended before the call was complete; it did not run")
@@ -83,10 +84,10 @@ func (t *callRunner) called(c *call) (tools.Tool, json.RawMessage, error) {
 	return tool, args, nil
 }
 
-// runCall announces a call, gets it decided and starts it. stop says that the user
-// rejected it and the turn should end.
+// runCall announces a call, decides about it and starts it if it may run. stop reports that the user
+// rejected the call and the turn should end.
 func (t *callRunner) runCall(c *call) (stop bool, err error) {
-	tool, args, err := t.called(c)
+	tool, args, err := t.lookup(c)
 	judged := event.ToolJudged{Tool: c.Tool, Arguments: args, API: c.api, Opaque: c.opaque}
 	if err != nil {
 		if tool != nil { // the user sees the reason, too
@@ -128,25 +129,25 @@ func (t *callRunner) runCall(c *call) (stop bool, err error) {
 		return false, context.Cause(t.ctx)
 	}
 	t.rec.emit(event.ToolStarted{CallID: c.CallID}, event.Progress{Text: cmp.Or(tool.Spec().Progress, progressCalling)})
-	told := t.instructions(h.plan.Paths)
+	instructions := t.instructions(h.plan.Paths)
 	if tool.Spec().OwnChat {
-		t.execute(tool, d.call, told, nil)
+		t.execute(tool, d.call, instructions, nil)
 	} else {
-		t.running.Go(func() { t.execute(tool, d.call, told, d.point) })
+		t.running.Go(func() { t.execute(tool, d.call, instructions, d.point) })
 	}
 	return false, nil
 }
 
-// decided is the decision on a call.
+// decided is the decision about a call.
 type decided struct {
 	call  tools.Call
-	point *event.UndoPoint // taken before it; or nil
+	point *event.UndoPoint // nil if the call does not need one
 	runs  bool
-	stops bool // the user rejected it, and the turn ends
+	stops bool // the user rejected the call, which ends the turn
 }
 
-// decideCall applies the policy's verdict: it asks the user if that says so. The reasons are
-// added to judged; a call that does not run is announced and rejected here.
+// decideCall applies the policy's verdict, and asks the user if it requires that. It adds reasons to
+// judged. If the call may not run, decideCall announces and rejects it.
 func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out decided, err error) {
 	tc, plan, verdict := h.call, h.plan, h.verdict
 	tc.Places, tc.Printed = verdict.Places, verdict.Printed
@@ -188,7 +189,7 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 		tc.Authorization.Approved, tc.Authorization.Auto = !d.Auto, d.Auto
 		if d.Remember != tools.Once || !d.Auto {
 			if err := t.Policy.Remember(tc, h.tool.Spec(), plan, d.Remember); err != nil {
-				t.rec.say("This is not remembered after eca ends: " + err.Error())
+				t.rec.say("This will be forgotten when eca exits: " + err.Error())
 			}
 		}
 	}
@@ -196,8 +197,8 @@ func (t *callRunner) decideCall(h hookedCall, judged *event.ToolJudged) (out dec
 	return out, nil
 }
 
-// undoPoint records the files before a call that runs without a question, if it is one that
-// changes files in ways of its own, and says so with the call.
+// undoPoint records the files before a call that runs without asking the user, if it can change
+// files in ways that eca does not see, such as a shell command. It adds that to the call's reason.
 func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.ToolJudged) (*event.UndoPoint, error) {
 	of, callID := t.charged(tc.ID)
 	tc.ID = callID
@@ -207,7 +208,7 @@ func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.Too
 		judged.Reason += "; " + err.Error()
 		return nil, err
 	case point == nil:
-		return nil, nil //nolint:nilnil // it needs none
+		return nil, nil //nolint:nilnil // the call does not need one
 	}
 	judged.Reason += "; a rollback can undo it"
 	if len(left) > 0 {
@@ -217,7 +218,7 @@ func (t *callRunner) undoPoint(tc tools.Call, plan tools.Plan, judged *event.Too
 	return point, nil
 }
 
-// closeUndoPoint records what the call of an undo point has changed.
+// closeUndoPoint records the changes of a call that has an undo point.
 func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 	if point == nil {
 		return
@@ -226,19 +227,19 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 	of, _ := t.charged(point.CallID)
 	of.rec.emit(event.UndoPoint{CallID: point.CallID, Roots: point.Roots, Ended: true})
 	if err != nil {
-		t.s.eng.deps.Log.Warn("what a command changed is not recorded", "err", err)
-		t.rec.say("A rollback will only bring back what this command has removed: " + err.Error())
+		t.s.eng.deps.Log.Warn("could not record the changes of a command", "err", err)
+		t.rec.say("A rollback will only restore what this command has removed: " + err.Error())
 	}
 }
 
-// noQuestions is the result for a model whose call would have to ask the user.
+// noQuestions is the result of a call of a background subagent that would need the user's approval.
 const noQuestions = "This call needs the user's approval, and nobody can be asked for a subagent in the background. It did not run. Say in your result what you could not do."
 
-// nobodyAsked is the result of a call in a run without a user to ask.
+// nobodyAsked is the result of a call that needs approval in a run without a user.
 const nobodyAsked = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
 
-// denial is the result of a denied call, if it says more than that the
-// configuration denies it.
+// denial returns the result of a call that a read-only agent may not make; empty if the call was
+// denied for another reason, for which there is a standard text.
 func (t *callRunner) denial(v tools.Verdict) string {
 	if v.Rule != "agent."+t.agent+".readOnly" {
 		return ""
@@ -246,7 +247,7 @@ func (t *callRunner) denial(v tools.Verdict) string {
 	return fmt.Sprintf("The agent %s is read-only, and this call would change something. It did not run.", t.agent)
 }
 
-// planned is a call with what it would do and what the policy says about that.
+// planned is a call with its plan and the policy's verdict.
 type planned struct {
 	tool    tools.Tool
 	call    tools.Call
@@ -254,7 +255,7 @@ type planned struct {
 	verdict tools.Verdict
 }
 
-// plan asks what a call would do, and judges it.
+// plan gets the plan of a call and the policy's verdict about it.
 func (t *setting) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 	plan, err := tool.Plan(t.ctx, tc)
 	if err != nil {
@@ -265,7 +266,7 @@ func (t *setting) plan(tool tools.Tool, tc tools.Call) (planned, error) {
 	return planned{tool, tc, plan, v}, nil
 }
 
-// judged fills in what is announced of a call.
+// judged fills in the announcement of a call.
 func (p planned) judged(j event.ToolJudged) event.ToolJudged {
 	j.Arguments, j.Decision, j.Rule, j.Reason = p.call.Arguments, string(p.verdict.Decision), p.verdict.Rule, p.verdict.Reason
 	j.Summary, j.Details, j.Offer, j.NotRemembered = p.plan.Summary, p.plan.Details, p.verdict.Offer, p.verdict.NotRemembered
@@ -275,9 +276,9 @@ func (p planned) judged(j event.ToolJudged) event.ToolJudged {
 	return j
 }
 
-// fileLog records what a call does to files.
+// fileLog records the changes that a call makes to files.
 type fileLog struct {
-	t      *setting // of the turn that has the call
+	t      *setting // the turn and the call that the changes are recorded for; see setting.charged
 	callID string
 }
 
@@ -308,7 +309,7 @@ func (t *callRunner) failCall(judged event.ToolJudged, err error) {
 
 // ask announces a call and waits for the user's decision.
 func (t *callRunner) ask(judged event.ToolJudged) (Decision, error) {
-	ch := t.approvals.open(judged.CallID) // before it is announced: a client may answer at once
+	ch := t.approvals.open(judged.CallID) // before the announcement, because a client may answer immediately
 	defer t.pauseBudget()()
 	t.rec.emit(judged, event.Progress{Text: progressApproval})
 	select {
@@ -319,8 +320,8 @@ func (t *callRunner) ask(judged event.ToolJudged) (Decision, error) {
 	}
 }
 
-// execute runs a call and records its result, and the text that the model gets with it.
-func (t *callRunner) execute(tool tools.Tool, tc tools.Call, told []event.Instructions, point *event.UndoPoint) {
+// execute runs a call and emits its result, together with instructions for the model.
+func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []event.Instructions, point *event.UndoPoint) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.s.eng.deps.Log.Error("tool call panicked", "tool", tool.Spec().FullName(), "panic", p, "stack", string(debug.Stack()))
@@ -334,7 +335,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, told []event.Instru
 	res, err := t.runTool(tool, tc)
 	t.closeUndoPoint(point)
 	if t.ctx.Err() != nil {
-		return // the end of the turn records the outcome of the call
+		return // turn.finish emits the outcome of the call
 	}
 	if err != nil {
 		res = tools.Result{Outputs: []string{err.Error()}, Failed: true}
@@ -351,7 +352,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, told []event.Instru
 		return
 	}
 	t.rec.emit(event.ToolFinished{
-		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra, Instructions: told,
+		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra, Instructions: instructions,
 	}, event.Progress{Text: progressGenerating})
 	if stop != nil {
 		t.rec.say(stop.Notice())
@@ -359,7 +360,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, told []event.Instru
 	}
 }
 
-// runTool keeps a tool's panic from taking the daemon down.
+// runTool runs a tool and turns a panic into an error.
 func (t *callRunner) runTool(tool tools.Tool, tc tools.Call) (res tools.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -370,7 +371,7 @@ func (t *callRunner) runTool(tool tools.Tool, tc tools.Call) (res tools.Result, 
 	return tool.Run(t.ctx, tc, t.liveOutput().add)
 }
 
-// arguments checks what the model wrote as arguments.
+// arguments parses the arguments that the model wrote.
 func arguments(text string) (json.RawMessage, error) {
 	if strings.TrimSpace(text) == "" {
 		return json.RawMessage("{}"), nil

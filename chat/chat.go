@@ -1,16 +1,16 @@
-// Package chat is the engine: it owns conversations.
+// Package chat is the engine that runs conversations.
 //
-// An Engine opens Sessions. A session is one goroutine that takes commands in order
-// (prompt, decision, stop); a turn of it runs as sequential code (turn.go): ask the
-// model, run the tools it calls, ask again. Everything that happens becomes an event
-// in the session's Log, is stored, and only then shown; but deltas are shown at once and
-// stored soon after (log.go). Faces read the log and know nothing else.
+// An Engine opens Sessions. A session is one goroutine that runs commands in order
+// (prompt, decision, stop). A turn is sequential code (turn.go) on its own goroutine: ask
+// the model, run the tools it calls, ask again. Everything that happens becomes an event in
+// the session's log (chat/eventlog), which persists events before it shows them. Faces read
+// the log and nothing else.
 //
-// Guarantees: exactly one TurnFinished per turn, whatever happens in it; nothing of a
-// turn after it; a chat whose daemon was killed can always be continued; the history
-// sent to the model is valid (each tool call has one result).
+// Guarantees: each turn has exactly one TurnFinished, even after a panic, and no event of the
+// turn follows it; a chat whose daemon was killed can always be continued; the history that
+// the model is sent is valid (each tool call has one result).
 //
-// The package knows nothing of editors, wire formats, providers or concrete tools.
+// The package does not depend on editors, wire formats, providers or concrete tools.
 package chat
 
 import (
@@ -34,67 +34,67 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Meta is what is known about a chat besides its events.
+// Meta is the metadata of a chat.
 type Meta = eventlog.Meta
 
-// Store keeps chats; package chat/store implements it.
+// Store persists chats; package chat/store implements it.
 type Store interface {
 	eventlog.Store
-	// Delete removes a chat with those of its subagents.
+	// Delete removes a chat and the chats of its subagents.
 	Delete(ctx context.Context, id string) error
-	// List returns the chats of the workspace with these roots, newest first, without those
-	// of subagents; limit 0 returns all.
+	// List returns up to limit chats of the workspace with these roots, newest first; limit 0
+	// returns all. The chats of subagents are left out.
 	List(ctx context.Context, roots []string, by Order, limit int) ([]Summary, error)
-	// Find returns the first or the last message with a name (event.Name): a tool call and
-	// its result share one.
+	// Find returns the first or the last message with a name (event.Name). A tool call and its
+	// result have the same name.
 	Find(ctx context.Context, id, name string, last bool) (at Cursor, found bool, err error)
-	// Window selects messages. It returns ErrCursorExpired for a cursor whose message is
-	// gone.
+	// Window selects messages. It returns ErrCursorExpired for a cursor whose message no longer
+	// exists.
 	Window(ctx context.Context, id string, w Window) (Span, error)
 	// RemoveFlag removes a flag.
 	RemoveFlag(ctx context.Context, id string, flag event.Seq) error
-	// Pin has a chat kept however old it is, or not any more.
+	// Pin sets whether a chat is kept regardless of its age.
 	Pin(ctx context.Context, id string, on bool) error
-	// Copy copies the messages of a chat before an event to another chat, their
-	// numbers shifted.
+	// Copy copies the messages of a chat that begin before end to a new chat, with their sequence
+	// numbers increased by shift.
 	Copy(ctx context.Context, from string, to Meta, end, shift event.Seq) error
-	// Sync makes what was appended survive a crash of the machine.
+	// Sync makes all appended events survive a crash of the machine.
 	Sync(ctx context.Context) error
-	// Lock gives this process the right to append to a chat; ok is false while
-	// another process has it.
+	// Lock gives this process the right to append to a chat; ok is false while another process has
+	// it.
 	Lock(id string) (release func(), ok bool, err error)
 }
 
-// Model is a model that can be used, with what is known about it.
+// Model is a model that can be used, with its properties.
 type Model struct {
 	ID        string // provider/model
 	Spelled   string // ID, with the provider's name as the user's files spell it
-	Name      string // the provider's name for it
+	Name      string // the model's name at the provider
 	Client    llm.Model
 	Reasoning bool
-	NoImages  bool                      // it does not take images
+	NoImages  bool                      // it does not accept images
 	NoTools   bool                      // it cannot call tools
-	Server    llm.ServerTools           // of its provider, that it may use
+	Server    llm.ServerTools           // the provider's own tools that it may use
 	Headers   map[string]string         // extraHeaders
-	Extra     map[string]any            // extraPayload; null removes from the request
-	Variants  map[string]map[string]any // by name; "default" is for when none is chosen
+	Extra     map[string]any            // extraPayload; a null value removes the key from the request
+	Variants  map[string]map[string]any // by name; "default" applies if no other is chosen
 	Limit     config.Limit
 	Cost      config.Cost
 
-	// Reads says whether reasoning marked with an API can be sent back to the model; nil if
-	// it is not sent any of earlier turns, or that is unknown.
+	// Reads reports whether reasoning with the given API can be sent back to the model. It is nil
+	// if the model is not sent reasoning of earlier turns, or if that is unknown.
 	Reads func(api string) bool
 
-	// Retry says how an answer that was cut is gone on with. Client repeats requests that
-	// failed before they were answered.
+	// Retry determines how an answer is continued that broke off. Client retries requests that
+	// failed before any of their answer arrived.
 	Retry llm.RetryPolicy
 }
 
-// shown is what messages to the user call the model.
+// shown returns the name of the model in messages to the user.
 func (m Model) shown() string { return cmp.Or(m.Spelled, m.ID) }
 
-// Payload is what a request adds to its body: the extra payload, and over it the variant,
-// or the model's default if it does not have that.
+// Payload returns what a request adds to its body: the extra payload, overlaid with the variant, or
+// with the default variant if the model does not have the given one.
 func (m Model) Payload(variant string) map[string]any {
 	over, ok := m.Variants[variant]
 	if !ok {
@@ -103,13 +103,13 @@ func (m Model) Payload(variant string) map[string]any {
 	return llm.MergePayloads(m.Extra, over)
 }
 
-// ModelChoice is what a face offers its user.
+// ModelChoice lists the models that a face offers to its user.
 type ModelChoice struct {
 	IDs     []string // sorted
 	Default string   // may be empty
 }
 
-// Task is work that is done once after the start, while the user sees its progress.
+// Task is work that is done once after the start, with progress shown to the user.
 type Task struct {
 	ID    string
 	Title string
@@ -118,55 +118,55 @@ type Task struct {
 
 // Models resolves model names; the daemon implements it.
 type Models interface {
-	// Resolve finds a model by its full id, or by a bare name below the provider of
-	// current. An empty name means the default model.
+	// Resolve finds a model by its full id, or by a name without provider, which means the provider
+	// of the model current. An empty name means the default model.
 	Resolve(name, current string) (Model, error)
 }
 
-// ErrBusyElsewhere says that another eca process runs a turn of this chat.
+// ErrBusyElsewhere is returned while another eca process uses the chat.
 var ErrBusyElsewhere = errors.New("this chat is being used by another eca process; try again when that has finished")
 
 // Errors of a chat's log.
 var (
 	ErrNoChat = eventlog.ErrNoChat
-	ErrClosed = eventlog.ErrClosed // also of an engine that is gone
+	ErrClosed = eventlog.ErrClosed // also returned by a closed engine
 )
 
-// Files keeps what tools and commands change, so that it can be put back.
+// Files saves the files that tools and commands change, so that a rollback can restore them.
 type Files interface {
-	// Writing returns what the content of a file is about to become another means; the
-	// old content is kept.
+	// Writing saves the old content of a file that is about to be written with new content, and
+	// returns the event for the change.
 	Writing(ctx context.Context, chatID, path string, content []byte) (event.FileChanged, error)
-	// Begin records the files of the workspace before a call runs, if it is one that needs
-	// that; else it returns nil. notCovered says in words what cannot be put back. End must
-	// be called when the call has ended.
+	// Begin records the files of the workspace before a call runs. It returns nil if the call does
+	// not need that. notCovered describes what a rollback would not restore. End must be called when
+	// the call has ended.
 	Begin(ctx context.Context, chatID string, call tools.Call, plan tools.Plan) (p *event.UndoPoint, notCovered []string, err error)
 	// End records what the call has changed.
 	End(p event.UndoPoint) error
-	// Rollback undoes what a part of a chat's log did to files, and returns in words what it
-	// could not undo: what somebody else changed since stays as it is.
+	// Rollback undoes the changes to files in a part of a chat's log. problems describes what it
+	// could not undo, for example files that another program has changed since.
 	Rollback(ctx context.Context, events []event.Event) (problems []string)
-	// Forget gives up what was kept for a chat's commands.
+	// Forget removes the records of a chat's commands.
 	Forget(ctx context.Context, chatID string) error
 }
 
-// Command is what a message that begins with a slash means: a prompt for the model,
-// something that eca does itself, a dialog with it, or else that the conversation shall be compacted.
+// Command is the meaning of a message that begins with a slash. If Run and Dialog are nil and Prompt
+// and Expand are not set, the command compacts the conversation.
 type Command struct {
-	Prompt string
-	// Expand gets the prompt from somebody else, as an MCP server; the turn waits for it.
-	// The error is fit for the user.
+	Prompt string // what the model is sent
+	// Expand gets the prompt from elsewhere, such as from an MCP server; the turn waits for it.
+	// The user sees the error.
 	Expand  func(ctx context.Context) ([]event.Said, error)
-	Compact string // what the user adds to the question for a summary
-	// Run does it; the user is shown the text it returns. It may wait, and call any method
-	// of the session.
+	Compact string // the user's addition to the request for a summary
+	// Run executes the command; the user is shown the text it returns. It may wait, and may call
+	// any method of the session.
 	Run func(ctx context.Context, s *Session) (string, error)
-	// Dialog begins a conversation; Text is its first answer.
+	// Dialog is a dialog that the command begins; Text is its first input.
 	Dialog Dialog
 	Text   string
 }
 
-// Commands knows the slash commands.
+// Commands looks up slash commands.
 type Commands interface {
 	// Find returns the command that a message calls; ok is false for ordinary messages.
 	Find(message string) (c Command, ok bool)
@@ -176,19 +176,21 @@ type Commands interface {
 type Deps struct {
 	Store    Store
 	Models   Models
-	ModelIDs func() []string // of the models that can be used, by their full ids; for messages
+	ModelIDs func() []string // full ids of the models that can be used, for messages
 	Contexts contexts.Source
-	// AwaitTools waits until tools are known that a server says have changed; nil: there are no servers.
+	// AwaitTools waits until the tools of MCP servers that announced a change are known again; may be
+	// nil.
 	AwaitTools func(ctx context.Context)
 	Files      Files
 	Commands   Commands
-	// Instructions finds what the project says about folders that calls touch; nil: nothing.
+	// Instructions finds the project's instructions for folders that calls touch; may be nil.
 	Instructions func(context.Context, contexts.NestedQuery) (files []contexts.AgentsFile, problems []string)
-	Refresh      func()          // takes over what changed in files, before a turn; may be nil
-	Current      func() Snapshot // what counts now
-	// Budget counts what is spent; nil: nothing is limited.
+	Refresh      func()          // reloads changed configuration files before a turn; may be nil
+	Current      func() Snapshot // the snapshot for a new turn
+	// Budget counts what is spent and knows the limits; nil means no limits.
 	Budget Budget
-	// AskUser asks the user to choose; asked is false if the client shows no questions. Nil: none does.
+	// AskUser asks the user to choose; asked is false if the client cannot show questions. It is nil
+	// if no client can.
 	AskUser func(ctx context.Context, chatID, question string, choices []string) (choice string, asked bool)
 	Machine Machine
 	Now     func() time.Time
@@ -196,16 +198,17 @@ type Deps struct {
 	Log     *slog.Logger
 }
 
-// Snapshot is the configuration and what follows from it: values that belong together. A turn
-// works with one from its first step to its last.
+// Snapshot is the configuration and the state derived from it, which must be consistent. A turn uses
+// one snapshot from its beginning to its end.
 type Snapshot struct {
 	Config *config.Config
 	Roots  []string // workspace folders
 	Policy tools.Policy
 	Models Models
-	Hooks  *hooks.Set     // nil: none
-	System []SystemSource // what the system prompt has besides the agent's own; may be nil
-	// Tools returns the tools. Those of MCP servers come and go: it is asked again after calls of such.
+	Hooks  *hooks.Set     // nil: no hooks
+	System []SystemSource // sources of the system prompt besides the agent's own prompt; may be nil
+	// Tools returns the current tools. A turn calls it again after calls of MCP tools, because servers
+	// may add and remove tools.
 	Tools func() *tools.Registry
 }
 
@@ -216,14 +219,14 @@ type Engine struct {
 	histories historyCache
 	queue     *hookQueue
 	begin     sync.Once
-	begun     chan struct{} // closed when the hooks of the session's start have run
+	begun     chan struct{} // closed when the sessionStart hooks have run
 	news      newsroom
 	ending    sync.Once
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	sessions map[string]*Session
-	opening  map[string]chan struct{} // closed when the chat is open, or could not be opened
-	deleting map[string]chan struct{} // closed when the chat is gone
+	opening  map[string]chan struct{} // closed when the attempt to open the chat has ended
+	deleting map[string]chan struct{} // closed when the attempt to delete the chat has ended
 	closed   bool
 }
 
@@ -235,10 +238,9 @@ func New(deps Deps) *Engine {
 	}
 }
 
-// Open returns the session with an id; an empty id makes a new chat with an id of
-// its own. Nothing is stored before the first prompt. isNew says that neither this
-// process nor the store has met the chat before. It waits for the store, and only callers
-// wait for it that open the same chat.
+// Open returns the session of a chat. An empty id creates a new chat with a generated id; nothing is
+// stored before its first prompt. isNew reports whether the chat was neither open nor stored. Open
+// waits for the store; other callers wait only if they open the same chat.
 func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, err error) {
 	var meta Meta
 	var last event.Seq
@@ -253,7 +255,7 @@ func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, e
 		defer done()
 		meta, last, found, err = e.deps.Store.Meta(ctx, id)
 		if err != nil && ctx.Err() != nil {
-			return nil, false, ctx.Err() // nothing is known of the store: who asked gave up
+			return nil, false, ctx.Err() // the caller gave up; the store may be fine
 		}
 		if err != nil {
 			// A store that cannot be read must not stop the user from chatting.
@@ -275,8 +277,8 @@ func (e *Engine) Open(ctx context.Context, id string) (s *Session, isNew bool, e
 	return s, !found, nil
 }
 
-// beginOpen returns the session if it is open. Else it gives the caller the right to open
-// it, until done is called; it waits while somebody else has that.
+// beginOpen returns the session if it is open. Otherwise it gives the caller the exclusive right to
+// open it until done is called, and waits while another caller has that right.
 func (e *Engine) beginOpen(ctx context.Context, id string) (s *Session, done func(), err error) {
 	for {
 		e.mu.Lock()
@@ -318,8 +320,8 @@ func (e *Engine) Lookup(id string) (*Session, bool) {
 	return s, ok
 }
 
-// Delete stops and removes a chat; deleting an unknown chat does nothing. It returns
-// at once; until the returned function does, the chat cannot be opened.
+// Delete stops and removes a chat in the background; deleting an unknown chat does nothing. The
+// returned function waits until that is done. Until then the chat cannot be opened.
 func (e *Engine) Delete(id string) (wait func() error) {
 	gone := make(chan struct{})
 	e.mu.Lock()
@@ -346,11 +348,11 @@ func (e *Engine) Delete(id string) (wait func() error) {
 	return func() error { <-gone; return err }
 }
 
-// erase removes a chat from the store, unless another process runs a turn of it.
+// erase removes a chat from the store, unless another process uses it.
 func (e *Engine) erase(id string) error {
 	free, ok, err := e.lock(context.Background(), id)
 	switch {
-	case err != nil: // without lock files chats are used alone
+	case err != nil: // lock files do not work, so no other process uses them either
 	case !ok:
 		return ErrBusyElsewhere
 	default:
@@ -360,7 +362,7 @@ func (e *Engine) erase(id string) error {
 	return e.remove(id)
 }
 
-// remove removes a chat whose lock the caller holds.
+// remove removes a chat from the store. The caller holds its lock.
 func (e *Engine) remove(id string) error {
 	if err := e.deps.Store.Delete(context.Background(), id); err != nil {
 		return err
@@ -371,8 +373,7 @@ func (e *Engine) remove(id string) error {
 	return nil
 }
 
-// Close ends all turns, stores what is left, closes all sessions, and runs the hooks of
-// the end.
+// Close ends all turns, stores all events, closes all sessions, and runs the sessionEnd hooks.
 func (e *Engine) Close() {
 	timer := time.AfterFunc(closingTime, e.queue.cancel)
 	defer timer.Stop()
@@ -380,7 +381,7 @@ func (e *Engine) Close() {
 	e.end()
 }
 
-// CloseChats is Close without the hooks: when it returns, everything is stored.
+// CloseChats ends all turns, stores all events and closes all sessions, without running hooks.
 func (e *Engine) CloseChats() {
 	e.mu.Lock()
 	e.closed = true
@@ -397,10 +398,10 @@ func (e *Engine) CloseChats() {
 	wg.Wait()
 }
 
-// maxIDLength bounds ids that clients make up (eca-protocol 2.3).
+// maxIDLength is the maximum length, in bytes, of chat ids that clients choose (eca-protocol 2.3).
 const maxIDLength = 256
 
-// ValidID says whether a client may use an id for a chat.
+// ValidID reports whether a client may use an id for a chat.
 func ValidID(id string) bool {
 	if id == "" || len(id) > maxIDLength || IsSubagent(id) {
 		return false

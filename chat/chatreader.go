@@ -9,8 +9,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
-// chatReader reads a chat: what is in its log, and what the store has of it. It does not wait for
-// the session's goroutine.
+// chatReader reads a chat from its log and from the store. It does not wait for the session's
+// goroutine.
 type chatReader struct {
 	id  string
 	eng *Engine
@@ -20,34 +20,34 @@ type chatReader struct {
 // ID returns the chat's id.
 func (r *chatReader) ID() string { return r.id }
 
-// Meta returns what is known about the chat.
+// Meta returns the metadata of the chat.
 func (r *chatReader) Meta() Meta { return r.log.Meta() }
 
-// Next returns the number of the next event: where a reader starts that wants only
-// what is new.
+// Next returns the sequence number of the next event. A reader that starts there gets new events
+// only.
 func (r *chatReader) Next() event.Seq { return r.log.Next() }
 
-// FlushedSeq is Next once the event that grows, if one does, has ended: a reader gets there
-// although nothing more happens.
+// FlushedSeq closes a delta that may still grow, and returns the sequence number after it. A reader
+// reaches that position even if no further event follows.
 func (r *chatReader) FlushedSeq() event.Seq {
-	next := r.log.Next() // read before: an event that begins while the log is flushed may still grow
+	next := r.log.Next() // before the flush: a delta that begins during it may still grow
 	r.log.Flush()
 	return next
 }
 
-// ReadAt returns a reader that has seen off bytes of the event with a number.
+// ReadAt returns a reader that starts inside the event seq, after the first off bytes of its text.
 func (r *chatReader) ReadAt(seq event.Seq, off int) *eventlog.Reader { return r.log.ReadAt(seq, off) }
 
-// Read returns a reader of the chat's events that starts at a number.
+// Read returns a reader that starts at the event with sequence number from.
 func (r *chatReader) Read(from event.Seq) *eventlog.Reader { return r.log.Read(from) }
 
-// Events yields the chat's events from a number on, and then new ones, until ctx or
-// the session ends. Every reader has its own cursor and gets every event; see package eventlog.
+// Events yields the events from sequence number from on, and then new ones, until ctx is done or
+// the session is closed. See package eventlog for its guarantees.
 func (r *chatReader) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
 	return r.log.Events(ctx, from)
 }
 
-// Window selects messages of the chat, up to what has been said until now.
+// Window selects messages of the chat, including those of a turn that runs.
 func (r *chatReader) Window(ctx context.Context, w Window) (Span, error) {
 	r.log.Flush()
 	return r.eng.deps.Store.Window(ctx, r.id, w)
@@ -58,7 +58,7 @@ func (r *chatReader) LastCompaction(ctx context.Context) (Cursor, bool, error) {
 	return r.eng.deps.Store.Find(ctx, r.id, event.CompactionName, true)
 }
 
-// Event returns one event by its number.
+// Event returns the event with a sequence number; ok is false if the log does not have it.
 func (r *chatReader) Event(ctx context.Context, seq event.Seq) (event.Event, bool, error) {
 	e, ok, err := r.Read(seq).Try(ctx)
 	if err != nil || !ok || e.Seq != seq {
@@ -67,8 +67,8 @@ func (r *chatReader) Event(ctx context.Context, seq event.Seq) (event.Event, boo
 	return e, true, nil
 }
 
-// Call returns a tool call as it was before its result: what a reader needs that starts after
-// its beginning. With an error, that is not known.
+// Call returns the state of a tool call right before its result, for readers that start between the
+// beginning of the call and its result. found is false if the call does not exist.
 func (r *chatReader) Call(ctx context.Context, callID string) (c transcript.Call, found bool, err error) {
 	at, found, err := r.eng.deps.Store.Find(ctx, r.id, callID, false)
 	if err != nil || !found {
@@ -87,7 +87,7 @@ func (r *chatReader) Call(ctx context.Context, callID string) (c transcript.Call
 	}
 }
 
-// endsCall says whether nothing more comes of a call before its result.
+// endsCall reports whether an event ends a tool call.
 func endsCall(callID string, body event.Body) bool {
 	switch b := body.(type) {
 	case event.ToolFinished:
@@ -101,12 +101,12 @@ func endsCall(callID string, body event.Body) bool {
 	}
 }
 
-// each calls fn with the stored events from a number on.
+// each calls fn with each stored event from sequence number from on.
 func (r *chatReader) each(ctx context.Context, from event.Seq, fn func(event.Event)) error {
 	return eventlog.Each(ctx, r.eng.deps.Store, r.id, from, fn)
 }
 
-// fileChanges returns what Files.Rollback needs to undo the changes to files from an event on.
+// fileChanges returns the events from sequence number from on that Files.Rollback needs.
 func (r *chatReader) fileChanges(ctx context.Context, from event.Seq) (changes []event.Event, err error) {
 	r.log.Flush()
 	err = r.each(ctx, from, func(e event.Event) {
@@ -119,11 +119,11 @@ func (r *chatReader) fileChanges(ctx context.Context, from event.Seq) (changes [
 	return changes, err
 }
 
-// Child calls fn with what the log of a subagent's chat has of one call, in order, up to its last
-// stored event; events that are shown at the moment are stored first. ended says that the call's
-// part is whole.
+// Child calls fn with the events in a subagent's chat that belong to one call of its parent, in
+// order. It stores pending events first, so that they are included. ended reports whether the
+// subagent's turn for the call has ended.
 func (r *chatReader) Child(ctx context.Context, chatID, callID string, fn func(event.Event)) (ended bool, err error) {
-	if !IsSubagent(chatID) { // from a file: it may name any chat
+	if !IsSubagent(chatID) { // an imported chat may name any chat
 		return false, nil
 	}
 	if open, ok := r.eng.Lookup(chatID); ok {

@@ -17,21 +17,21 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A subagent is a chat like any other, with a log of its own, whose one prompt at a time
-// comes from a tool call of another chat, its parent. Its turn ends with the parent's at
-// the latest; what it may do the parent's agent may too; what it costs the parent costs,
-// and what it does to files is undone with the call. A subagent has none itself.
+// A subagent is a chat with its own log, whose prompts come from tool calls of another chat, its
+// parent, one at a time. Its turn ends with the parent turn at the latest. It may not do anything
+// that the parent's agent may not do. Its costs are added to the parent's, and its changes to files
+// are undone with the parent's call. A subagent cannot start subagents.
 
-// maxEnding bounds how long a turn that ends waits for the ends of its subagents, which
-// belong before its own.
+// maxEnding is how long a turn that ends waits for its subagents to end, so that clients see those
+// ends first.
 const maxEnding = time.Second
 
-// PurposeSubagent marks what a subagent's requests cost its parent (event.UsageReported).
+// PurposeSubagent marks the usage of a subagent in its parent's chat (event.UsageReported).
 const PurposeSubagent = "subagent"
 
 const progressSubagent = "Waiting subagent"
 
-// child is a subagent that runs for a call of a turn.
+// child is a subagent of a running turn.
 type child struct {
 	event.Subagent
 	callID  string
@@ -39,7 +39,7 @@ type child struct {
 	turn    *turn
 }
 
-// childID names the chat of a call's subagent: always the same.
+// childID returns the id of the chat of a call's subagent. It depends on the arguments only.
 func childID(parent, callID string) string {
 	sum := sha256.Sum256([]byte(parent + "\n" + callID))
 	return tools.SubagentPrefix + hex.EncodeToString(sum[:12])
@@ -93,7 +93,7 @@ func (s subagents) Plan(r tools.SubagentRequest) (event.Subagent, error) {
 	return sub, nil
 }
 
-// resumed finds the chat that shall go on.
+// resumed returns the subagent's chat to resume.
 func (s subagents) resumed(r tools.SubagentRequest) (Meta, error) {
 	eng := s.s.eng
 	meta, _, found, err := eng.deps.Store.Meta(s.ctx, r.Resume)
@@ -130,7 +130,7 @@ func (s subagents) Run(ctx context.Context, r tools.SubagentRequest) (tools.Resu
 		return tools.Result{}, err
 	}
 	if sub.Background {
-		s.children.runBehind(c)
+		s.children.runInBackground(c)
 		text := fmt.Sprintf("The subagent %s works in the background, in the chat %s. You will get its result later; do not wait for it, go on with what does not depend on it.", sub.Agent, sub.ChatID)
 		return tools.Result{Outputs: []string{text}, Details: &event.Details{Subagent: &sub}}, nil
 	}
@@ -157,15 +157,15 @@ func (s subagents) start(ctx context.Context, sub event.Subagent, r tools.Subage
 		return nil, fmt.Errorf("the subagent could not be started: %w", err)
 	}
 	if r.Resume == "" && session.Next() > 1 {
-		// A call of the same id was taken back; what its subagent said belongs to that.
+		// The chat is left from a call with the same id that was rolled back.
 		if _, err := session.Clear().Wait(ctx); err != nil {
 			return fail(err)
 		}
 	}
-	// From here on, what the user decides about its calls reaches it: they may be announced before
-	// this returns.
+	// Decisions of the user reach the subagent from here on, because its calls may be announced before
+	// Submit returns.
 	s.children.open(c)
-	if !sub.Background { // whose call ends at once, and clients get nothing of it after that
+	if !sub.Background { // the call of a background subagent ends immediately, without updates
 		s.rec.emit(event.ToolUpdated{CallID: s.callID, Details: &event.Details{Subagent: &sub}})
 	}
 	acc, err := session.Submit(Prompt{
@@ -217,7 +217,7 @@ func (c *child) result() (text string, failed bool) {
 	return out + "\n" + history.Resumption(c.Subagent), true
 }
 
-// report gives the model the outcome of a background subagent.
+// report returns the outcome of a background subagent, for the model.
 func (c *child) report() event.Report {
 	r := event.Report{CallID: c.callID, ChatID: c.ChatID, Agent: c.Agent, Failed: true}
 	select {

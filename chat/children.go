@@ -13,16 +13,16 @@ import (
 type children struct {
 	*setting
 	turns sync.WaitGroup // of background subagents
-	ended chan struct{}  // holds one element when one of those has ended
+	ended chan struct{}  // capacity 1; receives when a background subagent has ended
 
-	mu         sync.Mutex          // guards what follows
-	running    map[string]*child   // by call, once their turns have begun
-	sessions   map[string]*Session // by call: those that take decisions, from before their turns begin
-	background map[string]*child   // by call, until their reports are delivered
-	claimed    map[string]struct{} // chats in use
+	mu         sync.Mutex          // guards the fields below
+	running    map[string]*child   // by call: subagents whose turns have begun
+	sessions   map[string]*Session // by call: subagents that accept decisions, since before their turns began
+	background map[string]*child   // by call: background subagents that have not reported yet
+	claimed    map[string]struct{} // ids of chats in use
 }
 
-// claim takes a chat for a call; ok is false while another one uses it.
+// claim reserves a subagent's chat for a call; ok is false while another call uses it.
 func (c *children) claim(chat string) (ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *children) inUse(chat string) bool {
 	return taken
 }
 
-// open has a subagent take decisions about calls, until it is removed.
+// open makes a subagent accept decisions about its calls, until it is removed.
 func (c *children) open(k *child) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *children) all() []*child {
 	return slices.Collect(maps.Values(c.running))
 }
 
-// unreported returns those in the background whose results the model was not told.
+// unreported returns the background subagents that have not reported yet, ordered by call.
 func (c *children) unreported() []*child {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,8 +112,8 @@ func newChildren(t *setting) *children {
 	}
 }
 
-// runBehind lets a subagent run in the background of the turn.
-func (c *children) runBehind(k *child) {
+// runInBackground continues a subagent in the background of the turn.
+func (c *children) runInBackground(k *child) {
 	c.addBackground(k)
 	c.turns.Go(func() {
 		<-k.turn.done
@@ -133,7 +133,7 @@ func (c *children) dismiss(k *child) {
 	c.remove(k)
 }
 
-// takeReports tells the model the results of those in the background that have ended.
+// takeReports adds the reports of background subagents that have ended to the chat, if any.
 func (c *children) takeReports() (any bool) {
 	for _, k := range c.unreported() {
 		select {
@@ -147,8 +147,8 @@ func (c *children) takeReports() (any bool) {
 	return any
 }
 
-// awaitBackground waits until a background subagent ends or the user says something (steered).
-// more is false if no background subagent is left.
+// awaitBackground waits until a background subagent has ended or the user has sent a message
+// (steered). more is false if no background subagent is left.
 func (c *children) awaitBackground(steered func() bool) (more bool, err error) {
 	for {
 		if len(c.unreported()) == 0 {

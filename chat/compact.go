@@ -14,11 +14,10 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// A conversation that grows beyond what its model takes is kept going: near the limit it
-// is compacted, which means that the model is sent a summary in place of what was said
-// so far; if a request is refused as too long all the same, old results of tools are
-// left out first. Both are events, so that the history is the same after a restart, and
-// the log keeps the original.
+// A conversation can outgrow the context of its model. Near the limit it is compacted: the model is
+// sent a summary in place of the messages so far. If the provider still refuses a request as too
+// long, old results of tools are pruned first, and then the conversation is compacted. Both are
+// events, so that the history is the same after a restart. The log keeps the original messages.
 
 const (
 	progressCompacting     = "Compacting"
@@ -26,36 +25,35 @@ const (
 
 	noticeOverflow = "Context window exceeded. Auto-compacting conversation...\n"
 
-	// keptResults is how many estimated tokens of the newest results stay when old ones
-	// are left out (eca-features, Appendix B).
+	// keptResults is the number of estimated tokens of the newest results that are kept when old
+	// results are pruned (eca-features, Appendix B).
 	keptResults = 40_000
-	// maxRecoveries bounds how often one request is made shorter.
+	// maxRecoveries is how many times one request is shortened.
 	maxRecoveries = 8
 )
 
 // errTooLong ends a turn whose request cannot be made short enough.
 var errTooLong = errors.New("The conversation does not fit into the model's context any more, and could not be made shorter. Start a new chat, or choose a model with a larger context.") //nolint:staticcheck,revive // shown as it is
 
-// tooLongFor says whether a request was refused because it is too long for the model.
+// tooLongFor reports whether a request was refused because it is too long for the model.
 func tooLongFor(err error) bool {
 	var e *llm.Error
 	return errors.As(err, &e) && e.Kind == llm.ErrContextOverflow
 }
 
-// compactor makes the conversation of a turn shorter.
+// compactor shortens the conversation of a turn.
 type compactor struct {
 	*setting
 	requests  *requests
 	images    *images
 	hooks     *turnHooks
-	stream    func(llm.Request) (*answer, error) // makes a request whose answer is shown
-	forbidden bool                               // by a hook
+	stream    func(llm.Request) (*answer, error) // turn.stream
+	forbidden bool                               // a hook forbids compaction in this turn
 }
 
-// ifFull compacts when the last request came near the model's limit, as often as
-// that happens. If no model can write a summary, the turn goes on without: it is the limit
-// itself that ends it, and then recoverOverflow has its turn. ran says that a model may have been
-// asked.
+// ifFull compacts the conversation if the last request came near the model's limit. If no model can
+// write a summary, the turn continues: if a request is then refused as too long, recoverOverflow is
+// the next step. ran reports whether a model may have been asked.
 func (c *compactor) ifFull() (ran bool, err error) {
 	limit, share := c.model.Limit.Context, int64(c.Config.AutoCompact(c.agent))
 	full := read(c.rec, func(h *history.History) bool { return h.Full(limit, share) })
@@ -67,18 +65,18 @@ func (c *compactor) ifFull() (ran bool, err error) {
 	case err == nil, c.ctx.Err() != nil, errors.Is(err, errByHook):
 		return true, err
 	case errors.Is(err, errCompactBlocked):
-		c.forbidden = true // the hook is not asked again and again
+		c.forbidden = true // do not run the hook again before each request
 		return false, nil
 	}
 	c.rec.change((*history.History).NotCompacted)
-	c.rec.emit(event.Notice{Text: "\n" + capital(err.Error()) + ". It goes on as it is.\n"})
+	c.rec.emit(event.Notice{Text: "\n" + capital(err.Error()) + ". The turn continues without a summary.\n"})
 	return true, nil
 }
 
-// capital begins a text with a capital letter.
+// capital capitalizes the first letter of a text.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// compact puts a summary in place of what was said. instructions are the user's.
+// compact replaces the conversation with a summary. instructions are the user's, for the summary.
 func (c *compactor) compact(instructions string, auto bool) error {
 	trigger := "manual"
 	if auto {
@@ -109,8 +107,8 @@ func (c *compactor) compact(instructions string, auto bool) error {
 	return nil
 }
 
-// summarize asks for a summary: the model that is configured for it, and the chat's own if
-// it is not set, or if that one fails.
+// summarize gets a summary from the model that is configured for it. It uses the chat's own model if
+// no model is configured, or if that model fails.
 func (c *compactor) summarize(instructions string) (string, error) {
 	name := c.Config.Compact.Model
 	if name == "" || name == c.model.ID {
@@ -127,7 +125,7 @@ func (c *compactor) summarize(instructions string) (string, error) {
 	return c.summarizeWith(c.model, instructions)
 }
 
-// summaryQuestion is what a model is asked for a summary. instructions are the user's.
+// summaryQuestion returns the request for a summary. instructions are the user's.
 func (c *compactor) summaryQuestion(instructions string) string {
 	question := c.render(cmp.Or(c.Config.Agents[c.agent].Prompts.Compact, c.Config.Prompts.Compact))
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
@@ -136,8 +134,8 @@ func (c *compactor) summaryQuestion(instructions string) string {
 	return question
 }
 
-// summarizeWith asks a model for a summary of the conversation, with less and less of it if
-// it is too long even for that.
+// summarizeWith asks a model for a summary of the conversation. If that request is too long, it tries
+// again with less of the conversation.
 func (c *compactor) summarizeWith(model Model, instructions string) (string, error) {
 	question := c.summaryQuestion(instructions)
 	messages := read(c.rec, (*history.History).Messages)
@@ -150,12 +148,12 @@ func (c *compactor) summarizeWith(model Model, instructions string) (string, err
 		if refusesImage(err) && model.ID == c.model.ID && c.images.leaveOut(err) {
 			continue
 		}
-		// A model that sees tools may call one instead of answering.
+		// The model may have called a tool instead of answering.
 		again := errors.Is(err, errNoText) && len(req.Tools) > 0
 		if err == nil || !tooLongFor(err) && !again {
 			return summary, err
 		}
-		// Half of what was too much; at first the size is a guess.
+		// Half of the size that was too long; the first size is an estimate.
 		budget = cmp.Or(budget, estimate(req).total()) / 2
 		const least = 500
 		if budget < least {
@@ -164,9 +162,9 @@ func (c *compactor) summarizeWith(model Model, instructions string) (string, err
 	}
 }
 
-// summaryRequest asks the chat's own model, after the unchanged conversation, which the
-// provider has in its cache. Another model, and one for which that was too long, gets a
-// transcript of at most budget tokens; 0 means unlimited.
+// summaryRequest returns the request for a summary. The chat's own model gets the question after the
+// unchanged conversation, which the provider has in its cache. Another model gets a transcript of at
+// most budget tokens (0 means unlimited), and so does the chat's own model if budget is set.
 func (c *compactor) summaryRequest(model Model, messages []llm.Message, question string, budget int64) llm.Request {
 	if model.ID == c.model.ID && budget == 0 {
 		req := c.requests.build()
@@ -175,24 +173,24 @@ func (c *compactor) summaryRequest(model Model, messages []llm.Message, question
 		return req
 	}
 	if budget == 0 && model.Limit.Context > 0 {
-		const share = 2 // of the context; the rest is for the answer, and for bad guesses
+		const share = 2 // half of the context; the rest is for the answer, and for errors of the estimate
 		budget = model.Limit.Context / share
 	}
 	return llm.Request{
 		Purpose: llm.PurposeCompact, Model: model.Name, System: question, MaxOutput: model.Limit.Output, Context: model.Limit.Context,
-		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: record(messages, budget)}}}},
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: asText(messages, budget)}}}},
 		CacheKey: c.s.id + "/compact", Headers: model.Headers, Extra: model.Extra, Origin: c.origin(),
 	}
 }
 
-// record is a conversation as one text of at most budget tokens (0 means unlimited), the
-// newest part of it.
-func record(messages []llm.Message, budget int64) string {
+// asText returns the newest part of a conversation as one text of at most budget tokens; 0 means the
+// whole conversation.
+func asText(messages []llm.Message, budget int64) string {
 	var parts []string
 	left := budget * history.BytesPerToken
 	for _, m := range slices.Backward(messages) {
 		for _, p := range slices.Backward(m.Parts) {
-			text := recordPart(m.Role, p)
+			text := partAsText(m.Role, p)
 			if text == "" {
 				continue
 			}
@@ -208,7 +206,7 @@ func record(messages []llm.Message, budget int64) string {
 	return strings.Join(parts, "\n")
 }
 
-func recordPart(role llm.Role, p llm.Part) string {
+func partAsText(role llm.Role, p llm.Part) string {
 	const longest = 4000 // bytes of one result
 	switch p := p.(type) {
 	case llm.Text:
@@ -229,8 +227,8 @@ func recordPart(role llm.Role, p llm.Part) string {
 	return ""
 }
 
-// askOnce makes a request besides the conversation and returns the text of the answer.
-// It is counted, not shown.
+// askOnce makes a side request and returns the text of its answer, without showing it. The usage is
+// reported.
 func (c *compactor) askOnce(model Model, req llm.Request) (string, error) {
 	text, usage, _, err := collect(c.ctx, model.Client, req)
 	if err != nil {
@@ -245,8 +243,8 @@ func (c *compactor) askOnce(model Model, req llm.Request) (string, error) {
 
 var errNoText = errors.New("the model answered without text")
 
-// recoverOverflow makes the next request shorter after one was refused as too long: at
-// first without old results of tools, then with a summary.
+// recoverOverflow shortens the conversation after a request was refused as too long: it prunes old
+// results of tools, or compacts if no old results are left.
 func (c *compactor) recoverOverflow(attempt int) error {
 	if attempt > maxRecoveries {
 		return errTooLong

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Test suites that compare traffic (env: test) expect that the model writes a summary by
-// calling a tool. Everybody else's summary is one answer; see summarize.
+// Test suites that compare traffic (env: test) expect that the model writes a summary by calling a
+// tool. Otherwise the summary is a plain answer; see summarize.
 
 const compactTool = "compact_chat"
 
@@ -23,8 +23,8 @@ func compactSpec() llm.ToolSpec {
 	}
 }
 
-// summarizeByTool has the model write the summary as the argument of a tool, and shows that
-// as a tool call. A model that answers instead has written the summary as well.
+// summarizeByTool makes the model write the summary as the argument of a tool, and shows the call. If
+// the model answers with text instead, that text is the summary.
 func (c *compactor) summarizeByTool(instructions string) (string, error) {
 	c.rec.enter(progressWaiting)
 	messages := read(c.rec, (*history.History).Messages)

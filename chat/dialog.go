@@ -9,57 +9,58 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
-// Dialog is a conversation with eca itself: it begins with a command, and the chat's
-// prompts answer it until it is over (eca-protocol 8.8). One turn at a time calls it.
+// Dialog is an interactive command, such as /login, that asks the user questions in the chat. While
+// it is open, the user's prompts are its input instead of being sent to a model (eca-protocol 8.8).
+// Its methods are called by one turn at a time.
 type Dialog interface {
-	// Next takes what the user said; the first time, the text after the command. Its
-	// answer is shown. It may wait; if ctx ends meanwhile, the user has said something
-	// else, which is the next answer. open says that it goes on.
+	// Next handles an input of the user; the first one is the text after the command. It shows
+	// texts with say. It may wait; if ctx is done meanwhile, the user has sent another prompt, which
+	// is the next input. open reports whether the dialog continues.
 	Next(ctx context.Context, s *Session, text string, say func(string)) (open bool, err error)
-	// Secret says that the next answer must be neither recorded nor shown.
+	// Secret reports whether the next input is secret: it is neither stored nor shown.
 	Secret() bool
-	// Close ends a dialog that is open.
+	// Close ends an open dialog.
 	Close()
 }
 
-// Masked is recorded in place of an answer that is secret.
+// Masked is stored in place of a secret input.
 const Masked = "*****"
 
-// progressDialog is shown while a dialog works or waits; /login is the only one.
+// progressDialog is shown while a dialog works or waits. The only dialog is /login.
 const progressDialog = "Logging in"
 
-// dialogState is what others than the session may know of its dialog.
+// dialogState is the part of a dialog's state that any goroutine may read.
 type dialogState int32
 
 const (
 	noDialog dialogState = iota
 	inDialog
 	inSecret
-	unknownDialog // the chat's events were not read yet
+	unknownDialog // the chat's events have not been read yet
 )
 
-// dialogue is the dialog of a chat, if one is open.
+// dialogue has the open dialog of a chat, if any.
 type dialogue struct {
-	openDialog  Dialog       // the next prompt answers it; or nil. Lent to the running turn
-	dialogState atomic.Int32 // for others than the session, as a dialogState
+	openDialog  Dialog       // nil if no dialog is open; owned by the running turn, or else by the session's goroutine
+	dialogState atomic.Int32 // a dialogState, for other goroutines
 }
 
-// InDialog says whether the next prompt answers a dialog.
+// InDialog reports whether the next prompt is the input of a dialog.
 func (d *dialogue) InDialog() bool {
 	state := dialogState(d.dialogState.Load())
 	return state == inDialog || state == inSecret
 }
 
-// AwaitsSecret says whether the next prompt is one that nobody may show or log.
+// AwaitsSecret reports whether the next prompt is secret, so that it must not be shown or logged.
 func (d *dialogue) AwaitsSecret() bool { return dialogState(d.dialogState.Load()) == inSecret }
 
-// MayAwaitSecret says whether the next prompt can be one that nobody may log. It is true
-// until the chat's events were read, as after a restart.
+// MayAwaitSecret reports whether the next prompt may be secret. It is true also while the chat's
+// events have not been read, for example after a restart.
 func (d *dialogue) MayAwaitSecret() bool {
 	return d.AwaitsSecret() || dialogState(d.dialogState.Load()) == unknownDialog
 }
 
-// setDialog keeps a dialog for the next prompt; nil ends it.
+// setDialog sets the open dialog; nil means that no dialog is open.
 func (d *dialogue) setDialog(next Dialog) {
 	d.openDialog = next
 	state := noDialog
@@ -73,7 +74,7 @@ func (d *dialogue) setDialog(next Dialog) {
 	d.dialogState.Store(int32(state))
 }
 
-// closeDialog ends the dialog, if there is one.
+// closeDialog closes the open dialog, if any.
 func (d *dialogue) closeDialog() {
 	if d.openDialog != nil {
 		d.openDialog.Close()
@@ -81,11 +82,11 @@ func (d *dialogue) closeDialog() {
 	}
 }
 
-// continueDialog gives the dialog the user's answer. The session knows whether the next answer is
-// secret before the dialog says anything.
+// continueDialog passes the user's input to the dialog. It updates whether the next input is secret
+// before each text that the dialog shows.
 func (t *turn) continueDialog(d Dialog, text string) error {
 	t.s.setDialog(d)
-	t.rec.enter(progressDialog) // the prompt counts as accepted: this may take long
+	t.rec.enter(progressDialog) // Next may take long
 	say := func(text string) {
 		t.s.setDialog(d)
 		t.rec.emit(event.Notice{Text: text, Markdown: true})
@@ -94,7 +95,7 @@ func (t *turn) continueDialog(d Dialog, text string) error {
 	switch {
 	case errors.Is(context.Cause(t.ctx), errStopped), errors.Is(context.Cause(t.ctx), errShutdown):
 		open = false
-	case t.ctx.Err() != nil && err != nil: // it had not come to its end
+	case t.ctx.Err() != nil && err != nil: // a new prompt interrupted the dialog
 		open = true
 	}
 	if open {
@@ -105,8 +106,8 @@ func (t *turn) continueDialog(d Dialog, text string) error {
 	return err
 }
 
-// lostDialog stands for a dialog whose process has ended: its state is gone, but the user
-// may still answer its last question, which can be the one for a key.
+// lostDialog replaces a dialog that was open when its process ended. Its state is lost, but the user
+// may still answer its last question, perhaps with a key.
 type lostDialog struct{}
 
 // Next implements Dialog.
@@ -121,8 +122,9 @@ func (lostDialog) Secret() bool { return true }
 // Close implements Dialog.
 func (lostDialog) Close() {}
 
-// know tells others than the session what the chat's events say of its dialog.
-func (d *dialogue) know(awaits bool) {
+// setStored sets the state for other goroutines once the chat's events have been read. awaits means
+// that a dialog was open at the last event.
+func (d *dialogue) setStored(awaits bool) {
 	switch {
 	case d.openDialog != nil:
 	case awaits:
@@ -132,8 +134,8 @@ func (d *dialogue) know(awaits bool) {
 	}
 }
 
-// recallDialog has a prompt that is not a command answer the dialog that was pending when
-// the chat's last process ended.
+// recallDialog passes a prompt to lostDialog if a dialog was open when the chat's last process ended.
+// A command ends that state.
 func (t *turn) recallDialog(isCommand bool) {
 	if t.s.openDialog != nil || !read(t.rec, (*history.History).AwaitsDialog) {
 		return

@@ -10,11 +10,10 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
-// Edits change a chat besides its turns. Each returns the number of the event up to
-// which a reader has seen its effect.
+// Edits change a chat outside of its turns. Each returns a sequence number: a reader that has reached
+// it has seen the edit.
 
-// edit runs change on the session's goroutine, with the right to append and with the
-// log up to date.
+// edit runs change on the session's goroutine, with the lease acquired and the log refreshed.
 func edit(s *Session, change func() error) *Pending[event.Seq] {
 	return command(s, func() (event.Seq, error) {
 		if err := s.acquire(); err != nil {
@@ -33,16 +32,16 @@ func edit(s *Session, change func() error) *Pending[event.Seq] {
 	})
 }
 
-// Rollback says what to take back, from a message on.
+// Rollback describes what to undo, from a message on.
 type Rollback struct {
-	ContentID string // names the message
-	Messages  bool   // remove it and what follows
-	Files     bool   // restore the files that tools changed since
+	ContentID string // id of the message
+	Messages  bool   // remove the message and all that follow
+	Files     bool   // restore the files that tools have changed since
 }
 
-// Rollback takes back what happened from a message on; a turn that runs is stopped
-// first. If the message does not exist, nothing changes. Files that were changed by
-// somebody else since stay as they are, and the user sees a message.
+// Rollback undoes messages and changes to files from a message on. It stops a running turn first. If
+// the message does not exist, nothing changes. Files that another program has changed since stay as
+// they are, and the user gets a notice.
 func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 	return edit(s, func() error {
 		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, r.ContentID, false)
@@ -70,15 +69,17 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 	})
 }
 
-// truncate removes the messages from an event on.
+// truncate removes the messages that begin at or after from. name is the id of the first one; empty
+// means all messages.
 func (s *Session) truncate(from event.Seq, name string) error {
 	s.closeDialog()
 	s.history = nil
 	return s.log.Cut(from, event.Truncated{ContentID: name})
 }
 
-// truncateTurn removes the messages from an event on, and with them the end of the turn that was stopped for
-// that, if there was one. Clients that follow the turn wait for its end, so it is recorded again.
+// truncateTurn is truncate after a running turn was stopped; stopped is the id of that turn, or "". The end
+// of the turn is removed with the messages, but clients that follow the turn wait for it, so it is
+// appended again.
 func (s *Session) truncateTurn(from event.Seq, name, stopped string) error {
 	if err := s.truncate(from, name); err != nil {
 		return err
@@ -89,7 +90,7 @@ func (s *Session) truncateTurn(from event.Seq, name, stopped string) error {
 	return nil
 }
 
-// Clear removes all messages; a turn that runs is stopped first.
+// Clear removes all messages. It stops a running turn first.
 func (s *Session) Clear() *Pending[event.Seq] {
 	return edit(s, func() error {
 		if s.log.Next() == 1 {
@@ -99,7 +100,8 @@ func (s *Session) Clear() *Pending[event.Seq] {
 	})
 }
 
-// AddFlag adds a flag after the last message with a name, if there is one.
+// AddFlag adds a flag after the last message with the given id; it does nothing if the message does
+// not exist.
 func (s *Session) AddFlag(name, text string) *Pending[event.Seq] {
 	return edit(s, func() error {
 		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
@@ -111,7 +113,7 @@ func (s *Session) AddFlag(name, text string) *Pending[event.Seq] {
 	})
 }
 
-// RemoveFlag removes a flag by its own name.
+// RemoveFlag removes the flag with the given id, if it exists.
 func (s *Session) RemoveFlag(name string) *Pending[event.Seq] {
 	return edit(s, func() error {
 		at, found, err := s.eng.deps.Store.Find(s.ctx, s.id, name, true)
@@ -122,7 +124,7 @@ func (s *Session) RemoveFlag(name string) *Pending[event.Seq] {
 	})
 }
 
-// Rename gives the chat a title of the user's; the model does not change it any more.
+// Rename sets the title of the chat. From then on, no title is generated.
 func (s *Session) Rename(title string) *Pending[event.Seq] {
 	title = oneLine(title, titleLength)
 	return edit(s, func() error {
@@ -135,8 +137,8 @@ func (s *Session) Rename(title string) *Pending[event.Seq] {
 	})
 }
 
-// Change changes what the chat uses: model, agent, variant, auto-approve. It holds from
-// now on, also for a running turn where it reads it again.
+// Change changes the settings of the chat: model, agent, variant, auto-approve. A running turn uses a
+// new setting where it reads the metadata again.
 func (s *Session) Change(change func(*Meta)) *Pending[event.Seq] {
 	return command(s, func() (event.Seq, error) {
 		err := s.log.Change(change)
@@ -144,12 +146,11 @@ func (s *Session) Change(change func(*Meta)) *Pending[event.Seq] {
 	})
 }
 
-// Refresh brings the chat up to what is stored: another process may have gone on with
-// it.
+// Refresh picks up changes that another process has made to the chat.
 func (s *Session) Refresh() *Pending[event.Seq] {
 	return command(s, func() (event.Seq, error) {
 		if s.turn != nil {
-			return s.log.Next(), nil // nobody else can have
+			return s.log.Next(), nil // this process has locked the chat
 		}
 		err := s.refresh()
 		return s.log.Next(), err
@@ -162,8 +163,8 @@ type Fork struct {
 	Title string
 }
 
-// Fork copies the chat up to and with the message of a name to a new one; an empty
-// name copies all but a turn that runs. It returns nil if the message does not exist.
+// Fork copies the chat, up to and including the message with the given id, to a new chat. With an
+// empty id it copies everything except a running turn. It returns nil if the message does not exist.
 func (s *Session) Fork(name string) *Pending[*Fork] {
 	var fork *Fork
 	done := edit(s, func() (err error) {
@@ -176,7 +177,7 @@ func (s *Session) Fork(name string) *Pending[*Fork] {
 	})
 }
 
-// Announce tells of a fork of the chat: faces show it.
+// Announce appends a notice about a fork of the chat, which makes clients show the fork.
 func (s *Session) Announce(f Fork) *Pending[event.Seq] {
 	return edit(s, func() error {
 		s.log.Append("", event.Notice{Text: "\nChat forked to: " + f.Title + "\n", Chat: f.ID})
@@ -217,8 +218,8 @@ func (s *Session) fork(name string) (*Fork, error) {
 	return &Fork{copied.ID, title}, nil
 }
 
-// endCopy ends the turn that a copy was cut out of: a turn without an end is taken for one
-// whose process died.
+// endCopy ends the last turn of a copy if its end was not copied. Otherwise that turn would be treated
+// as one whose process died.
 func (e *Engine) endCopy(ctx context.Context, id string) error {
 	h, turn, last := history.New(), "", event.Seq(0)
 	err := eventlog.Each(ctx, e.deps.Store, id, 1, func(ev event.Event) {
@@ -247,7 +248,7 @@ func (e *Engine) endCopy(ctx context.Context, id string) error {
 	return e.deps.Store.Extend(ctx, id, events)
 }
 
-// forkTitle numbers a title: X (2), X (3) and so on.
+// forkTitle returns a title that no chat of the workspace has: X (2), X (3) and so on.
 func (e *Engine) forkTitle(ctx context.Context, title string) (string, error) {
 	if title == "" {
 		title = "Untitled"
@@ -270,8 +271,8 @@ func (e *Engine) forkTitle(ctx context.Context, title string) (string, error) {
 	}
 }
 
-// Adopt replaces the chat's messages by a copy of another chat's, and takes over its
-// title and what it uses. The other chat stays as it is.
+// Adopt replaces the chat's messages, title and settings with copies of another chat's. The other
+// chat is not changed.
 func (s *Session) Adopt(ctx context.Context, id string) *Pending[event.Seq] {
 	return edit(s, func() error {
 		other, last, found, err := s.eng.deps.Store.Meta(ctx, id)

@@ -10,8 +10,8 @@ import (
 // progressExpanding is shown while eca fetches the prompt of a command.
 const progressExpanding = "Getting the prompt"
 
-// prepare does the slow work that precedes a prompt for a model. plain is true unless the prompt
-// is a command.
+// prepare does the slow work that precedes the first request. plain is true unless the prompt is a
+// command.
 func (t *turn) prepare(c Command, plain bool) error {
 	if err := t.expand(c); err != nil {
 		return err
@@ -19,8 +19,8 @@ func (t *turn) prepare(c Command, plain bool) error {
 	return t.hooks.runPreRequestHooks(t.prompt.Text, plain)
 }
 
-// expand gets the prompt that a command stands for, such as a prompt of an MCP server. The user gets the errors,
-// and the model never sees the command.
+// expand gets the prompt of a command that has an Expand function, such as a prompt of an MCP server.
+// Errors are shown to the user, and the model does not see the command.
 func (t *turn) expand(c Command) error {
 	if c.Expand == nil {
 		return nil
@@ -38,7 +38,7 @@ func (t *turn) expand(c Command) error {
 	return nil
 }
 
-// command does what a slash command says.
+// command executes a slash command.
 func (t *turn) command(c Command) error {
 	if c.Dialog != nil {
 		return t.continueDialog(c.Dialog, c.Text)

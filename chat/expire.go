@@ -7,14 +7,14 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// Pin has the chat kept however old it is, or not any more.
+// Pin sets whether the chat is kept regardless of its age.
 func (s *Session) Pin(on bool) *Pending[event.Seq] {
 	return edit(s, func() error { return s.eng.deps.Store.Pin(s.ctx, s.id, on) })
 }
 
-// Expire removes a chat that was changed last before a time. One that is open here, that
-// another process uses, or that was changed meanwhile stays. It runs no hook,
-// because no user works with the chat.
+// Expire removes a chat that has not changed since a time. It keeps a chat that is open in this
+// process, that another process uses, or that has changed meanwhile. It runs no hooks, because they
+// are for chats that a user works with.
 func (e *Engine) Expire(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	done := make(chan struct{})
 	e.mu.Lock()

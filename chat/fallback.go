@@ -12,21 +12,21 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// A turn whose model cannot be used goes on with the next of its fallback models. The chat keeps its
-// model: the next prompt asks that one first. The lists of fallback models are not followed, so two
-// models may stand in for each other.
+// If the model of a turn cannot be used, the turn continues with the next of its fallback models. The
+// model of the chat does not change: the next prompt asks it first. Fallback models of fallback models
+// are ignored, so two models may be fallbacks for each other.
 
-// fallbackPatience bounds the repetitions of a request while another model can take over.
+// fallbackPatience is how long a request is retried while another model can take over.
 const fallbackPatience = 3 * time.Second
 
 // fallbacks are the models that can still take over a turn.
 type fallbacks struct {
 	models   []Model
-	problems []string // of those that cannot be used, until they are reported
-	first    string   // the model that the prompt asked
+	problems []string // errors of fallback models that cannot be used, until they are reported
+	first    string   // the model that the turn began with
 }
 
-// chooseFallbacks resolves the fallback models of the turn. Those that cannot be used are skipped.
+// chooseFallbacks resolves the fallback models of the turn and skips those that cannot be used.
 func (t *turn) chooseFallbacks() {
 	t.fallbacks.first = t.model.shown()
 	seen := []string{t.model.ID}
@@ -35,7 +35,7 @@ func (t *turn) chooseFallbacks() {
 			continue
 		}
 		current := t.model.ID
-		if strings.Contains(name, "/") { // it names its provider; another's model with that name is not meant
+		if strings.Contains(name, "/") { // the name includes the provider
 			current = ""
 		}
 		m, err := t.Models.Resolve(name, current)
@@ -48,7 +48,7 @@ func (t *turn) chooseFallbacks() {
 	}
 }
 
-// patience is how long repetitions of a request may take; 0 means that the model's policy says so.
+// patience returns how long a request is retried; 0 means as the model's retry policy says.
 func (f *fallbacks) patience() time.Duration {
 	if len(f.models) == 0 {
 		return 0
@@ -56,8 +56,8 @@ func (f *fallbacks) patience() time.Duration {
 	return fallbackPatience
 }
 
-// fallBack makes the next fallback model that of the turn, and says so in the chat. It returns false
-// if another model would not help, or if no model is left.
+// fallBack switches the turn to the next fallback model and notifies the user. It returns false if
+// another model would not help, or if no model is left.
 func (t *turn) fallBack(err error) bool {
 	var e *llm.Error
 	if t.ctx.Err() != nil || !errors.As(err, &e) || !e.Replaceable() {

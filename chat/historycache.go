@@ -15,9 +15,9 @@ const maxCached = 16 << 20
 type historyCache struct {
 	max int
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	list []cachedHistory
-	size int // of all of them
+	size int // total, in bytes
 }
 
 type cachedHistory struct {

@@ -12,16 +12,16 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// hookQueue runs the hooks that no turn waits for, one after the other and in the order
-// in which things happened: the start and the end of the session and of chats, and
-// changes of a chat's status. The engine owns it.
+// hookQueue runs the hooks that no turn waits for, one after the other in the order of their events:
+// the start and end of the session, the end of chats, and changes of a chat's status. The engine owns
+// it.
 type hookQueue struct {
 	log    func(msg string, args ...any)
-	ctx    context.Context // ends when time is up at the end
+	ctx    context.Context // cancelled when closingTime is over
 	cancel context.CancelFunc
-	idle   sync.WaitGroup // the goroutine, while there is work
+	idle   sync.WaitGroup // waits for the goroutine that runs jobs, if any
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	jobs    []hookJob
 	running bool
 	closed  bool
@@ -29,10 +29,11 @@ type hookQueue struct {
 
 type hookJob struct {
 	run       func(ctx context.Context)
-	droppable bool // newer ones say more
+	droppable bool // a change of status, which a later one makes obsolete
 }
 
-// maxQueued is how many changes of status wait for slow hooks; then the oldest go.
+// maxQueued is the number of jobs that may wait for slow hooks. Beyond it, the oldest droppable job is
+// dropped.
 const maxQueued = 256
 
 func newHookQueue(log func(msg string, args ...any)) *hookQueue {
@@ -41,7 +42,7 @@ func newHookQueue(log func(msg string, args ...any)) *hookQueue {
 	return q
 }
 
-// put adds a job; it never waits. ok is false when the queue is closed.
+// put adds a job without waiting for it. ok is false if the queue is closed.
 func (q *hookQueue) put(j hookJob) (ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -52,7 +53,7 @@ func (q *hookQueue) put(j hookJob) (ok bool) {
 	if len(q.jobs) > maxQueued {
 		if i := slices.IndexFunc(q.jobs, func(j hookJob) bool { return j.droppable }); i >= 0 {
 			q.jobs = slices.Delete(q.jobs, i, i+1)
-			q.log("hooks do not keep up; a change of status is left out")
+			q.log("hooks are too slow; dropped a change of status")
 		}
 	}
 	if !q.running {
@@ -82,11 +83,12 @@ func (q *hookQueue) work() {
 		j := q.jobs[0]
 		q.jobs = q.jobs[1:]
 		q.mu.Unlock()
-		q.safely(j)
+		q.runSafely(j)
 	}
 }
 
-func (q *hookQueue) safely(j hookJob) {
+// runSafely runs a job and recovers from a panic.
+func (q *hookQueue) runSafely(j hookJob) {
 	defer func() {
 		if p := recover(); p != nil {
 			q.log("hook panicked", "panic", p, "stack", string(debug.Stack()))
@@ -95,7 +97,7 @@ func (q *hookQueue) safely(j hookJob) {
 	j.run(q.ctx)
 }
 
-// close waits for what is queued; nothing is taken any more.
+// close closes the queue and waits until the queued jobs have run.
 func (q *hookQueue) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -104,11 +106,12 @@ func (q *hookQueue) close() {
 	q.cancel()
 }
 
-// closingTime bounds the hooks that still run when the engine closes, those of the
-// session's end included.
+// closingTime is how long hooks may run after the engine begins to close, including the sessionEnd
+// hooks.
 const closingTime = 10 * time.Second
 
-// Begin says that the client is ready: the session starts. Only the first call counts.
+// Begin starts the sessionStart hooks; a face calls it when its client is ready. Only the first call
+// has an effect.
 func (e *Engine) Begin() {
 	e.begin.Do(func() {
 		if !e.queue.put(hookJob{run: func(ctx context.Context) {
@@ -125,7 +128,7 @@ func (e *Engine) Begin() {
 	})
 }
 
-// awaitBegin waits until the hooks of the session's start have run.
+// awaitBegin waits until the sessionStart hooks have run.
 func (e *Engine) awaitBegin(ctx context.Context) error {
 	e.Begin()
 	select {
@@ -136,7 +139,7 @@ func (e *Engine) awaitBegin(ctx context.Context) error {
 	}
 }
 
-// end runs the hooks of the session's end, if it has begun.
+// end runs the sessionEnd hooks if the session has begun, and closes the queue.
 func (e *Engine) end() {
 	e.ending.Do(func() {
 		begun := true
@@ -149,7 +152,7 @@ func (e *Engine) end() {
 	})
 }
 
-// endChat runs the hooks of a chat that is about to be removed.
+// endChat runs the chatEnd hooks of a chat that is about to be removed.
 func (e *Engine) endChat(id string) {
 	set := e.deps.Current().Hooks
 	if !set.Any(hooks.ChatEnd) {
@@ -164,16 +167,17 @@ func (e *Engine) endChat(id string) {
 	})
 }
 
-// activity is what a chat does, for hooks (eca-features 18.2, chatStatusChanged).
+// activity is the status of a chat for hooks (eca-features 18.2, chatStatusChanged). Its slices have
+// the sorted ids of calls.
 type activity struct {
-	questions map[string]bool // calls that ask the user when they run
+	questions map[string]bool // calls of ask_user
 	approval  []string        // calls that wait for the user's decision
-	asking    []string        // calls that wait for the user's answer
-	running   []string
+	asking    []string        // running calls of ask_user, which wait for the user's answer
+	running   []string        // other running calls
 }
 
-// follow takes an event in; changed says that hooks want to know.
-func (a *activity) follow(b event.Body) (status string, changed bool) {
+// update applies an event; changed reports whether it is a change of status for hooks.
+func (a *activity) update(b event.Body) (status string, changed bool) {
 	switch b := b.(type) {
 	case event.TurnStarted:
 		return "running", true
@@ -208,7 +212,7 @@ func (a *activity) follow(b event.Body) (status string, changed bool) {
 	return "", false
 }
 
-// insert adds to a sorted list.
+// insert returns a copy of a sorted list with id added.
 func insert(list []string, id string) []string {
 	i, _ := slices.BinarySearch(list, id)
 	return slices.Insert(slices.Clone(list), i, id)
@@ -238,12 +242,12 @@ func (a *activity) fields(status string) map[string]any {
 	return out
 }
 
-// watchActivity returns what queues the hooks for changes of what the chat of a turn does.
-// No turn waits for them.
+// watchActivity returns a function that tracks the events of the turn and queues the
+// chatStatusChanged hooks.
 func (t *turnHooks) watchActivity() func(event.Body) {
 	var now activity
 	return func(b event.Body) {
-		status, changed := now.follow(b)
+		status, changed := now.update(b)
 		if !changed {
 			return
 		}

@@ -12,19 +12,19 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// The hooks of a turn run where it waits for them, on its own goroutine or on that of the
-// tool call they are about. Those that no turn waits for are in hookqueue.go.
+// A turn waits for the hooks in this file. They run on its goroutine, or on that of the tool call that
+// they are for. The hooks that no turn waits for are in hookqueue.go.
 
 const progressHooks = "Running hooks"
 
-// Ways for a hook to end a turn.
+// Errors for a turn that a hook has ended.
 var (
 	errByHook  = errors.New("ended by a hook")
 	errBlocked = errors.New("ended by a hook before the model was asked")
 )
 
-// maxFollowUps bounds how often hooks send a turn on; a script that forgets to look at
-// follow_up_active would go on forever.
+// maxFollowUps is how many times hooks may continue a turn. A script that ignores follow_up_active
+// would continue it forever.
 const maxFollowUps = 50
 
 // turnHooks runs the hooks of a turn.
@@ -33,7 +33,8 @@ type turnHooks struct {
 	resumed bool // the chat had events before the turn
 }
 
-// chatFields are the fields about the chat that its hooks get (eca-features 18.1).
+// chatFields returns the fields about the chat in the input of its hooks (eca-features 18.1), and
+// more.
 func chatFields(m Meta, more map[string]any) map[string]any {
 	out := map[string]any{"chat_id": m.ID, "agent": m.Agent, "behavior": m.Agent, "full_model": m.Model, "variant": m.Variant}
 	for k, v := range more {
@@ -42,8 +43,7 @@ func chatFields(m Meta, more map[string]any) map[string]any {
 	return out
 }
 
-// run runs the hooks of something that happens in the turn. An error says that the turn
-// was cancelled meanwhile.
+// run runs the hooks of an event in the turn. It returns an error if the turn was cancelled meanwhile.
 func (t *turnHooks) run(c hooks.Call) (hooks.Outcome, error) {
 	c.Roots = t.Roots
 	c.Fields = chatFields(t.s.log.Meta(), c.Fields)
@@ -78,7 +78,7 @@ func (o hookObserver) Finished(a hooks.Action, r hooks.Report) {
 // Said implements hooks.Observer.
 func (o hookObserver) Said(text string) { o.rec.say(text) }
 
-// startEvent is the event of a chat's first turn in this process.
+// startEvent returns the hook event of a chat's first turn in this process.
 func (t *turnHooks) startEvent() hooks.Event {
 	if t.parent != "" {
 		return hooks.SubagentStart
@@ -91,8 +91,8 @@ func (t *turnHooks) runBeforeRequest() bool {
 	return t.Hooks.Any(hooks.PreRequest) || !t.s.begun && t.Hooks.Any(t.startEvent())
 }
 
-// runPreRequestHooks runs the hooks that come before the first request. plain means that the prompt
-// is the user's own words, which hooks may replace. An error ends the turn.
+// runPreRequestHooks runs the hooks that precede the first request. plain means that the prompt is the
+// user's own text, which hooks may replace. An error ends the turn.
 func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 	if !t.runBeforeRequest() {
 		t.s.begun = true
@@ -110,7 +110,7 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 		t.rec.say(out.Stop.Notice())
 		return errBlocked
 	case len(out.Blocked) > 0:
-		// As text too: not every client shows the outcome of hooks.
+		// Repeat the reason as a notice: not every client shows the outcome of hooks.
 		for _, b := range out.Blocked {
 			t.rec.say(strings.TrimSuffix("Request blocked by hook '"+b.Hook+"': "+b.Text, ": "))
 		}
@@ -125,8 +125,8 @@ func (t *turnHooks) runPreRequestHooks(prompt string, plain bool) error {
 	return nil
 }
 
-// beginChat runs the hooks of a chat that this process has not met before. Their
-// text for the model belongs to its instructions as long as the chat is open.
+// beginChat runs the chatStart or subagentStart hooks once per session. Their texts for the model
+// are part of the system prompt as long as the chat is open.
 func (t *turnHooks) beginChat() error {
 	if t.s.begun {
 		return nil
@@ -153,8 +153,8 @@ func (t *turnHooks) beginChat() error {
 	return nil
 }
 
-// runPostRequestHooks runs the hooks that follow an answer. It returns the next message for the
-// model, or nothing.
+// runPostRequestHooks runs the hooks that follow an answer. It returns a follow-up message for the
+// model, or "".
 func (t *turnHooks) runPostRequestHooks(followUp bool) (next string, err error) {
 	e := hooks.PostRequest
 	if t.parent != "" {
@@ -175,16 +175,16 @@ func (t *turnHooks) runPostRequestHooks(followUp bool) (next string, err error) 
 	return strings.Join(out.FollowUps, "\n\n"), nil
 }
 
-// hookedCall is what hooks made of a tool call.
+// hookedCall is a tool call after its hooks have run.
 type hookedCall struct {
 	planned
-	mustAsk  bool                // a hook wants the user to be asked
-	rejected *event.ToolRejected // it must not run
-	stop     bool                // nor anything else in this turn
+	mustAsk  bool                // a hook requires the user's approval
+	rejected *event.ToolRejected // set if a hook rejected the call
+	stop     bool                // a hook ended the turn
 }
 
-// runPreToolCallHooks runs the hooks that come before a tool call. They can change its arguments,
-// which are then judged again, and reject it. They cannot allow what the policy denies.
+// runPreToolCallHooks runs the hooks that precede a tool call. They can reject the call, or change its
+// arguments, which the policy then judges again. They cannot allow a call that the policy denies.
 func (t *turnHooks) runPreToolCallHooks(p planned) (hookedCall, error) {
 	h := hookedCall{planned: p}
 	if !t.Hooks.Any(hooks.PreToolCall) {
@@ -228,20 +228,21 @@ func (t *turnHooks) runPreToolCallHooks(p planned) (hookedCall, error) {
 	return h, nil
 }
 
-// approval is the decision on a call without hooks.
+// approval returns the decision about a call if no hook intervenes.
 func (t *turnHooks) approval(p planned) tools.Decision {
 	spec := p.tool.Spec()
 	switch {
 	case spec.Server == tools.Native && spec.Name == "ask_user" && p.verdict.Decision != tools.Deny:
-		return tools.Ask // it waits for the user in any case
+		return tools.Ask // it always waits for the user
 	case p.verdict.Decision == tools.Ask && (spec.OwnChat || t.trusted() && !p.verdict.AlwaysAsk):
 		return tools.Allow
 	}
 	return p.verdict.Decision
 }
 
-// runPostToolCallHooks runs the hooks that follow a tool call, before its result is shown or sent.
-// extra is for the model only.
+// runPostToolCallHooks runs the hooks that follow a tool call, before its result is shown or sent to
+// the model. They can change the result. extra is additional text for the model only; stop is set if a
+// hook ends the turn.
 func (t *turnHooks) runPostToolCallHooks(tool tools.Tool, tc tools.Call, res *tools.Result) (extra []string, stop *hooks.Stop) {
 	if !t.Hooks.Any(hooks.PostToolCall) {
 		return nil, nil
@@ -259,7 +260,7 @@ func (t *turnHooks) runPostToolCallHooks(tool tools.Tool, tc tools.Call, res *to
 		Tool:   &hooks.Tool{CallID: tc.ID, Server: tool.Spec().Server, Name: tool.Spec().Name, Arguments: tc.Arguments, Failed: res.Failed},
 	})
 	if err != nil {
-		return nil, nil // the end of the turn records the outcome of the call
+		return nil, nil // turn.finish emits the outcome of the call
 	}
 	if out.Output != nil {
 		res.Outputs, res.Images = []string{*out.Output}, nil // the replaced text is not shown in any form
@@ -267,10 +268,10 @@ func (t *turnHooks) runPostToolCallHooks(tool tools.Tool, tc tools.Call, res *to
 	return out.Context, out.Stop
 }
 
-// errCompactBlocked says that a hook forbids to compact.
-var errCompactBlocked = errors.New("a hook forbids to make the conversation shorter")
+// errCompactBlocked is returned if a hook forbids a compaction.
+var errCompactBlocked = errors.New("a hook forbids to compact the conversation")
 
-// runPreCompactHooks runs the hooks that come before a compaction.
+// runPreCompactHooks runs the hooks that precede a compaction.
 func (t *turnHooks) runPreCompactHooks(trigger, instructions string) error {
 	if !t.Hooks.Any(hooks.PreCompact) {
 		return nil
@@ -292,7 +293,7 @@ func (t *turnHooks) runPreCompactHooks(trigger, instructions string) error {
 	return nil
 }
 
-// runPostCompactHooks runs the hooks that follow a compaction. They can add to the summary. stop is
+// runPostCompactHooks runs the hooks that follow a compaction, which can extend the summary. stop is
 // set if a hook ends the turn.
 func (t *turnHooks) runPostCompactHooks(trigger string, summary *string) (stop *hooks.Stop, err error) {
 	if !t.Hooks.Any(hooks.PostCompact) {

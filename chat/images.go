@@ -9,23 +9,23 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Texts in place of images that the model does not get.
+// Texts that replace images that the model is not sent.
 const (
 	noImage      = "[Here is an image. This model is not known to take images, so it is not shown.]"
 	refusedImage = "[image removed: rejected by the LLM provider]"
 )
 
-// images knows which images the model of a turn is sent.
+// images decides which images the model of a turn is sent.
 type images struct {
 	*setting
-	trial bool   // the request goes without, to see whether they are refused
-	tried bool   // that was done in this turn
-	fault string // what the provider said of the request with them
+	trial bool   // the current request leaves all images out, to find out whether they are the problem
+	tried bool   // such a request was made in this turn
+	fault string // the provider's error about the request with images
 }
 
-// visible returns the messages as the model can take them: images that it does not, and
-// those that its provider refused, are replaced by a text that says so. The messages
-// given stay as they are, since another model may answer next.
+// visible returns messages without the images that the model does not accept or that its provider
+// refused; a text replaces each of them. It does not modify its argument, because another model may
+// answer next.
 func (i *images) visible(messages []llm.Message) []llm.Message {
 	if i.model.NoImages {
 		return withoutImages(messages, len(messages), noImage)
@@ -37,7 +37,7 @@ func (i *images) visible(messages []llm.Message) []llm.Message {
 	return withoutImages(messages, refused, refusedImage)
 }
 
-// withoutImages returns messages with a text in place of each image in the first n.
+// withoutImages returns a copy of messages in which a text replaces each image of the first n.
 func withoutImages(messages []llm.Message, n int, text string) []llm.Message {
 	if n == 0 {
 		return messages
@@ -66,7 +66,7 @@ func withoutImages(messages []llm.Message, n int, text string) []llm.Message {
 	return out
 }
 
-// hasImages says whether the model would be sent images.
+// hasImages reports whether messages contain images.
 func hasImages(messages []llm.Message) bool {
 	return slices.ContainsFunc(messages, func(m llm.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p llm.Part) bool {
@@ -78,20 +78,20 @@ func hasImages(messages []llm.Message) bool {
 	})
 }
 
-// refusesImage says whether a request was refused because of an image in it.
+// refusesImage reports whether a request was refused because of an image.
 func refusesImage(err error) bool {
 	var e *llm.Error
 	return errors.As(err, &e) && e.Kind == llm.ErrInvalidImage
 }
 
-// sent says whether the model would be sent images now.
+// sent reports whether the next request would contain images.
 func (i *images) sent() bool {
 	messages := read(i.rec, (*history.History).Messages)
 	return hasImages(i.visible(messages))
 }
 
-// leaveOut lets the conversation go on without the images so far, for this model;
-// which of them it was, providers do not say. ok is false if none was sent.
+// leaveOut removes all images so far from what this model is sent, because providers do not say which
+// image they refuse. ok is false if the requests had no images.
 func (i *images) leaveOut(err error) (ok bool) {
 	if !i.sent() {
 		return false
@@ -100,14 +100,14 @@ func (i *images) leaveOut(err error) (ok bool) {
 	return true
 }
 
-// refuse records that the model is not sent the images so far any more.
+// refuse emits the event that removes the images so far from what the model is sent.
 func (i *images) refuse(cause string) {
 	i.rec.emit(event.ImagesRefused{Model: i.model.ID, Text: "\n\nThe provider rejected an image: " + cause + " Going on without the images so far.\n\n"})
 }
 
-// retryWithout says whether to repeat a request once without its images: it was refused
-// as invalid for a reason that nobody knows, and a refused image would block the chat for
-// good. Only if that succeeds, the images stay away; see wereIt.
+// retryWithout reports whether to retry a request once without its images: it was refused as invalid
+// for an unknown reason, and an image that the provider refuses would block the chat forever. The
+// images are removed for good only if the retry succeeds; see confirmRefusal.
 func (i *images) retryWithout(a *answer, err error) bool {
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || a.any || i.trial || i.tried || !i.sent() {
@@ -118,7 +118,7 @@ func (i *images) retryWithout(a *answer, err error) bool {
 	return true
 }
 
-// confirmRefusal records that the images were the cause, once a trial without them is answered.
+// confirmRefusal removes the images for good once a request without them is answered.
 func (i *images) confirmRefusal() {
 	if i.trial {
 		i.trial = false

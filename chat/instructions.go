@@ -8,9 +8,9 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 )
 
-// instructions returns the instructions of the folders that a call touches that the
-// model does not know yet (eca-features 11). Calls ask one after the other, so that
-// of several the first one gets it.
+// instructions returns the instruction files of the folders that a call touches, without those that
+// the model has already got (eca-features 11). It is called for one call after the other, so the first
+// call of a response that touches a folder gets its file.
 func (t *callRunner) instructions(paths []string) []event.Instructions {
 	find := t.s.eng.deps.Instructions
 	if find == nil || len(paths) == 0 {

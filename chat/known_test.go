@@ -33,14 +33,14 @@ func TestKnown(t *testing.T) {
 		"unreadable": {metas{err: away}, "a", false},
 	} {
 		e := New(Deps{Store: c.store, Log: slog.New(slog.DiscardHandler)})
-		known, err := e.Known(t.Context(), c.id)
+		known, err := e.Exists(t.Context(), c.id)
 		if known != c.known || !errors.Is(err, c.store.err) {
 			t.Errorf("%s: %v %v", name, known, err)
 		}
 		if c.known {
 			continue // it would be opened
 		}
-		if _, ok, err := e.Existing(t.Context(), c.id); ok || !errors.Is(err, c.store.err) {
+		if _, ok, err := e.OpenExisting(t.Context(), c.id); ok || !errors.Is(err, c.store.err) {
 			t.Errorf("%s: %v %v", name, ok, err)
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// lease is the right to append to a chat, shared by everything in this process that
-// does: a turn, an edit, what a title request brought.
+// lease is the right to append to a chat: the chat's lock, shared by all users in this process, which
+// are turns, edits and title requests.
 type lease struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	users int
 	free  func()
 }
 
-// acquire takes the lock for the first user.
+// acquire adds a user. The first one locks the chat.
 func (l *lease) acquire(lock func() (func(), bool, error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -22,7 +22,7 @@ func (l *lease) acquire(lock func() (func(), bool, error)) error {
 		free, ok, err := lock()
 		switch {
 		case err != nil:
-			// Without lock files (a read-only or full disk) the chat still works, alone.
+			// Without lock files (read-only or full disk) the chat still works, unprotected.
 			free = func() {}
 		case !ok:
 			return ErrBusyElsewhere
@@ -33,7 +33,7 @@ func (l *lease) acquire(lock func() (func(), bool, error)) error {
 	return nil
 }
 
-// heldElsewhere reports whether another process has the lock.
+// heldElsewhere reports whether another process has locked the chat.
 func (l *lease) heldElsewhere(lock func() (func(), bool, error)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *lease) heldElsewhere(lock func() (func(), bool, error)) bool {
 	return err == nil && !ok
 }
 
-// share adds a user if there is one already.
+// share adds a user if the lease is in use already.
 func (l *lease) share() (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *lease) release() {
 	}
 }
 
-// drop frees the lock, even while it is still in use.
+// drop releases the lock, even if the lease is in use.
 func (l *lease) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,23 +77,23 @@ func (l *lease) drop() {
 	}
 }
 
-// busyTime is how long another process may still hold a chat whose turn it has just
-// shown to be over.
+// busyTime is how long to wait for the lock of another process, which may hold it for a moment after
+// clients have seen the end of its turn.
 const busyTime = 300 * time.Millisecond
 
-// lock takes a chat's lock; ok is false while another process uses the chat.
+// lock locks a chat; ok is false if another process uses it.
 func (e *Engine) lock(ctx context.Context, id string) (free func(), ok bool, err error) {
-	over := time.NewTimer(busyTime)
-	defer over.Stop()
-	again := time.NewTicker(busyTime / 30)
-	defer again.Stop()
+	timeout := time.NewTimer(busyTime)
+	defer timeout.Stop()
+	retry := time.NewTicker(busyTime / 30)
+	defer retry.Stop()
 	for {
 		if free, ok, err = e.deps.Store.Lock(id); ok || err != nil {
 			return free, ok, err
 		}
 		select {
-		case <-again.C:
-		case <-over.C:
+		case <-retry.C:
+		case <-timeout.C:
 			return nil, false, nil
 		case <-ctx.Done():
 			return nil, false, nil

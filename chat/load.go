@@ -7,13 +7,13 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
-// refresh brings the log up to what is stored. Another process may have gone on with
-// the chat; then the history has to be read again.
+// refresh updates the log from the store. If another process has continued the chat, refresh drops
+// the history, so that load reads it again.
 func (s *Session) refresh() error {
 	news, gone, err := s.log.Refresh(s.ctx)
 	switch {
 	case err != nil && (s.history != nil || s.log.Next() == 1):
-		return nil // go on with what is in memory; the log reports the store
+		return nil // continue with the history in memory; the log reports the failure
 	case err != nil:
 		return fmt.Errorf("the chat cannot be read: %w", err)
 	case gone:
@@ -24,8 +24,8 @@ func (s *Session) refresh() error {
 	return nil
 }
 
-// load brings log and history up to what is stored, and repairs a turn that the
-// death of a daemon cut off.
+// load updates the log and the history from the store, and ends a turn that the death of a daemon
+// interrupted.
 func (s *Session) load() error {
 	if err := s.refresh(); err != nil || s.history != nil {
 		return err
@@ -57,11 +57,11 @@ func (s *Session) load() error {
 	if !finished {
 		s.repair(turn)
 	}
-	s.know(s.history.AwaitsDialog())
+	s.setStored(s.history.AwaitsDialog())
 	return nil
 }
 
-// repair ends a turn whose process died.
+// repair appends the missing end of a turn whose process died.
 func (s *Session) repair(turn string) {
 	var bodies []event.Body
 	for _, id := range s.history.OpenCalls() {

@@ -14,29 +14,29 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// errLoop ends a turn whose model does the same again and again.
+// errLoop ends a turn whose model repeats the same calls.
 var errLoop = errors.New("the same again and again")
 
-// loopRounds is how many rounds in a row may repeat what came before: the same calls with
-// the same results, or two or three rounds that take turns.
+// loopRounds is the number of rounds after which a repeating pattern ends the turn. A round is a
+// response of the model with its calls and their results.
 const loopRounds = 12
 
-// maxPeriod is how many different rounds a loop may consist of.
+// maxPeriod is the maximum length of a repeating pattern, in rounds.
 const maxPeriod = 3
 
 const noticeLoop = "\n\nThe model has done the same for the last %d rounds, with the same results each time, so this turn ends here. Shall it go on, or what should it do differently?\n"
 
 type digest = [sha256.Size]byte
 
-// loopGuard notices a turn that goes round in circles. A call that is repeated until its
-// result is another (a build, a job that runs) does not count as a loop.
+// loopGuard detects a turn that repeats the same calls with the same results. Calls that are repeated
+// until their result changes (a build, a running job) are not a loop.
 type loopGuard struct {
-	mu      sync.Mutex        // guards what follows
-	results map[string]digest // by call, of the round that goes on
-	rounds  []digest          // the last ones
+	mu      sync.Mutex        // guards the fields below
+	results map[string]digest // results in the current round, by call
+	rounds  []digest          // the last loopRounds rounds
 }
 
-// note takes the result of a call.
+// note adds the result of a call, if b is one.
 func (g *loopGuard) note(b event.Body) {
 	h := sha256.New()
 	var id string
@@ -45,7 +45,7 @@ func (g *loopGuard) note(b event.Body) {
 		id = b.CallID
 		fmt.Fprintf(h, "%t\n", b.Failed)
 		for _, o := range b.Outputs {
-			o, _, _ = strings.Cut(o, tools.CutMark) // the file with the whole is another each time
+			o, _, _ = strings.Cut(o, tools.CutMark) // the name of the file with the full output differs each time
 			fmt.Fprintf(h, "%d:%s", len(o), o)
 		}
 		for _, i := range b.Images {
@@ -65,14 +65,14 @@ func (g *loopGuard) note(b event.Body) {
 	g.results[id] = digest(h.Sum(nil))
 }
 
-// reset starts over.
+// reset forgets all rounds.
 func (g *loopGuard) reset() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.results, g.rounds = nil, nil
 }
 
-// round says whether the round that has ended closes a circle.
+// round adds the calls of a finished round, and reports whether the last rounds are a loop.
 func (g *loopGuard) round(calls []call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,7 +97,7 @@ func (g *loopGuard) round(calls []call) bool {
 	return false
 }
 
-// canonical brings arguments into one form, whatever their order and spaces.
+// canonical returns arguments as JSON with sorted keys and without white space.
 func canonical(arguments string) string {
 	var v any
 	if json.Unmarshal([]byte(arguments), &v) != nil {

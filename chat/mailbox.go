@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// mailbox is an unbounded queue of commands: senders never wait.
+// mailbox is an unbounded queue of commands. Senders never wait.
 type mailbox struct {
 	ready chan struct{} // capacity 1
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	commands []func()
 	closed   bool
 }
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
-// put adds a command; false means that the mailbox is closed.
+// put adds a command; it returns false if the mailbox is closed.
 func (m *mailbox) put(command func()) bool { return m.add(command, false) }
 
-// putLast adds a command after which there will be none.
+// putLast adds a command and closes the mailbox.
 func (m *mailbox) putLast(command func()) { m.add(command, true) }
 
 func (m *mailbox) add(command func(), last bool) bool {
@@ -47,14 +47,14 @@ func (m *mailbox) take() []func() {
 	return out
 }
 
-// Pending is the result of a command on its way into a session.
+// Pending is the future result of a session command.
 type Pending[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
 }
 
-// Wait returns the result.
+// Wait waits for the result. It returns ctx.Err() if ctx is done first.
 func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	select {
 	case <-p.done:
@@ -65,7 +65,7 @@ func (p *Pending[T]) Wait(ctx context.Context) (T, error) {
 	}
 }
 
-// command runs f on the session's goroutine, in the order in which commands are given.
+// command runs f on the session's goroutine, after all earlier commands.
 func command[T any](s *Session, f func() (T, error)) *Pending[T] {
 	p := &Pending[T]{done: make(chan struct{})}
 	ok := s.mail.put(func() {

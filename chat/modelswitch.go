@@ -9,11 +9,12 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// A chat may go on with any other model. The history is sent to it, without the parts that only the
-// models before it can read or see. The user sees that once: when the model changes (eca-features
-// 7).
+// A chat can continue with another model. That model is sent the history without the parts that only
+// earlier models can read, such as their reasoning. The user is notified when the model changes
+// (eca-features 7).
 
-// noteSwitch says what the model of this turn is not sent of what the one before it was.
+// noteSwitch notifies the user, if the model has changed, of the parts of the history that the new
+// model is not sent.
 func (t *turn) noteSwitch() {
 	if before := read(t.rec, (*history.History).PreviousModel); before == "" || before == t.model.ID {
 		return
@@ -23,8 +24,8 @@ func (t *turn) noteSwitch() {
 	}
 }
 
-// withheld completes a sentence about the model with what it is not sent of a history;
-// empty if that is nothing.
+// withheld returns the rest of a sentence that begins with the model's name and describes which parts
+// of a history it is not sent; empty if it is sent everything.
 func (m Model) withheld(messages []llm.Message) string {
 	reasoning, images := false, 0
 	for _, msg := range messages {
@@ -58,7 +59,8 @@ func countImages(n int) string {
 	return fmt.Sprintf("the %d images in it", n)
 }
 
-// chooseModel picks the model: the prompt's, the chat's last, the agent's, the default.
+// chooseModel returns the first of these that is set: the prompt's model, the chat's last model, the
+// agent's model, the default model.
 func (t *turn) chooseModel() (Model, error) {
 	last := t.s.log.Meta().Model
 	name := t.prompt.Model

@@ -2,20 +2,20 @@ package chat
 
 import "sync"
 
-// News is what happens to a chat outside of its log, or before others read the log.
+// News is a notification about a chat for faces that do not read its log, or not yet.
 type News struct {
 	Kind   NewsKind
 	ChatID string
 }
 
-// NewsKind says what happened.
+// NewsKind is the kind of a notification.
 type NewsKind int
 
 // Kinds of news.
 const (
 	ChatBegun    NewsKind = iota + 1 // the first prompt of a new chat is about to be submitted
-	ChatPrompted                     // likewise a later prompt
-	ChatChanged                      // its title, model, agent, variant or auto-approve
+	ChatPrompted                     // a later prompt is about to be submitted
+	ChatChanged                      // the title, model, agent, variant or auto-approve has changed
 	ChatDeleted
 )
 
@@ -25,15 +25,16 @@ type newsroom struct {
 	subscribers map[*Subscription]struct{}
 }
 
-// Subscription is one face's part in the news.
+// Subscription is a face's subscription to the news of other faces.
 type Subscription struct {
-	room *newsroom
-	heed func(News)
+	room   *newsroom
+	notify func(News)
 }
 
-// Subscribe calls heed for the news that others announce, until Close. heed does not wait.
-func (e *Engine) Subscribe(heed func(News)) *Subscription {
-	s := &Subscription{&e.news, heed}
+// Subscribe calls notify for the news that other subscribers announce, until Close. notify must not
+// wait.
+func (e *Engine) Subscribe(notify func(News)) *Subscription {
+	s := &Subscription{&e.news, notify}
 	e.news.mu.Lock()
 	defer e.news.mu.Unlock()
 	if e.news.subscribers == nil {
@@ -43,7 +44,7 @@ func (e *Engine) Subscribe(heed func(News)) *Subscription {
 	return s
 }
 
-// Announce notifies all other faces before it returns.
+// Announce notifies all other subscribers before it returns.
 func (s *Subscription) Announce(kind NewsKind, chatID string) {
 	s.room.mu.Lock()
 	var others []*Subscription
@@ -54,11 +55,11 @@ func (s *Subscription) Announce(kind NewsKind, chatID string) {
 	}
 	s.room.mu.Unlock()
 	for _, o := range others {
-		o.heed(News{kind, chatID})
+		o.notify(News{kind, chatID})
 	}
 }
 
-// Close ends the subscription. A call of heed that has begun may still run.
+// Close ends the subscription. A call of notify that has begun may still run.
 func (s *Subscription) Close() {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	quietTime   = 3 * time.Second // a call that is done within it shows its result only
-	outputPause = time.Second     // between two lines that are shown
-	shownOutput = 100             // characters of a line
+	quietTime   = 3 * time.Second // the output of calls that end within this time is not shown live
+	outputPause = time.Second     // minimum time between two shown lines
+	shownOutput = 100             // maximum length of a shown line, in characters
 )
 
-// liveOutput shows what a call prints while it runs: now and then its last line, as the
-// turn's progress, which is never stored. The result has all of it.
+// liveOutput shows the last line of a running call's output as the turn's progress, at most once per
+// outputPause. Progress is not stored; the result of the call has the whole output.
 type liveOutput struct {
 	t *setting
 
-	mu   sync.Mutex // guards what follows
-	next time.Time  // the next line may be shown
-	part string     // the unfinished line
+	mu   sync.Mutex // guards the fields below
+	next time.Time  // when the next line may be shown
+	part string     // the unfinished last line
 }
 
 func (t *setting) liveOutput() *liveOutput {
 	return &liveOutput{t: t, next: t.s.eng.deps.Now().Add(quietTime)}
 }
 
-// add is a tools.Sink.
+// add receives output; it is a tools.Sink.
 func (o *liveOutput) add(chunk string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,7 +54,7 @@ func (o *liveOutput) add(chunk string) {
 	}
 }
 
-// lastLine returns the last line with something to show, fit for one line of a client.
+// lastLine returns the last line with printable text, shortened and without control characters.
 func lastLine(text string) string {
 	for text != "" {
 		i := strings.LastIndexAny(text, "\n\r")

@@ -6,12 +6,12 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Preview returns the request that a prompt with this text would make now; nothing is
-// asked and nothing changes. Without text it ends with what was said last.
+// Preview returns the request that a prompt with this text would make now, without making it or
+// changing the chat. If text is empty, the request ends with the last message of the chat.
 func (s *Session) Preview(text string) *Pending[llm.Request] {
 	return command(s, func() (llm.Request, error) {
 		s.log.Flush()
-		// The session's own history may be lent to a turn.
+		// A running turn may own the session's history.
 		h := history.New()
 		if err := s.each(s.ctx, 1, func(e event.Event) { h.Add(e.Body) }); err != nil {
 			return llm.Request{}, err

@@ -9,25 +9,25 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/history"
 )
 
-// turnRecord appends the events of one turn to the log and to the history that the model is sent.
-// Events have one order, and none follows the terminal event.
+// turnRecord appends the events of one turn to the log and to the history, in the same order. No event
+// follows the terminal event.
 type turnRecord struct {
 	log   *eventlog.Log
-	turn  string             // its id
-	watch []func(event.Body) // see each event in its order, under mu: they must not wait
-	// report passes each event of a child turn to its parent. It is called without the lock: no
-	// turn takes another turn's lock while it holds its own. May be nil.
+	turn  string             // id of the turn
+	watch []func(event.Body) // called with each event in order; they run with mu locked, so they must not wait
+	// report passes each event of a child turn to its parent; it may be nil. It is called without
+	// mu, so that no turn locks another turn's record while it holds its own lock.
 	report func(event.Body)
-	ended  chan struct{} // closed when the terminal event is out
+	ended  chan struct{} // closed when the terminal event has been appended
 
-	mu      sync.Mutex // guards what follows, and the order of events
+	mu      sync.Mutex // guards the fields below, and the order of events
 	history *history.History
-	phase   string              // the last progress
-	scripts []event.HookStarted // that run and are shown
-	end     *event.TurnFinished // once it is out; nothing may follow
+	phase   string              // text of the last progress
+	scripts []event.HookStarted // running actions of hooks
+	end     *event.TurnFinished // the terminal event; nil until it is appended
 }
 
-// emit records events of the turn. After the terminal event nothing is recorded.
+// emit appends events of the turn. It does nothing after the terminal event.
 func (r *turnRecord) emit(bodies ...event.Body) {
 	r.mu.Lock()
 	bodies = r.add(bodies)
@@ -51,8 +51,9 @@ func (r *turnRecord) enter(phase string) {
 	}
 }
 
-// finish records what compose returns, and then the end of the turn. compose gets the history and
-// the running hook scripts, which cannot change until the end is recorded.
+// finish appends the events that compose returns and then the terminal event, unless the turn has
+// ended already. compose gets the history and the running actions of hooks; no other event can come
+// between.
 func (r *turnRecord) finish(end event.TurnFinished, compose func(h *history.History, scripts []event.HookStarted) []event.Body) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +62,7 @@ func (r *turnRecord) finish(end event.TurnFinished, compose func(h *history.Hist
 	}
 }
 
-// add records events and returns them as they are stored. The caller holds mu.
+// add appends events and returns them as they are stored (event.Stored). The caller holds mu.
 func (r *turnRecord) add(bodies []event.Body) []event.Body {
 	if r.end != nil {
 		return nil
@@ -92,7 +93,7 @@ func (r *turnRecord) add(bodies []event.Body) []event.Body {
 	return bodies
 }
 
-// ending returns the terminal event; the zero value before it is out.
+// ending returns the terminal event, or the zero value if the turn has not ended.
 func (r *turnRecord) ending() event.TurnFinished {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,14 +103,14 @@ func (r *turnRecord) ending() event.TurnFinished {
 	return *r.end
 }
 
-// read queries the history of a turn.
+// read returns the result of question about the history of a turn.
 func read[T any](r *turnRecord, question func(*history.History) T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return question(r.history)
 }
 
-// change alters state of the history that does not come from events.
+// change changes state of the history that is not derived from events.
 func (r *turnRecord) change(alter func(*history.History)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

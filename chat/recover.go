@@ -11,21 +11,21 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// A request that fails before anything of its answer is shown is repeated below
-// (llm.WithRetry). Text that was shown cannot be taken back: an answer that breaks off stays,
-// and the model is asked to go on with it (eca-features 8).
+// A request that fails before any of its answer is shown is retried by its client (llm.WithRetry).
+// Text that was shown cannot be taken back: an answer that breaks off stays, and the model is asked
+// to continue it (eca-features 8).
 
-// recovery counts what was done so that the model answers at all. It is reset when the
-// model has called tools.
+// recovery counts the attempts to get a complete answer. It is reset when the model has called
+// tools.
 type recovery struct {
-	tooLong   int    // requests that were made shorter
-	continues int    // requests to go on
-	pauses    int    // of the provider
-	said      string // the text of the answers that broke off
+	tooLong   int    // requests that were shortened
+	continues int    // requests to continue an answer
+	pauses    int    // consecutive answers that the provider paused
+	said      string // text of the answers that broke off
 }
 
-// These texts ask a model to go on. They are stored with the chat, so that a history
-// stays the same when these texts change.
+// Prompts that ask a model to continue. They are stored with the chat, so that its history stays the
+// same when they change in a later version.
 const (
 	promptCut  = "Your last message was cut off by a technical fault. Go on exactly where it ends, without repeating any of it."
 	promptCall = " A tool call in it was not complete and did not run; make it again."
@@ -35,7 +35,7 @@ const (
 // recoverFromError prepares the next request after a failed one. It returns the error that ends the
 // turn if the request cannot be repeated.
 func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
-	t.images.trial = t.images.trial && a.any // it was not the images
+	t.images.trial = t.images.trial && a.any // the images were not the cause
 	switch {
 	case tooLongFor(err):
 		t.rec.emit(t.abandoned()...)
@@ -56,7 +56,7 @@ func (t *turn) recoverFromError(r *recovery, a *answer, err error) error {
 	return err
 }
 
-// abandoned ends the calls of an answer that broke off before they were complete.
+// abandoned returns events that end the open calls of an answer that broke off.
 func (t *turn) abandoned() (out []event.Body) {
 	for _, id := range read(t.rec, (*history.History).OpenCalls) {
 		out = append(out, event.ToolRejected{CallID: id, Reason: event.Interrupted})
@@ -95,7 +95,7 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	t.rec.emit(append(bodies,
 		event.Continued{Text: fmt.Sprintf("\n\n%s Asking the model %s (%d/%d).\n\n", sentence(err), what, info.Attempt, info.Max), Prompt: prompt})...)
 	if t.budget.warn().Reached != "" {
-		return nil // it ends the turn, or the user lets it go on now
+		return nil // the next request ends the turn, or the user agrees to continue without a pause
 	}
 	t.rec.emit(event.Progress{Retry: true, Text: retryText(e, info, t.s.eng.deps.Now())})
 	ctx, _, stop := t.budget.timed()
@@ -107,10 +107,10 @@ func (t *turn) continueAnswer(r *recovery, err error) error {
 	return nil
 }
 
-// maxPauses bounds how often in a row an answer is resumed that its provider has paused.
+// maxPauses is how many times in a row an answer is resumed that its provider has paused.
 const maxPauses = 5
 
-// resumes says whether to send the history again so that a paused answer goes on.
+// resumes reports whether to send the history again, to resume an answer that the provider paused.
 func (r *recovery) resumes(stop llm.StopReason) bool {
 	if stop != llm.StopPaused || r.pauses == maxPauses {
 		return false
@@ -119,8 +119,8 @@ func (r *recovery) resumes(stop llm.StopReason) bool {
 	return true
 }
 
-// continueCodeBlock asks for the rest of an answer that ends inside a code block, which happens
-// when a provider cuts them and calls that an end.
+// continueCodeBlock asks for the rest of an answer that ends inside a code block, and reports whether
+// it did. Some providers cut answers off and report that as a normal end.
 func (t *turn) continueCodeBlock(r *recovery, a *answer) bool {
 	text, kept := t.rec.lastText()
 	if a.stop != llm.StopEnd || !kept || text == "" {
@@ -136,8 +136,8 @@ func (t *turn) continueCodeBlock(r *recovery, a *answer) bool {
 	return true
 }
 
-// lastText returns what the model said last; ok is false if nothing of it stays in the
-// history.
+// lastText returns the text of the model's last message; ok is false if the history does not end with
+// a message of the model.
 func (r *turnRecord) lastText() (text string, ok bool) {
 	messages := read(r, (*history.History).Messages)
 	if len(messages) == 0 || messages[len(messages)-1].Role != llm.Assistant {
@@ -151,12 +151,12 @@ func (r *turnRecord) lastText() (text string, ok bool) {
 	return text, true
 }
 
-// openCode says whether a Markdown text ends inside of a fenced code block.
+// openCode reports whether a Markdown text ends inside a fenced code block.
 func openCode(text string) bool {
 	open := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")
-		body := strings.TrimLeft(line, " \t") // deeper than three spaces in lists
+		body := strings.TrimLeft(line, " \t") // in lists, fences are indented by more than three spaces
 		fence := body[:len(body)-len(strings.TrimLeft(body, "`"))]
 		if fence == "" {
 			fence = body[:len(body)-len(strings.TrimLeft(body, "~"))]
@@ -174,5 +174,5 @@ func openCode(text string) bool {
 	return open != ""
 }
 
-// sentence is an error as a sentence.
+// sentence returns the text of an error as a sentence.
 func sentence(err error) string { return strings.TrimRight(err.Error(), ". ") + "." }

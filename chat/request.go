@@ -9,15 +9,15 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// requests makes what the model of a turn is sent.
+// requests builds the requests to the model of a turn.
 type requests struct {
 	*setting
 	images  *images
-	preview bool    // the request is not sent, and nothing is recorded
-	sys     *system // the system prompt, once it is known; see systemPrompt
+	preview bool    // the request is not sent, and no events are emitted
+	sys     *system // cached by systemPrompt
 }
 
-// build makes the request from the history.
+// build returns the next request, from the history.
 func (r *requests) build() llm.Request {
 	sys := r.systemPrompt()
 	messages := read(r.rec, (*history.History).Messages)
@@ -49,23 +49,23 @@ func (r *requests) build() llm.Request {
 			description, _ = s.For(r.agent)
 		}
 		if own := cmp.Or(r.Config.Agents[r.agent].Prompts.Tools[s.FullName()], r.Config.Prompts.Tools[s.FullName()]); own != "" {
-			description, _ = template.Text(own, vars) // config reports what is wrong with it
+			description, _ = template.Text(own, vars) // package config reports errors in it
 		}
 		req.Tools = append(req.Tools, llm.ToolSpec{Name: s.FullName(), Description: description, Schema: s.Schema})
 	}
 	return req
 }
 
-// Machine is what prompts say about where eca runs.
+// Machine describes the machine that eca runs on, for prompts.
 type Machine struct {
-	OS    string // Linux, macOS, Windows; empty: as Go calls it
-	Shell string // that runs commands unless toolCall.shellCommand.path says another
+	OS    string // Linux, macOS or Windows; empty: runtime.GOOS
+	Shell string // default shell; toolCall.shellCommand.path overrides it
 	User  string
 	Home  string
 }
 
-// PromptVars are the variables that prompts have outside of chats too. shell is the
-// configured one, or empty.
+// PromptVars returns the variables that are available in all prompts, including those outside of
+// chats. shell is the configured shell, or "".
 func PromptVars(m Machine, shell string, roots []string) template.Vars {
 	return template.Vars{
 		"workspaceRoots": roots, "osName": cmp.Or(m.OS, runtime.GOOS), "shell": cmp.Or(shell, m.Shell),

@@ -15,15 +15,16 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// A provider may run tools of its own while it answers. They are shown as tool calls of the server
-// "llm", without a question: the configuration of the model allows them. Hooks do not see them.
+// A provider may run its own tools while it answers. Their calls are shown as tool calls of the server
+// "llm". They need no approval, because the configuration of the model allows them, and no hooks run
+// for them.
 
-// serverLLM is the server of such calls (eca-protocol 7.1).
+// serverLLM is the server name of such calls (eca-protocol 7.1).
 const serverLLM = "llm"
 
-// Bounds of what an answer may show.
+// Limits for one answer.
 const (
-	maxMadeImage = 10 << 20 // bytes
+	maxMadeImage = 10 << 20 // bytes of a generated image
 	maxSources   = 50
 )
 
@@ -37,7 +38,7 @@ const (
 type serverCall struct {
 	event.Tool
 	began time.Time
-	ran   bool // it was announced as running
+	ran   bool // ToolStarted was emitted
 }
 
 // source is a page that the answer cites.
@@ -73,8 +74,8 @@ func (a *answer) runServerCall(d llm.Delta) {
 	}, event.ToolStarted{CallID: c.CallID})
 }
 
-// endServerCall shows the result. An image that cannot be shown is reported and left out, also of
-// what the model is sent.
+// endServerCall emits the result of a call. An image that cannot be shown is reported and left out,
+// and is not sent to the model either.
 func (a *answer) endServerCall(d llm.Delta) {
 	c := a.served[d.ID]
 	if c == nil || d.Result == nil {
@@ -104,8 +105,8 @@ func (a *answer) endServerCall(d llm.Delta) {
 	t.rec.enter(progressGenerating)
 }
 
-// endServerCalls ends what the provider began and did not end, and names the sources that the
-// answer cites, in a notice: the model does not read it as its own words.
+// endServerCalls ends the calls that the provider did not end, and lists the sources that the answer
+// cites. The list is a notice, so that it does not become part of the model's text.
 func (a *answer) endServerCalls() {
 	for id := range a.served {
 		a.runServerCall(llm.Delta{ID: id, Text: "{}"})
@@ -114,7 +115,7 @@ func (a *answer) endServerCalls() {
 	text := a.text.String()
 	var lines []string
 	for _, s := range a.sources {
-		if !strings.Contains(text, s.url) { // some models name them in their text
+		if !strings.Contains(text, s.url) { // some models cite sources in their text
 			lines = append(lines, fmt.Sprintf("- [%s](%s)", s.title, s.url))
 		}
 	}
@@ -123,7 +124,7 @@ func (a *answer) endServerCalls() {
 	}
 }
 
-// cite notes a source, each once. Addresses other than of the web are left out.
+// cite adds a source unless it was cited before. It ignores addresses that are not HTTP URLs.
 func (a *answer) cite(d llm.Delta) {
 	u, err := url.Parse(d.Text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(a.sources) == maxSources {
@@ -138,7 +139,7 @@ func (a *answer) cite(d llm.Delta) {
 	a.sources = append(a.sources, source{cmp.Or(title, u.Host), at})
 }
 
-// serverSummary is the label of a call.
+// serverSummary returns the label of a call.
 func serverSummary(name string, args json.RawMessage) string {
 	switch name {
 	case llm.ImageGeneration:
@@ -147,13 +148,13 @@ func serverSummary(name string, args json.RawMessage) string {
 	default:
 		return ""
 	}
-	var asked struct {
+	var search struct {
 		Query   string   `json:"query"`
 		Queries []string `json:"queries"`
 		URL     string   `json:"url"`
 	}
-	_ = json.Unmarshal(args, &asked) // without arguments the label says less
-	what := cmp.Or(asked.Query, strings.Join(asked.Queries, ", "), asked.URL)
+	_ = json.Unmarshal(args, &search) // invalid arguments only make the label less specific
+	what := cmp.Or(search.Query, strings.Join(search.Queries, ", "), search.URL)
 	if what == "" {
 		return "Web searching"
 	}

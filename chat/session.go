@@ -21,7 +21,7 @@ import (
 // state of a session.
 type state int
 
-// A session is idle or runs a turn, until it is closed.
+// States of a session.
 const (
 	idle state = iota
 	running
@@ -30,7 +30,7 @@ const (
 
 func (s state) String() string { return [...]string{"idle", "running", "closed"}[s] }
 
-// canBecome lists the legal transitions.
+// canBecome reports whether a transition is legal.
 func (s state) canBecome(next state) bool {
 	switch s {
 	case idle:
@@ -41,8 +41,10 @@ func (s state) canBecome(next state) bool {
 	return false
 }
 
-// Session is one chat that is open in this process. Its goroutine makes all changes of the chat:
-// prompts and decisions are in this file, edits in edit.go. Reading does not wait for it (chatReader).
+// Session is one chat that is open in this process. All changes of the chat are made on its
+// goroutine: prompts and decisions in this file, edits in edit.go. Reads do not wait for that
+// goroutine (chatReader). It has more than 40 methods because each operation of clients on a chat is
+// one.
 type Session struct {
 	chatReader
 	mail *mailbox
@@ -50,28 +52,30 @@ type Session struct {
 	ctx        context.Context // ends when the session is closed
 	cancel     context.CancelCauseFunc
 	background sync.WaitGroup                // title requests and syncs of the store
-	titled     atomic.Pointer[chan struct{}] // closed when the last title request is over
-	gone       chan struct{}                 // the session's goroutine has ended
+	titled     atomic.Pointer[chan struct{}] // closed when the last title request has ended
+	gone       chan struct{}                 // closed when the session's goroutine has ended
 
 	lease lease
-	began sync.Map    // the ids of the turns that began here, as keys
+	began sync.Map    // ids (the keys) of the turns that began in this process
 	busy  atomic.Bool // state is running
-	// Ends the turn that the session's goroutine begins, which may have to wait for its
-	// contexts: what cancels it must not wait for that. Nil while none begins.
+	// beginning cancels the turn that is being started, without waiting for the session's
+	// goroutine, which may be resolving the contexts of the prompt. Nil while no turn is being
+	// started.
 	beginning atomic.Pointer[context.CancelCauseFunc]
-	lastStop  atomic.Pointer[stopRequest] // the last one
+	lastStop  atomic.Pointer[stopRequest]
 	cost      cost
 
-	// The hooks' text for the model's instructions, from when the chat began.
+	// instructions are text for the model that hooks returned when the chat was opened.
 	instructions atomic.Pointer[string]
 
 	dialogue
 
-	// Owned by the session's goroutine; the history is lent to the running turn.
+	// The fields below are owned by the session's goroutine. While a turn runs, it owns history
+	// and begun.
 	state   state
 	turn    *turn
 	history *history.History
-	begun   bool // the hooks of a chat's start have run; lent like history
+	begun   bool // the chatStart or subagentStart hooks have run
 }
 
 func newSession(e *Engine, meta Meta, last event.Seq) *Session {
@@ -88,7 +92,7 @@ func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 	return s
 }
 
-// loop is the session's goroutine: it runs commands one after the other.
+// loop is the session's goroutine. It runs commands one after the other.
 func (s *Session) loop() {
 	defer close(s.gone)
 	for s.state != closed {
@@ -118,7 +122,7 @@ func (s *Session) become(next state) {
 	s.busy.Store(next == running)
 }
 
-// reap takes the session back from a turn that has ended.
+// reap makes the session idle after its turn has ended.
 func (s *Session) reap() {
 	s.turn = nil
 	s.become(idle)
@@ -127,8 +131,8 @@ func (s *Session) reap() {
 	s.syncLater()
 }
 
-// syncLater makes what was appended survive a crash, off the path: no caller waits
-// for the disk.
+// syncLater syncs the store in the background, so that appended events survive a crash of the
+// machine and no caller waits for the disk.
 func (s *Session) syncLater() {
 	s.background.Go(func() {
 		if err := s.eng.deps.Store.Sync(context.WithoutCancel(s.ctx)); err != nil {
@@ -140,10 +144,10 @@ func (s *Session) syncLater() {
 // Done is closed when the chat has been closed.
 func (s *Session) Done() <-chan struct{} { return s.gone }
 
-// Prompt is what the user asks for.
+// Prompt is a message of the user, with the settings to answer it.
 type Prompt struct {
-	Parent   string // the chat that a subagent's chat works for
-	TurnID   string // names the turn; empty: the session names it
+	Parent   string // id of the parent chat; set only in the chat of a subagent
+	TurnID   string // id of the turn; empty: a new one is generated
 	Text     string
 	Model    string // full or bare id; empty: the chat's last model, then the default
 	Agent    string // empty: the chat's last agent, then the default
@@ -151,51 +155,51 @@ type Prompt struct {
 	Trust    *bool // nil leaves auto-approve as it is
 	Contexts []contexts.Ref
 
-	work *assignment // of a subagent
+	work *assignment // set only for a subagent
 
-	issuedAfter *stopRequest // a later stop request ends the turn
+	issuedAfter *stopRequest // the last stop request before the prompt; any later one ends the turn
 }
 
 // Accepted is the outcome of a prompt.
 type Accepted struct {
 	TurnID string
 	Model  string          // full id; may be empty
-	Dialog bool            // it answered a dialog
-	Failed bool            // the turn ended before it reached a model; the log says why
+	Dialog bool            // the prompt was the input of an open dialog (see Dialog)
+	Failed bool            // the turn ended before it reached a model; the log has the reason
 	Done   <-chan struct{} // closed when the turn has ended
 
 	turn *turn
 }
 
-// Submission is a prompt on its way into the session. Its outcome is
-// known as soon as the session has taken it; it does not wait for a model.
+// Submission is the pending outcome of a prompt. It is available as soon as the session has begun a
+// turn; it does not wait for the model.
 type Submission = Pending[Accepted]
 
-// Submit hands a prompt to the session and returns at once. A turn that runs is
-// superseded: it is cancelled and shows nothing more.
+// Submit hands a prompt to the session without waiting for it. It supersedes a running turn, which is
+// cancelled and shows nothing more.
 func (s *Session) Submit(p Prompt) *Submission {
 	p.issuedAfter = s.requestStop(errSuperseded)
 	return command(s, func() (Accepted, error) { return s.acceptSafely(p) })
 }
 
-// Decision is the user's answer about a tool call.
+// Decision approves or rejects a tool call.
 type Decision struct {
 	Approve  bool
-	Remember tools.Scope // allow calls like this one from now on
-	// Auto says that nobody looked at the call: it was approved as all are. It runs within
-	// the bounds of auto-approve.
+	Remember tools.Scope // allow similar calls from now on
+	// Auto is set if a program approves all calls, without the user. The call runs within the
+	// bounds of auto-approve.
 	Auto bool
-	// GoOn lets the turn go on after a rejection: the model gets the reason and may try
-	// something else. Otherwise the turn ends and the user is asked.
+	// GoOn continues the turn after a rejection: the model gets the reason and may try something
+	// else. Otherwise the turn ends and the user is asked what to do.
 	GoOn bool
-	// Unasked says that the call is rejected because nobody could be asked about it. The
-	// model gets that reason instead of a rejection by the user.
+	// Unasked is set if the call is rejected because there was no user to ask. The model gets that
+	// reason instead of a rejection by the user.
 	Unasked bool
 }
 
-// Decide answers a call that waits for the user. It is accepted from the moment the
-// call is announced, also for calls of the turn's subagents; for anything else it does
-// nothing. The first decision about a call counts: the result says whether this one did.
+// Decide approves or rejects a call of the running turn, or of its subagents, that waits for the
+// user. Calls accept decisions from the moment they are announced. The result reports whether this
+// decision was the first about a waiting call; otherwise it has no effect.
 func (s *Session) Decide(callID string, d Decision) *Pending[bool] {
 	p := &Pending[bool]{done: make(chan struct{})}
 	finish := func(counts bool, err error) {
@@ -212,7 +216,7 @@ func (s *Session) Decide(callID string, d Decision) *Pending[bool] {
 			finish(counts, nil)
 			return
 		}
-		go func() { // their goroutines may wait for this one
+		go func() { // the subagents' goroutines may wait for this session's goroutine
 			for _, child := range children {
 				decided, err := child.Wait(s.ctx)
 				counts = counts || err == nil && decided
@@ -226,7 +230,7 @@ func (s *Session) Decide(callID string, d Decision) *Pending[bool] {
 	return p
 }
 
-// PendingApprovals counts the calls that wait for the user.
+// PendingApprovals returns the number of calls that wait for the user.
 func (s *Session) PendingApprovals() *Pending[int] {
 	return command(s, func() (int, error) {
 		if s.turn == nil {
@@ -236,8 +240,8 @@ func (s *Session) PendingApprovals() *Pending[int] {
 	})
 }
 
-// Steer says something to the model while a turn runs: the next request contains it.
-// . Without a turn, and at its end, it is dropped.
+// Steer adds a message of the user to the next request of the running turn. It is dropped if no turn
+// runs, or if the turn ends before its next request.
 func (s *Session) Steer(text string) {
 	s.mail.put(func() {
 		if s.turn != nil {
@@ -247,7 +251,7 @@ func (s *Session) Steer(text string) {
 	})
 }
 
-// Unsteer takes back what Steer said and the model was not told yet.
+// Unsteer drops the texts of Steer that have not been sent to the model yet.
 func (s *Session) Unsteer() {
 	s.mail.put(func() {
 		if s.turn != nil {
@@ -256,21 +260,20 @@ func (s *Session) Unsteer() {
 	})
 }
 
-// IdleState says whether no turn runs and no dialog waits, and where the log ended then. All
-// orders that were given before count.
+// IdleState is the state of a session after all commands that were given before.
 type IdleState struct {
-	Rests bool
-	At    event.Seq
+	Idle bool      // no turn runs and no dialog is open
+	Next event.Seq // sequence number of the next event
 }
 
-// IdleState asks the session whether it rests.
+// IdleState returns the session's state once it has run all earlier commands.
 func (s *Session) IdleState() *Pending[IdleState] {
 	return command(s, func() (IdleState, error) {
-		return IdleState{Rests: s.turn == nil && s.openDialog == nil, At: s.log.Next()}, nil
+		return IdleState{Idle: s.turn == nil && s.openDialog == nil, Next: s.log.Next()}, nil
 	})
 }
 
-// Running says whether a turn runs.
+// Running reports whether a turn runs.
 func (s *Session) Running() bool { return s.busy.Load() }
 
 // BeganHere reports whether a turn began in this process since the chat was opened.
@@ -294,10 +297,11 @@ func (s *Session) Cancel() {
 	})
 }
 
-// stopRequest stops the turns of all prompts that were submitted before it.
+// stopRequest stops the turns of all prompts that were submitted before it. Requests are compared
+// by identity.
 type stopRequest struct{ cause error }
 
-// requestStop stops a turn that is about to begin, whatever it waits for.
+// requestStop cancels a turn that is being started, and all that were submitted but not started.
 func (s *Session) requestStop(cause error) *stopRequest {
 	h := &stopRequest{cause}
 	s.lastStop.Store(h)
@@ -307,7 +311,7 @@ func (s *Session) requestStop(cause error) *stopRequest {
 	return h
 }
 
-// close ends the session: the running turn ends with the cause, readers end.
+// close ends the running turn with the given cause, ends all readers and stops the session's goroutine.
 func (s *Session) close(cause error) {
 	s.cancel(cause)
 	s.mail.putLast(func() {
@@ -322,7 +326,7 @@ func (s *Session) close(cause error) {
 	s.lease.drop()
 }
 
-// endTurn ends the running turn and waits for it. It returns the turn's id, or nothing if none ran.
+// endTurn cancels the running turn, if any, and waits until it has ended. It returns the turn's id, or "".
 func (s *Session) endTurn(cause error) (id string) {
 	if s.turn == nil {
 		return ""
@@ -334,8 +338,8 @@ func (s *Session) endTurn(cause error) (id string) {
 	return id
 }
 
-// acceptSafely keeps the session alive if something below panics before the turn has
-// a goroutine of its own.
+// acceptSafely calls accept and recovers from panics, which are possible before the turn has its
+// own goroutine.
 func (s *Session) acceptSafely(p Prompt) (acc Accepted, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -351,12 +355,12 @@ func (s *Session) acceptSafely(p Prompt) (acc Accepted, err error) {
 	return s.accept(p)
 }
 
-// acquire takes the right to append to the chat.
+// acquire acquires the lease, which is the right to append to the chat.
 func (s *Session) acquire() error {
 	return s.lease.acquire(func() (func(), bool, error) { return s.eng.lock(s.ctx, s.id) })
 }
 
-// accept turns a prompt into a running turn.
+// accept starts a turn that answers a prompt.
 func (s *Session) accept(p Prompt) (Accepted, error) {
 	if p.work != nil && p.work.parentTurn.ctx.Err() != nil {
 		return Accepted{}, context.Cause(p.work.parentTurn.ctx)
@@ -382,7 +386,7 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	s.become(running)
 	s.beginning.Store(&t.cancel)
 	defer s.beginning.Store(nil)
-	if h := s.lastStop.Load(); p.issuedAfter != nil && h != p.issuedAfter { // while no client could see the turn
+	if h := s.lastStop.Load(); p.issuedAfter != nil && h != p.issuedAfter { // stopped before it started
 		t.cancel(h.cause)
 	}
 	acc := t.start()
@@ -390,14 +394,14 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	return acc, nil
 }
 
-// Causes for a turn to be cancelled.
+// Causes of the cancellation of a turn.
 var (
 	errStopped    = errors.New("stopped by the user")
 	errSuperseded = errors.New("superseded by a newer prompt")
 	errShutdown   = errors.New("eca is shutting down")
 )
 
-// oneLine makes a title of at most limit runes.
+// oneLine shortens a text to a title of at most limit runes, without quotes and Markdown marks.
 func oneLine(s string, limit int) string {
 	s = strings.Trim(strings.Join(strings.Fields(s), " "), "\"'`*# ")
 	if r := []rune(s); len(r) > limit {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Sessions lists the chats that are open in this process, by their ids.
+// Sessions returns the chats that are open in this process, ordered by id.
 func (e *Engine) Sessions() []*Session {
 	e.mu.Lock()
 	open := slices.Collect(maps.Values(e.sessions))

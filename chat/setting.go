@@ -12,36 +12,36 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// setting is what the parts of a turn share: the chat, the agent, the model, the rules and the record
+// setting is shared by the parts of a turn: the chat, the agent, the model, the policy and the record
 // of events. It does not change, except for model, fallbacks and tools, which the turn's own goroutine
 // sets between requests.
 type setting struct {
 	Snapshot
 	s     *Session
-	id    string // of the turn
+	id    string // id of the turn
 	ctx   context.Context
 	rec   *turnRecord
 	names *names
 
-	parent     string      // the chat that a subagent's chat works for
-	assignment *assignment // of a child turn; nil if the turn answers the user
+	parent     string      // id of the parent chat; set only in the chat of a subagent
+	assignment *assignment // set in a child turn; nil if the turn answers the user
 	agent      string
 	model      Model
 	fallbacks  fallbacks
-	tools      *tools.Registry // those of the snapshot, as of now
+	tools      *tools.Registry // updated after calls of MCP tools
 
-	vars func() template.Vars // of prompts
+	vars func() template.Vars // variables of prompts
 }
 
-// names are ids of calls and reasoning, which a turn and its subagents, that end with it, never
-// share: some clients name the parent's chat for every call (eca-protocol 4.2), so that their
-// decision about one call would count for another's, and keep calls of all chats in one list.
+// names has the ids of calls and blocks of reasoning of a turn and its subagents, which must be unique
+// across them. Some clients send decisions with the id of the parent chat for every call (eca-protocol
+// 4.2), and keep the calls of all chats in one list, so equal ids would be confused.
 type names struct {
 	mu     sync.Mutex             // guards owners
-	owners map[string]*turnRecord // of the turns that have them
+	owners map[string]*turnRecord // by id: record of the turn that uses it
 }
 
-// claim gives a name to a turn; ok is false if another one has it.
+// claim reserves an id for a turn; ok is false if another turn uses it.
 func (n *names) claim(name string, r *turnRecord) (ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,8 +52,8 @@ func (n *names) claim(name string, r *turnRecord) (ok bool) {
 	return true
 }
 
-// newID returns an id for what the provider named id: ids are unique within a chat, and
-// providers repeat them in later responses.
+// newID returns a unique id for a call or block of reasoning, derived from the provider's id. Ids are
+// unique within a chat, while providers repeat theirs in later responses.
 func (t *setting) newID(id string) string {
 	if id == "" {
 		return t.s.eng.deps.NewID()
@@ -65,38 +65,38 @@ func (t *setting) newID(id string) string {
 	return unique
 }
 
-// knows says whether the chat, or the one that it works for, has a call or reasoning with this id.
+// knows reports whether the chat or its parent has a call or a block of reasoning with this id.
 func (t *setting) knows(id string) bool {
 	has := func(h *history.History) bool { return h.Has(id) }
 	return read(t.rec, has) || t.assignment != nil && read(t.assignment.parentTurn.rec, has)
 }
 
-// since returns how many milliseconds have gone by.
+// since returns the milliseconds since start.
 func (t *setting) since(start time.Time) int64 {
 	return t.s.eng.deps.Now().Sub(start).Milliseconds()
 }
 
-// origin says for whom the turn asks.
+// origin identifies the turn in requests.
 func (t *setting) origin() llm.Origin {
 	return llm.Origin{Chat: t.s.id, Parent: t.parent, Turn: t.id, Agent: t.agent}
 }
 
-// subagent says whether the agent works for another one.
+// subagent reports whether the agent runs as a subagent, or is only for subagents.
 func (t *setting) subagent() bool {
 	return t.parent != "" || !t.Config.Agents[t.agent].Primary()
 }
 
-// trusted says whether what would ask runs without: a subagent's parent can say so too,
-// at any moment.
+// trusted reports whether auto-approve is on, in the chat or in the parent chat of a subagent. Users
+// can change it at any time.
 func (t *setting) trusted() bool {
 	return t.s.log.Meta().Trust || t.assignment != nil && t.assignment.parentTurn.s.log.Meta().Trust
 }
 
-// asks says whether the user can be asked about a call.
+// asks reports whether the user can be asked about a call.
 func (t *setting) asks() bool { return t.assignment == nil || !t.assignment.sub.Background }
 
-// charged returns the turn, and the call of it, that changes of files are recorded with: what a
-// subagent does is undone with the call that it works for.
+// charged returns the turn and the call for which changes to files are recorded. Those of a subagent
+// are recorded for the parent's call, so that they are undone with it.
 func (t *setting) charged(callID string) (*setting, string) {
 	if t.assignment != nil {
 		return t.assignment.parentTurn, t.id
@@ -104,7 +104,8 @@ func (t *setting) charged(callID string) (*setting, string) {
 	return t, callID
 }
 
-// judge asks the policy; what the parent's agent may not, its subagent may not either.
+// judge returns the policy's verdict about a call. For a subagent it is the stricter one of the
+// verdicts for its agent and the parent's agent.
 func (t *setting) judge(tc tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict {
 	v := t.Policy.Judge(tc, spec, plan)
 	if t.assignment != nil {
@@ -114,7 +115,7 @@ func (t *setting) judge(tc tools.Call, spec tools.Spec, plan tools.Plan) tools.V
 	return v
 }
 
-// hidden says that the model cannot call a tool.
+// hidden reports whether the model cannot call a tool.
 func (t *setting) hidden(spec tools.Spec) bool {
 	if spec.For != nil {
 		if _, ok := spec.For(t.agent); !ok {
@@ -124,12 +125,12 @@ func (t *setting) hidden(spec tools.Spec) bool {
 	return spec.PrimaryOnly && t.parent != "" || t.disabled(spec)
 }
 
-// disabled says that the agent, or the one that it works for, may not use a tool.
+// disabled reports whether the agent, or the parent's agent, may not use a tool.
 func (t *setting) disabled(spec tools.Spec) bool {
 	return t.Policy.Hidden(t.agent, spec) || t.assignment != nil && t.Policy.Hidden(t.assignment.parentTurn.agent, spec)
 }
 
-// offered lists the tools that the model may call.
+// offered returns the tools that the model may call.
 func (t *setting) offered() []tools.Tool {
 	if t.model.NoTools {
 		return nil
@@ -143,7 +144,7 @@ func (t *setting) offered() []tools.Tool {
 	return out
 }
 
-// promptVars are the variables of prompts (eca-features 10).
+// promptVars returns the variables of prompts (eca-features 10).
 func (t *setting) promptVars() template.Vars {
 	vars := PromptVars(t.s.eng.deps.Machine, t.Config.ToolCall.ShellCommand.Path, t.Roots)
 	vars["isSubagent"] = t.subagent()
@@ -153,8 +154,8 @@ func (t *setting) promptVars() template.Vars {
 	return vars
 }
 
-// render fills in a prompt. An invalid template is sent as it was written; the
-// configuration's problems say so.
+// render fills in the variables of a prompt. An invalid template is sent unchanged; the configuration
+// reports it as a problem.
 func (t *setting) render(prompt string) string {
 	text, _ := template.Text(prompt, t.vars())
 	return text

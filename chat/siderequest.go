@@ -7,16 +7,15 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// SideAnswer is a model's answer to a request beside the conversation.
+// SideAnswer is a model's answer to a side request.
 type SideAnswer struct {
 	Text  string
 	Model string // full id
 	Stop  llm.StopReason
 }
 
-// SideRequest has a model answer a request that somebody else makes while a turn of a chat runs;
-// the chat pays. The request gets the model's name and headers, and no more tokens than it
-// has.
+// SideRequest sends a request of an MCP server to a model, and adds its cost to a chat
+// that is open. It fills in the request's model, headers, limits and origin.
 func (e *Engine) SideRequest(ctx context.Context, chatID, model string, req llm.Request) (SideAnswer, error) {
 	s, ok := e.Lookup(chatID)
 	if !ok {
@@ -41,7 +40,7 @@ func (e *Engine) SideRequest(ctx context.Context, chatID, model string, req llm.
 	return SideAnswer{Text: text, Model: m.ID, Stop: stop}, nil
 }
 
-// collect streams an answer into one text.
+// collect makes a request and returns the whole text of its answer.
 func collect(ctx context.Context, client llm.Model, req llm.Request) (string, llm.Usage, llm.StopReason, error) {
 	var text strings.Builder
 	var usage llm.Usage

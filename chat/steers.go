@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// steers are what the user said since the model was asked.
+// steers are messages that the user sent during the turn and that the model has not got yet.
 type steers struct {
 	mu    sync.Mutex // guards texts
 	texts []string
 }
 
-// add takes a text; one without words is dropped.
+// add adds a message, unless it is blank.
 func (s *steers) add(text string) {
 	if text = strings.TrimSpace(text); text == "" {
 		return
@@ -21,7 +21,7 @@ func (s *steers) add(text string) {
 	s.texts = append(s.texts, text)
 }
 
-// take returns what was said, and forgets it.
+// take removes all messages and returns them.
 func (s *steers) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +30,7 @@ func (s *steers) take() []string {
 	return out
 }
 
-// waiting says whether something was said.
+// waiting reports whether there are messages.
 func (s *steers) waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

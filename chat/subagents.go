@@ -9,7 +9,7 @@ import (
 
 // Information about the chats of subagents, for the engine and faces.
 
-// IsSubagent says whether an id is that of a subagent's chat. Clients cannot make such ids.
+// IsSubagent reports whether an id is that of a subagent's chat. Clients cannot use such ids.
 func IsSubagent(id string) bool { return strings.HasPrefix(id, tools.SubagentPrefix) }
 
 // openChild returns the session of a subagent's chat.
@@ -20,14 +20,14 @@ func (e *Engine) openChild(ctx context.Context, id, parent, title string) (*Sess
 	}
 	if isNew {
 		s.log.SetMeta(func(m *Meta) {
-			// Without auto-approve of its own: the parent's counts, as it is at each moment.
+			// Without auto-approve: the parent's current setting applies (setting.trusted).
 			m.Parent, m.Title, m.Named, m.Trust = parent, title, true, false
 		})
 	}
 	return s, nil
 }
 
-// closeChildren ends the subagents of a chat that is being removed.
+// closeChildren closes the subagents of a chat that is being removed.
 func (e *Engine) closeChildren(parent string) {
 	e.mu.Lock()
 	var open []*Session
@@ -43,8 +43,7 @@ func (e *Engine) closeChildren(parent string) {
 	}
 }
 
-// Parent returns the chat that a subagent's chat works for; ok is false for all other
-// chats.
+// Parent returns the parent of a subagent's chat; ok is false for all other chats.
 func (e *Engine) Parent(ctx context.Context, id string) (parent string, ok bool) {
 	if s, open := e.Lookup(id); open {
 		parent = s.Meta().Parent

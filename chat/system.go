@@ -13,7 +13,7 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Section is a part of the system prompt, made of blocks (eca-features 10).
+// Section is a section of the system prompt. It consists of blocks (eca-features 10).
 type Section int
 
 // Sections, in their order.
@@ -23,19 +23,19 @@ const (
 	SectionSkills
 	sectionEnvironment
 	sectionWorkspace
-	SectionContext // AGENTS.md and what else the user wants known
-	// SectionVolatile is for what may change from turn to turn, as the instructions of MCP
-	// servers that run: it is asked for in each turn, is after everything else and is
-	// not kept with the chat.
+	SectionContext // AGENTS.md and other context that the user configured
+	// SectionVolatile is for text that may change from turn to turn, such as the instructions of
+	// running MCP servers. It is generated for each turn, comes last and is not stored with the
+	// chat.
 	SectionVolatile
 )
 
-// name is the block's name in the notice about changes.
+// name returns the section's name in notices about changes.
 func (p Section) name() string {
 	return [...]string{"prompt", "rules", "skills", "environment", "workspace folders", "context", "volatile"}[p]
 }
 
-// heading is above the first block of a section; empty if the block has its own.
+// heading returns the heading above the first block of a section; empty if the block has its own.
 func (p Section) heading() string {
 	switch p {
 	case SectionRules:
@@ -61,26 +61,24 @@ func (p Section) category() string {
 // SystemBlock is a piece of the system prompt.
 type SystemBlock struct {
 	Section  Section
-	Name     string // what it is, for the user: a path, a name
-	Category string // of the context's use, ShareAgents or empty for that of its section
-	Text     string // without the heading of its section
+	Name     string // path or description, for the user
+	Category string // category of the Share: ShareAgents, or empty for the section's category
+	Text     string // without the heading of the section
 }
 
-// SystemQuery says what a system prompt is made for.
+// SystemQuery describes the turn that a system prompt is generated for.
 type SystemQuery struct {
-	Agent string
-	// Subagent says that the agent works for another one.
-	Subagent bool
+	Agent    string
+	Subagent bool   // the agent runs as a subagent
 	Model    string // full id
 	Roots    []string
 	Config   *config.Config
-	Enabled  func(tool string) bool // by full name: the model may call it
+	Enabled  func(tool string) bool // reports whether the model may call a tool, by its full name
 }
 
-// SystemSource provides blocks of the system prompt. It is asked once per turn, before
-// the first request: it must be quick, and the same must come out in the same order while
-// nothing has changed. Problems name what had to be left out; the user sees them when
-// the prompt is made.
+// SystemSource provides blocks of the system prompt. It is called once per turn, before the first
+// request, so it must be fast. It must return the same blocks in the same order while nothing has
+// changed. Problems describe what had to be left out; the user sees them when the prompt is pinned.
 type SystemSource interface {
 	Blocks(ctx context.Context, q SystemQuery) (blocks []SystemBlock, problems []string)
 }
@@ -88,7 +86,7 @@ type SystemSource interface {
 // system is the system prompt of a turn.
 type system struct {
 	event.SystemPrompt
-	tail string // what is volatile
+	tail string // the volatile section, which is not stored
 }
 
 func (s *system) text() string { return joinTexts(s.Parts) }
@@ -101,22 +99,22 @@ func joinTexts(parts []event.SystemPart) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// systemPrompt returns the system prompt of the turn: the one the chat keeps, unless that
-// is for another agent or model. The user sees once what would be different today.
+// systemPrompt returns the system prompt of the turn: the pinned one, unless that is for another
+// agent or model. If a new one would be different, the user is notified once.
 func (r *requests) systemPrompt() *system {
 	if r.sys != nil {
 		return r.sys
 	}
 	fresh, problems := r.makeSystem()
 	if r.ctx.Err() != nil {
-		return fresh // it may not be whole
+		return fresh // it may be incomplete
 	}
 	r.sys = fresh
-	var kept event.SystemPrompt
-	told := read(r.rec, func(h *history.History) (told string) { kept, told = h.System(); return told })
-	same := len(kept.Parts) > 0 && kept.Agent == fresh.Agent && kept.Model == fresh.Model
-	changed := changedSections(kept.Parts, fresh.Parts)
-	// New skills are not worth the loss of the provider's cache.
+	var pinned event.SystemPrompt
+	reported := read(r.rec, func(h *history.History) (reported string) { pinned, reported = h.System(); return reported })
+	same := len(pinned.Parts) > 0 && pinned.Agent == fresh.Agent && pinned.Model == fresh.Model
+	changed := changedSections(pinned.Parts, fresh.Parts)
+	// Changed skills alone are not worth the loss of the provider's cache.
 	renew := r.Config.Chat.AutoSyncSystemPrompt && slices.ContainsFunc(changed, func(section string) bool { return section != SectionSkills.name() })
 	switch {
 	case !same || renew:
@@ -125,25 +123,25 @@ func (r *requests) systemPrompt() *system {
 			r.note(event.Notice{Text: "Left out of the system prompt: " + strings.Join(problems, "; ") + "\n\n"})
 		}
 	case len(changed) > 0:
-		if signature := signature(fresh.Parts); signature != told {
+		if signature := signature(fresh.Parts); signature != reported {
 			r.note(event.Notice{System: signature, Text: "Changed since this chat began: " + strings.Join(changed, ", ") +
 				". The system prompt stays as it is, which keeps it in the provider's cache; `/sync-system-prompt` renews it.\n\n"})
 		}
 		fallthrough
 	default:
-		r.sys.SystemPrompt = kept
+		r.sys.SystemPrompt = pinned
 	}
 	return r.sys
 }
 
-// note emits an event, unless nothing shall change.
+// note emits an event, unless the request is only a preview.
 func (r *requests) note(b event.Body) {
 	if !r.preview {
 		r.rec.emit(b)
 	}
 }
 
-// makeSystem assembles the system prompt as it would be today.
+// makeSystem generates the system prompt.
 func (r *requests) makeSystem() (*system, []string) {
 	agent := r.Config.Agents[r.agent]
 	own := cmp.Or(agent.SystemPrompt, agent.Prompts.Chat, r.Config.Prompts.Chat)
@@ -189,7 +187,7 @@ func (r *requests) makeSystem() (*system, []string) {
 	return out, problems
 }
 
-// workspaceText tells the model where it is.
+// workspaceText lists the workspace folders for the model.
 func workspaceText(roots []string) string {
 	var b strings.Builder
 	b.WriteString("## Workspace folders\n")
@@ -203,31 +201,31 @@ func workspaceText(roots []string) string {
 	return b.String()
 }
 
-// changedSections names the sections whose blocks are different.
-func changedSections(kept, fresh []event.SystemPart) []string {
+// changedSections returns the names of the sections that differ.
+func changedSections(pinned, fresh []event.SystemPart) []string {
 	text := func(parts []event.SystemPart, section string) string {
 		return joinTexts(slices.DeleteFunc(slices.Clone(parts), func(p event.SystemPart) bool { return p.Section != section }))
 	}
 	var out []string
 	for p := sectionPrompt; p < SectionVolatile; p++ {
-		if text(kept, p.name()) != text(fresh, p.name()) {
+		if text(pinned, p.name()) != text(fresh, p.name()) {
 			out = append(out, p.name())
 		}
 	}
 	return out
 }
 
-// signature names a system prompt.
+// signature returns a digest of a system prompt.
 func signature(parts []event.SystemPart) string {
 	sum := sha256.Sum256([]byte(joinTexts(parts)))
 	return hex.EncodeToString(sum[:8])
 }
 
-// DropSystemPrompt makes the next prompt be sent with the system prompt as it is then.
+// DropSystemPrompt unpins the system prompt, so that the next request generates it again.
 func (s *Session) DropSystemPrompt() *Pending[event.Seq] {
 	return edit(s, func() error {
 		s.log.Append("", event.SystemPrompt{})
-		s.history = nil // it is lent to the turn that asks for this
+		s.history = nil // read it again: the running turn, which runs the command, owns the current one
 		return nil
 	})
 }

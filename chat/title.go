@@ -17,19 +17,19 @@ import (
 const (
 	titleLength  = 40 // runes (eca-protocol 7.1, metadata)
 	titleTimeout = 60 * time.Second
-	titleInput   = 4000 // bytes of the conversation that are shown to the model
+	titleInput   = 4000 // bytes of the conversation that the model gets
 )
 
-// titleLater asks the model for a title in the background: the turn does not wait.
+// titleLater asks the model for a title in the background, without delaying the turn.
 func (t *turn) titleLater() {
-	s, text, over := t.s, t.textForTitle(), make(chan struct{})
-	model := t.model // a fallback may take over meanwhile
+	s, text, done := t.s, t.textForTitle(), make(chan struct{})
+	model := t.model // a fallback model may replace it meanwhile
 	if text != "" {
-		t.vars() // they depend on the model as well
+		t.vars() // compute them now, because they depend on the model as well
 	}
-	s.titled.Store(&over)
+	s.titled.Store(&done)
 	s.background.Go(func() {
-		defer close(over)
+		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
 				s.eng.deps.Log.Error("title request panicked", "chat", s.id, "panic", p, "stack", string(debug.Stack()))
@@ -39,22 +39,22 @@ func (t *turn) titleLater() {
 	})
 }
 
-// AwaitTitle waits until the title request that is under way is over, if there is one.
+// AwaitTitle waits until the title request of a chat has ended, if one is running.
 func (e *Engine) AwaitTitle(ctx context.Context, id string) {
 	s, ok := e.Lookup(id)
 	if !ok {
 		return
 	}
-	if over := s.titled.Load(); over != nil {
+	if done := s.titled.Load(); done != nil {
 		select {
-		case <-*over:
+		case <-*done:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// title asks the model for a title at the first and the third prompt. A failure is only
-// logged. The turn may have ended meanwhile.
+// title asks the model for a title, if there is a conversation (see textForTitle). Failures are only
+// logged. The turn may end meanwhile.
 func (t *turn) title(model Model, conversation string) {
 	if conversation == "" {
 		return
@@ -82,7 +82,7 @@ func (t *turn) title(model Model, conversation string) {
 	err = t.s.whenFree(ctx, func() {
 		t.s.log.Append("", t.s.cost.sideUsage(model, llm.PurposeTitle, usage))
 		if title := oneLine(text, titleLength); title != "" && ctx.Err() == nil {
-			nameByModel(t.s.log, title)
+			setGeneratedTitle(t.s.log, title)
 		}
 	})
 	if err != nil && t.s.ctx.Err() == nil {
@@ -90,7 +90,7 @@ func (t *turn) title(model Model, conversation string) {
 	}
 }
 
-// titleModel is the model that is configured for titles, or the chat's own.
+// titleModel returns the model that is configured for titles, or the chat's own.
 func (t *turn) titleModel(own Model) Model {
 	name := t.Config.Models.Title
 	if name == "" {
@@ -104,9 +104,8 @@ func (t *turn) titleModel(own Model) Model {
 	return m
 }
 
-// whenFree appends to the chat at once while a turn of it runs here, else as an edit, which
-// waits while another process uses the chat: the turn may have ended while the model
-// thought of a title, and no caller must wait for that.
+// whenFree runs change, which appends to the chat. While a turn runs in this process, it does so
+// immediately. Otherwise it runs change as an edit, and retries while another process uses the chat.
 func (s *Session) whenFree(ctx context.Context, change func()) error {
 	if s.lease.share() {
 		defer s.lease.release()
@@ -127,7 +126,8 @@ func (s *Session) whenFree(ctx context.Context, change func()) error {
 	}
 }
 
-// textForTitle is what was said, for a title; empty if the chat needs none now.
+// textForTitle returns the conversation for a title request, or "" if no title is to be generated in
+// this turn. Titles are generated at the first and the third prompt, unless the user chose one.
 func (t *turn) textForTitle() string {
 	turns := read(t.rec, (*history.History).Prompts)
 	if !t.Config.Chat.Title || turns != 1 && turns != 3 || t.s.log.Meta().Named {
@@ -136,8 +136,8 @@ func (t *turn) textForTitle() string {
 	return titleText(read(t.rec, (*history.History).Done))
 }
 
-// nameByModel sets a title unless the user chose one meanwhile.
-func nameByModel(log *eventlog.Log, title string) {
+// setGeneratedTitle sets a title unless the user chose one meanwhile.
+func setGeneratedTitle(log *eventlog.Log, title string) {
 	named := false
 	log.SetMeta(func(m *Meta) {
 		if named = m.Named; !named {
@@ -149,7 +149,7 @@ func nameByModel(log *eventlog.Log, title string) {
 	}
 }
 
-// titleText is what was said, without tools, cut to the beginning.
+// titleText returns the beginning of a conversation as text, without tool calls.
 func titleText(msgs []llm.Message) string {
 	var b strings.Builder
 	for _, m := range msgs {

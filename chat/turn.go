@@ -29,18 +29,18 @@ const (
 
 const noticeStopped = "\nPrompt stopped\n"
 
-// unwindTime bounds how long a cancelled turn waits for its tools to return.
+// unwindTime is how long a cancelled turn waits for its tools to return.
 const unwindTime = 5 * time.Second
 
-// turn answers one prompt. It runs as one goroutine, plus one for each running tool call. Each part
-// does one job. A part sees the shared setting and the parts that it names, and nothing else of the
-// turn.
+// turn answers one prompt. It runs on one goroutine, plus one for each running tool call. It consists
+// of parts with one job each. A part has access to the shared setting and to the parts in its fields,
+// not to the turn.
 type turn struct {
 	*setting
-	firstSeq event.Seq // of its first event
+	firstSeq event.Seq // sequence number of its first event
 	prompt   Prompt
-	// missingAgent is an agent that was requested and does not exist; agent stands in for it, but not in a
-	// subagent's turn, which fails.
+	// missingAgent is the requested agent if it does not exist. The turn then uses the default agent
+	// instead, except that the turn of a subagent fails.
 	missingAgent string
 
 	steers    steers
@@ -53,10 +53,10 @@ type turn struct {
 	children  *children
 	calls     *callRunner
 
-	incomplete event.Incomplete // the last answer
+	incomplete event.Incomplete // of the last answer
 
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when nothing of the turn runs any more
+	done   chan struct{} // closed when all goroutines of the turn have ended, or were given up
 }
 
 func newTurn(s *Session, p Prompt) *turn {
@@ -98,7 +98,7 @@ func newTurn(s *Session, p Prompt) *turn {
 	return t
 }
 
-// chooseAgent takes the agent that is asked for: the prompt's, or the chat's last.
+// chooseAgent sets the agent: the prompt's, or the last one of the chat.
 func (t *turn) chooseAgent() {
 	t.agent = t.prompt.Agent
 	if t.agent == "" {
@@ -114,7 +114,7 @@ func (t *turn) chooseAgent() {
 	}
 }
 
-// run does the turn's work and ends the turn, whatever happens.
+// run calls work and then ends the turn, even if work panics.
 func (t *turn) run(work func() error) {
 	defer close(t.done)
 	var err error
@@ -131,7 +131,7 @@ func (t *turn) run(work func() error) {
 	err = work()
 }
 
-// converse answers the prompt, and goes on as long as hooks say how.
+// converse answers the prompt, and then the follow-up messages of hooks.
 func (t *turn) converse() error {
 	for followed := 0; ; followed++ {
 		if err := t.answer(); err != nil {
@@ -142,7 +142,7 @@ func (t *turn) converse() error {
 			return err
 		}
 		if followed == maxFollowUps {
-			t.rec.say("Hooks have sent this turn on too often; it ends here.")
+			t.rec.say("Hooks have continued this turn too often, so it ends here.")
 			return nil
 		}
 		t.rec.emit(event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: next, Steer: true})
@@ -150,7 +150,7 @@ func (t *turn) converse() error {
 	}
 }
 
-// errRejected ends a turn in which the user refused a call.
+// errRejected ends a turn in which the user rejected a call.
 var errRejected = errors.New("tool call rejected")
 
 // answer is the loop of a turn: ask the model, run its calls, ask again.
@@ -167,7 +167,7 @@ func (t *turn) answer() error {
 			continue
 		}
 		r.tooLong = 0
-		if a.stop == llm.StopRefusal { // a filter stopped the answer: calls before that may be half of what was meant
+		if a.stop == llm.StopRefusal { // a filter stopped the answer, so its calls may not be what the model intended
 			t.rec.emit(t.abandoned()...)
 			a.calls = nil
 		}
@@ -198,7 +198,8 @@ func (t *turn) answer() error {
 	}
 }
 
-// admit makes room for a request, and returns nil if the turn may make it.
+// admit returns nil if the turn may make another request. It asks the user if the budget is spent,
+// and compacts the conversation if it is nearly full.
 func (t *turn) admit() error {
 	if err := t.budget.admit(); err != nil {
 		return err
@@ -210,8 +211,8 @@ func (t *turn) admit() error {
 	return t.budget.admit() // the summary may have spent the rest
 }
 
-// noteIncomplete notes whether the last answer is all that the model had to say, and tells the user
-// if it is not. said means that it has text, also in the parts that it continues.
+// noteIncomplete notes whether the last answer is complete, and notifies the user if it is not. said
+// means that the answer has text, including the parts that it continues.
 func (t *turn) noteIncomplete(a *answer, said bool) {
 	switch {
 	case a.stop == llm.StopPaused:
@@ -234,11 +235,11 @@ func (t *turn) noteIncomplete(a *answer, said bool) {
 	}
 }
 
-// toolsWait bounds how long a turn waits for the tools that a server says have changed.
+// toolsWait is how long a turn waits for changed tools of MCP servers.
 const toolsWait = 5 * time.Second
 
-// renewTools takes over the tools that a server has changed because of a call, so that the
-// model can use them in its next answer.
+// renewTools updates the tools of the turn after calls of MCP tools, which may have made a server
+// change its tools, so that the model can use them in its next answer.
 func (t *turn) renewTools(calls []call) {
 	deps := t.s.eng.deps
 	served := slices.ContainsFunc(calls, func(c call) bool { return c.Origin == tools.OriginMCP })
@@ -251,7 +252,7 @@ func (t *turn) renewTools(calls []call) {
 	t.tools = t.Tools()
 }
 
-// takeSteers shows the model, and the client, what the user said meanwhile.
+// takeSteers adds the user's messages since the last request to the chat, if any.
 func (t *turn) takeSteers() (any bool) {
 	texts := t.steers.take()
 	if len(texts) == 0 {
@@ -261,8 +262,8 @@ func (t *turn) takeSteers() (any bool) {
 	return true
 }
 
-// looping says that the turn must end because its rounds repeat. A message of the user
-// meanwhile resets the count.
+// looping reports whether the turn must end because its calls repeat. A new message of the user
+// resets the count.
 func (t *turn) looping(calls []call) bool {
 	if t.steers.waiting() {
 		t.loop.reset()
@@ -271,8 +272,9 @@ func (t *turn) looping(calls []call) bool {
 	return t.loop.round(calls)
 }
 
-// finish emits the terminal event. err is nil, a cause of cancellation, errRejected,
-// or a failure that the user sees.
+// finish emits the terminal event, and before it a notice, rejections of open calls and reports of
+// subagents. err is nil, one of the errors that end a turn in a regular way (such as errRejected), or
+// a failure that the user sees. If the turn was cancelled, the cause replaces err.
 func (t *turn) finish(err error) {
 	if t.ctx.Err() != nil {
 		err = context.Cause(t.ctx)
@@ -287,7 +289,7 @@ func (t *turn) finish(err error) {
 		notice = event.Notice{Text: "Tell ECA what to do differently for the rejected tool(s)"}
 	case errors.Is(err, errStopped):
 		end.Reason = event.FinishedStopped
-		if t.assignment == nil { // whose call says so
+		if t.assignment == nil { // for a subagent, its call shows this
 			notice = event.Notice{Text: noticeStopped}
 		}
 	case errors.Is(err, errLoop):
@@ -321,13 +323,13 @@ func (t *turn) finish(err error) {
 	case event.FinishedByHook:
 		reason = event.StoppedByHook
 	}
-	// A client that sees the end must not find the session running.
+	// A client that sees the end of the turn must not find the session running.
 	t.s.busy.Store(false)
 	t.rec.finish(end, func(h *history.History, scripts []event.HookStarted) (bodies []event.Body) {
 		if notice != nil {
 			bodies = append(bodies, notice)
 		}
-		for _, s := range scripts { // of a call that has not returned yet
+		for _, s := range scripts { // hooks of calls that have not returned yet
 			bodies = append(bodies, event.HookFinished{ID: s.ID, Name: s.Name, Action: s.Action, Status: 1, Error: "it was stopped"})
 		}
 		for _, id := range h.OpenCalls() {
@@ -337,7 +339,7 @@ func (t *turn) finish(err error) {
 	})
 }
 
-// unwind waits until the calls that were cancelled have returned.
+// unwind waits up to unwindTime until all calls and background subagents have ended.
 func (t *turn) unwind() {
 	returned := make(chan struct{})
 	go func() {
@@ -354,20 +356,21 @@ func (t *turn) unwind() {
 	}
 }
 
-// decide passes a decision to the call that waits for it; if none does, to the subagents, whose
-// results it returns.
+// decide passes a decision to the call that waits for it. If no call of this turn does, it passes the
+// decision to all subagents and returns their pending results.
 func (t *turn) decide(callID string, d Decision) (counts bool, children []*Pending[bool]) {
 	if t.calls.approvals.decide(callID, d) {
 		return true, nil
 	}
-	for _, s := range t.children.openSessions() { // some clients name the parent (eca-protocol 4.2)
+	for _, s := range t.children.openSessions() { // some clients send the parent's chat id (eca-protocol 4.2)
 		children = append(children, s.Decide(callID, d))
 	}
 	return false, children
 }
 
-// stream makes a request whose answer is shown. With an error it returns what came before. At a
-// limit in time it begins again if the user wants to go on.
+// stream makes a request and shows its answer. If it returns an error, the answer has what arrived
+// before. If the time limit of the budget ends the request and the user chooses to go on, it makes
+// the request again.
 func (t *turn) stream(req llm.Request) (*answer, error) {
 	for {
 		a, err := t.attempt(req)
@@ -383,7 +386,8 @@ func (t *turn) stream(req llm.Request) (*answer, error) {
 	}
 }
 
-// attempt is stream, which ends with errOutOfTime at a limit in time.
+// attempt makes a request and shows its answer. It returns errOutOfTime if the time limit of the
+// budget ended the request.
 func (t *turn) attempt(req llm.Request) (*answer, error) {
 	a := &answer{t: t, req: req, reasoning: map[string]string{}, started: map[string]time.Time{}}
 	ctx, heard, stop := t.budget.timed()
@@ -409,7 +413,7 @@ func (t *turn) attempt(req llm.Request) (*answer, error) {
 	if a.stop == "" {
 		return a, &llm.Error{Kind: llm.ErrPrematureStop, Message: "the model's answer ended without saying why"}
 	}
-	if !a.reported && t.Config.Env != config.EnvTest { // suites compare traffic, and an estimate is not traffic
+	if !a.reported && t.Config.Env != config.EnvTest { // test suites compare traffic, without estimates
 		t.rec.emit(t.usage(req, *a))
 	}
 	return a, nil

@@ -10,18 +10,18 @@ import (
 	"github.com/seed-dec29ce4/eca/contexts"
 )
 
-// opening is what a prompt turned out to be.
+// opening is the interpretation of a prompt.
 type opening struct {
 	message   event.UserMessage
-	isCommand bool
-	command   Command // if it is one, or an answer to one
-	answers   bool    // it is the answer to what a command asked
+	isCommand bool    // the prompt is a command or the input of an open dialog
+	command   Command // set if isCommand
+	answers   bool    // the prompt is the input of an open dialog
 }
 
-// asksModel says whether a model is going to be asked.
+// asksModel reports whether the turn will ask a model.
 func (o opening) asksModel() bool { return !o.isCommand || o.command.Prompt != "" }
 
-// start shows the prompt and begins to answer it. It does not wait for a model.
+// start shows the prompt and begins to answer it, without waiting for a model.
 func (t *turn) start() Accepted {
 	model, err := t.chooseModel()
 	if t.missingAgent != "" && t.parent != "" {
@@ -83,8 +83,8 @@ func (t *turn) start() Accepted {
 	return acc
 }
 
-// settle makes what the prompt asks for the chat's own: agent, variant, auto-approve, and
-// the model if there is one.
+// settle saves the settings of the prompt as those of the chat: agent, variant, auto-approve, and the
+// model if it could be resolved.
 func (t *turn) settle(hasModel bool) (meta Meta) {
 	variant := t.prompt.Variant
 	if variant == "" {
@@ -103,10 +103,10 @@ func (t *turn) settle(hasModel bool) (meta Meta) {
 	return meta
 }
 
-// open finds out what the prompt is: words for the model, a command, or an answer to one.
+// open finds out whether the prompt is for the model, a command, or the input of an open dialog.
 func (t *turn) open() opening {
 	o := opening{message: event.UserMessage{ContentID: t.s.eng.deps.NewID(), Text: strings.TrimSpace(t.prompt.Text)}}
-	if t.parent == "" { // text of a model is never a command
+	if t.parent == "" { // the task of a subagent is written by a model, and is never a command
 		o.command, o.isCommand = t.s.eng.deps.Commands.Find(o.message.Text)
 	}
 	t.recallDialog(o.isCommand || t.parent != "")
@@ -117,7 +117,7 @@ func (t *turn) open() opening {
 		}
 	}
 	if o.command.Expand != nil {
-		o.command.Prompt = o.message.Text // until it is there
+		o.command.Prompt = o.message.Text // a placeholder until Expand has run
 	}
 	if o.isCommand {
 		o.message.Command, o.message.Prompt = true, o.command.Prompt
@@ -126,7 +126,7 @@ func (t *turn) open() opening {
 	return o
 }
 
-// announce resolves what the prompt points at, and says that the turn has begun.
+// announce resolves the contexts of the prompt and emits the first events of the turn.
 func (t *turn) announce(o opening, meta Meta) {
 	if len(t.prompt.Contexts) > 0 {
 		t.rec.emit(event.Progress{Text: progressContexts})
@@ -160,7 +160,8 @@ func (t *turn) announce(o opening, meta Meta) {
 	}
 }
 
-// noteUnseenImages says that the model is not sent the images of the prompt; see images.visible.
+// noteUnseenImages notifies the user that the model is not sent the images of the prompt; see
+// images.visible.
 func (t *turn) noteUnseenImages(context []event.Block) {
 	n := 0
 	for _, b := range context {
@@ -173,8 +174,8 @@ func (t *turn) noteUnseenImages(context []event.Block) {
 	}
 }
 
-// gather resolves what the prompt points at. It can be stopped; what it would have waited
-// for is then no problem to tell.
+// gather resolves the contexts of the prompt. If the turn is cancelled meanwhile, it returns no
+// problems, since those would only report the cancellation.
 func (t *turn) gather(q contexts.Query) ([]contexts.Block, []string) {
 	if text := contexts.Waiting(q.Refs); text != "" {
 		t.rec.emit(event.Progress{Text: text})
@@ -186,7 +187,7 @@ func (t *turn) gather(q contexts.Query) ([]contexts.Block, []string) {
 	return blocks, problems
 }
 
-// noteSubstitute says that another agent answers than the one asked for, and with which rights.
+// noteSubstitute notifies the user that another agent replaces the missing one, and what it may do.
 func (t *turn) noteSubstitute(trust bool) {
 	before := read(t.rec, func(h *history.History) *config.Rights {
 		if known, ok := h.Rights(t.missingAgent); ok {

@@ -10,12 +10,12 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// usage reports what a response cost and how full the context is.
+// usage returns the event for the usage of a response, with its cost and the use of the context.
 func (t *turn) usage(req llm.Request, a answer) event.UsageReported {
 	est := t.requests.estimate(req)
 	u := a.usage
 	if u.Total() == 0 {
-		// Some compatible servers report nothing; a rough figure beats zero.
+		// Some compatible servers do not report usage; a rough estimate is better than zero.
 		u = llm.Usage{Input: est.total(), Output: history.Tokens(a.output)}
 	}
 	rep := event.UsageReported{
@@ -27,10 +27,10 @@ func (t *turn) usage(req llm.Request, a answer) event.UsageReported {
 	return rep
 }
 
-// cost is what a chat cost so far, in dollars. Titles are asked for beside turns.
+// cost is the total cost of a chat. It is locked because title requests run concurrently with turns.
 type cost struct {
 	mu    sync.Mutex // guards total
-	total float64
+	total float64    // dollars
 }
 
 func (c *cost) add(d float64) float64 {
@@ -46,7 +46,7 @@ func (c *cost) set(total float64) {
 	c.total = total
 }
 
-// sideUsage reports what a request cost that is not part of the conversation.
+// sideUsage returns the event for the usage of a side request.
 func (c *cost) sideUsage(model Model, purpose llm.Purpose, u llm.Usage) event.UsageReported {
 	rep := event.UsageReported{
 		Purpose: string(purpose), InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
@@ -55,7 +55,7 @@ func (c *cost) sideUsage(model Model, purpose llm.Purpose, u llm.Usage) event.Us
 	return rep
 }
 
-// charge adds the cost of a response to the chat's.
+// charge adds the cost of a response to the total, and sets both in rep, if the price is known.
 func (c *cost) charge(rep *event.UsageReported, model Model, u llm.Usage) {
 	price, ok := Price(model.Cost, u)
 	if !ok {
@@ -65,7 +65,8 @@ func (c *cost) charge(rep *event.UsageReported, model Model, u llm.Usage) {
 	rep.Cost, rep.TotalCost = &price, &total
 }
 
-// Price returns the cost in dollars, if both prices are known.
+// Price returns the cost of a usage in dollars, and false if the prices of input and output are not
+// both known.
 func Price(c config.Cost, u llm.Usage) (float64, bool) {
 	if c.Input == nil || c.Output == nil {
 		return 0, false
@@ -77,8 +78,9 @@ func Price(c config.Cost, u llm.Usage) (float64, bool) {
 	if c.CacheWrite != nil {
 		write = *c.CacheWrite
 	}
-	// No list has what an hour in the cache costs: for Claude's models it is twice the
-	// input, where five minutes are a quarter more. If writing is free, it is free here, too.
+	// Price lists do not contain the price of cache entries that live for an hour. For Claude it is
+	// twice the input price, and that for five minutes is 1.25 times the input price. If cache writes
+	// are free, these are free too.
 	long := max(write, 2**c.Input)
 	if write == 0 {
 		long = 0
@@ -97,7 +99,7 @@ const (
 	shareSystem       = "System prompt"
 	shareRules        = "Rules"
 	shareSkills       = "Skills"
-	ShareAgents       = "AGENTS.md" // for blocks of the system prompt
+	ShareAgents       = "AGENTS.md" // exported for sources of system prompt blocks
 	shareTools        = "Tool definitions"
 	shareCalls        = "Tool calls"
 	shareConversation = "Conversation"
@@ -106,11 +108,11 @@ const (
 // shares are estimated tokens by category.
 type shares []event.Share
 
-// Tokens guesses the tokens of a text.
+// Tokens estimates the number of tokens in a text.
 func Tokens(text string) int64 { return history.Tokens(len(text)) }
 
-// estimate guesses the tokens of a request of the turn, with the parts of its system
-// prompt each in its category.
+// estimate estimates the tokens of a request of the turn, with each part of its system prompt in its
+// category.
 func (r *requests) estimate(req llm.Request) shares {
 	whole := estimate(req)
 	if r.sys == nil {
@@ -130,12 +132,12 @@ func (r *requests) estimate(req llm.Request) shares {
 	return slices.Concat(whole[:1], out, whole[1:])
 }
 
-// EstimateUsage guesses what a request and an answer of some bytes use.
+// EstimateUsage estimates the usage of a request with an answer of the given number of bytes.
 func EstimateUsage(req llm.Request, answer int) llm.Usage {
 	return llm.Usage{Input: estimate(req).total(), Output: history.Tokens(answer)}
 }
 
-// estimate guesses the tokens of a request: four bytes each.
+// estimate estimates the tokens of a request: one per four bytes.
 func estimate(req llm.Request) shares {
 	var defs, calls, conversation int
 	for _, s := range req.Tools {
@@ -175,8 +177,8 @@ func (s shares) total() int64 {
 	return n
 }
 
-// scaled fits the estimate to what the provider counted. Empty categories are left
-// out.
+// scaled scales the estimates so that they add up to the provider's count, total. It leaves empty
+// categories out.
 func (s shares) scaled(total int64) []event.Share {
 	sum := s.total()
 	var out []event.Share

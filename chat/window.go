@@ -20,10 +20,10 @@ type Summary struct {
 	Model    string
 	Messages int
 	Running  bool // a turn runs in this process
-	Dialog   bool // the next prompt answers eca
+	InDialog bool // a dialog is open (see Dialog): the next prompt is its input
 }
 
-// Order of a list of chats, newest first.
+// Order is the sort key of a list of chats. The newest chat comes first.
 type Order int
 
 // Orders.
@@ -32,25 +32,25 @@ const (
 	ByCreated
 )
 
-// Cursor is the position of a message: messages are in the order of (Anchor, Seq).
+// Cursor is the position of a message in a chat. Messages are ordered by (Anchor, Seq).
 type Cursor struct {
-	Anchor event.Seq // its own Seq; for a flag that of the message it follows
-	Seq    event.Seq // the event that begins it
+	Anchor event.Seq // equal to Seq; for a flag, the Seq of the message that it follows
+	Seq    event.Seq // sequence number of the event that begins the message
 }
 
-// ErrCursorExpired says that the message a cursor points at is gone.
+// ErrCursorExpired is returned for the cursor of a message that no longer exists.
 var ErrCursorExpired = errors.New("the cursor points at a message that no longer exists")
 
-// ErrBadCursor says that a text is not a cursor.
+// ErrBadCursor is returned for a string that is not a cursor.
 var ErrBadCursor = errors.New("not a cursor")
 
-// String returns the cursor as clients get it: opaque.
+// String encodes the cursor for clients, which treat it as opaque.
 func (c Cursor) String() string {
 	raw := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(c.Anchor)), uint64(c.Seq))
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// ParseCursor reads what String returned.
+// ParseCursor parses a cursor that String returned.
 func ParseCursor(s string) (Cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil {
@@ -67,35 +67,36 @@ func ParseCursor(s string) (Cursor, error) {
 	return Cursor{event.Seq(anchor), event.Seq(seq)}, nil
 }
 
-// lastSeq is beyond every event.
+// lastSeq is greater than the sequence number of any event.
 const lastSeq = 1<<62 - 1
 
-// Window selects messages between two cursors, both exclusive: the newest Limit of
-// them, or the oldest if Forward. Limit 0 selects all.
+// Window selects the messages between two cursors, which are exclusive; nil means no bound. It
+// selects at most Limit messages: the newest, or the oldest if Forward is set. Limit 0 selects all.
 type Window struct {
 	Before, After *Cursor
 	Limit         int
 	Forward       bool
 }
 
-// Span is what a window selects.
+// Span is the result of a Window.
 type Span struct {
-	From, To    event.Seq // the events of its messages: From <= seq < To
+	From, To    event.Seq // the events of the selected messages: From <= Seq < To
 	Flags       []PlacedFlag
-	First, Last Cursor // undefined if Returned is 0
+	First, Last Cursor // of the selected messages; undefined if Returned is 0
 	Older       bool   // there are messages before First
-	Newer       bool   // and after Last
-	Returned    int
-	Total       int // messages in the chat
+	Newer       bool   // there are messages after Last
+	Returned    int    // number of selected messages
+	Total       int    // number of messages in the chat
 }
 
-// PlacedFlag is a flag's event and the event that follows it.
+// PlacedFlag is a flag with its place among the messages: it is shown right before NextMessage,
+// however late it was set.
 type PlacedFlag struct {
-	Seq    event.Seq
-	Before event.Seq
+	Seq         event.Seq // the flag's event
+	NextMessage event.Seq // the event that begins the next message; greater than any event if the flag is last
 }
 
-// List returns the chats of the current workspace folders.
+// List returns up to limit chats of the current workspace folders; limit 0 means all.
 func (e *Engine) List(ctx context.Context, by Order, limit int) ([]Summary, error) {
 	list, err := e.deps.Store.List(ctx, e.deps.Current().Roots, by, limit)
 	if err != nil {
@@ -105,15 +106,14 @@ func (e *Engine) List(ctx context.Context, by Order, limit int) ([]Summary, erro
 	defer e.mu.Unlock()
 	for i := range list {
 		if s, ok := e.sessions[list[i].ID]; ok {
-			list[i].Running, list[i].Dialog = s.Running(), s.InDialog()
+			list[i].Running, list[i].InDialog = s.Running(), s.InDialog()
 		}
 	}
 	return list, nil
 }
 
-// LastConversation returns the chat of these roots that was updated last, of those in which a
-// model was asked something: a chat in which commands alone were entered is not one to continue.
-// ok is false if no such chat exists.
+// LastConversation returns the most recently updated chat of the current workspace folders that has
+// a prompt to a model. It skips chats that only have slash commands. ok is false if no chat has one.
 func (e *Engine) LastConversation(ctx context.Context) (s Summary, ok bool, err error) {
 	list, err := e.List(ctx, ByUpdated, 0)
 	if err != nil {
@@ -127,7 +127,7 @@ func (e *Engine) LastConversation(ctx context.Context) (s Summary, ok bool, err 
 	return Summary{}, false, nil
 }
 
-// Conversed reports whether a model was asked in a chat; else it only has slash commands.
+// Conversed reports whether a chat has a prompt to a model, and not only slash commands.
 func (e *Engine) Conversed(ctx context.Context, id string) (ok bool, err error) {
 	err = eventlog.Each(ctx, e.deps.Store, id, 0, func(ev event.Event) {
 		m, said := ev.Body.(event.UserMessage)
@@ -136,9 +136,9 @@ func (e *Engine) Conversed(ctx context.Context, id string) (ok bool, err error) 
 	return ok, err
 }
 
-// Known says whether a chat exists, here or in the store. With an error, which is the
-// store's, that is not known.
-func (e *Engine) Known(ctx context.Context, id string) (bool, error) {
+// Exists reports whether a chat is open in this process or stored. It returns an error if the
+// store cannot be read.
+func (e *Engine) Exists(ctx context.Context, id string) (bool, error) {
 	if _, ok := e.Lookup(id); ok {
 		return true, nil
 	}
@@ -146,7 +146,7 @@ func (e *Engine) Known(ctx context.Context, id string) (bool, error) {
 	return found && err == nil, err
 }
 
-// Unsaved says whether a chat has something that could not be stored.
+// Unsaved reports whether a chat has events that could not be stored.
 func (e *Engine) Unsaved(id string) bool {
 	s, ok := e.Lookup(id)
 	if !ok {
@@ -156,13 +156,13 @@ func (e *Engine) Unsaved(id string) bool {
 	return s.log.Unsaved()
 }
 
-// Existing opens a chat that exists; ok is false if it does not, and for those of
-// subagents: only their parents use them. A store that cannot be read is an error.
-func (e *Engine) Existing(ctx context.Context, id string) (s *Session, ok bool, err error) {
+// OpenExisting opens a chat that exists already. ok is false if it does not, and for the chat of a
+// subagent, which only its parent may open. It returns an error if the store cannot be read.
+func (e *Engine) OpenExisting(ctx context.Context, id string) (s *Session, ok bool, err error) {
 	if IsSubagent(id) {
 		return nil, false, nil
 	}
-	if known, err := e.Known(ctx, id); err != nil || !known {
+	if known, err := e.Exists(ctx, id); err != nil || !known {
 		return nil, false, err
 	}
 	s, _, err = e.Open(ctx, id)

@@ -47,7 +47,7 @@ func (f *Face) resumable(ctx context.Context, list []chatPosition) []chatPositio
 		if chat.IsSubagent(p.chat) {
 			return false // its parent's position counts
 		}
-		session, ok, err := f.opts.Engine.Existing(ctx, p.chat)
+		session, ok, err := f.opts.Engine.OpenExisting(ctx, p.chat)
 		if err != nil || !ok {
 			return true
 		}

@@ -234,7 +234,7 @@ func (f api) existing(c *call) (*chat.Session, error) {
 	if !chat.ValidID(id) {
 		return nil, errNoChat
 	}
-	session, ok, err := f.opts.Engine.Existing(c.ctx, id)
+	session, ok, err := f.opts.Engine.OpenExisting(c.ctx, id)
 	if err == nil && !ok {
 		err = errNoChat
 	}

@@ -38,7 +38,7 @@ func (cs *chats) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 			switch {
 			case c.Running:
 				out.Chats[i].Status = "running"
-			case c.Dialog:
+			case c.InDialog:
 				out.Chats[i].Status = "login"
 			}
 		}
@@ -49,7 +49,7 @@ func (cs *chats) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 // edit runs edits of an existing chat. It is answered after the client has been shown their
 // effects. For unknown chats, nothing happens (eca-protocol 12).
 func (cs *chats) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.AsyncResult[protocol.Empty], error) {
-	session, ok, err := cs.host.Engine().Existing(ctx, string(id))
+	session, ok, err := cs.host.Engine().OpenExisting(ctx, string(id))
 	if err != nil || !ok {
 		cs.warnOfUnknown(string(id), err)
 		return protocol.Immediate(protocol.Empty{}), err
@@ -86,7 +86,7 @@ func (cs *chats) ChatDelete(ctx context.Context, req protocol.Request[protocol.C
 	if id == "" || chat.IsSubagent(id) { // a subagent's chat is deleted with its parent
 		return protocol.Immediate(protocol.Empty{}), nil
 	}
-	if known, err := cs.host.Engine().Known(ctx, id); !known {
+	if known, err := cs.host.Engine().Exists(ctx, id); !known {
 		cs.warnOfUnknown(id, err)
 	}
 	shown := cs.views.beginDelete(id)
@@ -180,7 +180,7 @@ func (cs *chats) ChatUpdate(ctx context.Context, req protocol.Request[protocol.C
 
 // ChatFork implements protocol.Server.
 func (cs *chats) ChatFork(ctx context.Context, req protocol.Request[protocol.ForkParams]) (protocol.AsyncResult[protocol.Empty], error) {
-	session, ok, err := cs.host.Engine().Existing(ctx, string(req.Params.ChatID))
+	session, ok, err := cs.host.Engine().OpenExisting(ctx, string(req.Params.ChatID))
 	if err != nil || !ok || req.Params.ContentID == "" {
 		return protocol.Immediate(protocol.Empty{}), err
 	}
@@ -202,7 +202,7 @@ func (cs *chats) ChatFork(ctx context.Context, req protocol.Request[protocol.For
 // ChatOpen implements protocol.Server.
 func (cs *chats) ChatOpen(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.AsyncResult[protocol.ChatOpenResult], error) {
 	p := req.Params
-	session, ok, err := cs.host.Engine().Existing(ctx, string(p.ChatID))
+	session, ok, err := cs.host.Engine().OpenExisting(ctx, string(p.ChatID))
 	if err != nil || !ok {
 		return protocol.Immediate(protocol.ChatOpenResult{}), err
 	}
@@ -232,7 +232,7 @@ func (cs *chats) ChatOpen(ctx context.Context, req protocol.Request[protocol.Win
 // ChatHistory implements protocol.Server.
 func (cs *chats) ChatHistory(ctx context.Context, req protocol.Request[protocol.WindowParams]) (protocol.AsyncResult[protocol.ChatHistoryResult], error) {
 	p := req.Params
-	session, ok, err := cs.host.Engine().Existing(ctx, string(p.ChatID))
+	session, ok, err := cs.host.Engine().OpenExisting(ctx, string(p.ChatID))
 	if err != nil {
 		return nil, err
 	}

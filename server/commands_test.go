@@ -127,7 +127,7 @@ func TestResume(t *testing.T) {
 		}
 		mark = r.Mark()
 		got := ask(t, r, chat, "/resume c-1")
-		if !strings.Contains(got, "Resumed **The first**") || strings.Contains(got, "is kept as **Untitled (2)**") != (round == 0) {
+		if !strings.Contains(got, "Resumed **The first**") || strings.Contains(got, "are saved as **Untitled (2)**") != (round == 0) {
 			t.Errorf("resume: %s", got)
 		}
 		r.Await(mark, "the client is told", fake.Contains("config/updated", `"selectModel":"mock/other"`, `"chatId":"`+chat+`"`))

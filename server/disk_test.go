@@ -62,11 +62,11 @@ func (s troubled) Extend(ctx context.Context, id string, events []event.Event) e
 	return s.Store.Extend(ctx, id, events)
 }
 
-func (s troubled) Record(ctx context.Context, id string, pieces []event.Event) error {
+func (s troubled) WriteAhead(ctx context.Context, id string, pieces []event.Event) error {
 	if err := s.before(ctx, "write", id); err != nil {
 		return err
 	}
-	return s.Store.Record(ctx, id, pieces)
+	return s.Store.WriteAhead(ctx, id, pieces)
 }
 
 func (s troubled) ChangeMeta(ctx context.Context, id string, change func(*chat.Meta)) (chat.Meta, error) {
@@ -281,7 +281,7 @@ func TestResumeThatFailsChangesNothing(t *testing.T) {
 	}
 	mark := r.Mark()
 	r.turn(t, map[string]any{"chatId": "c", "message": "/resume other"})
-	r.Await(mark, "the reason", fake.Content("text", "disk is full", "What was said here before is kept as **"))
+	r.Await(mark, "the reason", fake.Content("text", "disk is full", "The earlier messages of this chat are saved as **"))
 	var history struct{ Contents []json.RawMessage }
 	if err := json.Unmarshal(r.Call("chat/history", map[string]any{"chatId": "c"}), &history); err != nil {
 		t.Fatal(err)

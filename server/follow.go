@@ -149,7 +149,7 @@ var errBeyond = errors.New("the chat does not have this position")
 
 // followChat shows a chat from a position on; without one, from its end.
 func (s *Server) followChat(ctx context.Context, p followParams) (bool, error) {
-	session, ok, err := s.host.Engine().Existing(ctx, p.ChatID)
+	session, ok, err := s.host.Engine().OpenExisting(ctx, p.ChatID)
 	if err != nil || !ok || chat.IsSubagent(p.ChatID) {
 		return false, err
 	}
@@ -230,14 +230,14 @@ var errPassed = errors.New("the chat went on")
 func (v *view) endInterrupted() {
 	for err := errPassed; errors.Is(err, errPassed); {
 		state, failed := v.session.IdleState().Wait(v.views.ctx)
-		if failed != nil || !state.Rests {
+		if failed != nil || !state.Idle {
 			return
 		}
-		err = v.do(v.views.ctx, state.At, func(ctx context.Context) error {
+		err = v.do(v.views.ctx, state.Next, func(ctx context.Context) error {
 			switch {
 			case !v.followsTurn(), v.session.RunsElsewhere():
 				return nil
-			case v.reader.Position() > state.At:
+			case v.reader.Position() > state.Next:
 				return errPassed
 			}
 			for _, c := range v.renderer.fold.Calls() {

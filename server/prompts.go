@@ -250,18 +250,18 @@ func (ps *prompts) sendToTurn(id string, give func(*chat.Session)) {
 	}
 	ps.background(func() {
 		if !ok {
-			known, found, err := ps.host.Engine().Existing(ps.ctx, id)
+			known, found, err := ps.host.Engine().OpenExisting(ps.ctx, id)
 			if err != nil || !found {
 				return // the client gets no notification about a chat that does not exist
 			}
 			session, idle = known, known.IdleState()
 		}
 		now, err := idle.Wait(ps.ctx)
-		if err != nil || !now.Rests {
+		if err != nil || !now.Idle {
 			return
 		}
 		v := ps.views.get(session)
-		_ = v.do(ps.ctx, now.At, func(ctx context.Context) error {
+		_ = v.do(ps.ctx, now.Next, func(ctx context.Context) error {
 			if !v.renderer.statusSent && !session.Running() { // otherwise the client is notified when the turn ends
 				v.send(ctx, v.renderer.status("idle"))
 			}

@@ -178,7 +178,7 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 	}
 	r.more = span.Newer
 	placeFlags := func(flags []chat.PlacedFlag, before event.Seq) ([]chat.PlacedFlag, error) {
-		for len(flags) > 0 && flags[0].Before <= before {
+		for len(flags) > 0 && flags[0].NextMessage <= before {
 			e, ok, err := session.Event(ctx, flags[0].Seq)
 			if err != nil {
 				return nil, err

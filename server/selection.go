@@ -20,7 +20,7 @@ type selections struct {
 // picked returns the chat that a selection is for. ok is false if the chat does not exist yet, or
 // if the store cannot be read; then the selection applies to the connection, for new chats.
 func (s *selections) picked(ctx context.Context, id string) (session *chat.Session, ok bool, err error) {
-	session, ok, err = s.host.Engine().Existing(ctx, id)
+	session, ok, err = s.host.Engine().OpenExisting(ctx, id)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrClosed) {
 		s.log.Warn("cannot find out whether a chat exists; the selection applies to new chats", "chat", id, "err", err)
 		return nil, false, nil

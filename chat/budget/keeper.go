@@ -1,15 +1,15 @@
-// Package budget counts what requests to models use, and knows what may be spent.
+// Package budget tracks the usage of requests to models, and compares it with limits.
 //
-// A Keeper wraps models: every request that goes through one of them is counted, whatever its purpose
-// (turns, subagents, titles, compaction, rewrites, completions, questions of MCP servers). The sums
-// of chats and days are in a file that all daemons of the user share, spending.db.
+// A Keeper wraps models and counts every request to them, regardless of its purpose (turns, subagents,
+// titles, compaction, rewrites, completions, sampling requests of MCP servers). The sums of chats and
+// days are stored in spending.db, a file that all daemons of the user share.
 //
-// It guarantees that recording never waits for the file, and that a request that is not part of a
-// turn is refused once a limit is reached. A turn asks Check before each of its requests, so that a
-// limit is exceeded by at most the requests that run. If the file cannot be used, what this process
-// has spent still counts.
+// It guarantees that counting a request never waits for the file, and that a request that is not part
+// of a turn is refused once a limit is reached. A turn calls Check before each of its requests, so a
+// limit is exceeded by at most the requests that are running. If the file cannot be used, the usage of
+// this process is still counted.
 //
-// It does not stop requests, ask the user, or know the content of chats.
+// It does not stop running requests, ask the user, or depend on the content of chats.
 //
 // Entry point: New.
 package budget
@@ -30,8 +30,8 @@ import (
 // Options of a Keeper. All fields are required.
 type Options struct {
 	Dir    string               // eca's state folder
-	Config func() config.Budget // the limits as configured now
-	// Source names the flag or the key with its file that sets a configured limit.
+	Config func() config.Budget // the configured limits
+	// Source returns the flag that sets a configured limit, or else the key and its file.
 	Source func(scope string, limit config.Amount) (flag, key string)
 	Now    func() time.Time
 	Log    *slog.Logger
@@ -43,22 +43,22 @@ type Keeper struct {
 	ledger *ledger
 
 	mu     sync.Mutex       // guards the fields below
-	turns  map[string]*turn // that run, by chat
-	warned map[string]bool  // what users were notified of, by limit
+	turns  map[string]*turn // running turns, by chat
+	warned map[string]bool  // warnings that were returned, by key
 }
 
 var _ chat.Budget = (*Keeper)(nil)
 
-// turn is what a running turn has spent.
+// turn is a running turn and what it has spent.
 type turn struct {
 	id       string
 	limits   config.Budget
 	spent    config.Amount
-	mark     time.Time // up to which its time is counted
-	pauses   int       // for which its time does not count
-	extended map[string]float64
-	unpriced []string  // models that it used
-	own      ownLimits // of its chat; nil until they are read
+	mark     time.Time          // its time is counted up to here
+	pauses   int                // number of Pause calls that were not resumed; time does not count meanwhile
+	extended map[string]float64 // limits raised by Extend, by scope and kind
+	unpriced []string           // models without a price that it used
+	own      ownLimits          // own limits of its chat; nil until they are read
 }
 
 // New returns a keeper. Close must be called.
@@ -69,7 +69,7 @@ func New(o Options) *Keeper {
 // Move sets the folder of a keeper that has not been used yet.
 func (k *Keeper) Move(dir string) { k.ledger.move(dir) }
 
-// Close writes what is not in the file yet.
+// Close writes pending usage to the file and closes it.
 func (k *Keeper) Close() { k.ledger.close() }
 
 // Forget removes a chat and its limits.
@@ -95,7 +95,7 @@ func (k *Keeper) Begin(chatID, turnID string, limits config.Budget) (end func())
 	}
 }
 
-// tick counts the time of a turn up to now. The caller holds mu.
+// tick adds the time of a turn since the last tick. The caller holds mu.
 func (k *Keeper) tick(chatID string, t *turn) {
 	now := k.opts.Now()
 	passed := now.Sub(t.mark)
@@ -127,7 +127,7 @@ func (k *Keeper) Pause(chatID string) (resume func()) {
 	}
 }
 
-// charge records what a request has used. A subagent's request is its parent's.
+// charge adds the usage of a request. The usage of a subagent is added to its parent chat.
 func (k *Keeper) charge(o llm.Origin, model string, u usage) {
 	chatID := payer(o)
 	k.mu.Lock()
@@ -141,7 +141,7 @@ func (k *Keeper) charge(o llm.Origin, model string, u usage) {
 	k.ledger.add(chatID, model, u)
 }
 
-// payer returns the chat that pays for a request; empty if no chat does.
+// payer returns the chat to which a request is charged; empty if the request is not from a chat.
 func payer(o llm.Origin) string {
 	if o.Parent != "" {
 		return o.Parent
@@ -154,7 +154,7 @@ func (k *Keeper) Check(ctx context.Context, chatID string) (out chat.BudgetState
 	return k.check(ctx, chatID, true)
 }
 
-// check is Check. Without notify it leaves the warnings to a caller that shows them.
+// check implements Check. Without notify it returns no warnings, which remain for the next Check.
 func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out chat.BudgetState) {
 	limits, unreadable := k.standing(ctx, chatID)
 	if len(limits) == 0 || ctx.Err() != nil {
@@ -191,10 +191,10 @@ func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out cha
 	return out
 }
 
-// rounding makes 4 of 5 cents 80 %, in spite of binary fractions.
+// rounding compensates for floating-point errors, so that 4 of 5 cents are 80%.
 const rounding = 1e-9
 
-// warnAt is the share of a limit from which on the user is notified.
+// warnAt is the share of a limit from which the user is warned.
 const warnAt = 0.8
 
 func (k *Keeper) unpriced(chatID string) []string {
@@ -222,7 +222,7 @@ func (k *Keeper) Extend(ctx context.Context, chatID string) {
 	}
 }
 
-// admit refuses a request that is not part of a turn if a limit is reached.
+// admit returns an error for a request that is not part of a turn if a limit is reached.
 func (k *Keeper) admit(ctx context.Context, o llm.Origin) error {
 	if state := k.check(ctx, payer(o), false); state.Reached != "" {
 		return fmt.Errorf("%w: %s %s", chat.ErrBudget, state.Reached, state.Remedy)

@@ -23,10 +23,10 @@ import (
 // File is the name of the file in eca's state folder.
 const File = "spending.db"
 
-// kept is how long the spending of a minute, and of a chat without changes, is kept.
+// kept is how long usage is kept: that of a minute, and that of a chat after its last change.
 const kept = 62 * 24 * time.Hour
 
-// usage is what requests have used.
+// usage is the usage of requests.
 type usage struct {
 	config.Amount
 	Requests, Priced int
@@ -36,13 +36,13 @@ func (u usage) plus(v usage) usage {
 	return usage{u.Plus(v.Amount), u.Requests + v.Requests, u.Priced + v.Priced}
 }
 
-// slot is a minute of a model; an empty model has the time of turns.
+// slot is the key of usage: a minute and a model. The time of turns is counted under an empty model.
 type slot struct {
 	minute int64 // since 1970
 	model  string
 }
 
-// batch is usage that is not in the file yet.
+// batch is usage that has not been written to the file.
 type batch struct {
 	slots map[slot]usage
 	chats map[string]config.Amount
@@ -61,24 +61,24 @@ func (b batch) merge(more batch) {
 	}
 }
 
-// ledger is the file with the spending of all daemons of the user. Callers that record never wait
-// for the file. Amounts that cannot be written stay in memory and count in this process.
+// ledger is the file with the usage of all daemons of the user. Adding usage never waits for the file.
+// Usage that cannot be written stays in memory and is counted in this process.
 type ledger struct {
 	log *slog.Logger
 	now func() time.Time
 
-	writing chan struct{} // holds a token while the file is opened, written or read
+	writing chan struct{} // capacity 1; has a token while the file is opened, written or read
 	work    sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
 	dir     string
 	pending batch
-	queued  bool // a goroutine will write what is pending
+	queued  bool // a goroutine that will write pending has been started
 	closing bool // no more goroutines are started
 
-	// Owned by the holder of the token.
+	// The fields below are owned by the holder of the token.
 	db     *sql.DB
-	failed error // of the last write
+	failed error // error of the last write
 	closed bool
 }
 
@@ -86,7 +86,7 @@ func newLedger(dir string, now func() time.Time, log *slog.Logger) *ledger {
 	return &ledger{dir: dir, now: now, log: log, writing: make(chan struct{}, 1), pending: newBatch()}
 }
 
-// add records what was used, and has it written soon.
+// add adds usage, which a goroutine then writes to the file.
 func (l *ledger) add(chat, model string, u usage) {
 	b := newBatch()
 	b.slots[slot{l.now().Unix() / 60, model}] = u
@@ -107,7 +107,7 @@ CREATE TABLE IF NOT EXISTS spent (
   minute   INTEGER NOT NULL, -- since 1970
   model    TEXT NOT NULL,    -- empty: the time of turns
   requests INTEGER NOT NULL,
-  priced   INTEGER NOT NULL, -- requests of which the price is known
+  priced   INTEGER NOT NULL, -- requests with a known price
   tokens   INTEGER NOT NULL,
   cost     REAL NOT NULL,    -- in dollars
   millis   INTEGER NOT NULL,
@@ -126,7 +126,7 @@ CREATE TABLE IF NOT EXISTS chats (
 // open opens the file. The caller holds the token.
 func (l *ledger) open(ctx context.Context) error {
 	if l.closed {
-		return errors.New("the record of spending is closed")
+		return errors.New("the spending file is closed")
 	}
 	if l.db != nil {
 		return nil
@@ -177,7 +177,7 @@ func finish(tx *sql.Tx, err error) error {
 	return tx.Commit()
 }
 
-// acquire waits for the file.
+// acquire waits for the token.
 func (l *ledger) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case l.writing <- struct{}{}:
@@ -187,8 +187,8 @@ func (l *ledger) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// use writes what is pending and then reads. The error is nil only if the file has everything that
-// was recorded.
+// use writes the pending usage and then calls read. The error is nil only if the file has all usage
+// that was added before.
 func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 	release, err := l.acquire(ctx)
 	if err != nil {
@@ -205,7 +205,7 @@ func (l *ledger) use(ctx context.Context, read func(*sql.DB) error) error {
 		l.pending.merge(todo)
 		l.mu.Unlock()
 		if l.failed == nil && ctx.Err() == nil {
-			l.log.Warn("what was spent could not be written; other daemons of the user do not count it", "file", File, "err", err)
+			l.log.Warn("could not write spending; other daemons of the user do not count it", "file", File, "err", err)
 		}
 	}
 	if ctx.Err() == nil {
@@ -244,8 +244,8 @@ func (l *ledger) write(ctx context.Context, todo batch) error {
 	return errors.Join(err, finish(tx, err))
 }
 
-// since returns what every model has used from a time on. With an error it is what this process
-// knows.
+// since returns the usage of each model since a time. If it returns an error, the usage is only that
+// of this process which has not been written.
 func (l *ledger) since(ctx context.Context, from time.Time) (map[string]usage, error) {
 	out := map[string]usage{}
 	err := l.use(ctx, func(db *sql.DB) error {
@@ -276,11 +276,11 @@ func (l *ledger) since(ctx context.Context, from time.Time) (map[string]usage, e
 	return out, err
 }
 
-// ownLimits are the limits that /budget set for a chat, by scope. A scope that is missing has those
-// of the configuration.
+// ownLimits are the limits that /budget set for a chat, by scope. The configured limits apply to
+// missing scopes.
 type ownLimits map[string][]string
 
-// chat returns what a chat has spent.
+// chat returns the usage of a chat.
 func (l *ledger) chat(ctx context.Context, id string) (a config.Amount, err error) {
 	err = l.use(ctx, func(db *sql.DB) error {
 		var millis int64
@@ -296,8 +296,8 @@ func (l *ledger) chat(ctx context.Context, id string) (a config.Amount, err erro
 	return a.Plus(l.pending.chats[id]), err
 }
 
-// limits returns a chat's own limits. It writes nothing: most chats have none, and a request waits
-// for it.
+// limits returns a chat's own limits. It does not write pending usage or create the file, because
+// requests wait for it and most chats do not have limits.
 func (l *ledger) limits(ctx context.Context, id string) (own ownLimits, err error) {
 	release, err := l.acquire(ctx)
 	if err != nil {
@@ -326,7 +326,7 @@ func (l *ledger) limits(ctx context.Context, id string) (own ownLimits, err erro
 	return own, nil
 }
 
-// setLimits keeps a chat's own limits.
+// setLimits stores a chat's own limits.
 func (l *ledger) setLimits(ctx context.Context, id string, own ownLimits) error {
 	text, err := json.Marshal(own)
 	if err != nil {
@@ -339,7 +339,7 @@ func (l *ledger) setLimits(ctx context.Context, id string, own ownLimits) error 
 	})
 }
 
-// forget removes a chat; its spending stays in the sums of days.
+// forget removes a chat. Its usage stays in the sums of days.
 func (l *ledger) forget(ctx context.Context, id string) error {
 	return l.use(ctx, func(db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "DELETE FROM chats WHERE chat = ?", id)
@@ -354,7 +354,7 @@ func (l *ledger) move(dir string) {
 	l.dir = dir
 }
 
-// close writes what is pending and closes the file.
+// close writes the pending usage and closes the file.
 func (l *ledger) close() {
 	l.mu.Lock()
 	l.closing = true
@@ -365,7 +365,7 @@ func (l *ledger) close() {
 	l.mu.Unlock()
 	if unwritten {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_ = l.use(ctx, func(*sql.DB) error { return nil }) // it was reported
+		_ = l.use(ctx, func(*sql.DB) error { return nil }) // use logs errors
 		cancel()
 	}
 	l.writing <- struct{}{}

@@ -20,18 +20,18 @@ const (
 	kindTime   = "time"
 )
 
-// Limit is a limit with what is spent of it: dollars, tokens or seconds.
+// Limit is a limit and the amount spent, in dollars, tokens or seconds.
 type Limit struct {
 	Scope        string // turn, chat or day
 	Limit, Spent float64
 	Own          bool // set by /budget for this chat
 
 	kind       string
-	key        string  // names it among all limits
+	key        string  // identifies the limit among those of all chats and days
 	configured float64 // Limit before it was extended
 }
 
-// of names what the limit is for.
+// of describes the scope of the limit.
 func (l Limit) of() string {
 	switch l.Scope {
 	case scopeDay:
@@ -42,7 +42,7 @@ func (l Limit) of() string {
 	return "this turn"
 }
 
-// remedy is what the user can do once a limit is reached.
+// remedy describes what the user can do once a limit is reached.
 func (k *Keeper) remedy(l Limit) string {
 	out := fmt.Sprintf("`/budget %s` with a higher limit, or `off`, changes it for this chat.", l.Scope)
 	if !l.Own && k.opts.Source != nil {
@@ -59,7 +59,7 @@ func (k *Keeper) remedy(l Limit) string {
 	return out
 }
 
-// amount is the limit as it was configured.
+// amount returns the limit as it was configured.
 func (l Limit) amount() config.Amount {
 	switch l.kind {
 	case kindCost:
@@ -76,7 +76,7 @@ const PriceUnknown = "The price of %s is not known, so budgets in money do not c
 // Money reports whether the limit is an amount of money, which needs the prices of models.
 func (l Limit) Money() bool { return l.kind == kindCost }
 
-// Text says how much of the limit is spent.
+// Text describes how much of the limit is spent.
 func (l Limit) Text() string { return format(l.kind, l.Spent) + " of " + format(l.kind, l.Limit) }
 
 // format formats an amount of a kind.
@@ -98,9 +98,9 @@ func Dollars(n float64) string {
 	return fmt.Sprintf("$%.4f", n)
 }
 
-// standing returns the limits that apply to a chat and the turn that runs in it, with what is spent
-// of them. With an error it is what this process knows. An empty chat has the limits of the day.
-// The amounts of scopes without a limit are not read.
+// standing returns the limits that apply to a chat and its running turn, with the amounts spent. For an
+// empty chatID it returns the limits of the day. If it returns an error, the amounts include only the
+// usage of this process. It does not read the amounts of scopes without a limit.
 func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
 	own, err := k.own(ctx, chatID)
 	limits, running, spent, extended := k.ofTurn(chatID)
@@ -124,7 +124,7 @@ func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
 			today, readErr = k.ledger.since(ctx, k.today())
 			spent[scope] = total(today).Amount
 		}
-		err = cmp.Or(err, readErr) // all have the same cause
+		err = cmp.Or(err, readErr) // the errors have the same cause
 		for _, kind := range []string{kindCost, kindTokens, kindTime} {
 			if n := part(kind, limit); n > 0 {
 				l := Limit{Scope: scope, Limit: n, Spent: part(kind, spent[scope]), Own: isOwn, kind: kind, configured: n}
@@ -137,7 +137,7 @@ func (k *Keeper) standing(ctx context.Context, chatID string) ([]Limit, error) {
 	return out, err
 }
 
-// own returns the limits that /budget set for a chat. They are read once in a turn.
+// own returns the limits that /budget set for a chat. They are read once per turn.
 func (k *Keeper) own(ctx context.Context, chatID string) (ownLimits, error) {
 	if chatID == "" {
 		return nil, nil
@@ -158,14 +158,14 @@ func (k *Keeper) own(ctx context.Context, chatID string) (ownLimits, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t.own == nil { // else they were changed meanwhile
+	if t.own == nil { // otherwise SetLimits changed them meanwhile
 		t.own = own
 	}
 	return t.own, nil
 }
 
-// ofTurn returns the limits for a chat, and what its running turn has spent; running is the turn's
-// id, or empty.
+// ofTurn returns the limits for a chat, and the id (running), the usage and the extended limits of its
+// running turn; running is empty if no turn runs.
 func (k *Keeper) ofTurn(chatID string) (limits config.Budget, running string, spent map[string]config.Amount, extended map[string]float64) {
 	spent, extended = map[string]config.Amount{}, map[string]float64{}
 	k.mu.Lock()
@@ -182,7 +182,7 @@ func (k *Keeper) ofTurn(chatID string) (limits config.Budget, running string, sp
 	return t.limits, t.id, spent, extended
 }
 
-// part returns an amount of a kind.
+// part returns the part of an amount that a kind of limit is about.
 func part(kind string, a config.Amount) float64 {
 	switch kind {
 	case kindCost:
@@ -200,7 +200,7 @@ func total(by map[string]usage) (sum usage) {
 	return sum
 }
 
-// today is when the day began, as the user's clock shows it.
+// today returns the beginning of the current day in local time.
 func (k *Keeper) today() time.Time {
 	y, m, d := k.opts.Now().Local().Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.Local)

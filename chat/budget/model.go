@@ -9,7 +9,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Model returns a model whose requests are counted under a full id, with its prices.
+// Model wraps a model so that its requests are counted, under its full id and with its prices.
 func (k *Keeper) Model(client llm.Model, id string, cost config.Cost) llm.Model {
 	return model{client, k, id, cost}
 }
@@ -34,7 +34,7 @@ func (m model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta,
 		var used llm.Usage
 		answered, output := false, 0
 		defer func() {
-			if used.Total() == 0 && answered { // some servers report nothing, and no server reports it of an answer that was stopped
+			if used.Total() == 0 && answered { // some servers do not report usage, and none does for an answer that was stopped
 				used = chat.EstimateUsage(req, output)
 			}
 			if used.Total() > 0 {

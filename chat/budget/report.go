@@ -11,19 +11,20 @@ import (
 	"github.com/seed-dec29ce4/eca/config"
 )
 
-// Used is what the requests to a model have used.
+// Used is the usage of the requests to a model.
 type Used struct {
 	Model            string
-	Requests, Priced int // Priced: those of which the price is known
+	Requests, Priced int // Priced is the number of requests with a known price
 	config.Amount
 }
 
-// Report is what all chats of the user have spent, by model, the most expensive first.
+// Report is the usage of all chats of the user, by model, the most expensive first.
 type Report struct {
 	LastHour, Today, Month []Used
 }
 
-// Report returns what was spent lately. With an error it is what this process knows.
+// Report returns the recent usage. If it returns an error, the report includes only the usage of this
+// process.
 func (k *Keeper) Report(ctx context.Context) (out Report, err error) {
 	today := k.today()
 	month := time.Date(today.Year(), today.Month(), 1, 0, 0, 0, 0, time.Local)
@@ -53,7 +54,8 @@ func Sum(list []Used) (sum Used) {
 	return sum
 }
 
-// Limits returns the limits that apply to a chat, with what is spent of them.
+// Limits returns the limits that apply to a chat, with the amounts spent. If it returns an error, the
+// amounts include only the usage of this process.
 func (k *Keeper) Limits(ctx context.Context, chatID string) ([]Limit, error) {
 	return k.standing(ctx, chatID)
 }
@@ -71,7 +73,7 @@ func (k *Keeper) SetLimits(ctx context.Context, chatID, scope string, limits []s
 	return k.setOwn(ctx, chatID, own)
 }
 
-// ResetLimits has the configured limits apply to a chat again.
+// ResetLimits makes the configured limits apply to a chat again.
 func (k *Keeper) ResetLimits(ctx context.Context, chatID string) error {
 	return k.setOwn(ctx, chatID, ownLimits{})
 }

@@ -30,12 +30,12 @@ type document struct {
 type header struct {
 	Format     string `json:"format"`
 	Version    int    `json:"version"`
-	ECA        string `json:"eca"` // the version that wrote it
+	ECA        string `json:"eca"` // version of the eca that wrote it
 	ExportedAt int64  `json:"exportedAt"`
 	Chat       about  `json:"chat"`
 }
 
-// about is what is known about the chat besides its events.
+// about is the metadata of the chat.
 type about struct {
 	ID        string   `json:"id"`
 	Title     string   `json:"title,omitempty"`
@@ -48,7 +48,7 @@ type about struct {
 	Roots     []string `json:"roots"`
 }
 
-// entry is one event, as the store keeps it.
+// entry is one event, in the form of the store.
 type entry struct {
 	Seq     event.Seq       `json:"seq"`
 	Turn    string          `json:"turn,omitempty"`
@@ -58,7 +58,7 @@ type entry struct {
 	Body    json.RawMessage `json:"body"`
 }
 
-// transcript returns the events of a chat so far, with the pieces of a delta joined.
+// transcript returns the events of a chat so far, with the pieces of each delta joined.
 func transcript(ctx context.Context, s *chat.Session) ([]event.Event, error) {
 	var out []event.Event
 	end, r := s.Next(), s.Read(1)
@@ -82,7 +82,7 @@ func transcript(ctx context.Context, s *chat.Session) ([]event.Event, error) {
 	return out, ctx.Err()
 }
 
-// describe makes the header for a chat.
+// describe returns the header for a chat.
 func (c *Commands) describe(meta chat.Meta) header {
 	return header{
 		Format: formatName, Version: formatVersion, ECA: c.deps.Version, ExportedAt: c.deps.Now().UnixMilli(),
@@ -93,7 +93,7 @@ func (c *Commands) describe(meta chat.Meta) header {
 	}
 }
 
-// encode makes the entry of an event, without secrets.
+// encode returns the entry of an event as JSON, without secrets.
 func encode(e event.Event, clean *redact.Redactor) ([]byte, error) {
 	version, raw, err := event.EncodeBody(e.Body)
 	if err != nil {
@@ -105,8 +105,8 @@ func encode(e event.Event, clean *redact.Redactor) ([]byte, error) {
 	return marshal(entry{Seq: e.Seq, Turn: e.Turn, At: e.Time.UnixMilli(), Kind: event.KindOf(e.Body), Version: version, Body: raw})
 }
 
-// cleanJSON removes the secrets from a JSON value: those that clean finds, and strings
-// whose field says so.
+// cleanJSON removes secrets from a JSON value: those that clean finds, and strings in fields with a
+// name such as password.
 func cleanJSON(raw []byte, clean *redact.Redactor) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -136,7 +136,7 @@ func cleanValue(name string, v any, clean *redact.Redactor) any {
 	return v
 }
 
-// marshal is json.Marshal that leaves < > & readable.
+// marshal is json.Marshal without escaping of <, > and &.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -145,14 +145,13 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// maxImport bounds a file that is imported, in bytes.
+// maxImport is the maximum size of an imported file, in bytes.
 const maxImport = 256 << 20
 
-// maxSeq is beyond every event's number.
+// maxSeq is greater than any valid sequence number.
 const maxSeq = 1 << 62
 
-// parseDocument reads an exported chat and returns what can be stored: events whose
-// order and bodies are sound, each with the knowledge where messages begin.
+// parseDocument reads an exported chat. It returns its metadata and its valid events, with Begins set.
 func parseDocument(r io.Reader) (about, []event.Event, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxImport+1))
 	if err != nil {
@@ -185,15 +184,14 @@ func parseDocument(r io.Reader) (about, []event.Event, error) {
 	return d.Chat, events, err
 }
 
-// isEDN recognises the reference server's format.
+// isEDN reports whether data is in the format of the reference server.
 func isEDN(data []byte) bool {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte("{"))
 	return ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(":"))
 }
 
-// decode checks and decodes events. Events that act on files are left out, and so is the
-// system prompt: an imported chat must not be able to undo changes that were not made
-// here, or to give a model orders.
+// decode validates and decodes events. It leaves out events about files and the system prompt: an
+// imported chat must not undo changes to files, or give instructions to a model.
 func decode(entries []entry) ([]event.Event, error) {
 	dec := event.NewDecoder()
 	var out []event.Event
@@ -217,10 +215,10 @@ func decode(entries []entry) ([]event.Event, error) {
 			return nil, fmt.Errorf("it is damaged: event %d: %w", en.Seq, err)
 		}
 		if f, ok := body.(event.Flag); ok && !begun[f.After] {
-			continue // it would stand nowhere
+			continue // the message that it follows is missing
 		}
 		if n, ok := body.(event.Notice); ok {
-			n.Chat = "" // it was another eca's
+			n.Chat = "" // an id from another installation
 			body = n
 		}
 		e := event.Event{Seq: en.Seq, Turn: strings.ToValidUTF8(en.Turn, "�"), Time: time.UnixMilli(en.At).UTC(), Body: body, Begins: event.Begins(previous, body)}

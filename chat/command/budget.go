@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/suggest"
 )
 
-// Spending knows what chats spend and may spend.
+// Spending reports what chats have spent, and manages their limits.
 type Spending interface {
 	Report(ctx context.Context) (budget.Report, error)
 	Limits(ctx context.Context, chatID string) ([]budget.Limit, error)
@@ -76,7 +76,7 @@ func (c *Commands) showBudget(ctx context.Context, session *chat.Session) string
 	return b.String()
 }
 
-// unpriced says that the price of a chat's model is not known; empty if it is.
+// unpriced returns a note that the price of a chat's model is not known; empty if it is.
 func (c *Commands) unpriced(session *chat.Session) string {
 	m, err := c.deps.Models.Resolve(session.Meta().Model, "")
 	if err != nil || m.Cost.Input != nil && m.Cost.Output != nil {
@@ -85,7 +85,7 @@ func (c *Commands) unpriced(session *chat.Session) string {
 	return fmt.Sprintf("\n"+budget.PriceUnknown+"\n", escape(m.ID))
 }
 
-// uncounted says that the spending of other processes is not known.
+// uncounted returns a note that the spending of other processes is not included, if err is not nil.
 func uncounted(err error) string {
 	if err == nil {
 		return ""
@@ -93,7 +93,7 @@ func uncounted(err error) string {
 	return fmt.Sprintf("\nOnly this process is counted, because the record of spending cannot be read: %s\n", escape(err.Error()))
 }
 
-// periods shows what all chats have spent lately.
+// periods shows the recent spending of all chats.
 func (c *Commands) periods(ctx context.Context) string {
 	r, err := c.deps.Spending.Report(ctx)
 	var b strings.Builder
@@ -123,7 +123,7 @@ func writeUsed(b *strings.Builder, period, model string, u budget.Used) {
 
 const unknownCost = "unknown"
 
-// costText is what was spent, or unknownCost if no request had a price.
+// costText returns the cost of usage, or unknownCost if no request had a price.
 func costText(u budget.Used) string {
 	if u.Priced == 0 && u.Requests > 0 {
 		return unknownCost

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/template"
 )
 
-// initPrompt is what /init asks the model for.
+// initPrompt returns the prompt of /init.
 func (c *Commands) initPrompt(rest string) (string, error) {
 	text := strings.TrimSpace(c.deps.Config().Prompts.Init)
 	if text == "" {
@@ -29,7 +29,7 @@ func (c *Commands) initPrompt(rest string) (string, error) {
 	return text, nil
 }
 
-// syncSystemPrompt lets go of the chat's system prompt (eca-features 10).
+// syncSystemPrompt unpins the chat's system prompt (eca-features 10).
 func (c *Commands) syncSystemPrompt(ctx context.Context, in input) (string, error) {
 	if _, err := in.session.DropSystemPrompt().Wait(ctx); err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 		return "", err
 	}
 	if !slices.Contains(choice.IDs, m.ID) {
-		return "", fmt.Errorf("no provider lists the model %s; /model shows those that are there%s", m.ID, similar(choice.IDs, m.ID))
+		return "", fmt.Errorf("no provider lists the model %s; /model lists the available models%s", m.ID, similar(choice.IDs, m.ID))
 	}
 	_, err = in.session.Change(func(meta *chat.Meta) {
 		meta.Model = m.ID
@@ -75,7 +75,7 @@ func (c *Commands) model(ctx context.Context, in input) (string, error) {
 	return "This chat uses `" + m.ID + "` from now on.", err
 }
 
-// similar names models that contain what the user typed behind the provider.
+// similar lists up to five models that contain the user's text without its provider.
 func similar(ids []string, id string) string {
 	_, name, _ := strings.Cut(id, "/")
 	var out []string
@@ -102,7 +102,7 @@ func (c *Commands) rename(ctx context.Context, in input) (string, error) {
 	return "This chat is called **" + in.session.Meta().Title + "** now.", nil
 }
 
-// pin keeps the chat, or does not any more.
+// pin pins or unpins the chat.
 func (c *Commands) pin(ctx context.Context, in input) (string, error) {
 	if in.arg() != "" && in.arg() != "off" {
 		return "", fmt.Errorf("/pin takes off or nothing, not %q", in.arg())
@@ -113,7 +113,7 @@ func (c *Commands) pin(ctx context.Context, in input) (string, error) {
 	if in.arg() == "off" {
 		return "This chat is not pinned any more.", nil
 	}
-	return "This chat is pinned: it is kept, however old it is. `/pin off` undoes it.", nil
+	return "This chat is pinned: it is kept regardless of its age. `/pin off` undoes it.", nil
 }
 
 // fork copies the chat.
@@ -143,8 +143,9 @@ func (c *Commands) help(context.Context, input) (string, error) {
 	return b.String(), nil
 }
 
-// mistyped answers what looks like a command but names none that exists, if a name is near:
-// a model would only guess what was meant. Paths and other words are for the model.
+// mistyped returns a command that suggests the right name, if name is similar to the name of a
+// command: a model could only guess what was meant. It returns false for other words and for paths, which are
+// sent to the model.
 func (c *Commands) mistyped(name string) (chat.Command, bool) {
 	var names []string
 	for _, o := range c.List() {
@@ -159,15 +160,15 @@ func (c *Commands) mistyped(name string) (chat.Command, bool) {
 	}), true
 }
 
-// isName says whether a word can be the name of a command, and not the beginning of a path.
+// isName reports whether a word can be the name of a command, and not the beginning of a path.
 func isName(word string) bool {
 	return word != "" && !strings.ContainsFunc(word, func(r rune) bool {
 		return r != '-' && r != '_' && r != ':' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
 
-// resume lists chats or takes over a copy of one. Numbers follow the age of the chats,
-// so that a new chat changes none.
+// resume lists chats, or replaces this chat with a copy of another. The numbers of chats follow the
+// order of their creation, so that new chats do not change them.
 func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 	list, err := c.deps.Engine().List(ctx, chat.ByCreated, 0)
 	if err != nil {
@@ -193,7 +194,7 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 		return c.listChats(ctx, list, page)
 	}
 	if len(in.args) > 1 {
-		return "", errors.New("/resume takes one chat: a number of the list, latest, or an id")
+		return "", errors.New("/resume takes one chat: a number from the list, latest, or an id")
 	}
 	id, err := find(list, in.arg())
 	if err != nil {
@@ -202,7 +203,7 @@ func (c *Commands) resume(ctx context.Context, in input) (string, error) {
 	return c.adopt(ctx, in.session, id)
 }
 
-// maxListed is how many chats a page of the list shows.
+// maxListed is the number of chats on a page of the list.
 const maxListed = 20
 
 // listChats shows a page of the chats, the newest first.
@@ -211,7 +212,7 @@ func (c *Commands) listChats(ctx context.Context, list []chat.Summary, page int)
 		return "There are no other chats of these workspace folders.", nil
 	}
 	var b strings.Builder
-	b.WriteString("`/resume` with a number, `latest` or an id goes on with a copy of that chat here.\n\n")
+	b.WriteString("`/resume` with a number, `latest` or an id continues a copy of that chat here.\n\n")
 	end := len(list) - (page-1)*maxListed
 	if end <= 0 {
 		return "", fmt.Errorf("there is no page %d: the list has %s", page, count((len(list)+maxListed-1)/maxListed, "page"))
@@ -260,7 +261,7 @@ func (c *Commands) flags(ctx context.Context, id string) ([]string, error) {
 	return out, nil
 }
 
-// find returns the chat that the user means; list is ordered by creation.
+// find returns the id of the chat for a number, latest or an id; list is ordered by creation.
 func find(list []chat.Summary, what string) (string, error) {
 	if len(list) == 0 {
 		return "", errors.New("there is no other chat to resume")
@@ -279,19 +280,20 @@ func find(list []chat.Summary, what string) (string, error) {
 	return "", fmt.Errorf("there is no chat %s; /resume lists those that can be resumed", what)
 }
 
-// adopt makes this chat a copy of another. The messages of this chat are kept in a fork.
+// adopt replaces this chat with a copy of another. The messages of this chat, if they are a
+// conversation with a model, are saved in a fork.
 func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (string, error) {
 	events, err := transcript(ctx, s)
 	if err != nil {
 		return "", err
 	}
 	kept := ""
-	if slices.ContainsFunc(events, worthKeeping) {
+	if slices.ContainsFunc(events, isModelPrompt) {
 		fork, err := s.Fork("").Wait(ctx)
 		if err != nil {
-			return "", fmt.Errorf("what was said here cannot be kept, so nothing was resumed: %w", err)
+			return "", fmt.Errorf("the messages of this chat could not be saved, so nothing was resumed: %w", err)
 		}
-		kept = " What was said here before is kept as **" + fork.Title + "**."
+		kept = " The earlier messages of this chat are saved as **" + fork.Title + "**."
 	}
 	if _, err := s.Adopt(ctx, id).Wait(ctx); err != nil {
 		err = fmt.Errorf("cannot resume the chat %s, and this chat stays as it is: %w", id, err)
@@ -307,8 +309,8 @@ func (c *Commands) adopt(ctx context.Context, s *chat.Session, id string) (strin
 	return "Resumed **" + title + "**: this is a copy, the other chat stays as it is." + kept, nil
 }
 
-// worthKeeping says whether an event is part of a conversation with a model.
-func worthKeeping(e event.Event) bool {
+// isModelPrompt reports whether an event is a prompt to a model.
+func isModelPrompt(e event.Event) bool {
 	m, ok := e.Body.(event.UserMessage)
 	return ok && (!m.Command || m.Prompt != "")
 }

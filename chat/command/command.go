@@ -1,15 +1,15 @@
-// Package command has the slash commands: what a message like /model means.
+// Package command implements the slash commands, such as /model.
 //
-// A message is a command if it begins with a slash and its first word is exactly a known
-// name; everything else, absolute paths too, is an ordinary prompt. The output of a
-// command is one piece of Markdown.
+// A message is a command if it begins with a slash and its first word is exactly the name of
+// a command. All other messages, including absolute paths, are ordinary prompts. The output
+// of a command is Markdown.
 //
-// Guarantees: no output of a command, and no file it writes, contains a secret that the
-// configuration knows or that looks like one; what is shown fits into one message that
-// every client takes (the whole is in a file then); no file is ever overwritten; no chat
-// but the one it was typed in is changed.
+// Guarantees: neither the output of a command nor a file that it writes contains a secret
+// that the configuration knows or that looks like one; the output fits into one message that
+// every client accepts (longer output is written to a file); files are never overwritten; a
+// command changes only the chat in which it was typed.
 //
-// The package knows the engine and the configuration; everything else comes through Deps.
+// The package imports the engine and the configuration; all other dependencies are in Deps.
 package command
 
 import (
@@ -32,42 +32,42 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// Store is what commands need of the chats' store besides sessions.
+// Store is the part of the chat store that commands use directly.
 type Store interface {
 	Append(ctx context.Context, meta chat.Meta, events []event.Event) error
 	Events(ctx context.Context, id string, from event.Seq, limit int) ([]event.Event, error)
 	Window(ctx context.Context, id string, w chat.Window) (chat.Span, error)
 }
 
-// Deps is what the commands need. All fields are required.
+// Deps are the dependencies of the commands. All fields are required.
 type Deps struct {
 	Version string // of eca
 	Machine chat.Machine
 	Config  func() *config.Loaded
-	// Extensions are what users added, as of the last turn or change.
+	// Extensions returns the user's commands, skills and rules, as last loaded.
 	Extensions func() *extensions.Set
 	ConfigHome string          // folder of the global configuration; may be empty
-	Secrets    func() []string // texts that must not be shown
+	Secrets    func() []string // strings that must not be shown
 	Roots      func() []string
 	Engine     func() *chat.Engine
 	Store      Store
 	Models     chat.Models
 	Choice     func() chat.ModelChoice
 	Doctor     func(ctx context.Context) doctor.Report // checks the installation
-	// Search finds messages in all chats of the machine: all of them, or those that are in the
-	// index after a moment.
+	// Search finds messages in all chats of the machine. If all is set, it waits until the index is
+	// complete.
 	Search  func(ctx context.Context, query string, limit int, all bool) (search.Result, error)
 	Hooks   func() []hooks.Info
 	Plugins func() Plugins
-	// RepoMap returns a map of the folders with regard to paths and names; empty if they
+	// RepoMap returns a map of the folders that focuses on paths and names; empty if the folders
 	// have no source code.
 	RepoMap  func(ctx context.Context, roots, focus []string) (string, error)
 	Logins   Logins
 	Spending Spending
-	Prompts  Prompts           // of MCP servers
-	Ask      func() ask.Client // the user's client, for questions; nil: it takes none
-	Remote   func() string     // how to connect from elsewhere, as Markdown
-	TempDir  string            // for files without a name of the user's
+	Prompts  Prompts           // prompts of MCP servers
+	Ask      func() ask.Client // the user's client, for questions; nil if it does not support them
+	Remote   func() string     // instructions for connecting from elsewhere, as Markdown
+	TempDir  string            // folder for files that the user did not name
 	Now      func() time.Time
 	NewID    func() string
 }
@@ -79,7 +79,7 @@ type Info struct {
 	Arguments   []Argument
 }
 
-// Offer is a command that users can choose.
+// Offer is a command in the list of commands.
 type Offer struct {
 	Info
 	Type string // native, customPrompt, skill or mcpPrompt
@@ -92,8 +92,8 @@ type Argument struct {
 	Required    bool
 }
 
-// Commands implements chat.Commands. It has more than 40 methods because each slash command is one;
-// they share nothing but the dependencies.
+// Commands implements chat.Commands. It has more than 40 methods because each slash command is one.
+// They share only the dependencies.
 type Commands struct {
 	deps Deps
 	list []definition
@@ -101,7 +101,7 @@ type Commands struct {
 
 var _ chat.Commands = (*Commands)(nil)
 
-// definition is a command with what it does: prompt, expand, run or dialog, or it compacts.
+// definition is a native command. Exactly one of compact, prompt, run, dialog and expand is set.
 type definition struct {
 	Info
 	rest    bool // its last argument is the rest of the message
@@ -109,12 +109,12 @@ type definition struct {
 	prompt  func(c *Commands, rest string) (string, error)
 	run     func(c *Commands, ctx context.Context, in input) (string, error)
 	dialog  func(c *Commands) chat.Dialog
-	expand  func(c *Commands, ctx context.Context) (string, error) // a prompt that takes time to make
-	skill   bool                                                   // it is offered as a skill
+	expand  func(c *Commands, ctx context.Context) (string, error) // like prompt, but may take long
+	skill   bool                                                   // it is listed as a skill
 	extra   bool                                                   // the reference server does not have it
 }
 
-// input is what a command is called with.
+// input is the input of a command.
 type input struct {
 	session *chat.Session
 	args    []string // words; double quotes group
@@ -151,9 +151,9 @@ func definitions() []definition {
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
 		{Info: Info{"doctor", "Check the installation: settings, providers, network, chat store", nil}, run: (*Commands).doctor},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
-		{Info: Info{"repo-map-show", "Show the map of the repository; paths or names after it are what it is drawn around", nil}, rest: true, run: (*Commands).repoMapShow},
-		{Info: Info{"rules", "List the rules, with whom and what they are for", nil}, run: (*Commands).rules},
-		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "As if this were prompted"}}}, rest: true, run: (*Commands).promptShow},
+		{Info: Info{"repo-map-show", "Show the map of the repository; paths or names after the command set its focus", nil}, rest: true, run: (*Commands).repoMapShow},
+		{Info: Info{"rules", "List the rules, and the agents, models and paths that they are for", nil}, run: (*Commands).rules},
+		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "The prompt to show the request for"}}}, rest: true, run: (*Commands).promptShow},
 		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
 		{Info: Info{"subagents", "List the subagents and their configuration", nil}, run: (*Commands).subagents},
 		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins},
@@ -163,17 +163,17 @@ func definitions() []definition {
 		{Info: Info{infoSkill, "Give the model a report on this eca, to find out why something does not work: version, models, providers, MCP servers, credentials", nil}, skill: true, expand: (*Commands).ecaInfo},
 		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, extra: true, run: (*Commands).rename},
 		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, extra: true, run: (*Commands).pluginUpdate},
-		{Info: Info{"pin", "Keep this chat, however old it is; off undoes it", []Argument{{Name: "off", Description: "off: chatRetentionDays counts again"}}}, extra: true, run: (*Commands).pin},
+		{Info: Info{"pin", "Keep this chat regardless of its age; off undoes it", []Argument{{Name: "off", Description: "off: chatRetentionDays applies again"}}}, extra: true, run: (*Commands).pin},
 		{Info: Info{"search", "Find messages in all chats: words, \"phrases\", beginnings*, role:, workspace:, since:, until:", []Argument{{Name: "query", Description: "What to find", Required: true}}}, rest: true, extra: true, run: (*Commands).search},
 		{Info: Info{"budget", "Show what this chat may spend, or change it: /budget chat $5, /budget turn 200k tokens, /budget day off, /budget reset", []Argument{{Name: "scope", Description: "turn, chat or day; reset: as configured"}, {Name: "limits", Description: "$2, 200k tokens or 30 minutes, with commas between them; or off"}}}, rest: true, extra: true, run: (*Commands).budget},
 		{Info: Info{"help", "List the commands", nil}, extra: true, run: (*Commands).help},
 	}
 }
 
-// List describes the commands in the order of the reference server: prompts of MCP servers,
-// native commands, skills, and the user's own commands; native commands that the reference
-// does not have are last, and left out for test suites, which compare the whole list. Where
-// one of the others has the name of a native command, the native one is called.
+// List returns the commands in the order of the reference server: prompts of MCP servers, native
+// commands, skills, and the user's own commands. Native commands that the reference server does not
+// have come last; they are left out for test suites, which compare the whole list. Prompts, skills and
+// user's commands with the name of a native command are left out, because Find returns the native one.
 func (c *Commands) List() []Offer {
 	test := c.deps.Config().Env == config.EnvTest
 	var native, builtInSkills, extra []Offer
@@ -195,10 +195,10 @@ func (c *Commands) List() []Offer {
 	})
 }
 
-// remote says how to connect from elsewhere.
+// remote shows how to connect from elsewhere.
 func (c *Commands) remote(context.Context, input) (string, error) { return c.deps.Remote(), nil }
 
-// own finds one of our commands.
+// own returns the native command with a name.
 func (c *Commands) own(name string) (definition, bool) {
 	i := slices.IndexFunc(c.list, func(d definition) bool { return d.Name == name })
 	if i < 0 {
@@ -220,7 +220,7 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 		}
 		return c.mistyped(name)
 	}
-	in := input{args: words(rest), rest: rest}
+	in := input{args: splitArgs(rest), rest: rest}
 	if err := d.check(in.args); err != nil {
 		return c.runs(name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
 	}
@@ -249,7 +249,7 @@ func (c *Commands) Find(message string) (chat.Command, bool) {
 	}), true
 }
 
-// check compares the arguments with what the command takes.
+// check returns an error if the number of arguments is wrong.
 func (d definition) check(args []string) error {
 	required := 0
 	usage := "/" + d.Name
@@ -270,7 +270,8 @@ func (d definition) check(args []string) error {
 	return nil
 }
 
-// runs makes a command of what eca does itself: without secrets, and not too long.
+// runs returns a command that calls run and shows its output, without secrets and cut to what fits
+// into a message.
 func (c *Commands) runs(name string, run func(context.Context, *chat.Session) (string, error)) chat.Command {
 	return chat.Command{Run: func(ctx context.Context, s *chat.Session) (string, error) {
 		text, err := run(ctx, s)
@@ -290,7 +291,8 @@ func (c *Commands) runs(name string, run func(context.Context, *chat.Session) (s
 
 func (c *Commands) redactor() *redact.Redactor { return redact.New(c.deps.Secrets()...) }
 
-// split takes a message apart that might call a command.
+// split splits a message that begins with a slash into a command's name and the rest; ok is false for
+// other messages.
 func split(message string) (name, rest string, ok bool) {
 	message, ok = strings.CutPrefix(strings.TrimSpace(message), "/")
 	if !ok {
@@ -303,9 +305,9 @@ func split(message string) (name, rest string, ok bool) {
 	return message[:end], strings.TrimSpace(message[end:]), true
 }
 
-// words splits at white space. Double quotes keep words together; one that is never
-// closed reaches to the end.
-func words(s string) []string {
+// splitArgs splits arguments at white space. Double quotes keep words together; an unclosed quote
+// reaches to the end.
+func splitArgs(s string) []string {
 	var out []string
 	var word strings.Builder
 	inWord, quoted := false, false

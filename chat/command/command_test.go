@@ -24,7 +24,7 @@ func TestWords(t *testing.T) {
 	for in, want := range map[string][]string{
 		"": nil, "  ": nil, "a b\tc\n": {"a", "b", "c"}, `"a b" c`: {"a b", "c"}, `x"a b"y`: {"xa by"}, `""`: {""}, `"open end`: {"open end"}, "ü\u00a0é": {"ü", "é"},
 	} {
-		if got := words(in); !slices.Equal(got, want) {
+		if got := splitArgs(in); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

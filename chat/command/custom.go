@@ -23,15 +23,15 @@ const (
 	typeServed = "mcpPrompt"
 )
 
-// custom finds what is not ours: a command of the user's, else a skill, else a prompt of an
-// MCP server (eca-features 14). line is the message without the slash.
+// custom finds a command that is not native: a command of the user, or else a skill, or else a prompt
+// of an MCP server (eca-features 14). line is the message without the slash.
 func (c *Commands) custom(name, rest, line string) (chat.Command, bool) {
 	set := c.deps.Extensions()
 	if cmd, ok := set.Command(name); ok {
-		return c.prompts(name, cmd.Prompt(rest, words(rest))), true
+		return c.prompts(name, cmd.Prompt(rest, splitArgs(rest))), true
 	}
 	if skill, ok := set.Skill(name); ok {
-		return c.prompts(name, skill.Invoke(rest, words(rest))), true
+		return c.prompts(name, skill.Invoke(rest, splitArgs(rest))), true
 	}
 	if served, ok := c.served(line); ok {
 		return served, true
@@ -44,7 +44,7 @@ func (c *Commands) custom(name, rest, line string) (chat.Command, bool) {
 	return chat.Command{}, false
 }
 
-// prompts makes a command of a prompt; an empty one would be no question.
+// prompts returns a command that sends a prompt to the model, or an error if the prompt is empty.
 func (c *Commands) prompts(name, text string) chat.Command {
 	if strings.TrimSpace(text) != "" {
 		return chat.Command{Prompt: text}
@@ -54,7 +54,8 @@ func (c *Commands) prompts(name, text string) chat.Command {
 	})
 }
 
-// customs describes what is not ours and can be called.
+// customs returns the commands that are not native: prompts of MCP servers, skills, and the user's
+// commands.
 func (c *Commands) customs() (prompts, skills, commands []Offer) {
 	set := c.deps.Extensions()
 	for _, cmd := range set.Commands {
@@ -72,7 +73,7 @@ func (c *Commands) customs() (prompts, skills, commands []Offer) {
 	return c.servedOffers(slices.Concat(commands, skills)), skills, commands
 }
 
-// where says what a file belongs to.
+// where describes what a file belongs to.
 func where(root, plugin string) string {
 	switch {
 	case plugin != "":
@@ -88,7 +89,7 @@ func (c *Commands) skills(context.Context, input) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- **%s** (built in): a report on this eca for the model\n", infoSkill)
 	if len(set.Skills) == 0 {
-		b.WriteString("\nThere are no skills of yours. `/skill-create` writes one.\n")
+		b.WriteString("\nYou have no skills. `/skill-create` writes one.\n")
 	}
 	for _, s := range set.Skills {
 		fmt.Fprintf(&b, "- **%s** (%s): %s\n  `%s`\n", s.Name, where(s.Root, s.Plugin), s.Description, s.File)
@@ -96,7 +97,7 @@ func (c *Commands) skills(context.Context, input) (string, error) {
 	return b.String() + wrong(set, "skills"), nil
 }
 
-// wrong lists the problems of files that a folder of this name is on the way to.
+// wrong lists the problems of files that are in a folder with this name, at any depth.
 func wrong(set *extensions.Set, folder string) string {
 	var b strings.Builder
 	for _, p := range set.Problems {
@@ -107,10 +108,10 @@ func wrong(set *extensions.Set, folder string) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "\nNot used, because it is wrong:\n\n" + b.String()
+	return "\nNot used because of errors:\n\n" + b.String()
 }
 
-// maxPreview is how much of a rule is shown, in characters.
+// maxPreview is the length of the shown beginning of a rule, in characters.
 const maxPreview = 120
 
 func (c *Commands) rules(context.Context, input) (string, error) {
@@ -140,7 +141,7 @@ func (c *Commands) rules(context.Context, input) (string, error) {
 	return b.String() + wrong(set, "rules"), nil
 }
 
-// ruleScope says what a rule belongs to.
+// ruleScope describes what a rule belongs to.
 func ruleScope(r extensions.Rule) string {
 	if r.Plugin != "" {
 		return where(r.Root, r.Plugin)
@@ -148,7 +149,7 @@ func ruleScope(r extensions.Rule) string {
 	return r.Scope()
 }
 
-// filters says whom and what a rule is for.
+// filters describes the agents, models and paths that a rule is for.
 func filters(r extensions.Rule) string {
 	var out string
 	add := func(what string, list []string) {
@@ -205,7 +206,7 @@ func (c *Commands) skillCreate(rest string) (string, error) {
 	name, wish, _ := strings.Cut(rest, " ")
 	name = strings.Trim(name, `"`)
 	if name == "" || strings.ContainsAny(name, `/\.`) {
-		return "", errors.New("the name of a skill is one word without dots and slashes, as release-notes")
+		return "", errors.New("the name of a skill is one word without dots and slashes, such as release-notes")
 	}
 	var b strings.Builder
 	b.WriteString(c.deps.Config().Prompts.SkillCreate)

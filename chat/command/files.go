@@ -44,7 +44,7 @@ func (c *Commands) export(ctx context.Context, in input) (string, error) {
 	return "This chat is in `" + path + "`, with known secrets removed. `/import` reads it.", nil
 }
 
-// Export writes a stored chat as /export does.
+// Export writes a stored chat in the format of /export.
 func (c *Commands) Export(ctx context.Context, meta chat.Meta, w io.Writer) error {
 	const page = 512
 	var events []event.Event
@@ -92,7 +92,7 @@ func writeDocument(w io.Writer, h header, events []event.Event, clean *redact.Re
 	return err
 }
 
-// debugChat writes all events, one JSON object in each line.
+// debugChat writes all events to a file, one JSON object per line.
 func (c *Commands) debugChat(ctx context.Context, in input) (string, error) {
 	events, err := transcript(ctx, in.session)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Commands) debugChat(ctx context.Context, in input) (string, error) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s\n", head) // Flush reports what fails
+		fmt.Fprintf(w, "%s\n", head) // Flush returns any error
 		for _, e := range events {
 			line, err := encode(e, clean)
 			if err != nil {
@@ -126,7 +126,7 @@ func (c *Commands) debugChat(ctx context.Context, in input) (string, error) {
 		count(len(events), "event"), path), nil
 }
 
-// fileName is what a chat's files are called after.
+// fileName returns the part of a file name that identifies the chat.
 func fileName(meta chat.Meta) string {
 	for _, s := range []string{meta.Title, meta.ID} {
 		if s = slug(s); s != "" {
@@ -150,7 +150,7 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 	meta := chat.Meta{
 		ID: was.ID, Created: events[0].Time, Updated: now, Title: title(was.Title), Named: was.Named,
 		Model: was.Model, Agent: was.Agent, Variant: was.Variant, Roots: c.deps.Roots(),
-		// Auto-approve is not for a file to grant.
+		// Trust stays false: a file must not turn auto-approve on.
 	}
 	if meta.Created.After(now) {
 		meta.Created = now
@@ -158,7 +158,7 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 	note := ""
 	if !chat.ValidID(meta.ID) {
 		meta.ID = c.deps.NewID()
-	} else if known, err := c.deps.Engine().Known(ctx, meta.ID); err != nil {
+	} else if known, err := c.deps.Engine().Exists(ctx, meta.ID); err != nil {
 		return "", err
 	} else if known {
 		meta.ID = c.deps.NewID()
@@ -184,13 +184,13 @@ func (c *Commands) importChat(ctx context.Context, in input) (string, error) {
 func readDocument(path string) (about, []event.Event, error) {
 	f, err := safeio.Open("", path)
 	if err != nil {
-		return about{}, nil, safeio.Cause(err) // its caller names the path
+		return about{}, nil, safeio.Cause(err) // the caller adds the path
 	}
 	defer f.Close()
 	return parseDocument(f)
 }
 
-// title bounds a title to one line of what clients show (eca-protocol 7.1).
+// title shortens a title to one line of the length that clients show (eca-protocol 7.1).
 func title(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	const longest = 40

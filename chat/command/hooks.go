@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// hooks lists the user's hooks by event, with what is wrong with the others.
+// hooks lists the user's hooks by event, and the errors in their configuration.
 func (c *Commands) hooks(context.Context, input) (string, error) {
 	list := c.deps.Hooks()
 	var b strings.Builder
@@ -58,7 +58,7 @@ func hookLine(h hooks.Info) string {
 	return b.String()
 }
 
-// inline makes code within a line of a text that may have backticks itself.
+// inline formats a text as inline code, even if it contains backticks.
 func inline(text string) string {
 	if strings.Contains(text, "`") {
 		return "`` " + text + " ``"

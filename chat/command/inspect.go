@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// config shows every value that is set, and where.
+// config shows every value that is set and where it is set.
 func (c *Commands) config(context.Context, input) (string, error) {
 	cfg := c.deps.Config()
 	var b strings.Builder
@@ -26,7 +26,7 @@ func (c *Commands) config(context.Context, input) (string, error) {
 	return b.String(), nil
 }
 
-// maxValue is how much of one value is shown, in runes.
+// maxValue is the maximum length of a shown value, in runes.
 const maxValue = 160
 
 func shownValue(v config.Value) string {
@@ -37,20 +37,20 @@ func shownValue(v config.Value) string {
 	return text
 }
 
-// mistakes lists what is wrong with the configuration; empty if nothing is.
+// mistakes lists the errors in the configuration; empty if it has no errors.
 func mistakes(list []config.Finding) string {
 	if len(list) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\nWrong in it:\n\n")
+	b.WriteString("\nErrors in it:\n\n")
 	for _, f := range list {
 		fmt.Fprintf(&b, "- %s\n", f)
 	}
 	return b.String()
 }
 
-// doctor reports what somebody would ask first when something does not work.
+// doctor shows the report of the checks of the installation.
 func (c *Commands) doctor(ctx context.Context, _ input) (string, error) {
 	report := c.deps.Doctor(ctx)
 	verdict := "Nothing that is configured is broken."
@@ -60,10 +60,10 @@ func (c *Commands) doctor(ctx context.Context, _ input) (string, error) {
 	return verdict + "\n" + report.Markdown(), ctx.Err()
 }
 
-// infoSkill is the built-in skill by which a model examines the eca that it runs in.
+// infoSkill is the name of the built-in skill that gives the model a report on the running eca.
 const infoSkill = "eca-info"
 
-// ecaInfo is the prompt with what can be said about this eca.
+// ecaInfo returns the prompt with the report on the running eca.
 func (c *Commands) ecaInfo(ctx context.Context) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Below is a report on the eca that you run in. Use it to answer my next questions about its configuration. If it shows a problem, explain the cause and the remedy; otherwise say in one sentence that all is well.\n\n# eca %s\n", c.deps.Version)
@@ -108,7 +108,7 @@ func (c *Commands) promptShow(ctx context.Context, in input) (string, error) {
 	return b.String(), nil
 }
 
-// part shows a part of a message.
+// part formats a part of a message.
 func part(role llm.Role, p llm.Part) string {
 	switch p := p.(type) {
 	case llm.Text:

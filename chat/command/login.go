@@ -15,43 +15,42 @@ import (
 	"github.com/seed-dec29ce4/eca/tools/ask"
 )
 
-// Logins logs in to providers. Errors that are the user's are *auth.InvalidError.
+// Logins logs in to providers. Errors about invalid input of the user are *auth.InvalidError.
 type Logins interface {
 	Providers() []llm.Provider
 	Login(ctx context.Context, provider, method string) (auth.Step, error)
 	LoginInput(ctx context.Context, provider string, values map[string]string) (notice string, err error)
 	// CancelLogin ends a login that waits in the background.
 	CancelLogin(provider string)
-	// LoginDone says that there is a new login, so that clients are notified of the changes.
+	// LoginDone notifies clients of the changes after a login.
 	LoginDone(provider string)
 }
 
-// loginState is where a login by chat stands.
+// loginState is the state of a login in a chat.
 type loginState int
 
-// States, in the order in which they are entered; some are passed over.
+// States, in the order in which they are entered; some may be skipped.
 const (
 	loginBegun loginState = iota
 	choosingProvider
 	choosingMethod
-	entering // values, one after the other
-	waiting  // for the user to be done elsewhere; may be pasted what that led to
+	entering // the user enters values, one per prompt
+	waiting  // the user logs in elsewhere, for example in a browser, and may paste the resulting URL or code
 )
 
 // loginDialog is one /login (eca-protocol 8.8).
 type loginDialog struct {
 	c        *Commands
 	state    loginState
-	choices  []ask.Option // by number; Label is what is chosen
+	choices  []ask.Option // numbered from 1 for the user; the labels are provider or method names
 	provider string
 	step     auth.Step
-	values   map[string]string // entered already
+	values   map[string]string // entered values, by the keys of fields
 }
 
 func (c *Commands) login() chat.Dialog { return &loginDialog{c: c} }
 
-// Secret implements chat.Dialog: input is secret unless its field says otherwise,
-// and so is what a browser was sent to.
+// Secret implements chat.Dialog. An entered value is secret if its field is, and so is pasted input.
 func (l *loginDialog) Secret() bool {
 	switch l.state {
 	case entering:
@@ -110,7 +109,7 @@ func (l *loginDialog) Next(ctx context.Context, s *chat.Session, text string, sa
 	return l.done(notice, shown)
 }
 
-// offerProviders asks which provider it is.
+// offerProviders asks the user to choose a provider.
 func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say func(string)) (bool, error) {
 	l.state, l.choices = choosingProvider, nil
 	for _, p := range l.c.deps.Logins.Providers() {
@@ -128,8 +127,8 @@ func (l *loginDialog) offerProviders(ctx context.Context, s *chat.Session, say f
 	})
 }
 
-// choose asks the user a question through the client. If the client takes no questions, the user
-// gets it as text with a hint how to answer it, and the next prompt answers it.
+// choose asks the user a question through the client. If the client does not support questions, it
+// shows the question as text, with a hint how to answer it, and the next prompt is the answer.
 func (l *loginDialog) choose(ctx context.Context, s *chat.Session, question, hint string, say func(string), chosen func(answer string) (bool, error)) (bool, error) {
 	answer, cancelled := l.ask(ctx, s, question)
 	switch {
@@ -145,9 +144,9 @@ func (l *loginDialog) choose(ctx context.Context, s *chat.Session, question, hin
 	return true, nil
 }
 
-// notOffered is said where the choice is made; what works instead is said for each
-// provider when it is chosen.
-const notOffered = "Subscriptions of ChatGPT and of Claude cannot be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to hear what works instead.\n"
+// notOffered is shown with the choice of providers. The alternatives are shown once a provider is
+// chosen.
+const notOffered = "Subscriptions of ChatGPT and of Claude cannot be used, nor GitHub Copilot without an OAuth app of your own: those logins are for other programs, and eca does not pretend to be one. Choose the provider to see what works instead.\n"
 
 // chosenProvider begins the login, or asks for the method.
 func (l *loginDialog) chosenProvider(ctx context.Context, s *chat.Session, name string, say func(string)) (bool, error) {
@@ -180,7 +179,8 @@ func (l *loginDialog) chosenMethod(ctx context.Context, method string, say func(
 	return l.take(ctx, step, say)
 }
 
-// refused says why something cannot be; the user may answer again if there is a choice.
+// refused shows an error of a choice; ended reports whether there was one. The dialog stays open if the
+// user can choose again.
 func (l *loginDialog) refused(ctx context.Context, err error, say func(string)) (open, ended bool) {
 	switch {
 	case err == nil:
@@ -196,7 +196,7 @@ func (l *loginDialog) refused(ctx context.Context, err error, say func(string)) 
 	return true, true
 }
 
-// take does what the login needs next.
+// take begins the next step of the login.
 func (l *loginDialog) take(ctx context.Context, step auth.Step, say func(string)) (bool, error) {
 	l.step, l.values = step, map[string]string{}
 	if step.Wait == nil {
@@ -215,7 +215,7 @@ func (l *loginDialog) take(ctx context.Context, step auth.Step, say func(string)
 	return l.wait(ctx, say)
 }
 
-// field is what is entered next.
+// field returns the field to enter next.
 func (l *loginDialog) field() auth.Field {
 	for _, f := range l.step.Fields {
 		if _, ok := l.values[f.Key]; !ok {
@@ -225,7 +225,7 @@ func (l *loginDialog) field() auth.Field {
 	return auth.Field{Secret: true}
 }
 
-// enter asks for the next value, or hands in what was entered.
+// enter asks for the next value, or completes the login if all values are entered.
 func (l *loginDialog) enter(ctx context.Context, say func(string)) (bool, error) {
 	if len(l.values) < len(l.step.Fields) {
 		f := l.field()
@@ -251,7 +251,7 @@ func (l *loginDialog) enter(ctx context.Context, say func(string)) (bool, error)
 	return l.done(notice, say)
 }
 
-// wait waits until the user is done elsewhere.
+// wait waits until the user has logged in elsewhere.
 func (l *loginDialog) wait(ctx context.Context, say func(string)) (bool, error) {
 	notice, err := l.step.Wait(ctx)
 	switch {
@@ -265,7 +265,7 @@ func (l *loginDialog) wait(ctx context.Context, say func(string)) (bool, error) 
 	return l.done(notice, say)
 }
 
-// failed ends the login with the reason.
+// failed returns the error for a login that failed.
 func (l *loginDialog) failed(err error) error {
 	return errors.New(l.c.redactor().String("The login failed: " + err.Error()))
 }
@@ -280,11 +280,11 @@ func (l *loginDialog) done(notice string, say func(string)) (bool, error) {
 	return false, nil
 }
 
-// questionTime is how long a question in the client is open.
+// questionTime is how long a question in the client stays open.
 const questionTime = 5 * time.Minute
 
-// ask lets the client show the choices. No answer, and not cancelled: it cannot, or did
-// not in time.
+// ask asks the user through the client. It returns an empty answer, without cancelled, if the client
+// does not support questions or the user did not answer in time.
 func (l *loginDialog) ask(ctx context.Context, s *chat.Session, question string) (answer string, cancelled bool) {
 	client := l.c.deps.Ask()
 	if client == nil {
@@ -302,7 +302,7 @@ func (l *loginDialog) ask(ctx context.Context, s *chat.Session, question string)
 	return got.Text, false
 }
 
-// choice is what a number or a name means.
+// choice returns the label of the choice with a number or name; other text is returned unchanged.
 func (l *loginDialog) choice(text string) string {
 	if n, err := strconv.Atoi(strings.TrimSuffix(text, ".")); err == nil && n >= 1 && n <= len(l.choices) {
 		return l.choices[n-1].Label

@@ -11,17 +11,16 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// Prompts are those of MCP servers. They are called server:prompt, as a whole, so that two
-// servers never collide (eca-features 15).
+// Prompts provides the prompts of MCP servers. Their commands are named server:prompt, so that the
+// prompts of two servers never collide (eca-features 15).
 type Prompts interface {
-	// Prompts lists them, in a stable order.
+	// Prompts returns all prompts, in a stable order.
 	Prompts() []Prompt
-	// Prompt returns what one says. It may take as long as the server does; the error is
-	// fit for the user.
+	// Prompt gets the messages of a prompt from its server. The user sees the error.
 	Prompt(ctx context.Context, server, name string, args map[string]string) ([]event.Said, error)
 }
 
-// Prompt is one of an MCP server.
+// Prompt is a prompt of an MCP server.
 type Prompt struct {
 	Server, Name string
 	Description  string
@@ -32,8 +31,8 @@ func (p Prompt) info() Info {
 	return Info{p.Server + ":" + p.Name, p.Description, p.Arguments}
 }
 
-// servedOffers describes the prompts that can be called, each name once: what the user has
-// under a name hides a server's.
+// servedOffers returns the prompts of MCP servers as commands, each name once. It leaves out names that
+// are taken.
 func (c *Commands) servedOffers(taken []Offer) []Offer {
 	if c.deps.Prompts == nil {
 		return nil
@@ -49,8 +48,8 @@ func (c *Commands) servedOffers(taken []Offer) []Offer {
 	return out
 }
 
-// served finds the prompt of an MCP server that a message without its slash calls. Names
-// may have spaces in them: the longest that fits counts.
+// served finds the prompt of an MCP server for a message, given without its slash. Names may contain
+// spaces, so it takes the longest name that matches.
 func (c *Commands) served(line string) (chat.Command, bool) {
 	if c.deps.Prompts == nil {
 		return chat.Command{}, false
@@ -68,7 +67,7 @@ func (c *Commands) served(line string) (chat.Command, bool) {
 	if found == nil {
 		return chat.Command{}, false
 	}
-	given := words(rest)
+	given := splitArgs(rest)
 	if err := (definition{Info: found.info(), rest: len(found.Arguments) > 0}).check(given); err != nil {
 		return c.runs(found.Name, func(context.Context, *chat.Session) (string, error) { return "", err }), true
 	}
@@ -78,7 +77,7 @@ func (c *Commands) served(line string) (chat.Command, bool) {
 	}}, true
 }
 
-// positional gives words to arguments in their order; the last takes all that is left.
+// positional assigns given values to arguments in order. The last argument gets all remaining values.
 func positional(list []Argument, given []string) map[string]string {
 	out := map[string]string{}
 	for i, a := range list {

@@ -14,15 +14,14 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// Sizes of what is shown, in bytes of JSON: one client loses messages above 60 KB
-// (eca-recorded).
+// Limits of the shown output, in bytes of JSON. One client drops messages above 60 KB (eca-recorded).
 const (
 	maxShown = 48 << 10
 	headSize = 24 << 10
 )
 
-// fit returns what is shown of a text: all of it, or its beginning and the file that has
-// the whole.
+// fit returns a text as it is shown. If it is too long, fit writes it to a file, and returns its
+// beginning and the path of the file.
 func (c *Commands) fit(name, text string) string {
 	if encoded(text) <= maxShown {
 		return "\n" + text + "\n"
@@ -50,13 +49,13 @@ func (c *Commands) fit(name, text string) string {
 	return "\n" + head + closeFence(head) + "\n\n" + where + "; this is its beginning.\n"
 }
 
-// encoded is the size of a text in JSON.
+// encoded returns the size of a text in JSON, in bytes.
 func encoded(s string) int {
 	raw, _ := json.Marshal(s)
 	return len(raw)
 }
 
-// closeFence returns what ends the block of code that a text is cut in.
+// closeFence returns the end of the code block in which a text was cut, or "".
 func closeFence(text string) string {
 	open := ""
 	for line := range strings.Lines(text) {
@@ -75,7 +74,7 @@ func closeFence(text string) string {
 	return "\n" + open
 }
 
-// fence makes a block of code, whatever the text contains.
+// fence formats a text as a code block, even if it contains code fences.
 func fence(language, text string) string {
 	ticks := "```"
 	for strings.Contains(text, ticks) {
@@ -84,10 +83,10 @@ func fence(language, text string) string {
 	return ticks + language + "\n" + strings.TrimRight(text, "\n") + "\n" + ticks + "\n"
 }
 
-// write makes a new file and returns its path. arg is what the user named: a file, a
-// folder, or nothing for the folder of temporary files; where the user named no file, it
-// is called base, with a number if need be. A file that exists is left alone, and a file
-// that could not be written whole is removed.
+// write creates a file, calls fill to write it, and returns its path. arg is the user's argument: a
+// file, a folder, or nothing for the folder of temporary files. If it is not a file, the name is base
+// and ext, with a number if the file exists. Existing files are not overwritten. If fill fails, the
+// file is removed.
 func (c *Commands) write(arg, base, ext string, fill func(*os.File) error) (string, error) {
 	f, err := c.create(arg, base, ext)
 	if err != nil {
@@ -133,7 +132,7 @@ func (c *Commands) create(arg, base, ext string) (*os.File, error) {
 	}
 }
 
-// slug makes a part of a file's name of a title.
+// slug converts a title to a part of a file name.
 func slug(title string) string {
 	const longest = 40
 	var b strings.Builder

@@ -11,27 +11,26 @@ import (
 	"github.com/seed-dec29ce4/eca/extensions/plugins"
 )
 
-// Plugins is what commands do with plugins (eca-features 14, 21). Its changes are in
-// effect when it returns.
+// Plugins manages plugins (eca-features 14, 21). A change is in effect when its method returns.
 type Plugins interface {
 	Installed() *plugins.Set
 	Sources() []plugins.State
-	// Fetch fetches a source that was not fetched yet.
+	// Fetch fetches a source that has not been fetched yet.
 	Fetch(ctx context.Context, source string) error
-	// Update fetches the newest of a source; it returns the commits.
+	// Update fetches the newest commit of a source. It returns the old and the new commit.
 	Update(ctx context.Context, source string) (before, after string, err error)
 	Install(ctx context.Context, ref string) (plugins.Offer, error)
-	// Uninstall returns what it took out of the configuration.
+	// Uninstall returns the entries that it removed from the configuration.
 	Uninstall(ref string) ([]string, error)
 }
 
-// shortCommit is how much of a commit's id is shown where it only helps to compare.
+// shortCommit is the number of shown characters of a commit's id where it only helps to compare.
 const shortCommit = 12
 
 func short(commit string) string { return commit[:min(len(commit), shortCommit)] }
 
-// ListPlugins describes what is installed and what the sources offer; only one of them if
-// it is named, which is fetched first if need be.
+// ListPlugins describes the installed plugins and what the sources offer. If source is set, it
+// describes only that source, and fetches it first if necessary.
 func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) {
 	if source != "" {
 		if err := p.Fetch(ctx, source); err != nil {
@@ -53,7 +52,7 @@ func ListPlugins(ctx context.Context, p Plugins, source string) (string, error) 
 		fmt.Fprintf(&wrong, "- %s\n", problem)
 	}
 	if wrong.Len() > 0 {
-		b.WriteString("\nNot used, because it is wrong:\n\n" + wrong.String())
+		b.WriteString("\nNot used because of errors:\n\n" + wrong.String())
 	}
 	return b.String(), nil
 }
@@ -112,7 +111,7 @@ func (c *Commands) plugins(ctx context.Context, in input) (string, error) {
 	return ListPlugins(ctx, c.deps.Plugins(), in.arg())
 }
 
-// InstallPlugin installs a plugin and tells what that brought.
+// InstallPlugin installs a plugin and describes the result.
 func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
 	offer, err := p.Install(ctx, ref)
 	if err != nil {
@@ -128,10 +127,10 @@ func InstallPlugin(ctx context.Context, p Plugins, ref string) (string, error) {
 		return "", fmt.Errorf("%s is in the configuration now, but cannot be used: %w", id, cmp.Or(errors.Join(causes...), errors.New("it was not found")))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Installed %s. Its contents count from the next prompt on.\n", id)
+	fmt.Fprintf(&b, "Installed %s. Its contents take effect with the next prompt.\n", id)
 	for _, other := range set.Plugins {
 		if other.NeededBy == id {
-			fmt.Fprintf(&b, "- It needs %s, which is used, too.\n", other.ID())
+			fmt.Fprintf(&b, "- It needs %s, which is used as well.\n", other.ID())
 		}
 	}
 	for _, problem := range set.Problems {
@@ -163,7 +162,7 @@ func (c *Commands) pluginUninstall(_ context.Context, in input) (string, error) 
 	return UninstallPlugin(c.deps.Plugins(), in.arg())
 }
 
-// UpdatePlugins fetches the newest of a source.
+// UpdatePlugins fetches the newest commit of a source and describes the result.
 func UpdatePlugins(ctx context.Context, p Plugins, source string) (string, error) {
 	before, after, err := p.Update(ctx, source)
 	switch {
@@ -174,7 +173,7 @@ func UpdatePlugins(ctx context.Context, p Plugins, source string) (string, error
 	case before == "":
 		return fmt.Sprintf("%s was fetched: %s.\n", source, after), nil
 	}
-	return fmt.Sprintf("%s was %s and is %s now. The contents of its plugins count from the next prompt on.\n", source, short(before), after), nil
+	return fmt.Sprintf("%s was %s and is %s now. The contents of its plugins take effect with the next prompt.\n", source, short(before), after), nil
 }
 
 func (c *Commands) pluginUpdate(ctx context.Context, in input) (string, error) {

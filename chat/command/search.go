@@ -64,7 +64,7 @@ func oneSpace(text string) string {
 	return joined
 }
 
-// escape keeps a text of others from being read as Markdown.
+// escape escapes a text so that Markdown shows it literally.
 func escape(text string) string {
 	return strings.NewReplacer("\\", `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "<", `\<`, "#", `\#`, "|", `\|`).Replace(text)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// spent is what a model used in a chat.
+// spent is the usage of a model in a chat.
 type spent struct {
 	model                          string
 	requests, priced               int
@@ -18,7 +18,7 @@ type spent struct {
 	cost                           float64
 }
 
-// costs shows what the responses that are part of this chat used, by model.
+// costs shows the usage of this chat by model, and that of all chats.
 func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 	events, err := transcript(ctx, in.session)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 		case event.UsageReported:
 			by := model
 			if b.Purpose == chat.PurposeSubagent {
-				by = "(subagents)" // which may have models of their own
+				by = "(subagents)" // subagents may use other models
 			}
 			i := slices.IndexFunc(list, func(s *spent) bool { return s.model == by })
 			if i < 0 {
@@ -63,7 +63,7 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 			s.model, s.requests, thousands(s.input), thousands(s.cached), thousands(s.written), thousands(s.output), cost)
 	}
 	if total != nil {
-		fmt.Fprintf(&b, "\nThis chat has cost **$%.4f** so far, including what was taken back since.\n", *total)
+		fmt.Fprintf(&b, "\nThis chat has cost **$%.4f** so far, including messages that were removed since.\n", *total)
 	}
 	if unpriced > 0 {
 		fmt.Fprintf(&b, "\nThe price of %s is not known: set `cost` of the model in the configuration.\n", count(unpriced, "request"))
@@ -85,14 +85,14 @@ func (s *spent) add(u event.UsageReported) {
 	}
 }
 
-// Size of the picture of the context.
+// Size of the drawing of the context.
 const (
 	gridWidth = 10
 	gridCells = gridWidth * gridWidth
 	freeEmoji = "⬜"
 )
 
-// context draws what filled the context when the model answered last.
+// context draws the use of the context by the last request.
 func (c *Commands) context(ctx context.Context, in input) (string, error) {
 	events, err := transcript(ctx, in.session)
 	if err != nil {
@@ -175,7 +175,7 @@ func drawContext(u event.UsageReported, model string, autoCompact int) string {
 	return b.String()
 }
 
-// emoji is the canonical look of a category (eca-protocol 7.2).
+// emoji returns the emoji that represents a category in all clients (eca-protocol 7.2).
 func emoji(category string) string {
 	switch category {
 	case "System prompt":

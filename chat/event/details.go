@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Details enriches a tool call for clients that can show more than text. Exactly
+// Details describe a tool call for clients that can show more than text. Exactly
 // one field is set.
 type Details struct {
 	FileChange   *FileChange   `json:"fileChange,omitempty"`
@@ -14,8 +14,7 @@ type Details struct {
 	Subagent     *Subagent     `json:"subagent,omitempty"`
 }
 
-// Subagent is a chat that works for a call. Its log has the call's part of it in the turn
-// that has the call's id.
+// Subagent describes the subagent of a call. In its chat, the turn for the call has the call's id.
 type Subagent struct {
 	ChatID     string `json:"chatId"`
 	Agent      string `json:"agent"`
@@ -23,10 +22,10 @@ type Subagent struct {
 	Variant    string `json:"variant,omitempty"`
 	Step       int    `json:"step"`                 // batches of tool calls so far
 	MaxSteps   int    `json:"maxSteps,omitempty"`   // 0: no limit
-	Background bool   `json:"background,omitempty"` // the call does not wait for it; see Report
+	Background bool   `json:"background,omitempty"` // the call does not wait for the subagent; see Report
 }
 
-// Rule names a path-scoped rule that the model has read.
+// Rule is a path-scoped rule that the model has read.
 type Rule struct {
 	ID string `json:"id"`
 }
@@ -43,16 +42,16 @@ type FileChange struct {
 type ShellCommand struct {
 	Commands   []Command `json:"commands"`
 	Background bool      `json:"background,omitempty"`
-	Effects    []Effect  `json:"effects,omitempty"` // of the parts, for a question to the user
-	Sandbox    *Sandbox  `json:"sandbox,omitempty"` // that it runs in without a question
+	Effects    []Effect  `json:"effects,omitempty"` // of each part of the line, for the approval question
+	Sandbox    *Sandbox  `json:"sandbox,omitempty"` // set if the line runs without approval in this sandbox
 }
 
-// Effect is what a part of a shell line would do.
+// Effect is the effect of one part of a shell line.
 type Effect struct {
-	Command string `json:"command"` // as written, shortened; empty: of the line as a whole
+	Command string `json:"command"` // as written, shortened; empty: the whole line
 	Effect  string `json:"effect"`
-	Target  string `json:"target,omitempty"` // the file that it writes, the command that it runs
-	Reason  string `json:"reason,omitempty"` // why it does not only read
+	Target  string `json:"target,omitempty"` // the file that is written, or the command that is run
+	Reason  string `json:"reason,omitempty"` // why it is not read-only
 }
 
 // Kinds of effects.
@@ -63,14 +62,14 @@ const (
 	EffectUnknown = "unknown"
 )
 
-// Sandbox is how a command is bound.
+// Sandbox describes the bounds of a command.
 type Sandbox struct {
 	Level   string `json:"level"`   // read-only or workspace
 	Network string `json:"network"` // none or all
 }
 
-// Command is one simple command of a shell line. Key is what "remember" would
-// remember; empty when it must not be remembered.
+// Command is one simple command of a shell line. Key is the key under which an approval is
+// remembered; empty if it must not be remembered.
 type Command struct {
 	Name       string   `json:"name"`
 	Args       []string `json:"args"`
@@ -81,11 +80,11 @@ type Command struct {
 // Tasks is a chat's list of tasks after a call that read or changed it.
 type Tasks struct {
 	Tasks         []Task `json:"tasks"`
-	LastID        int    `json:"lastId"` // the highest id that was given out
+	LastID        int    `json:"lastId"` // the highest id assigned so far
 	ActiveSummary string `json:"activeSummary,omitempty"`
 }
 
-// TaskStatus is how far a task is. The values are those of eca-protocol 7.4.
+// TaskStatus is the status of a task. The values are those of eca-protocol 7.4.
 type TaskStatus string
 
 // Statuses of tasks.
@@ -106,7 +105,7 @@ type Task struct {
 	Blocked     bool       `json:"blocked,omitempty"` // by a task that is not done
 }
 
-// Done says that there are tasks and all of them are done.
+// Done reports whether there are tasks and all of them are done.
 func (t *Tasks) Done() bool {
 	return t != nil && len(t.Tasks) > 0 && !slices.ContainsFunc(t.Tasks, func(t Task) bool { return t.Status != TaskDone })
 }

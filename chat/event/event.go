@@ -1,14 +1,14 @@
-// Package event defines what can happen in a chat: a closed set of events with a
-// stable, versioned JSON form.
+// Package event defines the events of a chat: a closed set of types with a stable,
+// versioned JSON form.
 //
-// The log of a chat (package chat, stored by chat/store) is a sequence of these
-// events and the only truth about it: what a client is shown, what is replayed
-// after a restart, and what the model is sent as history are all read from it.
+// The log of a chat (chat/eventlog, stored by chat/store) is a sequence of these
+// events and the only source of truth: what clients show, what is replayed after a
+// restart, and the history that the model is sent are all derived from it.
 //
-// The package holds data and its JSON rules, no behaviour. It guarantees that
-// decoding an encoded event yields the same event, and that an event of a kind this
-// version does not know survives decoding and encoding unchanged (Unknown), so
-// that daemons of different versions can share a store.
+// The package contains data types and their JSON encoding, no behaviour. It guarantees
+// that decoding an encoded event yields the same event, and that an event of an unknown
+// kind survives decoding and encoding unchanged (Unknown), so that daemons of different
+// versions can share a store.
 package event
 
 import (
@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// Seq numbers the events of one chat from 1 upward. Volatile events have numbers too
-// but are not stored, so a stored log may have gaps.
+// Seq is the sequence number of an event in its chat, from 1 upward. Volatile events have
+// sequence numbers too, but are not stored, so a stored log may have gaps.
 type Seq uint64
 
 // Event is one entry of a chat's log.
 type Event struct {
 	Seq  Seq
-	Turn string    // id of the turn it belongs to; empty outside of turns
+	Turn string    // id of the turn that the event belongs to; empty outside of turns
 	Time time.Time // when it was appended; UTC, millisecond precision
 	Body Body
 
-	// Begins says that a message begins here (see Begins). It is set on events that are
-	// appended and kept by the store's index, not with the event.
+	// Begins is set on an event that is being appended if it begins a message (see the function
+	// Begins). The store keeps that in its index of messages, not with the event.
 	Begins bool
 }
 
@@ -40,31 +40,30 @@ type Body interface{ row() row }
 // Kind names an event type in JSON.
 type Kind string
 
-// TurnStarted says that a turn, which began with its UserMessage, is being answered.
+// TurnStarted follows the UserMessage of a turn: eca begins to answer it.
 type TurnStarted struct {
 	Model   string `json:"model"`             // full id, provider/model
-	Agent   string `json:"agent"`             //
+	Agent   string `json:"agent"`             // name of the agent
 	Variant string `json:"variant,omitempty"` // reasoning variant, if any
-	Trust   bool   `json:"trust,omitempty"`   // auto-approve was on when it started
-	// Rights are those of the agent at that time (config.Rights); nil if they are not known.
+	Trust   bool   `json:"trust,omitempty"`   // auto-approve was on when the turn started
+	// Rights are the agent's rights when the turn started (config.Rights); nil if unknown.
 	Rights *int `json:"rights,omitempty"`
 }
 
-// UserMessage is what the user said.
+// UserMessage is a message of the user.
 type UserMessage struct {
-	ContentID string  `json:"contentId"`         // names the message for rollback and flags
+	ContentID string  `json:"contentId"`         // id of the message, for rollback and flags
 	Text      string  `json:"text"`              // trimmed
 	Context   []Block `json:"blocks,omitempty"`  // resolved contexts, as the model sees them
-	Steer     bool    `json:"steer,omitempty"`   // said while the turn ran
-	Command   bool    `json:"command,omitempty"` // a slash command: the model never sees it
-	// Prompt is what the model is sent in place of Text, for commands that become a prompt.
+	Steer     bool    `json:"steer,omitempty"`   // written while the turn ran
+	Command   bool    `json:"command,omitempty"` // a slash command: the model does not see Text
+	// Prompt replaces Text for the model, for commands that become a prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// Dialog says that the message begins a dialog with eca or answers one.
+	// Dialog is set if the message begins a dialog with eca or answers its question.
 	Dialog bool `json:"dialog,omitempty"`
 }
 
-// Block is a piece of context that travels with a user message: text, and an image if
-// Data is set.
+// Block is a piece of context of a user message: text, and an image if Data is set.
 type Block struct {
 	Label     string `json:"label"`
 	Text      string `json:"text"`
@@ -72,21 +71,21 @@ type Block struct {
 	Data      []byte `json:"data,omitempty"`
 }
 
-// SystemPrompt is what the model is sent as its system prompt from here on, until the
-// next one; without parts, the next request generates it again. It is kept so that a chat that
-// goes on later sends the same bytes, which providers have in their caches.
+// SystemPrompt pins the system prompt from here on, until the next event of this type. A chat that
+// is continued later sends the same bytes, which providers may still have in their caches. Without
+// parts, the next request generates the system prompt again.
 type SystemPrompt struct {
-	Agent string       `json:"agent,omitempty"` // it was made for
-	Model string       `json:"model,omitempty"` // full id
+	Agent string       `json:"agent,omitempty"` // the agent that it was generated for
+	Model string       `json:"model,omitempty"` // full id of the model that it was generated for
 	Parts []SystemPart `json:"parts,omitempty"`
 }
 
-// SystemPart is one block of a system prompt. The prompt is the texts of its parts in
+// SystemPart is one block of a system prompt. The prompt consists of the texts of its parts in
 // order, with a blank line between them.
 type SystemPart struct {
-	Name     string `json:"name"`     // for the user: what it is
-	Section  string `json:"place"`    // where it comes from; what is reported as changed
-	Category string `json:"category"` // of a Share
+	Name     string `json:"name"`     // a path or a description, for the user
+	Section  string `json:"place"`    // name of the section, as notices about changes report it
+	Category string `json:"category"` // the Share that it counts for
 	Text     string `json:"text"`
 }
 
@@ -106,8 +105,8 @@ type ReasoningDelta struct {
 	Text string `json:"text"`
 }
 
-// ReasoningFinished closes a block of reasoning. Opaque is what the provider wants
-// to get back with the history; API says which wire format it belongs to.
+// ReasoningFinished closes a block of reasoning. Opaque is provider data that must be sent
+// back with the history; API is the wire format that it belongs to.
 type ReasoningFinished struct {
 	ID        string          `json:"id"`
 	ElapsedMS int64           `json:"elapsedMs"`
@@ -115,7 +114,7 @@ type ReasoningFinished struct {
 	Opaque    json.RawMessage `json:"opaque,omitempty"`
 }
 
-// Tool identifies a tool call's target as clients see it.
+// Tool identifies a tool call and its tool, as clients see them.
 type Tool struct {
 	CallID string `json:"callId"` // unique within the chat
 	Name   string `json:"name"`   // bare name, e.g. read_file
@@ -123,7 +122,7 @@ type Tool struct {
 	Origin string `json:"origin"` // native, mcp, server or unknown
 }
 
-// ToolProposed says that the model has begun to write a tool call.
+// ToolProposed is the first event of a tool call: the model has begun to write it.
 type ToolProposed struct {
 	Tool
 	Summary string `json:"summary,omitempty"`
@@ -135,47 +134,47 @@ type ToolArgsDelta struct {
 	Text   string `json:"text"`
 }
 
-// ToolJudged says that a call is complete and whether it waits for the user. What
-// follows tells the decision: ToolStarted, ToolRejected, or ToolFinished at once for a
-// call that cannot run.
+// ToolJudged follows the complete arguments of a call: the policy has decided about it. ToolStarted
+// or ToolRejected follows; for a call that cannot run, ToolFinished follows immediately.
 type ToolJudged struct {
 	Tool
 	Arguments json.RawMessage `json:"arguments"`          // a JSON object
-	Manual    bool            `json:"manual,omitempty"`   // waits for the user
+	Manual    bool            `json:"manual,omitempty"`   // the call waits for the user's approval
 	Decision  string          `json:"decision,omitempty"` // of the policy: allow, ask or deny; empty for a call that cannot run
 	Rule      string          `json:"rule,omitempty"`     // the rule that decided
-	Reason    string          `json:"reason,omitempty"`   // why, for the user
-	Offer     bool            `json:"offer,omitempty"`    // with the question: to let commands run in the sandbox of the workspace
+	Reason    string          `json:"reason,omitempty"`   // the reason for the decision, for the user
+	Offer     bool            `json:"offer,omitempty"`    // the question also offers to run commands in the workspace sandbox without questions
 	Summary   string          `json:"summary,omitempty"`
 	Details   *Details        `json:"details,omitempty"`
 
-	// NotRemembered says why the call would ask again although its approval was remembered.
+	// NotRemembered is the reason why the same call would ask again even if the user chose to
+	// remember the approval; empty if it would not.
 	NotRemembered string `json:"notRemembered,omitempty"`
 
-	// Opaque is what the provider's API gave with the call and wants back.
+	// Opaque is provider data that must be sent back with the call; API is its wire format.
 	API    string          `json:"api,omitempty"`
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
-// ToolStarted says that a call runs.
+// ToolStarted is emitted when a call begins to run.
 type ToolStarted struct {
 	CallID string `json:"callId"`
 }
 
-// ToolUpdated says how far a call is that runs.
+// ToolUpdated updates the details of a running call.
 type ToolUpdated struct {
 	CallID  string   `json:"callId"`
 	Details *Details `json:"details"`
 }
 
-// Image is a picture that a tool returned, or that the model made. It is in the log itself, so that the model
-// is sent the same after a restart, wherever the file is by then.
+// Image is an image that a tool returned or the model generated. The log contains its data, so that
+// the model is sent the same image after a restart, even if the file is gone.
 type Image struct {
 	MediaType string `json:"mediaType"` // image/png, image/jpeg, image/gif or image/webp
 	Data      []byte `json:"data"`
 }
 
-// ToolFinished carries a call's result.
+// ToolFinished is the result of a call.
 type ToolFinished struct {
 	CallID    string   `json:"callId"`
 	Outputs   []string `json:"outputs"`
@@ -183,57 +182,58 @@ type ToolFinished struct {
 	Failed    bool     `json:"failed,omitempty"`
 	ElapsedMS int64    `json:"elapsedMs"`
 	Details   *Details `json:"details,omitempty"` // replaces the details of ToolJudged when set
-	Context   []string `json:"context,omitempty"` // what hooks tell the model besides; it is not shown
+	Context   []string `json:"context,omitempty"` // additional texts of hooks for the model; not shown
 
-	// Opaque is what the provider's API wants back of a call that it ran itself; see ToolJudged.
+	// Opaque is provider data that must be sent back, for a call that the provider ran itself; see
+	// ToolJudged.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 
-	// Instructions are what the folders that the call touched want the model to know. They
-	// are not shown.
+	// Instructions are the instruction files (AGENTS.md) of the folders that the call touched, for
+	// the model. They are not shown.
 	Instructions []Instructions `json:"instructions,omitempty"`
 }
 
-// Instructions are the text of a file for the model, in the frame that the model gets.
+// Instructions is an instruction file. Text is what the model gets, including its frame.
 type Instructions struct {
 	Path string `json:"path"`
 	Text string `json:"text"`
 }
 
-// HookStarted says that an action of a hook runs.
+// HookStarted is emitted when an action of a hook begins to run.
 type HookStarted struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
-	Action string `json:"action"` // its type: shell
+	Action string `json:"action"` // type of the action: shell
 }
 
-// HookFinished has the outcome of an action of a hook. Its changes are separate
-// events.
+// HookFinished is the outcome of an action of a hook. If the hook changes the turn, separate events
+// for that follow.
 type HookFinished struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Action string `json:"action"`
 	Status int    `json:"status"`           // exit code
-	Output string `json:"output,omitempty"` // what it printed, or its effects
+	Output string `json:"output,omitempty"` // its standard output, or a description of its effects
 	Error  string `json:"error,omitempty"`
-	Failed bool   `json:"failed,omitempty"` // the script did not do its work
-	CallID string `json:"callId,omitempty"` // the tool call it was about
+	Failed bool   `json:"failed,omitempty"` // the script failed
+	CallID string `json:"callId,omitempty"` // the tool call that the hook ran for
 }
 
-// PromptAmended changes what the model is sent of the message before it.
+// PromptAmended changes what the model is sent in place of the preceding user message.
 type PromptAmended struct {
-	Said    []Said   `json:"said,omitempty"`    // in place of it as a whole, but for its context
-	Prompt  *string  `json:"prompt,omitempty"`  // in place of its text
-	Context []string `json:"context,omitempty"` // added to it
+	Said    []Said   `json:"said,omitempty"`    // messages that replace it, except its context
+	Prompt  *string  `json:"prompt,omitempty"`  // replaces its text
+	Context []string `json:"context,omitempty"` // texts of hooks that are added to it
 }
 
-// Said is one message of a prompt that somebody else wrote, as an MCP server.
+// Said is one message of a prompt that comes from elsewhere, such as a prompt of an MCP server.
 type Said struct {
 	Role   SaidBy  `json:"role"`
 	Text   string  `json:"text"`
 	Images []Image `json:"images,omitempty"`
 }
 
-// SaidBy is who says a message.
+// SaidBy is the role of a message.
 type SaidBy string
 
 // Roles of messages.
@@ -242,7 +242,7 @@ const (
 	SaidByModel SaidBy = "assistant"
 )
 
-// RejectReason says why a call did not run (eca-protocol 7.1, toolCallRejected).
+// RejectReason is the reason why a call did not run (eca-protocol 7.1, toolCallRejected).
 type RejectReason string
 
 // Reasons for a rejection.
@@ -255,15 +255,15 @@ const (
 	Interrupted      RejectReason = "interrupted" // the turn failed or the daemon ended while the call was pending
 )
 
-// ToolRejected says that a call did not run, or was stopped while it ran.
+// ToolRejected is the end of a call that did not run, or was stopped while it ran.
 type ToolRejected struct {
 	CallID string       `json:"callId"`
 	Reason RejectReason `json:"reason"`
-	// Message is the text that the model gets, if it says more than that it was rejected.
+	// Message explains the rejection to the model; empty means a standard text for Reason.
 	Message string `json:"message,omitempty"`
 }
 
-// UsageReported follows each model response, also those that are not part of the
+// UsageReported follows each model response, including side requests, which are not part of the
 // conversation.
 type UsageReported struct {
 	InputTokens      int64    `json:"input"` // without cached tokens
@@ -275,18 +275,18 @@ type UsageReported struct {
 	ContextLimit     int64    `json:"contextLimit,omitempty"`
 	OutputLimit      int64    `json:"outputLimit,omitempty"`
 	Share            []Share  `json:"share,omitempty"` // estimated use of the context by category
-	// Purpose is set for requests besides the conversation: title, compact, or subagent for
-	// one in the chat of a subagent. They cost, but say nothing of how full the context is.
+	// Purpose is set for side requests (title, compact, ...) and for requests in the chat of a
+	// subagent (subagent). They cost money, but do not fill this chat's context.
 	Purpose string `json:"purpose,omitempty"`
 }
 
-// Share is an estimate of how many context tokens a category takes.
+// Share is the estimated number of context tokens that a category takes.
 type Share struct {
 	Category string `json:"category"`
 	Tokens   int64  `json:"tokens"`
 }
 
-// TitleChanged names the chat.
+// TitleChanged sets the title of the chat.
 type TitleChanged struct {
 	Title string `json:"title"`
 }
@@ -294,48 +294,48 @@ type TitleChanged struct {
 // Notice is text from eca itself, not from the model. The model never sees it.
 type Notice struct {
 	Text string `json:"text"`
-	// Chat is the id of a chat that was made and is to be shown: a fork.
+	// Chat is the id of a new fork of this chat, which clients are to show.
 	Chat string `json:"chat,omitempty"`
-	// Markdown says that the text is a document, as commands answer with, and not a line about
-	// what goes on.
+	// Markdown is set if the text is a Markdown document, such as the output of a command, and not
+	// a status line.
 	Markdown bool `json:"markdown,omitempty"`
-	// System names the system prompt that would be sent now in place of the one the chat
-	// keeps: the user has seen the difference.
+	// System is set in a notice that the system prompt would be different if it was generated now:
+	// the digest of that prompt, so that the user gets the notice once.
 	System string `json:"system,omitempty"`
 }
 
-// Progress says what a running turn is doing. It is volatile: shown, not stored.
+// Progress describes what a running turn is doing. It is volatile: shown, not stored.
 type Progress struct {
-	Retry bool   `json:"retry,omitempty"` // it says that a request is repeated
+	Retry bool   `json:"retry,omitempty"` // a failed request is being retried
 	Text  string `json:"text"`
 }
 
-// FinishReason says how a turn ended.
+// FinishReason is the reason why a turn ended.
 type FinishReason string
 
-// Ways for a turn to end.
+// Reasons for the end of a turn.
 const (
 	FinishedDone        FinishReason = "done"
 	FinishedStopped     FinishReason = "stopped"     // by the user
-	FinishedRejected    FinishReason = "rejected"    // the user refused a tool call
-	FinishedLoop        FinishReason = "loop"        // the model did the same again and again; the user is asked
-	FinishedBudget      FinishReason = "budget"      // a limit of the budget is reached; the user is asked. See Err
+	FinishedRejected    FinishReason = "rejected"    // the user rejected a tool call
+	FinishedLoop        FinishReason = "loop"        // the model repeated the same calls; the user is asked what to do
+	FinishedBudget      FinishReason = "budget"      // a budget limit was reached; the user is asked what to do. See Err
 	FinishedByHook      FinishReason = "hook"        // a hook ended it
-	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the model was asked: it never sees the prompt
+	FinishedBlocked     FinishReason = "blocked"     // a hook ended it before the first request; later requests leave the prompt out
 	FinishedFailed      FinishReason = "failed"      // see Err
-	FinishedSuperseded  FinishReason = "superseded"  // a newer prompt took over; nothing is shown
-	FinishedInterrupted FinishReason = "interrupted" // the daemon ended; if it was killed, written at the next load
+	FinishedSuperseded  FinishReason = "superseded"  // by a newer prompt; clients show no reason
+	FinishedInterrupted FinishReason = "interrupted" // the daemon exited; if it was killed, this is written when the chat is next loaded
 )
 
-// Incomplete says in which way the last answer of a turn that is done may not be what was asked for.
+// Incomplete is the reason why the last answer of a finished turn may be incomplete.
 type Incomplete string
 
-// Ways for an answer to be incomplete. The zero value is a complete answer.
+// Reasons for an incomplete answer. The zero value means a complete answer.
 const (
-	IncompleteLength   Incomplete = "length"   // it was cut at the model's output limit
-	IncompleteRefusal  Incomplete = "refusal"  // the model, or a filter of the provider, stopped it
-	IncompleteEmpty    Incomplete = "empty"    // it has neither text nor calls
-	IncompleteUnmarked Incomplete = "unmarked" // the provider did not say that this is all
+	IncompleteLength   Incomplete = "length"   // cut off at the model's output limit
+	IncompleteRefusal  Incomplete = "refusal"  // stopped by the model or by a filter of the provider
+	IncompleteEmpty    Incomplete = "empty"    // neither text nor tool calls
+	IncompleteUnmarked Incomplete = "unmarked" // the provider did not mark it as complete
 )
 
 // TurnFinished is the last event of its turn; there is exactly one.
@@ -343,43 +343,42 @@ type TurnFinished struct {
 	Reason     FinishReason `json:"reason"`
 	Incomplete Incomplete   `json:"incomplete,omitempty"`
 	Err        string       `json:"err,omitempty"`
-	// Retryable says that the model could not be reached or was busy: the same prompt may succeed later.
+	// Retryable is set if the model could not be reached or was busy: the same prompt may succeed later.
 	Retryable bool `json:"retryable,omitempty"`
-	Dialog    bool `json:"dialog,omitempty"` // eca has asked the user something; prompts answer it
+	Dialog    bool `json:"dialog,omitempty"` // a dialog is open: eca has asked a question, and the next prompt answers it
 }
 
-// FileChanged says that a tool call is about to change a file. It is stored before the
-// change is made.
+// FileChanged is emitted before a tool call changes a file. It is stored before the change is made.
 type FileChanged struct {
 	CallID string       `json:"callId"`
 	Path   string       `json:"path"`             // absolute
-	Before *FileVersion `json:"before,omitempty"` // nil: there was no file
+	Before *FileVersion `json:"before,omitempty"` // nil: the file did not exist
 	After  *FileVersion `json:"after,omitempty"`  // nil: the file is removed
-	// MovedTo is set when the file or folder is renamed; Before and After are not.
+	// MovedTo is set if the file or folder is renamed; Before and After are nil then.
 	MovedTo string `json:"movedTo,omitempty"`
 }
 
-// FileVersion is a content that a file had. Hash names it in esrp/artifact; an empty
-// Hash means that the content was not kept.
+// FileVersion is a version of a file's content. Hash is its key in esrp/artifact; an empty
+// Hash means that the content was not saved.
 type FileVersion struct {
 	Hash string `json:"hash,omitempty"`
-	Mode uint32 `json:"mode,omitempty"` // permission bits; 0 keeps them
+	Mode uint32 `json:"mode,omitempty"` // permission bits; 0 means unchanged
 }
 
-// UndoPoint says that the files of workspace folders were recorded before a tool call runs
-// a command, so that what the command does to them can be undone. chat/undo has the
-// record, also if the process dies before the command has ended.
+// UndoPoint is emitted before a tool call runs a command, after chat/undo has recorded the files of
+// the workspace folders, so that a rollback can undo the command. A second UndoPoint with Ended set
+// follows when the command has ended. chat/undo can restore the files without the second one too,
+// for example after a crash.
 type UndoPoint struct {
 	CallID string       `json:"callId"`
 	Roots  []UndoFolder `json:"roots"`
-	// Ended is set in a second one, when the command has ended. It is missing if the turn
-	// had ended before.
+	// Ended is set when the command has ended. That event is missing if the turn ended first.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// UndoFolder is a workspace folder of an UndoPoint. Record names what chat/undo knows.
+// UndoFolder is a workspace folder of an UndoPoint. Record is the name of its record in chat/undo.
 type UndoFolder struct {
-	Path   string `json:"path"` // absolute, links resolved
+	Path   string `json:"path"` // absolute, symlinks resolved
 	Record string `json:"record"`
 }
 
@@ -387,55 +386,53 @@ type UndoFolder struct {
 type Flag struct {
 	ContentID string `json:"contentId"`
 	Text      string `json:"text"`
-	After     Seq    `json:"after"` // the event that begins the message before it
+	After     Seq    `json:"after"` // the event that begins the message before the flag
 }
 
-// Compacted says that from here on the model is sent Summary in place of what was said
-// before. The messages stay in the log.
+// Compacted replaces all earlier messages with Summary in what the model is sent from here on. The
+// messages stay in the log.
 type Compacted struct {
 	Summary string `json:"summary"`
-	Auto    bool   `json:"auto,omitempty"` // because the context was full; else the user asked
+	Auto    bool   `json:"auto,omitempty"` // eca compacted because the context was full; otherwise the user asked for it
 }
 
-// Pruned says that from here on the model is not sent the results of some old calls any
-// more, because the context was full.
+// Pruned removes the results of some old calls from what the model is sent from here on, because the
+// context was full.
 type Pruned struct {
 	CallIDs []string `json:"callIds"`
 }
 
-// Continued says that an answer broke off and the model is asked to go on with it.
+// Continued is emitted when an answer broke off and the model is asked to continue it.
 type Continued struct {
 	Text   string `json:"text,omitempty"`   // the notice for the user
-	Prompt string `json:"prompt,omitempty"` // what the model is sent; empty if it said nothing that stays
+	Prompt string `json:"prompt,omitempty"` // the request to continue; empty if nothing of the answer was kept, so the prompt is sent again
 }
 
-// ImagesRefused says that from here on the images before it are not sent to a model any
-// more, because its provider refused one of them.
+// ImagesRefused removes all earlier images from what one model is sent from here on, because its
+// provider refused one of them.
 type ImagesRefused struct {
 	Model string `json:"model"` // full id
 	Text  string `json:"text"`  // the notice for the user
 }
 
-// Truncated says that the messages from one on, or all, were removed. Their events are
-// gone from the log.
+// Truncated marks the place where messages were removed from the log, up to its end.
 type Truncated struct {
-	ContentID string `json:"contentId,omitempty"` // empty: all messages
+	ContentID string `json:"contentId,omitempty"` // id of the first removed message; empty: all messages were removed
 }
 
-// TasksCleared says that the chat's list of tasks, all of them done, is gone: the user has
-// asked for something new.
+// TasksCleared removes the chat's list of tasks, which were all done when the user sent a new prompt.
 type TasksCleared struct{}
 
-// Report is what a subagent that ran in the background has to say, for the model.
+// Report is the result of a background subagent, for the model.
 type Report struct {
-	CallID string `json:"callId"` // that started it
-	ChatID string `json:"chatId"` // its chat
+	CallID string `json:"callId"` // the call that started the subagent
+	ChatID string `json:"chatId"` // the subagent's chat
 	Agent  string `json:"agent"`
 	Text   string `json:"text"`
 	Failed bool   `json:"failed,omitempty"`
 }
 
-// Unknown is an event of a kind or version this program does not know.
+// Unknown is an event of a kind or version that this program does not know.
 type Unknown struct {
 	Name Kind
 	Raw  json.RawMessage

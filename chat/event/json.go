@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Version is written into every encoded event. A reader of version n keeps events
-// of a version above n as Unknown.
+// Version is stored with every encoded event. A program decodes events of a later version
+// as Unknown.
 const Version = 1
 
 func decode[T Body](raw json.RawMessage) (Body, error) {
@@ -21,7 +21,7 @@ func EncodeBody(b Body) (version int, raw []byte, err error) {
 	if u, ok := b.(Unknown); ok {
 		return Version + 1, u.Raw, nil
 	}
-	// A model's text stays as it is, but for white space: it is sent back like this.
+	// Raw JSON of a model stays as it is, except for white space, because it is sent back.
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -29,9 +29,8 @@ func EncodeBody(b Body) (version int, raw []byte, err error) {
 	return Version, bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// Stored returns a body as it comes back from the store: JSON of others in it has no white
-// space. The copy in memory must be the same, or the requests to a model change with a
-// restart.
+// Stored returns a body as it is when read back from the store, where raw JSON has no white space.
+// The copy in memory must be the same; otherwise requests to the model would differ after a restart.
 func Stored(b Body) Body {
 	switch b := b.(type) {
 	case ToolJudged:
@@ -71,8 +70,8 @@ func NewDecoder() *Decoder {
 	return d
 }
 
-// Body decodes a stored body. A kind that this program does not know becomes Unknown; only
-// a body that contradicts its own kind is an error.
+// Body decodes a stored body. An unknown kind becomes Unknown. It returns an error if the body does
+// not match its kind.
 func (d *Decoder) Body(kind Kind, version int, raw []byte) (Body, error) {
 	dec, ok := d.kinds[kind]
 	if !ok || version > Version {

@@ -2,11 +2,11 @@ package event
 
 import "reflect"
 
-// partOverhead is what an element of a list takes besides its data, in bytes.
+// partOverhead is the estimated size of a slice element without the data it refers to, in bytes.
 const partOverhead = 128
 
-// Size estimates the memory that a value takes, in bytes: the texts and the data that it
-// holds, and something for each element of its lists.
+// Size estimates the memory of a value, in bytes: its strings and byte slices, and an overhead for
+// each element of other slices.
 func Size(v any) int { return size(reflect.ValueOf(v)) }
 
 func size(v reflect.Value) int {

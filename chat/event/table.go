@@ -2,28 +2,26 @@ package event
 
 import "encoding/json"
 
-// row is the line of the table about one kind of event. Each type of event has its line
-// here, as the method that makes it a Body; All lists the types. Nothing else in the package
-// knows single events.
+// row describes one event type. Each type has its row in this file, as the method that makes it a
+// Body; All lists the types. The rest of the package handles all events alike.
 type row struct {
 	kind   Kind
 	decode func(json.RawMessage) (Body, error)
 
-	// begins says that a message begins with it. Messages are what histories are counted and
-	// cut by: what the user said, a run of the model's text, a block of reasoning, a tool
-	// call, a tool's result, a flag, a compaction. Everything else belongs to the message
-	// before it.
+	// begins is set if the event begins a message. A message is the unit in which a chat is counted
+	// and cut: a user message, a run of the model's text, a block of reasoning, a tool call, the
+	// result of a call, a flag, or a compaction. Any other event belongs to the preceding message.
 	begins bool
-	name   string // by which clients name the message that it begins; empty: they cannot
+	name   string // id of the message that it begins, for clients; empty if it does not have one
 
-	interleaves bool // it may stand inside a run of text without ending it
+	interleaves bool // it may occur inside a run of text without ending it
 	volatile    bool // it is shown, but not stored
 }
 
-// CompactionName is the name of all compactions (eca-protocol 4.8).
+// CompactionName is the id of each compaction (eca-protocol 4.8).
 const CompactionName = "lastCompaction"
 
-// KindFlag is the kind of Flag, which the store puts after the message it marks.
+// KindFlag is the kind of Flag. The store positions a flag after the message that it marks.
 const KindFlag Kind = "flag"
 
 func (TurnStarted) row() row { return row{kind: "turn_started", decode: decode[TurnStarted]} }
@@ -34,7 +32,7 @@ func (b UserMessage) row() row {
 
 func (SystemPrompt) row() row { return row{kind: "system_prompt", decode: decode[SystemPrompt]} }
 
-// TextDelta begins a message where it follows something else: see Begins.
+// A TextDelta begins a message unless it continues a run of text: see Begins.
 func (TextDelta) row() row { return row{kind: "text", decode: decode[TextDelta]} }
 
 func (b ReasoningStarted) row() row {
@@ -108,7 +106,7 @@ func (PromptAmended) row() row { return row{kind: "prompt_amended", decode: deco
 func (Report) row() row        { return row{kind: "report", decode: decode[Report]} }
 func (u Unknown) row() row     { return row{kind: u.Name} }
 
-// All returns one empty event of each type but Unknown; a test keeps it complete.
+// All returns one empty event of each type except Unknown. A test checks that it is complete.
 func All() []Body {
 	return []Body{
 		TurnStarted{},
@@ -149,7 +147,8 @@ func All() []Body {
 // KindOf returns the kind of a body.
 func KindOf(b Body) Kind { return b.row().kind }
 
-// Begins says whether a message begins with an event that follows one of the kind previous.
+// Begins reports whether an event begins a message. previous is the kind of the last event that
+// does not interleave text.
 func Begins(previous Kind, b Body) bool {
 	if _, ok := b.(TextDelta); ok {
 		return previous != KindOf(b)
@@ -157,22 +156,22 @@ func Begins(previous Kind, b Body) bool {
 	return b.row().begins
 }
 
-// Name returns the id by which clients name the message that an event begins; empty if they
-// cannot.
+// Name returns the id of the message that an event begins, as clients use it; empty if it does not
+// have one.
 func Name(b Body) string { return b.row().name }
 
-// InterleavesText says whether an event may stand inside a run of text without ending it.
+// InterleavesText reports whether an event may occur inside a run of text without ending it.
 func InterleavesText(b Body) bool { return b.row().interleaves }
 
-// Volatile says that an event is shown, but not stored.
+// Volatile reports whether an event is shown, but not stored.
 func Volatile(b Body) bool { return b.row().volatile }
 
-// Delta is a piece of a text that grows: pieces of the same text follow each other.
+// Delta is a piece of a text that arrives over time. Consecutive deltas of one text can be joined.
 type Delta interface {
 	Body
-	Of() string             // id of the reasoning or the call that it belongs to, if it is not the answer
-	Piece() string          // the text
-	With(piece string) Body // the same delta with another piece of the text
+	Of() string             // id of the block of reasoning or the call that it belongs to; empty for the answer
+	Piece() string          // the text of this piece
+	With(piece string) Body // a delta of the same text with another piece
 }
 
 // Of implements Delta.
@@ -202,8 +201,8 @@ func (d ReasoningDelta) With(piece string) Body { return ReasoningDelta{ID: d.ID
 // With implements Delta.
 func (d ToolArgsDelta) With(piece string) Body { return ToolArgsDelta{CallID: d.CallID, Text: piece} }
 
-// Joined returns the delta that says what two pieces of one delta say; of other events, the
-// second.
+// Joined returns one delta with the text of two; for other events, or deltas of different kinds, it
+// returns b.
 func Joined(a, b Body) Body {
 	first, ok := a.(Delta)
 	second, also := b.(Delta)

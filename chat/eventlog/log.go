@@ -1,9 +1,9 @@
-// Package eventlog keeps the events of one chat: it numbers them, has them stored, and shows them
-// to readers, each with a cursor of its own.
+// Package eventlog is the event log of one chat. It numbers events, stores them, and delivers them
+// to any number of readers.
 //
-// It guarantees that what a reader has seen is on record, that every reader gets every event in
-// order and none twice, and that no reader waits for another. It does not know what the events
-// mean, apart from which of them are deltas and which are never stored.
+// It guarantees that every event a reader has seen is persisted, that every reader gets every event
+// exactly once and in order, and that a slow reader does not delay the others. It does not interpret
+// events, except that it distinguishes deltas, events that are never stored, and all others.
 package eventlog
 
 import (
@@ -18,68 +18,69 @@ import (
 )
 
 const (
-	flushDelay   = 50 * time.Millisecond // longest time that a delta waits to be appended to the store
-	maxTail      = 256                   // entries kept in memory for readers
-	maxTailBytes = 256 << 10             // and their size, estimated
-	maxPiece     = 16 << 10              // bytes of one delta handed to a reader
-	pageSize     = 256                   // events read from the store at once
+	flushDelay   = 50 * time.Millisecond // longest time before a delta is appended to the store
+	maxTail      = 256                   // stored entries kept in memory for readers
+	maxTailBytes = 256 << 10             // their estimated size
+	maxPiece     = 16 << 10              // bytes of a delta that a reader gets in one event
+	pageSize     = 256                   // events per read of the store
 )
 
 // Log is the sequence of a chat's events.
 //
-// Every event that a reader has seen is on record: it survives the death of the process. Structural
-// events are appended to the store before any reader sees them. Deltas of text, reasoning
-// and arguments are recorded (Store.Record) when the first reader takes them, and appended
-// within flushDelay: adjacent deltas grow one open entry, so a reader that falls behind
-// gets them merged, recorded with one write, and a reader that keeps up gets each piece.
+// Every event that a reader has seen survives the death of the process. Structural events (all
+// stored events that are not deltas) are appended to the store before any reader sees them. Deltas
+// of text, reasoning and arguments are written ahead (Store.WriteAhead) when the first reader takes
+// them, and appended within flushDelay. Adjacent deltas are merged into one open entry: a reader
+// that keeps up gets each piece, and one that falls behind gets them merged, after a single write.
 // Progress is never stored.
 //
-// Readers have cursors of their own; a slow one costs no memory, because entries that are
-// stored leave the tail and are read back from the store.
+// Each reader has its own cursor. A slow reader costs no memory, because stored entries leave the
+// tail and are read back from the store.
 //
-// If the store fails, the log goes on in memory, says so once, and tries again with the
-// next entry: a full disk must not take the conversation away.
+// If the store fails, the log continues in memory, reports the failure once, and tries again with
+// the next event: a full disk must not end the conversation.
 type Log struct {
 	store    Store
 	now      func() time.Time
 	log      *slog.Logger
 	separate bool // deltas are never merged
 
-	// disk is held while the store writes, so that writes keep their order. It is taken
-	// before mu, and mu is never held while the store works: a caller that reads the meta
-	// or the position does not wait for a disk.
-	disk sync.Mutex
+	// storeMu serializes writes to the store. It is locked before mu, and mu is never held
+	// during a write: Meta and Next do not wait for the disk.
+	storeMu sync.Mutex
 
-	mu      sync.Mutex // guards what follows
-	meta    Meta
-	metas   int           // changes of meta that were made here
-	stored  int           // those that the store has
-	tail    []*entry      // contiguous; tail[0].seq == first
-	first   event.Seq     // seq of tail[0], or next if the tail is empty
-	next    event.Seq     // seq of the next entry
-	saved   event.Seq     // the entries before it are stored
-	shown   event.Seq     // the entries before it are shown: they are stored, or could not be
-	timer   *time.Timer   // runs while deltas wait to be stored
-	changed chan struct{} // closed and replaced when there is something new to see
+	mu   sync.Mutex // guards the fields below
+	meta Meta
+	// metaVersion counts the changes of meta in memory; storedMetaVersion is the version that
+	// the store has. They are equal if meta has no unsaved changes.
+	metaVersion, storedMetaVersion int
+
+	tail    []*entry      // the newest entries, without gaps; tail[0].Seq == first
+	first   event.Seq     // sequence number of tail[0], or next if the tail is empty
+	next    event.Seq     // sequence number of the next entry
+	saved   event.Seq     // all entries before this one are stored
+	shown   event.Seq     // readers may see all entries before this one: they are stored, or storing them failed
+	timer   *time.Timer   // flushes the pending deltas; nil if none are pending
+	changed chan struct{} // closed and replaced when readers may have something new to read
 	failing bool          // the last attempt to store failed
 	closed  bool
-	// replacing is true while the store changes what it has. Readers wait meanwhile: the number
-	// of the marker is taken, and the store does not have it yet.
+	// replacing is true during Cut and Adopt, while the store replaces events. Readers wait: the
+	// marker already has a sequence number, but is not stored yet.
 	replacing bool
 
-	previous event.Kind // of the last event that ends a run of text (event.InterleavesText)
+	previous event.Kind // kind of the last event that does not interleave text (event.InterleavesText)
 }
 
-// entry is one event. While open it grows by deltas.
+// entry is one event. An open entry is a delta to which further deltas are added.
 type entry struct {
 	event.Event
-	open     bool
-	text     []byte // of a delta, until it is sealed
-	recorded int    // bytes of a delta that are on record
-	size     int    // estimate of its memory, once that was needed (see weight)
+	open      bool
+	text      []byte // text of an open entry; a sealed entry has it in Body
+	persisted int    // bytes of a delta's text that were written ahead
+	size      int    // estimated memory, computed by weight
 }
 
-// weight estimates the memory of an entry that does not grow any more.
+// weight estimates the memory of a sealed entry.
 func (e *entry) weight() int {
 	const overhead = 256
 	if e.size == 0 {
@@ -88,7 +89,7 @@ func (e *entry) weight() int {
 	return e.size
 }
 
-// delta returns the text of a delta so far; nothing for other events.
+// delta returns the text of a delta so far, or nothing for other events.
 func (e *entry) delta() []byte {
 	if e.open {
 		return e.text
@@ -97,43 +98,43 @@ func (e *entry) delta() []byte {
 	return []byte(text)
 }
 
-// New returns the log of a chat. last is the number of its last stored event, or 0.
-// With separate, each delta stays an event of its own.
+// New returns the log of a chat. last is the sequence number of its last stored event, or 0 for a
+// new chat. If separate is true, deltas are not merged.
 func New(store Store, meta Meta, last event.Seq, separate bool, now func() time.Time, logger *slog.Logger) *Log {
 	l := &Log{store: store, now: now, log: logger, separate: separate, meta: meta, changed: make(chan struct{})}
 	if last == 0 {
-		l.metas = 1
+		l.metaVersion = 1
 	}
-	l.forget(last + 1)
+	l.resetTail(last + 1)
 	return l
 }
 
-// forget drops the entries in memory; the next one has the given number.
-func (l *Log) forget(next event.Seq) {
+// resetTail drops the entries in memory. next is the sequence number of the next entry.
+func (l *Log) resetTail(next event.Seq) {
 	l.tail, l.first, l.next, l.saved, l.shown, l.previous = nil, next, next, next, next, ""
 }
 
-// Append adds events of a turn. When it returns, structural events are stored (or
-// storing has failed, which is reported to readers) and visible.
+// Append adds events of a turn. When it returns, readers can see structural events, and those are
+// stored unless the store failed; then readers get a notice.
 func (l *Log) Append(turn string, bodies ...event.Body) {
-	store := slices.ContainsFunc(bodies, structural)
-	if store {
-		l.disk.Lock()
-		defer l.disk.Unlock()
+	storeNow := slices.ContainsFunc(bodies, structural)
+	if storeNow {
+		l.storeMu.Lock()
+		defer l.storeMu.Unlock()
 	}
-	if l.add(turn, bodies, !store) && store {
+	if l.add(turn, bodies, !storeNow) && storeNow {
 		l.flush()
 	}
 }
 
-// structural says whether an event is stored before any reader sees it.
+// structural reports whether an event is stored before any reader sees it.
 func structural(b event.Body) bool {
 	_, delta := b.(event.Delta)
 	return !delta && !event.Volatile(b)
 }
 
-// add adds events to the tail; false means that the log is closed. Without a structural
-// event among them, they can be seen at once and are stored later.
+// add adds events to the tail; it returns false if the log is closed. If later is true, readers may
+// see the events immediately, and a timer stores them; otherwise the caller stores them.
 func (l *Log) add(turn string, bodies []event.Body, later bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,24 +157,25 @@ func (l *Log) add(turn string, bodies []event.Body, later bool) bool {
 	return true
 }
 
-// SetMeta changes what is stored about the chat with the next event.
+// SetMeta changes the metadata in memory. It is stored with the next event.
 func (l *Log) SetMeta(change func(*Meta)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.meta)
-	l.metas++
+	l.metaVersion++
 }
 
-// Change changes meta at once, here and in the store, where another process may have
-// changed it too.
+// Change changes the metadata immediately, in memory and in the store, and picks up changes that
+// another process made to it. If the metadata has unsaved changes, this change joins them and is
+// stored with the next event.
 func (l *Log) Change(change func(*Meta)) error {
-	l.disk.Lock()
-	defer l.disk.Unlock()
+	l.storeMu.Lock()
+	defer l.storeMu.Unlock()
 	l.mu.Lock()
 	id, dirty := l.meta.ID, l.dirty()
 	if dirty {
 		change(&l.meta)
-		l.metas++ // it is stored with the next event
+		l.metaVersion++
 	}
 	l.mu.Unlock()
 	if dirty {
@@ -185,7 +187,7 @@ func (l *Log) Change(change func(*Meta)) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.dirty() { // by SetMeta meanwhile
+	if l.dirty() { // SetMeta changed it during the write
 		change(&l.meta)
 	} else {
 		l.meta = meta
@@ -193,24 +195,24 @@ func (l *Log) Change(change func(*Meta)) error {
 	return nil
 }
 
-// dirty says that meta was changed here since it was stored. The caller holds mu.
-func (l *Log) dirty() bool { return l.metas != l.stored }
+// dirty reports whether meta has unsaved changes. The caller holds mu.
+func (l *Log) dirty() bool { return l.metaVersion != l.storedMetaVersion }
 
-// Meta returns what is known about the chat.
+// Meta returns the metadata of the chat.
 func (l *Log) Meta() Meta {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.meta
 }
 
-// Next returns the number the next event will have.
+// Next returns the sequence number of the next event.
 func (l *Log) Next() event.Seq {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next
 }
 
-// Unsaved says that events wait to be stored.
+// Unsaved reports whether any events are not stored yet.
 func (l *Log) Unsaved() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,19 +222,19 @@ func (l *Log) Unsaved() bool {
 // pending is Unsaved for a caller that holds mu.
 func (l *Log) pending() bool { return l.saved < l.next }
 
-// Flush stores what is pending now, if the store can.
+// Flush stores all pending events, unless the store fails.
 func (l *Log) Flush() {
-	l.disk.Lock()
-	defer l.disk.Unlock()
+	l.storeMu.Lock()
+	defer l.storeMu.Unlock()
 	l.flush()
 }
 
-// Refresh takes over what another process did to the chat since: meta, events, or that it
-// is gone. It reports whether there are events that were not known here. While events wait
-// to be stored, nobody else can have done anything.
+// Refresh picks up changes that another process made to the chat: new metadata, new events (news),
+// or its deletion (gone). It does nothing while events are pending, because no other process can
+// have changed the chat then.
 func (l *Log) Refresh(ctx context.Context) (news, gone bool, err error) {
-	l.disk.Lock()
-	defer l.disk.Unlock()
+	l.storeMu.Lock()
+	defer l.storeMu.Unlock()
 	l.mu.Lock()
 	id, pending := l.meta.ID, l.pending()
 	l.mu.Unlock()
@@ -253,32 +255,32 @@ func (l *Log) Refresh(ctx context.Context) (news, gone bool, err error) {
 	if last < l.next || l.pending() {
 		return false, false, nil
 	}
-	l.forget(last + 1)
+	l.resetTail(last + 1)
 	l.wake()
 	return true, false, nil
 }
 
-// Cut removes events from a number on and appends marker in their place. Readers that
-// are further see the marker next.
+// Cut removes the messages that begin at or after from and appends marker. Readers that are past
+// from get the marker as their next event.
 func (l *Log) Cut(from event.Seq, marker event.Body) error {
 	return l.replace(func(meta Meta, e event.Event) error {
 		return l.store.Cut(context.Background(), meta, from, e)
 	}, 0, marker, func(*Meta) {})
 }
 
-// Adopt removes all events, appends marker, takes over those of another chat before a
-// number, and changes meta: all of it, or with an error nothing.
+// Adopt replaces all messages with marker, followed by a copy of the messages of the chat other
+// that begin before end, and changes the metadata. If it returns an error, nothing is changed.
 func (l *Log) Adopt(other string, end event.Seq, marker event.Body, change func(*Meta)) error {
 	return l.replace(func(meta Meta, e event.Event) error {
 		return l.store.Adopt(context.Background(), meta, other, end, e)
 	}, end, marker, change)
 }
 
-// replace changes what is stored and forgets what is in memory. reserved is how many numbers
-// after the marker the change takes.
+// replace calls write to replace stored events, and drops the entries in memory. reserved is the
+// number of sequence numbers after the marker that write may use.
 func (l *Log) replace(write func(Meta, event.Event) error, reserved event.Seq, marker event.Body, change func(*Meta)) error {
-	l.disk.Lock()
-	defer l.disk.Unlock()
+	l.storeMu.Lock()
+	defer l.storeMu.Unlock()
 	l.flush()
 	l.mu.Lock()
 	if l.closed || l.pending() {
@@ -288,12 +290,12 @@ func (l *Log) replace(write func(Meta, event.Event) error, reserved event.Seq, m
 		}
 		return ErrNotStored
 	}
-	e, metas := l.event("", marker), l.metas
+	e, version := l.event("", marker), l.metaVersion
 	meta := l.meta
 	change(&meta)
 	meta.Updated = e.Time
-	// The numbers are taken even if the change fails: readers skip a gap.
-	l.forget(l.next + 1 + reserved)
+	// The sequence numbers are used up even if write fails: readers skip the gap.
+	l.resetTail(l.next + 1 + reserved)
 	l.replacing = true
 	l.mu.Unlock()
 	err := write(meta, e)
@@ -304,18 +306,18 @@ func (l *Log) replace(write func(Meta, event.Event) error, reserved event.Seq, m
 	if err != nil {
 		return err
 	}
-	if l.metas == metas {
-		l.meta, l.stored = meta, metas
-	} else { // SetMeta changed it meanwhile
+	if l.metaVersion == version {
+		l.meta, l.storedMetaVersion = meta, version
+	} else { // SetMeta changed it during the write
 		change(&l.meta)
 	}
 	return nil
 }
 
-// Close stores what is left and ends all readers.
+// Close stores the pending events and ends all readers.
 func (l *Log) Close() {
-	l.disk.Lock()
-	defer l.disk.Unlock()
+	l.storeMu.Lock()
+	defer l.storeMu.Unlock()
 	l.mu.Lock()
 	closed := l.closed
 	l.mu.Unlock()
@@ -342,7 +344,7 @@ func (l *Log) addEntry(turn string, b event.Body) *entry {
 	return e
 }
 
-// event makes the next event.
+// event returns the next event, without adding it to the tail.
 func (l *Log) event(turn string, b event.Body) event.Event {
 	e := event.Event{Seq: l.next, Turn: turn, Time: l.now().UTC().Truncate(time.Millisecond), Body: b, Begins: event.Begins(l.previous, b)}
 	if !event.InterleavesText(b) {
@@ -351,7 +353,7 @@ func (l *Log) event(turn string, b event.Body) event.Event {
 	return e
 }
 
-// extend grows the open delta entry, or opens one.
+// extend adds a delta to the open entry if it continues that entry, or opens a new one.
 func (l *Log) extend(turn string, d event.Delta) {
 	empty := d.With("")
 	if n := len(l.tail); n > 0 && !l.separate {
@@ -364,7 +366,7 @@ func (l *Log) extend(turn string, d event.Delta) {
 	e.open, e.text = true, []byte(d.Piece())
 }
 
-// seal closes the open entry, if any: it will not grow any more.
+// seal closes the open entry, if any.
 func (l *Log) seal() {
 	if n := len(l.tail); n > 0 && l.tail[n-1].open {
 		e := l.tail[n-1]
@@ -374,7 +376,7 @@ func (l *Log) seal() {
 	}
 }
 
-// flush stores what is pending. The caller holds disk.
+// flush stores the pending events. The caller holds storeMu.
 func (l *Log) flush() {
 	l.mu.Lock()
 	if l.timer != nil {
@@ -391,7 +393,7 @@ func (l *Log) flush() {
 	if len(batch) > 0 {
 		l.meta.Updated = batch[len(batch)-1].Time
 	}
-	meta, metas, dirty, end := l.meta, l.metas, l.dirty(), l.next
+	meta, version, dirty, end := l.meta, l.metaVersion, l.dirty(), l.next
 	l.mu.Unlock()
 	var err error
 	if len(batch) > 0 {
@@ -406,64 +408,64 @@ func (l *Log) flush() {
 		return
 	}
 	if len(batch) > 0 && dirty {
-		l.stored = metas
+		l.storedMetaVersion = version
 	}
 	l.failing = false
 	l.saved, l.shown = end, max(l.shown, end)
 	l.trim()
 }
 
-// unsaved returns the entries that are not stored. The caller holds mu.
+// unsaved returns the entries that are not stored yet. The caller holds mu.
 func (l *Log) unsaved() []*entry { return l.tail[l.saved-l.first:] }
 
-// write stores events, and meta if it was changed here: otherwise another process may
-// have changed it. withMeta says whether meta was written.
+// write stores events. It stores meta only if it has unsaved changes (dirty), to keep changes of
+// another process; withMeta reports whether it did.
 func (l *Log) write(meta Meta, dirty bool, batch []event.Event) (withMeta bool, err error) {
 	if !dirty {
 		err := l.store.Extend(context.Background(), meta.ID, batch)
 		if !errors.Is(err, ErrNoChat) {
 			return false, err
 		}
-		// Another process deleted the chat in the middle of a turn; what the user sees goes on.
+		// Another process deleted the chat during a turn. Store it again: the user still sees it.
 	}
 	return true, l.store.Append(context.Background(), meta, batch)
 }
 
-// record puts the deltas that are not stored on record, so that they can be shown.
-func (l *Log) record() {
-	l.disk.Lock()
-	defer l.disk.Unlock()
+// writeAhead persists the deltas that are not stored yet, so that readers may see them.
+func (l *Log) writeAhead() {
+	l.storeMu.Lock()
+	defer l.storeMu.Unlock()
 	var list []event.Event
 	var from []*entry
 	l.mu.Lock()
 	id := l.meta.ID
 	for _, e := range l.unsaved() {
 		text := e.delta()
-		if len(text) == e.recorded {
+		if len(text) == e.persisted {
 			continue
 		}
 		piece := e.Event
-		piece.Body = withText(e.Body, string(text[e.recorded:]))
+		piece.Body = withText(e.Body, string(text[e.persisted:]))
 		list, from = append(list, piece), append(from, e)
 	}
 	l.mu.Unlock()
 	if len(list) == 0 {
 		return
 	}
-	if err := l.store.Record(context.Background(), id, list); err != nil {
-		l.log.Debug("deltas could not be recorded, so they are stored", "chat", id, "err", err)
-		l.flush() // which reports it if that is not possible either
+	if err := l.store.WriteAhead(context.Background(), id, list); err != nil {
+		l.log.Debug("could not write deltas ahead; storing them directly", "chat", id, "err", err)
+		l.flush()
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range from {
 		text, _ := deltaText(list[i].Body)
-		e.recorded += len(text)
+		e.persisted += len(text)
 	}
 }
 
-// trim drops the oldest of the stored entries beyond what the tail may hold.
+// trim drops the oldest stored entries until the tail is within its limits.
 func (l *Log) trim() {
 	keep, bytes := len(l.unsaved()), 0
 	for keep < len(l.tail) && keep < maxTail {
@@ -483,5 +485,5 @@ func (l *Log) storeFailed(err error) {
 	}
 	l.log.Warn("chat could not be stored", "chat", l.meta.ID, "err", err)
 	l.failing = true
-	l.addEntry("", event.Notice{Text: "\n\nThis chat cannot be saved at the moment and is not kept when eca ends: " + err.Error() + "\n"})
+	l.addEntry("", event.Notice{Text: "\n\nThis chat cannot be saved at the moment and will be lost when eca exits: " + err.Error() + "\n"})
 }

@@ -43,7 +43,7 @@ func (m *memory) Append(_ context.Context, _ Meta, events []event.Event) error {
 	return nil
 }
 
-func (m *memory) Record(_ context.Context, _ string, pieces []event.Event) error {
+func (m *memory) WriteAhead(_ context.Context, _ string, pieces []event.Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail != nil || m.noRecord {

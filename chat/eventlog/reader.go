@@ -13,40 +13,41 @@ import (
 // Reader is a cursor into a log. Not safe for concurrent use.
 type Reader struct {
 	log  *Log
-	seq  event.Seq // next entry
-	off  int       // bytes of it already seen
-	page []event.Event
+	seq  event.Seq     // next entry
+	off  int           // bytes of that entry's text that were already delivered
+	page []event.Event // read from the store, not delivered yet
 }
 
-// Read returns a reader that starts at a number.
+// Read returns a reader that starts at the event with sequence number from.
 func (l *Log) Read(from event.Seq) *Reader { return &Reader{log: l, seq: max(from, 1)} }
 
-// ReadAt returns a reader that starts inside of an entry: off bytes of its delta were seen.
+// ReadAt returns a reader that starts inside the event seq, after the first off bytes of its text.
 func (l *Log) ReadAt(seq event.Seq, off int) *Reader {
 	r := l.Read(seq)
 	r.off = max(off, 0)
 	return r
 }
 
-// Next returns the next event and waits for it; ok is false when the log is closed or ctx ended.
-// Deltas of one entry may come in several pieces with the same number.
+// Next waits for the next event and returns it; ok is false if the log is closed or ctx is done.
+// A delta may be delivered in several pieces with the same sequence number.
 func (r *Reader) Next(ctx context.Context) (e event.Event, ok bool, err error) {
 	return r.next(ctx, true)
 }
 
-// Try returns the next event if there is one.
+// Try returns the next event if there is one, without waiting for new events.
 func (r *Reader) Try(ctx context.Context) (e event.Event, ok bool, err error) {
 	return r.next(ctx, false)
 }
 
-// Position returns the number of the next event. While an event is growing, it is that
-// event's.
+// Position returns the sequence number of the next event. It is that of the last delta if that can
+// still grow.
 func (r *Reader) Position() event.Seq { return r.seq }
 
-// Offset returns how many bytes of the growing event were seen.
+// Offset returns the number of bytes of the event at Position that were delivered.
 func (r *Reader) Offset() int { return r.off }
 
-// Events yields events from a number on, then waits for more until ctx or the log ends.
+// Events yields the events from sequence number from on, and then new ones, until ctx is done or
+// the log is closed.
 func (l *Log) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := l.Read(from)
@@ -63,13 +64,13 @@ func (l *Log) Events(ctx context.Context, from event.Seq) iter.Seq2[event.Event,
 	}
 }
 
-// next returns the next event; ok is false when the log is closed or ctx ended, and if
-// it is nil when it must not wait.
+// next returns the next event; ok is false if the log is closed, ctx is done, or there is no event
+// and mayWait is false.
 func (r *Reader) next(ctx context.Context, mayWait bool) (e event.Event, ok bool, err error) {
 	for {
 		if len(r.page) > 0 {
 			e := r.page[0]
-			more := r.take(&e, false)
+			more := r.advance(&e, false)
 			if r.seq > e.Seq {
 				r.page = r.page[1:]
 			}
@@ -78,18 +79,18 @@ func (r *Reader) next(ctx context.Context, mayWait bool) (e event.Event, ok bool
 			}
 			continue
 		}
-		e, ok, stored, record, wait := r.fromTail()
+		e, ok, stored, unwritten, wait := r.fromTail()
 		if ok {
 			return e, true, nil
 		}
-		if record {
-			r.log.record()
+		if unwritten {
+			r.log.writeAhead()
 			continue
 		}
 		if stored > 0 {
-			if err := patiently(ctx, func() error { return r.load(ctx, stored) }); err != nil {
+			if err := retryRead(ctx, func() error { return r.load(ctx, stored) }); err != nil {
 				if ctx.Err() != nil {
-					return event.Event{}, false, nil //nolint:nilerr // the reader gave up, nothing failed
+					return event.Event{}, false, nil //nolint:nilerr // the caller gave up; the store may be fine
 				}
 				return event.Event{}, false, err
 			}
@@ -106,10 +107,11 @@ func (r *Reader) next(ctx context.Context, mayWait bool) (e event.Event, ok bool
 	}
 }
 
-// fromTail returns the next event if it is in memory and may be shown; else the number
-// before which the store has it; else whether it has to be recorded first; else a channel
-// that closes when there is more (nil if there will be none).
-func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, record bool, wait chan struct{}) {
+// fromTail returns the next event (ok) if it is in memory and may be shown. Otherwise it returns
+// one of these: the sequence number before which all events are in the store, if the next event is
+// one of them (stored); that the next event is a delta that has to be written ahead first
+// (unwritten); or a channel that is closed when the log changes (wait), nil if the log is closed.
+func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, unwritten bool, wait chan struct{}) {
 	l := r.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,18 +133,18 @@ func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, record bo
 				break // it is being stored
 			}
 			text = en.delta()
-			if r.off >= en.recorded && en.recorded < len(text) {
+			if r.off >= en.persisted && en.persisted < len(text) {
 				return event.Event{}, false, 0, true, nil
 			}
-			grows = grows || en.recorded < len(text)
-			text = text[:en.recorded]
+			grows = grows || en.persisted < len(text)
+			text = text[:en.persisted]
 		}
 		e = en.Event
 		if grows {
-			start := min(r.off, len(text)) // ReadAt may have been given any offset
+			start := min(r.off, len(text)) // the offset given to ReadAt may be too large
 			e.Body = withText(en.Body, string(text[start:cutRune(text, start, start+maxPiece)]))
 		}
-		if r.take(&e, grows) {
+		if r.advance(&e, grows) {
 			return e, true, 0, false, nil
 		}
 		if grows {
@@ -155,9 +157,9 @@ func (r *Reader) fromTail() (e event.Event, ok bool, stored event.Seq, record bo
 	return event.Event{}, false, 0, false, l.changed
 }
 
-// take moves the cursor over e, cutting a delta to the next piece. It reports
-// whether something is left to yield. The text of an open entry is already the piece.
-func (r *Reader) take(e *event.Event, open bool) bool {
+// advance moves the cursor past e, or past its next piece, to which it cuts a delta. It reports
+// whether e has anything to deliver. If open is true, the text of e is already that piece.
+func (r *Reader) advance(e *event.Event, open bool) bool {
 	text, isDelta := deltaText(e.Body)
 	if !isDelta {
 		r.seq, r.off = e.Seq+1, 0
@@ -178,15 +180,15 @@ func (r *Reader) take(e *event.Event, open bool) bool {
 	return start < end
 }
 
-// Reads of the store fail now and then (another process holds it, a disk hiccups), and
-// readers are what clients wait for. So reads are repeated, with pauses that double.
+// Reads of the store may fail temporarily (another process has locked it, a disk is slow), and
+// clients wait for readers. So reads are retried, with pauses that double.
 const (
 	firstReadPause = 10 * time.Millisecond
 	lastReadPause  = 640 * time.Millisecond
 )
 
-// patiently repeats a read until it works, ctx ends, or the pauses got too long.
-func patiently(ctx context.Context, read func() error) error {
+// retryRead repeats a read until it succeeds, ctx is done, or the last pause is over.
+func retryRead(ctx context.Context, read func() error) error {
 	for pause := firstReadPause; ; pause *= 2 {
 		err := read()
 		if err == nil || pause > lastReadPause || ctx.Err() != nil {
@@ -200,12 +202,12 @@ func patiently(ctx context.Context, read func() error) error {
 	}
 }
 
-// Each calls fn with the stored events of a chat from a number on.
+// Each calls fn with each stored event of a chat from sequence number from on.
 func Each(ctx context.Context, store Store, id string, from event.Seq, fn func(event.Event)) error {
 	const page = 512
 	for {
 		var events []event.Event
-		err := patiently(ctx, func() (err error) {
+		err := retryRead(ctx, func() (err error) {
 			events, err = store.Events(ctx, id, from, page)
 			return err
 		})
@@ -222,7 +224,7 @@ func Each(ctx context.Context, store Store, id string, from event.Seq, fn func(e
 	}
 }
 
-// load fills the page from the store with events before number end.
+// load fills the page with stored events before sequence number end.
 func (r *Reader) load(ctx context.Context, end event.Seq) error {
 	page, err := r.log.store.Events(ctx, r.log.Meta().ID, r.seq, pageSize)
 	if err != nil {
@@ -243,7 +245,7 @@ func (r *Reader) load(ctx context.Context, end event.Seq) error {
 	return nil
 }
 
-// cutRune moves end back to a rune boundary, so that a piece is valid text.
+// cutRune moves end back to a rune boundary, so that a piece is valid UTF-8.
 func cutRune(text []byte, start, end int) int {
 	if end >= len(text) {
 		return len(text)

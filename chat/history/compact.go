@@ -8,9 +8,9 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Full says whether a conversation takes its share, in percent, of the model's limit. What
-// a summary did not make shorter, or no model could summarize, has to grow first: the
-// instructions alone may be that long, and a summary for each request would not help.
+// Full reports whether the conversation takes at least share percent of the model's limit, in
+// tokens. After a compaction, successful or not, the conversation has to grow by a tenth of the
+// limit first: the instructions alone may be that long, and another summary would not help.
 func (h *History) Full(limit, share int64) bool {
 	const growth = 10 // percent of the limit
 	if limit == 0 || share <= 0 || h.used*100 < limit*share {
@@ -19,7 +19,7 @@ func (h *History) Full(limit, share int64) bool {
 	return h.usedAfterCompaction == 0 || (h.used-h.usedAfterCompaction)*100 >= limit*growth
 }
 
-// usage takes what a request of the conversation and its answer took.
+// usage notes the tokens of a request of the conversation and its answer.
 func (h *History) usage(b event.UsageReported) {
 	h.used = b.InputTokens + b.OutputTokens + b.CacheReadTokens + b.CacheWriteTokens
 	if h.justCompacted {
@@ -27,17 +27,17 @@ func (h *History) usage(b event.UsageReported) {
 	}
 }
 
-// NotCompacted says that the conversation could not be summarized: it has to grow before that
-// is tried again.
+// NotCompacted notes that a compaction failed: the conversation has to grow before Full reports true
+// again.
 func (h *History) NotCompacted() { h.usedAfterCompaction = h.used }
 
-// compact puts a summary in place of all but the prompt that is not answered yet.
+// compact replaces all messages with a summary, except prompts at the end that are not answered yet.
 func (h *History) compact(c event.Compacted) {
 	h.flush()
 	h.used, h.justCompacted = 0, true
 	clear(h.rules)
 	clear(h.instructed)
-	if c.Summary == "" { // imported: a message with the summary follows
+	if c.Summary == "" { // an imported chat has the summary in the next message
 		h.done = nil
 		clear(h.imagesWithheld)
 		return
@@ -57,7 +57,7 @@ func (h *History) compact(c event.Compacted) {
 	h.done = append([]llm.Message{summary}, h.done[pending:]...)
 }
 
-// isPrompt says whether a message is the user's own, not a tool's result.
+// isPrompt reports whether a message is the user's, and not results of calls.
 func isPrompt(m llm.Message) bool {
 	return m.Role == llm.User && !slices.ContainsFunc(m.Parts, func(p llm.Part) bool {
 		_, result := p.(llm.ToolResult)
@@ -65,10 +65,10 @@ func isPrompt(m llm.Message) bool {
 	})
 }
 
-// prunedText stands for a result that was left out.
+// prunedText replaces the text of a result that was pruned.
 const prunedText = "(This result was left out because the conversation became too long. Run the tool again if you need it.)"
 
-// prune leaves out results.
+// prune replaces the results of calls with prunedText.
 func (h *History) prune(callIDs []string) {
 	h.flush()
 	for _, id := range callIDs {
@@ -88,8 +88,8 @@ func (h *History) prune(callIDs []string) {
 	h.done, h.used = out, 0
 }
 
-// OldResults returns the calls whose results are beyond the newest keep tokens and worth
-// leaving out.
+// OldResults returns the calls whose results to prune: those that precede the newest keep tokens of
+// results and are noticeably longer than prunedText.
 func (h *History) OldResults(keep int64) []string {
 	h.flush()
 	var out []string
@@ -110,18 +110,18 @@ func (h *History) OldResults(keep int64) []string {
 	return out
 }
 
-// ImageBytes is the text that an image counts as: its price depends on pixels, not on the
-// size of its file.
+// ImageBytes is the number of bytes of text that an image counts as in estimates. Its price depends
+// on its pixels, not on the size of its file.
 const ImageBytes = 4 * 1500
 
-// ResultBytes is the text that a result counts as.
+// ResultBytes returns the number of bytes of text that a result counts as.
 func ResultBytes(r llm.ToolResult) int { return len(r.Text) + ImageBytes*len(r.Images) }
 
-// ServedBytes is the text that a call which the provider ran counts as.
+// ServedBytes returns the number of bytes of text that a call counts as that the provider ran.
 func ServedBytes(c llm.ServerCall) int { return len(c.Opaque) + ImageBytes*len(c.Images) }
 
-// BytesPerToken is the usual guess.
+// BytesPerToken is the usual rough estimate.
 const BytesPerToken = 4
 
-// Tokens guesses the tokens of a text of so many bytes.
+// Tokens estimates the number of tokens in a text of the given number of bytes.
 func Tokens(bytes int) int64 { return int64(bytes+BytesPerToken-1) / BytesPerToken }

@@ -1,9 +1,9 @@
-// Package history folds the events of a chat into what its models are sent: messages, and
-// what later turns need to know of them.
+// Package history turns the events of a chat into the messages that its models are sent, and keeps
+// the state that later turns need, such as the list of tasks.
 //
-// It guarantees that whatever happened, the messages are ones that providers accept: each
-// call has one result, reasoning leads to something, nothing is said twice. It makes no
-// requests and stores nothing; package chat does.
+// It guarantees that providers accept the messages, even after crashes and failed requests: each
+// call has exactly one result, reasoning is followed by text or a call, and nothing occurs twice. It
+// makes no requests and stores nothing; package chat does.
 package history
 
 import (
@@ -17,35 +17,36 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// History folds a chat's events into the messages the model is sent. The same fold serves a
-// running chat and one that is loaded, so both send the same bytes. It is not safe for
-// concurrent use.
+// History builds the messages that the model is sent from a chat's events. A running chat and a
+// chat that is loaded from the store build them in the same way, so both send the same bytes. It is
+// not safe for concurrent use. It has more than 25 fields because it is the state of one pass over
+// all kinds of events.
 type History struct {
-	done    []llm.Message   // complete
-	prompts int             // user messages so far
-	ids     map[string]bool // of calls and reasoning
-	tasks   *event.Tasks    // the list of tasks, if there is one
+	done    []llm.Message   // complete messages
+	prompts int             // number of user messages so far
+	ids     map[string]bool // ids of calls and blocks of reasoning
+	tasks   *event.Tasks    // the list of tasks; nil if there are no tasks
 	models  modelChange
 	dialog  pendingDialog
-	rights  map[string]config.Rights // of agents when they answered last, if they are known
+	rights  map[string]config.Rights // by agent: its rights in its last turn, if known
 
-	used                int64 // tokens that the last request and its answer took; 0 is unknown
-	usedAfterCompaction int64 // what used was when the last summary did what it could; 0 is unknown
-	justCompacted       bool  // nothing was asked since the last summary
+	used                int64 // tokens of the last request and its answer; 0 means unknown
+	usedAfterCompaction int64 // used after the last compaction, successful or not; 0 means unknown
+	justCompacted       bool  // there was no request since the last compaction
 
-	promptStart int  // the messages before the last prompt
-	counted     bool // it is among prompts
+	promptStart int  // number of messages before the last prompt
+	counted     bool // the last prompt is counted in prompts
 
-	system         event.SystemPrompt // the pinned one; without parts if nothing is pinned
-	reportedPrompt string             // the system prompt whose difference to that the user has seen
-	imagesWithheld map[string]int     // by model: in how many of the first messages it is not sent images
+	system         event.SystemPrompt // the pinned system prompt; without parts if none is pinned
+	reportedPrompt string             // digest of a newer system prompt that the user was notified of
+	imagesWithheld map[string]int     // by model: number of messages, from the first, that it is sent without images
 
-	rules      map[string]string   // path-scoped rules whose text is in the history, by the call that fetched them
-	instructed map[string][]string // files whose instructions are in the history, by the call they came with
+	rules      map[string]string   // by call: path-scoped rule that the call added to the history
+	instructed map[string][]string // by call: files whose instructions the call added to the history
 
-	began      map[string]bool           // calls that run, or ran without a result so far
-	running    map[string]event.Subagent // by call: those whose calls run
-	background map[string]event.Subagent // by call: those in the background that have not reported yet
+	began      map[string]bool           // calls of the current message that have begun to run
+	running    map[string]event.Subagent // by call: subagents whose calls run
+	background map[string]event.Subagent // by call: background subagents that have not reported yet
 
 	// The assistant message that is being built.
 	parts   []llm.Part
@@ -53,7 +54,7 @@ type History struct {
 	reason  map[string]*strings.Builder
 	calls   []event.ToolJudged
 	results map[string]llm.ToolResult
-	open    []string // calls that were announced and have no result yet
+	open    []string // ids of announced calls that have no result yet
 }
 
 // New returns the history of a chat without events.
@@ -65,7 +66,7 @@ func New() *History {
 	}
 }
 
-// Add folds one event.
+// Add adds an event.
 func (h *History) Add(b event.Body) {
 	h.models.add(b)
 	h.dialog.add(b)
@@ -84,7 +85,7 @@ func (h *History) Add(b event.Body) {
 	case event.ToolProposed:
 		h.output()
 		h.endText()
-		h.parts = append(h.parts, llm.ToolCall{ID: b.CallID}) // its place; flush knows the rest
+		h.parts = append(h.parts, llm.ToolCall{ID: b.CallID}) // a placeholder, which flush fills in
 		h.ids[b.CallID] = true
 		h.open = append(h.open, b.CallID)
 	case event.ToolJudged:
@@ -132,23 +133,23 @@ func (h *History) Add(b event.Body) {
 		}
 	case event.FileChanged, event.Flag, event.HookFinished, event.HookStarted, event.Progress, event.TitleChanged, event.ToolArgsDelta,
 		event.ToolUpdated, event.Truncated, event.UndoPoint, event.Unknown:
-		// which the model is not sent
+		// not sent to the model
 	}
 }
 
-// placeOf returns the index of a call's place in the message that is being built; -1 without one.
-func (h *History) placeOf(id string) int {
+// placeholder returns the index of a call's placeholder in parts, or -1.
+func (h *History) placeholder(id string) int {
 	return slices.IndexFunc(h.parts, func(p llm.Part) bool {
 		c, ok := p.(llm.ToolCall)
 		return ok && c.ID == id
 	})
 }
 
-// judged notes a call that is complete. One without an API is imported: any model takes it as an
-// ordinary call.
+// judged adds a complete call. A call that the provider runs becomes an ordinary call if it has no
+// API, because it was imported.
 func (h *History) judged(b event.ToolJudged) {
 	if b.Origin == tools.OriginServer && b.API != "" {
-		if at := h.placeOf(b.CallID); at >= 0 {
+		if at := h.placeholder(b.CallID); at >= 0 {
 			h.parts[at] = llm.ToolCall{ID: b.CallID, Name: b.Name, API: b.API}
 		}
 		return
@@ -159,7 +160,7 @@ func (h *History) judged(b event.ToolJudged) {
 	h.calls = append(h.calls, b)
 }
 
-// reasoning folds an event of a block of reasoning.
+// reasoning adds an event of a block of reasoning.
 func (h *History) reasoning(b event.Body) {
 	switch b := b.(type) {
 	case event.ReasoningStarted:
@@ -180,8 +181,8 @@ func (h *History) reasoning(b event.Body) {
 	}
 }
 
-// output is called when the model says something: if the calls of the message that
-// is being built were judged already, this is the next response.
+// output is called before output of the model is added. If calls of the message that is being built
+// were judged already, the output belongs to the next response, so the message is complete.
 func (h *History) output() {
 	if len(h.calls) > 0 {
 		h.flush()
@@ -195,7 +196,7 @@ func (h *History) endText() {
 	}
 }
 
-// flush ends the assistant message, with one result for each of its calls.
+// flush completes the assistant message that is being built, with one result for each of its calls.
 func (h *History) flush() {
 	h.endText()
 	judged := map[string]event.ToolJudged{}
@@ -204,14 +205,14 @@ func (h *History) flush() {
 	}
 	var parts, results []llm.Part
 	for _, p := range h.parts {
-		place, isCall := p.(llm.ToolCall)
-		c, known := judged[place.ID]
+		placeholder, isCall := p.(llm.ToolCall)
+		c, known := judged[placeholder.ID]
 		switch {
 		case !isCall:
 			parts = append(parts, p)
 			continue
 		case !known:
-			continue // it was never complete
+			continue // the call was never complete
 		}
 		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: ModelName(c.Tool), Arguments: c.Arguments, API: c.API, Opaque: c.Opaque})
 		r, ok := h.results[c.CallID]
@@ -233,8 +234,9 @@ func (h *History) flush() {
 	clear(h.began)
 }
 
-// withoutTrailingReasoning moves reasoning that came last before the calls: it may
-// belong to them. Without calls it led to nothing, and providers refuse it.
+// withoutTrailingReasoning moves reasoning at the end of a message before its first call, since it
+// may belong to the calls. In a message without calls it drops that reasoning, because providers
+// refuse reasoning that nothing follows.
 func withoutTrailingReasoning(parts []llm.Part) []llm.Part {
 	isCall := func(p llm.Part) bool { _, ok := p.(llm.ToolCall); return ok }
 	for end := len(parts); end > 0; end = len(parts) {
@@ -250,14 +252,14 @@ func withoutTrailingReasoning(parts []llm.Part) []llm.Part {
 	return parts
 }
 
-// Messages returns the history, ready to be sent. The result shares no state that
-// later events change.
+// Messages completes the message that is being built and returns all messages. Later events do not
+// change the result.
 func (h *History) Messages() []llm.Message {
 	h.flush()
 	return h.done[:len(h.done):len(h.done)]
 }
 
-// ModelName is the name by which the model called a tool.
+// ModelName returns the name by which the model called a tool.
 func ModelName(t event.Tool) string {
 	if t.Origin == "unknown" {
 		return t.Name
@@ -265,46 +267,45 @@ func ModelName(t event.Tool) string {
 	return tools.FullName(t.Server, t.Name)
 }
 
-// Done returns the messages that are complete.
+// Done returns the complete messages.
 func (h *History) Done() []llm.Message { return h.done }
 
-// Prompts returns how many prompts the user has written.
+// Prompts returns the number of prompts that the user has written for a model.
 func (h *History) Prompts() int { return h.prompts }
 
-// Has says whether a call or a block of reasoning has this id.
+// Has reports whether a call or a block of reasoning has this id.
 func (h *History) Has(id string) bool { return h.ids[id] }
 
-// Tasks returns the list of tasks; or nil.
+// Tasks returns the list of tasks, or nil.
 func (h *History) Tasks() *event.Tasks { return h.tasks }
 
-// PreviousModel returns the full id of the model that answered before the one that answers
-// now; may be empty.
-func (h *History) PreviousModel() string { return h.models.before }
+// PreviousModel returns the full id of the model of the turn before the current one; empty in the
+// first turn.
+func (h *History) PreviousModel() string { return h.models.previous }
 
-// AwaitsDialog says whether the next prompt answers a dialog with eca, if the events show
-// that.
+// AwaitsDialog reports whether a dialog was open at the last event, so that the next prompt is its
+// input.
 func (h *History) AwaitsDialog() bool { return h.dialog.open }
 
-// Rights returns those that an agent had when it answered last; ok is false if they are not
-// known.
+// Rights returns the rights that an agent had in its last turn; ok is false if they are unknown.
 func (h *History) Rights(agent string) (rights config.Rights, ok bool) {
 	rights, ok = h.rights[agent]
 	return rights, ok
 }
 
-// System returns the pinned system prompt, which has no parts if nothing is pinned, and the
-// one whose difference to it the user has seen.
+// System returns the pinned system prompt, which has no parts if none is pinned, and the digest of
+// the newer system prompt that the user was notified of last, or "".
 func (h *History) System() (pinned event.SystemPrompt, reported string) {
 	return h.system, h.reportedPrompt
 }
 
-// ImagesWithheld returns in how many of the first messages a model is not sent images.
+// ImagesWithheld returns the number of messages, from the first, that a model is sent without images.
 func (h *History) ImagesWithheld(model string) int { return h.imagesWithheld[model] }
 
-// Rules returns the sorted ids of the path-scoped rules that the model knows.
+// Rules returns the ids of the path-scoped rules in the history, sorted.
 func (h *History) Rules() []string { return slices.Sorted(maps.Values(h.rules)) }
 
-// Instructed returns the files whose instructions the model knows.
+// Instructed returns the files whose instructions are in the history.
 func (h *History) Instructed() (out []string) {
 	for _, files := range h.instructed {
 		out = append(out, files...)
@@ -312,5 +313,5 @@ func (h *History) Instructed() (out []string) {
 	return out
 }
 
-// Size estimates the memory that the history takes, in bytes.
+// Size estimates the memory of the history, in bytes.
 func (h *History) Size() int { return event.Size(h.system.Parts) + event.Size(h.done) }

@@ -89,7 +89,7 @@ func TestModelChange(t *testing.T) {
 	turn := func(model string, m event.UserMessage) string {
 		c.add(m)
 		c.add(event.TurnStarted{Model: model})
-		return c.before + ">" + c.now
+		return c.previous + ">" + c.current
 	}
 	for i, s := range []struct {
 		model   string

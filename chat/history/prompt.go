@@ -10,7 +10,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// user adds what the user said, unless it was for eca only.
+// user adds a message of the user, unless it is a command that the model does not see.
 func (h *History) user(m event.UserMessage) {
 	h.flush()
 	h.promptStart, h.counted = len(h.done), !m.Steer && !m.Command
@@ -38,14 +38,15 @@ func userMessage(m event.UserMessage) llm.Message {
 	return msg
 }
 
-// contextText frames a block so that the model can tell it from what the user said.
+// contextText marks a block of context, so that the model can tell it from the user's text.
 func contextText(b event.Block) string {
 	label, _ := json.Marshal(b.Label)
 	return fmt.Sprintf("<context label=%s>\n%s\n</context>", label, strings.TrimRight(b.Text, "\n"))
 }
 
-// replies makes the messages of what was said in place of a prompt. The first and the last
-// one are the user's, as providers want it; the last one has the prompt's context.
+// replies returns the messages that replace a prompt. Providers want the first and the last message
+// to be the user's, so replies adds such messages if needed. The last message gets the prompt's
+// context.
 func replies(said []event.Said, prompt string, context []llm.Part) []llm.Message {
 	if said[0].Role == event.SaidByModel {
 		said = append([]event.Said{{Role: event.SaidByUser, Text: prompt}}, said...)
@@ -72,7 +73,7 @@ func replies(said []event.Said, prompt string, context []llm.Part) []llm.Message
 	return out
 }
 
-// LastText returns what the model said last.
+// LastText returns the text of the last message, if that is the model's.
 func (h *History) LastText() string {
 	messages := h.Messages()
 	if len(messages) == 0 || messages[len(messages)-1].Role != llm.Assistant {
@@ -90,29 +91,29 @@ func (h *History) LastText() string {
 // amend changes the last prompt.
 func (h *History) amend(a event.PromptAmended) {
 	last := len(h.done) - 1
-	if last < h.promptStart || len(h.done[last].Parts) == 0 { // the prompt was for eca only
+	if last < h.promptStart || len(h.done[last].Parts) == 0 { // a command that the model does not see
 		return
 	}
 	parts := slices.Clone(h.done[last].Parts)
-	words, ok := parts[0].(llm.Text)
+	text, ok := parts[0].(llm.Text)
 	if !ok {
 		return
 	}
 	if len(a.Said) > 0 {
-		h.done = append(h.done[:last:last], replies(a.Said, words.Text, parts[1:])...)
+		h.done = append(h.done[:last:last], replies(a.Said, text.Text, parts[1:])...)
 		return
 	}
 	if a.Prompt != nil {
-		words.Text = *a.Prompt
+		text.Text = *a.Prompt
 	}
 	if more := FromHooks(a.Context); more != "" {
-		words.Text += "\n\n" + more
+		text.Text += "\n\n" + more
 	}
-	parts[0] = words
+	parts[0] = text
 	h.done = append(h.done[:last:last], llm.Message{Role: h.done[last].Role, Parts: parts})
 }
 
-// forget takes back the last prompt.
+// forget removes the last prompt and all that follows.
 func (h *History) forget() {
 	h.done = h.done[:h.promptStart:h.promptStart]
 	if h.counted {
@@ -120,10 +121,10 @@ func (h *History) forget() {
 	}
 }
 
-// modelChange follows which models answer, as the events tell it.
+// modelChange tracks the models of the last two turns that asked a model.
 type modelChange struct {
-	now, before string // full ids; of turns that ask a model
-	command     bool   // the last message was for eca only
+	current, previous string // full ids
+	command           bool   // the last message is a command that the model does not see
 }
 
 func (c *modelChange) add(b event.Body) {
@@ -132,13 +133,13 @@ func (c *modelChange) add(b event.Body) {
 		c.command = b.Command && b.Prompt == ""
 	case event.TurnStarted:
 		if !c.command {
-			c.now, c.before = b.Model, c.now
+			c.current, c.previous = b.Model, c.current
 		}
 	default:
 	}
 }
 
-// pendingDialog follows whether the next prompt answers a dialog, as the events tell it.
+// pendingDialog tracks whether a dialog with eca is open.
 type pendingDialog struct{ open bool }
 
 func (p *pendingDialog) add(b event.Body) {

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// finished adds the result of a call, and keeps what later turns need of it.
+// finished adds the result of a call, and notes the tasks, rules and instructions that came with it.
 func (h *History) finished(b event.ToolFinished) {
-	if at := h.placeOf(b.CallID); at >= 0 {
+	if at := h.placeholder(b.CallID); at >= 0 {
 		if call, _ := h.parts[at].(llm.ToolCall); call.API != "" {
 			h.providerFinished(at, call, b)
 			return
@@ -34,8 +34,8 @@ func (h *History) finished(b event.ToolFinished) {
 	}
 }
 
-// providerFinished puts a call that the provider has run in its place in the answer. One of which
-// the provider wants nothing back stays only if it made an image.
+// providerFinished replaces the placeholder of a call that the provider has run. A call without data
+// to send back is left out, unless it generated an image.
 func (h *History) providerFinished(at int, call llm.ToolCall, b event.ToolFinished) {
 	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == b.CallID })
 	if len(b.Opaque) > 0 || len(b.Images) > 0 {
@@ -49,10 +49,10 @@ func (h *History) result(r llm.ToolResult) {
 	h.open = slices.DeleteFunc(h.open, func(id string) bool { return id == r.ID })
 }
 
-// OpenCalls returns the calls that have no result, in the order the model made them.
+// OpenCalls returns the calls that have no result yet, in the order in which the model made them.
 func (h *History) OpenCalls() []string { return slices.Clone(h.open) }
 
-// started notes that a call runs, and which subagent runs for it.
+// started notes that a call has begun to run, and its subagent, if it has one.
 func (h *History) started(id string) {
 	h.began[id] = true
 	for _, c := range h.calls {
@@ -62,7 +62,8 @@ func (h *History) started(id string) {
 	}
 }
 
-// Reject ends a call that has no result. For a subagent's call the model learns how it can go on.
+// Reject returns the event that ends a call without a result. For a subagent's call, the message
+// explains to the model how to resume the subagent.
 func (h *History) Reject(id string, reason event.RejectReason) event.ToolRejected {
 	r := event.ToolRejected{CallID: id, Reason: reason}
 	if s, ok := h.running[id]; ok {
@@ -71,8 +72,8 @@ func (h *History) Reject(id string, reason event.RejectReason) event.ToolRejecte
 	return r
 }
 
-// LostReports are in place of those of subagents in the background that died with their
-// process.
+// LostReports returns reports for the background subagents that ended with their process, before
+// they could report.
 func (h *History) LostReports() (out []event.Body) {
 	for _, id := range slices.Sorted(maps.Keys(h.background)) {
 		s := h.background[id]
@@ -81,12 +82,12 @@ func (h *History) LostReports() (out []event.Body) {
 	return out
 }
 
-// reportText frames a report so that the model can tell it from what the user said.
+// reportText marks a report, so that the model can tell it from the user's text.
 func reportText(r event.Report) string {
 	return fmt.Sprintf("<subagent-report agent=%q chat=%q>\n%s\n</subagent-report>", r.Agent, r.ChatID, strings.TrimSpace(r.Text))
 }
 
-// joinContext adds what hooks tell the model to a result.
+// joinContext appends the context of hooks to the text of a result.
 func joinContext(text string, more []string) string {
 	if len(more) == 0 {
 		return text
@@ -94,7 +95,7 @@ func joinContext(text string, more []string) string {
 	return text + FromHooks(more) + "\n"
 }
 
-// lines joins outputs, each of them with the end of its last line.
+// lines joins outputs and ends each with a newline.
 func lines(outputs []string) string {
 	var b strings.Builder
 	for _, o := range outputs {
@@ -114,7 +115,8 @@ func images(list []event.Image) []llm.Image {
 	return out
 }
 
-// rejection is the result of a call that did not run, or did not end.
+// rejection returns the text of a result for a call that was rejected or interrupted. began reports
+// whether the call had begun to run.
 func rejection(r event.ToolRejected, began bool) string {
 	var text string
 	switch r.Reason {
@@ -140,17 +142,17 @@ func rejection(r event.ToolRejected, began bool) string {
 	return text
 }
 
-// Resumption tells the model how a subagent goes on.
+// Resumption explains to the model how to resume a subagent.
 func Resumption(s event.Subagent) string {
 	return fmt.Sprintf("It can go on where it ended, with all it knows: call the tool again with agent %q and resume %q.", s.Agent, s.ChatID)
 }
 
-// LostReport is the report of a subagent whose process died.
+// LostReport returns the report of a subagent that was interrupted.
 func LostReport(s event.Subagent) string {
 	return fmt.Sprintf("The subagent %s was interrupted. %s", s.Agent, Resumption(s))
 }
 
-// FromHooks marks what hooks tell the model as such.
+// FromHooks marks texts of hooks as such for the model.
 func FromHooks(texts []string) string {
 	var b strings.Builder
 	for _, text := range texts {
@@ -159,10 +161,10 @@ func FromHooks(texts []string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// instructionsIntroduction introduces the instructions that come with a result.
+// instructionsIntroduction precedes the instructions that are added to a result.
 const instructionsIntroduction = "The project's instructions for the folders that this call is about, from files in them. Where they contradict other instructions, the file nearer to the files you work on takes precedence.\n"
 
-// joinInstructions adds instructions to a result.
+// joinInstructions appends instructions to the text of a result.
 func joinInstructions(text string, list []event.Instructions) string {
 	if len(list) == 0 {
 		return text

@@ -14,13 +14,13 @@ import (
 
 // Cache is the reference's cache of one workspace, for reading.
 type Cache struct {
-	dir  string // with the index and a file for each chat
-	file string // or: one file with everything
+	dir  string // folder with the index and a file for each chat; or
+	file string // single file with one chat or all chats
 }
 
-// OpenCache finds the chats at a path: the folder of a workspace, the folder `chats`
-// or the index in it, or a file with one chat or, as it was once, with all. It fails
-// with ErrNotFound if there is nothing.
+// OpenCache opens the cache at a path: the folder of a workspace, its folder `chats` or
+// the index in it, or a file with one chat or, from older versions, all chats. It returns
+// ErrNotFound if the path has no chats.
 func OpenCache(path string) (Cache, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -45,8 +45,8 @@ func OpenCache(path string) (Cache, error) {
 	return Cache{file: file}, nil
 }
 
-// Summaries returns all chats, the last updated first. warning is empty unless the
-// files are of a version that this package does not know.
+// Summaries returns all chats, the most recently updated first. warning is empty unless
+// this package does not know the version of the files.
 func (c Cache) Summaries() (list []Record, warning string, err error) {
 	path := c.file
 	if path == "" {
@@ -73,8 +73,8 @@ func (c Cache) Summaries() (list []Record, warning string, err error) {
 	return list, doc.warning(), nil
 }
 
-// Messages returns the messages of a chat. It fails with ErrNotFound if the chat
-// does not exist.
+// Messages returns the messages of a chat. It returns ErrNotFound if the chat does not
+// exist. See Summaries for warning.
 func (c Cache) Messages(id string) (list []Record, warning string, err error) {
 	path := c.file
 	if path == "" {

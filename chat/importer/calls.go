@@ -8,8 +8,8 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// outputs says which message has the output of a call. Providers repeat ids in later
-// turns, so an output belongs to the last call before it.
+// outputs assigns messages with outputs to calls. Providers repeat ids in later turns, so
+// an output belongs to the last preceding call with its id.
 type outputs struct {
 	of    map[int]*Record // by the index of the call
 	taken map[int]bool    // indexes of outputs that have a call
@@ -44,9 +44,9 @@ func pair(messages []Record) outputs {
 	return out
 }
 
-// call converts a call with its output. All of it stands where the call stood: the
-// calls of one response cannot be distinguished from those of several, and a call whose
-// result follows at once is right in both cases.
+// call converts a call with its output. The result immediately follows the call: the stored
+// messages do not show which calls belong to the same response, and this order is valid in
+// any case.
 func (c *converter) call(fields transitMap, output *Record) {
 	tool := c.tool(fields)
 	judged := event.ToolJudged{
@@ -74,7 +74,7 @@ func (c *converter) call(fields transitMap, output *Record) {
 	if same := reflect.DeepEqual(of.Get("details"), fields.Get("details")); !same {
 		end.Details = c.details(of.Get("details"))
 	}
-	// A call that was refused has an output, but no time.
+	// A call that was rejected has an output, but no time.
 	ran := of.Get("total-time-ms") != nil
 	c.finish(end, *output, ran)
 }
@@ -113,7 +113,7 @@ func (c *converter) finish(end event.ToolFinished, output Record, ran bool) {
 	c.emit(end)
 }
 
-// tool names the tool of a call. Calls that did not run have only its full name.
+// tool returns the tool of a call. Calls that did not run have only its full name.
 func (c *converter) tool(fields transitMap) event.Tool {
 	t := event.Tool{
 		CallID: c.unique(text(fields.Get("id")), "call"),
@@ -132,7 +132,7 @@ func (c *converter) tool(fields transitMap) event.Tool {
 	return t
 }
 
-// details converts the details that our events have too.
+// details converts details of the types that events support.
 func (c *converter) details(v any) *event.Details {
 	fields, ok := v.(transitMap)
 	if !ok {

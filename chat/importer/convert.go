@@ -13,16 +13,16 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 )
 
-// converted is a chat in our terms.
+// converted is a chat as metadata and events.
 type converted struct {
 	meta    chat.Meta
 	events  []event.Event
-	leftOut map[string]int // what our events have no place for, by kind
+	leftOut map[string]int // parts that events cannot represent, by kind
 }
 
-// convert turns a chat into events. Each user message begins a turn; since the
-// reference keeps no ends, each turn ends well, and a call that has no output was
-// interrupted.
+// convert converts a chat to events. Each user message begins a turn. The reference does
+// not store how turns end, so each turn ends as done, and a call without output is
+// rejected as interrupted.
 func convert(p persisted, roots []string, modified time.Time) (converted, error) {
 	messages, err := p.messages()
 	if err != nil {
@@ -58,18 +58,18 @@ func convert(p persisted, roots []string, modified time.Time) (converted, error)
 	return c.converted, nil
 }
 
-// converter holds what is known while the messages are gone through.
+// converter is the state of a conversion.
 type converter struct {
 	converted
 	outputs outputs
-	turn    string // the current turn; empty outside
+	turn    string // id of the current turn; empty outside of turns
 	turns   int
 	at      time.Time // of the current message
-	before  time.Time // of the one before it
+	before  time.Time // of the previous message
 	ids     map[string]bool
 
 	previous event.Kind // see event.Begins
-	begun    event.Seq  // the event that begins the message in front, flags aside
+	begun    event.Seq  // the event that begins the last message that is not a flag
 }
 
 func (c *converter) emit(bodies ...event.Body) {
@@ -128,7 +128,7 @@ func (c *converter) message(i int, m Record) {
 	}
 }
 
-// leave counts something our events have no place for.
+// leave counts a part that events cannot represent.
 func (c *converter) leave(kind string) {
 	c.leftOut[shorten.Bytes(kind, 60)]++
 }
@@ -168,7 +168,7 @@ func (c *converter) endTurn() {
 	}
 }
 
-// flag converts a flag. One without a message before it has no place.
+// flag converts a flag. It leaves out a flag before the first message.
 func (c *converter) flag(contentID, s string) {
 	if c.begun == 0 {
 		c.leave("flag before the first message")
@@ -180,8 +180,8 @@ func (c *converter) flag(contentID, s string) {
 	c.turn, c.at = turn, c.before
 }
 
-// reason converts reasoning. The part that the provider wants back is kept, under no API: its
-// form is the reference's, which no client of ours can send.
+// reason converts reasoning. Provider data is kept in Opaque without an API, because it is in the
+// reference's format, which eca cannot send.
 func (c *converter) reason(fields transitMap) {
 	id := c.unique(text(fields.Get("id")), "reason")
 	end := event.ReasoningFinished{ID: id, ElapsedMS: max(0, integer(fields.Get("total-time-ms")))}
@@ -201,7 +201,7 @@ func (c *converter) reason(fields transitMap) {
 	c.emit(end)
 }
 
-// usage puts the usage of the last response into the last turn.
+// usage adds the usage of the last response to the last turn.
 func (c *converter) usage(fields transitMap) {
 	u, ok := fields.Get("usage").(transitMap)
 	if !ok || c.turn == "" {
@@ -233,7 +233,7 @@ type part struct {
 	image bool
 }
 
-// parts reads content, which is a text, a part or a list of parts.
+// parts returns the parts of content, which is a string, a part or a list of them.
 func (c *converter) parts(content any) []part {
 	switch content := content.(type) {
 	case nil:
@@ -261,7 +261,7 @@ func (c *converter) parts(content any) []part {
 	return nil
 }
 
-// image describes an image, which events have no place for.
+// image returns a text that replaces an image, which is not imported.
 func (c *converter) image(fields transitMap) string {
 	c.leave("image")
 	size := base64.StdEncoding.DecodedLen(len(text(fields.Get("base64"))))

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// Bounds of a file. Images are in chats as text, so chats can be large.
+// Limits of a file. Chats contain images as text, so they can be large.
 const (
 	maxFile  = 256 << 20
 	maxDepth = 200
@@ -23,7 +23,7 @@ const (
 // Version is the version of the reference's chat files that this package knows.
 const Version = 7
 
-// legacyVersion is that of the single file that had all chats before.
+// legacyVersion is the version of the single file in which older versions kept all chats.
 const legacyVersion = 6
 
 const (
@@ -32,7 +32,7 @@ const (
 	legacyFile = "db" + suffix
 )
 
-// ErrNotFound says that there is no cache, or no such chat in it.
+// ErrNotFound is returned if a cache, or a chat in it, does not exist.
 var ErrNotFound = errors.New("not found")
 
 // document is the content of one file: a chat, the index, or all chats.
@@ -42,7 +42,7 @@ type document struct {
 	chats   []persisted
 }
 
-// persisted is a chat as the reference keeps it; in the index, without messages.
+// persisted is a chat in the reference's format. In the index it has no messages.
 type persisted struct {
 	id     string
 	fields transitMap
@@ -103,7 +103,7 @@ func parse(r io.Reader, path string) (document, error) {
 	return doc, nil
 }
 
-// openRegular opens a file that can be read to its end.
+// openRegular opens a regular file.
 func openRegular(path string) (*os.File, error) {
 	f, err := safeio.Open("", path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,20 +112,19 @@ func openRegular(path string) (*os.File, error) {
 	return f, err
 }
 
-// source is a file that may hold chats to import.
+// source is a file that may contain chats to import.
 type source struct {
 	path     string
 	size     int64
 	modified time.Time
 }
 
-// state names the file as it is now.
+// state identifies the file in its current state.
 func (s source) state() string {
 	return fmt.Sprintf("%s|%d|%d", s.path, s.size, s.modified.UnixNano())
 }
 
-// sources lists the chat files of a folder, or the file of the time before there were
-// several.
+// sources returns the chat files of a folder, or the single file of older versions.
 func sources(folder string) ([]source, error) {
 	dir := filepath.Join(folder, "chats")
 	entries, err := os.ReadDir(dir)
@@ -144,7 +143,7 @@ func sources(folder string) ([]source, error) {
 		}
 		path := filepath.Join(dir, e.Name())
 		src := source{path: path}
-		if info, err := os.Stat(path); err == nil { // if not, reading it will say why
+		if info, err := os.Stat(path); err == nil { // otherwise reading it returns the error
 			src.size, src.modified = info.Size(), info.ModTime()
 		}
 		out = append(out, src)

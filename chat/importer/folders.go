@@ -14,8 +14,8 @@ import (
 )
 
 // Folders returns the folders below cache (`$XDG_CACHE_HOME/eca`) in which the
-// reference keeps chats of a workspace, the one it uses now first. It lists one
-// directory; a missing one holds none.
+// reference server keeps chats of a workspace: first the current one, then one of an
+// older version. A missing cache is not an error.
 func Folders(cache string, roots []string) ([]string, error) {
 	entries, err := os.ReadDir(cache)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,7 @@ func Folders(cache string, roots []string) ([]string, error) {
 	var out []string
 	for _, hash := range hashes(roots) {
 		for _, e := range entries {
-			// The name in front is for people; the hash is the identity.
+			// The part before the hash is only for people.
 			if e.Name() == hash || strings.HasSuffix(e.Name(), "_"+hash) {
 				out = append(out, filepath.Join(cache, e.Name()))
 			}
@@ -36,8 +36,8 @@ func Folders(cache string, roots []string) ([]string, error) {
 	return out, nil
 }
 
-// Folder returns the name of the folder in which the reference would keep the chats of a
-// workspace (eca-features 13.5).
+// Folder returns the name of the folder in which the reference server would keep the chats of
+// a workspace (eca-features 13.5).
 func Folder(roots []string) string {
 	const longest = 30
 	name := "workspace"
@@ -53,9 +53,9 @@ func Folder(roots []string) string {
 	return name[:min(len(name), longest)] + "_" + hashes(roots)[0]
 }
 
-// hashes returns the hashes that name the folder of a workspace (eca-features 13.5):
-// today's, then that of the time when linked worktrees were workspaces of their own,
-// if it differs.
+// hashes returns the hashes in the folder names of a workspace (eca-features 13.5): first
+// the current one, and then, if it differs, that of older versions, which treated linked
+// worktrees as separate workspaces.
 func hashes(roots []string) []string {
 	var paths, canonical []string
 	for _, r := range roots {

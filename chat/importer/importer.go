@@ -1,16 +1,15 @@
-// Package importer knows chats as the reference server keeps them: it reads them from
-// the reference's cache, turns them into our events (convert.go, calls.go), and turns
-// our events into the reference's records, which `eca read-chat` prints
-// (persisted.go).
+// Package importer converts chats from and to the format of the reference server. It
+// imports them from the reference's cache as events (convert.go, calls.go), and converts
+// events to the reference's records, which `eca read-chat` prints (persisted.go).
 //
-// Guarantees: the cache is only read; a chat is imported at most once, also when the
-// process dies in between or several daemons start together, and comes back neither
-// when the user deleted it nor over one that is there; a file that cannot be read
-// stops no other; what is not taken over is counted in the Report. An imported chat is
-// complete: each turn is ended and each call has one result.
+// Guarantees: the cache is only read; a chat is imported at most once, even if the process
+// dies during the import or several daemons start at the same time; a chat that the user
+// deleted is not imported again, and an existing chat is not overwritten; a file that
+// cannot be read does not stop the import of others; the Report counts what was left out.
+// An imported chat is complete: each turn has ended and each call has one result.
 //
-// It does not decide when to import, and does not follow a chat that the reference
-// goes on with after the import.
+// The caller decides when to import. Later changes of a chat in the reference's cache are
+// not imported.
 package importer
 
 import (
@@ -25,30 +24,30 @@ import (
 
 // Store is where chats are imported to; chat/store implements it.
 type Store interface {
-	// Imported says whether a source was marked.
+	// Imported reports whether a source is marked as imported.
 	Imported(ctx context.Context, source string) (bool, error)
-	// MarkImported marks a source; a marked one stays as it is.
+	// MarkImported marks a source as imported.
 	MarkImported(ctx context.Context, source string) error
-	// Import adds a chat and marks its source, in one transaction. If the source is
-	// marked already, or there is a chat with that id, no chat is added.
+	// Import adds a chat and marks its source, in one transaction. It adds no chat if the source is
+	// marked already, or if a chat with that id exists.
 	Import(ctx context.Context, source string, meta chat.Meta, events []event.Event) (added bool, err error)
-	// Lock is that of chat.Store.
+	// Lock is the same as in chat.Store.
 	Lock(id string) (release func(), ok bool, err error)
 }
 
-// Report has the outcome for each file that was not read before.
+// Report is the result of an import. It covers the files that are new or have changed.
 type Report struct {
-	Imported  []string       // ids of new chats
-	Known     int            // chats that are there, or were imported before
-	Empty     int            // chats with neither a title nor a message that could be taken over
-	Subagents int            // chats of subagents
-	Busy      int            // chats in use at the moment; tried again at the next start
-	LeftOut   map[string]int // parts of chats that events have no place for, by kind
-	Problems  []error        // folders, files and chats that could not be read or stored; tried again at the next start
+	Imported  []string       // ids of imported chats
+	Known     int            // number of chats that exist already, or were imported before
+	Empty     int            // number of chats with neither a title nor a message that can be imported
+	Subagents int            // number of chats of subagents, which are not imported
+	Busy      int            // number of chats that are in use; the next import tries them again
+	LeftOut   map[string]int // parts of chats that events cannot represent, by kind
+	Problems  []error        // errors of folders, files and chats; the next import tries them again
 }
 
-// Import imports the chats of a workspace from below cache, the reference's cache
-// directory. It ends early with ctx.
+// Import imports the chats of a workspace from the reference's cache directory. It stops
+// early if ctx is done.
 func Import(ctx context.Context, store Store, cache string, roots []string) Report {
 	r := Report{LeftOut: map[string]int{}}
 	folders, err := Folders(cache, roots)
@@ -72,7 +71,7 @@ func (r *Report) problem(err error) {
 	}
 }
 
-// file imports what is in one file, unless the file was seen in this state before.
+// file imports the chats of one file, unless the file has not changed since it was imported.
 func (r *Report) file(ctx context.Context, store Store, s source, roots []string) error {
 	seen, err := store.Imported(ctx, s.state())
 	if err != nil || seen {
@@ -88,8 +87,8 @@ func (r *Report) file(ctx context.Context, store Store, s source, roots []string
 	var failed []error
 	done := true
 	for _, p := range doc.chats {
-		// A chat has a mark of its own, without the state of the file: it does not come
-		// back when the reference touches the file.
+		// Chats are marked without the state of the file, so that a chat is not imported
+		// again when the reference changes the file.
 		mark := s.path
 		if doc.legacy {
 			mark += "#" + p.id
@@ -111,7 +110,7 @@ func (r *Report) file(ctx context.Context, store Store, s source, roots []string
 
 var errBusy = errors.New("the chat is in use")
 
-// chat imports one chat. It fails with errBusy while a process appends to it.
+// chat imports one chat. It returns errBusy while another process uses the chat.
 func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted, s source, roots []string) error {
 	if strings.HasPrefix(p.id, "subagent-") || p.fields.Get("subagent") == true {
 		r.Subagents++
@@ -133,7 +132,7 @@ func (r *Report) chat(ctx context.Context, store Store, mark string, p persisted
 	switch {
 	case err == nil && !ok:
 		return errBusy
-	case err == nil: // where there are no lock files, chats work without
+	case err == nil: // without lock files, chats are used unlocked
 		defer release()
 	}
 	added, err := store.Import(ctx, mark, c.meta, c.events)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Summary returns the summary of one of our chats. Keys without a value are absent.
+// Summary returns the summary of a chat as a record. Keys without a value are absent.
 func Summary(m chat.Meta, prompts int) Record {
 	out := transitMap{field("id", m.ID)}
 	if m.Title != "" {
@@ -29,9 +29,9 @@ func Summary(m chat.Meta, prompts int) Record {
 		field("created-at", millis(m.Created)), field("updated-at", millis(m.Updated)), field("user-prompt-count", prompts))}
 }
 
-// Messages returns what the reference would have stored of a chat with these events,
-// and ends after an error. Flags must come where they stand, not where they were set.
-// Titles, notices, usage and progress are not messages.
+// Messages returns the records that the reference would have stored for a chat with these
+// events. It stops after an error. Flags must be in the position where they are shown, not
+// in that of their sequence numbers. Titles, notices, usage and progress have no records.
 func Messages(events iter.Seq2[event.Event, error]) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		w := writer{reasons: map[string]*strings.Builder{}, calls: map[string]event.ToolJudged{}}
@@ -68,7 +68,7 @@ func (w *writer) add(e event.Event) []Record {
 		w.textAt = e.Time
 	case event.UserMessage:
 		if b.Command && b.Prompt == "" {
-			return w.flush() // for eca only
+			return w.flush() // a command that the model does not see
 		}
 		parts := []any{textPart(cmp.Or(b.Prompt, b.Text))}
 		for _, c := range b.Context {
@@ -112,12 +112,12 @@ func (w *writer) add(e event.Event) []Record {
 	case event.Compacted, event.FileChanged, event.HookFinished, event.HookStarted, event.ImagesRefused, event.Notice, event.Progress,
 		event.PromptAmended, event.Pruned, event.SystemPrompt, event.TasksCleared, event.TitleChanged, event.ToolArgsDelta, event.ToolProposed,
 		event.ToolStarted, event.ToolUpdated, event.Truncated, event.TurnStarted, event.UndoPoint, event.Unknown, event.UsageReported:
-		// which the reference does not store
+		// not stored by the reference
 	}
 	return nil
 }
 
-// flush ends the text of the model.
+// flush returns the model's text so far as a message, if any.
 func (w *writer) flush() []Record {
 	if w.text.Len() == 0 {
 		return nil
@@ -127,8 +127,8 @@ func (w *writer) flush() []Record {
 	return []Record{r}
 }
 
-// reason is the opposite of converter.reason. The part that our own clients keep
-// for their providers is not in the reference's form and left out.
+// reason is the inverse of converter.reason. Provider data of eca's own chats is left out,
+// because it is not in the reference's format.
 func (w *writer) reason(b event.ReasoningFinished, at time.Time) Record {
 	content := transitMap{field("id", b.ID), field("total-time-ms", b.ElapsedMS)}
 	if r := w.reasons[b.ID]; r != nil {
@@ -144,7 +144,8 @@ func (w *writer) reason(b event.ReasoningFinished, at time.Time) Record {
 	return message("reason", content, at)
 }
 
-// output returns the result of a call; one that was never complete has none.
+// output returns the records for the result of a call. A call that was never complete has
+// no records.
 func (w *writer) output(b event.ToolFinished, at time.Time, more ...transitField) []Record {
 	call, ok := w.calls[b.CallID]
 	if !ok {
@@ -188,7 +189,7 @@ func textPart(s string) transitMap { return transitMap{field("type", "text"), fi
 
 func field(key string, value any) transitField { return transitField{Key: key, Value: value} }
 
-// callFields are those that a call and its output share.
+// callFields returns the fields that a call and its output share.
 func callFields(b event.ToolJudged) transitMap {
 	fullName := b.Server + "__" + b.Name
 	if b.Origin == "unknown" {

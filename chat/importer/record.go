@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Record is a message or the summary of a chat in the reference's form: what
-// `eca read-chat` prints as one line of JSON.
+// Record is a message, or the summary of a chat, in the reference's format. `eca read-chat`
+// prints each as one line of JSON.
 type Record struct{ fields transitMap }
 
 // MarshalJSON implements json.Marshaler.
@@ -16,13 +16,14 @@ func (r Record) MarshalJSON() ([]byte, error) { return r.fields.MarshalJSON() }
 // Role returns the role of a message.
 func (r Record) Role() string { return text(r.fields.Get("role")) }
 
-// Created returns when a message was written; old ones do not say.
+// Created returns the time when a message was written; ok is false if an old message does
+// not have it.
 func (r Record) Created() (time.Time, bool) { return moment(r.fields.Get("created-at")) }
 
-// Updated returns when a chat changed last.
+// Updated returns the time when a chat last changed.
 func (r Record) Updated() (time.Time, bool) { return moment(r.fields.Get("updated-at")) }
 
-// text returns a value that is text or a number; for anything else it returns false.
+// text returns a value that is a string or a number as text, or "" for other values.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -33,7 +34,7 @@ func text(v any) string {
 	return ""
 }
 
-// integer returns a value that is a whole number, or 0.
+// integer returns a value that is an integer, or 0 for other values.
 func integer(v any) int64 {
 	n, ok := v.(json.Number)
 	if !ok {
@@ -46,7 +47,7 @@ func integer(v any) int64 {
 	return i
 }
 
-// moment returns a time, which is kept in milliseconds since 1970.
+// moment returns a value that is a time, or milliseconds since 1970, as a time.
 func moment(v any) (time.Time, bool) {
 	if t, ok := v.(time.Time); ok {
 		return t, true
@@ -57,5 +58,5 @@ func moment(v any) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// millis is the opposite of moment.
+// millis is the inverse of moment.
 func millis(t time.Time) json.Number { return json.Number(strconv.FormatInt(t.UnixMilli(), 10)) }

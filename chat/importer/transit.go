@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Chats of the reference are transit data in its JSON encodings, the compact and the verbose
-// one (https://github.com/cognitect/transit-format). It comes back in Go's plain types: nil,
-// bool, string, json.Number, time.Time, []any and transitMap. Keywords, symbols, URIs and
-// UUIDs become strings, lists and sets become []any; what that loses is of no use to a reader
-// of stored records. A value with a tag that is not known is kept as transitTagged.
+// The reference stores chats as Transit data in one of its JSON encodings, compact or verbose
+// (https://github.com/cognitect/transit-format). Values are decoded to these types: nil, bool,
+// string, json.Number, time.Time, []any and transitMap. Keywords, symbols, URIs and UUIDs
+// become strings; lists and sets become []any. A value with an unknown tag becomes a
+// transitTagged.
 
-// transitMap is a map in the order of its source.
+// transitMap is a map that keeps the order of its source.
 type transitMap []transitField
 
 // transitField is one entry of a transitMap.
@@ -22,7 +22,7 @@ type transitField struct {
 	Value any
 }
 
-// Get returns the value of a key, or nil; a repeated key has its last value.
+// Get returns the value of a key, or nil. If a key is repeated, the last value applies.
 func (m transitMap) Get(key string) any {
 	for _, f := range slices.Backward(m) {
 		if f.Key == key {
@@ -32,15 +32,15 @@ func (m transitMap) Get(key string) any {
 	return nil
 }
 
-// Has says whether a key is present.
+// Has reports whether a key is present.
 func (m transitMap) Has(key string) bool {
 	return slices.ContainsFunc(m, func(f transitField) bool { return f.Key == key })
 }
 
-// MarshalJSON writes an object with the keys in their order.
+// MarshalJSON implements json.Marshaler. It keeps the order of the keys.
 func (m transitMap) MarshalJSON() ([]byte, error) { return appendJSON(nil, m) }
 
-// transitTagged is a value with a tag this package does not know.
+// transitTagged is a value with a tag that this package does not know.
 type transitTagged struct {
 	Tag   string `json:"tag"`
 	Value any    `json:"value"`

@@ -14,9 +14,9 @@ import (
 // errTooLarge is returned for input beyond the limits.
 var errTooLarge = errors.New("more data than is accepted")
 
-// decodeTransit reads one value, which must be all there is in r. It returns for any input:
-// size bounds it, and all strings together once codes are expanded; depth bounds nested arrays
-// and maps.
+// decodeTransit reads one value, which must be the whole content of r. size limits the input, and
+// the total size of all strings after cache codes are expanded, in bytes; depth limits the nesting of
+// arrays and maps.
 func decodeTransit(r io.Reader, size int64, depth int) (any, error) {
 	in := &boundedReader{r: r, left: size}
 	d := &transitDecoder{json: json.NewDecoder(in), left: size, depth: depth}
@@ -36,7 +36,7 @@ func decodeTransit(r io.Reader, size int64, depth int) (any, error) {
 	return v, nil
 }
 
-// boundedReader fails where io.LimitReader would pretend that the input has ended.
+// boundedReader returns an error at its limit, where io.LimitReader would return EOF.
 type boundedReader struct {
 	r    io.Reader
 	left int64
@@ -50,30 +50,30 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The cache of the compact encoding: a string that is worth it gets a code when it
-// is read first, and stands as that code from then on.
+// The cache of the compact encoding: when a keyword, tag or key that is long enough occurs for the
+// first time, it gets a code, which replaces it from then on.
 const (
 	cacheBase     = '0'
 	cacheDigits   = 44
-	cacheSize     = cacheDigits * cacheDigits // then it starts over
-	cacheMinUnits = 4                         // in UTF-16, whatever the encoding of the file
+	cacheSize     = cacheDigits * cacheDigits // a full cache is emptied
+	cacheMinUnits = 4                         // minimum length of a cached string, in UTF-16 code units
 )
 
 type transitDecoder struct {
 	json  *json.Decoder
 	cache []string
-	left  int64 // bytes of strings that may still come
-	depth int   // levels that may still be entered
+	left  int64 // remaining limit for the size of strings, in bytes
+	depth int   // remaining limit for the nesting
 }
 
-// tag is the decoded form of "~#name", mapMark that of "^ ". They mean something only
-// in front.
+// tag is the decoded form of "~#name", mapMark that of "^ ". They are special only as the
+// first element of an array or the first key of an object.
 type (
 	tag     string
 	mapMark struct{}
 )
 
-// value reads a value that is not in front. asKey says that it is a key of a map.
+// value reads a value that is not a tag or mapMark. asKey is true for a key of a map.
 func (d *transitDecoder) value(asKey bool) (any, error) {
 	v, err := d.front(asKey)
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *transitDecoder) front(asKey bool) (any, error) {
 	return t, nil // nil, a boolean or a number
 }
 
-// array reads what follows "[": a list, a map or a tagged value.
+// array reads the rest of an array after "[": a list, a map or a tagged value.
 func (d *transitDecoder) array() (any, error) {
 	if !d.json.More() {
 		return []any{}, d.end()
@@ -142,7 +142,7 @@ func (d *transitDecoder) array() (any, error) {
 	return list, d.end()
 }
 
-// object reads what follows "{": the verbose form of a map or a tagged value.
+// object reads the rest of an object after "{": the verbose form of a map or a tagged value.
 func (d *transitDecoder) object() (any, error) {
 	m := transitMap{}
 	for d.json.More() {
@@ -180,8 +180,8 @@ func (d *transitDecoder) field() (f transitField, err error) {
 	return f, err
 }
 
-// key returns a key as text. Keys that are not scalars have no use in records, and as
-// text they would grow with every level.
+// key returns a key as text. It returns an error for keys that are not scalars: records do not
+// have such keys, and as text they would grow with each level of nesting.
 func key(k any) (string, error) {
 	switch k := k.(type) {
 	case string:
@@ -193,7 +193,7 @@ func key(k any) (string, error) {
 	return string(b), err
 }
 
-// tagged reads the value of a tag and the end of what they are in.
+// tagged reads the value of a tag and the end of their array or object.
 func (d *transitDecoder) tagged(t tag) (any, error) {
 	v, err := d.value(false)
 	if err != nil {
@@ -234,7 +234,7 @@ func (d *transitDecoder) end() error {
 	return nil
 }
 
-// text resolves cache codes and decodes what a string stands for.
+// text resolves cache codes and decodes a string.
 func (d *transitDecoder) text(s string, asKey bool) (any, error) {
 	if s == "^ " {
 		return mapMark{}, nil
@@ -282,7 +282,7 @@ func cacheable(s string, asKey bool) bool {
 	return false
 }
 
-// scalar decodes a string that may carry a type.
+// scalar decodes a string that may begin with a type.
 func scalar(s string) (any, error) {
 	if len(s) < 2 || s[0] != '~' {
 		return s, nil
@@ -320,7 +320,7 @@ func scalar(s string) (any, error) {
 	return s, nil
 }
 
-// date returns a time that can be written as JSON.
+// date returns t in UTC, or an error if its year cannot be written as JSON.
 func date(s string, t time.Time) (any, error) {
 	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
 		return nil, fmt.Errorf("%q is not a time", s)

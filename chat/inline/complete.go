@@ -12,26 +12,26 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// CompletionTimeout is the longest a completion may take (eca-features, Appendix B).
+// CompletionTimeout is the time limit of a completion (eca-features, Appendix B).
 const CompletionTimeout = 30 * time.Second
 
-// ErrNothing says that the model has nothing to propose.
+// ErrNothing is returned if the model has nothing to propose.
 var ErrNothing = errors.New("no completion for this place")
 
-// ErrPosition says that a cursor is not in its document.
+// ErrPosition is returned if a cursor is not in its document.
 var ErrPosition = errors.New("the position is not in the document")
 
-// Cursor is a place in a document.
+// Cursor is a position in a document.
 type Cursor struct {
 	Document  string // the editor's text, saved or not
 	Line      int    // 1-based
-	Character int    // 1-based, in code points; beyond the end of the line is its end
+	Character int    // 1-based, in code points; values beyond the end of the line mean its end
 	Path      string // path or URI of the document; empty if it has none
 }
 
-// Complete returns the text a model proposes at a cursor. It fails with ErrPosition,
-// with ErrNothing, with ctx's error, with an *llm.Error of kind ErrTimeout after
-// CompletionTimeout, or with what went wrong with the model.
+// Complete returns the text that a model proposes at a cursor. It returns ErrPosition, ErrNothing,
+// the error of ctx, an *llm.Error of kind ErrTimeout after CompletionTimeout, or another error of the
+// model.
 func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 	at, ok := offset(c.Document, c.Line, c.Character)
 	if !ok {
@@ -45,7 +45,7 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 	defer cancel()
 	var out strings.Builder
 	var strip stripper
-	var failed *llm.Error // the last attempt, while it is repeated
+	var failed *llm.Error // the error of the last attempt, while the request is retried
 	for d, err := range ask(limited, m.Client, e.completion(m, c, at)) {
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
@@ -56,7 +56,7 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 			out.WriteString(strip.write(d.Text))
 		case d.Kind == llm.RetryDelta:
 			failed = d.Err
-			if d.Err.Kind == llm.ErrNetwork { // no user waits for that while typing
+			if d.Err.Kind == llm.ErrNetwork { // too slow for a user who is typing
 				return "", d.Err
 			}
 		}
@@ -68,9 +68,8 @@ func (e *Engine) Complete(ctx context.Context, c Cursor) (string, error) {
 	return out.String(), nil
 }
 
-// completionModel picks the model. The built-in choice is good for those who can use
-// it; for the others it is their default model. A choice of the user's own is never
-// replaced: their text would go where they did not send it.
+// completionModel chooses the model. If the built-in choice cannot be used, it is the default model.
+// A model that the user chose is never replaced, because the text would be sent to another provider.
 func (e *Engine) completionModel() (chat.Model, error) {
 	cfg := e.deps.Config()
 	m, err := e.deps.Models.Resolve(cfg.Completion.Model, "")
@@ -83,10 +82,10 @@ func (e *Engine) completionModel() (chat.Model, error) {
 	return chat.Model{}, err
 }
 
-// completion builds the request. Reasoning is off: a user who types does not wait.
+// completion builds the request. Reasoning is off because it is too slow for a user who is typing.
 func (e *Engine) completion(m chat.Model, c Cursor, at int) llm.Request {
 	budget := contextBudget(m)
-	// The text before the cursor says more about the completion.
+	// The text before the cursor is more important for a completion.
 	before := lastPart(c.Document[:at], budget/4*3)
 	after := firstPart(c.Document[at:], budget/4)
 	text := "<before>" + before + "</before><after>" + after + "</after>"
@@ -96,7 +95,7 @@ func (e *Engine) completion(m chat.Model, c Cursor, at int) llm.Request {
 	return request(llm.PurposeCompletion, m, e.render(e.deps.Config().Prompts.Completion, nil), text)
 }
 
-// late explains a completion that took too long.
+// late returns the error for a completion that took too long.
 func late(m chat.Model, failed *llm.Error) error {
 	out := &llm.Error{Kind: llm.ErrTimeout, Message: fmt.Sprintf("%s gave no completion within %s", m.ID, CompletionTimeout)}
 	if failed != nil {

@@ -1,40 +1,38 @@
 package inline
 
-// stripper takes a code fence around an answer away while the answer streams, and the
-// line breaks at its end: models add both, whatever the prompt says. The zero value
-// is ready for use.
+// stripper removes a code fence around a streamed answer, and the line breaks at its end.
+// Models add both, even if the prompt forbids it. The zero value is ready to use.
 //
-// A fence is taken away if it is around the whole answer: only blank lines may be
-// before its opening line, and only blank lines after its closing line. So nothing
-// but the frame is ever lost, and fences inside the answer stay. Text that could still
-// turn out to be the end of the frame is held back until more comes.
+// A fence is removed only if it is around the whole answer: only blank lines may precede
+// its opening line or follow its closing line. Fences inside the answer are kept. Text that
+// may turn out to be the closing line is held back until more of the answer arrives.
 type stripper struct {
-	keepFence bool // the answer may begin with a fence of its own
+	keepFence bool // do not remove a fence at the beginning: it may belong to the answer
 
 	state stripState
-	held  []byte // may still be taken away
+	held  []byte // text that is held back
 	ticks int    // length of the fence that is being read
-	fence int    // length of the opening fence; or 0
-	wrote bool   // something was let through
+	fence int    // length of the opening fence, or 0
+	wrote bool   // some text was returned
 }
 
-// stripState is what the held bytes are.
+// stripState describes the held bytes.
 type stripState uint8
 
 const (
 	stripLead    stripState = iota // blanks before the first word of the answer
 	stripOpening                   // the first characters of what may be an opening fence
 	stripInfo                      // the rest of its line
-	stripText                      // nothing
+	stripText                      // no bytes are held
 	stripBreaks                    // line breaks
-	stripIndent                    // line breaks, blanks
-	stripClosing                   // line breaks, blanks, the characters of a fence
-	stripAfter                     // all of that, and blanks after the fence
+	stripIndent                    // line breaks and blanks
+	stripClosing                   // line breaks, blanks and the characters of a fence
+	stripAfter                     // line breaks, blanks, a fence and more blanks
 )
 
 const minFence = 3
 
-// write takes the next piece of the answer and returns what can be let through.
+// write adds the next piece of the answer and returns the text that is not held back.
 func (s *stripper) write(piece string) string {
 	var out []byte
 	for i := range len(piece) {
@@ -43,7 +41,7 @@ func (s *stripper) write(piece string) string {
 	return s.let(out)
 }
 
-// end returns what of the held text belongs to the answer.
+// end returns the part of the held text that belongs to the answer.
 func (s *stripper) end() string {
 	switch s.state {
 	case stripOpening:
@@ -70,7 +68,7 @@ func (s *stripper) let(out []byte) string {
 	return string(out)
 }
 
-// next takes one byte; it appends to out what is let through.
+// next adds one byte, and appends the text that is not held back to out.
 func (s *stripper) next(out []byte, c byte) []byte {
 	if s.state <= stripInfo {
 		return s.begin(out, c)
@@ -80,7 +78,7 @@ func (s *stripper) next(out []byte, c byte) []byte {
 		if isBlank(c) {
 			return s.hold(out, c, stripAfter)
 		}
-		// The fence was not the last line; one that begins here may be.
+		// The fence was not the last line; another fence may begin here.
 		line := trailing(s.held, isIndent)
 		line += trailing(s.held[:len(s.held)-line], isBreak)
 		if line == 0 || c != '`' || !isBreak(s.held[len(s.held)-line]) {
@@ -113,7 +111,7 @@ func (s *stripper) next(out []byte, c byte) []byte {
 	return s.release(out, c)
 }
 
-// begin takes a byte of what may be the opening line.
+// begin adds a byte of a line that may be the opening line.
 func (s *stripper) begin(out []byte, c byte) []byte {
 	switch {
 	case s.state == stripLead && isBlank(c):
@@ -135,7 +133,7 @@ func (s *stripper) hold(out []byte, c byte, next stripState) []byte {
 	return out
 }
 
-// release lets what is held through, and c too unless it may begin the end.
+// release appends the held text to out, and c too unless the closing line may begin with it.
 func (s *stripper) release(out []byte, c byte) []byte {
 	out = append(out, s.held...)
 	s.held, s.state = s.held[:0], stripText
@@ -149,7 +147,7 @@ func isBreak(c byte) bool  { return c == '\n' || c == '\r' }
 func isIndent(c byte) bool { return c == ' ' || c == '\t' }
 func isBlank(c byte) bool  { return isBreak(c) || isIndent(c) }
 
-// trailing counts the bytes at the end of b that are of a kind.
+// trailing returns the number of bytes at the end of b for which kind returns true.
 func trailing(b []byte, kind func(byte) bool) int {
 	n := 0
 	for n < len(b) && kind(b[len(b)-1-n]) {

@@ -1,16 +1,16 @@
-// Package inline asks models about text in an editor, outside any chat: Rewrite
-// replaces a selection as the user says, Complete proposes text at the cursor. Each is
-// one request, without tools and without memory; nothing is stored.
+// Package inline asks models about text in an editor, outside any chat: Rewrite rewrites
+// a selection according to an instruction, Complete proposes text at the cursor. Each is
+// a single request without tools, and nothing is stored.
 //
-// It owns which model is asked, what it is shown of the file, and what of its answer
-// is text for the editor.
+// It chooses the model, the part of the file that the model gets, and the part of the
+// answer that is text for the editor.
 //
-// Guarantees: a request is bounded, however large the file; a code fence around the
-// answer never reaches the editor, not even for a moment; an answer that is not
-// complete is an error; when ctx ends, the request to the provider is closed at once.
+// Guarantees: the size of a request is limited, regardless of the size of the file; a code
+// fence around the answer never reaches the editor; an incomplete answer is an error; when
+// ctx is done, the request to the provider is closed immediately.
 //
-// It knows nothing of wire formats and does not know the editor's unsaved text beyond
-// what it is given.
+// It does not depend on wire formats. It has access to the editor's unsaved text only where
+// it is an argument.
 package inline
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/seed-dec29ce4/eca/llm"
 )
 
-// Deps is what an Engine needs. All fields are required.
+// Deps are the dependencies of an Engine. All fields are required.
 type Deps struct {
 	Models  chat.Models
 	Machine chat.Machine
@@ -38,20 +38,19 @@ type Deps struct {
 	Now     func() time.Time
 }
 
-// Engine answers requests. It has no state of its own and is safe for concurrent use.
+// Engine makes rewrites and completions. It is stateless and safe for concurrent use.
 type Engine struct{ deps Deps }
 
 // New returns an engine.
 func New(deps Deps) *Engine { return &Engine{deps} }
 
-// maxContext bounds what is sent of a file around the selection or the cursor, in
-// bytes.
+// maxContext is the maximum size of the part of a file that is sent, in bytes.
 const maxContext = 256 << 10
 
-// maxAnswer bounds an answer, in bytes: no editor waits for more.
+// maxAnswer is the maximum size of an answer, in bytes.
 const maxAnswer = 4 << 20
 
-// render fills in a prompt; an invalid template is sent as it was written.
+// render fills in the variables of a prompt. An invalid template is sent unchanged.
 func (e *Engine) render(prompt string, more template.Vars) string {
 	vars := chat.PromptVars(e.deps.Machine, e.deps.Config().ToolCall.ShellCommand.Path, e.deps.Roots())
 	maps.Copy(vars, more)
@@ -59,8 +58,8 @@ func (e *Engine) render(prompt string, more template.Vars) string {
 	return text
 }
 
-// contextBudget is how many bytes of a file a model may be shown: half of its context
-// at the usual four bytes per token, so that an answer as long fits too.
+// contextBudget returns the maximum size of the part of a file that a model gets, in bytes: half
+// of its context at four bytes per token, so that an answer of the same length fits too.
 func contextBudget(m chat.Model) int {
 	if m.Limit.Context > 0 {
 		return int(min(maxContext, m.Limit.Context*2))
@@ -77,7 +76,7 @@ func request(purpose llm.Purpose, m chat.Model, system, text string) llm.Request
 	}
 }
 
-// block frames material so that the model can tell it from what the user says.
+// block marks a text as context, so that the model can tell it from the user's instruction.
 func block(label, text string) string {
 	quoted, _ := json.Marshal(label) // a string always encodes
 	return fmt.Sprintf("<context label=%s>\n%s\n</context>", quoted, strings.TrimRight(text, "\r\n"))
@@ -110,7 +109,7 @@ func ask(ctx context.Context, client llm.Model, req llm.Request) iter.Seq2[llm.D
 	}
 }
 
-// incomplete says what is wrong with an answer that ended for a reason.
+// incomplete returns an error unless stop is the regular end of an answer.
 func incomplete(stop llm.StopReason) error {
 	switch stop {
 	case llm.StopEnd:

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
-// maxSelection bounds what the user selects and says about it, in bytes. It is always
-// sent whole.
+// maxSelection is the maximum size of the selection and the instruction together, in bytes. They are
+// always sent completely.
 const maxSelection = 1 << 20
 
 // Selection is a piece of text and the instruction for its rewrite.
@@ -31,13 +31,13 @@ type Selection struct {
 // Kind of a Step.
 type Kind uint8
 
-// Kinds of steps, with the fields they set. Each of Started and Finished comes once.
+// Kinds of steps, with the fields that they set. Started and Finished occur once each.
 const (
 	_         Kind = iota
 	Started        // the model begins to answer
-	Reasoning      // it begins to reason
-	Text           // Text, never empty
-	Finished       // Elapsed
+	Reasoning      // the model begins to reason
+	Text           // sets Text, which is not empty
+	Finished       // sets Elapsed
 )
 
 // Step is one step of a rewrite.
@@ -47,19 +47,19 @@ type Step struct {
 	Elapsed time.Duration
 }
 
-// Rewriting is a rewrite that is ready to be asked for.
+// Rewriting is a prepared rewrite. Stream makes the request.
 type Rewriting struct {
 	Model string // full id
 
 	client llm.Model
 	req    llm.Request
-	keep   bool   // the selection begins with a fence of its own
+	keep   bool   // the selection itself begins with a code fence
 	ending string // line breaks at the end of the selection
 	now    func() time.Time
 }
 
-// Rewrite picks the model and reads the file; it does not wait for the model. A file
-// that cannot be read is left out: the selection is enough to work with.
+// Rewrite chooses the model and reads the file; it does not wait for the model. If the file cannot
+// be read, only the selection is sent.
 func (e *Engine) Rewrite(sel Selection) (*Rewriting, error) {
 	if n := len(sel.Text) + len(sel.Instruction); n > maxSelection {
 		return nil, fmt.Errorf("the selection has %d bytes; a rewrite takes up to %d", n, maxSelection)
@@ -78,8 +78,8 @@ func (e *Engine) Rewrite(sel Selection) (*Rewriting, error) {
 	}, nil
 }
 
-// rewriteSystem makes the system prompt: the configured text, and after it what that does
-// not place itself (eca-features 22).
+// rewriteSystem returns the system prompt: the configured text, followed by the parts that the text
+// does not refer to with variables (eca-features 22).
 func (e *Engine) rewriteSystem(sel Selection, cfg *config.Config, m chat.Model) string {
 	path, around, label := "", "", "selection"
 	if sel.Path != "" {
@@ -110,8 +110,8 @@ func surroundings(path string, sel Selection, cfg *config.Config, m chat.Model) 
 	return window(file, sel.FirstLine, sel.LastLine, cfg.Rewrite.FullFileMaxLines, contextBudget(m))
 }
 
-// errNoText says that a model had nothing to say. An empty fence is not that: it means
-// that the selection shall go.
+// errNoText is returned if the answer is empty. An empty code fence is not an empty answer: it deletes
+// the selection.
 var errNoText = errors.New("the model answered without text")
 
 // Stream asks the model and yields the rewritten selection. It ends with
@@ -147,7 +147,7 @@ func (r *Rewriting) Stream(ctx context.Context) iter.Seq2[Step, error] {
 	}
 }
 
-// answer turns deltas into steps.
+// answer converts deltas to steps.
 type answer struct {
 	strip     stripper
 	started   bool

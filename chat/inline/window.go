@@ -11,10 +11,10 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// maxFile bounds the files that are looked at, in bytes.
+// maxFile is the maximum size of a file that is read, in bytes.
 const maxFile = 16 << 20
 
-// readFile returns a file's text; ok is false if it is not text, too large, or not
+// readFile returns the text of a file; ok is false if the file is not text, too large, or not
 // readable.
 func readFile(path string) (text string, ok bool) {
 	data, err := safeio.Read(path, maxFile)
@@ -24,17 +24,16 @@ func readFile(path string) (text string, ok bool) {
 	return strings.ToValidUTF8(string(data), "\uFFFD"), true
 }
 
-// Lines that stand for something in what the model is shown (config/prompts/rewrite.md
-// explains them).
+// Marker lines in the text for the model (config/prompts/rewrite.md explains them).
 const (
 	selectionBegins = "[[selection begins]]\n"
 	selectionEnds   = "[[selection ends]]\n"
 )
 
-// window returns a file with its selected lines marked: the whole file if the limits
-// allow, else what stands around the selection, as many lines before as after where
-// there are. It is empty if the selected lines alone are too much. The lines of the
-// selection are 1-based and inclusive; those beyond the file count as its end.
+// window returns a file with its selected lines marked: the whole file if it is within the limits, or
+// else the same number of lines before and after the selection, where possible. It is empty if the
+// selected lines alone exceed the limits. first and last are 1-based and inclusive; lines beyond the
+// end of the file mean its end.
 func window(file string, first, last, maxLines, maxBytes int) string {
 	lines := slices.Collect(strings.Lines(file))
 	begin := min(max(first-1, 0), len(lines))
@@ -79,7 +78,7 @@ func leftOut(b *strings.Builder, n int) {
 	}
 }
 
-// writeLines writes lines so that the next one begins at its own line.
+// writeLines writes lines, and ends the last one with a line break.
 func writeLines(b *strings.Builder, lines []string) {
 	for _, l := range lines {
 		b.WriteString(l)
@@ -89,9 +88,9 @@ func writeLines(b *strings.Builder, lines []string) {
 	}
 }
 
-// offset returns where a 1-based position is in a text, in bytes. Characters are code
-// points; one beyond the end of its line is its end. ok is false if there is no such
-// line.
+// offset returns the byte offset of a 1-based position in a text. Characters are code points; a
+// character beyond the end of its line means the end of the line. ok is false if the line does not
+// exist.
 func offset(text string, line, character int) (at int, ok bool) {
 	if line < 1 || character < 1 {
 		return 0, false
@@ -113,7 +112,7 @@ func offset(text string, line, character int) (at int, ok bool) {
 	return at, true
 }
 
-// lastPart returns the end of a text: whole lines where one ends within n bytes.
+// lastPart returns at most the last n bytes of a text, from the beginning of a line if possible.
 func lastPart(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -125,7 +124,7 @@ func lastPart(s string, n int) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// firstPart returns the beginning of a text: whole lines where one ends within n bytes.
+// firstPart returns at most the first n bytes of a text, up to the end of a line if possible.
 func firstPart(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// Bounds of results.
+// Limits of the number of results.
 const (
 	DefaultLimit = 20
 	MaxLimit     = 200
@@ -26,11 +26,11 @@ type Hit struct {
 	Role      Role
 	At        time.Time
 	Snippet   []Part
-	// Before is the first message after the hit, as a cursor for windows of the chat; empty if the
-	// hit is the last message. A window before the cursor ends with the hit.
+	// Before is the cursor of the first message after the hit; empty if the hit is the last message.
+	// A window of the chat before this cursor ends with the hit.
 	Before string
-	// Subagent is the id of the subagent's chat that has the message. The hit then points to the
-	// call in its parent's chat.
+	// Subagent is set if the message is in the chat of a subagent: the id of that chat. Chat is then
+	// the parent chat, and the hit is its call.
 	Subagent string
 }
 
@@ -43,7 +43,7 @@ type Part struct {
 // Result of a search.
 type Result struct {
 	Hits       []Hit
-	More       bool // there are more than the limit
+	More       bool // there are more matches than the limit
 	Incomplete bool // some chats are not in the index yet
 	Problems   []string
 }
@@ -56,7 +56,7 @@ const (
 )
 
 // Search updates the index and returns the newest messages that match a query. It waits for the
-// update no longer than patience (0: until it is done). here are the caller's folders.
+// update at most for patience; 0 means until it is done. here are the caller's folders.
 func (x *Index) Search(ctx context.Context, q Query, here []string, limit int, patience time.Duration) (Result, error) {
 	out := Result{Problems: q.Problems}
 	if q.Empty() {
@@ -167,8 +167,8 @@ func (x *Index) find(ctx context.Context, db *sql.DB, q Query, here []string, li
 	return out, rows.Err()
 }
 
-// locate returns where a client finds a message. A message of a subagent is found at the call in
-// its parent's chat. ok is false if it does not exist any more.
+// locate returns the hit for a message. A message of a subagent is located at the call in its parent's
+// chat. ok is false if the message no longer exists.
 func (f found) locate(ctx context.Context, db *sql.DB, source Source) (h Hit, ok bool, err error) {
 	h = Hit{Chat: f.chat, Role: f.role, At: f.at, Snippet: parts(f.snippet)}
 	seq := f.seq
@@ -196,7 +196,8 @@ func (f found) locate(ctx context.Context, db *sql.DB, source Source) (h Hit, ok
 	return h, true, err
 }
 
-// maxPiece bounds a part of a snippet, in bytes: text without white space is a single word.
+// maxPiece is the maximum size of a part of a snippet, in bytes. It is needed because a long text
+// without white space is a single word.
 const maxPiece = 400
 
 // parts splits a snippet into its parts.
@@ -216,9 +217,9 @@ func parts(snippet string) []Part {
 		if !marked {
 			break
 		}
-		match, behind, _ := strings.Cut(after, markOff)
+		var match string
+		match, rest, _ = strings.Cut(after, markOff)
 		add(match, true)
-		rest = behind
 	}
 	return out
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
-// Bounds of the text of one message that is indexed, in bytes.
+// Limits of the indexed text of one message, in bytes.
 const (
 	maxMessage = 64 << 10
-	maxPart    = 16 << 10 // of a call's arguments and of each of its outputs
+	maxPart    = 16 << 10 // for a call's arguments, and for each of its outputs
 )
 
 // message is an indexed message.
 type message struct {
 	chat string
-	seq  event.Seq // the event of its position: for a call its result, else its first event
+	seq  event.Seq // its position: the result of a call; for other messages, the first event
 	role Role
 	at   time.Time
 	text string
@@ -28,20 +28,20 @@ type message struct {
 
 // child is a call that has a subagent.
 type child struct {
-	id   string // of the subagent's chat
-	chat string
-	seq  event.Seq // the call's result
+	id   string    // id of the subagent's chat
+	chat string    // id of the parent chat
+	seq  event.Seq // the result of the call
 }
 
-// reader makes messages from a chat's events.
+// reader converts a chat's events to messages.
 type reader struct {
 	chat  string
 	fold  *transcript.Fold
-	items map[event.Seq]transcript.Change // of the unfinished turn
+	items map[event.Seq]transcript.Change // items of the unfinished turn
 
 	messages []message
 	children []child
-	size     int // bytes of the texts
+	size     int // total size of the texts, in bytes
 }
 
 func newReader(chat string) *reader {
@@ -61,11 +61,11 @@ func (r *reader) add(e event.Event) {
 		if item.End != nil {
 			r.finish()
 		}
-	default: // it has no speaker
+	default: // not a message of the conversation
 	}
 }
 
-// finish makes messages from the items so far.
+// finish converts the items so far to messages.
 func (r *reader) finish() {
 	for _, c := range r.items {
 		role, text := content(c.Item)
@@ -86,8 +86,8 @@ func (r *reader) finish() {
 	clear(r.items)
 }
 
-// content returns the role and the text of an item. eca's commands and their answers are not part
-// of the conversation: otherwise a search would find itself.
+// content returns the role and the text of an item. Slash commands have no text: otherwise a search
+// would find its own command.
 func content(i transcript.Item) (Role, string) {
 	switch i := i.(type) {
 	case transcript.Prompt:
@@ -116,7 +116,7 @@ func content(i transcript.Item) (Role, string) {
 	}
 }
 
-// texts appends the texts in a JSON value.
+// texts appends all strings in a JSON value to out.
 func texts(v any, out []string) []string {
 	switch v := v.(type) {
 	case string:

@@ -26,10 +26,10 @@ const (
 // roles lists all roles. The index stores a role as its position in this list.
 func roles() []Role { return []Role{User, Assistant, Reasoning, Tool, Summary} }
 
-// Here stands for the caller's own folders in the filter workspace:.
+// Here is the value of the filter workspace: that means the caller's own folders.
 const Here = "here"
 
-// Bounds of a query. Text beyond them is ignored.
+// Limits of a query. Text beyond them is ignored.
 const (
 	maxQuery = 16 << 10 // bytes
 	maxTerms = 32
@@ -39,8 +39,8 @@ const (
 type Query struct {
 	terms      []term
 	Ignored    int       // terms beyond the limit
-	Roles      []Role    // any of them; none: all
-	Workspaces []string  // folders as the user wrote them, any of them may match; may include Here
+	Roles      []Role    // any of these; empty: all roles
+	Workspaces []string  // any of these folders, as the user wrote them; may include Here
 	Since      time.Time // zero: no limit
 	Until      time.Time // exclusive
 	Problems   []string  // ignored filters, with the reasons
@@ -52,17 +52,17 @@ func (q Query) Empty() bool { return len(q.terms) == 0 }
 // term is a word or phrase.
 type term struct {
 	text   string
-	prefix bool // the last word may continue
+	prefix bool // the last word is a prefix
 }
 
-// Parse reads a user's query: words, "quoted phrases", words that end with an asterisk as prefixes,
-// and the filters role:, workspace:, since: and until:. Any text is a query; no other syntax has a
-// meaning.
+// Parse parses a user's query: words, "quoted phrases", prefixes (words that end with an asterisk),
+// and the filters role:, workspace:, since: and until:. There is no other syntax, and any text is a
+// valid query.
 func Parse(text string, now time.Time) Query {
 	var q Query
 	if len(text) > maxQuery {
 		text = text[:maxQuery]
-		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d KB of the query count", maxQuery>>10))
+		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d KB of the query are used", maxQuery>>10))
 	}
 	for rest := plain(text); ; {
 		var w string
@@ -100,12 +100,12 @@ func Parse(text string, now time.Time) Query {
 		q.Problems = append(q.Problems, "the query has no word to search for: write letters or digits")
 	}
 	if q.Ignored > 0 {
-		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d words count", maxTerms))
+		q.Problems = append(q.Problems, fmt.Sprintf("only the first %d words are used", maxTerms))
 	}
 	return q
 }
 
-// cut takes the first word or phrase of a text. An unclosed quote extends to the end.
+// cut returns the first word or phrase of a text, and the rest. An unclosed quote extends to the end.
 func cut(text string) (word string, quoted bool, rest string) {
 	text = strings.TrimLeftFunc(text, unicode.IsSpace)
 	if after, ok := strings.CutPrefix(text, `"`); ok {
@@ -118,15 +118,14 @@ func cut(text string) (word string, quoted bool, rest string) {
 	return text, false, ""
 }
 
-// indexed returns the words of a text that the index can contain, with spaces between them. The
-// index splits texts at all other characters.
+// indexed replaces the characters at which the index splits texts with single spaces.
 func indexed(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co)
 	}), " ")
 }
 
-// filter adds a filter, or the reason why it is ignored.
+// filter adds a filter, or a problem if the filter is invalid.
 func (q *Query) filter(name, value string, now time.Time) {
 	switch name {
 	case "role":
@@ -156,7 +155,7 @@ func (q *Query) filter(name, value string, now time.Time) {
 	}
 }
 
-// shorten bounds the user's text in messages.
+// shorten shortens a text of the user for messages.
 func shorten(s string) string {
 	const most = 60
 	if len(s) > most {
@@ -165,8 +164,8 @@ func shorten(s string) string {
 	return s
 }
 
-// match is the query in the syntax of the index. Each term is a quoted string, in which only quotes
-// have a meaning, and plain has removed those.
+// match returns the query in the syntax of FTS5. Each term is a quoted string, in which only quotes
+// are special, and terms do not contain quotes.
 func (q Query) match() string {
 	parts := make([]string, len(q.terms))
 	for i, t := range q.terms {
@@ -178,8 +177,7 @@ func (q Query) match() string {
 	return strings.Join(parts, " AND ")
 }
 
-// plain replaces everything that is not text: invalid UTF-8, and control characters except white
-// space.
+// plain replaces invalid UTF-8 and control characters, except line breaks and tabs, with spaces.
 func plain(text string) string {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, " ")
@@ -197,7 +195,7 @@ func plain(text string) string {
 
 func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
-// cutText cuts a text to a number of bytes, between characters.
+// cutText shortens a text to at most the given number of bytes, without cutting a character.
 func cutText(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -208,8 +206,8 @@ func cutText(s string, most int) string {
 	return s[:most]
 }
 
-// ParseDate reads a date: a time before now (30m, 2h, 1d), a day (2025-01-01, from midnight UTC) or
-// an instant (2025-01-01T14:30:00Z).
+// ParseDate parses a date: a time before now (30m, 2h, 1d), a day (2025-01-01, which means midnight
+// UTC) or an instant (2025-01-01T14:30:00Z).
 func ParseDate(s string, now time.Time) (time.Time, error) {
 	if m := regexp.MustCompile(`^(\d+)([mhd])$`).FindStringSubmatch(s); m != nil {
 		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[m[2]]

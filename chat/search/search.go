@@ -1,14 +1,14 @@
 // Package search finds messages in all chats of the machine.
 //
-// An Index is a file beside the chat store, search.db, with the words of all messages (SQLite's
-// FTS5). Update compares it with the store and indexes new messages. Search does that first, for a
-// bounded time, and then answers from the index, newest messages first. The store never waits for
-// the index and does not know it: any process that uses the store, of any version, may append to
-// chats, and the next Update in any process finds the new messages.
+// An Index is a file next to the chat store, search.db, with a full-text index of all messages
+// (SQLite's FTS5). Update compares it with the store and indexes new messages. Search runs Update
+// first, for a limited time, and then returns matches from the index, the newest messages first. The
+// store does not depend on the index: processes of any version may append to chats, and the next
+// Update in any process finds the new messages.
 //
-// Guarantees: every text is a query, and no query is an error. Messages that were removed from the
-// store are not found once Update has run, and their text is then in neither the file nor its log.
-// The file may be deleted at any time; the next Update builds it again.
+// Guarantees: every text is a valid query. Once Update has run, messages that were removed from the
+// store are no longer found, and their text is neither in the file nor in its write-ahead log. The
+// file may be deleted at any time; the next Update builds it again.
 //
 // It does not rank results. It does not index eca's own messages (notices, answers of commands),
 // files or images.
@@ -53,7 +53,7 @@ type Source interface {
 type Options struct {
 	// Open returns the directory of the store and a connection to it. It is called at first use.
 	Open func() (dir string, s Source)
-	// Workspace names a set of folders, one per line.
+	// Workspace returns the key of a set of folders: resolved paths, one per line.
 	Workspace func(roots []string) string
 	Now       func() time.Time
 }
@@ -90,33 +90,33 @@ func (x *Index) Close() error {
 const schemaVersion = 1
 
 const schema = `
-CREATE TABLE state (state TEXT NOT NULL);   -- of the store, when all of it was in the index
+CREATE TABLE state (state TEXT NOT NULL);   -- state of the store when the index was last complete
 CREATE TABLE chats (
   id        TEXT PRIMARY KEY,
   created   INTEGER NOT NULL,               -- milliseconds since 1970, like all times here
   updated   INTEGER NOT NULL,               -- 0 if there is more to index
-  next      INTEGER NOT NULL,               -- what comes before this event does not change
+  next      INTEGER NOT NULL,               -- events before this one are indexed and do not change
   workspace TEXT NOT NULL                   -- its folders, one per line
 ) WITHOUT ROWID;
 CREATE TABLE messages (
-  id   INTEGER PRIMARY KEY,                 -- grows with the time
+  id   INTEGER PRIMARY KEY,                 -- increases with the time
   chat TEXT NOT NULL,
-  seq  INTEGER NOT NULL,                    -- an event of it
+  seq  INTEGER NOT NULL,                    -- an event of the message
   role INTEGER NOT NULL,
   at   INTEGER NOT NULL
 );
 CREATE INDEX messages_chat ON messages(chat, seq);
 CREATE TABLE children (                     -- chats of subagents
   id   TEXT PRIMARY KEY,
-  chat TEXT NOT NULL,                       -- whose call has the subagent
-  seq  INTEGER NOT NULL                     -- the call's result
+  chat TEXT NOT NULL,                       -- the parent chat
+  seq  INTEGER NOT NULL                     -- the result of the parent's call
 ) WITHOUT ROWID;
 CREATE INDEX children_chat ON children(chat, seq);
 CREATE VIRTUAL TABLE words USING fts5(body, tokenize = 'unicode61 remove_diacritics 2', prefix = '3');
 INSERT INTO words(words, rank) VALUES ('secure-delete', 1);
 `
 
-// ErrNewer is the error for an index that a newer eca made.
+// ErrNewer is returned if a newer version of eca created the index.
 var ErrNewer = errors.New("the search index was made by a newer version of eca; end this one and start the newer one")
 
 func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
@@ -154,7 +154,7 @@ func (x *Index) open(ctx context.Context) (*sql.DB, Source, error) {
 	return db, source, nil
 }
 
-// prepare makes the tables if the file does not have them.
+// prepare creates the tables if the file does not have them.
 func prepare(ctx context.Context, db *sql.DB) error {
 	version := func(q interface {
 		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -171,7 +171,7 @@ func prepare(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	defer tx.Rollback()
-	switch v, err := version(tx); { // another process may have made them
+	switch v, err := version(tx); { // another process may have created them meanwhile
 	case err != nil || v == schemaVersion:
 		return err
 	case v > schemaVersion:

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// maxBatch bounds the text that is added to the index at once, in bytes. Between two batches, other
-// processes can write.
+// maxBatch is the size of the text, in bytes, at which a transaction ends. Between two transactions,
+// other processes can write.
 const maxBatch = 4 << 20
 
-// Update brings the index up to date with the store. If ctx ends, it stops and keeps the messages
-// indexed so far.
+// Update updates the index from the store. If ctx is done, it stops; the messages indexed so far stay
+// in the index.
 func (x *Index) Update(ctx context.Context) error {
 	select {
 	case x.updating <- struct{}{}:
@@ -44,13 +44,13 @@ func (x *Index) Update(ctx context.Context) error {
 	if err != nil || !complete {
 		return err
 	}
-	// Later changes of the store give it another state.
+	// If the store has changed meanwhile, its state is different, and the next Update indexes the changes.
 	_, err = db.ExecContext(ctx, "DELETE FROM state; INSERT INTO state VALUES (?)", state)
 	return err
 }
 
-// catchUp indexes the chats that differ, and removes those that do not exist any more. complete is
-// false if one of them may have changed again in the same millisecond.
+// catchUp indexes the chats that have changed, and removes those that no longer exist. complete is
+// false if a chat changed so recently that another change may have the same time.
 func (x *Index) catchUp(ctx context.Context, db *sql.DB, source Source) (complete bool, err error) {
 	stored, err := source.Updated(ctx)
 	if err != nil {
@@ -98,8 +98,8 @@ func (x *Index) catchUp(ctx context.Context, db *sql.DB, source Source) (complet
 	return complete, err
 }
 
-// shrink removes deleted text from the log of the file. While another process reads, the log stays,
-// and the next process that removes something tries again.
+// shrink removes deleted text from the write-ahead log. If another process is reading, the log stays
+// until the next shrink.
 func (x *Index) shrink(ctx context.Context, db *sql.DB) error {
 	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
@@ -165,7 +165,7 @@ func forgetFrom(ctx context.Context, tx *sql.Tx, id string, from event.Seq) (rem
 	return removed, nil
 }
 
-// batch is the text that is added to the index in one transaction.
+// batch is the set of messages that are added to the index in one transaction.
 type batch struct {
 	tx        *sql.Tx
 	source    Source
@@ -178,7 +178,7 @@ type batch struct {
 	removed  bool
 }
 
-// fill indexes chats until there is enough for a transaction, and returns the remaining ones.
+// fill indexes chats until the transaction is large enough, and returns the remaining chats.
 func (b *batch) fill(ctx context.Context, changed []string) (rest []string, err error) {
 	const most = 500 // chats
 	for i, id := range changed {
@@ -235,9 +235,9 @@ func (b *batch) chat(ctx context.Context, id string) (whole bool, err error) {
 	return whole, err
 }
 
-// read reads the events of a chat starting at from, and first removes their messages from the
-// index: the unfinished turn is indexed again each time. If messages were removed from the chat,
-// the whole chat is indexed again.
+// read reads the events of a chat from sequence number from on. First it removes their messages from
+// the index, because an unfinished turn is indexed again each time. If messages were removed from the
+// chat, it reads the whole chat.
 func (b *batch) read(ctx context.Context, id string, from event.Seq) (r *reader, next event.Seq, whole bool, err error) {
 	const page = 256
 	r, next = newReader(id), from
@@ -308,6 +308,6 @@ func (b *batch) write(ctx context.Context) error {
 	return nil
 }
 
-// idAt is the first id for messages of a time. It leaves space for some others of the same
-// millisecond; further ones use the ids of the next milliseconds.
+// idAt returns the first id for messages of a time. There are 256 ids per millisecond; further messages
+// use the ids of the next milliseconds.
 func idAt(t time.Time) int64 { return max(t.UnixMilli(), 0) << 8 }

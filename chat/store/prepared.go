@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// database is an open file with the prepared statements that every turn runs: parsing them took
-// as long as running them.
+// database is an open file with prepared statements for the queries of every turn, since parsing them
+// takes as long as running them.
 type database struct {
 	*sql.DB
 	version, getMeta, setMeta, touch, count, putEvent, putMessage *sql.Stmt

@@ -62,10 +62,10 @@ func (s *Store) Shrink(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// Kept counts the chats in the store, and how many of them are pinned.
+// Kept has the numbers of chats and of pinned chats.
 type Kept struct{ Chats, Pinned int }
 
-// Kept counts the chats. It leaves out those of subagents.
+// Kept counts the chats in the store, without those of subagents.
 func (s *Store) Kept(ctx context.Context) (k Kept, err error) {
 	db, err := s.open()
 	if err != nil {

@@ -50,9 +50,9 @@ DROP INDEX chats_updated;
 CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title, model, messages); -- a list reads nothing else
 CREATE TABLE messages (
   chat  TEXT NOT NULL,
-  place INTEGER NOT NULL, -- where it stands: its own seq, or that of the message a flag follows
-  seq   INTEGER NOT NULL, -- the event that begins it
-  name  TEXT NOT NULL,    -- the id by which clients name it
+  place INTEGER NOT NULL, -- position: equal to seq; for a flag, the seq of the message that it follows
+  seq   INTEGER NOT NULL, -- the event that begins the message
+  name  TEXT NOT NULL,    -- id of the message for clients
   PRIMARY KEY (chat, place, seq)
 ) WITHOUT ROWID;
 CREATE TABLE imports (
@@ -70,7 +70,7 @@ UPDATE chats SET messages = (SELECT count(*) FROM messages WHERE chat = id);
 
 // schema3 adds the chats of subagents, which lists leave out.
 const schema3 = `
-ALTER TABLE chats ADD COLUMN parent TEXT NOT NULL DEFAULT ''; -- the chat that a subagent's chat works for
+ALTER TABLE chats ADD COLUMN parent TEXT NOT NULL DEFAULT ''; -- parent chat; set only for the chat of a subagent
 CREATE INDEX chats_children ON chats(parent) WHERE parent <> '';
 DROP INDEX chats_listed;
 CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title, model, messages) WHERE parent = '';
@@ -79,11 +79,11 @@ CREATE INDEX chats_listed ON chats(workspace, updated_at, id, created_at, title,
 // pins is not part of the versioned schema: older versions of eca can use a store that has it.
 const pins = `
 CREATE TABLE IF NOT EXISTS pins (
-  chat TEXT PRIMARY KEY -- it is kept, however old
+  chat TEXT PRIMARY KEY -- kept regardless of its age
 ) WITHOUT ROWID;
 `
 
-// ErrNewer is returned for a store that a newer eca wrote.
+// ErrNewer is returned if a newer version of eca wrote the store.
 var ErrNewer = errors.New("the chat store was written by a newer version of eca; end this one and start the newer one, or set XDG_STATE_HOME to another folder")
 
 // migrate brings the file to schemaVersion in one transaction. The caller holds the
@@ -166,7 +166,8 @@ func workspaceKey(roots []string) string {
 	return folderKey(main)
 }
 
-// folderKey is the key from before all worktrees of a repository had the same one.
+// folderKey returns the key that older versions used, with which each worktree of a repository has its
+// own key.
 func folderKey(roots []string) string {
 	keys := make([]string, 0, len(roots))
 	for _, r := range roots {

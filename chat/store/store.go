@@ -1,4 +1,4 @@
-// Package store keeps chats and their events in SQLite. docs/storage.md describes
+// Package store stores chats and their events in SQLite. docs/storage.md describes
 // the file format.
 //
 // Guarantees: deleted text is overwritten in the file, and Shrink removes it from the log too.
@@ -138,7 +138,7 @@ func removeIfEmpty(path string) {
 	}
 }
 
-// openError wraps an error of opening the file so that its text names the file once.
+// openError wraps an error from opening the file, so that its text has the path exactly once.
 func openError(path string, err error) error {
 	if explained := explain(err, path, Writable); errors.As(explained, new(*diskError)) {
 		return fmt.Errorf("open chat store: %w", explained)
@@ -352,12 +352,12 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// longLog is the length from which Sync moves the log into the database file.
+// longLog is the size of the write-ahead log, in bytes, from which Sync checkpoints it.
 const longLog = 1 << 20
 
-// Sync implements chat.Store. While the log is short, Sync only syncs its file: after a checkpoint,
-// the next commit would have to restart the log, truncate its file (journal_size_limit) and wait
-// for the disk.
+// Sync implements chat.Store. While the write-ahead log is short, Sync only syncs its file: after a
+// checkpoint, the next commit would have to restart the log, truncate its file (journal_size_limit)
+// and wait for the disk.
 func (s *Store) Sync(ctx context.Context) error {
 	s.mu.Lock()
 	db, log := s.db, filepath.Join(s.dir, File+"-wal")
@@ -398,7 +398,7 @@ func (s *Store) Lock(id string) (release func(), ok bool, err error) {
 	}, true, nil
 }
 
-// fileKey names a chat in file names.
+// fileKey returns a name for files of a chat, derived from its id.
 func fileKey(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:16])

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// unsaved is the file with the text of a chat that is shown but not in the database yet: a
-// commit for each piece would cost fifty times as much as a write. The process that has locked
-// the chat owns the file, and removes it when it releases the lock. If a process dies, its file
-// remains; the next process that locks or reads the chat moves the text to the database.
+// unsaved is the file with the text of a chat that is shown but not in the database yet. A commit for
+// each piece would cost fifty times as much as a write to this file. The process that has locked the
+// chat owns the file, and removes it when it releases the lock. If the process dies, the file remains,
+// and the next process that locks or reads the chat moves the text to the database.
 type unsaved struct {
 	path string
 
@@ -45,8 +45,8 @@ func (s *Store) unsaved(id string) *unsaved {
 
 var errNotLocked = errors.New("the chat is not locked")
 
-// Record implements chat.Store.
-func (s *Store) Record(_ context.Context, id string, pieces []event.Event) error {
+// WriteAhead implements chat.Store.
+func (s *Store) WriteAhead(_ context.Context, id string, pieces []event.Event) error {
 	u, ok := s.locked.Load(id)
 	if !ok {
 		return errNotLocked
@@ -61,7 +61,8 @@ func (s *Store) Record(_ context.Context, id string, pieces []event.Event) error
 	return s.explain(u.(*unsaved).write(lines.Bytes()))
 }
 
-// saved is called when all recorded text of a chat is in the database.
+// saved empties the file of a chat at the next write. It is called when all text of the chat is in the
+// database.
 func (s *Store) saved(id string) {
 	if u, ok := s.locked.Load(id); ok {
 		u := u.(*unsaved)
@@ -109,8 +110,8 @@ func (u *unsaved) remove() {
 	}
 }
 
-// recover moves the text that a dead process recorded to the database. If another process has
-// locked the chat, recovery is left to that process.
+// recover moves the text that a dead process left in the file to the database. If another process has
+// locked the chat, that process does it.
 func (s *Store) recover(ctx context.Context, id string) {
 	u := s.unsaved(id)
 	if _, err := os.Lstat(u.path); err != nil {

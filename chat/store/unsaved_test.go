@@ -21,7 +21,7 @@ func TestRecordedTextSurvives(t *testing.T) {
 	delta := func(seq event.Seq, text string) event.Event {
 		return event.Event{Seq: seq, Turn: "t", Time: at, Body: event.TextDelta{Text: text}, Begins: true}
 	}
-	if err := dying.Record(ctx, "c", []event.Event{delta(2, "x")}); err == nil {
+	if err := dying.WriteAhead(ctx, "c", []event.Event{delta(2, "x")}); err == nil {
 		t.Error("text was recorded without the chat's lock")
 	}
 	release, ok, err := dying.Lock("c")
@@ -30,10 +30,10 @@ func TestRecordedTextSurvives(t *testing.T) {
 	}
 	steps := []error{
 		dying.Append(ctx, chat.Meta{ID: "c", Created: at, Updated: at}, []event.Event{{Seq: 1, Turn: "t", Time: at, Body: event.UserMessage{Text: "hi"}, Begins: true}}),
-		dying.Record(ctx, "c", []event.Event{delta(2, "old")}),
+		dying.WriteAhead(ctx, "c", []event.Event{delta(2, "old")}),
 		dying.Extend(ctx, "c", []event.Event{delta(2, "old")}),
-		dying.Record(ctx, "c", []event.Event{delta(3, "one ")}),
-		dying.Record(ctx, "c", []event.Event{delta(3, "two "), delta(4, "three")}),
+		dying.WriteAhead(ctx, "c", []event.Event{delta(3, "one ")}),
+		dying.WriteAhead(ctx, "c", []event.Event{delta(3, "two "), delta(4, "three")}),
 	}
 	for _, err := range steps {
 		if err != nil {

@@ -55,8 +55,8 @@ func (s *Store) List(ctx context.Context, roots []string, by chat.Order, limit i
 	return out, nil
 }
 
-// summary parses the first chat of List's text: six numbers, then three texts whose lengths are
-// the last three numbers.
+// summary parses the first chat in the result of List's query: six numbers, followed by three strings
+// whose lengths are the last three numbers.
 func summary(text string) (c chat.Summary, rest string, err error) {
 	var n [6]int64 // created, updated, messages, length of id, of title, of model
 	rest = text
@@ -197,12 +197,12 @@ func (q *windowQuery) flags(first, last chat.Cursor) []chat.PlacedFlag {
 		if q.err = rows.Scan(&c.Anchor, &c.Seq); q.err != nil {
 			return nil
 		}
-		out = append(out, chat.PlacedFlag{Seq: c.Seq, Before: c.Anchor})
+		out = append(out, chat.PlacedFlag{Seq: c.Seq, NextMessage: c.Anchor})
 	}
 	if q.err = rows.Err(); q.err == nil {
 		_ = rows.Close() // one connection: the next query needs it
 		for i := range out {
-			out[i].Before = q.next(out[i].Before)
+			out[i].NextMessage = q.next(out[i].NextMessage)
 		}
 	}
 	return out

@@ -119,7 +119,7 @@ func checkWindows(rt *rapid.T, s *Store, model []chat.Cursor) {
 				rt.Fatalf("%v is not in %d..%d", c, span.From, span.To)
 			}
 			if c.Seq != c.Anchor {
-				if f := span.Flags[flags]; f.Seq != c.Seq || f.Before <= c.Anchor {
+				if f := span.Flags[flags]; f.Seq != c.Seq || f.NextMessage <= c.Anchor {
 					rt.Fatalf("flag %v is %v", c, f)
 				}
 				flags++

@@ -6,16 +6,16 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// unknownTool is what a call is about that was not announced.
+// unknownTool is the server and origin of a call that was not announced.
 const unknownTool = "unknown"
 
-// openCall is a call that may change.
+// openCall is a call of a running turn.
 type openCall struct {
 	open[Call]
-	written strings.Builder
+	written strings.Builder // the arguments so far
 }
 
-// call folds an event of a tool call.
+// call adds an event of a tool call.
 func (f *Fold) call(e event.Event) (event.Seq, Item) {
 	var c *openCall
 	switch b := e.Body.(type) {
@@ -53,7 +53,7 @@ func (f *Fold) call(e event.Event) (event.Seq, Item) {
 	return c.id, c.value
 }
 
-// known returns a call. One that was never announced is about an unknown tool.
+// known returns the call with an id. If it was not announced, known adds it with an unknown tool.
 func (f *Fold) known(id string, seq event.Seq) *openCall {
 	c := f.calls[id]
 	if c == nil {
@@ -64,7 +64,7 @@ func (f *Fold) known(id string, seq event.Seq) *openCall {
 	return c
 }
 
-// Call returns a call of the turns that go on; ok is false for one that was not announced.
+// Call returns a call of a running turn; ok is false if it was not announced.
 func (f *Fold) Call(id string) (c Call, ok bool) {
 	known := f.calls[id]
 	if known == nil {
@@ -73,7 +73,7 @@ func (f *Fold) Call(id string) (c Call, ok bool) {
 	return known.value, true
 }
 
-// Calls returns the calls of the turns that go on, in the order in which they began.
+// Calls returns the calls of the running turns, in the order in which they began.
 func (f *Fold) Calls() []Call {
 	var out []Call
 	for _, id := range f.order {
@@ -82,5 +82,5 @@ func (f *Fold) Calls() []Call {
 	return out
 }
 
-// Adopt takes over a call that began before the first event of the fold, at the given one.
+// Adopt adds a call whose first event, began, precedes the events given to Add.
 func (f *Fold) Adopt(c Call, began event.Seq) { f.known(c.CallID, began).value = c }

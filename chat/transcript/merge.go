@@ -1,14 +1,14 @@
 package transcript
 
-// Merger joins the changes of a text that grows into one, for those who show the past. Other
-// changes pass as they are; those of progress, which is over, do not. The zero value is
-// ready.
+// Merger joins the changes of a streamed text into one change, for callers that show a finished part
+// of a chat. It drops progress, which is outdated by then, and passes on all other changes. The zero
+// value is ready to use.
 type Merger struct {
-	waiting Change // an answer or a block of reasoning that may grow; otherwise without an Item
-	shown   int    // bytes of its text that came before it waited
+	waiting Change // an answer or a block of reasoning that may still grow; Item is nil if there is nothing to merge
+	shown   int    // bytes of its text that were shown before
 }
 
-// Add returns the changes that are complete now that another has come.
+// Add adds a change and returns the changes that are complete.
 func (m *Merger) Add(c Change) []Change {
 	piece, text := pieceOf(c.Item)
 	switch item := c.Item.(type) {
@@ -36,7 +36,7 @@ func (m *Merger) Add(c Change) []Change {
 	return done
 }
 
-// Flush returns the text that has grown until now, if there is one.
+// Flush returns the merged text so far, if any.
 func (m *Merger) Flush() []Change {
 	c := m.waiting
 	m.waiting = Change{}
@@ -55,7 +55,7 @@ func (m *Merger) Flush() []Change {
 	return []Change{c}
 }
 
-// pieceOf returns what was added to a text that grows, and the text.
+// pieceOf returns the added piece and the whole text of a streamed text.
 func pieceOf(i Item) (piece, text string) {
 	switch i := i.(type) {
 	case Answer:

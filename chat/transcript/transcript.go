@@ -1,13 +1,13 @@
-// Package transcript folds the events of a chat into what a conversation shows: messages,
-// reasoning, tool calls with their stages, notices, usage. Every face renders its items; what
-// a new event means for users is decided here, once.
+// Package transcript turns the events of a chat into the items that a conversation shows: messages,
+// reasoning, tool calls with their stages, notices, usage. All faces render these items, so what
+// users see of an event is decided here once.
 //
-// A Fold turns each event into at most one Change: an item that began, or how an item is now.
-// A Merger joins the changes of texts that grow, for those who show the past.
+// A Fold turns each event into at most one Change: a new item, or the new state of an item. A Merger
+// joins the changes of a text that was streamed, for callers that show a finished part of a chat.
 //
-// The package does nothing but that: it reads no store and knows no protocol. It guarantees
-// that the same events give the same changes, that the changes of an item have one ID and
-// ascending revisions, and that an event of a kind which shows nothing gives no change.
+// The package guarantees that the same events yield the same changes, that all changes of an item
+// have the same ID and ascending revisions, and that an event that shows nothing yields no change.
+// It does not read the store and does not depend on any protocol.
 package transcript
 
 import (
@@ -18,71 +18,71 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 )
 
-// Change is an item as an event has made it.
+// Change is the state of an item after an event.
 type Change struct {
-	ID       event.Seq // of the item: the number of the event that began it
-	Revision event.Seq // the number of the event that changed it last
-	Time     time.Time // of the event
+	ID       event.Seq // identifies the item: the sequence number of its first event
+	Revision event.Seq // sequence number of the event that made this change
+	Time     time.Time // of that event
 	Item     Item
 }
 
-// Began says whether the item is new.
+// Began reports whether the item is new.
 func (c Change) Began() bool { return c.ID == c.Revision }
 
-// Item is one of the types of this package that a conversation shows.
+// Item is something that a conversation shows: one of the types of this package.
 //
 //sumtype:decl
 type Item interface{ item() }
 
-// Prompt is what the user said.
+// Prompt is a message of the user.
 type Prompt struct{ event.UserMessage }
 
 // Answer is a run of the model's text.
 type Answer struct {
-	Text  string // so far
-	Piece string // what was added to it
+	Text  string // the text so far
+	Piece string // the part of Text that this change added
 }
 
 // Reasoning is a block of the model's visible reasoning.
 type Reasoning struct {
 	ID        string
-	Text      string // so far
-	Piece     string // what was added to it
+	Text      string // the text so far
+	Piece     string // the part of Text that this change added
 	Ended     bool
-	ElapsedMS int64 // if it has ended
+	ElapsedMS int64 // set once it has ended
 }
 
-// Stage is how far a tool call is. Stages only ascend.
+// Stage is the stage of a tool call. The stage of a call never goes back.
 type Stage int
 
 // Stages of tool calls.
 const (
 	Announced Stage = iota + 1 // the model is writing its arguments
-	Judged                     // it is complete, and perhaps waits for the user
+	Judged                     // the policy has decided; the call may wait for the user's approval
 	Running
 	Finished
-	Rejected // it did not run, or was stopped
+	Rejected // it did not run, or was stopped while it ran
 )
 
 // Call is a tool call.
 type Call struct {
 	event.Tool
 	Stage     Stage
-	Summary   string             // as it was announced
-	Written   string             // the arguments so far, as the model writes them
-	Piece     string             // what was added to them
-	Judgment  event.ToolJudged   // without a CallID if it was not judged
-	Details   *event.Details     // of the judgment, or of the last update
-	Updated   *event.Details     // of the last update alone; or nil
-	Started   bool               // it ran
-	Result    event.ToolFinished // if it is Finished
-	Rejection event.ToolRejected // if it is Rejected
+	Summary   string             // from the announcement
+	Written   string             // the arguments that the model has written so far
+	Piece     string             // the part of Written that this change added
+	Judgment  event.ToolJudged   // zero until the stage is Judged
+	Details   *event.Details     // of the last update, or else of the judgment
+	Updated   *event.Details     // of the last update; nil if the call was not updated
+	Started   bool               // the call has begun to run
+	Result    event.ToolFinished // set if the stage is Finished
+	Rejection event.ToolRejected // set if the stage is Rejected
 }
 
-// Ended says whether the call has a result or was rejected.
+// Ended reports whether the call has a result or was rejected.
 func (c Call) Ended() bool { return c.Stage >= Finished }
 
-// Arguments returns the arguments as a JSON object; an empty one until they are complete.
+// Arguments returns the arguments as a JSON object, which is empty until they are complete.
 func (c Call) Arguments() json.RawMessage {
 	if c.Judgment.CallID == "" {
 		return json.RawMessage("{}")
@@ -101,22 +101,22 @@ func (c Call) Subagent() *event.Subagent {
 // Notice is text from eca itself.
 type Notice struct {
 	Text     string
-	Markdown bool // it is a document, not a line about what goes on
+	Markdown bool // a Markdown document, not a status line
 }
 
-// Report says that a subagent in the background has ended.
+// Report is the result of a background subagent that has ended.
 type Report struct{ event.Report }
 
-// Compaction says that a summary has replaced the conversation for the model.
+// Compaction is the summary that has replaced the conversation for the model.
 type Compaction struct{ event.Compacted }
 
-// Usage is what a request to a model took.
+// Usage is the usage of a request to a model.
 type Usage struct{ event.UsageReported }
 
-// Turn is a turn, while it is answered and when it has ended.
+// Turn is a turn that is being answered or has ended.
 type Turn struct {
 	event.TurnStarted
-	End *event.TurnFinished // nil while it is answered
+	End *event.TurnFinished // nil until the turn has ended
 }
 
 // Title is a new title of the chat.
@@ -127,14 +127,15 @@ type Progress struct{ event.Progress }
 
 // Hook is an action of a hook.
 type Hook struct {
-	event.HookFinished // ID, Name and Action only until it has ended
+	event.HookFinished // until it has ended, only ID, Name and Action are set
 	Ended              bool
 }
 
-// NoTasks says that the list of tasks is gone. Lists are shown with the calls that make them.
+// NoTasks means that the list of tasks was removed. The list itself is shown in the calls that
+// change it.
 type NoTasks struct{}
 
-// Flag is a mark of the user's.
+// Flag is a mark that the user set.
 type Flag struct{ event.Flag }
 
 func (Prompt) item()     {}
@@ -152,7 +153,7 @@ func (Hook) item()       {}
 func (NoTasks) item()    {}
 func (Flag) item()       {}
 
-// growing is a text that more is added to.
+// growing is a text that is being streamed.
 type growing struct {
 	id   event.Seq
 	text strings.Builder
@@ -164,24 +165,24 @@ type open[T any] struct {
 	value T
 }
 
-// Fold folds events into items. It is not safe for concurrent use.
+// Fold turns events into items. It is not safe for concurrent use.
 type Fold struct {
-	answer    *growing            // the run of text that goes on
-	reasoning map[string]*growing // blocks that go on, by id
+	answer    *growing            // the current run of text; nil outside of one
+	reasoning map[string]*growing // unfinished blocks, by id
 	calls     map[string]*openCall
-	order     []string // of the calls
+	order     []string // ids of calls, in the order in which they began
 	turns     map[string]*open[Turn]
 	hooks     map[string]*open[Hook]
 }
 
-// New returns a fold that knows of nothing yet.
+// New returns a Fold without items.
 func New() *Fold {
 	return &Fold{
 		reasoning: map[string]*growing{}, calls: map[string]*openCall{}, turns: map[string]*open[Turn]{}, hooks: map[string]*open[Hook]{},
 	}
 }
 
-// Add returns what an event shows; ok is false if it shows nothing.
+// Add returns the change that an event makes; ok is false if the event shows nothing.
 func (f *Fold) Add(e event.Event) (c Change, ok bool) {
 	c = Change{ID: e.Seq, Revision: e.Seq, Time: e.Time}
 	if _, text := e.Body.(event.TextDelta); !text && !event.InterleavesText(e.Body) {
@@ -244,12 +245,12 @@ func (f *Fold) Add(e event.Event) (c Change, ok bool) {
 	case event.Flag:
 		c.Item = Flag{b}
 	case event.FileChanged, event.UndoPoint, event.Pruned, event.SystemPrompt, event.PromptAmended, event.Truncated, event.Unknown:
-		// for the model, for undoing, or for those who keep the log
+		// not shown: for the model, for undo, or for the store
 	}
 	return c, c.Item != nil
 }
 
-// endTurn forgets what cannot change any more.
+// endTurn drops the items that cannot change after the end of a turn.
 func (f *Fold) endTurn(turn string) {
 	delete(f.turns, turn)
 	clear(f.reasoning)
@@ -258,7 +259,7 @@ func (f *Fold) endTurn(turn string) {
 	f.order = nil
 }
 
-// reason folds an event of a block of reasoning.
+// reason adds an event of a block of reasoning.
 func (f *Fold) reason(e event.Event) (event.Seq, Item) {
 	block := func(id string) *growing {
 		if f.reasoning[id] == nil {
@@ -268,7 +269,7 @@ func (f *Fold) reason(e event.Event) (event.Seq, Item) {
 	}
 	switch b := e.Body.(type) {
 	case event.ReasoningStarted:
-		delete(f.reasoning, b.ID) // one of before that has no end
+		delete(f.reasoning, b.ID) // an earlier block with this id that was not finished
 		return block(b.ID).id, Reasoning{ID: b.ID}
 	case event.ReasoningDelta:
 		g := block(b.ID)

@@ -15,13 +15,13 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// looking bounds how long a look at the workspace may take.
-const looking = time.Minute
+// scanTime is the maximum time for a scan of the workspace.
+const scanTime = time.Minute
 
 // running is a command whose end has not been recorded.
 type running struct {
 	chat, root string
-	others     []string // what tools of other chats wrote meanwhile
+	others     []string // paths that tools of other chats wrote meanwhile
 }
 
 // Begin implements chat.Files.
@@ -32,7 +32,7 @@ func (f *Files) Begin(ctx context.Context, chatID string, call tools.Call, plan 
 	if covers, err := f.o.Covers(call, plan); !covers || err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, looking)
+	ctx, cancel := context.WithTimeout(ctx, scanTime)
 	defer cancel()
 	p := &event.UndoPoint{CallID: call.ID}
 	var left []string
@@ -82,7 +82,7 @@ func (f *Files) begin(ctx context.Context, root, name, chatID string) ([]string,
 
 // End implements chat.Files.
 func (f *Files) End(p event.UndoPoint) error {
-	ctx, cancel := context.WithTimeout(context.Background(), looking)
+	ctx, cancel := context.WithTimeout(context.Background(), scanTime)
 	defer cancel()
 	var errs []error
 	for _, folder := range p.Roots {
@@ -120,7 +120,7 @@ func (f *Files) end(ctx context.Context, folder event.UndoFolder) error {
 	return nil
 }
 
-// wrote notes that a tool of a chat writes a file while commands of others run.
+// wrote notes, in running commands of other chats, that a tool of this chat writes a file.
 func (f *Files) wrote(chatID, path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +147,7 @@ func (f *Files) record(root string) *record {
 	return r
 }
 
-// outermost returns folders with links resolved, without those that are in another one.
+// outermost returns folders with symlinks resolved, without folders that are inside another one.
 func outermost(roots []string) []string {
 	var out []string
 	for _, root := range roots {
@@ -165,7 +165,7 @@ func outermost(roots []string) []string {
 	})
 }
 
-// shortHash is a name for a text that fits into a path.
+// shortHash returns a name derived from a text, for use in paths.
 func shortHash(text string) string {
 	const length = 32
 	return artifact.Hash([]byte(text))[:length]

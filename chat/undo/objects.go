@@ -13,21 +13,22 @@ import (
 	"github.com/seed-dec29ce4/eca/esrp/artifact"
 )
 
-// objects keeps contents by their hashes, each in a file of its own. Only the holder of
-// record.lock adds or removes some.
+// objects stores contents of files by their hashes, each in its own file. Only the holder of
+// record.lock adds or removes contents.
 type objects struct {
 	dir  string
 	used int64 // bytes of all contents
 	max  int64
 }
 
-// errNoRoom says that undo has used up the space that it may.
+// errNoRoom is returned if the contents would exceed max.
 var errNoRoom = errors.New("the space for undo is used up")
 
-// inMemory is up to which size a content is hashed before it is written.
+// inMemory is the maximum size, in bytes, of a content that is read into memory and hashed before it
+// is written.
 const inMemory = 1 << 20
 
-// put keeps what can be read.
+// put stores a content and returns its hash. size is its expected size, in bytes.
 func (o *objects) put(content io.Reader, size int64) (name string, err error) {
 	if size <= inMemory {
 		data, err := io.ReadAll(io.LimitReader(content, maxFile+1))
@@ -72,8 +73,8 @@ func (o *objects) put(content io.Reader, size int64) (name string, err error) {
 	return name, err
 }
 
-// putData keeps a content. A process that dies leaves a file of another size, which counts
-// for nothing.
+// putData stores a content and returns its hash. If the process dies, an incomplete file remains, which
+// is ignored because of its size.
 func (o *objects) putData(data []byte) (name string, err error) {
 	name = artifact.Hash(data)
 	size := int64(len(data))
@@ -98,7 +99,7 @@ func (o *objects) putData(data []byte) (name string, err error) {
 	return name, nil
 }
 
-// get returns a content.
+// get returns the content with a hash.
 func (o *objects) get(name string) ([]byte, error) {
 	data, err := os.ReadFile(o.path(name))
 	if err == nil && artifact.Hash(data) != name {
@@ -107,7 +108,7 @@ func (o *objects) get(name string) ([]byte, error) {
 	return data, err
 }
 
-// has says whether a content is there; a crash of the machine may have cut it.
+// has reports whether a content is stored completely. A crash may have left an incomplete file.
 func (o *objects) has(name string, size int64) bool {
 	info, err := os.Lstat(o.path(name))
 	return err == nil && info.Mode().IsRegular() && info.Size() == size
@@ -115,7 +116,7 @@ func (o *objects) has(name string, size int64) bool {
 
 func (o *objects) path(name string) string { return filepath.Join(o.dir, name[:2], name[2:]) }
 
-// sizes lists what is kept, and what a writer left that died.
+// sizes returns the sizes of all stored contents, and of files that a dead process left.
 func (o *objects) sizes() (map[string]int64, error) {
 	out := map[string]int64{}
 	err := filepath.WalkDir(o.dir, func(file string, d fs.DirEntry, err error) error {
@@ -127,7 +128,7 @@ func (o *objects) sizes() (map[string]int64, error) {
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // it is gone
+			return nil //nolint:nilerr // removed meanwhile
 		}
 		rel, err := filepath.Rel(o.dir, file)
 		out[strings.ReplaceAll(rel, string(filepath.Separator), "")] = info.Size()
@@ -136,7 +137,7 @@ func (o *objects) sizes() (map[string]int64, error) {
 	return out, err
 }
 
-// sweep removes what is not needed and counts the rest.
+// sweep removes the contents that are not needed, and adds up the size of the others.
 func (o *objects) sweep(needed func(name string) bool) error {
 	sizes, err := o.sizes()
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// point is a command that ran while the record watched. It is stored.
+// point is a command with an undo point. It is stored.
 type point struct {
 	Chat         string
-	ID           string // of the numbers
-	From, To     int    // its changes have the numbers after From up to To
+	ID           string // id of the record when the command ran
+	From, To     int    // the steps after From, up to To, are its changes
 	Began, Ended time.Time
 	Others       []string // paths that tools of other chats wrote meanwhile
 }
 
-// ended says that the state after the command is known.
+// ended reports whether the state after the command was recorded.
 func (p point) ended() bool { return !p.Ended.IsZero() }
 
-// longest is how long a command may take (tools/shell), and a bit: one that has not ended
-// by then died with its process.
+// longest is slightly more than the maximum duration of a command (tools/shell). If the end of a
+// command has not been recorded by then, its process died.
 const longest = 15 * time.Minute
 
-// until is when the command had ended at the latest.
+// until returns the time by which the command had ended.
 func (p point) until() time.Time {
 	if p.ended() {
 		return p.Ended
@@ -66,8 +66,9 @@ func (r *record) storePoint(name string, p point) error {
 	return write(r.pointFile(name), p)
 }
 
-// prune removes the points that began before a time, and the oldest ones until the contents
-// fit into free, and then all that no point needs. The caller holds the lock.
+// prune removes the points that began before a time, and then the oldest points until the contents
+// take at most free bytes. It removes the steps and contents that no remaining point needs. The caller
+// holds the lock.
 func (r *record) prune(before time.Time, free int64) error {
 	if err := r.load(); err != nil {
 		return err
@@ -112,7 +113,7 @@ func (r *record) drop(points map[string]point, name string) error {
 	return nil
 }
 
-// sweep removes the steps and contents that none of some points needs.
+// sweep removes the steps and contents that no point needs.
 func (r *record) sweep(points map[string]point) error {
 	if err := r.storeBase(); err != nil {
 		return err
@@ -172,11 +173,11 @@ func (f *Files) Forget(ctx context.Context, chatID string) error {
 	return errors.Join(errs...)
 }
 
-// maxTotal bounds what all records may take.
+// maxTotal is the maximum size of all records, in bytes.
 const maxTotal = 8 << 30
 
-// Clean removes what is older than an age, and the records of folders that were not used
-// for that long; then the records used longest ago, until the rest is not too much.
+// Clean removes points that are older than age, and records that were not used for that long. Then it
+// removes the least recently used records until the others take at most maxTotal.
 func (f *Files) Clean(ctx context.Context, age time.Duration) error {
 	entries, err := os.ReadDir(f.o.Dir())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,37 +18,38 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// record is what is known of the files of one folder. On the disk it has
+// record is the history of the files of one workspace folder, as a sequence of numbered states. Its
+// directory has
 //
-//	lock             who changes the record holds it
-//	base             all entries, as they were at a number
-//	changes/ID-N     what was different at number N from N-1
-//	points/...       commands: between which numbers they ran (point)
-//	objects/         contents
+//	lock             a lock file, held while a process uses the record
+//	base             all entries in one state
+//	changes/ID-N     step N: the changes from state N-1 to state N
+//	points/...       commands, with the states before and after them (point)
+//	objects/         contents of files
 //
-// A number is made by looking at the folder (snapshot) if something has changed there. The
-// file of a number is written last, so that a process that dies leaves the number before.
-// ID is another one when the base could not be read: its numbers begin again.
+// A snapshot scans the folder and adds a step if something has changed. The file of a step is written
+// last, so that the record is valid if the process dies. If the base cannot be read, the record begins
+// again with a new ID and state 0.
 type record struct {
 	dir  string
-	root string // links resolved
+	root string // symlinks resolved
 	own  []string
 
-	mu      sync.Mutex // held with the lock file
+	mu      sync.Mutex // held together with the lock file
 	id      string
-	number  int
-	files   map[string]*entry // as of number; nil: not read yet
-	stored  fs.FileInfo       // of the base that this follows from
+	number  int               // of the latest state
+	files   map[string]*entry // the latest state; nil: not read yet
+	stored  fs.FileInfo       // the base file that the fields above were read from
 	objects objects
 }
 
-// private is the mode of folders for their owner alone.
+// private is the mode of folders that only their owner may use.
 const private = 0o700
 
-// quota bounds what the contents of one folder may take, with their older versions.
+// quota is the maximum size, in bytes, of the contents of one workspace folder, with older versions.
 const quota = 4 << 30
 
-// base is stored.
+// base is the content of the base file.
 type base struct {
 	Root, ID string
 	Number   int
@@ -61,15 +62,15 @@ type change struct {
 	Old, New *entry
 }
 
-// step is what is stored of a number.
+// step is the content of a file in changes.
 type step struct {
 	Changes []change
 }
 
-// patience is how long a lock is waited for.
+// patience is how long to wait for the lock.
 const patience = 30 * time.Second
 
-// lock takes the right to use the record.
+// lock locks the record.
 func (r *record) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Join(r.dir, "changes"), private); err != nil {
 		return nil, err
@@ -89,8 +90,8 @@ func (r *record) lock(ctx context.Context) (unlock func(), err error) {
 	}, nil
 }
 
-// snapshot records what the folder has now, and returns what is not covered. The caller
-// holds the lock.
+// snapshot records the current state of the folder, and describes what is not covered. The caller holds
+// the lock.
 func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) {
 	if err := r.load(); err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func (r *record) snapshot(ctx context.Context) (notCovered []string, err error) 
 	return s.notCovered(), nil
 }
 
-// store makes a new number, if something has changed.
+// store adds a step if something has changed, and writes a new base from time to time.
 func (r *record) store(files map[string]*entry, changes []change) error {
 	first := r.id == ""
 	if len(changes) > 0 && !first {
@@ -134,7 +135,7 @@ func (r *record) store(files map[string]*entry, changes []change) error {
 		r.number++
 	}
 	r.files = files
-	// Many small steps take longer to read than a new base to write.
+	// Reading many small steps takes longer than writing a new base.
 	const often = 50
 	if !first && len(changes) <= len(files)/8 && r.number%often != 0 || !first && len(changes) == 0 {
 		return nil
@@ -158,13 +159,13 @@ func (r *record) storeBase() error {
 
 func (r *record) base() string { return filepath.Join(r.dir, "base") }
 
-// forget has the record read from the disk when it is used next.
+// forget makes the next use read the record from the disk.
 func (r *record) forget() { r.id, r.number, r.files, r.stored = "", 0, nil, nil }
 
-// load brings the record up to what is on the disk.
+// load updates the record from the disk.
 func (r *record) load() error {
 	if info, err := os.Stat(r.base()); r.id != "" && (err != nil || !os.SameFile(info, r.stored) || !info.ModTime().Equal(r.stored.ModTime())) {
-		r.forget() // another process made a new one
+		r.forget() // another process wrote a new base
 	}
 	if r.id == "" {
 		if err := r.objects.sweep(func(name string) bool { return !strings.HasPrefix(name, "new-") }); err != nil {
@@ -173,7 +174,7 @@ func (r *record) load() error {
 		var b base
 		info, err := os.Stat(r.base())
 		if err != nil || read(r.base(), &b) != nil || b.Root != r.root {
-			return nil //nolint:nilerr // the next snapshot begins again
+			return nil //nolint:nilerr // the next snapshot begins a new record
 		}
 		r.id, r.number, r.files, r.stored = b.ID, b.Number, b.Files, info
 		if r.files == nil {
@@ -185,7 +186,7 @@ func (r *record) load() error {
 		switch err := read(r.changes(r.id, r.number+1), &s); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
-		case err != nil: // a crash of the machine cut it
+		case err != nil: // truncated by a crash of the machine
 			r.forget()
 			return os.Remove(r.base())
 		}
@@ -204,7 +205,7 @@ func (r *record) changes(id string, number int) string {
 	return filepath.Join(r.dir, "changes", fmt.Sprintf("%s-%d", id, number))
 }
 
-// between returns the change of each path from one number to another.
+// between returns the changes between two states, by path.
 func (r *record) between(id string, from, to int) (map[string]change, error) {
 	out := map[string]change{}
 	for n := from + 1; n <= to; n++ {
@@ -223,7 +224,7 @@ func (r *record) between(id string, from, to int) (map[string]change, error) {
 	return out, nil
 }
 
-// write stores a value, as a whole or not at all if the process dies.
+// write stores a value in a file atomically.
 func write(path string, value any) (err error) {
 	var out bytes.Buffer
 	if err := gob.NewEncoder(&out).Encode(value); err != nil {

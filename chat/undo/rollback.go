@@ -16,14 +16,14 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/safeio"
 )
 
-// span is what commands of one chat that overlapped did to a folder.
+// span is the changes to a folder by one or more overlapping commands of a chat.
 type span struct {
 	record      *record
-	point                 // From, To and the times of all of them
-	first, last event.Seq // in the chat's log
-	cut         bool      // one of them died with its process: its end was not scanned
+	point                 // covers all the commands
+	first, last event.Seq // sequence numbers of the events around them in the chat's log
+	cut         bool      // the process died during one of them, so there was no scan after it
 	changes     map[string]change
-	unknown     error // why changes are not known
+	unknown     error // why the changes are not known
 }
 
 // Rollback implements chat.Files.
@@ -56,9 +56,9 @@ func (f *Files) Rollback(ctx context.Context, events []event.Event) (problems []
 	return problems
 }
 
-// spans puts the commands that overlapped together.
+// spans returns the spans of all commands in events.
 func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
-	ends := map[string]event.Seq{} // by the records of points
+	ends := map[string]event.Seq{} // by record of a point
 	calls := map[string]event.Seq{}
 	for _, e := range events {
 		switch b := e.Body.(type) {
@@ -113,7 +113,7 @@ func (f *Files) spans(ctx context.Context, events []event.Event) []*span {
 	return out
 }
 
-// span finds out what a command did to a folder.
+// span returns the span of one command in a folder.
 func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
 	s := &span{record: f.record(folder.Path)}
 	s.unknown = read(s.record.pointFile(filepath.Base(folder.Record)), &s.point)
@@ -127,13 +127,13 @@ func (f *Files) span(ctx context.Context, folder event.UndoFolder) *span {
 		_, err = s.record.snapshot(ctx)
 	}
 	if err == nil && s.record.id != s.ID {
-		err = errors.New("the record begins later")
+		err = errors.New("the record was begun again since")
 	}
 	s.To, s.unknown = s.record.number, err
 	return s
 }
 
-// has says whether a tool's change is part of what the span undoes.
+// has reports whether undoing the span also undoes a tool's change.
 func (s *span) has(c event.FileChanged, at event.Seq) bool {
 	rel, err := filepath.Rel(s.record.root, c.Path)
 	if err != nil || !filepath.IsLocal(rel) || at < s.first || at > s.last || s.unknown != nil {
@@ -143,7 +143,7 @@ func (s *span) has(c event.FileChanged, at event.Seq) bool {
 	return ok
 }
 
-// undo puts back what the span changed.
+// undo undoes the changes of the span.
 func (s *span) undo(ctx context.Context) (problems []string) {
 	if s.unknown != nil {
 		return []string{fmt.Sprintf("what a command changed in %s is not known any more: %v", s.record.root, s.unknown)}
@@ -186,8 +186,8 @@ func (s *span) undo(ctx context.Context) (problems []string) {
 	return append(problems, s.record.putBack(todo)...)
 }
 
-// foreign returns what other chats may have changed while the span's commands ran: while
-// two run, nobody knows which of them changes a file.
+// foreign returns the paths that other chats may have changed while the span's commands ran. If two
+// commands run at the same time, either of them may have made a change.
 func (s *span) foreign() (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, name := range s.Others {
@@ -219,26 +219,26 @@ func (s *span) foreign() (map[string]bool, error) {
 	return out, nil
 }
 
-// open opens the place of a path of the folder.
+// open opens a path in the folder.
 func (r *record) open(name string) (safeio.Entry, error) {
 	return safeio.OpenEntry(r.root, filepath.Join(r.root, filepath.FromSlash(name)), false)
 }
 
-// now says what is at a path; where the way there is no folder, nothing is.
+// now returns the current entry at a path, or nil if nothing exists there.
 func (r *record) now(name string) (*entry, error) {
 	p, err := r.open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, safeio.ErrNotFolder) {
-		return nil, nil //nolint:nilnil // nothing is an answer
+		return nil, nil //nolint:nilnil // nil means that nothing exists there
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	return at(p)
+	return entryAt(p)
 }
 
-// at says what is at a place.
-func at(p safeio.Entry) (*entry, error) {
+// entryAt returns the current entry of an open path, or nil if nothing exists there.
+func entryAt(p safeio.Entry) (*entry, error) {
 	info, target, err := p.Stat()
 	if err != nil || info == nil {
 		return nil, err
@@ -255,8 +255,8 @@ func at(p safeio.Entry) (*entry, error) {
 	return &e, nil
 }
 
-// putBack makes what is at some paths what it was: what is in the way goes, the deepest
-// first, then folders come back, and what was in them.
+// putBack restores the old entries of changed paths. First it removes entries that must go, deepest
+// first, and then it creates folders and their contents.
 func (r *record) putBack(todo []change) (problems []string) {
 	failed := map[string]bool{}
 	each := func(of func(change) func(safeio.Entry) error) {
@@ -276,7 +276,7 @@ func (r *record) putBack(todo []change) (problems []string) {
 			}
 		}
 	}
-	const usable = 0o700 // until what is in a folder is right
+	const usable = 0o700 // permissions of folders until their contents are restored
 	slices.SortFunc(todo, func(a, b change) int {
 		return cmp.Or(strings.Count(a.Path, "/")-strings.Count(b.Path, "/"), strings.Compare(a.Path, b.Path))
 	})
@@ -310,11 +310,11 @@ func (r *record) putBack(todo []change) (problems []string) {
 	return problems
 }
 
-// create makes what was at a place; a folder gets some permissions besides its own.
-func (r *record) create(c change, p safeio.Entry, besides fs.FileMode) error {
+// create restores the old entry of a path. A folder gets extra permissions in addition to its own.
+func (r *record) create(c change, p safeio.Entry, extra fs.FileMode) error {
 	switch c.Old.Kind {
 	case isFolder:
-		return p.Folder(c.Old.Mode | besides)
+		return p.Folder(c.Old.Mode | extra)
 	case isLink:
 		return p.Link(c.Old.Link)
 	}
@@ -323,7 +323,7 @@ func (r *record) create(c change, p safeio.Entry, besides fs.FileMode) error {
 		return err
 	}
 	return p.Replace(content, c.Old.Mode, func() error {
-		if now, err := at(p); err != nil || now != nil && !c.New.same(now) {
+		if now, err := entryAt(p); err != nil || now != nil && !c.New.same(now) {
 			return errors.Join(errors.New("it was changed meanwhile"), err)
 		}
 		return nil

@@ -22,23 +22,23 @@ const (
 	isFile = iota + 1
 	isLink
 	isFolder
-	isSpecial // a pipe, a device: never restored
+	isSpecial // a pipe or device; never restored
 )
 
-// entry is what is at a path below a folder. Its fields are stored.
+// entry describes a file, symlink or folder. Its fields are stored.
 type entry struct {
 	Kind int
-	Mode fs.FileMode // permissions; not of links
-	Link string      // where a link leads
-	Hash string      // of a file's content; empty if that is not kept
+	Mode fs.FileMode // permissions; not set for symlinks
+	Link string      // target of a symlink
+	Hash string      // hash of a file's content; empty if the content is not saved
 
-	// The signs that a file has changed since it was read.
+	// If these differ, the file has changed since it was read.
 	Size, Modified, Changed int64
 	Inode                   uint64
-	Recent                  bool // it was read so soon after a change that another one would not show
+	Recent                  bool // it was read so soon after a change that the next change may leave them equal
 }
 
-// same says whether restoring one entry in place of the other would change nothing.
+// same reports whether two entries are equal in all that would be restored.
 func (e *entry) same(other *entry) bool {
 	if e == nil || other == nil {
 		return e == other
@@ -52,12 +52,12 @@ func (e *entry) same(other *entry) bool {
 	return e.Hash == other.Hash
 }
 
-// unchanged says whether a file need not be read again.
+// unchanged reports whether a file has not changed, so that it need not be read again.
 func (e *entry) unchanged(now *entry) bool {
 	return e.Kind == isFile && now.Kind == isFile && !e.Recent && e.Size == now.Size && e.Modified == now.Modified && e.Changed == now.Changed && e.Inode == now.Inode
 }
 
-// describe makes an entry of what Lstat says; links and contents are not read.
+// describe returns an entry for the result of Lstat, without a symlink's target or a file's hash.
 func describe(info fs.FileInfo) entry {
 	e := entry{Mode: info.Mode().Perm(), Size: info.Size(), Modified: info.ModTime().UnixNano()}
 	e.Inode, e.Changed = identity(info)
@@ -74,18 +74,17 @@ func describe(info fs.FileInfo) entry {
 	return e
 }
 
-// Limits of a folder. Larger ones than the first pair are recorded with their small
-// files only, larger ones than the second not at all.
+// Limits of a workspace folder.
 const (
-	maxFiles, maxBytes = 50_000, 2 << 30
-	maxEntries         = 500_000
-	maxSmall           = 1 << 20
-	maxSmallBytes      = 1 << 30
+	maxFiles, maxBytes = 50_000, 2 << 30 // of a larger folder, only small files are saved
+	maxSmall           = 1 << 20         // size of such a small file
+	maxSmallBytes      = 1 << 30         // total size of such small files
+	maxEntries         = 500_000         // a folder with more entries is not recorded
 	maxDepth           = 1000
 )
 
-// recent says whether another change of a file may leave no trace in its times, because the
-// last one is so new. Some file systems have coarse times.
+// recent reports whether the last change of a file is so new that another change may not change its
+// times. Some file systems have coarse timestamps.
 func (e *entry) recent(now time.Time) bool {
 	const fine, coarse = 50 * time.Millisecond, 2 * time.Second
 	last := max(e.Modified, e.Changed)
@@ -96,21 +95,21 @@ func (e *entry) recent(now time.Time) bool {
 	return age < coarse
 }
 
-// scan looks at what is below a folder.
+// scan lists and reads the contents of a workspace folder.
 type scan struct {
 	ctx   context.Context
 	root  *os.Root
-	path  string   // of root, links resolved
-	own   []string // folders of eca's own, which are left out
+	path  string   // path of root, symlinks resolved
+	own   []string // eca's own folders, which are left out
 	files map[string]*entry
 	bytes int64
 
 	ignored bool     // something was left out because git ignores it
-	left    []string // what is not covered, in words
+	left    []string // descriptions of what is not covered
 }
 
-// look fills files with what is below the folder, without contents. before has the entries
-// of an earlier look: they are looked at even if they are ignored by now.
+// look fills files with the entries of the folder, without reading files. before has the entries of
+// the previous scan, which are included even if git ignores them now.
 func (s *scan) look(before map[string]*entry) error {
 	if err := s.folder(s.root, "", ignore.ForTree(s.path), 0); err != nil {
 		return err
@@ -129,7 +128,7 @@ func (s *scan) look(before map[string]*entry) error {
 	return nil
 }
 
-// isFolder says whether a path and all above it are folders, and no links to some.
+// isFolder reports whether a path and all its parents are folders, and not symlinks to folders.
 func (s *scan) isFolder(name string, known map[string]bool) bool {
 	if name == "." {
 		return true
@@ -152,7 +151,7 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 	entries, err := readFolder(dir)
 	if err != nil || depth > maxDepth {
 		s.left = append(s.left, path.Join(name, "*"))
-		return nil //nolint:nilerr // it is named
+		return nil //nolint:nilerr // it is listed in left
 	}
 	full := path.Join(filepath.ToSlash(s.path), name)
 	if depth > 0 {
@@ -163,8 +162,8 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 	}
 	for _, e := range entries {
 		below := path.Join(name, e.Name())
-		// Commands write neither to .git nor, where the system can hold that, to .eca, which may
-		// have keys in it.
+		// The sandbox keeps commands from writing to .git and, where the system supports it, to .eca,
+		// which may contain keys.
 		if e.Name() == ".git" || e.Name() == ".eca" || slices.Contains(s.own, filepath.Join(s.path, filepath.FromSlash(below))) {
 			continue
 		}
@@ -174,7 +173,7 @@ func (s *scan) folder(dir *os.Root, name string, rules *ignore.Rules, depth int)
 		}
 		info, err := dir.Lstat(e.Name())
 		if err != nil {
-			continue // it is gone
+			continue // removed meanwhile
 		}
 		if err := s.add(below, info); err != nil {
 			return err
@@ -213,7 +212,7 @@ func (s *scan) add(name string, info fs.FileInfo) error {
 	case isLink:
 		target, err := s.root.Readlink(filepath.FromSlash(name))
 		if err != nil {
-			return nil //nolint:nilerr // it is gone, or something else by now
+			return nil //nolint:nilerr // removed or replaced meanwhile
 		}
 		e.Link = target
 	case isSpecial:
@@ -226,7 +225,7 @@ func (s *scan) add(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// read gives the files that are new or changed their hashes, and keeps their contents.
+// read reads new and changed files, saves their contents with keep, and sets their hashes.
 func (s *scan) read(before map[string]*entry, keep func(content io.Reader, size int64) (hash string, err error)) error {
 	limit, room := int64(maxFile), int64(maxBytes)
 	if len(s.files) > maxFiles || s.bytes > maxBytes {
@@ -267,7 +266,7 @@ func (s *scan) read(before map[string]*entry, keep func(content io.Reader, size 
 	return nil
 }
 
-// errReplaced says that a file was replaced by something else while it was looked at.
+// errReplaced is returned for a file that was replaced during the scan.
 var errReplaced = errors.New("it was replaced while it was read")
 
 func (s *scan) readFile(name string, e *entry, keep func(io.Reader, int64) (string, error)) error {
@@ -292,7 +291,7 @@ func (s *scan) readFile(name string, e *entry, keep func(io.Reader, int64) (stri
 	return nil
 }
 
-// notCovered lists what was left out, in few words.
+// notCovered describes what was left out, shortened.
 func (s *scan) notCovered() []string {
 	var out []string
 	if s.ignored {
@@ -307,5 +306,5 @@ func (s *scan) notCovered() []string {
 	return out
 }
 
-// maxNamed bounds how many files are named that are not covered.
+// maxNamed is the maximum number of listed files that are not covered.
 const maxNamed = 5

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// identity returns what tells a file from another one in its place, and from itself before
-// a change: its number, and when its content or its attributes changed last.
+// identity returns the inode number of a file and the time of the last change of its content or
+// attributes (ctime), in nanoseconds.
 func identity(info fs.FileInfo) (inode uint64, changed int64) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino, s.Ctimespec.Nano()

@@ -1,19 +1,19 @@
-// Package undo takes back what tools and commands did to files.
+// Package undo undoes the changes that tools and commands made to files.
 //
-// Before a tool changes a file, the old content is kept in esrp/artifact. What a command
-// changes is not known before it has run, so the whole workspace is looked at before and
-// after it (commands.go): files that git does not ignore, with contents, permissions,
-// links and folders, in a record per workspace folder (record.go). Only what changed since
-// the last look is read. The repository of the user is neither read nor written, and no
-// other program takes part.
+// Before a tool changes a file, the old content is saved in esrp/artifact. The changes of a shell
+// command are not known in advance, so the whole workspace is scanned before and after it
+// (commands.go): files that git does not ignore with their contents and permissions, symlinks and
+// folders. Each workspace folder has a record of these scans (record.go). A scan reads only files that
+// have changed since the last scan. It does not read or write the user's Git repository, and runs no
+// other programs.
 //
-// It restores only what eca or its command changed: a file that somebody else changed since
-// is left alone, and the user sees a message. Other changes while a command runs count
-// as the command's, but for what other chats do. Content that was not kept (too large, or
-// collected since) cannot be restored.
+// It restores only files that still are as eca or its command left them. A file that another program
+// has changed since is left alone, and the user is notified. All changes during a command are
+// attributed to the command, except those of other chats. Content that was not saved (too large) or
+// has been deleted since (too old) cannot be restored.
 //
-// Files are reached by the way they had when they were changed (internal/safeio): where a
-// folder on it, or the file, has become a link, nothing is restored.
+// Files are opened without following symlinks (internal/safeio): if a file, or a folder on its path,
+// has become a symlink since, it is not restored.
 package undo
 
 import (
@@ -31,16 +31,16 @@ import (
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
-// Options say where and when files are recorded.
+// Options of Files.
 type Options struct {
-	Kept func() *artifact.Store // contents that tools replace; asked at each change
-	// Dir returns the folder of the records of commands, which is created with the first.
+	Kept func() *artifact.Store // where the contents that tools replace are saved
+	// Dir returns the folder of the records of commands, which is created with the first record.
 	Dir func() string
-	Own []string // folders of eca's own: never recorded
+	Own []string // eca's own folders, which are never recorded
 	Now func() time.Time
-	// Covers says whether a call needs an undo point: it runs a command that nobody
-	// approved. nil: none does.
-	// An error says why such a command cannot run without a question.
+	// Covers reports whether a call needs an undo point, because it runs a command without the
+	// user's approval. It returns an error if such a command may not run without approval. If Covers
+	// is nil, no call needs an undo point.
 	Covers func(tools.Call, tools.Plan) (bool, error)
 }
 
@@ -48,9 +48,9 @@ type Options struct {
 type Files struct {
 	o Options
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	records map[string]*record
-	running map[string]*running // commands, by the names of their points
+	running map[string]*running // running commands, by the names of their points
 }
 
 var _ chat.Files = (*Files)(nil)
@@ -60,7 +60,7 @@ func New(o Options) *Files {
 	return &Files{o: o, records: map[string]*record{}, running: map[string]*running{}}
 }
 
-// maxFile bounds what is looked at of a file; nothing larger is kept.
+// maxFile is the maximum size, in bytes, of a file whose content is saved.
 const maxFile = 64 << 20
 
 // Writing implements chat.Files.
@@ -88,8 +88,8 @@ func (f *Files) Writing(ctx context.Context, chatID, path string, content []byte
 	return change, err
 }
 
-// restore undoes a tool's change. It fails, and leaves the file as it is, if somebody else
-// changed it since.
+// restore undoes a tool's change. It returns an error, and does not change the file, if the file has
+// been changed since.
 func (f *Files) restore(ctx context.Context, c event.FileChanged) error {
 	if c.MovedTo != "" {
 		return moveBack(c)
@@ -166,11 +166,11 @@ func moveBack(c event.FileChanged) error {
 	return safeio.Move(from, to)
 }
 
-// version says what a file is now; or nil.
+// version returns the current version of a file, or nil if it does not exist.
 func version(p safeio.Entry) (*event.FileVersion, error) {
 	data, err := p.Read(maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // no file is an answer
+		return nil, nil //nolint:nilnil // nil means that the file does not exist
 	}
 	if err != nil {
 		return nil, err

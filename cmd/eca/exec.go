@@ -345,7 +345,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 
 // flaggedChat returns the id of the chat that --chat names with its id, or with the beginning of it.
 func flaggedChat(ctx context.Context, engine *chat.Engine, name string) (id string, known bool, err error) {
-	if known, err = engine.Known(ctx, name); known || err != nil || len(name) < minChatPrefix {
+	if known, err = engine.Exists(ctx, name); known || err != nil || len(name) < minChatPrefix {
 		return name, known, err
 	}
 	err = withStore(func(s *store.Store) error {
@@ -365,7 +365,7 @@ func (c *execClient) checkFolder(ctx context.Context, chatID string) error {
 	if err != nil || slices.ContainsFunc(here, func(s chat.Summary) bool { return s.ID == chatID }) {
 		return err
 	}
-	session, ok, err := c.daemon.Engine().Existing(ctx, chatID)
+	session, ok, err := c.daemon.Engine().OpenExisting(ctx, chatID)
 	if err != nil || !ok {
 		return err
 	}
@@ -408,7 +408,7 @@ func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
 	cfg := c.daemon.Config()
 	name := c.flags.model
 	if name == "" && chatID != "" {
-		if session, ok, err := c.daemon.Engine().Existing(ctx, chatID); ok && err == nil {
+		if session, ok, err := c.daemon.Engine().OpenExisting(ctx, chatID); ok && err == nil {
 			name = session.Meta().Model
 		}
 	}

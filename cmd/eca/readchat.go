@@ -214,7 +214,7 @@ func walk(ctx context.Context, s *store.Store, id string, yield func(event.Event
 	}
 	flags := span.Flags
 	place := func(before event.Seq) (goOn bool, err error) {
-		for ; len(flags) > 0 && flags[0].Before <= before; flags = flags[1:] {
+		for ; len(flags) > 0 && flags[0].NextMessage <= before; flags = flags[1:] {
 			e, err := s.Events(ctx, id, flags[0].Seq, 1)
 			if err != nil {
 				return false, err

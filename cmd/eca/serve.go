@@ -86,7 +86,7 @@ func serveCommand(sf *serverFlags, stderr io.Writer) *cobra.Command {
 			s := a2a.New(a2a.Options{
 				Turns: turns, Version: version, URL: f.url, Secured: token != "", Notifier: d, Log: log.Logger,
 				Records:    a2a.RecordsIn(settings.StateDir(os.Getenv), cwd),
-				ChatExists: func(id string) (bool, error) { return d.Engine().Known(cmd.Context(), id) },
+				ChatExists: func(id string) (bool, error) { return d.Engine().Exists(cmd.Context(), id) },
 			})
 			defer s.Close()
 			evaluated, err := newDaemon(*sf, log) // initialize configures it independently of other callers

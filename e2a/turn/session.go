@@ -38,7 +38,7 @@ func (s *Service) existing(ctx context.Context, id string) (*chat.Session, error
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	session, ok, err := s.host.Engine().Existing(ctx, id)
+	session, ok, err := s.host.Engine().OpenExisting(ctx, id)
 	if err == nil && !ok {
 		err = Errorf(NotFound, "there is no session %q", id)
 	}
