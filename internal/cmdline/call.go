@@ -32,12 +32,18 @@ func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 			demands = append(demands, a.Name.Value+"=")
 		}
 	}
+	if names := readNames(c); w.scope != nil && len(names) > 0 {
+		w.read(c, names)
+		return
+	}
 	words := make([]word, len(c.Args))
 	for i, arg := range c.Args {
 		words[i] = w.word(arg, depth)
 	}
 	if len(words) == 0 {
-		if len(before) > 0 {
+		if w.assigned(c) {
+			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Effect: Reads, Demands: demands})
+		} else if len(before) > 0 {
 			w.computed("it sets a variable")
 			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Why: "it sets a variable", Demands: demands})
 		}
@@ -89,12 +95,13 @@ func (w *walker) command(r run) {
 		return
 	}
 	for _, word := range r.words[1:] {
-		if !word.known && first.text != "echo" && (first.text != "cd" || !word.top) {
+		if !word.known && word.bound == nil && first.text != "echo" && (first.text != "cd" || !word.top) {
 			w.computed("words of it are computed")
 		}
 	}
-	j := judge(first.text, r.words[1:], r.loose)
+	j, forms := w.judgeEach(first.text, r.words[1:], r.loose)
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
+	c.Forms = forms
 	gone := losses(first.text, r.words[1:])
 	c.Destroys, c.Deletes, c.Discards = gone.why, gone.deletes, gone.discards
 	if len(r.demands) > 0 && c.Effect == Reads {
@@ -114,6 +121,12 @@ func (w *walker) command(r run) {
 		}
 	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 {
 		c.Key = key(r.words, c.Effect == Reads && !scripted(first.text))
+	}
+	switch {
+	case c.Effect == Reads && w.loops > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, first.text):
+		w.computed("a loop changes the folder")
+	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.bound != nil }):
+		w.computed("words of it are computed")
 	}
 	w.add(c)
 }
@@ -174,7 +187,7 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 			w.unresolved("it evaluates a text that is computed")
 			return opaque, true
 		}
-		if stmts := w.text(text, r.depth+1); len(args) == 1 {
+		if stmts := w.text(text, r.depth+1, false); len(args) == 1 {
 			w.nest(args[0].from, nestedText{stmts: stmts})
 		} else if w.out.tree != nil {
 			w.out.tree.unprintable = "it evaluates a text of several words"
@@ -271,14 +284,18 @@ func (w *walker) find(r run) (wrapperKind, bool) {
 func (w *walker) shell(r run, name string) wrapperKind {
 	args := r.words[1:]
 	ours := name == "sh" || name == "bash" || name == "dash"
-	var text string
+	var text, flags string
+	login := false
 	from, script := (*syntax.Word)(nil), len(args) == 0
 	if r.input != nil {
 		text, from = r.input.text, r.input.from
 	}
 	if len(args) > 0 {
 		option := args[0]
-		flags, ok := strings.CutSuffix(strings.TrimPrefix(option.text, "-"), "c")
+		var ok bool
+		flags, ok = strings.CutSuffix(strings.TrimPrefix(option.text, "-"), "c")
+		login = strings.Contains(flags, "l")
+		flags = strings.ReplaceAll(flags, "l", "")
 		if option.loose() || !strings.HasPrefix(option.text, "-") || !ok || strings.Trim(flags, "eux") != "" || len(args) == 1 || !args[1].known || args[1].glob {
 			w.unresolved(name + " runs a program that is not here to be read")
 			return opaque
@@ -291,7 +308,16 @@ func (w *walker) shell(r run, name string) wrapperKind {
 		w.unresolved(name + " runs a program that is not here to be read")
 		return opaque
 	}
-	w.nest(from, nestedText{stmts: w.text(text, r.depth+1), posix: name != "bash", script: script})
+	before := len(w.out.Commands)
+	known, writes := w.out.Unresolved == "" && w.out.Computed == "", len(w.out.Writes)
+	stmts := w.text(text, r.depth+1, true)
+	if login {
+		if known && w.out.Unresolved == "" && w.out.Computed == "" && len(w.out.Writes) == writes && !slices.ContainsFunc(w.out.Commands[before:], func(c Command) bool { return c.Effect != Reads }) {
+			w.out.tree.replaceOption(args[0].from, "-"+flags+"c")
+		}
+		w.unresolved(name + " -l runs files of the user first")
+	}
+	w.nest(from, nestedText{stmts: stmts, posix: name != "bash", script: script})
 	if !ours {
 		w.unresolved("what " + name + " runs is not known: it is another shell")
 		return opaque

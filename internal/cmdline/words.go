@@ -14,6 +14,8 @@ type word struct {
 	glob  bool   // has * or ? that the shell expands
 	top   bool   // stands for the top of the work tree, as git reports it
 	from  *syntax.Word
+
+	bound *bound // what it may be, if it is not known but uses variables that are
 }
 
 // loose reports whether a word may become another option than its text shows, after expansion:
@@ -24,7 +26,7 @@ func (w word) loose() bool {
 
 // word returns a word's value, and lists the commands in its substitutions.
 func (w *walker) word(from *syntax.Word, depth int) word {
-	out := word{known: true, from: from}
+	out, uses := word{known: true, from: from}, false
 	var b strings.Builder
 	var part func(p syntax.WordPart, inQuotes bool)
 	part = func(p syntax.WordPart, inQuotes bool) {
@@ -55,8 +57,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			w.stmts(p.Stmts, depth)
 			w.substitutionEnd = outer
 		case *syntax.ParamExp:
-			out.known = false
-			w.computed("it uses variables")
+			out.known, uses = false, true
 			if !plain(p) {
 				w.unresolved("it has an expansion whose effect is not known")
 				w.inside(p, depth)
@@ -79,6 +80,13 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 		w.out.Expands = true
 		out.text, out.glob = w.source(from), false
 		out.top = isTop(from)
+		if uses {
+			if b, why := w.valuesOf(from, 0); why == "" {
+				out.bound = &b
+			} else {
+				w.computed("it uses variables: " + why)
+			}
+		}
 	}
 	return out
 }

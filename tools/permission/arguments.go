@@ -163,6 +163,9 @@ func parts(c *tools.Command) []string {
 	for _, cmd := range c.Program.Commands {
 		add(cmd.Source)
 		add(cmd.Text)
+		for _, text := range cmd.Forms {
+			add(text)
+		}
 		if _, file := filepath.Split(cmd.Name); file != cmd.Name {
 			add(strings.Join(append([]string{file}, cmd.Args...), " "))
 		}

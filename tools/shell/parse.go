@@ -32,13 +32,16 @@ func name(path string) string {
 // describe lists the commands of a program for clients. It returns nil if the program may do
 // more than these commands say; such a program cannot be remembered either.
 func describe(p cmdline.Program) []event.Command {
-	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 {
+	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 || len(p.Demands) > 0 {
 		return nil
 	}
 	var out []event.Command
 	for _, c := range p.Commands {
 		if c.Name == "<" {
 			continue
+		}
+		if c.Name == "" || len(c.Forms) > 0 { // variables
+			return nil
 		}
 		command := event.Command{Name: c.Name, Args: c.Args}
 		if len(c.Demands) == 0 { // commands of wrappers are not remembered
