@@ -128,6 +128,7 @@ func (w *walker) command(r run) {
 	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.bound != nil }):
 		w.computed("words of it are computed")
 	}
+	w.out.Data = w.out.Data || c.Effect == Reads && slices.ContainsFunc(c.Paths, func(path Path) bool { return path.Anywhere })
 	w.add(c)
 }
 
@@ -265,6 +266,10 @@ func (o *wrapperWords) replaced() (text string) {
 func (w *walker) find(r run) (wrapperKind, bool) {
 	args := r.words[1:]
 	found := false
+	if slices.ContainsFunc(args, func(arg word) bool { return arg.bound != nil && slices.ContainsFunc(arg.bound.values, delimits) }) {
+		w.unresolved("what find runs is not known")
+		return opaque, true
+	}
 	for i := 0; i < len(args); i++ {
 		switch args[i].text {
 		case "-exec", "-execdir", "-ok", "-okdir":
@@ -278,6 +283,11 @@ func (w *walker) find(r run) (wrapperKind, bool) {
 		}
 	}
 	return opaque, found
+}
+
+// delimits says whether find takes a word for where a command begins or ends.
+func delimits(value string) bool {
+	return slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir", ";", "+", "{}"}, value)
 }
 
 // shell lists the program that a shell is given as a text.

@@ -102,7 +102,8 @@ type Program struct {
 	Expands bool
 	Values  []string
 
-	// Data says that words of commands are what another command reads or prints.
+	// Data says that commands read files that no word names: their names are what another command
+	// reads or prints.
 	Data bool
 
 	// Writes are the files that redirections write, as written.
@@ -211,17 +212,17 @@ func (w *walker) text(text string, depth int, own bool) []*syntax.Stmt {
 		w.unresolved("the program cannot be parsed")
 		return nil
 	}
-	outer, end, documents, scope := w.src, w.substitutionEnd, w.documents, w.scope
+	outer, end, documents, variables := w.src, w.substitutionEnd, w.documents, w.scope
 	w.src, w.substitutionEnd, w.documents, w.scope = text, 0, nil, nil
 	if own {
-		w.scope = newScope(file.Stmts)
+		w.scope = &scope{stmts: file.Stmts}
 	}
 	if w.out.tree == nil {
 		w.out.tree = &tree{stmts: file.Stmts, source: text}
 	}
 	w.comments(text)
 	w.stmts(file.Stmts, depth)
-	w.src, w.substitutionEnd, w.documents, w.scope = outer, end, documents, scope
+	w.src, w.substitutionEnd, w.documents, w.scope = outer, end, documents, variables
 	return file.Stmts
 }
 
@@ -337,9 +338,15 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 			if w.scope == nil || !settable(iter.Name.Value) {
 				w.computed("it has a loop that sets " + iter.Name.Value)
 			}
-			for _, word := range iter.Items {
-				w.out.Values = append(w.out.Values, w.word(word, depth).text)
+			listed := Command{Name: "for", Args: []string{iter.Name.Value}, Text: "for " + iter.Name.Value, Source: "for " + iter.Name.Value, Effect: Reads}
+			for _, item := range iter.Items {
+				value := w.word(item, depth)
+				w.out.Values = append(w.out.Values, value.text)
+				if value.glob { // eca itself looks for the names
+					listed.Paths = append(listed.Paths, Path{Name: value.text, Glob: true})
+				}
 			}
+			w.add(listed)
 			w.loop(func() {
 				w.assign(iter.Name.Value)
 				w.stmts(cmd.Do, depth)
@@ -424,13 +431,17 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	}
 	to := w.word(r.Word, depth)
 	name := to.text
+	if r.Op == syntax.RdrIn && to.bound != nil && !to.bound.data && !to.bound.status && !to.bound.glob {
+		w.readFile(name, to.bound.values...)
+		return
+	}
 	if !to.known || to.glob {
 		w.computed("a redirection's file is computed")
 	}
 	switch r.Op {
 	case syntax.RdrIn:
 		if name != "/dev/null" {
-			w.readFile(name)
+			w.readFile(name, name)
 		}
 	case syntax.WordHdoc:
 		if !to.known {
@@ -482,14 +493,21 @@ func (w *walker) hereDocument(r *syntax.Redirect, depth int) string {
 	return text.String()
 }
 
-// readFile notes a file that is read by a redirection: it is judged as cat would be. The
+// readFile notes the files that a redirection may read: they are judged as cat would be. The
 // names with which bash opens connections are not files.
-func (w *walker) readFile(name string) {
-	if network(name) {
-		w.unresolved("it opens a connection")
-		return
+func (w *walker) readFile(written string, names ...string) {
+	listed := Command{Name: "<", Args: []string{written}, Text: "< " + written, Source: "< " + written, Effect: Reads}
+	for _, name := range names {
+		if network(name) {
+			w.unresolved("it opens a connection")
+			return
+		}
+		listed.Paths = append(listed.Paths, Path{Name: name})
+		if name != written {
+			listed.Forms = append(listed.Forms, "< "+name)
+		}
 	}
-	w.add(Command{Name: "<", Args: []string{name}, Text: "< " + name, Source: "< " + name, Effect: Reads, Paths: []Path{{Name: name}}})
+	w.add(listed)
 }
 
 func (w *walker) write(name string) {

@@ -46,7 +46,7 @@ func settable(name string) bool {
 	if strings.IndexFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' }) < 0 {
 		return true
 	}
-	return len(name) == 1 || slices.Contains([]string{"DIR", "FILE", "FILES", "SRC", "NAME", "PATTERN", "TARGET"}, name)
+	return len(name) == 1 || slices.Contains([]string{"BASE", "BRANCH", "COMMIT", "DIR", "DIRS", "FILE", "FILES", "LOG", "NAME", "OUT", "PATTERN", "REPO", "ROOT", "SRC", "TARGET"}, name)
 }
 
 // gather notes what the text gives its variables.
@@ -94,15 +94,19 @@ func (s *scope) gather() {
 	}
 }
 
-// bound is what a word may be that uses variables.
+// bound is what a word may be that has variables or substitutions.
 type bound struct {
 	values []string
-	data   bool // anything
+	glob   bool // they have * or ? that the shell expands
+	data   bool // anything: what a command reads or prints
+	status bool // any exit code
+	splits bool // not one word, but any number of them
 }
 
 // valuesOf returns what a word may be. unknown names what of it is not known; empty if all is.
 func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown string) {
 	b.values = []string{""}
+	patterns := false // are in values
 	add := func(more []string) {
 		if len(b.values)*len(more) > maxValues {
 			unknown = tooManyValues
@@ -127,9 +131,10 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 		switch p := p.(type) {
 		case *syntax.Lit:
 			text, glob, ok := unescape(p.Value, inQuotes, first)
-			if glob || !ok || !inQuotes && strings.Contains(p.Value, "~") {
+			if glob && references > 0 || !ok || !inQuotes && strings.Contains(p.Value, "~") {
 				unknown = "the value of a variable is a pattern"
 			}
+			b.glob = b.glob || glob
 			add([]string{text})
 		case *syntax.SglQuoted:
 			if p.Dollar {
@@ -144,11 +149,12 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 				part(inner, true, false)
 			}
 		case *syntax.CmdSubst:
-			b.data = true
+			b.data, b.splits = true, b.splits || !inQuotes
 		case *syntax.ParamExp:
 			of, why := w.variable(p, references)
-			b.data = b.data || of.data
-			if !inQuotes && (slices.ContainsFunc(of.values, splits) || of.data && p.Param.Value != "?") {
+			b.data, b.status, b.splits = b.data || of.data, b.status || of.status, b.splits || of.data && !inQuotes
+			patterns = patterns || slices.ContainsFunc(of.values, isPattern)
+			if why == "" && !inQuotes && !of.data && slices.ContainsFunc(of.values, splits) {
 				why = "the value of " + p.Param.Value + " is not in quotes, and may become other words"
 			}
 			if why != "" {
@@ -165,19 +171,24 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 			part(p, false, i == 0)
 		}
 	}
+	if unknown == "" && b.glob && patterns {
+		unknown = "the value of a variable is a pattern"
+	}
 	return b, unknown
 }
 
 // splits says whether a shell makes other words of a value that is not in quotes.
 func splits(value string) bool {
-	return value == "" || strings.ContainsAny(value, " \t\n*?[\\")
+	return value == "" || strings.ContainsAny(value, " \t\n") || isPattern(value)
 }
+
+func isPattern(value string) bool { return strings.ContainsAny(value, `*?[\`) }
 
 // variable returns what a variable may be at this place.
 func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown string) {
 	name := p.Param.Value
-	if name == "?" { // a number
-		return bound{values: []string{"0"}, data: true}, ""
+	if name == "?" {
+		return bound{values: []string{"0"}, status: true}, ""
 	}
 	if w.steps++; w.steps > maxSteps {
 		return b, tooManyValues
@@ -198,7 +209,7 @@ func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown 
 		if why != "" {
 			return b, why
 		}
-		b.data = b.data || of.data
+		b.data, b.status = b.data || of.data, b.status || of.status
 		if b.values = append(b.values, of.values...); len(b.values) > maxValues {
 			return b, tooManyValues
 		}
@@ -295,63 +306,84 @@ func readsLines(cond []*syntax.Stmt) bool {
 	return ok && len(readNames(call)) > 0
 }
 
-// judgeEach judges a command for all that its words may be, and returns these texts.
-func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, texts []string) {
-	var varying []int // the arguments that have several values
-	count, anything := 1, false
+// judgeEach judges a command for all that its words may be. forms are its texts, if it has several.
+func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, forms []string) {
+	choice := slices.Clone(args)
+	var varying []int // the arguments whose values are known
+	count, anywhere := 1, false
 	for i, arg := range args {
-		switch {
-		case arg.bound == nil:
-		case arg.bound.data:
-			loose = true
-			anything = anything || arg.text != "$?" && arg.text != `"$?"`
-			if name == "cd" || name == "jq" { // whose script may print the environment
-				return judgement{why: "words of " + name + " are not known"}, nil
-			}
-		default:
+		switch b := arg.bound; {
+		case b == nil:
+		case !b.data && !b.status:
 			varying = append(varying, i)
-			if count *= len(arg.bound.values); count > maxValues {
+			if count *= len(b.values); count > maxValues {
 				return judgement{why: tooManyValues}, nil
 			}
+		case name == "cd" || name == "jq": // whose script may print the environment
+			return judgement{why: "words of " + name + " are not known"}, nil
+		case isOperand(name, args, i, "-n", "-z", "=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"):
+			choice[i] = word{text: arg.text, known: true}
+		case isOperand(name, args, i, "-e", "-f", "-d", "-h", "-L", "-r", "-w", "-x", "-s", "-nt", "-ot", "-ef"):
+			choice[i], anywhere = word{text: arg.text, known: true}, true
+		default:
+			loose, anywhere = true, anywhere || b.splits // it may be a pattern
 		}
 	}
 	if w.steps += (count - 1) * (len(args) + 1); w.steps > maxSteps {
 		return judgement{why: tooManyValues}, nil
 	}
-	choice := slices.Clone(args)
 	for n := range count {
-		rest := n
+		text, rest := name, n
 		for _, i := range varying {
-			values := args[i].bound.values
-			choice[i] = word{text: values[rest%len(values)], known: true}
-			rest /= len(values)
+			b := args[i].bound
+			choice[i] = word{text: b.values[rest%len(b.values)], known: true, glob: b.glob}
+			rest /= len(b.values)
+		}
+		if len(varying) > 0 {
+			for _, word := range choice {
+				text += " " + word.text
+			}
+			forms = append(forms, text)
+		}
+		if n > 0 && j.effect != Reads {
+			continue
 		}
 		one := judge(name, choice, loose)
 		if n > 0 && one.effect == Reads && one.dir != j.dir {
 			one = judgement{why: "where " + name + " runs is not known"}
 		}
-		if one.effect != Reads {
-			return one, nil
+		if one.effect == Reads {
+			one.paths, one.git, one.contents = append(j.paths, one.paths...), one.git || j.git, one.contents || j.contents
 		}
-		one.paths = append(j.paths, one.paths...)
-		one.git, one.contents = one.git || j.git, one.contents || j.contents
 		j = one
-		if len(varying) > 0 {
-			text := []string{name}
-			for _, word := range choice {
-				text = append(text, word.text)
-			}
-			texts = append(texts, strings.Join(text, " "))
-		}
 	}
-	if anything {
-		w.out.Data = true
+	if anywhere && j.effect == Reads {
 		j.paths = append(j.paths, Path{Name: "/", Anywhere: true})
 	}
-	return j, texts
+	return j, forms
 }
 
-func newScope(stmts []*syntax.Stmt) *scope { return &scope{stmts: stmts} }
+// isOperand says whether an argument of test is the operand of one of some operators, whatever it
+// is. Elsewhere it might be an operator itself, and -v evaluates its operand.
+func isOperand(name string, args []word, i int, operators ...string) bool {
+	switch {
+	case args[i].bound.splits:
+		return false
+	case name == "[" && args[len(args)-1].text == "]":
+		args = args[:len(args)-1]
+	case name != "test":
+		return false
+	}
+	if len(args) == 3 && args[0].known && args[0].text == "!" {
+		args, i = args[1:], i-1
+	}
+	at := len(args) - 2 // of the operator
+	if len(args) < 2 || len(args) > 3 || i == at || !args[at].known || !slices.Contains(operators, args[at].text) {
+		return false
+	}
+	unary := strings.Contains("-n -z -e -f -d -h -L -r -w -x -s", args[at].text)
+	return unary == (at == 0)
+}
 
 // apart looks at what need not run, or runs in a shell of its own.
 func (w *walker) apart(look func()) {
@@ -419,6 +451,7 @@ func (w *walker) assigned(c *syntax.CallExpr) bool {
 	}
 	for _, a := range c.Assigns {
 		w.assign(a.Name.Value)
+		w.demand(a.Name.Value + "=")
 	}
 	return true
 }
@@ -431,6 +464,7 @@ func (w *walker) read(c *syntax.CallExpr, names []string) {
 	}
 	for _, name := range names {
 		w.assign(name)
+		w.demand(name + "=")
 		listed.Demands = append(listed.Demands, name+"=")
 	}
 	w.add(listed)

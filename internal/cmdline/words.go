@@ -26,7 +26,7 @@ func (w word) loose() bool {
 
 // word returns a word's value, and lists the commands in its substitutions.
 func (w *walker) word(from *syntax.Word, depth int) word {
-	out, uses := word{known: true, from: from}, false
+	out, uses, substitutes := word{known: true, from: from}, false, false
 	var b strings.Builder
 	var part func(p syntax.WordPart, inQuotes bool)
 	part = func(p syntax.WordPart, inQuotes bool) {
@@ -51,10 +51,10 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 				part(inner, true)
 			}
 		case *syntax.CmdSubst:
-			out.known = false
+			out.known, substitutes = false, true
 			outer := w.substitutionEnd
 			w.substitutionEnd = int(p.Right.Offset())
-			w.stmts(p.Stmts, depth)
+			w.apart(func() { w.stmts(p.Stmts, depth) })
 			w.substitutionEnd = outer
 		case *syntax.ParamExp:
 			out.known, uses = false, true
@@ -80,10 +80,10 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 		w.out.Expands = true
 		out.text, out.glob = w.source(from), false
 		out.top = isTop(from)
-		if uses {
+		if (uses || substitutes) && !out.top {
 			if b, why := w.valuesOf(from, 0); why == "" {
 				out.bound = &b
-			} else {
+			} else if uses {
 				w.computed("it uses variables: " + why)
 			}
 		}

@@ -40,9 +40,6 @@ func describe(p cmdline.Program) []event.Command {
 		if c.Name == "<" {
 			continue
 		}
-		if c.Name == "" || len(c.Forms) > 0 { // variables
-			return nil
-		}
 		command := event.Command{Name: c.Name, Args: c.Args}
 		if len(c.Demands) == 0 { // commands of wrappers are not remembered
 			command.Key = c.Key
