@@ -325,7 +325,7 @@ func (w *walker) shell(r run, name string) wrapperKind {
 		if known && w.out.Unresolved == "" && w.out.Computed == "" && len(w.out.Writes) == writes && !slices.ContainsFunc(w.out.Commands[before:], func(c Command) bool { return c.Effect != Reads }) {
 			w.out.tree.replaceOption(args[0].from, "-"+flags+"c")
 		}
-		w.unresolved(name + " -l runs files of the user first")
+		w.unresolved(name + " -l first runs the start-up files of a login shell")
 	}
 	w.nest(from, nestedText{stmts: stmts, posix: name != "bash", script: script})
 	if !ours {
