@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 	}
 	if len(words) == 0 {
 		if w.assigned(c) {
-			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Effect: Reads, Demands: demands})
+			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Effect: Reads})
 		} else if len(before) > 0 {
 			w.computed("it sets a variable")
 			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Why: "it sets a variable", Demands: demands})
@@ -318,11 +319,14 @@ func (w *walker) shell(r run, name string) wrapperKind {
 		w.unresolved(name + " runs a program that is not here to be read")
 		return opaque
 	}
-	before := len(w.out.Commands)
-	known, writes := w.out.Unresolved == "" && w.out.Computed == "", len(w.out.Writes)
+	before := w.out
+	w.out.Unresolved, w.out.Computed = "", ""
 	stmts := w.text(text, r.depth+1, true)
+	inner := w.out
+	w.out.Unresolved, w.out.Computed = cmp.Or(before.Unresolved, inner.Unresolved), cmp.Or(before.Computed, inner.Computed)
 	if login {
-		if known && w.out.Unresolved == "" && w.out.Computed == "" && len(w.out.Writes) == writes && !slices.ContainsFunc(w.out.Commands[before:], func(c Command) bool { return c.Effect != Reads }) {
+		inner.Commands, inner.Writes = inner.Commands[len(before.Commands):], inner.Writes[len(before.Writes):]
+		if reads, _ := inner.Reads(); reads { // without those files
 			w.out.tree.replaceOption(args[0].from, "-"+flags+"c")
 		}
 		w.unresolved(name + " -l first runs the start-up files of a login shell")

@@ -281,6 +281,7 @@ func (w *walker) stmts(list []*syntax.Stmt, depth int) {
 func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	if w.nested++; w.nested > maxNested {
 		w.unresolved("it is nested too deep")
+		w.out.tree.unprintable = "it is nested too deep" // which would take long
 		return
 	}
 	defer func() { w.nested-- }()

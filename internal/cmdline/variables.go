@@ -465,7 +465,6 @@ func (w *walker) read(c *syntax.CallExpr, names []string) {
 	for _, name := range names {
 		w.assign(name)
 		w.demand(name + "=")
-		listed.Demands = append(listed.Demands, name+"=")
 	}
 	w.add(listed)
 }

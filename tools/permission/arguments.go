@@ -157,8 +157,10 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 // have; printed is the program with the names that its globs match.
 func parts(c *tools.Command, printed cmdline.Program) []string {
 	var out []string
+	known := map[string]bool{"": true, c.Text: true}
 	add := func(text string) {
-		if text != "" && text != c.Text && !slices.Contains(out, text) {
+		if !known[text] {
+			known[text] = true
 			out = append(out, text)
 		}
 	}

@@ -102,13 +102,13 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 	case program.Unresolved != "":
 		return program.Unresolved
 	case !whole.mentions(program.Demands):
-		return "names neither its redirections to files nor its loops"
+		return "names neither its redirections to files nor its loops and variables"
 	}
 	single := len(program.Commands) == 1
 	places, known := j.newPlaces(c.Dir), true
 	for _, cmd := range program.Commands {
 		known = known && j.enter(places, cmd)
-		if cmd.Effect == cmdline.Reads && len(cmd.Demands) == 0 && known && j.pathsInside(cmd, places) == "" && !cmd.Git {
+		if cmd.Effect == cmdline.Reads && known && j.pathsInside(cmd, places) == "" && !cmd.Git {
 			continue
 		}
 		matched := slices.ContainsFunc(patterns, func(pt pattern) bool {
