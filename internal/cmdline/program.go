@@ -285,7 +285,7 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		return
 	}
 	defer func() { w.nested-- }()
-	defer w.ended(s, w.variablesSet())
+	defer w.ended(s, w.scope.variables())
 	if s.Coprocess {
 		w.unresolved("it starts a coprocess")
 	}
@@ -326,49 +326,11 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 			w.stmt(cmd.Stmt, depth)
 		}
 	case *syntax.WhileClause:
-		if w.scope == nil || cmd.Until || !readsLines(cmd.Cond) {
-			w.computed("it has a loop whose end is not known")
-		}
-		w.loop(func() {
-			w.stmts(cmd.Cond, depth)
-			w.stmts(cmd.Do, depth)
-		})
+		w.whileClause(cmd, depth)
 	case *syntax.ForClause:
-		w.demand("for ") // its variable is an assignment
-		if iter, ok := cmd.Loop.(*syntax.WordIter); ok && !cmd.Select {
-			if w.scope == nil || !settable(iter.Name.Value) {
-				w.computed("it has a loop that sets " + iter.Name.Value)
-			}
-			listed := Command{Name: "for", Args: []string{iter.Name.Value}, Text: "for " + iter.Name.Value, Source: "for " + iter.Name.Value, Effect: Reads}
-			for _, item := range iter.Items {
-				value := w.word(item, depth)
-				w.out.Values = append(w.out.Values, value.text)
-				if value.glob { // eca itself looks for the names
-					listed.Paths = append(listed.Paths, Path{Name: value.text, Glob: true})
-				}
-			}
-			w.add(listed)
-			w.loop(func() {
-				w.assign(iter.Name.Value)
-				w.stmts(cmd.Do, depth)
-			})
-		} else {
-			w.unresolved("it has a loop that counts or asks")
-			w.apart(func() { w.stmts(cmd.Do, depth) })
-		}
+		w.forClause(cmd, depth)
 	case *syntax.CaseClause:
-		w.computed("it chooses by a pattern")
-		w.cases = true
-		if len(w.documents) > 0 {
-			w.ambiguous(caseWithDocument)
-		}
-		w.word(cmd.Word, depth)
-		for _, item := range cmd.Items {
-			for _, p := range item.Patterns {
-				w.word(p, depth)
-			}
-			w.apart(func() { w.stmts(item.Stmts, depth) })
-		}
+		w.caseClause(cmd, depth)
 	case *syntax.FuncDecl:
 		w.unresolved("it defines a function")
 		w.apart(func() { w.stmt(cmd.Body, depth) })

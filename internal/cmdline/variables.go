@@ -225,85 +225,25 @@ func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown 
 }
 
 // assign notes that a variable is set from now on.
-func (w *walker) assign(name string) {
-	if w.scope != nil && !slices.Contains(w.scope.set, name) {
-		w.scope.set = append(slices.Clip(w.scope.set), name)
+func (s *scope) assign(name string) {
+	if s != nil && !slices.Contains(s.set, name) {
+		s.set = append(slices.Clip(s.set), name)
 	}
 }
 
-// variablesSet returns the variables that are set now, for restore.
-func (w *walker) variablesSet() []string {
-	if w.scope == nil {
+// variables returns those that are set now, for restore.
+func (s *scope) variables() []string {
+	if s == nil {
 		return nil
 	}
-	return w.scope.set
+	return s.set
 }
 
 // restore forgets what was set since.
-func (w *walker) restore(set []string) {
-	if w.scope != nil {
-		w.scope.set, w.scope.sure = set, set
+func (s *scope) restore(set []string) {
+	if s != nil {
+		s.set, s.sure = set, set
 	}
-}
-
-// readNames returns the variables that a command sets if it is `read`, used in a way that has no
-// other effect.
-func readNames(c *syntax.CallExpr) (names []string) {
-	if len(c.Args) == 0 || constant(c.Args[0]) != "read" || len(c.Assigns) > 1 {
-		return nil
-	}
-	if len(c.Assigns) == 1 {
-		if a := c.Assigns[0]; a.Name == nil || a.Name.Value != "IFS" || a.Append || a.Index != nil || a.Array != nil || a.Value != nil && !isConstant(a.Value) {
-			return nil
-		}
-	}
-	for i := 1; i < len(c.Args); i++ {
-		text := constant(c.Args[i])
-		switch {
-		case text == "-r":
-		case text == "-d" && i+1 < len(c.Args) && len(names) == 0:
-			if end, ok := quotedConstant(c.Args[i+1]); !ok || len(end) > 1 {
-				return nil
-			}
-			i++
-		case settable(text):
-			names = append(names, text)
-		default:
-			return nil
-		}
-	}
-	return names
-}
-
-func isConstant(w *syntax.Word) bool {
-	_, ok := quotedConstant(w)
-	return ok
-}
-
-// quotedConstant returns the value of a word in quotes in which nothing is expanded; it may be empty.
-func quotedConstant(w *syntax.Word) (text string, ok bool) {
-	if value := constant(w); value != "" {
-		return value, true
-	}
-	if len(w.Parts) != 1 {
-		return "", false
-	}
-	switch part := w.Parts[0].(type) {
-	case *syntax.SglQuoted:
-		return "", part.Value == "" && !part.Dollar
-	case *syntax.DblQuoted:
-		return "", len(part.Parts) == 0 && !part.Dollar
-	}
-	return "", false
-}
-
-// readsLines says whether the condition of a loop is a single `read`.
-func readsLines(cond []*syntax.Stmt) bool {
-	if len(cond) != 1 || cond[0].Negated || cond[0].Background || len(cond[0].Redirs) > 0 {
-		return false
-	}
-	call, ok := cond[0].Cmd.(*syntax.CallExpr)
-	return ok && len(readNames(call)) > 0
 }
 
 // judgeEach judges a command for all that its words may be. forms are its texts, if it has several.
@@ -363,40 +303,11 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 	return j, forms
 }
 
-// isOperand says whether an argument of test is the operand of one of some operators, whatever it
-// is. Elsewhere it might be an operator itself, and -v evaluates its operand.
-func isOperand(name string, args []word, i int, operators ...string) bool {
-	switch {
-	case args[i].bound.splits:
-		return false
-	case name == "[" && args[len(args)-1].text == "]":
-		args = args[:len(args)-1]
-	case name != "test":
-		return false
-	}
-	if len(args) == 3 && args[0].known && args[0].text == "!" {
-		args, i = args[1:], i-1
-	}
-	at := len(args) - 2 // of the operator
-	if len(args) < 2 || len(args) > 3 || i == at || !args[at].known || !slices.Contains(operators, args[at].text) {
-		return false
-	}
-	unary := strings.Contains("-n -z -e -f -d -h -L -r -w -x -s", args[at].text)
-	return unary == (at == 0)
-}
-
 // apart looks at what need not run, or runs in a shell of its own.
 func (w *walker) apart(look func()) {
-	set := w.variablesSet()
+	set := w.scope.variables()
 	look()
-	w.restore(set)
-}
-
-// loop looks at what may run any number of times.
-func (w *walker) loop(look func()) {
-	w.loops++
-	w.apart(look)
-	w.loops--
+	w.scope.restore(set)
 }
 
 // ended notes what a statement has set; before is what was set before it.
@@ -405,7 +316,7 @@ func (w *walker) ended(s *syntax.Stmt, before []string) {
 		return
 	}
 	if s.Background || len(s.Redirs) > 0 { // a redirection may fail
-		w.restore(before)
+		w.scope.restore(before)
 		return
 	}
 	if _, ok := s.Cmd.(*syntax.BinaryCmd); !ok {
@@ -418,7 +329,7 @@ func (w *walker) ended(s *syntax.Stmt, before []string) {
 
 // binary looks at two statements with an operator between.
 func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
-	before := w.variablesSet()
+	before := w.scope.variables()
 	w.stmt(cmd.X, depth)
 	if w.scope == nil {
 		w.stmt(cmd.Y, depth)
@@ -431,11 +342,11 @@ func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
 	case syntax.OrStmt:
 		w.scope.set = sure
 		w.stmt(cmd.Y, depth)
-		w.restore(sure)
+		w.scope.restore(sure)
 	default: // a pipe
-		w.restore(before)
+		w.scope.restore(before)
 		w.stmt(cmd.Y, depth)
-		w.restore(before)
+		w.scope.restore(before)
 	}
 }
 
@@ -450,81 +361,8 @@ func (w *walker) assigned(c *syntax.CallExpr) bool {
 		}
 	}
 	for _, a := range c.Assigns {
-		w.assign(a.Name.Value)
+		w.scope.assign(a.Name.Value)
 		w.demand(a.Name.Value + "=")
 	}
-	return true
-}
-
-// read lists a `read` that sets variables.
-func (w *walker) read(c *syntax.CallExpr, names []string) {
-	listed := Command{Name: "read", Text: w.source(c), Source: w.source(c), Effect: Reads}
-	for _, arg := range c.Args[1:] {
-		listed.Args = append(listed.Args, w.source(arg))
-	}
-	for _, name := range names {
-		w.assign(name)
-		w.demand(name + "=")
-	}
-	w.add(listed)
-}
-
-// test lists a [[ ]] that only looks at files and texts; ok is false for another.
-func (w *walker) test(cmd *syntax.TestClause, depth int) (ok bool) {
-	before := len(w.out.Commands)
-	listed := Command{Name: "[[", Text: w.source(cmd), Source: w.source(cmd), Effect: Reads}
-	operand := func(x syntax.TestExpr, file bool) bool {
-		from, isWord := x.(*syntax.Word)
-		if !isWord {
-			return false
-		}
-		value := w.word(from, depth)
-		listed.Args = append(listed.Args, value.text)
-		switch {
-		case !file:
-		case value.known:
-			listed.Paths = append(listed.Paths, Path{Name: value.text})
-		case value.bound == nil || value.bound.data:
-			listed.Paths = append(listed.Paths, Path{Name: "/", Anywhere: true})
-		default:
-			for _, name := range value.bound.values {
-				listed.Paths = append(listed.Paths, Path{Name: name})
-			}
-		}
-		return value.known || value.bound != nil
-	}
-	var known func(x syntax.TestExpr) bool
-	known = func(x syntax.TestExpr) bool {
-		switch x := x.(type) {
-		case *syntax.Word:
-			return operand(x, false)
-		case *syntax.ParenTest:
-			return known(x.X)
-		case *syntax.UnaryTest:
-			switch x.Op {
-			case syntax.TsNot:
-				return known(x.X)
-			case syntax.TsEmpStr, syntax.TsNempStr:
-				return operand(x.X, false)
-			case syntax.TsExists, syntax.TsRegFile, syntax.TsDirect, syntax.TsSmbLink, syntax.TsRead, syntax.TsWrite, syntax.TsExec, syntax.TsNoEmpty:
-				return operand(x.X, true)
-			}
-		case *syntax.BinaryTest:
-			switch x.Op {
-			case syntax.AndTest, syntax.OrTest:
-				return known(x.X) && known(x.Y)
-			case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch, syntax.TsBefore, syntax.TsAfter:
-				return operand(x.X, false) && operand(x.Y, false)
-			case syntax.TsNewer, syntax.TsOlder, syntax.TsDevIno:
-				return operand(x.X, true) && operand(x.Y, true)
-			}
-		}
-		return false // the others evaluate a text, or name a variable
-	}
-	if !known(cmd.X) {
-		w.out.Commands = w.out.Commands[:before]
-		return false
-	}
-	w.add(listed)
 	return true
 }

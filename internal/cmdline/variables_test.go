@@ -42,7 +42,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A login shell that only reads is printed as one that is none, so that it runs no profile.
+// A login shell that only reads is printed without -l, so that it runs no profile.
 func TestLoginShells(t *testing.T) {
 	for line, want := range map[string]string{
 		"bash -lc 'ls a'": "'bash' '-c' ''\\''ls'\\'' '\\''a'\\'''", "bash -lc 'ls a'; bash -lc 'ls b'": "'bash' '-c' ''\\''ls'\\'' '\\''a'\\'''; 'bash' '-c' ''\\''ls'\\'' '\\''b'\\'''", "sh -elc 'ls a'": "'sh' '-ec' ''\\''ls'\\'' '\\''a'\\'''",

@@ -326,7 +326,9 @@ func TestVariablesRunUnasked(t *testing.T) {
 		return p
 	}
 	p := with(true, `{}`)
-	asks := func(p *Policy, agent, command string) bool { return judge(t, p, agent, dir, command).Decision != tools.Allow }
+	asks := func(p *Policy, agent, command string) bool {
+		return judge(t, p, agent, dir, command).Decision != tools.Allow
+	}
 	for _, agent := range []string{"code", "plan"} {
 		for _, command := range []string{
 			"d=sub; ls \"$d\"", "d=sub && ls $d/*.txt", "for f in *.txt; do echo \"== $f\"; head -3 \"$f\"; done", "for f in a.txt b.txt; do [ -f \"$f\" ] || continue; wc -l < \"$f\"; done", "for i in {1..3}; do echo $i; done", "for f in $(ls); do wc -l \"$f\"; done",
