@@ -459,7 +459,7 @@ func (w *walker) hereDocument(r *syntax.Redirect, depth int) string {
 // readFile notes the files that a redirection may read: they are judged as cat would be. The
 // names with which bash opens connections are not files.
 func (w *walker) readFile(written string, names ...string) {
-	listed := Command{Name: "<", Args: []string{written}, Text: "< " + written, Source: "< " + written, Effect: Reads}
+	listed := Command{Name: "<", Args: names, Text: "< " + written, Source: "< " + written, Effect: Reads}
 	for _, name := range names {
 		if network(name) {
 			w.unresolved("it opens a connection")
