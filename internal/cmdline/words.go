@@ -15,7 +15,7 @@ type word struct {
 	top   bool   // stands for the top of the work tree, as git reports it
 	from  *syntax.Word
 
-	bound *bound // what it may be, if it is not known but uses variables that are
+	bound *bound // what it may be, if only variables and substitutions in it are not written out
 }
 
 // loose reports whether a word may become another option than its text shows, after expansion:
