@@ -29,6 +29,6 @@ func knownReaders() []string {
 		"ls -la", "cat a.txt b.txt | sort -n | uniq -c", "grep -rn foo .", "find . -name '*.txt' -type f", "git -C sub log -1 --oneline", "git log --stat -3", "git diff", "git diff --stat", "git status -s", "git diff-files", "git show HEAD", "git branch -a", "git tag -l", "git stash list", "git blame a.txt",
 		"git ls-files -s", "git rev-parse HEAD", "git grep -n foo", "git remote -v", "git worktree list", "git shortlog -s HEAD", "wc -l *.txt", "head -5 a.txt && tail -1 b.txt", "diff -u a.txt b.txt", "test -f a.txt && echo there", "printf '%s\\n' a b",
 		"timeout 20 ls", "nice ls", "env LC_ALL=C ls", "sh -c 'ls; pwd'", "bash <<'E'\nls\nE", "cat <<E\nhello\nE", "echo \"$(git rev-parse HEAD)\"", "(cd sub; cat c.go)", "rg -n foo", "jq . data.json", "file a.txt", "egrep foo b.txt", "command -v ls", "tac a.txt", "id", "du -s .", "stat a.txt",
-		"ls | xargs -n 1 echo", "\\time -p ls", "d=sub; ls \"$d\"", "for f in a.txt b.txt; do [ -f \"$f\" ] && wc -l < \"$f\"; done", "[[ -f a.txt ]] && cat a.txt", "bash -lc 'ls sub'", "wc -l $(git ls-files a.txt)", "cat list | while read -r l; do echo \"$l\"; done",
+		"ls | xargs -n 1 echo", "\\time -p ls", "d=sub; ls \"$d\"", "for f in a.txt b.txt; do [ -f \"$f\" ] && wc -l < \"$f\"; done", "[[ -f a.txt ]] && cat a.txt", "cat list | while read -r l; do echo \"$l\"; done",
 	}
 }
