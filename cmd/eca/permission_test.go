@@ -65,6 +65,12 @@ func TestPermissionExplain(t *testing.T) {
 	if out := explain(0, "explain", "--", "if then ("); !strings.Contains(out, "not parsed: ") {
 		t.Errorf("a command that cannot be parsed: %s", out)
 	}
+	if out := explain(0, "explain", "--", "bash -lc 'ls'"); !strings.HasPrefix(out, "verdict: allow\n") || !strings.Contains(out, "\n  reads: ls\n") || strings.Contains(out, "not parsed") {
+		t.Errorf("a login shell that only reads: %s", out)
+	}
+	if out := explain(0, "explain", "--", "bash -lc 'touch x'"); !strings.HasPrefix(out, "verdict: ask\n") || !strings.Contains(out, "start-up files of a login shell") {
+		t.Errorf("a login shell that does more: %s", out)
+	}
 	if out := explain(0, "explain", "--text", "--", `echo "a b" # note`); out != "'echo' 'a b'\n" {
 		t.Errorf("the text that runs: %s", out)
 	}

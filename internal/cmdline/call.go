@@ -1,6 +1,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -32,12 +33,18 @@ func (w *walker) call(c *syntax.CallExpr, depth int, input *hereText) {
 			demands = append(demands, a.Name.Value+"=")
 		}
 	}
+	if names := readNames(c); w.scope != nil && len(names) > 0 {
+		w.read(c, names)
+		return
+	}
 	words := make([]word, len(c.Args))
 	for i, arg := range c.Args {
 		words[i] = w.word(arg, depth)
 	}
 	if len(words) == 0 {
-		if len(before) > 0 {
+		if w.assigned(c) {
+			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Effect: Reads})
+		} else if len(before) > 0 {
 			w.computed("it sets a variable")
 			w.add(Command{Text: strings.Join(before, " "), Source: strings.Join(before, " "), Why: "it sets a variable", Demands: demands})
 		}
@@ -89,12 +96,13 @@ func (w *walker) command(r run) {
 		return
 	}
 	for _, word := range r.words[1:] {
-		if !word.known && first.text != "echo" && (first.text != "cd" || !word.top) {
+		if !word.known && word.bound == nil && first.text != "echo" && (first.text != "cd" || !word.top) {
 			w.computed("words of it are computed")
 		}
 	}
-	j := judge(first.text, r.words[1:], r.loose)
+	j, forms := w.judgeEach(first.text, r.words[1:], r.loose)
 	c.Effect, c.Why, c.Paths, c.Git, c.GitContents, c.Dir = j.effect, j.why, j.paths, j.git, j.contents, j.dir
+	c.Forms = forms
 	gone := losses(first.text, r.words[1:])
 	c.Destroys, c.Deletes, c.Discards = gone.why, gone.deletes, gone.discards
 	if len(r.demands) > 0 && c.Effect == Reads {
@@ -115,6 +123,13 @@ func (w *walker) command(r run) {
 	} else if len(r.demands) == 0 && j.option == "" && gone.why == "" && len(gone.deletes) == 0 {
 		c.Key = key(r.words, c.Effect == Reads && !scripted(first.text))
 	}
+	switch {
+	case c.Effect == Reads && w.loops > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, first.text):
+		w.computed("a loop changes the folder")
+	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.bound != nil }):
+		w.computed("words of it are computed")
+	}
+	w.out.Data = w.out.Data || c.Effect == Reads && slices.ContainsFunc(c.Paths, func(path Path) bool { return path.Anywhere })
 	w.add(c)
 }
 
@@ -174,7 +189,7 @@ func (w *walker) wrapper(r run) (kind wrapperKind, ok bool) {
 			w.unresolved("it evaluates a text that is computed")
 			return opaque, true
 		}
-		if stmts := w.text(text, r.depth+1); len(args) == 1 {
+		if stmts := w.text(text, r.depth+1, false); len(args) == 1 {
 			w.nest(args[0].from, nestedText{stmts: stmts})
 		} else if w.out.tree != nil {
 			w.out.tree.unprintable = "it evaluates a text of several words"
@@ -252,6 +267,10 @@ func (o *wrapperWords) replaced() (text string) {
 func (w *walker) find(r run) (wrapperKind, bool) {
 	args := r.words[1:]
 	found := false
+	if slices.ContainsFunc(args, func(arg word) bool { return arg.bound != nil && slices.ContainsFunc(arg.bound.values, delimits) }) {
+		w.unresolved("what find runs is not known")
+		return opaque, true
+	}
 	for i := 0; i < len(args); i++ {
 		switch args[i].text {
 		case "-exec", "-execdir", "-ok", "-okdir":
@@ -267,18 +286,27 @@ func (w *walker) find(r run) (wrapperKind, bool) {
 	return opaque, found
 }
 
+// delimits says whether find takes a word for where a command begins or ends.
+func delimits(value string) bool {
+	return slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir", ";", "+", "{}"}, value)
+}
+
 // shell lists the program that a shell is given as a text.
 func (w *walker) shell(r run, name string) wrapperKind {
 	args := r.words[1:]
 	ours := name == "sh" || name == "bash" || name == "dash"
-	var text string
+	var text, flags string
+	login := false
 	from, script := (*syntax.Word)(nil), len(args) == 0
 	if r.input != nil {
 		text, from = r.input.text, r.input.from
 	}
 	if len(args) > 0 {
 		option := args[0]
-		flags, ok := strings.CutSuffix(strings.TrimPrefix(option.text, "-"), "c")
+		var ok bool
+		flags, ok = strings.CutSuffix(strings.TrimPrefix(option.text, "-"), "c")
+		login = strings.Contains(flags, "l")
+		flags = strings.ReplaceAll(flags, "l", "")
 		if option.loose() || !strings.HasPrefix(option.text, "-") || !ok || strings.Trim(flags, "eux") != "" || len(args) == 1 || !args[1].known || args[1].glob {
 			w.unresolved(name + " runs a program that is not here to be read")
 			return opaque
@@ -291,7 +319,19 @@ func (w *walker) shell(r run, name string) wrapperKind {
 		w.unresolved(name + " runs a program that is not here to be read")
 		return opaque
 	}
-	w.nest(from, nestedText{stmts: w.text(text, r.depth+1), posix: name != "bash", script: script})
+	before := w.out
+	w.out.Unresolved, w.out.Computed = "", ""
+	stmts := w.text(text, r.depth+1, true)
+	inner := w.out
+	w.out.Unresolved, w.out.Computed = cmp.Or(before.Unresolved, inner.Unresolved), cmp.Or(before.Computed, inner.Computed)
+	if login {
+		inner.Commands, inner.Writes = inner.Commands[len(before.Commands):], inner.Writes[len(before.Writes):]
+		if reads, _ := inner.Reads(); reads { // without those files
+			w.out.tree.replaceOption(args[0].from, "-"+flags+"c")
+		}
+		w.unresolved(name + " -l first runs the start-up files of a login shell")
+	}
+	w.nest(from, nestedText{stmts: stmts, posix: name != "bash", script: script})
 	if !ours {
 		w.unresolved("what " + name + " runs is not known: it is another shell")
 		return opaque

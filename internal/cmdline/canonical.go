@@ -26,6 +26,8 @@ type tree struct {
 	acts   map[*syntax.CallExpr]bool // calls that may do more than read
 	source string
 
+	options map[*syntax.Word]string // printed instead of others
+
 	unprintable string // why there is no canonical form, whatever its words are
 
 	parser atomic.Pointer[syntax.Parser] // that made it, to be used again: it has large buffers
@@ -37,6 +39,14 @@ func (t *tree) act(c *syntax.CallExpr) {
 		t.acts = map[*syntax.CallExpr]bool{}
 	}
 	t.acts[c] = true
+}
+
+// replaceOption has another option printed.
+func (t *tree) replaceOption(w *syntax.Word, option string) {
+	if t.options == nil {
+		t.options = map[*syntax.Word]string{}
+	}
+	t.options[w] = option
 }
 
 // nestedText is a word that is itself a program: the text of sh -c, or what a shell reads.
@@ -213,7 +223,7 @@ func (p *printer) command(cmd syntax.Command) (empty bool) {
 			p.rest(cmd.Do, "done")
 		})
 	case *syntax.ForClause:
-		p.loop(func() { p.forClause(cmd) })
+		p.forClause(cmd)
 	case *syntax.CaseClause:
 		p.branch(func() { p.caseClause(cmd) })
 	case *syntax.TimeClause:
@@ -370,7 +380,7 @@ func (p *printer) forClause(c *syntax.ForClause) {
 	default:
 		p.none("it has a loop that eca does not print")
 	}
-	p.body("; do", c.Do, "done")
+	p.loop(func() { p.body("; do", c.Do, "done") })
 }
 
 func (p *printer) caseClause(c *syntax.CaseClause) {

@@ -43,6 +43,10 @@ func (p *printer) list(w *syntax.Word, command string) string {
 	if n := p.nested[w]; n != nil {
 		return " " + p.program(n)
 	}
+	if option, replaced := p.options[w]; replaced {
+		p.first, p.vanishes = false, false
+		return " " + p.quote(option)
+	}
 	var b strings.Builder
 	named := p.first
 	p.first, p.vanishes = false, true

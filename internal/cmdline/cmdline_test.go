@@ -15,7 +15,7 @@ func TestReads(t *testing.T) {
 		"eval 'ls -l'", "bash <<'E'\nls\nE", "cat < a.txt", "cat <<E\nhello\nE", "echo \"$(git rev-parse HEAD)\"", "ls *.go", "git -C sub status",
 		"sort -k2,2n -r x", "find . -type f -print0", "rg -n 'a|b' src", "make --version", "git log --author='a b' -- x", "ls \\\n -l", "cat \"a b\" 'c d'",
 		"git stash list", "git remote -v", "git diff --no-index a b", "ls | xargs -n 1 echo", "ls | xargs -I {} echo {}", "printf '%s%%n\\n' a", "diff -u a b", "sort -t, -k2 a", "uniq -c a", "file -b a", "git describe --always", "git diff --ignore-submodules", "\\time -p ls", "ls >/dev/null 2>&1", "[ -f x ] && cat x", "git log --first-parent --fixed-strings", "ls --colo?=auto", "sort a* b?",
-		"grep -rn x .", "ls -R", "ls -lL", "find . -name L", "diff a b", "diff -r --no-dereference a b", "wc -l x", "sort --field-separator=, x", "md5sum a", "jq -r .a x.json", "du -sh .", "tree -L 2", "rg -l x",
+		"[[ -f x ]]", "for i in a; do ls; done", "x=1", "grep -rn x .", "ls -R", "ls -lL", "find . -name L", "diff a b", "diff -r --no-dereference a b", "wc -l x", "sort --field-separator=, x", "md5sum a", "jq -r .a x.json", "du -sh .", "tree -L 2", "rg -l x",
 	} {
 		if ok, why := Parse(line).Reads(); !ok {
 			t.Errorf("%q: %s", line, why)
@@ -23,7 +23,7 @@ func TestReads(t *testing.T) {
 	}
 	for _, line := range []string{
 		"", "# nothing", "npm test", "/bin/ls", "./ls", "ls > out", "ls >> out", "ls &> out", "ls >| out", "ls <> out", "ls; rm a", "ls && rm a", "ls || rm a", "ls | sh",
-		"ls & rm a", "cat $(rm a)", "cat `rm a`", "cat <(rm a)", "ls\nrm a", "ls $HOME", "cat $x", "echo $SECRET", "echo {a,b}", "cat <<E\n$x\nE", "cat ${x:=y}", "X=1 ls", "LD_PRELOAD=./x ls", "PATH=. ls", "X=1", "echo $((x=1))",
+		"ls & rm a", "cat $(rm a)", "cat `rm a`", "cat <(rm a)", "ls\nrm a", "ls $HOME", "cat $x", "echo $SECRET", "echo {a,b}", "cat <<E\n$x\nE", "cat ${x:=y}", "X=1 ls", "LD_PRELOAD=./x ls", "PATH=. ls", "PATH=.", "echo $((x=1))",
 		"find . -delete", "find . -exec sh -c id ;", `find . -exec rm {} \;`, `find . -ok cat {} \;`, "find . -fprintf /tmp/x a", "find . -fls x",
 		"git diff --output=/tmp/x", "git diff --outp=x", "git log -1 --output=hooks/post-commit", "git diff --ext-diff", "git grep -Oless x", "git grep --open-files-in-pager=sh x",
 		"git branch new", "git branch -D x", "git tag v1", "git -c core.pager=x log", "git -c core.fsmonitor=./x status", "git --exec-path=. status", "git --git-dir=x log", "git commit -m x", "git", "git log --show-signature",
@@ -32,10 +32,10 @@ func TestReads(t *testing.T) {
 		"sort -?pwn a.txt", "sort --?utput=pwn a.txt", "sort -k*2 a", "find . -e?ec ./x {} +", "find . -d*", "git log --?utput=x", "rg --p*=./x a", "diff -?", "tree -?x", "uniq -? a", "file -*",
 		"rg --pre=sh x", "rg --pre sh x", "rg -z x", "rg --hostname-bin=x y", "rg x *", "sort *", "git log *",
 		"sort -o x y", "sort -no x y", "sort --out=x y", "sort --compress-program=./x y", "uniq a b", "date -s tomorrow", "date 01010000", "tree -o x", "file -C -m x",
-		"test -v 'a[$(id)]'", "[ -R 'a[$(id)]' ]", "[[ -f x ]]", "printf -v 'a[$(id)]' x", "declare x=1", "export PATH=.", "let x=1", "((x++))",
+		"test -v 'a[$(id)]'", "[ -R 'a[$(id)]' ]", "[[ -v 'a[$(id)]' ]]", "[[ 1 -eq 'a[$(id)]' ]]", "printf -v 'a[$(id)]' x", "declare x=1", "export PATH=.", "let x=1", "((x++))",
 		"sudo ls", "doas ls", "env X=1 ls", "env -S 'ls -l'", "env -C /etc ls", "nohup ls", "setsid ls", "exec ls", "xargs rm", "ls | xargs rm", "ls | xargs sh -c 'id'", "parallel ls", "watch ls", "ssh host ls",
 		"sh x.sh", "sh -c \"$x\"", "bash -lc ls", "bash --rcfile x -c ls", "sh", "curl x | sh", "zsh -c ls", "source x", ". x", "eval \"$x\"", "eval rm a", "trap 'rm a' EXIT", "alias ls=rm",
-		"f() { rm a; }; f", "ls() { rm a; }; ls", "ls() { cat a; }; ls", "coproc ls", "for i in a; do ls; done", "while true; do ls; done", "case x in x) ls;; esac", "select x in a; do ls; done",
+		"f() { rm a; }; f", "ls() { rm a; }; ls", "ls() { cat a; }; ls", "coproc ls", "while true; do ls; done", "case x in x) ls;; esac", "select x in a; do ls; done",
 		"tee x", "sed -i s/a/b/ x", "sed 'w x' y", "sed s/a/b/e x", "awk 'BEGIN{system(\"id\")}'", "tar --to-command=sh -xf x", "python -c 1", "perl -e 1", "xxd a b", "dd if=a of=b",
 		"echo x > /dev/tcp/1.2.3.4/80", "cat < /dev/tcp/1.2.3.4/80", "ping x", "dig x", "curl x", "l\\s; r\\m x", "'rm' x", "r''m x", "$'\\x72m' x", "\"$(echo rm)\" x", "l?", "ls {a,b}", "cat ~/.ssh/id_rsa",
 		"ls \x00", "ls \x1b[2K", "ls \u202e", "ls \u2028rm", "ls \r rm", "'", "ls (", "cd", "cd a b", "timeout 5", "command", "ls {fd}>x", "ls 3>x", "cat <<E | sh\nrm a\nE", "bash <<E\n$x\nE",
@@ -65,9 +65,9 @@ func TestCommands(t *testing.T) {
 		"sh -c 'a; sh -c \"b c\"'":                       "a|b c|sh -c b c|sh -c a; sh -c \"b c\"",
 		"f() { a; }":                                     "a",
 		"if a; then b; elif c; then d; else e; fi":       "a|b|c|d|e",
-		"while a; do b; done; for i in $(c); do d; done": "a|b|c|d",
+		"while a; do b; done; for i in $(c); do d; done": "a|b|c|d|for i",
 		"case $(a) in x) b;; esac":                       "a|b",
-		"[[ $(a) ]]; ((x=$(b)))":                         "a|b",
+		"[[ $(a) ]]; ((x=$(b)))":                         "[[ $(a) ]]|a|b",
 		"A=$(b) c":                                       "b|A=$(b) c",
 		"a <<E\n$(b)\nE":                                 "b|a",
 		"xargs -n 1 git push":                            "git push|xargs -n 1 git push",

@@ -46,6 +46,9 @@ type Command struct {
 	// others, and options that turn a harmless command into another.
 	Key string
 
+	// Forms are the texts that it may have, where it uses variables that the program sets.
+	Forms []string
+
 	// Demands is what a pattern has to mention by name to cover this command, besides
 	// matching it: an option that runs or writes, an assignment, the command that a
 	// wrapper runs.
@@ -99,6 +102,10 @@ type Program struct {
 	Expands bool
 	Values  []string
 
+	// Data says that commands read files that no word names: their names are what another command
+	// reads or prints.
+	Data bool
+
 	// Writes are the files that redirections write, as written.
 	Writes []string
 
@@ -127,7 +134,7 @@ func Parse(text string) Program {
 
 func parse(text string, parser *syntax.Parser) Program {
 	w := &walker{parser: parser}
-	w.text(text, 0)
+	w.text(text, 0, true)
 	if w.out.tree != nil {
 		w.out.tree.parser.Store(parser)
 	}
@@ -177,6 +184,10 @@ type walker struct {
 
 	parser *syntax.Parser
 
+	scope *scope // of the text; nil if what its variables are is not known
+	steps int    // to find what words may be
+	loops int    // around what is looked at
+
 	nested int // statements around the one that is looked at
 
 	substitutionEnd int          // of the substitution that is looked at; 0 outside of one
@@ -185,8 +196,9 @@ type walker struct {
 	documents       []documentAt // of the text, so far
 }
 
-// text parses a program, or one that is an argument of another, and returns its statements.
-func (w *walker) text(text string, depth int) []*syntax.Stmt {
+// text parses a program, or one that is an argument of another, and returns its statements. own says
+// that a shell of its own runs it.
+func (w *walker) text(text string, depth int, own bool) []*syntax.Stmt {
 	if len(text) > maxText || depth > maxNesting {
 		w.unresolved("it is too long to be judged")
 		return nil
@@ -200,14 +212,17 @@ func (w *walker) text(text string, depth int) []*syntax.Stmt {
 		w.unresolved("the program cannot be parsed")
 		return nil
 	}
-	outer, end, documents := w.src, w.substitutionEnd, w.documents
-	w.src, w.substitutionEnd, w.documents = text, 0, nil
+	outer, end, documents, variables := w.src, w.substitutionEnd, w.documents, w.scope
+	w.src, w.substitutionEnd, w.documents, w.scope = text, 0, nil, nil
+	if own {
+		w.scope = &scope{stmts: file.Stmts}
+	}
 	if w.out.tree == nil {
 		w.out.tree = &tree{stmts: file.Stmts, source: text}
 	}
 	w.comments(text)
 	w.stmts(file.Stmts, depth)
-	w.src, w.substitutionEnd, w.documents = outer, end, documents
+	w.src, w.substitutionEnd, w.documents, w.scope = outer, end, documents, variables
 	return file.Stmts
 }
 
@@ -257,15 +272,20 @@ func (w *walker) add(c Command) {
 func (w *walker) stmts(list []*syntax.Stmt, depth int) {
 	for _, s := range list {
 		w.stmt(s, depth)
+		if w.scope != nil {
+			w.scope.set = w.scope.sure
+		}
 	}
 }
 
 func (w *walker) stmt(s *syntax.Stmt, depth int) {
 	if w.nested++; w.nested > maxNested {
 		w.unresolved("it is nested too deep")
+		w.out.tree.unprintable = "it is nested too deep" // which would take long
 		return
 	}
 	defer func() { w.nested-- }()
+	defer w.ended(s, w.scope.variables())
 	if s.Coprocess {
 		w.unresolved("it starts a coprocess")
 	}
@@ -289,53 +309,37 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		if _, timed := cmd.Y.Cmd.(*syntax.TimeClause); timed && (cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll) {
 			w.unresolved("after a pipe, time is a program") // not the shell's own word
 		}
-		w.stmt(cmd.X, depth)
-		w.stmt(cmd.Y, depth)
+		w.binary(cmd, depth)
 	case *syntax.Subshell:
-		w.stmts(cmd.Stmts, depth)
+		w.apart(func() { w.stmts(cmd.Stmts, depth) })
 	case *syntax.Block:
 		w.stmts(cmd.Stmts, depth)
 	case *syntax.IfClause:
 		for c := cmd; c != nil; c = c.Else {
-			w.stmts(c.Cond, depth)
-			w.stmts(c.Then, depth)
+			w.apart(func() {
+				w.stmts(c.Cond, depth)
+				w.stmts(c.Then, depth)
+			})
 		}
 	case *syntax.TimeClause:
 		if cmd.Stmt != nil {
 			w.stmt(cmd.Stmt, depth)
 		}
 	case *syntax.WhileClause:
-		w.computed("it has a loop")
-		w.stmts(cmd.Cond, depth)
-		w.stmts(cmd.Do, depth)
+		w.whileClause(cmd, depth)
 	case *syntax.ForClause:
-		w.computed("it has a loop")
-		w.demand("for ") // its variable is an assignment
-		if iter, ok := cmd.Loop.(*syntax.WordIter); ok && !cmd.Select {
-			for _, word := range iter.Items {
-				w.out.Values = append(w.out.Values, w.word(word, depth).text)
-			}
-		} else {
-			w.unresolved("it has a loop that counts or asks")
-		}
-		w.stmts(cmd.Do, depth)
+		w.forClause(cmd, depth)
 	case *syntax.CaseClause:
-		w.computed("it chooses by a pattern")
-		w.cases = true
-		if len(w.documents) > 0 {
-			w.ambiguous(caseWithDocument)
-		}
-		w.word(cmd.Word, depth)
-		for _, item := range cmd.Items {
-			for _, p := range item.Patterns {
-				w.word(p, depth)
-			}
-			w.stmts(item.Stmts, depth)
-		}
+		w.caseClause(cmd, depth)
 	case *syntax.FuncDecl:
 		w.unresolved("it defines a function")
-		w.stmt(cmd.Body, depth)
-	default: // [[ ]], (( )), let, declare, coproc: they evaluate texts, or name variables
+		w.apart(func() { w.stmt(cmd.Body, depth) })
+	case *syntax.TestClause:
+		if !w.test(cmd, depth) {
+			w.unresolved("it has a construct whose effect is not known")
+			w.inside(cmd, depth)
+		}
+	default: // (( )), let, declare, coproc: they evaluate texts, or name variables
 		w.unresolved("it has a construct whose effect is not known")
 		w.inside(cmd, depth)
 	}
@@ -390,13 +394,17 @@ func (w *walker) redirect(r *syntax.Redirect, depth int, input **hereText) {
 	}
 	to := w.word(r.Word, depth)
 	name := to.text
+	if r.Op == syntax.RdrIn && to.bound != nil && !to.bound.data && !to.bound.status && !to.bound.glob {
+		w.readFile(name, to.bound.values...)
+		return
+	}
 	if !to.known || to.glob {
 		w.computed("a redirection's file is computed")
 	}
 	switch r.Op {
 	case syntax.RdrIn:
 		if name != "/dev/null" {
-			w.read(name)
+			w.readFile(name, name)
 		}
 	case syntax.WordHdoc:
 		if !to.known {
@@ -448,14 +456,21 @@ func (w *walker) hereDocument(r *syntax.Redirect, depth int) string {
 	return text.String()
 }
 
-// read notes a file that is read by a redirection: it is judged as cat would be. The
+// readFile notes the files that a redirection may read: they are judged as cat would be. The
 // names with which bash opens connections are not files.
-func (w *walker) read(name string) {
-	if network(name) {
-		w.unresolved("it opens a connection")
-		return
+func (w *walker) readFile(written string, names ...string) {
+	listed := Command{Name: "<", Args: names, Text: "< " + written, Source: "< " + written, Effect: Reads}
+	for _, name := range names {
+		if network(name) {
+			w.unresolved("it opens a connection")
+			return
+		}
+		listed.Paths = append(listed.Paths, Path{Name: name})
+		if name != written {
+			listed.Forms = append(listed.Forms, "< "+name)
+		}
 	}
-	w.add(Command{Name: "<", Args: []string{name}, Text: "< " + name, Source: "< " + name, Effect: Reads, Paths: []Path{{Name: name}}})
+	w.add(listed)
 }
 
 func (w *walker) write(name string) {

@@ -51,7 +51,7 @@ func judge(name string, args []word, loose bool) judgement {
 		if !known {
 			return judgement{why: "what " + name + " does is not known"}
 		}
-		anyWords = p.anyWords
+		anyWords = p.anyWords || name == "printf" && len(args) > 0 // after a format
 		j = p.judge(name, args)
 	}
 	if loose && j.effect == Reads {
@@ -60,7 +60,7 @@ func judge(name string, args []word, loose bool) judgement {
 		}
 		// Names that come from elsewhere may lead anywhere; the caller sees a path
 		// that is nowhere inside.
-		if name != "echo" {
+		if p, _ := reader(name); !p.raw || !p.text { // as echo does not
 			j.paths = append(j.paths, Path{Name: "/", Anywhere: true})
 		}
 	}

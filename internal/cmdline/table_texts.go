@@ -10,8 +10,8 @@ func textReaders(name string) (p program, known bool) {
 	switch name {
 	case "echo", "true", "false", ":":
 		return program{raw: true, text: true, anyWords: true}, true
-	case "exit":
-		return program{raw: true, text: true}, true
+	case "exit", "break", "continue":
+		return program{raw: true, text: true, anyWords: true}, true
 	case "set":
 		return program{raw: true, text: true, check: checkSet}, true
 	case "base64": // -i and -o are files on some systems
@@ -104,10 +104,8 @@ func checkPrintf(g parsedWords) (option, why string) {
 	} else if len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 		return args[0].text, args[0].text + " makes printf do more than print"
 	}
-	for i, w := range args {
-		if w.loose() || i == 0 && w.glob {
-			return "", "words of printf may turn out to be its format"
-		}
+	if len(args) > 0 && (args[0].loose() || args[0].glob) {
+		return "", "words of printf may turn out to be its format"
 	}
 	if len(args) > 0 && assignsLength(args[0].text) {
 		return "%n", "%n makes printf set a variable"

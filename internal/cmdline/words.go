@@ -14,6 +14,8 @@ type word struct {
 	glob  bool   // has * or ? that the shell expands
 	top   bool   // stands for the top of the work tree, as git reports it
 	from  *syntax.Word
+
+	bound *bound // what it may be, if only variables and substitutions in it are not written out
 }
 
 // loose reports whether a word may become another option than its text shows, after expansion:
@@ -24,7 +26,7 @@ func (w word) loose() bool {
 
 // word returns a word's value, and lists the commands in its substitutions.
 func (w *walker) word(from *syntax.Word, depth int) word {
-	out := word{known: true, from: from}
+	out, uses, substitutes := word{known: true, from: from}, false, false
 	var b strings.Builder
 	var part func(p syntax.WordPart, inQuotes bool)
 	part = func(p syntax.WordPart, inQuotes bool) {
@@ -49,14 +51,13 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 				part(inner, true)
 			}
 		case *syntax.CmdSubst:
-			out.known = false
+			out.known, substitutes = false, true
 			outer := w.substitutionEnd
 			w.substitutionEnd = int(p.Right.Offset())
-			w.stmts(p.Stmts, depth)
+			w.apart(func() { w.stmts(p.Stmts, depth) })
 			w.substitutionEnd = outer
 		case *syntax.ParamExp:
-			out.known = false
-			w.computed("it uses variables")
+			out.known, uses = false, true
 			if !plain(p) {
 				w.unresolved("it has an expansion whose effect is not known")
 				w.inside(p, depth)
@@ -79,6 +80,13 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 		w.out.Expands = true
 		out.text, out.glob = w.source(from), false
 		out.top = isTop(from)
+		if (uses || substitutes) && !out.top {
+			if b, why := w.valuesOf(from, 0); why == "" {
+				out.bound = &b
+			} else if uses {
+				w.computed("it uses variables: " + why)
+			}
+		}
 	}
 	return out
 }

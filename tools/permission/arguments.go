@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/tools"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
@@ -36,7 +37,7 @@ func (f *forms) all() []string {
 
 // formsOf returns the forms of a call's arguments. A path, or an address of the web, is also
 // what it is without detours; a command is also each of its parts.
-func (j *judgment) formsOf(call tools.Call, plan tools.Plan) arguments {
+func (j *judgment) formsOf(call tools.Call, plan tools.Plan, printed *tools.Printed) arguments {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(call.Arguments, &m) != nil {
 		return nil
@@ -51,7 +52,7 @@ func (j *judgment) formsOf(call tools.Call, plan tools.Plan) arguments {
 		}
 		switch abs := workspace.Abs(call.Roots, f.value); {
 		case plan.Command != nil && f.value == plan.Command.Text:
-			f.more = parts(plan.Command)
+			f.more = parts(plan.Command, printed.Program)
 		case slices.Contains(plan.Paths, abs):
 			j.pathForms(f, abs, j.leads(abs), call.Roots)
 		case plan.Address != "" && name == "url" && f.value != plan.Address:
@@ -151,20 +152,28 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 	return out
 }
 
-// parts returns each command of a program in the ways in which it can be denied: as
-// written, without quotes, and without the folder of the program.
-func parts(c *tools.Command) []string {
+// parts returns each command of a program in the ways in which it can be denied: as written,
+// without quotes, without the folder of the program, and with the names and values that its words
+// have; printed is the program with the names that its globs match.
+func parts(c *tools.Command, printed cmdline.Program) []string {
 	var out []string
+	known := map[string]bool{"": true, c.Text: true}
 	add := func(text string) {
-		if text != "" && text != c.Text && !slices.Contains(out, text) {
+		if !known[text] {
+			known[text] = true
 			out = append(out, text)
 		}
 	}
 	for _, cmd := range c.Program.Commands {
 		add(cmd.Source)
-		add(cmd.Text)
 		if _, file := filepath.Split(cmd.Name); file != cmd.Name {
 			add(strings.Join(append([]string{file}, cmd.Args...), " "))
+		}
+	}
+	for _, cmd := range slices.Concat(c.Program.Commands, printed.Commands) {
+		add(cmd.Text)
+		for _, text := range cmd.Forms {
+			add(text)
 		}
 	}
 	return out

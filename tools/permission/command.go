@@ -102,7 +102,7 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 	case program.Unresolved != "":
 		return program.Unresolved
 	case !whole.mentions(program.Demands):
-		return "names neither its redirections to files nor its loops"
+		return "names neither its redirections to files nor its loops and variables"
 	}
 	single := len(program.Commands) == 1
 	places, known := j.newPlaces(c.Dir), true
@@ -135,14 +135,20 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 	return ""
 }
 
+// namesUnknown is why a command asks that no rule is known to match.
+const namesUnknown = "a rule may be meant for files that it reads, whose names are known only when it runs"
+
 // reads says whether a command only reads, in the workspace; if not, why is a reason.
-func (j *judgment) reads(c *tools.Command, printed *tools.Printed) (ok bool, why string) {
+func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.Printed) (ok bool, why string) {
 	program := c.Program
 	if printed.Text != "" { // globs are names there
 		program = printed.Program
 	}
 	if ok, why := program.Reads(); !ok {
 		return false, why
+	}
+	if program.Data && r.restrict(spec) {
+		return false, namesUnknown
 	}
 	if why := j.globsInside(c); why != "" {
 		return false, why

@@ -147,14 +147,14 @@ func questionTable(asks map[string]map[string]int) string {
 		row(kind, sum("", kind)/len(values), func(value string) string { return fmt.Sprint(asks[kind][value]) })
 	}
 	row("all", sum("", kinds...)/len(values), func(value string) string {
-		return fmt.Sprintf("%d (%.0f %%)", sum(value, kinds...), 100*share(value, kinds...))
+		return fmt.Sprintf("%d (%.0f%%)", sum(value, kinds...), 100*share(value, kinds...))
 	})
 	row("weighted by frequency", 500, func(value string) string {
 		asked := 0.0
 		for n, kinds := range drawn() {
 			asked += float64(n) * share(value, kinds...)
 		}
-		return fmt.Sprintf("%.0f (%.0f %%)", asked, asked/5)
+		return fmt.Sprintf("%.0f (%.0f%%)", asked, asked/5)
 	})
 	return out.String()
 }

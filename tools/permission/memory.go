@@ -101,7 +101,7 @@ func (j *judgment) findKeys(spec tools.Spec, plan tools.Plan) (keys []string, bu
 	switch {
 	case len(program.Writes) > 0:
 		return nil, cannotBeRemembered("> " + program.Writes[0])
-	case program.Unresolved != "" || program.Computed != "" || len(program.Commands) == 0:
+	case len(program.Demands) > 0, program.Unresolved != "" || program.Computed != "" || len(program.Commands) == 0:
 		return nil, cannotBeRemembered("")
 	}
 	places := j.newPlaces(plan.Command.Dir)

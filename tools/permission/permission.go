@@ -180,7 +180,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		return only
 	}
 	r := j.rulesFor(call.Agent)
-	args := j.formsOf(call, plan)
+	args := j.formsOf(call, plan, printed)
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
 	}
@@ -216,7 +216,7 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		reason = but
 	}
 	if only.Decision == tools.Allow && r.byDefault == tools.Ask {
-		ok, why := j.reads(plan.Command, printed)
+		ok, why := j.reads(r, spec, plan.Command, printed)
 		if ok {
 			return only
 		}

@@ -131,7 +131,7 @@ func TestRemember(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, command := range []string{"git status; ls", "npm run build", "make", "git log -1", "go test ./... > x", "cargo build $x", "env X=1 pytest", "t() { npm test; }; t", "pnpm test; [[ -f x ]]", "make && yarn test; xargs deno"} {
+	for _, command := range []string{"git status; ls", "npm run build", "make", "git log -1", "go test ./... > x", "cargo build $x", "env X=1 pytest", "t() { npm test; }; t", "pnpm test; [[ -f x ]]", "make && yarn test; xargs deno", "n=1; gradle test", "for n in 1; do mvn test; done", "read n; swift test", "dotnet test $(x)"} {
 		remember("eca__shell_command", shell(command))
 	}
 	if err := p.Remember(call, spec("eca__shell_command"), shell("git push"), tools.Once); err != nil {
@@ -143,8 +143,8 @@ func TestRemember(t *testing.T) {
 		"ls": tools.Allow, "ls -l; git status": tools.Allow, "npm run build --fast": tools.Allow, "git log -3": tools.Allow,
 		"yarn test": tools.Allow, "make && yarn test": tools.Ask, "deno": tools.Ask,
 		"ls; git push": tools.Ask, "npm run other": tools.Ask, "npm test": tools.Ask, "make": tools.Ask, "git log --output=x": tools.Ask, "ls > x": tools.Ask, "ls $(rm x)": tools.Ask,
-		"go test ./...": tools.Ask, "cargo build": tools.Ask, "pytest": tools.Ask, "t": tools.Ask, "pnpm test": tools.Ask, "X=1 ls": tools.Ask, "sudo ls": tools.Ask, "./ls": tools.Ask, "ls & rm x": tools.Ask,
-		"git push": tools.Ask, "for i in a b; do ls; done": tools.Ask, "ls & ls": tools.Ask, "ls <<E\\n$x\\nE": tools.Ask,
+		"go test ./...": tools.Ask, "cargo build": tools.Ask, "pytest": tools.Ask, "t": tools.Ask, "pnpm test": tools.Allow, "gradle test": tools.Ask, "mvn test": tools.Ask, "swift test": tools.Ask, "dotnet test": tools.Ask, "n=1; pnpm test": tools.Ask, "X=1 ls": tools.Ask, "sudo ls": tools.Ask, "./ls": tools.Ask, "ls & rm x": tools.Ask,
+		"git push": tools.Ask, "for i in a b; do pnpm test; done": tools.Ask, "ls & ls": tools.Ask, "ls <<E\\n$x\\nE": tools.Ask,
 	} {
 		if got := decide("eca__shell_command", shell(command)); got != want {
 			t.Errorf("%s: %s", command, got)

@@ -70,7 +70,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 		return ""
 	}
 	for _, c := range printed.Program.Commands {
-		if c.Name == "<" {
+		if c.Name == "<" || c.Name == "for" || c.Name == "" { // a redirection, a loop, or an assignment
 			continue
 		}
 		if why := add(c.Name, true); why != "" {
@@ -95,7 +95,7 @@ func (s *programs) resolve(printed *tools.Printed, inside func(string) bool) (wh
 // builtin tells commands that bash itself has; wrappers run the programs of these names.
 func builtin(name string) bool {
 	switch name {
-	case "echo", "printf", "true", "false", ":", "cd", "pwd", "test", "[", "type", "command", "builtin", "eval", "exit", "set":
+	case "echo", "printf", "true", "false", ":", "cd", "pwd", "test", "[", "[[", "read", "type", "command", "builtin", "eval", "exit", "set", "break", "continue":
 		return true
 	}
 	return false

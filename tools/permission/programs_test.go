@@ -100,7 +100,15 @@ func generated() *rapid.Generator[string] {
 		if rapid.IntRange(0, 29).Draw(t, "odd") == 0 {
 			parts = append(parts, rapid.SampledFrom([]string{"$HOME", "$(cat a.txt)", "`ls`", "{a,b}.txt", "~", "$'a.txt'", `"$x"`, "$((1+1))", `${x:-a.txt}`, `"$(./x.sh)"`, "<(cat a.txt)", `a\.txt`, `"a.txt"`, "[ab].txt", "@(a|b).txt"}).Draw(t, "an odd word"))
 		}
-		return strings.Join(parts, " ")
+		text := strings.Join(parts, " ")
+		if i := len(parts) - 1; i > 0 && rapid.IntRange(0, 5).Draw(t, "variable") == 0 { // one of the words is a value
+			i = rapid.IntRange(1, i).Draw(t, "which word")
+			value := parts[i]
+			parts[i] = rapid.SampledFrom([]string{`"$v"`, "$v", `"${v}"`}).Draw(t, "expansion")
+			form := rapid.SampledFrom([]string{"v=V; C", "v=V && C", "for v in a.txt V; do C; done", "for v in V; do C; v=a.txt; done", "v=a.txt; for w in V; do C; v=$w; done", "echo V | while read -r v; do C; done", "v=$(echo V); C", "v=a.txt; [[ -f $v ]] && v=V; C", "w=V; v=$w; C"}).Draw(t, "assignment")
+			return strings.NewReplacer("V", value, "C", strings.Join(parts, " ")).Replace(form)
+		}
+		return text
 	})
 	// Wrappers around a command, with options that are theirs.
 	wrappers := []string{
@@ -120,6 +128,8 @@ func generated() *rapid.Generator[string] {
 		"x() { ./x.sh; }; x", "x=(a b); ls ${x[0]}", "for i in a b; do cat $i.txt; done", "while read l; do echo $l; done <a.txt", "case a in a) ls;; esac", "(( x = 1 ))", "[[ -f a.txt ]] && ls", "let x=1", "declare -n q=PATH", "if test -f a.txt; then cat a.txt; else rm a.txt; fi",
 		"ls # x\\\n./x.sh", "ls #\n", "cat <<E\na\nE\\\n\n./x.sh\nE\n", "cat <<\"a\\\"b\"\na\"b\n./x.sh\na\\\"b\n", "cat <<$'E'\n$E\n./x.sh\nE\n", "cat list | sh 3<<'E'\nls\nE\n", "sh <<'E' <list\nls\nE\n", "sh 3<<<ls <list", "cat 3<<E <<'F'\na\nE\nb\nF\n", "cat <<-'E' | wc\n\t$(./x.sh)\n\tE\n",
 		"bash <<'E'\nhead -n 1\ncat <<'X'\n./x.sh\nX\nE\n", "ls *", "cat opts/*", "cd opts; ls *", "cd opts && sort *", "rg foo -- *", "grep -e -- -x", "sort -- -x", "cat ./-x", "ls sub/../3/../sub", "cat {a,b}.txt", "wc ~", "echo 'a # b' # c", "case a in a) cat <<E;; esac\na\nE\n", "sh -c 'ls # x\\\n./x.sh'", "ls 3<a.txt 4<&3", "cat <a.txt 2>&1 3>&-",
+		"cat list | while read -r l; do [ \"$l\" x ]; done", "while read -r l; do cat \"$l\"; done <list", "cat $(cat list)", "sort $(cat list)", "[[ -v 'a[$(./x.sh)]' ]]", "[[ 1 -eq 'a[$(./x.sh)]' ]]", "v='a[$(./x.sh)]'; [ -v \"$v\" ]", "v=-v; [ $v 'a[$(./x.sh)]' ]", "v='a[$(./x.sh)]'; [[ $v -gt 0 ]]", "read 'a[$(./x.sh)]' <list", "v=-exec; find . \"$v\" ./x.sh \\;", "v=';'; find . -exec echo {} \"$v\" -exec ./x.sh \\;",
+		"bash -lc 'cat a.txt'", "bash -lc './x.sh'", "for i in a b; do [ -f $i.txt ] || continue; wc -l < $i.txt; done", "v=sub; ls $v/*", "[ -n \"$(ls)\" ] && echo $?", "v=x; echo \"$(v=y)\"; ./$v.sh", "printf '%s %n' x PATH; nothing", "v='%n'; printf \"$v\" PATH; nothing",
 		"! test -f none", "{ ls; pwd; }", "(cd sub; ls)", "ls 2>&1", "ls >/dev/null 2>&1", "ls >pwn", "ls >>a.txt", "cat <>pwn", "ls 2>/dev/null", "cat </dev/tcp/127.0.0.1/9", "ls >&pwn", "exec 3>pwn", "coproc ls", "trap ./x.sh EXIT", "alias ls=./x.sh\nls", "time ls", "time -p cat a.txt",
 	}
 	simple := rapid.Custom(func(t *rapid.T) string {

@@ -141,6 +141,9 @@ func (s ruleSet) names(spec named) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) })
 }
 
+// restrict says whether a rule may deny calls of a tool, or have them ask.
+func (r rules) restrict(spec named) bool { return r.deny.names(spec) || r.ask.names(spec) }
+
 func (s ruleSet) always(spec named) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) && r.args == nil })
 }

@@ -155,14 +155,17 @@ func TestFoldersOfPathAreAskedAgain(t *testing.T) {
 	finds(earlier)
 }
 
-// Texts that cannot be judged ask or are denied.
+// Texts that cannot be judged ask or are denied, in every mode.
 func TestOddTextsAsk(t *testing.T) {
 	dir := makeFiles(t, map[string]string{"a.txt": ""})
-	p := real(t, `{}`, dir)
-	for what, text := range map[string]string{"NUL": "ls \x00", "not UTF-8": "ls \xff", "open": "ls '", "long": strings.Repeat("ls;", 1<<20/3), "deep": strings.Repeat("$(", 50_000), "wide": strings.Repeat("{a,b}", 5000)} {
-		for _, agent := range []string{"code", "plan"} {
+	for what, text := range map[string]string{
+		"NUL": "ls \x00", "not UTF-8": "ls \xff", "open": "ls '", "long": strings.Repeat("ls;", 1<<20/3), "a long word": "ls " + strings.Repeat("a", 1<<20), "deep": strings.Repeat("$(", 50_000), "closed, deep": strings.Repeat("(", 50_000) + "ls" + strings.Repeat(")", 50_000),
+		"wide": strings.Repeat("{a,b}", 5000), "many commands": strings.Repeat("ls; ", 10_000), "deep loops": strings.Repeat("for a in 1 2; do ", 100) + "ls" + strings.Repeat("; done", 100),
+		"a value that grows": "a=x; " + strings.Repeat("a=$a$a$a$a; ", 30) + "ls $a", "many values": "for a in" + strings.Repeat(" x", 2000) + "; do ls $a; done", "values of values": strings.Repeat("for a in $b 1 2; do for b in $a 3 4; do ", 5) + "ls $a $b" + strings.Repeat("; done", 10),
+	} {
+		for agent, options := range map[string]string{"code": `{"toolCall": {"unasked": "workspace"}}`, "general": `{}`, "plan": `{}`} {
 			began := time.Now()
-			v := judge(t, p, agent, dir, text)
+			v := judge(t, real(t, options, dir), agent, dir, text)
 			t.Logf("%s: %s", what, time.Since(began))
 			if v.Decision == tools.Allow {
 				t.Errorf("%s: %s: %+v", agent, what, v.Rule)

@@ -16,6 +16,8 @@ func tricks() []string {
 		"ls | time -p cat a.txt", "ls |& time cat a.txt",
 		// The environment that a program is found or started with.
 		"env -i bash -c nothing", "env -u PATH bash -c nothing", "env - nothing", "\\time -ppwn ls", "\\time -popwn ls", "command time -vopwn ls", "timeout 20 time -popwn ls",
+		// Values of variables, and data, that are operators, options or commands.
+		"o=-exec; find . \"$o\" ./x.sh \\;", "e=';'; find . -exec echo {} \"$e\" -exec ./x.sh \\;", "o=--output=pwn; git diff \"$o\"", "while read -r o; do [ \"$o\" 'a[$(./x.sh)]' ]; done <list", "v='a[$(./x.sh)]'; [[ $v -gt 0 ]]", "echo \"$(d=a)\"; cat \"$d/etc/passwd\"",
 		// Programs that the folder chooses (toolchains, version managers), and that fetch them.
 		"go version", "cargo --version", "rustc --version", "npm --version", "node --version", "python3 --version", "ruby --version",
 	}
@@ -27,6 +29,6 @@ func knownReaders() []string {
 		"ls -la", "cat a.txt b.txt | sort -n | uniq -c", "grep -rn foo .", "find . -name '*.txt' -type f", "git -C sub log -1 --oneline", "git log --stat -3", "git diff", "git diff --stat", "git status -s", "git diff-files", "git show HEAD", "git branch -a", "git tag -l", "git stash list", "git blame a.txt",
 		"git ls-files -s", "git rev-parse HEAD", "git grep -n foo", "git remote -v", "git worktree list", "git shortlog -s HEAD", "wc -l *.txt", "head -5 a.txt && tail -1 b.txt", "diff -u a.txt b.txt", "test -f a.txt && echo there", "printf '%s\\n' a b",
 		"timeout 20 ls", "nice ls", "env LC_ALL=C ls", "sh -c 'ls; pwd'", "bash <<'E'\nls\nE", "cat <<E\nhello\nE", "echo \"$(git rev-parse HEAD)\"", "(cd sub; cat c.go)", "rg -n foo", "jq . data.json", "file a.txt", "egrep foo b.txt", "command -v ls", "tac a.txt", "id", "du -s .", "stat a.txt",
-		"ls | xargs -n 1 echo", "\\time -p ls",
+		"ls | xargs -n 1 echo", "\\time -p ls", "d=sub; ls \"$d\"", "for f in a.txt b.txt; do [ -f \"$f\" ] && wc -l < \"$f\"; done", "[[ -f a.txt ]] && cat a.txt", "cat list | while read -r l; do echo \"$l\"; done",
 	}
 }

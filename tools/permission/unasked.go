@@ -73,7 +73,7 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 		}
 		return tools.Verdict{}, false
 	}
-	reads, why := j.reads(command, printed)
+	reads, why := j.reads(r, spec, command, printed)
 	switch {
 	case !reads:
 		why = "it may do more than read in the workspace: " + why
@@ -145,8 +145,10 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 		return "it is a tool of your own, which may need more than the sandbox gives"
 	case len(c.Program.Commands) == 0:
 		return cmp.Or(c.Program.Unresolved, "it runs nothing")
-	case c.Program.Unresolved != "" && (r.deny.names(spec) || r.ask.names(spec)):
+	case c.Program.Unresolved != "" && r.restrict(spec):
 		return "a rule may be meant for commands that its text does not show: " + c.Program.Unresolved
+	case c.Program.Data && r.restrict(spec):
+		return namesUnknown
 	}
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {

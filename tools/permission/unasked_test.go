@@ -96,7 +96,7 @@ func TestWorkspaceRunsUnasked(t *testing.T) {
 		"cat \"$HOME\"/.ssh/id_rsa": "toolCall.approval.byDefault", "cat < ~/x": "toolCall.approval.byDefault", "head -c 9 ~/.aws/credentials": "toolCall.approval.byDefault", "grep -r x ~": "toolCall.approval.byDefault",
 		"cat ~root/x": "toolCall.approval.byDefault", "X=/etc/passwd; cat $X": "toolCall.approval.byDefault", "for f in /etc/passwd; do cat $f; done": "toolCall.approval.byDefault",
 		"cat $(echo /etc/passwd); touch a": "toolCall.approval.byDefault", "cat $OUTSIDE/passwd": "toolCall.approval.byDefault", "cat ${OUTSIDE}/passwd": "toolCall.approval.byDefault",
-		"for f in *.txt; do cat $f; done": tools.RuleWorkspace, "X=a.txt; cat $X": tools.RuleWorkspace, "cat $PWD/a.txt": tools.RuleWorkspace,
+		"for f in *.txt; do cat $f; done": RuleReads, "X=a.txt; cat $X": RuleReads, "XY=a.txt; cat $XY": tools.RuleWorkspace, "cat $PWD/a.txt": tools.RuleWorkspace,
 	} {
 		v := judge(t, p, "code", dir, command)
 		if v.Rule != rule || (v.Decision == tools.Allow) != strings.HasPrefix(rule, "sandbox.") {
@@ -304,6 +304,85 @@ func TestNamesFromOthersAreHeldBySandbox(t *testing.T) {
 	for _, command := range []string{"ls | xargs rm", "ls | xargs sort", "ls | xargs sed -n 1p", "ls | xargs git log", "find . -exec sort {} +", "find . -exec cat /etc/passwd {} +", "ls | xargs cat ../x", "find / -exec cat {} +", "find . -execdir cat {} +"} {
 		if v := judge(t, policy(true), "code", dir, command); v.Decision != tools.Ask {
 			t.Errorf("%q: %v (%s)", command, v.Decision, v.Rule)
+		}
+	}
+}
+
+// Loops, variables and tests of commands that only read run unasked, where what runs is known: a
+// value counts like a word that is written.
+func TestVariablesRunUnasked(t *testing.T) {
+	dir := makeFiles(t, map[string]string{"a.txt": "", "b.txt": "", "sub/c.txt": "", "list": "-v a[$(id)]\n/etc/passwd\n"})
+	if err := os.Symlink("/etc", filepath.Join(dir, "out")); err != nil {
+		t.Skip("NOT TESTED: no links: ", err)
+	}
+	with := func(held bool, approval string) *Policy {
+		cfg := config.Load(config.Inputs{InitOptions: json.RawMessage(`{"toolCall": {"approval": ` + approval + `}}`), Getenv: func(string) string { return "" }})
+		p, errs := New(cfg.Config, Options{Contains: workspace.New(dir).ContainsResolved, Memory: NewMemory(""), Sandbox: Sandbox{ReadsHeld: held}, Getenv: func(name string) string {
+			return map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/home/u"}[name]
+		}})
+		if len(errs)+len(cfg.Problems) > 0 {
+			t.Fatal(errs, cfg.Problems)
+		}
+		return p
+	}
+	p := with(true, `{}`)
+	asks := func(p *Policy, agent, command string) bool {
+		return judge(t, p, agent, dir, command).Decision != tools.Allow
+	}
+	for _, agent := range []string{"code", "plan"} {
+		for _, command := range []string{
+			"d=sub; ls \"$d\"", "d=sub && ls $d/*.txt", "for f in *.txt; do echo \"== $f\"; head -3 \"$f\"; done", "for f in a.txt b.txt; do [ -f \"$f\" ] || continue; wc -l < \"$f\"; done", "for i in {1..3}; do echo $i; done", "for f in $(ls); do wc -l \"$f\"; done",
+			"while IFS= read -r line; do printf '%s\\n' \"$line\"; done < list", "ls | while read -r f; do cat \"$f\"; done", "[[ -f a.txt && ! -d nothing ]] && cat a.txt", "n=$(ls | wc -l); echo \"$n files\"; [ \"$n\" -gt 3 ]", "wc -l $(ls)", "ls; echo \"exit: $?\"; [ $? -eq 0 ]",
+			"bash -lc 'ls sub'", "bash -lc 'for f in a.txt; do cat \"$f\"; done'",
+		} {
+			if v := judge(t, p, agent, dir, command); v.Decision != tools.Allow {
+				t.Errorf("%s: %q asks: %s", agent, command, v.Reason)
+			}
+		}
+	}
+	for _, command := range []string{
+		// Values lead out of the workspace, become options or other words.
+		"f=/etc/passwd; cat \"$f\"", "d=out; cat \"$d/passwd\"", "d=..; ls \"$d\"", "for f in a.txt /etc/passwd; do cat \"$f\"; done", "f=/etc/passwd; wc -l < \"$f\"", "f=/dev/tcp/h/1; cat < \"$f\"", "d=/; ls $d*", "f=~/x; cat \"$f\"", "[[ -f /etc/passwd ]]", "f=/etc/x; [[ -e $f ]]", "for f in /etc/*; do echo \"$f\"; done", "for f in out/*; do echo \"$f\"; done",
+		"o=--output=x; git diff \"$o\"", "o=-o; sort \"$o\" b.txt a.txt", "o=-exec; find . \"$o\" rm {} +", "o=-delete; find . $o", "o=-v; [ \"$o\" 'a[$(id)]' ]", "f='a.txt /etc/passwd'; cat $f", "f='/etc/*'; ls $f", "c=rm; $c a.txt",
+		// Values are other than they seem: set elsewhere, perhaps, or in another shell.
+		"cat \"$f/etc/passwd\"", "echo \"$(f=a.txt)\"; cat \"$f/etc/passwd\"", "(f=a.txt); cat \"$f/etc/passwd\"", "f=a.txt | ls; cat \"$f/etc/passwd\"", "f=a.txt & cat \"$f/etc/passwd\"", "false && f=a.txt; cat \"$f/etc/passwd\"", "true || f=a.txt; cat \"$f/etc/passwd\"", "! { false && f=a.txt; } && cat \"$f/etc/passwd\"",
+		"if false; then f=a.txt; fi; cat \"$f/etc/passwd\"", "for f in; do :; done; cat \"$f/etc/passwd\"", "f=a.txt; sh -c 'cat \"$f/etc/passwd\"'", "f=a.txt < nothing; cat \"$f/etc/passwd\"", "f=a.txt; for i in 1 2; do cat \"$f\"; f=/etc/passwd; done", "f() { g=/etc/passwd; }; g=a.txt; f; cat \"$g\"",
+		"export f=a; cat \"$f\"", "declare f=a; cat \"$f\"", "readonly f=a; cat \"$f\"", "f=a; unset f; cat \"$f/etc/passwd\"", "f=a; printf -v f /etc/passwd; cat \"$f\"", "f=a; mapfile f < list; cat \"$f\"", "f=a; getopts x f; cat \"$f\"", "f=a; eval 'f=/etc/passwd'; cat \"$f\"", "f=a; f+=/../../x; cat \"$f\"", "f=a; declare -n g=f; cat \"$g\"",
+		"echo $((f=5)); cat \"$f\"", "((f=5)); cat \"$f\"", "let f=5; cat \"$f\"", "echo ${f:=/etc/passwd}; cat \"$f\"", "f=g; cat \"${!f}\"", "f=(a /etc/passwd); cat \"${f[1]}\"", "f[0]=a; cat \"$f\"", "f=a; cat \"${f/a//etc/passwd}\"", "set -- /etc/passwd; cat \"$1\"", "wait -p f; cat \"$f\"", "coproc f { ls; }; cat \"$f\"",
+		// Variables that shells and programs obey.
+		"PATH=.; ls", "IFS=a; ls", "BASH_ENV=x; bash -c ls", "ENV=x; sh -c ls", "LD_PRELOAD=./x; ls", "GIT_DIR=x; git log", "GIT_EXTERNAL_DIFF=./x; git diff", "PAGER=./x; git log", "CDPATH=/; cd etc; cat passwd", "HOME=/etc; cd; cat passwd", "PWD=/; ls", "OLDPWD=/etc; cd -; cat passwd", "PS4='$(id)'; set -x; ls", "GLOBIGNORE=x; ls", "SHELLOPTS=x; ls",
+		"for PATH in .; do ls; done", "read -r PATH < list; ls", "while read -r LD_PRELOAD; do ls; done < list", "IFS=/ read -r IFS; ls",
+		// Data: it may be an option, an operator, a folder, a text that is evaluated.
+		"while read -r a b; do [ \"$a\" \"$b\" ]; done < list", "read -r a < list; test $a x", "while read -r a; do sort \"$a\"; done < list", "while read -r a; do git log \"$a\"; done < list", "while read -r a; do find . \"$a\"; done < list", "while read -r a; do cd \"$a\" && cat passwd; done < list", "while read -r a; do cat < \"$a\"; done < list", "while read -r a; do eval \"$a\"; done < list", "while read -r a; do $a; done < list", "while read -r a; do printf \"$a\"; done < list", "sort $(cat list)", "while read -r a; do jq \"$a\" list; done < list",
+		"[[ -v a ]]", "a='x[$(id)]'; [[ -v $a ]]", "a='x[$(id)]'; [[ $a -eq 1 ]]", "[[ a =~ $(id) ]]", "test -v 'x[$(id)]'", "read 'x[$(id)]' < list", "while read -r a; do [[ $a -gt 1 ]]; done < list",
+		"bash -lc 'touch x'", "bash -lc 'cat /etc/passwd'", "bash -ilc ls", "bash -lc 'f=/etc/passwd; cat \"$f\"'",
+	} {
+		for _, agent := range []string{"code", "plan"} {
+			if !asks(p, agent, command) {
+				t.Errorf("%s: %q runs unasked", agent, command)
+			}
+		}
+	}
+	// Names that nobody knows are left to the system, if it holds commands to the workspace.
+	for _, command := range []string{"while read -r f; do cat \"$f\"; done < list", "wc -l $(ls)", "for f in $(ls); do echo $f; done"} {
+		if !asks(with(false, `{}`), "code", command) {
+			t.Errorf("%q runs unasked, and may read anything", command)
+		}
+	}
+	// A rule of the user's counts for values, names that globs match, and names that nobody knows.
+	for _, approval := range []string{`{"deny": {"eca__shell_command": {"argsMatchers": {"command": ["(cat|<) a\\.txt"]}}}}`, `{"ask": {"eca__shell_command": {"argsMatchers": {"command": ["(cat|<) a\\.txt"]}}}}`} {
+		for _, command := range []string{
+			"cat a.txt", "f=a.txt; cat \"$f\"", "n=a; cat $n.txt", "for f in b.txt a.txt; do cat \"$f\"; done", "for f in *.txt; do cat \"$f\"; done", "cat a.t?t", "f=a.txt; head < \"$f\"", "bash -lc 'f=a.txt; cat \"$f\"'", "cd sub; f=a.txt; cat \"$f\"",
+			"while read -r f; do cat \"$f\"; done < list", "ls | xargs cat", "cat $(ls)", "find . -exec cat {} +",
+		} {
+			if !asks(with(true, approval), "code", command) {
+				t.Errorf("with %s, %q runs unasked", approval, command)
+			}
+		}
+		for _, command := range []string{"cat b.txt", "f=b.txt; cat \"$f\"", "for f in b.txt; do cat \"$f\"; done", "ls; echo $?", "while read -r l; do echo \"$l\"; done < list"} {
+			if asks(with(true, approval), "code", command) {
+				t.Errorf("with %s, %q asks", approval, command)
+			}
 		}
 	}
 }

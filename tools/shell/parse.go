@@ -32,7 +32,7 @@ func name(path string) string {
 // describe lists the commands of a program for clients. It returns nil if the program may do
 // more than these commands say; such a program cannot be remembered either.
 func describe(p cmdline.Program) []event.Command {
-	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 {
+	if p.Unresolved != "" || p.Computed != "" || len(p.Writes) > 0 || len(p.Demands) > 0 {
 		return nil
 	}
 	var out []event.Command

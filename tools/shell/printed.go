@@ -55,6 +55,7 @@ func (o Options) prepare(call tools.Call, text, dir string) (proc.Spec, error) {
 	// -p: no functions, start-up files and settings from the environment. The shell's messages
 	// begin with its name, which is that of the original.
 	spec.Path, spec.Args = shell, []string{"-p", "-c", pinned(printed) + printed.Text, originalBash}
+	spec.Environ = withoutShellSettings(spec.Environ) // for shells that the text runs
 	if real, err := filepath.EvalSymlinks(shell); err == nil && spec.Sandbox.Read != nil {
 		spec.Sandbox.Read = append(slices.Clone(spec.Sandbox.Read), real) // the system reads what it executes
 	}
@@ -77,6 +78,17 @@ func (o Options) bound(call tools.Call, spec proc.Spec) proc.Spec {
 		spec.Env = append(spec.Env, cmdline.GitCeilings(call.Roots))
 	}
 	return spec
+}
+
+// withoutShellSettings is an environment without what bash -p ignores in it; nil is eca's own.
+func withoutShellSettings(environ []string) []string {
+	if environ == nil {
+		environ = os.Environ()
+	}
+	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return strings.HasPrefix(name, "BASH_FUNC_") || slices.Contains([]string{"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE"}, name)
+	})
 }
 
 // pinned is what precedes a text, on its first line, so that names are the programs that

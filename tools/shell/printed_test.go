@@ -73,12 +73,15 @@ func TestPrintedCommandIgnoresTheEnvironment(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	o := Options{Bash: NewBash(t.TempDir())}
-	spec, err := o.prepare(tools.Call{Printed: printedAs(t, "ls; mkdir -p usr; cd usr && pwd", dir)}, "", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := outputs(t, o, spec)
-	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil || !strings.Contains(out, dir+"/usr") || strings.Contains(out, "+ ") {
-		t.Error(out)
+	const text = "ls; mkdir -p usr; cd usr && pwd"
+	for _, text := range []string{text, "bash -c '" + text + "'", "sh -c '" + text + "'"} {
+		spec, err := o.prepare(tools.Call{Printed: printedAs(t, text, dir)}, "", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := outputs(t, o, spec)
+		if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil || !strings.Contains(out, dir+"/usr") || strings.Contains(out, "+ ") {
+			t.Errorf("%s: %s", text, out)
+		}
 	}
 }

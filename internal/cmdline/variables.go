@@ -1,0 +1,368 @@
+package cmdline
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// scope is what is known of the variables of a text that a shell of its own runs.
+type scope struct {
+	stmts []*syntax.Stmt
+
+	// given is all that the text gives a variable, wherever it does; nil until it is needed. What
+	// a variable has at one place of the text is one of these, if it is set there.
+	given map[string]*given
+
+	set []string // variables that the text has set wherever the walk is now
+
+	// sure are those that are set however the last statement ended; set, if it succeeded.
+	sure []string
+}
+
+// given is what a text gives a variable.
+type given struct {
+	words   []*syntax.Word
+	data    bool // also what a command reads or prints
+	unknown bool // also something else
+}
+
+// limits of what a word may be; beyond them, its value is not known.
+const (
+	maxValues     = 1000   // of a word, or combinations of those of a command
+	maxSteps      = 50_000 // to find what words may be: variables, and words of the combinations
+	maxReferences = 8      // of variables to variables
+)
+
+const tooManyValues = "its words may have too many values"
+
+// settable tells variables that neither a shell nor a program that only reads obeys, should the
+// environment have one of that name.
+func settable(name string) bool {
+	if !isName(name) || name[0] == '_' {
+		return false
+	}
+	if strings.IndexFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' }) < 0 {
+		return true
+	}
+	return len(name) == 1 || slices.Contains([]string{"BASE", "BRANCH", "COMMIT", "DIR", "DIRS", "FILE", "FILES", "LOG", "NAME", "OUT", "PATTERN", "REPO", "ROOT", "SRC", "TARGET"}, name)
+}
+
+// gather notes what the text gives its variables.
+func (s *scope) gather() {
+	if s.given != nil {
+		return
+	}
+	s.given = map[string]*given{}
+	of := func(name string) *given {
+		if s.given[name] == nil {
+			s.given[name] = &given{}
+		}
+		return s.given[name]
+	}
+	for _, stmt := range s.stmts {
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.CallExpr:
+				for _, a := range n.Assigns {
+					if a.Name == nil {
+						continue
+					}
+					if v := of(a.Name.Value); a.Append || a.Index != nil || a.Array != nil || len(n.Args) > 0 {
+						v.unknown = true
+					} else if a.Value != nil {
+						v.words = append(v.words, a.Value)
+					} else {
+						v.words = append(v.words, &syntax.Word{})
+					}
+				}
+				for _, name := range readNames(n) {
+					of(name).data = true
+				}
+			case *syntax.ForClause:
+				switch loop := n.Loop.(type) {
+				case *syntax.WordIter:
+					v := of(loop.Name.Value)
+					v.words = append(v.words, loop.Items...)
+					v.unknown = v.unknown || n.Select || !loop.InPos.IsValid()
+				case *syntax.CStyleLoop: // which is refused
+				}
+			}
+			return true
+		})
+	}
+}
+
+// bound is what a word may be that has variables or substitutions.
+type bound struct {
+	values []string
+	glob   bool // they have * or ? that the shell expands
+	data   bool // anything: what a command reads or prints
+	status bool // any exit code
+	splits bool // not one word, but any number of them
+}
+
+// valuesOf returns what a word may be. unknown names what of it is not known; empty if all is.
+func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown string) {
+	b.values = []string{""}
+	patterns := false // are in values
+	add := func(more []string) {
+		if len(b.values)*len(more) > maxValues {
+			unknown = tooManyValues
+			return
+		}
+		var out []string
+		size := 0
+		for _, value := range b.values {
+			for _, m := range more {
+				out = append(out, value+m)
+				size += len(value) + len(m)
+			}
+		}
+		if size > maxText {
+			unknown = tooManyValues
+			return
+		}
+		b.values = out
+	}
+	var part func(p syntax.WordPart, inQuotes, first bool)
+	part = func(p syntax.WordPart, inQuotes, first bool) {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			text, glob, ok := unescape(p.Value, inQuotes, first)
+			if glob && references > 0 || !ok || !inQuotes && strings.Contains(p.Value, "~") {
+				unknown = "the value of a variable is a pattern"
+			}
+			b.glob = b.glob || glob
+			add([]string{text})
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				unknown = "it has an escaped text"
+			}
+			add([]string{p.Value})
+		case *syntax.DblQuoted:
+			if p.Dollar {
+				unknown = "it has a text to translate"
+			}
+			for _, inner := range p.Parts {
+				part(inner, true, false)
+			}
+		case *syntax.CmdSubst:
+			b.data, b.splits = true, b.splits || !inQuotes
+		case *syntax.ParamExp:
+			of, why := w.variable(p, references)
+			b.data, b.status, b.splits = b.data || of.data, b.status || of.status, b.splits || of.data && !inQuotes
+			patterns = patterns || slices.ContainsFunc(of.values, isPattern)
+			if why == "" && !inQuotes && !of.data && slices.ContainsFunc(of.values, splits) {
+				why = "the value of " + p.Param.Value + " is not in quotes, and may become other words"
+			}
+			if why != "" {
+				unknown = why
+				return
+			}
+			add(of.values)
+		default:
+			unknown = "it has an expansion whose effect is not known"
+		}
+	}
+	for i, p := range from.Parts {
+		if unknown == "" {
+			part(p, false, i == 0)
+		}
+	}
+	if unknown == "" && b.glob && patterns {
+		unknown = "the value of a variable is a pattern"
+	}
+	return b, unknown
+}
+
+// splits says whether a shell makes other words of a value that is not in quotes.
+func splits(value string) bool {
+	return value == "" || strings.ContainsAny(value, " \t\n") || isPattern(value)
+}
+
+func isPattern(value string) bool { return strings.ContainsAny(value, `*?[\`) }
+
+// variable returns what a variable may be at this place.
+func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown string) {
+	name := p.Param.Value
+	if name == "?" {
+		return bound{values: []string{"0"}, status: true}, ""
+	}
+	if w.steps++; w.steps > maxSteps {
+		return b, tooManyValues
+	}
+	unknown = "the value of " + name + " is not known"
+	if w.scope == nil || !plain(p) || references == maxReferences || references == 0 && !slices.Contains(w.scope.set, name) {
+		return b, unknown
+	}
+	w.scope.gather()
+	v := w.scope.given[name]
+	if v == nil || v.unknown {
+		return b, unknown
+	}
+	b.data = v.data
+	for _, from := range v.words {
+		w.steps++
+		of, why := w.valuesOf(from, references+1)
+		if why != "" {
+			return b, why
+		}
+		b.data, b.status = b.data || of.data, b.status || of.status
+		if b.values = append(b.values, of.values...); len(b.values) > maxValues {
+			return b, tooManyValues
+		}
+	}
+	switch {
+	case len(b.values) > 0:
+	case b.data:
+		b.values = []string{""}
+	default:
+		return b, unknown
+	}
+	return b, ""
+}
+
+// assign notes that a variable is set from now on.
+func (s *scope) assign(name string) {
+	if s != nil && !slices.Contains(s.set, name) {
+		s.set = append(slices.Clip(s.set), name)
+	}
+}
+
+// variables returns those that are set now, for restore.
+func (s *scope) variables() []string {
+	if s == nil {
+		return nil
+	}
+	return s.set
+}
+
+// restore forgets what was set since.
+func (s *scope) restore(set []string) {
+	if s != nil {
+		s.set, s.sure = set, set
+	}
+}
+
+// judgeEach judges a command for all that its words may be. forms are its texts, if it has several.
+func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, forms []string) {
+	choice := slices.Clone(args)
+	var varying []int // the arguments whose values are known
+	count, anywhere := 1, false
+	for i, arg := range args {
+		switch b := arg.bound; {
+		case b == nil:
+		case !b.data && !b.status:
+			varying = append(varying, i)
+			if count *= len(b.values); count > maxValues {
+				return judgement{why: tooManyValues}, nil
+			}
+		case name == "cd" || name == "jq": // whose script may print the environment
+			return judgement{why: "words of " + name + " are not known"}, nil
+		case isOperand(name, args, i, "-n", "-z", "=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"):
+			choice[i] = word{text: arg.text, known: true}
+		case isOperand(name, args, i, "-e", "-f", "-d", "-h", "-L", "-r", "-w", "-x", "-s", "-nt", "-ot", "-ef"):
+			choice[i], anywhere = word{text: arg.text, known: true}, true
+		default:
+			loose, anywhere = true, anywhere || b.splits // it may be a pattern
+		}
+	}
+	if w.steps += (count - 1) * (len(args) + 1); w.steps > maxSteps {
+		return judgement{why: tooManyValues}, nil
+	}
+	for n := range count {
+		text, rest := name, n
+		for _, i := range varying {
+			b := args[i].bound
+			choice[i] = word{text: b.values[rest%len(b.values)], known: true, glob: b.glob}
+			rest /= len(b.values)
+		}
+		if len(varying) > 0 {
+			for _, word := range choice {
+				text += " " + word.text
+			}
+			forms = append(forms, text)
+		}
+		if n > 0 && j.effect != Reads {
+			continue
+		}
+		one := judge(name, choice, loose)
+		if n > 0 && one.effect == Reads && one.dir != j.dir {
+			one = judgement{why: "where " + name + " runs is not known"}
+		}
+		if one.effect == Reads {
+			one.paths, one.git, one.contents = append(j.paths, one.paths...), one.git || j.git, one.contents || j.contents
+		}
+		j = one
+	}
+	if anywhere && j.effect == Reads {
+		j.paths = append(j.paths, Path{Name: "/", Anywhere: true})
+	}
+	return j, forms
+}
+
+// apart looks at what need not run, or runs in a shell of its own.
+func (w *walker) apart(look func()) {
+	set := w.scope.variables()
+	look()
+	w.scope.restore(set)
+}
+
+// ended notes what a statement has set; before is what was set before it.
+func (w *walker) ended(s *syntax.Stmt, before []string) {
+	if w.scope == nil {
+		return
+	}
+	if s.Background || len(s.Redirs) > 0 { // a redirection may fail
+		w.scope.restore(before)
+		return
+	}
+	if _, ok := s.Cmd.(*syntax.BinaryCmd); !ok {
+		w.scope.sure = w.scope.set
+	}
+	if s.Negated {
+		w.scope.set = w.scope.sure
+	}
+}
+
+// binary looks at two statements with an operator between.
+func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
+	before := w.scope.variables()
+	w.stmt(cmd.X, depth)
+	if w.scope == nil {
+		w.stmt(cmd.Y, depth)
+		return
+	}
+	switch sure := w.scope.sure; cmd.Op {
+	case syntax.AndStmt:
+		w.stmt(cmd.Y, depth)
+		w.scope.sure = sure
+	case syntax.OrStmt:
+		w.scope.set = sure
+		w.stmt(cmd.Y, depth)
+		w.scope.restore(sure)
+	default: // a pipe
+		w.scope.restore(before)
+		w.stmt(cmd.Y, depth)
+		w.scope.restore(before)
+	}
+}
+
+// assigned says whether a command does nothing but set variables that no program obeys.
+func (w *walker) assigned(c *syntax.CallExpr) bool {
+	if w.scope == nil || len(c.Assigns) == 0 {
+		return false
+	}
+	for _, a := range c.Assigns {
+		if a.Name == nil || a.Append || a.Index != nil || a.Array != nil || !settable(a.Name.Value) {
+			return false
+		}
+	}
+	for _, a := range c.Assigns {
+		w.scope.assign(a.Name.Value)
+		w.demand(a.Name.Value + "=")
+	}
+	return true
+}
