@@ -297,6 +297,13 @@ func (e *events) all() []event {
 	return slices.Clone(e.list)
 }
 
+// next returns a channel that is closed with the next event.
+func (e *events) next() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.changed
+}
+
 // await waits for an event with all pieces, and returns its number.
 func (e *events) await(from int, name string, pieces ...string) (int, event) {
 	e.t.Helper()
