@@ -49,6 +49,8 @@ type stream struct {
 	farewell string     // shown before the stream ends
 	followed map[string]bool
 	waiting  map[string]bool            // chats that stand still
+	loaded   bool                       // the device has loaded a chat
+	early    map[string]bool            // chats of before the stream that were shown before that load
 	asked    map[string]json.RawMessage // open questions, by request id
 
 	// Owned by the goroutine that writes.
@@ -77,7 +79,7 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []chatPosition, outdated []chat.Summary) *stream {
 	s := &stream{
 		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: resumed,
-		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, asked: map[string]json.RawMessage{},
+		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, early: map[string]bool{}, asked: map[string]json.RawMessage{},
 	}
 	s.ctx, s.end = context.WithCancel(ctx)
 	subagents := map[string]position{}
@@ -227,6 +229,7 @@ func (s *stream) chatBegan(params json.RawMessage) {
 		return
 	}
 	s.followed[p.ChatID] = true
+	s.early[p.ChatID] = p.Seq > 1 && !s.loaded
 	s.f.work.Go(func() { s.follow(p.ChatID, map[string]any{"seq": p.Seq}) })
 }
 
@@ -263,6 +266,7 @@ func (s *stream) startWaiting() {
 		still := s.waiting[id]
 		delete(s.waiting, id)
 		s.followed[id] = true
+		s.early[id] = !s.loaded
 		s.mu.Unlock()
 		if still { // else the page has loaded it
 			s.showWhole(id)
