@@ -73,7 +73,7 @@ func (t *turn) fallBack(err error) bool {
 	}
 	failed := t.model.shown()
 	t.model, f.models = f.models[0], f.models[1:]
-	text := fmt.Sprintf("\n\n%s cannot be used: %s %s goes on with this turn; the next prompt asks %s first.", failed, sentence(err), t.model.shown(), f.first)
+	text := fmt.Sprintf("\n\n%s cannot be used: %s %s continues this turn; the next prompt asks %s first.", failed, sentence(err), t.model.shown(), f.first)
 	if lost := t.model.withheld(read(t.rec, (*history.History).Messages)); lost != "" {
 		text += fmt.Sprintf(" %s %s.", t.model.shown(), lost)
 	}

@@ -110,16 +110,16 @@ func TestFallback(t *testing.T) {
 		says     []string
 		notices  int
 	}{
-		{"a rate limit for longer than users wait", map[string][]string{"a": {slowDown}}, "a b", []string{"p/a cannot be used: ", "slow down", "p/b goes on with this turn; the next prompt asks p/a first.", "Answered."}, 1},
-		{"a failure that repetitions do not mend", map[string][]string{"a": {overloaded}}, "a a b", []string{"p/b goes on", "Answered."}, 1},
+		{"a rate limit for longer than users wait", map[string][]string{"a": {slowDown}}, "a b", []string{"p/a cannot be used: ", "slow down", "p/b continues this turn; the next prompt asks p/a first.", "Answered."}, 1},
+		{"a failure that repetitions do not mend", map[string][]string{"a": {overloaded}}, "a a b", []string{"p/b continues", "Answered."}, 1},
 		{"a failure that passes", map[string][]string{"a": {overloaded, ""}}, "a a", []string{"Answered."}, 0},
-		{"a model that the provider does not have", map[string][]string{"a": {unknown}}, "a b", []string{"p/b goes on", "Answered."}, 1},
-		{"an account without credit", map[string][]string{"a": {noCredit}}, "a b", []string{"p/b goes on", "Answered."}, 1},
-		{"an error in place of an answer", map[string][]string{"a": {lateError}}, "a a b", []string{"p/b goes on", "Answered."}, 1},
-		{"an answer that breaks off for good", map[string][]string{"a": {textThen}}, "a a b", []string{"Half an ", "p/b goes on", "Answered."}, 1},
-		{"an answer that breaks off, and then a failure", map[string][]string{"a": {textThen, overloaded}}, "a a a b", []string{"Half an ", "p/b goes on", "Answered."}, 1},
-		{"two models", map[string][]string{"a": {unknown}, "b": {slowDown}}, "a b c", []string{"p/b goes on", "p/c goes on with this turn; the next prompt asks p/a first.", "Answered."}, 2},
-		{"all models", map[string][]string{"a": {unknown}, "b": {slowDown}, "c": {overloaded}}, "a b c c", []string{"p/b goes on", "p/c goes on", "overloaded"}, 2},
+		{"a model that the provider does not have", map[string][]string{"a": {unknown}}, "a b", []string{"p/b continues", "Answered."}, 1},
+		{"an account without credit", map[string][]string{"a": {noCredit}}, "a b", []string{"p/b continues", "Answered."}, 1},
+		{"an error in place of an answer", map[string][]string{"a": {lateError}}, "a a b", []string{"p/b continues", "Answered."}, 1},
+		{"an answer that breaks off for good", map[string][]string{"a": {textThen}}, "a a b", []string{"Half an ", "p/b continues", "Answered."}, 1},
+		{"an answer that breaks off, and then a failure", map[string][]string{"a": {textThen, overloaded}}, "a a a b", []string{"Half an ", "p/b continues", "Answered."}, 1},
+		{"two models", map[string][]string{"a": {unknown}, "b": {slowDown}}, "a b c", []string{"p/b continues", "p/c continues this turn; the next prompt asks p/a first.", "Answered."}, 2},
+		{"all models", map[string][]string{"a": {unknown}, "b": {slowDown}, "c": {overloaded}}, "a b c c", []string{"p/b continues", "p/c continues", "overloaded"}, 2},
 		{"a request that no model would take", map[string][]string{"a": {badRequest}}, "a", []string{"temperature"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestFallback(t *testing.T) {
 				t.Errorf("asked: %s, want %s\n%s", got, c.asked, text)
 			}
 			expect(t, text, c.says...)
-			if n := strings.Count(text, "goes on with this turn"); n != c.notices {
+			if n := strings.Count(text, "continues this turn"); n != c.notices {
 				t.Errorf("%d notices, want %d: %s", n, c.notices, text)
 			}
 			for _, body := range r.bodies() {
@@ -168,7 +168,7 @@ func TestFallbackToAnotherAPI(t *testing.T) {
 				})
 				r.Await(0, "the start", fake.Ready())
 				text := ask(t, r, "c", "first")
-				expect(t, text, to+"/m goes on with this turn", "is not sent the reasoning of the models before it", "A text and a picture.")
+				expect(t, text, to+"/m continues this turn", "is not sent the reasoning of the models before it", "A text and a picture.")
 				bodies := r.bodies()
 				last := bodies[len(bodies)-1]
 				if err := validRequest(to, last); err != nil {
@@ -194,7 +194,7 @@ func TestFallbackCountsForTheBudget(t *testing.T) {
 	merge(config, limited("turn", "$0.07"))
 	r := newFailing(t, f, script, config)
 	text := ask(t, r, "c", "work")
-	expect(t, text, "p/b goes on", "The budget of this turn is spent: $0.0800 of $0.0700.")
+	expect(t, text, "p/b continues", "The budget of this turn is spent: $0.0800 of $0.0700.")
 	if got := f.models(); got != "a a b" {
 		t.Error("asked:", got)
 	}

@@ -78,7 +78,7 @@ func TestPlugin(t *testing.T) {
 	r.Open(r.root, nil)
 	r.Await(0, "the start", fake.Ready())
 
-	if got := ask(t, r, "c", "/plugins"); !strings.Contains(got, "No plugins are installed") || !strings.Contains(got, "it was not fetched yet; `/plugins mine` fetches it") {
+	if got := ask(t, r, "c", "/plugins"); !strings.Contains(got, "No plugins are installed") || !strings.Contains(got, "Not fetched yet; `/plugins mine` fetches it.") {
 		t.Errorf("before: %s", got)
 	}
 	if got := ask(t, r, "c", "/plugins mine"); !strings.Contains(got, "- **kit**: All there is\n- **base**\n") || !strings.Contains(got, " at "+first) {

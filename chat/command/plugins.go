@@ -88,7 +88,7 @@ func writeSource(b *strings.Builder, s plugins.State, set *plugins.Set) {
 	if s.Problem != "" {
 		b.WriteString(s.Problem)
 		if s.Git && s.At == "" {
-			fmt.Fprintf(b, "; `/plugins %s` fetches it", s.Name)
+			fmt.Fprintf(b, "; `/plugins %s` fetches it.", s.Name)
 		}
 		b.WriteString("\n")
 		return

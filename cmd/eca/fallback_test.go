@@ -44,7 +44,7 @@ func TestExecIgnoresAFallbackOfNoProvider(t *testing.T) {
 	if code != 0 || out != "fine\n" || strings.Contains(stderr, "my_gpu1/nobody/x") {
 		t.Errorf("exit %d, %q: %s", code, out, stderr)
 	}
-	for _, want := range []string{"my_gpu1/m cannot be used: ", "A fallback model is skipped: ", "no provider nobody", "openai/gpt-5.2 goes on with this turn; the next prompt asks my_gpu1/m first."} {
+	for _, want := range []string{"my_gpu1/m cannot be used: ", "A fallback model is skipped: ", "no provider nobody", "openai/gpt-5.2 continues this turn; the next prompt asks my_gpu1/m first."} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%q is not said: %s", want, stderr)
 		}

@@ -255,7 +255,7 @@ func (s *Store) Sources(in Inputs) []State {
 		st.At = m.commit
 		switch {
 		case m.missing:
-			st.Problem = "it was not fetched yet"
+			st.Problem = "Not fetched yet"
 		case m.broken != "":
 			st.Problem = m.broken
 		}
