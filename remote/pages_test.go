@@ -46,7 +46,7 @@ func (r *rig) rawStream(token, lastID string) net.Conn {
 func TestSlowReader(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()
-	const n = 1500 // of pieces with 8 KiB: more than the system keeps for a connection
+	const n = 800 // of pieces with 8 KiB: more than the system keeps for a connection
 	piece := strings.Repeat("0123456789abcdef", 512)
 	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: '%s', repeat: %d}]\n", piece, n), nil, nil)
 	slow, _ := r.pair(remote.Watch)
@@ -80,7 +80,7 @@ func TestFrames(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()
 	r := newRig(t, "turns:\n  - steps: [{text: 'One.'}]\n", nil, nil)
-	r.rawStream(r.token, "") // nobody reads it
+	r.rawStream(r.token, "") // it is not read
 	conn := r.rawStream(r.token, "")
 	// The chat may begin before, while, or after the stream connects.
 	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {

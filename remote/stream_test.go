@@ -144,7 +144,7 @@ func TestLateFirstLoad(t *testing.T) {
 	first.await(0, "chat:content-received", `"role":"assistant"`)
 	first.close()
 	page := r.events(r.token, "")
-	restoring, _ := page.await(0, "chat:cleared", `"c"`) // it waited for the load in vain
+	restoring, _ := page.await(0, "chat:cleared", `"c"`) // the load did not come in time
 	restoring++
 	page.await(restoring, "chat:content-received", `"role":"assistant"`)
 	status, loaded := r.do("GET", "/chats/c", nil)
