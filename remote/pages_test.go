@@ -20,14 +20,12 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	chatevent "github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
-	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
 	"github.com/seed-dec29ce4/eca/internal/testkit"
-	"github.com/seed-dec29ce4/eca/remote"
 )
 
 // rawStream opens a stream whose bytes its caller reads, or does not.
-func (r *rig) rawStream(token, lastID string) net.Conn {
+func (r *rig) rawStream(token string) net.Conn {
 	r.t.Helper()
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", r.port))
 	if err != nil {
@@ -37,41 +35,8 @@ func (r *rig) rawStream(token, lastID string) net.Conn {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		r.t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n", token, lastID)
+	fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n", token)
 	return conn
-}
-
-// A client that does not read holds up neither another one nor the turn, and gets what it missed when
-// it comes back.
-func TestSlowReader(t *testing.T) {
-	needs.Long(t)
-	t.Parallel()
-	const n = 800 // of pieces with 8 KiB: more than the system keeps for a connection
-	piece := strings.Repeat("0123456789abcdef", 512)
-	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: '%s', repeat: %d}]\n", piece, n), nil, nil)
-	slow, _ := r.pair(remote.Watch)
-	fast := r.events(r.token, "")
-	fast.await(0, "session:connected")
-	hanging := bufio.NewReader(r.rawStream(slow, ""))
-	for line := ""; !strings.HasPrefix(line, "event: session:connected"); {
-		var err error
-		if line, err = hanging.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
-		t.Fatal(status, result)
-	}
-	_, said := fast.await(0, "chat:content-received", `"role":"user"`)
-	r.Await(0, "the end", fake.Content("progress", `"finished"`))
-	fast.await(0, "chat:content-received", `"state":"finished"`)
-	back := r.events(slow, said.id)
-	back.await(0, "chat:content-received", `"state":"finished"`)
-	for name, got := range map[string]string{"fast": text(fast.all()), "slow": text(back.all())} {
-		if want := strings.Repeat(piece, n); got != want {
-			t.Errorf("the %s client was shown %d bytes of %d", name, len(got), len(want))
-		}
-	}
 }
 
 // A stream has whole events with one line of JSON each, begins with the state, and has a comment when
@@ -80,8 +45,8 @@ func TestFrames(t *testing.T) {
 	needs.Long(t)
 	t.Parallel()
 	r := newRig(t, "turns:\n  - steps: [{text: 'One.'}]\n", nil, nil)
-	r.rawStream(r.token, "") // it is not read
-	conn := r.rawStream(r.token, "")
+	r.rawStream(r.token) // it is not read
+	conn := r.rawStream(r.token)
 	// The chat may begin before, while, or after the stream connects.
 	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
 		t.Fatal(status, result)
