@@ -53,7 +53,7 @@ func words(n int) string {
 	return b.String()
 }
 
-// A client is cut off behind a random event, again and again, and comes back with the id of that
+// A client is cut off after a random event, again and again, and comes back with the id of that
 // event: all in all it is shown what another one is that was never cut off.
 func TestManyCuts(t *testing.T) {
 	needs.Long(t)
