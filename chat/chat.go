@@ -170,6 +170,9 @@ type Command struct {
 type Commands interface {
 	// Find returns the command that a message calls; ok is false for ordinary messages.
 	Find(message string) (c Command, ok bool)
+	// ChangesMore reports whether a message calls a command that may change more than chats: files,
+	// the configuration, credentials or limits.
+	ChangesMore(message string) bool
 }
 
 // Deps is what an Engine needs. All fields are required unless said otherwise.
@@ -318,6 +321,13 @@ func (e *Engine) Lookup(id string) (*Session, bool) {
 	defer e.mu.Unlock()
 	s, ok := e.sessions[id]
 	return s, ok
+}
+
+// ChangesMore reports whether a prompt may change more than chats without a tool call: it calls such a
+// command, or answers one that asks.
+func (e *Engine) ChangesMore(chatID, prompt string) bool {
+	s, open := e.Lookup(chatID)
+	return open && s.InDialog() || e.deps.Commands.ChangesMore(prompt)
 }
 
 // Delete stops and removes a chat in the background; deleting an unknown chat does nothing. The

@@ -383,3 +383,6 @@ func (c playedCommands) Find(string) (chat.Command, bool) {
 	defer c.p.mu.Unlock()
 	return chat.Command{}, c.p.turn.Compact
 }
+
+// ChangesMore implements chat.Commands.
+func (playedCommands) ChangesMore(string) bool { return false }

@@ -174,18 +174,35 @@ func (f *Face) MayAnswer(token string, params, answer []byte) bool {
 }
 
 // Needs returns the rights that a message of the page needs.
-func (*Face) Needs(method string, params []byte) Rights {
+func (f *Face) Needs(method string, params []byte) Rights {
 	needed := Trust
 	switch {
 	case slices.Contains(watchMethods, method):
 		needed = Watch
 	case slices.Contains(controlMethods, method):
 		needed = Control
-		if grants(params) {
+		if grants(params) || method == "chat/prompt" && f.changesMore(params) {
 			needed = Trust
 		}
 	}
 	return needed
+}
+
+// changesMore reports whether the params of a prompt change more than chats. All their texts count as
+// its chat and as its text, so that no spelling of a name hides one.
+func (f *Face) changesMore(params []byte) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(params, &members) != nil {
+		return false // it is not a prompt
+	}
+	for _, value := range members {
+		text := string(value)
+		_ = json.Unmarshal(value, &text) // ids may be numbers
+		if f.opts.Engine.ChangesMore(text, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // grants reports whether params turn on auto-approve, or approve later calls as well. Names of

@@ -236,8 +236,15 @@ func TestRights(t *testing.T) {
 	}
 	page.await(0, "chat:content-received", "do it")
 	page.await(0, "chat:content-received", "may only watch")
+	desk := r.events(control, "")
+	desk.await(0, "session:connected")
+	if status := call(control, "POST", "/chats/c/prompt", object{"message": "/budget chat off"}); status != 200 {
+		t.Errorf("a command: %d", status)
+	}
+	desk.await(0, "chat:content-received", "/budget chat off")
+	desk.await(0, "chat:content-received", "may not use commands")
 	if _, list := r.do("GET", "/chats", nil); list != "[]" {
-		t.Errorf("a watcher's prompt made a chat: %s", list)
+		t.Errorf("a refused prompt made a chat: %s", list)
 	}
 	if n, err := r.devices.Revoke(dev.ID); n != 1 || err != nil {
 		t.Fatal(n, err)
@@ -252,10 +259,12 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// The method of a message, and whether it grants more, decide which rights it needs.
+// The method of a message, whether it grants more, and what the command that it calls may change
+// decide which rights it needs.
 func TestAllow(t *testing.T) {
 	t.Parallel()
-	f := remote.New(remote.Options{StateDir: t.TempDir()})
+	r := newRig(t, "turns: []\n", nil, nil)
+	r.Call("chat/prompt", object{"chatId": "7", "message": "/login"}) // asks which provider
 	for _, c := range []struct {
 		method, params string
 		needed         remote.Rights
@@ -268,13 +277,25 @@ func TestAllow(t *testing.T) {
 		{"chat/prompt", `{"message":"x","trust":true}`, remote.Trust},
 		{"chat/prompt", `{"message":"x","tru-st":true,"trust":false}`, remote.Trust},
 		{"chat/prompt", `{"message":"x","TRUST":"true"}`, remote.Trust},
+		{"chat/prompt", `{"chatId":"c","message":"/login mock"}`, remote.Trust},
+		{"chat/prompt", `{"message":"x","MES_SAGE":" \t/login"}`, remote.Trust},
+		{"chat/prompt", `{"message":"/plugin-install x"}`, remote.Trust},
+		{"chat/prompt", `{"message":"/export /tmp/x"}`, remote.Trust},
+		{"chat/prompt", `{"message":"/budget\nchat off"}`, remote.Trust},
+		{"chat/prompt", `{"message":"/budget"}`, remote.Control},
+		{"chat/prompt", `{"message":"/plugins"}`, remote.Control},
+		{"chat/prompt", `{"message":"/rename /login"}`, remote.Control},
+		{"chat/prompt", `{"message":"/usr/bin/login"}`, remote.Control},
+		{"chat/prompt", `{"chatId":"7","message":"mock"}`, remote.Trust}, // answers /login
+		{"chat/prompt", `{"chat_id":7,"message":"mock"}`, remote.Trust},
+		{"chat/promptSteer", `{"chatId":"c","message":"/login"}`, remote.Control}, // for the model
 		{"chat/toolCallApprove", `{"toolCallId":"x","save":"session"}`, remote.Trust},
 		{"chat/toolCallApprove", `{"toolCallId":"x","s_ave":"session"}`, remote.Trust},
 		{"mcp/addServer", `{}`, remote.Trust},
 		{"providers/login", `{}`, remote.Trust},
 		{"made/up", `{}`, remote.Trust},
 	} {
-		if got := f.Needs(c.method, []byte(c.params)); got != c.needed {
+		if got := r.face.Needs(c.method, []byte(c.params)); got != c.needed {
 			t.Errorf("%s %s: %s", c.method, c.params, got)
 		}
 	}

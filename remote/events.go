@@ -29,7 +29,7 @@ func (f *Face) serveEvents(w http.ResponseWriter, r *http.Request, dev Device) {
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	resumed := f.resumable(ctx, parseID(id))
 	first := f.greeting(ctx, dev, id != "", resumed)
-	s := f.newStream(ctx, dev, r.ProtoMajor == 1, resumed, f.outdated(ctx, resumed))
+	s := f.newStream(ctx, dev, r.ProtoMajor == 1, resumed)
 	defer s.link.end()
 	f.join(s)
 	defer f.leave(s)
@@ -63,6 +63,24 @@ func (f *Face) outdated(ctx context.Context, resumed []chatPosition) []chat.Summ
 	return slices.DeleteFunc(f.listed(ctx), func(c chat.Summary) bool {
 		return !c.Running && f.opts.Now().Sub(c.Updated) > recent || slices.ContainsFunc(resumed, func(p chatPosition) bool { return p.chat == c.ID })
 	})
+}
+
+// wait has chats that run, or are outdated in a page, stand still at first. From then on the server
+// says which ones begin.
+func (s *stream) wait(resumed []chatPosition) {
+	outdated := s.f.outdated(s.ctx, resumed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.f.opts.Engine.Sessions() {
+		if session.Running() && !chat.IsSubagent(session.ID()) && !s.followed[session.ID()] {
+			s.waiting[session.ID()] = true
+		}
+	}
+	for _, c := range outdated {
+		if !s.followed[c.ID] {
+			s.waiting[c.ID] = true
+		}
+	}
 }
 
 // greeting returns the first event of a stream, the state. No event about a chat follows at once:

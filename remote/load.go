@@ -36,12 +36,13 @@ type gate struct {
 	chatID  string
 	at      int64 // the next event after the loaded ones
 	streams []gatedStream
+	missed  []*stream // those that did not stand still in time
 }
 
 type gatedStream struct {
 	*stream
 	held bool // it was followed before
-	late bool // it did not show in time what comes before the load
+	late bool // the page may show twice, or in the wrong place, what the stream showed before the load
 }
 
 // advanceTime is how long a stream may take to stand still, and to show what comes before the load.
@@ -51,8 +52,10 @@ const advanceTime = time.Second
 func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session) *gate {
 	g := &gate{f: f, chatID: session.ID()}
 	for _, s := range f.streamsOf(dev) { // in one order, so that two loads do not wait for each other
-		if held, ok := s.hold(ctx, g.chatID); ok {
-			g.streams = append(g.streams, gatedStream{stream: s, held: held})
+		if held, early, ok := s.hold(ctx, g.chatID); ok {
+			g.streams = append(g.streams, gatedStream{stream: s, held: held, late: early})
+		} else {
+			g.missed = append(g.missed, s)
 		}
 	}
 	g.at = int64(session.FlushedSeq())
@@ -63,43 +66,68 @@ func (f *Face) closeGate(ctx context.Context, dev Device, session *chat.Session)
 		}
 		limited, cancel := context.WithTimeout(ctx, advanceTime)
 		done, err := s.link.chatCall(limited, "chat/advance", map[string]any{"chatId": g.chatID, "seq": g.at})
-		s.late = err != nil || !done || !s.sync(limited)
+		s.late = err != nil || !done || !s.sync(limited) || s.late
 		cancel()
 	}
 	return g
 }
 
 // hold keeps a chat still in the stream. The caller calls s.moving.unlock then, unless ok is false.
-func (s *stream) hold(ctx context.Context, chatID string) (held, ok bool) {
+// early says that the chat was shown before the first load: until that load, a page keeps what it is
+// shown and repeats it afterwards.
+func (s *stream) hold(ctx context.Context, chatID string) (held, early, ok bool) {
 	limited, cancel := context.WithTimeout(ctx, advanceTime)
 	defer cancel()
 	select {
 	case <-s.ready:
 	case <-s.ctx.Done():
-		return false, false
+		return false, false, false
 	case <-limited.Done():
-		return false, false
+		return false, false, false
 	}
 	if !s.moving.lock(limited) {
-		return false, false
+		return false, false, false
 	}
 	held, err := s.link.chatCall(limited, "chat/hold", map[string]any{"chatId": chatID})
 	if err != nil {
 		s.moving.unlock()
 		s.f.work.Go(func() { _, _ = s.link.chatCall(s.ctx, "chat/release", map[string]any{"chatId": chatID}) })
-		return false, false
+		return false, false, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	early = s.early[chatID]
+	s.take(chatID)
+	return held, early, true
+}
+
+// take notes that the device loads a chat, which the stream shows from then on; mu is held.
+func (s *stream) take(chatID string) {
 	delete(s.waiting, chatID)
-	s.followed[chatID] = true
-	return held, true
+	s.followed[chatID], s.loaded = true, true
+	clear(s.early)
 }
 
 // open lets the streams go on after the page has taken over what it loaded. They repeat what waits
-// for the user, which a load does not have. One that was late may have shown a part of what was loaded
-// once more, so it shows the whole chat.
+// for the user, which a load does not have. One that was late, or did not stand still, shows the whole
+// chat again.
 func (g *gate) open() {
+	for _, s := range g.missed {
+		g.f.work.Go(func() {
+			select {
+			case <-time.After(settleTime):
+			case <-s.ctx.Done():
+				return
+			}
+			if s.moving.lock(s.ctx) {
+				defer s.moving.unlock()
+				s.mu.Lock()
+				s.take(g.chatID)
+				s.mu.Unlock()
+				s.showWhole(g.chatID)
+			}
+		})
+	}
 	for _, s := range g.streams {
 		g.f.work.Go(func() {
 			defer s.moving.unlock()

@@ -297,6 +297,13 @@ func (e *events) all() []event {
 	return slices.Clone(e.list)
 }
 
+// next returns a channel that is closed with the next event.
+func (e *events) next() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.changed
+}
+
 // await waits for an event with all pieces, and returns its number.
 func (e *events) await(from int, name string, pieces ...string) (int, event) {
 	e.t.Helper()
@@ -305,9 +312,10 @@ func (e *events) await(from int, name string, pieces ...string) (int, event) {
 		e.mu.Lock()
 		list, changed := e.list, e.changed
 		e.mu.Unlock()
-		for i := from; i < len(list); i++ {
-			if list[i].name == name && !slices.ContainsFunc(pieces, func(p string) bool { return !strings.Contains(list[i].data, p) }) {
-				return i, list[i]
+		for ; from < len(list); from++ {
+			e := list[from]
+			if e.name == name && !slices.ContainsFunc(pieces, func(p string) bool { return !strings.Contains(e.data, p) }) {
+				return from, e
 			}
 		}
 		select {

@@ -414,6 +414,8 @@ func (f api) prompt(c *call) (any, error) {
 		return f.refuse(c, message, "This device may only watch, so the prompt was not sent.")
 	case on && c.device.Rights < Trust:
 		return f.refuse(c, message, "This device may not turn on auto-approve, so the prompt was not sent.")
+	case c.device.Rights < f.Needs("chat/prompt", encode(params)):
+		return f.refuse(c, message, "This device may not use commands that change files, settings, logins or limits, so the prompt was not sent.")
 	case given:
 		params["trust"] = on
 	}

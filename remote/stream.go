@@ -49,6 +49,8 @@ type stream struct {
 	farewell string     // shown before the stream ends
 	followed map[string]bool
 	waiting  map[string]bool            // chats that stand still
+	loaded   bool                       // the device has loaded a chat
+	early    map[string]bool            // chats of before the stream that were shown before that load
 	asked    map[string]json.RawMessage // open questions, by request id
 
 	// Owned by the goroutine that writes.
@@ -72,12 +74,11 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 	"jobs/updated": "jobs:updated", "$/showMessage": "session:message", "$/progress": "session:progress",
 }
 
-// newStream returns a stream that goes on at positions. Chats that are outdated in a page stand still
-// at first, like those that run. Its link waits until write sends what it shows.
-func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []chatPosition, outdated []chat.Summary) *stream {
+// newStream returns a stream that goes on at positions. Its link waits until write sends what it shows.
+func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []chatPosition) *stream {
 	s := &stream{
 		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: resumed,
-		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, asked: map[string]json.RawMessage{},
+		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, early: map[string]bool{}, asked: map[string]json.RawMessage{},
 	}
 	s.ctx, s.end = context.WithCancel(ctx)
 	subagents := map[string]position{}
@@ -85,20 +86,13 @@ func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []
 		s.followed[p.chat] = true
 		subagents[p.chat] = p.position
 	}
-	for _, session := range f.opts.Engine.Sessions() {
-		if session.Running() && !chat.IsSubagent(session.ID()) && !s.followed[session.ID()] {
-			s.waiting[session.ID()] = true
-		}
-	}
-	for _, c := range outdated {
-		s.waiting[c.ID] = true
-	}
 	s.link = f.connect(s.ctx, s.handle)
 	f.work.Go(func() {
 		if err := f.introduce(s.ctx, s.link, dev.Rights >= Control); err != nil {
 			s.end()
 			return
 		}
+		s.wait(resumed)
 		close(s.ready)
 		for _, p := range resumed {
 			if !chat.IsSubagent(p.chat) {
@@ -227,6 +221,7 @@ func (s *stream) chatBegan(params json.RawMessage) {
 		return
 	}
 	s.followed[p.ChatID] = true
+	s.early[p.ChatID] = p.Seq > 1 && !s.loaded
 	s.f.work.Go(func() { s.follow(p.ChatID, map[string]any{"seq": p.Seq}) })
 }
 
@@ -263,6 +258,7 @@ func (s *stream) startWaiting() {
 		still := s.waiting[id]
 		delete(s.waiting, id)
 		s.followed[id] = true
+		s.early[id] = !s.loaded
 		s.mu.Unlock()
 		if still { // else the page has loaded it
 			s.showWhole(id)
@@ -392,11 +388,20 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 	defer check.Stop()
 	var pause <-chan time.Time // while it is set, frames are collected
 	last := time.Now()
+	growing, again := map[string]bool{}, false // chats whose text grows in what is collected; one of them did twice
 	for {
 		var flushed chan struct{}
+		frames := s.frames
+		if again && pause != nil {
+			frames = nil // the server then merges what comes until the write
+		}
 		select {
-		case fr := <-s.frames:
+		case fr := <-frames:
 			s.append(buf, fr)
+			if fr.at.Offset > 0 {
+				again = again || growing[fr.at.chat]
+				growing[fr.at.chat] = true
+			}
 			flushed = fr.flushed
 			if wait := writePeriod - time.Since(last); wait > 0 && flushed == nil && buf.Len() < maxWrite {
 				if pause == nil {
@@ -426,7 +431,8 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 			flush()
 			return
 		}
-		pause = nil
+		pause, again = nil, false
+		clear(growing)
 		if buf.Len() > 0 && !flush() {
 			return
 		}

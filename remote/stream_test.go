@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
@@ -125,5 +126,42 @@ func TestChatsThatAreNotLoaded(t *testing.T) {
 		if e.name == "chat:cleared" {
 			t.Error("the chat that the page loaded is shown once more")
 		}
+	}
+}
+
+// A page that takes long to its first load repeats after the load what it was shown meanwhile. Then
+// the chat is shown to it from its beginning, and each word is there once.
+func TestLateFirstLoad(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	const n = 1000
+	r := newRig(t, pulses(n, "5ms"), nil, nil)
+	first := r.events(r.token, "")
+	first.await(0, "session:connected")
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	first.await(0, "chat:content-received", `"role":"assistant"`)
+	first.close()
+	page := r.events(r.token, "")
+	restoring, _ := page.await(0, "chat:cleared", `"c"`) // the load did not come in time
+	restoring++
+	page.await(restoring, "chat:content-received", `"role":"assistant"`)
+	status, loaded := r.do("GET", "/chats/c", nil)
+	if status != 200 {
+		t.Fatal(status, loaded)
+	}
+	again, _ := page.await(restoring, "chat:cleared", `"c"`)
+	r.Await(0, "the end", fake.Content("progress", `"finished"`))
+	for deadline := time.After(time.Minute); len(text(page.all()[again:])) < len(pulsed(n)); {
+		changed := page.next()
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("%d bytes are shown, not %d", len(text(page.all()[again:])), len(pulsed(n)))
+		}
+	}
+	if got := text(page.all()[again:]); got != pulsed(n) {
+		t.Errorf("%d bytes are shown, not %d", len(got), len(pulsed(n)))
 	}
 }

@@ -112,7 +112,17 @@ type definition struct {
 	expand  func(c *Commands, ctx context.Context) (string, error) // like prompt, but may take long
 	skill   bool                                                   // it is listed as a skill
 	extra   bool                                                   // the reference server does not have it
+	effect  effect
 }
+
+// effect is what a command may change.
+type effect int
+
+const (
+	changesMore  effect = iota // files, the configuration, credentials or limits
+	changesChats               // chats at most
+	showsIfBare                // nothing without arguments, else more
+)
 
 // input is the input of a command.
 type input struct {
@@ -135,38 +145,38 @@ func New(deps Deps) *Commands { return &Commands{deps: deps, list: definitions()
 func definitions() []definition {
 	file := func(what string) []Argument { return []Argument{{Name: "filepath", Description: what}} }
 	return []definition{
-		{Info: Info{"init", "Write or improve AGENTS.md for this project", nil}, rest: true, prompt: (*Commands).initPrompt},
+		{Info: Info{"init", "Write or improve AGENTS.md for this project", nil}, rest: true, prompt: (*Commands).initPrompt, effect: changesChats},
 		{Info: Info{"login", "Log in to a provider of models, for example github-copilot", []Argument{{Name: "provider-id", Description: "Its name in the configuration"}}}, dialog: (*Commands).login},
-		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "full-model", Description: "provider/model"}}}, run: (*Commands).model},
-		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills},
-		{Info: Info{"skill-create", "Write a skill from a name and what its content should be", []Argument{{Name: "name", Description: "The skill name", Required: true}, {Name: "prompt", Description: "What to consider as this skill content", Required: true}}}, rest: true, prompt: (*Commands).skillCreate},
-		{Info: Info{"costs", "Show the tokens and the cost of this chat, of today and of this month", nil}, run: (*Commands).costs},
-		{Info: Info{"context", "Show what fills the model's context", nil}, run: (*Commands).context},
-		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "additional-input", Description: "Points that the summary should pay attention to"}}}, rest: true, compact: true},
-		{Info: Info{"fork", "Start a new chat with the history of this one", nil}, run: (*Commands).fork},
-		{Info: Info{"resume", "List earlier chats, or go on with one of them in this chat", []Argument{{Name: "chat-id", Description: "A number of the list, latest, a chat's id, or page and a number for older ones"}}}, rest: true, run: (*Commands).resume},
+		{Info: Info{"model", "Show the models, or choose one for this chat", []Argument{{Name: "full-model", Description: "provider/model"}}}, run: (*Commands).model, effect: changesChats},
+		{Info: Info{"skills", "List the skills", nil}, run: (*Commands).skills, effect: changesChats},
+		{Info: Info{"skill-create", "Write a skill from a name and what its content should be", []Argument{{Name: "name", Description: "The skill name", Required: true}, {Name: "prompt", Description: "What to consider as this skill content", Required: true}}}, rest: true, prompt: (*Commands).skillCreate, effect: changesChats},
+		{Info: Info{"costs", "Show the tokens and the cost of this chat, of today and of this month", nil}, run: (*Commands).costs, effect: changesChats},
+		{Info: Info{"context", "Show what fills the model's context", nil}, run: (*Commands).context, effect: changesChats},
+		{Info: Info{"compact", "Put a summary in place of this chat's history, for the model", []Argument{{Name: "additional-input", Description: "Points that the summary should pay attention to"}}}, rest: true, compact: true, effect: changesChats},
+		{Info: Info{"fork", "Start a new chat with the history of this one", nil}, run: (*Commands).fork, effect: changesChats},
+		{Info: Info{"resume", "List earlier chats, or go on with one of them in this chat", []Argument{{Name: "chat-id", Description: "A number of the list, latest, a chat's id, or page and a number for older ones"}}}, rest: true, run: (*Commands).resume, effect: changesChats},
 		{Info: Info{"export", "Write this chat to a JSON file", file("File or folder; default: the folder for temporary files")}, run: (*Commands).export},
-		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "filepath", Description: "The file", Required: true}}}, run: (*Commands).importChat},
-		{Info: Info{"remote", "Show how to connect to this server from elsewhere", nil}, run: (*Commands).remote},
-		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config},
-		{Info: Info{"doctor", "Check the installation: settings, providers, network, chat store", nil}, run: (*Commands).doctor},
+		{Info: Info{"import", "Read a chat from a file that /export wrote", []Argument{{Name: "filepath", Description: "The file", Required: true}}}, run: (*Commands).importChat, effect: changesChats},
+		{Info: Info{"remote", "Show how to connect to this server from elsewhere", nil}, run: (*Commands).remote, effect: changesChats},
+		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config, effect: changesChats},
+		{Info: Info{"doctor", "Check the installation: settings, providers, network, chat store", nil}, run: (*Commands).doctor, effect: changesChats},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
-		{Info: Info{"repo-map-show", "Show the map of the repository; paths or names after the command set its focus", nil}, rest: true, run: (*Commands).repoMapShow},
-		{Info: Info{"rules", "List the rules, and the agents, models and paths that they are for", nil}, run: (*Commands).rules},
-		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "The prompt to show the request for"}}}, rest: true, run: (*Commands).promptShow},
-		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt},
-		{Info: Info{"subagents", "List the subagents and their configuration", nil}, run: (*Commands).subagents},
-		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins},
+		{Info: Info{"repo-map-show", "Show the map of the repository; paths or names after the command set its focus", nil}, rest: true, run: (*Commands).repoMapShow, effect: changesChats},
+		{Info: Info{"rules", "List the rules, and the agents, models and paths that they are for", nil}, run: (*Commands).rules, effect: changesChats},
+		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "The prompt to show the request for"}}}, rest: true, run: (*Commands).promptShow, effect: changesChats},
+		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt, effect: changesChats},
+		{Info: Info{"subagents", "List the subagents and their configuration", nil}, run: (*Commands).subagents, effect: changesChats},
+		{Info: Info{"plugins", "Show the plugins: what is installed, and what the configured sources (or the one named after it) offer", nil}, rest: true, run: (*Commands).plugins, effect: showsIfBare},
 		{Info: Info{"plugin-install", "Install a plugin", []Argument{{Name: "plugin", Description: "Plugin name or plugin@marketplace", Required: true}}}, run: (*Commands).pluginInstall},
 		{Info: Info{"plugin-uninstall", "Uninstall a plugin", []Argument{{Name: "plugin", Description: "Plugin name", Required: true}}}, run: (*Commands).pluginUninstall},
-		{Info: Info{"hooks", "Show the hooks, what they are attached to, and their files", nil}, run: (*Commands).hooks},
-		{Info: Info{infoSkill, "Give the model a report on this eca, to find out why something does not work: version, models, providers, MCP servers, credentials", nil}, skill: true, expand: (*Commands).ecaInfo},
-		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, extra: true, run: (*Commands).rename},
+		{Info: Info{"hooks", "Show the hooks, what they are attached to, and their files", nil}, run: (*Commands).hooks, effect: changesChats},
+		{Info: Info{infoSkill, "Give the model a report on this eca, to find out why something does not work: version, models, providers, MCP servers, credentials", nil}, skill: true, expand: (*Commands).ecaInfo, effect: changesChats},
+		{Info: Info{"rename", "Give this chat a title", []Argument{{Name: "title", Description: "The title", Required: true}}}, rest: true, extra: true, run: (*Commands).rename, effect: changesChats},
 		{Info: Info{"plugin-update", "Fetch the newest plugins of a source", []Argument{{Name: "source", Description: "The source's name", Required: true}}}, extra: true, run: (*Commands).pluginUpdate},
-		{Info: Info{"pin", "Keep this chat regardless of its age; off undoes it", []Argument{{Name: "off", Description: "off: chatRetentionDays applies again"}}}, extra: true, run: (*Commands).pin},
-		{Info: Info{"search", "Find messages in all chats: words, \"phrases\", beginnings*, role:, workspace:, since:, until:", []Argument{{Name: "query", Description: "What to find", Required: true}}}, rest: true, extra: true, run: (*Commands).search},
-		{Info: Info{"budget", "Show what this chat may spend, or change it: /budget chat $5, /budget turn 200k tokens, /budget day off, /budget reset", []Argument{{Name: "scope", Description: "turn, chat or day; reset: as configured"}, {Name: "limits", Description: "$2, 200k tokens or 30 minutes, with commas between them; or off"}}}, rest: true, extra: true, run: (*Commands).budget},
-		{Info: Info{"help", "List the commands", nil}, extra: true, run: (*Commands).help},
+		{Info: Info{"pin", "Keep this chat regardless of its age; off undoes it", []Argument{{Name: "off", Description: "off: chatRetentionDays applies again"}}}, extra: true, run: (*Commands).pin, effect: changesChats},
+		{Info: Info{"search", "Find messages in all chats: words, \"phrases\", beginnings*, role:, workspace:, since:, until:", []Argument{{Name: "query", Description: "What to find", Required: true}}}, rest: true, extra: true, run: (*Commands).search, effect: changesChats},
+		{Info: Info{"budget", "Show what this chat may spend, or change it: /budget chat $5, /budget turn 200k tokens, /budget day off, /budget reset", []Argument{{Name: "scope", Description: "turn, chat or day; reset: as configured"}, {Name: "limits", Description: "$2, 200k tokens or 30 minutes, with commas between them; or off"}}}, rest: true, extra: true, run: (*Commands).budget, effect: showsIfBare},
+		{Info: Info{"help", "List the commands", nil}, extra: true, run: (*Commands).help, effect: changesChats},
 	}
 }
 
@@ -197,6 +207,13 @@ func (c *Commands) List() []Offer {
 
 // remote shows how to connect from elsewhere.
 func (c *Commands) remote(context.Context, input) (string, error) { return c.deps.Remote(), nil }
+
+// ChangesMore implements chat.Commands.
+func (c *Commands) ChangesMore(message string) bool {
+	name, rest, _ := split(message)
+	d, ok := c.own(name)
+	return ok && (d.effect == changesMore || d.effect == showsIfBare && rest != "")
+}
 
 // own returns the native command with a name.
 func (c *Commands) own(name string) (definition, bool) {

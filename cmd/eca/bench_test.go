@@ -202,13 +202,6 @@ func BenchmarkLatency(b *testing.B) {
 	src := source(b, n, 2*time.Millisecond)
 	e, _ := served(b, build(b, "."), src.URL)
 	var ours, floor []time.Duration
-	stamp := func(text string, at time.Time, into *[]time.Duration) {
-		for s := range strings.FieldsSeq(text) {
-			if ns, err := strconv.ParseInt(s, 10, 64); err == nil {
-				*into = append(*into, at.Sub(time.Unix(0, ns)))
-			}
-		}
-	}
 	for b.Loop() {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -222,7 +215,7 @@ func BenchmarkLatency(b *testing.B) {
 				at := time.Now()
 				if _, rest, ok := strings.Cut(lines.Text(), `"text":"`); ok {
 					text, _, _ := strings.Cut(rest, `"`)
-					stamp(text, at, &floor)
+					floor = append(floor, latenciesOf(text, at)...)
 				}
 			}
 		}()
@@ -234,22 +227,34 @@ func BenchmarkLatency(b *testing.B) {
 		e.Watch(func(m fake.Message, at time.Time) {
 			var c struct{ Content struct{ Type, Text string } }
 			if json.Unmarshal(m.Params, &c) == nil && c.Content.Type == "text" {
-				stamp(c.Content.Text, at, &ours)
+				ours = append(ours, latenciesOf(c.Content.Text, at)...)
 			}
 		})
 		e.Call("chat/prompt", map[string]any{"message": "go"})
 		e.Await(mark, "the end", fake.Finished())
 		e.Watch(nil)
 	}
-	p := func(d []time.Duration, q float64) float64 {
-		slices.Sort(d)
-		return d[int(float64(len(d)-1)*q)].Seconds() * 1000
-	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(p(ours, 0.5), "p50-ms")
-	b.ReportMetric(p(ours, 0.99), "p99-ms")
-	b.ReportMetric(p(floor, 0.5), "floor-p50-ms")
-	b.ReportMetric(p(floor, 0.99), "floor-p99-ms")
+	b.ReportMetric(quantile(ours, 0.5), "p50-ms")
+	b.ReportMetric(quantile(ours, 0.99), "p99-ms")
+	b.ReportMetric(quantile(floor, 0.5), "floor-p50-ms")
+	b.ReportMetric(quantile(floor, 0.99), "floor-p99-ms")
+}
+
+// latenciesOf returns how old the deltas in a text are that source made.
+func latenciesOf(text string, at time.Time) (out []time.Duration) {
+	for s := range strings.FieldsSeq(text) {
+		if ns, err := strconv.ParseInt(s, 10, 64); err == nil {
+			out = append(out, at.Sub(time.Unix(0, ns)))
+		}
+	}
+	return out
+}
+
+// quantile returns a quantile in ms, and sorts.
+func quantile(d []time.Duration, q float64) float64 {
+	slices.Sort(d)
+	return d[int(float64(len(d)-1)*q)].Seconds() * 1000
 }
 
 // resident returns a process's resident memory in MB.

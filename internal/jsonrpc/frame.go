@@ -78,8 +78,11 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 func newFrameReader(r io.Reader, max int) *frameReader {
-	src := &source{r: r}
-	return &frameReader{src: src, r: bufio.NewReaderSize(src, 64<<10), max: max}
+	src, size := &source{r: r}, 64<<10
+	if _, here := r.(*io.PipeReader); here {
+		size = 4 << 10 // to read from this process needs no system call, and there are many such connections
+	}
+	return &frameReader{src: src, r: bufio.NewReaderSize(src, size), max: max}
 }
 
 // Frame implements Codec.
