@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -19,9 +18,9 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
-	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/server"
 )
@@ -285,7 +284,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	if broken := cfg.Broken(); len(broken) > 0 {
 		return "", errors.New(strings.Join(broken, "\n"))
 	}
-	if err := checkAgent(cfg, c.flags.agent); err != nil {
+	if err := daemon.CheckAgent(cfg, c.flags.agent); err != nil {
 		return "", err
 	}
 	if lost, rights := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 {
@@ -425,25 +424,6 @@ func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
 	return nil
 }
 
-// checkAgent returns why users cannot choose an agent by that name; "" is the default agent.
-func checkAgent(cfg *config.Loaded, name string) error {
-	a, known := cfg.Agents[name]
-	switch {
-	case name == "" || known && a.Primary() || cfg.AgentOrDefault(name) == "code" && (name == "agent" || name == "build"):
-		return nil
-	case known:
-		return fmt.Errorf("the agent %q is a subagent: other agents start it; choose one of: %s", name, strings.Join(primaryAgents(cfg.Config), ", "))
-	}
-	if f, refused := cfg.RefusedAgent(name); refused {
-		return fmt.Errorf("the agent %q cannot be used: %s: %s", name, f.Place(), f.Message)
-	}
-	hint := suggest.DidYouMean(name, primaryAgents(cfg.Config))
-	if hint == "" {
-		hint = "; there are: " + strings.Join(primaryAgents(cfg.Config), ", ")
-	}
-	return fmt.Errorf("there is no agent %q%s", name, hint)
-}
-
 // root is the working directory of exec.
 func (c *execClient) root() string { return c.cwd.Roots()[0] }
 
@@ -464,15 +444,4 @@ func execFolder(flag string) (string, error) {
 		return "", fmt.Errorf("-C: %s is not a directory", dir)
 	}
 	return dir, nil
-}
-
-// primaryAgents lists the agents that users can choose.
-func primaryAgents(cfg *config.Config) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
-		if cfg.Agents[name].Primary() {
-			out = append(out, name)
-		}
-	}
-	return out
 }
