@@ -232,10 +232,16 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 }
 
 // noQuestions is the result for a model whose call would have to ask the user.
-const noQuestions = "This call needs the user's approval, and nobody can be asked for a subagent in the background. It did not run. Say in your result what you could not do."
+const noQuestions = unaskedStart + " for a subagent in the background. It did not run. Say in your result what you could not do."
 
 // nobodyAsked is the result of a call in a run without a user to ask.
-const nobodyAsked = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
+const nobodyAsked = unaskedStart + ": this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
+
+// unaskedStart begins the results of calls about which nobody could be asked.
+const unaskedStart = "This call needs the user's approval, and nobody can be asked"
+
+// NobodyAsked reports whether a call was rejected because nobody could be asked about it.
+func NobodyAsked(r event.ToolRejected) bool { return strings.HasPrefix(r.Message, unaskedStart) }
 
 // denial is the result of a denied call, if it says more than that the
 // configuration denies it.

@@ -14,6 +14,7 @@ import (
 // Spending knows what chats spend and may spend.
 type Spending interface {
 	Report(ctx context.Context) (budget.Report, error)
+	Chat(ctx context.Context, chatID string) (config.Amount, error)
 	Limits(ctx context.Context, chatID string) ([]budget.Limit, error)
 	SetLimits(ctx context.Context, chatID, scope string, limits []string) error
 	ResetLimits(ctx context.Context, chatID string) error
