@@ -48,6 +48,15 @@ type Plan struct {
 	variants []planned
 }
 
+// VariantKeys lists the keys of the planned variants.
+func (p *Plan) VariantKeys() []string {
+	var keys []string
+	for _, v := range p.variants {
+		keys = append(keys, v.key)
+	}
+	return keys
+}
+
 // planned is a variant with its derived values.
 type planned struct {
 	Variant
