@@ -94,6 +94,30 @@ type execLimits struct {
 	time   time.Duration
 }
 
+// seconds is a time on the command line: a number of seconds, or one with units.
+type seconds time.Duration
+
+func (s *seconds) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return time.Duration(*s).String()
+}
+
+func (s *seconds) Type() string { return "duration" }
+
+func (s *seconds) Set(text string) error {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		text = strconv.FormatFloat(n, 'f', -1, 64) + "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("it must be a time such as 90s or 10m, or a number of seconds, not %q", text)
+	}
+	*s = seconds(d)
+	return nil
+}
+
 // budget returns the limits as the configuration writes them. A flag that is not set adds no limit.
 func (l execLimits) budget(set func(flag string) bool) (out []string, err error) {
 	switch {
@@ -159,7 +183,15 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			code := exitFailed
 			switch {
 			case err == nil:
-				code, err = runExec(cmd.Context(), *sf, f, in, log, stdout, stderr)
+				ctx, cancel := cmd.Context(), func(error) {}
+				if f.output == "" { // otherwise the answer is wanted all the same
+					ctx, cancel = usage.WhileRead(ctx, stdout)
+				}
+				defer cancel(nil)
+				code, err = runExec(ctx, *sf, f, in, log, stdout, stderr)
+				if unread := context.Cause(ctx); usage.IsUnread(unread) {
+					return unread
+				}
 			case f.json:
 				abortedResult(stdout, code, err)
 			}
@@ -186,7 +218,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.StringVar(&f.schema, "output-schema", "", "have the model answer with JSON that matches the JSON Schema in this file")
 	flags.StringVar(&f.limits.cost, "max-cost", "", "end the turn once it has cost this many dollars")
 	flags.Int64Var(&f.limits.tokens, "max-tokens", 0, "end the turn once it has used this many tokens")
-	flags.DurationVar(&f.limits.time, "max-time", 0, "end the turn once it has taken this long, as in 90s or 10m")
+	flags.Var((*seconds)(&f.limits.time), "max-time", "end the turn once it has taken this long, as in 90s, 10m or a number of seconds; a running answer or command is finished first")
 	cmd.MarkFlagsMutuallyExclusive("chat", "continue", "ephemeral")
 	return cmd
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"runtime"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/needs"
+	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
 // `eca chats show` says what became of each call, and `eca stats` counts it once: calls that were
@@ -15,9 +16,7 @@ import (
 // which nobody could be asked.
 func TestOutcomesOfCalls(t *testing.T) {
 	needs.Long(t)
-	if runtime.GOOS == "windows" {
-		t.Skip("NOT TESTED: the command needs a POSIX shell; run it on Linux or macOS")
-	}
+	needs.POSIX(t)
 	p := newProvider(t, "cassette: 1\ntitle: A title\ndefault:\n  steps:\n    - calls: [{tool: eca__shell_command, arguments: {command: \"touch planted; sleep 300\"}}]\n    - {text: done}\nturns: []\n")
 	here := newPlace(t, p.env()...)
 	daemon := here.serve(t)
@@ -87,5 +86,35 @@ func TestOutcomesOfCalls(t *testing.T) {
 	if got := stats.Total; got.Calls != want.Calls || got.Asked != want.Asked || got.Approved != want.Approved || got.Rejected != want.Rejected ||
 		got.Unanswered != want.Unanswered || got.NobodyToAsk != want.NobodyToAsk || got.Unasked+got.Denied+got.Invalid != 0 {
 		t.Errorf("stats: %s", out)
+	}
+}
+
+// A run whose answer nobody reads any more, as with `eca exec | head`, stops instead of going on to
+// its end, with text and with --json.
+func TestExecStopsWithoutAReader(t *testing.T) {
+	needs.POSIX(t)
+	steps := ""
+	for i := range 12 {
+		steps += fmt.Sprintf("    - {text: \"step %d\\n\", calls: [{tool: eca__directory_tree, arguments: {path: \"${workspace}\", max_depth: %d}}]}\n", i, i+1)
+	}
+	p := newProvider(t, "cassette: 1\ntitle: A title\nturns: []\ndefault:\n  steps:\n"+steps+"    - {text: the end}\n")
+	for _, args := range [][]string{{"exec", "go"}, {"exec", "--json", "go"}} {
+		before := p.requests()
+		here := newPlace(t, p.env()...)
+		cmd := here.command(args...)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = out.Close()
+		}
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != usage.Unread || p.requests()-before > 10 {
+			t.Errorf("%q: exit %d after %d requests", args, code, p.requests()-before)
+		}
 	}
 }
