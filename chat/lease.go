@@ -33,6 +33,20 @@ func (l *lease) acquire(lock func() (func(), bool, error)) error {
 	return nil
 }
 
+// heldElsewhere reports whether another process has the lock.
+func (l *lease) heldElsewhere(lock func() (func(), bool, error)) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users > 0 {
+		return false
+	}
+	free, ok, err := lock()
+	if ok && err == nil {
+		free()
+	}
+	return err == nil && !ok
+}
+
 // share adds a user if there is one already.
 func (l *lease) share() (ok bool) {
 	l.mu.Lock()

@@ -54,6 +54,7 @@ type Session struct {
 	gone       chan struct{}                 // the session's goroutine has ended
 
 	lease lease
+	began sync.Map    // the ids of the turns that began here, as keys
 	busy  atomic.Bool // state is running
 	// Ends the turn that the session's goroutine begins, which may have to wait for its
 	// contexts: what cancels it must not wait for that. Nil while none begins.
@@ -272,6 +273,17 @@ func (s *Session) IdleState() *Pending[IdleState] {
 // Running says whether a turn runs.
 func (s *Session) Running() bool { return s.busy.Load() }
 
+// BeganHere reports whether a turn began in this process since the chat was opened.
+func (s *Session) BeganHere(turn string) bool {
+	_, here := s.began.Load(turn)
+	return here
+}
+
+// RunsElsewhere reports whether another process runs a turn of the chat, or edits it.
+func (s *Session) RunsElsewhere() bool {
+	return s.lease.heldElsewhere(func() (func(), bool, error) { return s.eng.deps.Store.Lock(s.id) })
+}
+
 // Cancel stops the running turn, if there is one.
 func (s *Session) Cancel() {
 	s.requestStop(errStopped)
@@ -362,6 +374,7 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 	}
 	s.eng.histories.take(s)
 	t := newTurn(s, p)
+	s.began.Store(t.id, nil)
 	begun = true
 	s.turn = t
 	s.become(running)

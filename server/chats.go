@@ -241,7 +241,7 @@ func (cs *chats) ChatHistory(ctx context.Context, req protocol.Request[protocol.
 			return none, nil
 		}
 		out := none
-		_, err := replay(ctx, session, span, cs.views.newRenderer(session.ID()), cs.log, func(list []notification) {
+		_, err := replay(ctx, session, span, cs.views.newRenderer(session), cs.log, func(list []notification) {
 			for _, n := range list {
 				if c, ok := n.Params.(protocol.ContentReceived); ok {
 					out.Contents = append(out.Contents, c)

@@ -25,6 +25,9 @@ type renderer struct {
 	stages     map[string]transcript.Stage // of the calls, as last sent to the client
 	tasks      *protocol.TaskDetails       // the list of tasks as last shown; nil if unknown
 	statusSent bool                        // a status was sent: the client knows whether the chat runs
+	// elsewhere reports whether another process runs, or ran, a turn. Its content is shown, but not its
+	// beginning and end: clients would take them for those of their own prompt. Nil: never.
+	elsewhere func(turn string) bool
 
 	// beforeEnd returns what is shown of a running call before its end. It is nil in views, which
 	// show subagents themselves.
@@ -58,7 +61,20 @@ func (r *renderer) live(e event.Event) []notification {
 	if t, ok := c.Item.(transcript.Turn); ok && t.End != nil {
 		delete(r.turns, e.Turn)
 	}
+	if t, ok := c.Item.(transcript.Turn); ok && r.elsewhere != nil && r.elsewhere(e.Turn) {
+		return r.turnElsewhere(t)
+	}
 	return r.render(c)
+}
+
+// inTurn reports whether the end of a turn has not been seen yet.
+func (r *renderer) inTurn() bool {
+	for id := range r.turns {
+		if id != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // render shows a change of an item.
@@ -150,6 +166,20 @@ func (r *renderer) finished(b event.TurnFinished) []notification {
 	}
 	out = append(out, r.status(status)...)
 	return append(out, r.content(protocol.RoleSystem, protocol.ProgressContent{Type: "progress", State: "finished", Reason: string(b.Reason), Incomplete: string(b.Incomplete)})...)
+}
+
+// turnElsewhere shows what there is to see of the beginning or end of another process's turn.
+func (r *renderer) turnElsewhere(t transcript.Turn) []notification {
+	if t.End == nil {
+		return nil
+	}
+	clear(r.stages)
+	out := r.afterTurns
+	r.afterTurns = nil
+	if t.End.Reason == event.FinishedInterrupted {
+		out = append(r.interrupted(), out...)
+	}
+	return out
 }
 
 // interrupted marks a turn that eca did not live to finish. Without the mark, half an answer looks

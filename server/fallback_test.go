@@ -119,7 +119,7 @@ func TestFallback(t *testing.T) {
 		{"an answer that breaks off for good", map[string][]string{"a": {textThen}}, "a a b", []string{"Half an ", "p/b continues", "Answered."}, 1},
 		{"an answer that breaks off, and then a failure", map[string][]string{"a": {textThen, overloaded}}, "a a a b", []string{"Half an ", "p/b continues", "Answered."}, 1},
 		{"two models", map[string][]string{"a": {unknown}, "b": {slowDown}}, "a b c", []string{"p/b continues", "p/c continues this turn; the next prompt asks p/a first.", "Answered."}, 2},
-		{"all models", map[string][]string{"a": {unknown}, "b": {slowDown}, "c": {overloaded}}, "a b c c", []string{"p/b continues", "p/c goes on", "overloaded"}, 2},
+		{"all models", map[string][]string{"a": {unknown}, "b": {slowDown}, "c": {overloaded}}, "a b c c", []string{"p/b continues", "p/c continues", "overloaded"}, 2},
 		{"a request that no model would take", map[string][]string{"a": {badRequest}}, "a", []string{"temperature"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -176,7 +176,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	if err != nil {
 		return err
 	}
-	r, reader := v.views.newRenderer(v.chatID), v.session.Read(min(max(span.From, 1), p.Seq))
+	r, reader := v.views.newRenderer(v.session), v.session.Read(min(max(span.From, 1), p.Seq))
 	for reader.Position() < p.Seq {
 		e, ok, err := reader.Try(ctx)
 		if err != nil {
@@ -234,7 +234,7 @@ func (v *view) endInterrupted() {
 		}
 		err = v.do(v.views.ctx, state.At, func(ctx context.Context) error {
 			switch {
-			case !v.followsTurn():
+			case !v.followsTurn(), v.session.RunsElsewhere():
 				return nil
 			case v.reader.Position() > state.At:
 				return errPassed

@@ -116,9 +116,10 @@ func (r *replayer) renderAll(changes []transcript.Change) (out []notification) {
 type tail int
 
 const (
-	tailMore tail = iota // more messages
-	tailLive             // a running turn
-	tailDead             // nothing: if a turn has no end, its process died
+	tailMore      tail = iota // more messages
+	tailLive                  // a running turn
+	tailElsewhere             // a turn that another process runs
+	tailDead                  // nothing: if a turn has no end, its process died
 )
 
 // end returns the remaining notifications: a text that may still grow, the calls that have no
@@ -129,12 +130,18 @@ func (r *replayer) end(behind tail) []notification {
 		if call.Ended() || behind == tailMore {
 			continue
 		}
+		if behind == tailElsewhere {
+			call.Judgment.Manual = false // nobody can answer here
+		}
 		if behind == tailDead {
 			call.Stage, call.Rejection = transcript.Rejected, event.ToolRejected{CallID: call.CallID, Reason: event.Interrupted}
 		} else if call.Stage == r.stages[call.CallID] {
 			continue
 		}
 		out = append(out, r.call(call)...)
+	}
+	if behind == tailElsewhere && r.parent == "" {
+		out = append(out, r.text("\nThis turn runs in another eca process. Its next part appears here with your next prompt, or when you open the chat again.\n")...)
 	}
 	if behind == tailDead {
 		delete(r.turns, "")
@@ -217,6 +224,8 @@ func replay(ctx context.Context, session *chat.Session, span chat.Span, show *re
 		behind = tailMore
 	case running, len(followed) > 0:
 		behind = tailLive
+	case r.inTurn() && session.RunsElsewhere():
+		behind = tailElsewhere
 	}
 	emit(r.end(behind))
 	return reader, nil
@@ -232,7 +241,7 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 // replay shows a span. If the span reaches the end of the chat, the view continues after it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
 	v.leaveChildren()
-	r := v.views.newRenderer(v.chatID)
+	r := v.views.newRenderer(v.session)
 	maps.Copy(r.turns, v.renderer.turns)
 	r.statusSent = v.renderer.statusSent
 	v.mu.Lock()

@@ -79,14 +79,7 @@ func (v *view) endWaits(ctx context.Context, cause error) {
 }
 
 // followsTurn reports whether the client will be shown the end of a turn.
-func (v *view) followsTurn() bool {
-	for id := range v.renderer.turns {
-		if id != "" {
-			return true
-		}
-	}
-	return false
-}
+func (v *view) followsTurn() bool { return v.renderer.inTurn() }
 
 // clearAndReplay shows the chat again, after an edit (8.7).
 func (v *view) clearAndReplay(ctx context.Context) error {

@@ -32,7 +32,7 @@ func (vs *views) get(session *chat.Session) *view {
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
 	}
 	v.position.Store(uint64(v.reader.Position()))
-	v.renderer = vs.newRenderer(v.chatID)
+	v.renderer = vs.newRenderer(session)
 	vs.list[v.chatID] = v
 	go v.run(vs.ctx)
 	return v
@@ -53,10 +53,11 @@ func (vs *views) all() []*view {
 	return slices.Collect(maps.Values(vs.list))
 }
 
-// newRenderer returns a renderer for the connected client.
-func (vs *views) newRenderer(chatID string) *renderer {
-	r := newRenderer(chatID, vs.host.Config())
+// newRenderer returns a renderer of a chat for the connected client.
+func (vs *views) newRenderer(session *chat.Session) *renderer {
+	r := newRenderer(session.ID(), vs.host.Config())
 	r.client = vs.client()
+	r.elsewhere = func(turn string) bool { return !session.BeganHere(turn) }
 	return r
 }
 

@@ -43,6 +43,7 @@ type History struct {
 	rules      map[string]string   // path-scoped rules whose text is in the history, by the call that fetched them
 	instructed map[string][]string // files whose instructions are in the history, by the call they came with
 
+	began      map[string]bool           // calls that run, or ran without a result so far
 	running    map[string]event.Subagent // by call: those whose calls run
 	background map[string]event.Subagent // by call: those in the background that have not reported yet
 
@@ -60,7 +61,7 @@ func New() *History {
 	return &History{
 		ids: map[string]bool{}, imagesWithheld: map[string]int{}, reason: map[string]*strings.Builder{},
 		results: map[string]llm.ToolResult{}, rules: map[string]string{}, instructed: map[string][]string{},
-		rights: map[string]config.Rights{}, running: map[string]event.Subagent{}, background: map[string]event.Subagent{},
+		rights: map[string]config.Rights{}, began: map[string]bool{}, running: map[string]event.Subagent{}, background: map[string]event.Subagent{},
 	}
 }
 
@@ -93,7 +94,7 @@ func (h *History) Add(b event.Body) {
 	case event.ToolFinished:
 		h.finished(b)
 	case event.ToolRejected:
-		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b), Failed: true})
+		h.result(llm.ToolResult{ID: b.CallID, Text: rejection(b, h.began[b.CallID]), Failed: true})
 	case event.Report:
 		h.flush()
 		delete(h.background, b.CallID)
@@ -215,7 +216,7 @@ func (h *History) flush() {
 		parts = append(parts, llm.ToolCall{ID: c.CallID, Name: ModelName(c.Tool), Arguments: c.Arguments, API: c.API, Opaque: c.Opaque})
 		r, ok := h.results[c.CallID]
 		if !ok {
-			r = llm.ToolResult{ID: c.CallID, Text: rejection(event.ToolRejected{Reason: event.Interrupted}), Failed: true}
+			r = llm.ToolResult{ID: c.CallID, Text: rejection(event.ToolRejected{Reason: event.Interrupted}, h.began[c.CallID]), Failed: true}
 		}
 		results = append(results, r)
 	}
@@ -229,6 +230,7 @@ func (h *History) flush() {
 	h.parts, h.calls, h.open = nil, nil, nil
 	clear(h.reason)
 	clear(h.results)
+	clear(h.began)
 }
 
 // withoutTrailingReasoning moves reasoning that came last before the calls: it may

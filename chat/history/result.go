@@ -52,8 +52,9 @@ func (h *History) result(r llm.ToolResult) {
 // OpenCalls returns the calls that have no result, in the order the model made them.
 func (h *History) OpenCalls() []string { return slices.Clone(h.open) }
 
-// started notes that a call runs, if that means a subagent.
+// started notes that a call runs, and which subagent runs for it.
 func (h *History) started(id string) {
+	h.began[id] = true
 	for _, c := range h.calls {
 		if c.CallID == id && c.Details != nil && c.Details.Subagent != nil {
 			h.running[id] = *c.Details.Subagent
@@ -113,8 +114,8 @@ func images(list []event.Image) []llm.Image {
 	return out
 }
 
-// rejection is the result of a call that did not run.
-func rejection(r event.ToolRejected) string {
+// rejection is the result of a call that did not run, or did not end.
+func rejection(r event.ToolRejected, began bool) string {
 	var text string
 	switch r.Reason {
 	case event.RejectedByHook:
@@ -126,9 +127,15 @@ func rejection(r event.ToolRejected) string {
 	case event.RejectedByConfig:
 		text = cmp.Or(r.Message, "The user's configuration denies this call. It did not run.")
 	case event.RejectedByStop:
-		text = strings.TrimSpace("The user stopped this call. It may have taken effect in part. " + r.Message)
+		text = "The user stopped the turn before this call ran. It did not run."
+		if began {
+			text = strings.TrimSpace("The user stopped this call. It may have taken effect in part. " + r.Message)
+		}
 	default:
-		text = strings.TrimSpace("This call was interrupted. It may have taken effect in part. " + r.Message)
+		text = "The turn was interrupted before this call ran. It did not run."
+		if began {
+			text = strings.TrimSpace("This call was interrupted. It may have taken effect in part. " + r.Message)
+		}
 	}
 	return text
 }

@@ -54,8 +54,8 @@ func (c *converter) call(fields transitMap, output *Record) {
 		Summary: text(fields.Get("summary")), Details: c.details(fields.Get("details")),
 	}
 	c.emit(event.ToolProposed{Tool: tool, Summary: judged.Summary}, judged)
-	if output == nil {
-		c.emit(event.ToolRejected{CallID: tool.CallID, Reason: event.Interrupted})
+	if output == nil { // whether it ran is not known
+		c.emit(event.ToolStarted{CallID: tool.CallID}, event.ToolRejected{CallID: tool.CallID, Reason: event.Interrupted})
 		return
 	}
 	of, _ := output.fields.Get("content").(transitMap)
