@@ -162,7 +162,7 @@ func retryText(e *llm.Error, r llm.RetryInfo, now time.Time) string {
 		}
 	case llm.ErrNetwork:
 		what = "Connection failed: " + e.Message
-	case llm.ErrPrematureStop:
+	case llm.ErrPrematureStop, llm.ErrMalformed:
 		what = e.Message
 	case llm.ErrTimeout:
 		what = "No answer in time"

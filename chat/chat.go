@@ -334,7 +334,7 @@ func (e *Engine) Delete(id string) (wait func() error) {
 	var err error
 	go func() {
 		if s != nil {
-			s.close()
+			s.close(errStopped)
 		}
 		e.closeChildren(id)
 		err = e.erase(id)
@@ -392,7 +392,7 @@ func (e *Engine) CloseChats() {
 		wg.Go(func() { <-gone })
 	}
 	for _, s := range open {
-		wg.Go(s.close)
+		wg.Go(func() { s.close(errShutdown) })
 	}
 	wg.Wait()
 }

@@ -129,7 +129,7 @@ func (c *children) dismiss(k *child) {
 		delete(c.s.eng.sessions, k.session.id)
 	}
 	c.s.eng.mu.Unlock()
-	k.session.close()
+	k.session.close(errStopped)
 	c.remove(k)
 }
 

@@ -49,7 +49,7 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 		if err != nil || !found {
 			return err
 		}
-		s.endTurn(errStopped)
+		ended := s.endTurn(errStopped)
 		var problems []string
 		if r.Files {
 			changes, err := s.fileChanges(s.ctx, at.Anchor)
@@ -59,7 +59,7 @@ func (s *Session) Rollback(r Rollback) *Pending[event.Seq] {
 			problems = s.eng.deps.Files.Rollback(s.ctx, changes)
 		}
 		if r.Messages {
-			if err := s.truncate(at.Anchor, r.ContentID); err != nil {
+			if err := s.truncateTurn(at.Anchor, r.ContentID, ended); err != nil {
 				return err
 			}
 		}
@@ -77,14 +77,25 @@ func (s *Session) truncate(from event.Seq, name string) error {
 	return s.log.Cut(from, event.Truncated{ContentID: name})
 }
 
+// truncateTurn removes the messages from an event on, and with them the end of the turn that was stopped for
+// that, if there was one. Clients that follow the turn wait for its end, so it is recorded again.
+func (s *Session) truncateTurn(from event.Seq, name, stopped string) error {
+	if err := s.truncate(from, name); err != nil {
+		return err
+	}
+	if stopped != "" {
+		s.log.Append(stopped, event.TurnFinished{Reason: event.FinishedStopped})
+	}
+	return nil
+}
+
 // Clear removes all messages; a turn that runs is stopped first.
 func (s *Session) Clear() *Pending[event.Seq] {
 	return edit(s, func() error {
 		if s.log.Next() == 1 {
 			return nil
 		}
-		s.endTurn(errStopped)
-		return s.truncate(1, "")
+		return s.truncateTurn(1, "", s.endTurn(errStopped))
 	})
 }
 

@@ -48,7 +48,7 @@ type Session struct {
 	mail *mailbox
 
 	ctx        context.Context // ends when the session is closed
-	cancel     context.CancelFunc
+	cancel     context.CancelCauseFunc
 	background sync.WaitGroup                // title requests and syncs of the store
 	titled     atomic.Pointer[chan struct{}] // closed when the last title request is over
 	gone       chan struct{}                 // the session's goroutine has ended
@@ -83,7 +83,7 @@ func newSession(e *Engine, meta Meta, last event.Seq) *Session {
 	if last > 0 {
 		s.dialogState.Store(int32(unknownDialog))
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	go s.loop()
 	return s
 }
@@ -307,11 +307,11 @@ func (s *Session) requestStop(cause error) *stopRequest {
 	return h
 }
 
-// close ends the session: the running turn is interrupted, readers end.
-func (s *Session) close() {
-	s.cancel()
+// close ends the session: the running turn ends with the cause, readers end.
+func (s *Session) close(cause error) {
+	s.cancel(cause)
 	s.mail.putLast(func() {
-		s.endTurn(errShutdown)
+		s.endTurn(cause)
 		s.closeDialog()
 		s.become(closed)
 	})
@@ -322,14 +322,16 @@ func (s *Session) close() {
 	s.lease.drop()
 }
 
-// endTurn ends the running turn and waits for it.
-func (s *Session) endTurn(cause error) {
+// endTurn ends the running turn and waits for it. It returns the turn's id, or nothing if none ran.
+func (s *Session) endTurn(cause error) (id string) {
 	if s.turn == nil {
-		return
+		return ""
 	}
+	id = s.turn.id
 	s.turn.cancel(cause)
 	<-s.turn.done
 	s.reap()
+	return id
 }
 
 // acceptSafely keeps the session alive if something below panics before the turn has

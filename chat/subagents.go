@@ -39,7 +39,7 @@ func (e *Engine) closeChildren(parent string) {
 	}
 	e.mu.Unlock()
 	for _, s := range open {
-		s.close()
+		s.close(errStopped)
 	}
 }
 

@@ -41,13 +41,7 @@ func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Place(), f
 
 // Place is the place in the usual form file:line:column.
 func (f Finding) Place() string {
-	at := f.Source
-	for _, n := range []int{f.Line, f.Column} {
-		if n > 0 {
-			at += ":" + strconv.Itoa(n)
-		}
-	}
-	return at
+	return Origin{Source: f.Source, Line: f.Line, Column: f.Column}.Place()
 }
 
 // Findings returns all remarks about the configuration, ordered by place: unknown keys, values of a
@@ -93,7 +87,7 @@ func check(l *Loaded) []Finding {
 	for _, p := range l.Problems {
 		f := Finding{
 			Source: p.Source, Line: p.Line, Column: p.Column, Key: KeyPath(splitKey(p.key)), Severity: SeverityError,
-			Message: strings.TrimPrefix(p.Cause, fmt.Sprintf("column %d: ", p.Column)), path: p.key,
+			Message: p.Cause, path: p.key,
 		}
 		problems[f.place()] = p.Column > 0
 		c.found = append(c.found, f)
@@ -304,8 +298,10 @@ func (c *checker) references(l *Loaded) {
 	}
 	checkProviderTools(l, say)
 	l.EachModel(func(path []string, model string) {
-		name, _, full := strings.Cut(model, "/")
-		if _, known := l.Providers[name]; full && !known && name != "demo" {
+		name, rest, full := strings.Cut(model, "/")
+		if _, known := l.Providers[name]; full && (name == "" || rest == "") {
+			say(path, "%s: %q is not the name of a model: it must be provider/model", KeyPath(path), model)
+		} else if full && !known && name != "demo" {
 			say(path, "%s: there is no provider %q%s", KeyPath(path), name, l.SimilarProvider(name))
 		}
 	})

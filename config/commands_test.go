@@ -62,7 +62,7 @@ func TestCommands(t *testing.T) {
 		<-c.Finished()
 		takes, fails = 0, true
 		is("failing", load(one), "", 6, false)
-		if p := l.Problems; len(p) != 1 || p[0].String() != filepath.Join(home, "config.json")+":1: welcomeMessage: ${cmd:...}: locked" {
+		if p := l.Problems; len(p) != 1 || p[0].String() != filepath.Join(home, "config.json")+":1:2: welcomeMessage: ${cmd:...}: locked" {
 			t.Errorf("problems: %v", p)
 		}
 		fails = false

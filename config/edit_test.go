@@ -79,7 +79,7 @@ func TestEdit(t *testing.T) {
 		change Change
 		want   string
 	}{
-		{"{\n  oops\n}", Set(1, "a"), "configuration:2: column 3"},
+		{"{\n  oops\n}", Set(1, "a"), "configuration:2:3: "},
 		{"[1]", Set(1, "a"), "must be a JSON object"},
 		{`{"a": {"b": 5}}`, Set(1, "a", "b", "c"), "a.b is not an object"},
 		{`{}`, Set(1), "not a path"},
@@ -246,7 +246,7 @@ func TestEditFile(t *testing.T) {
 		t.Errorf("a new file: %v", err)
 	}
 	write(t, path, "{\n  oops\n}")
-	if err := EditFile(path, Set(1, "a")); err == nil || !strings.Contains(err.Error(), path+":2: ") || read(path) != "{\n  oops\n}" {
+	if err := EditFile(path, Set(1, "a")); err == nil || !strings.Contains(err.Error(), path+":2:3: ") || read(path) != "{\n  oops\n}" {
 		t.Errorf("a broken file: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {

@@ -165,8 +165,8 @@ func TestNetworkIsTheUsers(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{
-		filepath.Join(root, ".eca", "config.json") + ":2: NetWork counts in your own configuration only, not in a workspace's or a plugin's; it is ignored",
-		filepath.Join(home, "config.json") + `:1: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored; did you mean "http-2"?`,
+		filepath.Join(root, ".eca", "config.json") + ":2:1: NetWork counts in your own configuration only, not in a workspace's or a plugin's; it is ignored",
+		filepath.Join(home, "config.json") + `:1:109: providers.q.httpClient.version must be one of http-1.1, http-2, not "http-7"; it is ignored; did you mean "http-2"?`,
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -97,9 +96,6 @@ func parse(source string, data []byte) (*layer, *Problem) {
 	root, err := hujson.Parse(slices.Clone(withNewline(data))) // Standardize modifies it
 	if err != nil {
 		line, column, cause := syntaxError(data, err)
-		if column > 0 {
-			cause = fmt.Sprintf("column %d: %s", column, cause)
-		}
 		return nil, &Problem{Origin: Origin{Source: source, Line: line, Column: column}, Cause: cause, Broken: true}
 	}
 	if isNull(&root) {

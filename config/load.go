@@ -121,6 +121,14 @@ func (o Origin) String() string {
 	return o.Source
 }
 
+// Place is String with the column: file:line:column.
+func (o Origin) Place() string {
+	if o.Line > 0 && o.Column > 0 {
+		return fmt.Sprintf("%s:%d", o, o.Column)
+	}
+	return o.String()
+}
+
 // Problem is something in the configuration that is not used.
 type Problem struct {
 	Origin
@@ -131,7 +139,7 @@ type Problem struct {
 	key string // the path that it is about, joined; empty if it is not about a key
 }
 
-func (p Problem) String() string { return p.Origin.String() + ": " + p.Cause }
+func (p Problem) String() string { return p.Place() + ": " + p.Cause }
 
 // Problem returns a problem with the value at a path, at the place of the value or of the nearest
 // enclosing one.
@@ -153,18 +161,9 @@ func (l *Loaded) Problem(path []string, format string, args ...any) Problem {
 func (l *Loaded) Broken() []string {
 	var out []string
 	for _, p := range l.Problems {
-		if !p.Broken {
-			continue
+		if p.Broken {
+			out = append(out, fmt.Sprintf("cannot read %s", p))
 		}
-		at := p.Source
-		if p.Line > 0 {
-			at += fmt.Sprintf(": line %d", p.Line)
-		}
-		cause, column := strings.CutPrefix(p.Cause, fmt.Sprintf("column %d: ", p.Column))
-		if column {
-			at += fmt.Sprintf(", column %d", p.Column)
-		}
-		out = append(out, fmt.Sprintf("cannot read %s: %s", at, cause))
 	}
 	return out
 }

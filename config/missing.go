@@ -6,34 +6,74 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// checkFiles reports files and folders that the user's configuration refers to and that do not
-// exist. Otherwise it would go unnoticed that a rule is not read or a hook does not run. Relative
-// paths may be meant for other workspaces.
+// checkFiles reports files and folders that the configuration refers to and that do not exist.
+// Otherwise it would go unnoticed that a rule is not read or a hook does not run. Relative paths of the
+// user's own files may be meant for other workspaces.
 func (b *builder) checkFiles() {
 	for key, list := range map[string][]PathEntry{"rules": b.Rules, "commands": b.Commands, "skills": b.Skills} {
 		for _, e := range list {
-			b.checkFile([]string{key}, e.Path)
+			b.checkFile([]string{key}, e.Path, b.in.Roots)
 		}
 	}
+	first := b.in.Roots[:min(1, len(b.in.Roots))] // where hooks run
 	for _, name := range slices.Sorted(maps.Keys(b.Hooks)) {
 		for i, action := range b.Hooks[name].Actions {
-			b.checkFile([]string{"hooks", name, "actions", strconv.Itoa(i), "file"}, action.File)
+			at := []string{"hooks", name, "actions", strconv.Itoa(i)}
+			b.checkFile(append(at, "file"), action.File, first)
+			b.checkFile(append(at, "shell"), scriptOf(action.Shell), first)
 		}
 	}
 }
 
-func (b *builder) checkFile(at []string, path string) {
-	full := UserPath(path, Origin{})
-	if path == "" || strings.Contains(path, "${") || !filepath.IsAbs(full) {
+// checkFile reports a path that does not exist, in none of the folders if it is relative.
+func (b *builder) checkFile(at []string, path string, roots []string) {
+	if path == "" || strings.Contains(path, "${") {
 		return
 	}
-	if _, err := os.Stat(full); errors.Is(err, fs.ErrNotExist) {
-		b.looked(full)
-		b.problemAt(at, "%s: there is no file or folder %s", KeyPath(at), full)
+	places := []string{UserPath(path, Origin{})}
+	if !filepath.IsAbs(places[0]) {
+		source := b.originOf(at).Source
+		if !slices.ContainsFunc(b.layers, func(l *layer) bool { return l.root != "" && l.source == source }) {
+			return
+		}
+		places = nil
+		for _, root := range roots {
+			places = append(places, filepath.Join(root, path))
+		}
 	}
+	for _, full := range places {
+		if _, err := os.Stat(full); !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
+	for _, full := range places {
+		b.looked(full)
+	}
+	if len(places) > 0 {
+		b.problemAt(at, "%s: there is no file or folder %s", KeyPath(at), places[0])
+	}
+}
+
+// plainPath matches a word of a shell that is a path without anything to expand.
+var plainPath = regexp.MustCompile(`^~?[\w./+-]*[./][\w./+-]*$`)
+
+// scriptOf returns the script that a shell command begins with, also as the argument of its
+// interpreter; empty if it begins with something else.
+func scriptOf(command string) string {
+	words := strings.Fields(command)
+	if len(words) > 1 {
+		if _, interpreter := launcherNamed(words[0]); interpreter {
+			words = words[1:]
+		}
+	}
+	if len(words) == 0 || !plainPath.MatchString(words[0]) || strings.HasPrefix(words[0], "-") {
+		return ""
+	}
+	return words[0]
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,14 +28,7 @@ func LostRestrictions(l *Loaded, agent string) (out []string, rights bool) {
 		default:
 			continue
 		}
-		at := f.Source
-		if f.Line > 0 {
-			at += fmt.Sprintf(": line %d", f.Line)
-		}
-		if f.Column > 0 {
-			at += fmt.Sprintf(", column %d", f.Column)
-		}
-		out = append(out, at+": "+f.Message)
+		out = append(out, f.Place()+": "+f.Message)
 	}
 	return out, rights
 }

@@ -24,7 +24,7 @@ func TestExtraConfigs(t *testing.T) {
 	if l.WelcomeMessage != "b" || l.DefaultModel != "a/a" || l.Prompts.Chat != "from b" || l.Providers["p"].URL != "http://u" || l.Providers["p"].API != "openai-chat" {
 		t.Errorf("%q %q %q %+v", l.WelcomeMessage, l.DefaultModel, l.Prompts.Chat, l.Providers["p"])
 	}
-	if len(l.Problems) != 1 || l.Problems[0].String() != global+":2: extraConfigs: there is no file "+filepath.Join(root, "none.json") {
+	if len(l.Problems) != 1 || l.Problems[0].String() != global+":2:1: extraConfigs: there is no file "+filepath.Join(root, "none.json") {
 		t.Errorf("problems: %v", l.Problems)
 	}
 	for _, file := range []string{"a.json", "none.json"} {
@@ -99,7 +99,7 @@ func TestPluginLayers(t *testing.T) {
 	for _, p := range l.Problems {
 		got += p.String() + "\n"
 	}
-	for _, want := range []string{file + ":2: a plugin cannot set plugins", "config.json:1: welcomeMessage: ${plugin:root} has a value in files of plugins only"} {
+	for _, want := range []string{file + ":2:1: a plugin cannot set plugins", "config.json:1:2: welcomeMessage: ${plugin:root} has a value in files of plugins only"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no problem %q in %s", want, got)
 		}
@@ -154,7 +154,7 @@ func TestLegacy(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "config.json"), "{\n  \"behavior\": {\n    \"mine\": {\"maxSteps\": \"x\"}}}")
 	l := Load(Inputs{Getenv: env(nil), ConfigHome: dir})
-	if len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "config.json:3: agent.mine.maxSteps must be a whole number") {
+	if len(l.Problems) != 1 || !strings.Contains(l.Problems[0].String(), "config.json:3:14: agent.mine.maxSteps must be a whole number") {
 		t.Errorf("%v", l.Problems)
 	}
 }

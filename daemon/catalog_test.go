@@ -177,7 +177,7 @@ func TestBadVariantPattern(t *testing.T) {
 	d := New(Options{StateDir: t.TempDir(), CacheDir: t.TempDir(), Getenv: func(k string) string { return map[string]string{"OPENAI_API_KEY": "k"}[k] }})
 	t.Cleanup(d.Close)
 	d.Configure([]byte("{\n\"variantsByModel\": {\"((\": {\"variants\": {\"v\": {\"x\": 1}}}}}"), nil)
-	if p := d.Config().Problems; len(p) != 1 || !strings.HasPrefix(p[0].String(), `initializationOptions:2: variantsByModel: "((" is not a valid pattern`) {
+	if p := d.Config().Problems; len(p) != 1 || !strings.HasPrefix(p[0].String(), `initializationOptions:2:21: variantsByModel: "((" is not a valid pattern`) {
 		t.Errorf("problems: %v", p)
 	}
 	variants, _ := d.Variants("openai/gpt-5.2")

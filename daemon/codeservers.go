@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/config"
@@ -102,7 +103,8 @@ func (r *reader) badLanguageServers(s *Snapshot) (out []config.Problem) {
 	return out
 }
 
-// languageChecks check the language servers that were found, each one by starting it.
+// languageChecks check the language servers that were found, each one by starting it. Those for
+// languages that the workspace has no files of are left out.
 func (k *checkup) languageChecks() (out []doctor.Check) {
 	const section = "Language servers"
 	none := func(text string) []doctor.Check {
@@ -113,8 +115,15 @@ func (k *checkup) languageChecks() (out []doctor.Check) {
 	if k.s.config.LSP.Off {
 		return none("switched off (lsp)")
 	}
-	for _, c := range k.codeServers(k.s).Checks() {
+	servers := k.codeServers(k.s)
+	var walk sync.Once
+	var present map[string]bool
+	for _, c := range servers.Checks() {
 		out = append(out, doctor.Check{Section: section, Subject: c.Name, Run: func(ctx context.Context) []doctor.Finding {
+			walk.Do(func() { present = servers.Extensions(ctx) })
+			if !c.Named && !slices.ContainsFunc(c.Extensions, func(ext string) bool { return present[ext] }) {
+				return nil // no file here is for it
+			}
 			if err := c.Start(ctx); err != nil {
 				return []doctor.Finding{doctor.Found(doctor.Warning, c.Name, "%s does not start: %v", c.Program, err)}
 			}

@@ -40,5 +40,11 @@ func (d *Daemon) newCommands() *command.Commands {
 	})
 }
 
+// AnswersItself reports whether a message is a command that is answered without a model.
+func (d *Daemon) AnswersItself(message string) bool {
+	c, ok := d.commands.Find(message)
+	return ok && c.Run != nil
+}
+
 // Commands lists the slash commands.
 func (d *Daemon) Commands() []command.Offer { return d.commands.List() }

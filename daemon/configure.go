@@ -62,7 +62,7 @@ func (d *Daemon) publishLocked(next *Snapshot, other bool) (changed bool) {
 	old := d.snapshot.Swap(next)
 	for _, p := range cfg.Problems { // logs leave out the secrets of the configuration in effect
 		if old.config == nil || !slices.Contains(old.config.Problems, p) {
-			d.opts.Log.Warn("configuration problem", "at", p.Origin.String(), "cause", p.Cause)
+			d.opts.Log.Warn("configuration problem", "at", p.Place(), "cause", p.Cause)
 		}
 	}
 	d.ApplyServers(cfg)

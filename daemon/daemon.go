@@ -42,7 +42,7 @@ import (
 )
 
 // Daemon is an assembled eca. It implements the hosts of the faces, much of it by what it
-// embeds.
+// embeds. It has more than 40 methods because each of them is asked for by one command or face.
 type Daemon struct {
 	*services
 	*toolbox

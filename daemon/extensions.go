@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"context"
+	"slices"
+
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon/changes"
 	"github.com/seed-dec29ce4/eca/extensions"
@@ -26,6 +29,30 @@ func (d *Daemon) Misnamed() []config.Finding {
 		out = append(out, config.Finding{Source: p.Path, Severity: config.SeverityWarning, Message: p.Cause})
 	}
 	return out
+}
+
+// UntrustedMistakes lists the mistakes in files of the workspace that have no effect because they are not
+// trusted, as they would be found if they were. Nothing of them takes effect, and their commands are
+// not run.
+func (d *Daemon) UntrustedMistakes() []config.Finding {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.current()
+	files := map[string]bool{}
+	for _, u := range s.untrusted() {
+		files[u.File] = true
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	commands := config.NewCommands(func(context.Context, string) (string, error) { return "", nil })
+	defer commands.Close()
+	in := s.inputs
+	in.config, in.trustAll = nil, true
+	in.config = d.load(in, commands)
+	in.claude = d.readClaudeHooks(in)
+	d.newSnapshot(in) // which adds to the problems
+	return slices.DeleteFunc(in.config.Mistakes(), func(f config.Finding) bool { return !files[f.Source] })
 }
 
 // refreshExtensions takes over what changed in the files of extensions. Each turn begins

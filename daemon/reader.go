@@ -37,24 +37,7 @@ func (r *reader) readLocked(in inputs) inputs {
 	in.workspace = workspace.New(r.folders...)
 	var unreadable error
 	in.trust, unreadable = r.record.Read()
-	cfg := config.Load(config.Inputs{
-		InitOptions: r.initOptions,
-		Getenv:      r.opts.Getenv,
-		ConfigFile:  r.opts.ConfigFile,
-		ConfigHome:  config.Home(r.opts.Getenv),
-		Roots:       in.workspace.Roots(),
-		Fragments:   in.extensions.Fragments(),
-
-		PluginLayers: in.plugins.Configuration(),
-		Previous:     in.config,
-		Gone:         r.absent.gone,
-		Commands:     r.dynamic,
-		Patience:     patience,
-		ToolText:     r.toolText,
-		Trusts:       in.trusts,
-		Unasked:      r.opts.Unasked,
-		TurnBudget:   r.opts.TurnBudget,
-	})
+	cfg := r.load(in, r.dynamic)
 	in.config = cfg
 	if r.opts.Ephemeral {
 		cfg.Chat.Title = false // it would be paid for, and never seen
@@ -82,6 +65,28 @@ func (r *reader) readLocked(in inputs) inputs {
 	}
 	in.entered = readCredentials(cfg, in.storage)
 	return in
+}
+
+// load reads the configuration, and has commands run what it takes from programs.
+func (r *reader) load(in inputs, commands *config.Commands) *config.Loaded {
+	return config.Load(config.Inputs{
+		InitOptions: r.initOptions,
+		Getenv:      r.opts.Getenv,
+		ConfigFile:  r.opts.ConfigFile,
+		ConfigHome:  config.Home(r.opts.Getenv),
+		Roots:       in.workspace.Roots(),
+		Fragments:   in.extensions.Fragments(),
+
+		PluginLayers: in.plugins.Configuration(),
+		Previous:     in.config,
+		Gone:         r.absent.gone,
+		Commands:     commands,
+		Patience:     patience,
+		ToolText:     r.toolText,
+		Trusts:       in.trusts,
+		Unasked:      r.opts.Unasked,
+		TurnBudget:   r.opts.TurnBudget,
+	})
 }
 
 // extendLocked takes over what changed in the files of plugins and extensions, and reads the

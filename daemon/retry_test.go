@@ -15,7 +15,7 @@ func TestBadRetryRules(t *testing.T) {
 	for _, p := range d.Config().Problems {
 		got = append(got, p.String())
 	}
-	if len(got) != 2 || !strings.Contains(got[0], `initializationOptions:2: providers.a.retryRules: rule 2 is left out: errorPattern "((" is not a valid pattern`) ||
+	if len(got) != 2 || !strings.Contains(got[0], `initializationOptions:2:49: providers.a.retryRules: rule 2 is left out: errorPattern "((" is not a valid pattern`) ||
 		!strings.Contains(got[1], "rule 3 is left out: it names neither a status nor an errorPattern") {
 		t.Errorf("problems: %q", got)
 	}

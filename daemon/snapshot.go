@@ -49,6 +49,7 @@ type inputs struct {
 	client     client
 	guard      guard // nil: none
 	trust      consent.Folders
+	trustAll   bool               // everything is trusted, see Daemon.UntrustedMistakes
 	claude     []hooks.Definition // of Claude Code's files, if they are trusted
 	identity   *netclient.Identity
 	storage    *storage
@@ -176,7 +177,9 @@ func (s *Snapshot) untrusted() []config.Unit {
 }
 
 // trusts says whether the user trusts a unit.
-func (in *inputs) trusts(u config.Unit) bool { return in.trust.Trusts(u.Root, u.Key(), u.Sum) }
+func (in *inputs) trusts(u config.Unit) bool {
+	return in.trustAll || in.trust.Trusts(u.Root, u.Key(), u.Sum)
+}
 
 // newPolicy decides about calls as the configuration says; what is wrong with that is added
 // to its problems.

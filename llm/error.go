@@ -26,6 +26,7 @@ const (
 	ErrTimeout         ErrorKind = "timeout"          // nothing came for too long
 	ErrDeadline        ErrorKind = "deadline"         // the request as a whole took too long
 	ErrPrematureStop   ErrorKind = "premature_stop"   // the stream ended without its terminal event
+	ErrMalformed       ErrorKind = "malformed"        // an event of the stream cannot be read
 	ErrContextOverflow ErrorKind = "context_overflow" // the conversation is too long for the model
 	ErrInvalidImage    ErrorKind = "invalid_image"    // an image in the request is not one the provider takes
 	ErrCustom          ErrorKind = "custom"           // one of the user's retryRules; Label names it
@@ -56,7 +57,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 // Retryable says whether the same request may succeed later.
 func (e *Error) Retryable() bool {
 	switch e.Kind {
-	case ErrRateLimited, ErrOverloaded, ErrNetwork, ErrTimeout, ErrPrematureStop, ErrCustom:
+	case ErrRateLimited, ErrOverloaded, ErrNetwork, ErrTimeout, ErrPrematureStop, ErrMalformed, ErrCustom:
 		return true
 	}
 	return false
@@ -205,7 +206,7 @@ func UnreadableEvent(provider string, event []byte, cause error) *Error {
 		return failed
 	}
 	const shown = 100
-	return &Error{Kind: ErrProtocol, Message: fmt.Sprintf("%s sent something in its stream that is not of this API: %q", provider, shorten.Bytes(string(event), shown)), Cause: cause}
+	return &Error{Kind: ErrMalformed, Message: fmt.Sprintf("%s sent something in its stream that is not of this API: %q", provider, shorten.Bytes(string(event), shown)), Cause: cause}
 }
 
 // isRateLimit recognises a rate limit after a status that is not 429.

@@ -137,7 +137,7 @@ func (p RetryPolicy) next(n *attempts, e *Error) (RetryInfo, bool) {
 	info := RetryInfo{Max: p.MaxRetries}
 	n.all++
 	info.Attempt = n.all
-	if e.Kind == ErrPrematureStop || e.Kind == ErrTimeout {
+	if e.Kind == ErrPrematureStop || e.Kind == ErrMalformed || e.Kind == ErrTimeout {
 		n.premature++
 		if n.premature > p.MaxPremature {
 			return info, false

@@ -178,6 +178,18 @@ func TestBudgetInMoneyForAModelWithoutAPrice(t *testing.T) {
 	expect(t, ask(t, r, "c", "hello"), "The budget of this chat is spent: 600 tokens of 500 tokens.")
 }
 
+// The command that sets such a limit says so at once.
+func TestBudgetCommandForAModelWithoutAPrice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, options{model: fourCents(9), config: map[string]any{
+		"providers": map[string]any{"mock": map[string]any{"models": map[string]any{"m": map[string]any{"cost": nil}}}},
+	}})
+	expect(t, ask(t, r, "c", "/budget chat $5"), "| chat | $0.00 of $5.00 | /budget |", "The price of mock/m is not known, so budgets in money do not count it")
+	if text := ask(t, r, "c", "/budget chat 500 tokens"); strings.Contains(text, "price") {
+		t.Errorf("tokens need no price: %s", text)
+	}
+}
+
 // Turns go on although the record of spending cannot be read, and this process still counts.
 func TestBudgetWithADamagedRecord(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
+	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
@@ -50,6 +51,7 @@ func (cs *chats) ChatList(_ context.Context, req protocol.Request[protocol.ChatL
 func (cs *chats) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.Session) *chat.Pending[event.Seq]) (protocol.AsyncResult[protocol.Empty], error) {
 	session, ok, err := cs.host.Engine().Existing(ctx, string(id))
 	if err != nil || !ok {
+		cs.warnOfUnknown(string(id), err)
 		return protocol.Immediate(protocol.Empty{}), err
 	}
 	v := cs.views.get(session)
@@ -71,11 +73,21 @@ func (cs *chats) edit(ctx context.Context, id protocol.ID, edits ...func(*chat.S
 	}, nil
 }
 
+// warnOfUnknown logs that a chat does not exist, since clients get the same answer as for others.
+func (cs *chats) warnOfUnknown(id string, err error) {
+	if err == nil {
+		cs.log.Warn("there is no such chat, so nothing was changed", "chat", shorten.Bytes(id, 64))
+	}
+}
+
 // ChatDelete implements protocol.Server; the notification precedes the answer (4.8).
-func (cs *chats) ChatDelete(_ context.Context, req protocol.Request[protocol.ChatParams]) (protocol.AsyncResult[protocol.Empty], error) {
+func (cs *chats) ChatDelete(ctx context.Context, req protocol.Request[protocol.ChatParams]) (protocol.AsyncResult[protocol.Empty], error) {
 	id := string(req.Params.ChatID)
 	if id == "" || chat.IsSubagent(id) { // a subagent's chat is deleted with its parent
 		return protocol.Immediate(protocol.Empty{}), nil
+	}
+	if known, err := cs.host.Engine().Known(ctx, id); !known {
+		cs.warnOfUnknown(id, err)
 	}
 	shown := cs.views.beginDelete(id)
 	deleted := cs.host.Engine().Delete(id)

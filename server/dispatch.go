@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/seed-dec29ce4/eca/esrp"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/server/protocol"
 )
@@ -148,6 +149,24 @@ func (s *Server) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	if err := s.admits(req.Method); err != nil {
 		return nil, err
 	}
+	s.warnOfDuplicates(req)
 	req.Params = s.numbers.resolve(req.Params)
 	return s.handleInChat(ctx, req, h)
+}
+
+// maxCompared bounds the params in which repeated members are looked for, in bytes: larger ones have
+// images or files.
+const maxCompared = 256 << 10
+
+// warnOfDuplicates logs a member that a client sends twice: only the last one counts, as for other
+// readers of JSON.
+func (s *Server) warnOfDuplicates(req *jsonrpc.Request) {
+	if len(req.Params) > maxCompared {
+		return
+	}
+	if v, err := esrp.Parse(req.Params); err == nil {
+		if path, twice := v.Duplicate(); twice {
+			s.log.Warn("a member of the params is there twice; the last one counts", "method", req.Method, "member", path)
+		}
+	}
 }

@@ -81,6 +81,9 @@ func faults() []fault {
 		fault{name: "end-before", what: "The stream ends before the first delta, as if that were all.", steps: `{cut: true}`},
 		fault{name: "end-after", what: "The stream ends after a delta, without the event that ends an answer.", steps: `{text: "FIRST", cut: true}`},
 		fault{name: "garbage", what: "The stream is not what its content type says.", steps: words, bytes: func(string, []byte) []byte { return []byte("data: {%%%\n\n{%%%\n\n" + strings.Repeat("%", 20)) }},
+		fault{name: "garbage-after", what: "After the first delta, an event of the stream cannot be read.", steps: words, bytes: func(_ string, whole []byte) []byte {
+			return bytes.Replace(whole, []byte("SECOND"), []byte(`SEC"ND`), 1)
+		}},
 		fault{name: "content-type", what: "A web page, as gateways and login pages answer.", steps: words, mime: "text/html; charset=utf-8", bytes: func(string, []byte) []byte { return []byte("<html><body>Please log in</body></html>") }},
 		fault{name: "silence-before", what: "Nothing comes within `firstByteTimeoutSeconds`.", steps: words, bytes: upTo(""), then: hang, config: limit("firstByteTimeoutSeconds")},
 		fault{name: "silence-after", what: "After the first delta nothing comes within `streamIdleTimeoutSeconds`.", steps: words, bytes: upTo("SECOND"), then: hang, config: limit("streamIdleTimeoutSeconds")},

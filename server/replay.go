@@ -131,7 +131,7 @@ func (r *replayer) end(behind tail) []notification {
 			continue
 		}
 		if behind == tailElsewhere {
-			call.Judgment.Manual = false // nobody can answer here
+			call.Judgment.Manual = false // only that process can be answered
 		}
 		if behind == tailDead {
 			call.Stage, call.Rejection = transcript.Rejected, event.ToolRejected{CallID: call.CallID, Reason: event.Interrupted}

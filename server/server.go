@@ -131,7 +131,7 @@ func (l lifecycle) String() string {
 }
 
 // Serve talks to a client until the client sends exit, its input ends, its process dies, or ctx
-// ends.
+// ends. It is an error if the input ends in the middle of a message.
 func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -154,9 +154,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	s.background(s.settings.watch)
 	s.background(func() { s.settings.jobs.watch(s.settings.begun) })
 	s.conn.Start(ctx, s.handle)
+	var failed error
 	select {
 	case <-s.exit:
 	case <-s.conn.EOF():
+		failed = s.conn.Err()
 	case <-ctx.Done():
 	}
 	s.news.Close()
@@ -176,7 +178,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	for _, v := range s.views.all() {
 		<-v.ended
 	}
-	return nil
+	return failed
 }
 
 // newServer puts a server together. It has no connection yet.

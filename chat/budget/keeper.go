@@ -174,7 +174,7 @@ func (k *Keeper) check(ctx context.Context, chatID string, notify bool) (out cha
 	for _, l := range limits {
 		if l.kind == kindCost {
 			for _, model := range k.unpriced(chatID) {
-				warn("price "+chatID+" "+model, "The price of %s is not known, so budgets in money do not count it: set `cost` of the model in the configuration, or a budget in tokens.", model)
+				warn("price "+chatID+" "+model, PriceUnknown, model)
 			}
 		}
 		if left := time.Duration((l.Limit - l.Spent) * float64(time.Second)); l.kind == kindTime && left > 0 && (out.TimeLeft == 0 || left < out.TimeLeft) {

@@ -70,6 +70,12 @@ func (l Limit) amount() config.Amount {
 	return config.Amount{Time: time.Duration(l.configured * float64(time.Second))}
 }
 
+// PriceUnknown is the format of the warning about a model without a price.
+const PriceUnknown = "The price of %s is not known, so budgets in money do not count it: set `cost` of the model in the configuration, or a budget in tokens."
+
+// Money reports whether the limit is an amount of money, which needs the prices of models.
+func (l Limit) Money() bool { return l.kind == kindCost }
+
 // Text says how much of the limit is spent.
 func (l Limit) Text() string { return format(l.kind, l.Spent) + " of " + format(l.kind, l.Limit) }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/budget"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/internal/suggest"
@@ -23,7 +24,7 @@ type Spending interface {
 // budget shows the limits of the chat, or changes them.
 func (c *Commands) budget(ctx context.Context, in input) (string, error) {
 	if len(in.args) == 0 {
-		return c.showBudget(ctx, in.session.ID()), nil
+		return c.showBudget(ctx, in.session), nil
 	}
 	scope, rest := in.args[0], strings.TrimSpace(strings.Join(in.args[1:], " "))
 	scopes := []string{"turn", "chat", "day"}
@@ -32,7 +33,7 @@ func (c *Commands) budget(ctx context.Context, in input) (string, error) {
 		if err := c.deps.Spending.ResetLimits(ctx, in.session.ID()); err != nil {
 			return "", fmt.Errorf("the budget could not be changed: %w", err)
 		}
-		return c.showBudget(ctx, in.session.ID()), nil
+		return c.showBudget(ctx, in.session), nil
 	case !slices.Contains(scopes, scope):
 		return "", fmt.Errorf("/budget %s: it must be turn, chat, day or reset%s", scope, suggest.DidYouMean(scope, append(scopes, "reset")))
 	case rest == "":
@@ -50,12 +51,12 @@ func (c *Commands) budget(ctx context.Context, in input) (string, error) {
 	if err := c.deps.Spending.SetLimits(ctx, in.session.ID(), scope, limits); err != nil {
 		return "", fmt.Errorf("the budget could not be changed: %w", err)
 	}
-	return c.showBudget(ctx, in.session.ID()), nil
+	return c.showBudget(ctx, in.session), nil
 }
 
-// showBudget lists the limits that apply to a chat.
-func (c *Commands) showBudget(ctx context.Context, chatID string) string {
-	limits, err := c.deps.Spending.Limits(ctx, chatID)
+// showBudget lists the limits that apply to a chat, and says if its model has no price.
+func (c *Commands) showBudget(ctx context.Context, session *chat.Session) string {
+	limits, err := c.deps.Spending.Limits(ctx, session.ID())
 	var b strings.Builder
 	if len(limits) == 0 {
 		b.WriteString("This chat has no budget: `/budget chat $5` sets one, `budget` in the configuration one for all chats.\n")
@@ -69,8 +70,20 @@ func (c *Commands) showBudget(ctx context.Context, chatID string) string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.Scope, l.Text(), from)
 	}
+	if slices.ContainsFunc(limits, budget.Limit.Money) {
+		b.WriteString(c.unpriced(session))
+	}
 	b.WriteString(uncounted(err))
 	return b.String()
+}
+
+// unpriced says that the price of a chat's model is not known; empty if it is.
+func (c *Commands) unpriced(session *chat.Session) string {
+	m, err := c.deps.Models.Resolve(session.Meta().Model, "")
+	if err != nil || m.Cost.Input != nil && m.Cost.Output != nil {
+		return "" // the next prompt reports the error
+	}
+	return fmt.Sprintf("\n"+budget.PriceUnknown+"\n", escape(m.ID))
 }
 
 // uncounted says that the spending of other processes is not known.

@@ -91,10 +91,35 @@ func TestExitWithoutShutdown(t *testing.T) {
 
 // Input that no editor sends is named, and the error says what is expected.
 func TestServerNamesStrangeInput(t *testing.T) {
-	for in, named := range map[string]bool{"garbage\n": true, `{"jsonrpc": "2.0"}` + "\n": true, "": false, "Content-Type: x\r\nContent-Length: 2\r\n\r\n{}garbage\n": false} {
-		_, stderr, _ := runProgram(t, newPlace(t), in, "server")
-		if strings.Contains(stderr, "framed with Content-Length") != named || named && strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%q: %s", in, stderr)
+	const (
+		framed = "framed with Content-Length"
+		good   = "Content-Type: x\r\nContent-Length: 2\r\n\r\n{}"
+	)
+	for in, want := range map[string]struct {
+		said string // in the only line on stderr; empty: nothing
+		code int
+	}{
+		"":                                     {"", 0},
+		good:                                   {"", 0},
+		"X: y\r\n" + good:                      {"", 0},
+		"garbage\n":                            {framed, 0},
+		`{"jsonrpc": "2.0"}` + "\n":            {framed, 0},
+		`{"jsonrpc": "2.0"}`:                   {framed, 0},
+		"Content-Type: x\r\n\r\n{}":            {framed, 0},
+		good + "garbage\n\n{}":                 {framed, 0},
+		"Content-Length: many\r\n\r\n{}":       {"bad Content-Length", 0},
+		"Content-Length: 3\r\n\r\n{}}" + good:  {"not valid JSON", 0},
+		"Content-Length: 100\r\n\r\n{\"id\":1": {"unexpected EOF after 7 of the 100 bytes", 1},
+		good + "Content-Length: 9\r\n\r\n":     {"unexpected EOF after 0 of the 9 bytes", 1},
+		good + "Content-Length: 9":             {"unexpected EOF in the header", 1},
+	} {
+		_, stderr, code := runProgram(t, newPlace(t), in, "server")
+		lines := 1
+		if want.said == "" {
+			lines = 0
+		}
+		if code != want.code || !strings.Contains(stderr, want.said) || strings.Count(stderr, "\n") != lines {
+			t.Errorf("%q: exit code %d\n%s", in, code, stderr)
 		}
 	}
 }
@@ -329,5 +354,23 @@ turns:
 	out, errOut, code := runProgram(t, there, "", "exec", "go", "--model", "tape/m")
 	if code != 0 || !strings.Contains(out, "Recorded answer.") {
 		t.Errorf("exit %d\nstdout: %s\nstderr: %s", code, out, errOut)
+	}
+}
+
+// Requests that change nothing, and members that are there twice, are answered as the reference
+// answers them; the log says so.
+func TestServerLogsRequestsWithoutEffect(t *testing.T) {
+	here := newPlace(t)
+	proc := here.serve(t)
+	proc.Open(here.root, nil)
+	proc.Call("chat/rollback", map[string]any{"chatId": "nope-1", "contentId": "x"})
+	proc.Call("chat/delete", map[string]any{"chatId": "nope-2"})
+	proc.Call("chat/queryContext", json.RawMessage(`{"query": "a", "query": "b", "contexts": []}`))
+	proc.Notify("exit", nil)
+	proc.wait(t)
+	for _, want := range []string{"chat=nope-1", "chat=nope-2", "method=chat/queryContext member=query"} {
+		if strings.Count(proc.stderr.String(), want) != 1 {
+			t.Errorf("%q is not logged once:\n%s", want, proc.stderr)
+		}
 	}
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +23,8 @@ const configHelp = `Shows, checks and describes the configuration that applies t
 
 const checkHelp = `Checks the configuration of this directory for files that do not parse, unknown keys, values of the
 wrong type or out of range, names without a meaning, dynamic strings that cannot be resolved, and
-models that their providers do not list. Providers are asked only about models that the configuration
+models that their providers do not list. This includes files of the workspace that are not trusted,
+as if they were, and files and folders that hooks, rules, commands and skills name. Providers are asked only about models that the configuration
 names, for at most 5 seconds.
 
 Each line has a place (file:line:column), a severity and the problem:
@@ -95,7 +98,7 @@ const listPatience = 5 * time.Second
 func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	found := slices.Concat(d.Config().Findings(), d.Misnamed(), d.UnlistedModels(ctx))
+	found := slices.Concat(withUntrusted(d), d.Misnamed(), d.UnlistedModels(ctx))
 	bad := slices.ContainsFunc(found, func(f config.Finding) bool { return f.Severity != config.SeverityNote })
 	var err error
 	if asJSON {
@@ -119,6 +122,23 @@ func checkConfig(ctx context.Context, d *daemon.Daemon, asJSON bool, stdout io.W
 		err = exitError{1}
 	}
 	return err
+}
+
+// withUntrusted returns the findings about the configuration, and those about files that are not
+// trusted, each at a place of its own.
+func withUntrusted(d *daemon.Daemon) []config.Finding {
+	base := d.Config().Findings()
+	found := slices.Clone(base)
+	for _, f := range d.UntrustedMistakes() {
+		same := func(other config.Finding) bool { return other.Place() == f.Place() && other.Severity == f.Severity }
+		if !slices.ContainsFunc(base, same) {
+			found = append(found, f)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b config.Finding) int {
+		return cmp.Or(strings.Compare(a.Source, b.Source), a.Line-b.Line, a.Column-b.Column)
+	})
+	return found
 }
 
 func showConfig(cfg *config.Loaded, path []string, origin bool, stdout io.Writer) error {

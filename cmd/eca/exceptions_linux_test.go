@@ -262,3 +262,22 @@ func TestExecAsksAboutWhatTheSandboxStopped(t *testing.T) {
 		}
 	}
 }
+
+// Without a terminal, the run names the setting for what the sandbox stopped: hosts or ports, and no
+// other one.
+func TestExecNamesTheSettingForWhatWasStopped(t *testing.T) {
+	needIsolation(t)
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
+	for said, want := range map[string]string{
+		"curl: (6) Could not resolve host: one.example":                                  "list one.example in toolCall.sandboxHosts",
+		"curl: (7) Failed to connect to localhost port " + port + ": Connection refused": "list " + port + " in toolCall.sandboxPorts",
+	} {
+		p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made; echo '`+said+`' >&2; exit 7"}}`))
+		_, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", "workspace", "go")
+		if !strings.Contains(errOut, want) || strings.Count(errOut, " in toolCall.sandbox") != 1 {
+			t.Errorf("%s: %q is not said, or more:\n%s", said, want, errOut)
+		}
+	}
+}

@@ -312,14 +312,14 @@ func (c *execClient) startServers(ctx context.Context) {
 // check validates the names in the flags and the configuration before anything is sent to a model:
 // a misspelled agent must not become another one. It returns the chat to prompt.
 func (c *execClient) check(ctx context.Context, prompt string) (chatID string, err error) {
-	cfg := c.daemon.Config()
-	if broken := cfg.Broken(); len(broken) > 0 {
+	cfg, local := c.daemon.Config(), c.daemon.AnswersItself(prompt) // such as /hooks, which shows the mistakes
+	if broken := cfg.Broken(); len(broken) > 0 && !local {
 		return "", errors.New(strings.Join(broken, "\n"))
 	}
 	if err := daemon.CheckAgent(cfg, c.flags.agent); err != nil {
 		return "", err
 	}
-	if lost, rights := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 {
+	if lost, rights := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 && !local {
 		what := "the configuration restricts less than it says"
 		if !rights {
 			what = "the agent " + cfg.AgentOrDefault(c.flags.agent) + " does not work as its file says"
@@ -355,8 +355,10 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 		}
 		chatID = last.ID
 	}
-	if err := c.checkModel(ctx, cfg, chatID != ""); err != nil {
-		return "", err
+	if !local || c.flags.model != "" {
+		if err := c.checkModel(ctx, cfg, chatID != ""); err != nil {
+			return "", err
+		}
 	}
 	if err := c.checkFlags(ctx, chatID); err != nil {
 		return "", err

@@ -71,7 +71,7 @@ func (c *execClient) ask(ctx context.Context, call toolRun) decision {
 		switch why := call.Permission.NotRemembered; {
 		case !asked:
 			c.noteUnasked(ctx, call)
-			return decision{unasked: true, why: "there is no terminal for the question"}
+			return decision{unasked: true, why: "there is no terminal for the question" + call.askedBecause()}
 		case isYes(line):
 			return decision{approve: true}
 		case line == "" || line == "n" || line == "no":
@@ -117,12 +117,13 @@ func (c *execClient) noteUnasked(ctx context.Context, call toolRun) {
 	for _, way := range ways {
 		c.needed.ways[way] = true
 	}
+	c.needed.commands = c.needed.commands || call.isCommand()
 }
 
 // runsInSandbox reports whether a call is a command that --approve workspace lets run.
 func (c *execClient) runsInSandbox(ctx context.Context, call toolRun) bool {
 	var args struct{ Command string }
-	if call.Server != tools.Native || call.Name != "shell_command" || json.Unmarshal(call.Args, &args) != nil {
+	if !call.isCommand() || json.Unmarshal(call.Args, &args) != nil {
 		return false
 	}
 	agent := c.daemon.Config().AgentOrDefault(c.flags.agent)
@@ -146,18 +147,38 @@ func (c *execClient) remedies() []string {
 		}
 	}
 	if ways != nil {
-		out = append(out, "Tool calls were not run, since there is no terminal for the question. Allow them with "+strings.Join(ways, ", or ")+".")
+		text := "Tool calls were not run, since there is no terminal for the question. Allow them with " + strings.Join(ways, ", or ") + "."
+		if c.needed.commands {
+			explain := "eca permission explain"
+			if mode := c.flags.unaskedMode(); mode != "" {
+				explain += " --unasked " + mode
+			}
+			text += " `" + explain + " COMMAND` explains why a command needs approval."
+		}
+		out = append(out, text)
 	}
 	if c.needed.outside {
 		out = append(out, "A command that wants to leave the sandbox was not run, since there is no terminal for the question.")
 	}
-	if c.stopped && !c.flags.takesQuestions() {
-		out = append(out, "The sandbox stopped a command. On a terminal, eca exec asks whether to allow what it wanted, once or always (not with --approve none); hosts can be listed in toolCall.sandboxHosts.")
+	stopped := len(c.stopped.what) > 0
+	if stopped && !c.flags.takesQuestions() {
+		out = append(out, c.stopped.remedy())
 	}
-	if c.stopped || c.needed.outside {
+	if stopped || c.needed.outside {
 		out = append(out, `To run commands outside of the sandbox, approve them on a terminal, or set "toolCall": {"sandbox": "off"} in the configuration.`)
 	}
 	return out
+}
+
+// isCommand reports whether the call is a shell command.
+func (r toolRun) isCommand() bool { return r.Server == tools.Native && r.Name == "shell_command" }
+
+// askedBecause says why the call needs approval; empty if that is not known.
+func (r toolRun) askedBecause() string {
+	if r.Permission.Reason == "" {
+		return ""
+	}
+	return " (asked because: " + printable(r.Permission.Reason) + ")"
 }
 
 // leavesSandbox reports whether the call is a command that wants to run outside of the sandbox.

@@ -170,10 +170,30 @@ func TestExecSaysHowCommandsLeaveTheSandbox(t *testing.T) {
 	}
 	p = newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "echo x > `+wd+`/.testing-left"}}`))
 	_, errOut, _ := runProgram(t, newPlace(t, append(p.env(), "TMPDIR="+t.TempDir())...), "", "exec", "--approve", "all", "go")
-	for _, want := range []string{"sandbox: use of " + wd + "/.testing-left refused", `"toolCall": {"sandbox": "off"}`} {
-		if !strings.Contains(errOut, want) {
-			t.Errorf("%q is not said:\n%s", want, errOut)
+	for _, want := range []string{"sandbox: use of " + wd + "/.testing-left refused", "Commands write in " + wd + " only if", `"toolCall": {"sandbox": "off"}`} {
+		if !strings.Contains(errOut, want) || strings.Contains(errOut, "toolCall.sandbox") {
+			t.Errorf("%q is not said, or other settings are:\n%s", want, errOut)
 		}
+	}
+}
+
+// A call that --approve workspace does not cover is refused with the reason, and with the command
+// that explains it.
+func TestExecSaysWhyACallIsNotCovered(t *testing.T) {
+	needs.POSIX(t)
+	if s := sandbox.Probe(); !s.Holds {
+		t.Skip("NOT TESTED: no sandbox on this machine: " + s.Without)
+	}
+	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "curl http://one.example"}}`))
+	for mode, want := range map[string]string{"workspace": "`eca permission explain --unasked workspace COMMAND`", "ask": "`eca permission explain COMMAND`"} {
+		_, errOut, code := runProgram(t, newPlace(t, p.env()...), "", "exec", "--approve", mode, "go")
+		if code != exitRefused || !strings.Contains(errOut, "(asked because: ") || !strings.Contains(errOut, "what curl does is not known") || !strings.Contains(errOut, want) {
+			t.Errorf("--approve %s: exit code %d\n%s", mode, code, errOut)
+		}
+	}
+	p = newProvider(t, calling(writeCall))
+	if _, errOut, _ := runProgram(t, newPlace(t, p.env()...), "", "exec", "go"); strings.Contains(errOut, "permission explain") {
+		t.Errorf("it explains commands only:\n%s", errOut)
 	}
 }
 

@@ -62,14 +62,15 @@ type execCalls struct {
 	permissions map[string]callPermission // the decisions about them
 	why         map[string]string         // why calls were refused here
 	refused     []refusal                 // calls that were not allowed to run
-	stopped     bool                      // the sandbox stopped a command
+	stopped     sandboxStops              // what the sandbox refused commands
 }
 
 // execNeeds collects the options that would have let refused calls run. It belongs to the goroutine
 // that waits for the turn.
 type execNeeds struct {
-	ways    map[string]bool // for calls that would have needed a terminal
-	outside bool            // a call would have needed a terminal to leave the sandbox
+	ways     map[string]bool // for calls that would have needed a terminal
+	commands bool            // one of these calls was a shell command
+	outside  bool            // a call would have needed a terminal to leave the sandbox
 }
 
 // execUsage is the usage of a chat.

@@ -109,8 +109,10 @@ func (c *execClient) sandboxNotes(v execContent) {
 		}
 		for line := range strings.Lines(out.Text) {
 			note := strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, sandboxNote)), "]")
-			note, _, _ = strings.Cut(note, "; call again")                                                      // this part is for the model
-			c.stopped = c.stopped || strings.Contains(note, " refused") && !strings.Contains(note, "the user ") // the user decided about it
+			note, _, _ = strings.Cut(note, "; call again") // this part is for the model
+			if !strings.Contains(note, "the user ") {      // the user decided about it
+				c.stopped.add(note)
+			}
 			c.noteLocked("  sandbox: " + note)
 		}
 	}

@@ -2,6 +2,11 @@ package main
 
 import (
 	"cmp"
+	"fmt"
+	"net"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/tools"
@@ -43,4 +48,60 @@ func (c *execClient) refusalReason(rejected string, p callPermission, own string
 		return "denied by " + p.Rule
 	}
 	return "not approved: a subagent cannot ask" // subagents run without the user
+}
+
+// sandboxStops are what the sandbox refused commands, in words and by the setting that allows it.
+type sandboxStops struct {
+	what                  []string
+	hosts, ports, folders []string
+}
+
+// ownPort matches the address of a server of this machine, as the sandbox's notes name it.
+var ownPort = regexp.MustCompile(`^your own server at localhost:(\d+)$`)
+
+// add reads what a note says was refused.
+func (s *sandboxStops) add(note string) {
+	what, _, refused := strings.Cut(note, " refused")
+	if !refused || slices.Contains(s.what, what) {
+		return
+	}
+	s.what = append(s.what, what)
+	insert := func(list *[]string, item string) {
+		if !slices.Contains(*list, item) {
+			*list = append(*list, item)
+		}
+	}
+	target, connection := strings.CutPrefix(what, "connection to ")
+	path, file := strings.CutPrefix(what, "use of ")
+	switch port := ownPort.FindStringSubmatch(target); {
+	case connection && port != nil:
+		insert(&s.ports, port[1])
+	case connection:
+		for address := range strings.SplitSeq(target, ", ") {
+			if host, _, err := net.SplitHostPort(address); err == nil {
+				address = host
+			}
+			insert(&s.hosts, address)
+		}
+	case file && filepath.IsAbs(path):
+		insert(&s.folders, filepath.Dir(path))
+	}
+}
+
+// remedy says how to allow what was refused.
+func (s *sandboxStops) remedy() string {
+	out := fmt.Sprintf("The sandbox stopped a command: %s. On a terminal, eca exec asks whether to allow that, once or always (not with --approve none).", printable(strings.Join(s.what, "; ")))
+	for _, setting := range []struct {
+		format string
+		values []string
+	}{
+		{" To allow it without a question, list %s in toolCall.sandboxHosts.", s.hosts},
+		{" To allow it without a question, list %s in toolCall.sandboxPorts.", s.ports},
+		{" Commands write in %s only if you allow it there, or work in that folder (-C).", s.folders},
+	} {
+		if len(setting.values) > 0 {
+			out += fmt.Sprintf(setting.format, printable(strings.Join(setting.values, ", ")))
+		}
+	}
+	return out
 }

@@ -15,7 +15,7 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 	needs.Long(t)
 	p := newProvider(t, calling(`{tool: eca__shell_command, arguments: {command: "touch made"}}`))
 	for config, wants := range map[string][]string{
-		`{"toolCall": {"approvl": {"deny": {"eca__shell_command": {}}}}}`: {"line 1, column 15", "toolCall.approvl is not known", "did you mean toolCall.approval?"},
+		`{"toolCall": {"approvl": {"deny": {"eca__shell_command": {}}}}}`: {"ECA_CONFIG:1:15: ", "toolCall.approvl is not known", "did you mean toolCall.approval?"},
 		`{"toolCall": {"rules": {"deny": {"eca__shell_command": {}}}}}`:   {"toolCall.rules is not known", "did you mean toolCall.approval?"},
 		`{"toolcal": {"approval": {"deny": {"eca__shell_command": {}}}}}`: {"toolcal is not known", "did you mean toolCall?"},
 		`{"toolCall": "none"}`: {"toolCall must be an object"},
@@ -44,7 +44,7 @@ func TestExecRefusesLostRestrictions(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(here.root, "made")); code != exitFailed || err == nil || out != "" {
 			t.Errorf("%s: exit code %d, it ran: %v\n%s", config, code, err == nil, errOut)
 		}
-		for _, want := range append(wants, "restricts less than it says; correct it", "ECA_CONFIG: line 1") {
+		for _, want := range append(wants, "restricts less than it says; correct it", "ECA_CONFIG:1:") {
 			if !strings.Contains(errOut, want) {
 				t.Errorf("%s: %q is not said: %s", config, want, errOut)
 			}

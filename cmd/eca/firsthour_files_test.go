@@ -29,7 +29,7 @@ func wrongFiles() []wrongInput {
 	}
 	out = append(out,
 		wrongInput{name: "agent's model of an unknown provider", args: ask, files: agent("model: opnai/gpt-5.2"), code: 1, want: []string{"the agent mine does not work as its file says", `there is no provider "opnai"`, "did you mean openai?"}, not: []string{"fine", "restricts less"}},
-		wrongInput{name: "misspelled tool in the file of the default agent", args: exec, config: `{"defaultAgent": "mine"}`, files: agent("disabledTools: [eca__shell_comand]"), code: 1, want: []string{"restricts less than it says", `defaultAgent: there is no agent "mine"`, "agents/mine.md: line 2", "did you mean eca__shell_command?"}, not: []string{"fine"}},
+		wrongInput{name: "misspelled tool in the file of the default agent", args: exec, config: `{"defaultAgent": "mine"}`, files: agent("disabledTools: [eca__shell_comand]"), code: 1, want: []string{"restricts less than it says", `defaultAgent: there is no agent "mine"`, "agents/mine.md:2: ", "did you mean eca__shell_command?"}, not: []string{"fine"}},
 		wrongInput{name: "misspelled tool in the file of a built-in agent", args: exec, files: map[string]string{".eca/agents/general.md": "---\ndisabledTools: [eca__shell_comand]\n---\nhi"}, code: 1, want: []string{"restricts less than it says", "agents/general.md"}, not: []string{"fine"}},
 	)
 	const hooks = `{"hooks": {"a": {"type": "preToolCal", "actions": [{"type": "shell", "shell": "exit 2"}]}, "b": {"type": "preRequest", "actions": [{"type": "shel"}]}}}`
@@ -105,4 +105,25 @@ func wrongChats() []wrongInput {
 		out = append(out, wrongInput{name: "query without a word: " + query, args: []string{"chats", "search", "--", query}, code: 1, want: []string{"eca chats search: ", "the query has no word"}, not: []string{"nothing was found"}})
 	}
 	return out
+}
+
+// wrongHooks are hooks and models that are not what they should be, and commands that show it.
+func wrongHooks() []wrongInput {
+	const hooks = `{"hooks": {
+	"a": {"type": "preToolCall", "matcher": "eca__shel_command", "actions": [{"type": "shell", "shell": "true"}]},
+	"b": {"type": "postRequest", "actions": [{"type": "shell", "file": "no-script.sh"}]},
+	"c": {"type": "postRequest", "actions": [{"type": "shell", "shell": "bash .eca/gone.sh"}]}
+}, "commands": [{"path": "no-commands"}, {"path": ".eca/no.md"}]}`
+	return []wrongInput{
+		{name: "hooks of a folder that is not trusted", args: []string{"config", "check"}, files: map[string]string{".eca/config.json": hooks}, code: 1, want: []string{
+			".eca/config.json:2:", "hooks.a.matcher: there is no tool \"eca__shel_command\"", "did you mean eca__shell_command?", "hooks.b.actions.0.file: there is no file or folder ", "/no-script.sh",
+			"hooks.c.actions.0.shell: there is no file or folder ", "/.eca/gone.sh", "commands: there is no file or folder ", "/no-commands", "/.eca/no.md", "hooks.a does nothing until the folder is trusted",
+		}},
+		{name: "/hooks with a wrong hook", args: []string{"exec", "/hooks"}, config: `{"hooks": {"gate": {"type": "preToolCal", "actions": [{"type": "shell", "shell": "exit 2"}]}}}`, want: []string{"there is no event \"preToolCal\"", "did you mean preToolCall?"}},
+		{name: "/config with a broken file", args: []string{"exec", "/config"}, config: `{"hooks": {`, want: []string{"config.json:1:", "openai"}},
+		{name: "/doctor with an unknown model", args: []string{"exec", "/doctor"}, config: `{"defaultModel": "nope/m"}`, want: []string{"default model", "there is no provider nope"}},
+		{name: "model without a name", args: []string{"exec", "-m", "openai/", "hi"}, code: 1, want: []string{`"openai/" is not the name of a model`, "provider/model"}, not: []string{"fine", "has no ;"}},
+		{name: "model without a provider", args: []string{"exec", "-m", "/gpt", "hi"}, code: 1, want: []string{`"/gpt" is not the name of a model`, "provider/model"}},
+		{name: "default model without a name", args: []string{"config", "check"}, config: `{"defaultModel": "openai/"}`, code: 1, want: []string{`config.json:1:2: error: defaultModel: "openai/" is not the name of a model`}},
+	}
 }

@@ -41,7 +41,7 @@ const maxWrongTime = 15 * time.Second
 // and the remedy. The demo model never answers once anything is configured.
 func TestWrongInputsEndWithCauseAndRemedy(t *testing.T) {
 	needs.Long(t) // it starts eca hundreds of times
-	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces(), wrongFiles(), wrongModels(), wrongAccounts(), wrongChats()) {
+	for _, w := range slices.Concat(wrongArguments(), wrongConfigurations(), wrongProviders(t), wrongPlaces(), wrongFiles(), wrongModels(), wrongAccounts(), wrongChats(), wrongHooks()) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			if w.posix {
@@ -259,11 +259,11 @@ func wrongConfigurations() []wrongInput {
 	const tape = `{"chat": {"title": false}, "providers": {"tape": {"api": "cassette", "url": "%ROOT%/tape.yaml", "models": {"m": {}}}}}`
 	denied := `{"toolCall": {"approval": {"deny": {"eca__shel_command": {}}}}}`
 	return []wrongInput{
-		{name: "explain with a broken file", args: []string{"permission", "explain", "ls"}, config: `{"toolCall": {`, code: 1, want: []string{"config.json", "column"}, not: []string{"verdict"}},
-		{name: "mcp list with a broken file", args: []string{"mcp", "list"}, config: `{"mcpServers": {`, code: 1, want: []string{"config.json", "column"}, not: []string{"No MCP servers"}},
-		{name: "trust with a broken file", args: []string{"trust", "--yes"}, files: map[string]string{".eca/config.json": `{"hooks": {`}, code: 1, want: []string{"config.json", "column"}, not: []string{"needs trust"}},
-		{name: "missing comma", bare: true, args: exec, config: "{\n  \"chat\": {\"title\": false}\n  \"providers\": {}\n}", code: 1, want: []string{"config.json", "line 3", "comma"}},
-		{name: "missing comma beside a working provider", args: exec, config: "{\n  \"chat\": {\"title\": false}\n  \"providers\": {}\n}", code: 1, want: []string{"config.json", "line 3", "comma"}, not: []string{"fine"}},
+		{name: "explain with a broken file", args: []string{"permission", "explain", "ls"}, config: `{"toolCall": {`, code: 1, want: []string{"config.json:1:"}, not: []string{"verdict"}},
+		{name: "mcp list with a broken file", args: []string{"mcp", "list"}, config: `{"mcpServers": {`, code: 1, want: []string{"config.json:1:"}, not: []string{"No MCP servers"}},
+		{name: "trust with a broken file", args: []string{"trust", "--yes"}, files: map[string]string{".eca/config.json": `{"hooks": {`}, code: 1, want: []string{"config.json:1:"}, not: []string{"needs trust"}},
+		{name: "missing comma", bare: true, args: exec, config: "{\n  \"chat\": {\"title\": false}\n  \"providers\": {}\n}", code: 1, want: []string{"config.json:3:", "comma"}},
+		{name: "missing comma beside a working provider", args: exec, config: "{\n  \"chat\": {\"title\": false}\n  \"providers\": {}\n}", code: 1, want: []string{"config.json:3:", "comma"}, not: []string{"fine"}},
 		{name: "broken ECA_CONFIG", args: exec, env: []string{"ECA_CONFIG={"}, code: 1, want: []string{"ECA_CONFIG", "invalid JSON"}, not: []string{"fine"}},
 		{name: "default model that several have", bare: true, args: []string{"exec", "-m", "m", "hi"}, config: `{"providers": {"a_1": {"api": "openai-chat", "url": "%URL%", "fetchModels": false, "models": {"m": {}}}, "b": {"api": "openai-chat", "url": "%URL%", "fetchModels": false, "models": {"m": {}}}, "c": {"api": "openai-chat", "url": "%URL%", "fetchModels": false, "models": {"x": {}}}}, "defaultModel": "c/x"}`, code: 1, want: []string{"several providers", "a_1/m, b/m", "provider/model"}, not: []string{"fine"}},
 		{name: "model of a provider in its own spelling", bare: true, args: []string{"exec", "-m", "my_server2/mm", "hi"}, config: `{"providers": {"my_server2": {"api": "openai-chat", "url": "%URL%", "fetchModels": false, "models": {"m": {}}}}}`, code: 1, want: []string{"my_server2 has no mm", "did you mean my_server2/m?"}, not: []string{"my-server-2", "fine"}},
@@ -332,10 +332,10 @@ func wrongConfigurations() []wrongInput {
 		{name: "url of an MCP server without http, at the doctor's", args: doctor, config: `{"mcpServers": {"far": {"url": "far.example/mcp"}}}`, code: 1, want: []string{"PROBLEM  MCP server far: ", "http://"}, not: []string{"not started"}},
 		{name: "broken agent at the doctor's", args: doctor, files: map[string]string{"../config/eca/agents/bad.md": "---\nmode: [primary\n---\nhi"}, code: 1, want: []string{"PROBLEM  ", "agents/bad.md:"}},
 		{name: "broken agent checked", args: check, files: map[string]string{"../config/eca/agents/bad.md": "---\nmode: [primary\n---\nhi"}, code: 1, want: []string{"agents/bad.md:", "error: "}},
-		{name: "default agent misspelled", args: exec, config: `{"defaultAgent": "paln"}`, code: 1, want: []string{`defaultAgent: there is no agent "paln", so code is used; did you mean plan?`, "line 1, column 2"}},
-		{name: "agent's file with a misspelled restriction", args: exec, files: map[string]string{"../config/eca/agents/code.md": "---\nreadonly: true\n---\nhi"}, code: 1, want: []string{"agents/code.md: line 2", "readonly is not known; did you mean readOnly?"}},
+		{name: "default agent misspelled", args: exec, config: `{"defaultAgent": "paln"}`, code: 1, want: []string{`defaultAgent: there is no agent "paln", so code is used; did you mean plan?`, "config.json:1:2: "}},
+		{name: "agent's file with a misspelled restriction", args: exec, files: map[string]string{"../config/eca/agents/code.md": "---\nreadonly: true\n---\nhi"}, code: 1, want: []string{"agents/code.md:2: ", "readonly is not known; did you mean readOnly?"}},
 		{name: "agent's file with a misspelled list", args: exec, files: map[string]string{"../config/eca/agents/code.md": "---\ndisabledTool: [eca__shell_command]\n---\nhi"}, code: 1, want: []string{"did you mean disabledTools?"}},
-		{name: "broken file of the agent that is used", args: exec, files: map[string]string{"../config/eca/agents/code.md": "---\ntools:\n  deny: [eca__shell_command\n---\nhi"}, code: 1, want: []string{"agents/code.md: line ", "restricts less than it says"}},
+		{name: "broken file of the agent that is used", args: exec, files: map[string]string{"../config/eca/agents/code.md": "---\ntools:\n  deny: [eca__shell_command\n---\nhi"}, code: 1, want: []string{"agents/code.md:3: ", "restricts less than it says"}},
 		{name: "broken file of another agent", args: exec, files: map[string]string{"../config/eca/agents/other.md": "---\ntools: [\n---\nhi"}, code: 0, want: []string{"agents/other.md"}},
 		{name: "key with a line break", bare: true, args: exec, config: `{"defaultModel": "mine/m", "providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1/v1", "key": "sk\nx", "models": {"m": {}}}}}`, code: 1, want: []string{"mine", "line break"}, not: []string{"Retrying"}},
 		{name: "key with a line break, checked", bare: true, args: check, config: `{"providers": {"mine": {"api": "openai-chat", "url": "http://127.0.0.1:1/v1", "key": "sk\nx", "models": {"m": {}}}}}`, code: 1, want: []string{"providers.mine: its key cannot be sent"}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,6 +99,29 @@ func TestFailedLanguageServerIsTold(t *testing.T) {
 		t.Errorf("told %d times", told)
 	}
 	shutDown(t, editor)
+}
+
+// The doctor says nothing about the servers of languages that the folder does not have.
+func TestDoctorLeavesOutLanguagesThatTheFolderDoesNotHave(t *testing.T) {
+	needs.POSIX(t)
+	here := newPlace(t)
+	programs := filepath.Join(here.root, "..", "bin")
+	here.env = append(here.env, "PATH="+programs+":/usr/bin:/bin")
+	for _, name := range []string{"rust-analyzer", "zls"} {
+		if err := errors.Join(os.MkdirAll(programs, 0o755), os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\nexit 1\n"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"README.md", "src/main.rs"} {
+		path := filepath.Join(here.root, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		stdout, stderr, _ := runProgram(t, here, "", "doctor", "--offline")
+		if got := strings.Contains(stdout, "rust-analyzer does not start"); got != (file == "src/main.rs") || strings.Contains(stdout, "zls") || got != strings.Contains(stdout, "Language servers") {
+			t.Errorf("with %s:\n%s%s", file, stdout, stderr)
+		}
+	}
 }
 
 func TestDoctorStartsLanguageServers(t *testing.T) {

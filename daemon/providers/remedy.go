@@ -78,6 +78,8 @@ func (v *view) remedy(name string, e *llm.Error) string {
 		return from
 	case e.Kind == llm.ErrTimeout && v.opts.RetryTotal > 0: // which made the limit shorter
 		return strings.TrimPrefix(from+". ", ". ") + "firstByteTimeoutSeconds and streamIdleTimeoutSeconds of the configuration say how long to wait"
+	case e.Kind == llm.ErrMalformed:
+		return strings.TrimSuffix("If this happens again, a proxy changes the stream, or the url is that of another API. "+from, ". ")
 	case e.Whole:
 		return "eca needs answers that are streamed: make the proxy before the model pass them on as they come, or set the url to the server of the model. " + strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	case e.Address != "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Kind == llm.ErrProtocol):

@@ -156,6 +156,8 @@ func (v *view) resolve(name, current string) (Model, error) {
 	provider, model, full := strings.Cut(name, "/")
 	p, known := v.all[provider]
 	switch {
+	case strings.TrimSpace(name) == "", full && (provider == "" || strings.TrimSpace(model) == ""):
+		return Model{}, fmt.Errorf("%q is not the name of a model: it must be provider/model (`eca models` lists them)", given)
 	case full && provider == demoProvider && !known && (name != current || !v.configured() || v.wantsDemo()): // asked for by name, or all there is
 		return v.demo()
 	case full && provider == demoProvider && !known:

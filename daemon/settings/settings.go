@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/internal/consent"
 	"github.com/seed-dec29ce4/eca/llm/catalog"
 )
 
@@ -71,10 +72,13 @@ func KeepLogins(cfg *config.Loaded, stores ...*auth.Store) {
 
 // Damaged is a file of the state directory that cannot be used, as a problem.
 func Damaged(path string, err error) config.Problem {
-	cause := err.Error()
+	out := config.Problem{Origin: config.Origin{Source: path}, Cause: err.Error()}
 	var reasoned interface{ Reason() string } // which does not name the file again
 	if errors.As(err, &reasoned) {
-		cause = reasoned.Reason()
+		out.Cause = reasoned.Reason()
 	}
-	return config.Problem{Origin: config.Origin{Source: path}, Cause: cause}
+	if damaged := (*consent.DamagedError)(nil); errors.As(err, &damaged) {
+		out.Line, out.Column = damaged.Line, damaged.Column
+	}
+	return out
 }

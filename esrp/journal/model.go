@@ -165,7 +165,7 @@ func failed(err error) *esrp.Error {
 		switch typed.Kind {
 		case llm.ErrTimeout, llm.ErrDeadline:
 			e.Code = esrp.Timeout
-		case llm.ErrRateLimited, llm.ErrOverloaded, llm.ErrNetwork, llm.ErrUnreachable, llm.ErrPrematureStop, llm.ErrProtocol, llm.ErrAuth:
+		case llm.ErrRateLimited, llm.ErrOverloaded, llm.ErrNetwork, llm.ErrUnreachable, llm.ErrPrematureStop, llm.ErrMalformed, llm.ErrProtocol, llm.ErrAuth:
 			e.Code = esrp.BackendUnavailable
 		case llm.ErrContextOverflow:
 			e.Code = esrp.InvalidInputSize

@@ -47,12 +47,20 @@ type File struct {
 
 // DamagedError is a record that cannot be used as it is.
 type DamagedError struct {
-	File  File
-	cause error
-	newer bool // another version wrote it
+	File   File
+	Line   int // of the invalid JSON, from 1; 0 if unknown
+	Column int // in bytes from 1
+	cause  error
+	newer  bool // another version wrote it
 }
 
-func (e *DamagedError) Error() string { return e.File.Path + ": " + e.Reason() }
+func (e *DamagedError) Error() string {
+	at := e.File.Path
+	if e.Line > 0 {
+		at += fmt.Sprintf(":%d:%d", e.Line, e.Column)
+	}
+	return at + ": " + e.Reason()
+}
 
 func (e *DamagedError) Unwrap() error { return e.cause }
 
@@ -86,25 +94,25 @@ func (f File) Read(into Record) error {
 	}
 	var format Format
 	if err := json.Unmarshal(data, &format); err != nil {
-		return &DamagedError{File: f, cause: placed(data, err)}
+		return f.damaged(data, err)
 	}
 	if format.Version != version {
 		return &DamagedError{File: f, cause: fmt.Errorf("it has version %d, not %d", format.Version, version), newer: format.Version > version}
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return &DamagedError{File: f, cause: placed(data, err)}
+		return f.damaged(data, err)
 	}
 	return nil
 }
 
-// placed says where in a text the JSON is invalid.
-func placed(data []byte, err error) error {
-	var syntax *json.SyntaxError
-	if !errors.As(err, &syntax) {
-		return err
+// damaged says where in the file the JSON is invalid.
+func (f File) damaged(data []byte, err error) error {
+	out := &DamagedError{File: f, cause: err}
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		before := data[:max(0, min(int(syntax.Offset)-1, len(data)))]
+		out.Line, out.Column = 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
 	}
-	before := data[:max(0, min(int(syntax.Offset)-1, len(data)))]
-	return fmt.Errorf("line %d, column %d: %w", 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n'), err)
+	return out
 }
 
 // Change reads the record, calls change, which changes it, and writes it, alone among all

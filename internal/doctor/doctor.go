@@ -92,6 +92,9 @@ func Run(ctx context.Context, limit time.Duration, checks []Check) Report {
 	wg.Wait()
 	report := Report{Healthy: true}
 	for i, c := range checks {
+		if len(found[i]) == 0 {
+			continue
+		}
 		if n := len(report.Sections); n == 0 || report.Sections[n-1].Name != c.Section {
 			report.Sections = append(report.Sections, Section{Name: c.Section, Findings: []Finding{}})
 		}

@@ -91,6 +91,7 @@ type Conn struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	ended  chan struct{} // see EOF
+	failed error         // see Err; readable once ended is closed
 	once   sync.Once     // closes ended
 	work   sync.WaitGroup
 
@@ -122,7 +123,7 @@ func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
 		}
 	}
 	c.out = newWriter(w, c.codec.Frame, func(err error) {
-		c.hangUp()
+		c.hangUp(nil)
 		if opts.Failed != nil {
 			opts.Failed(err)
 		}
@@ -162,9 +163,12 @@ func emptyMethod(body []byte) bool {
 	return json.Unmarshal(body, &m) == nil && m.Method != nil && *m.Method == ""
 }
 
-// hangUp marks the end of the peer's input.
-func (c *Conn) hangUp() {
-	c.once.Do(func() { close(c.ended) })
+// hangUp marks the end of the peer's input, which is incomplete if failed is not nil.
+func (c *Conn) hangUp(failed error) {
+	c.once.Do(func() {
+		c.failed = failed
+		close(c.ended)
+	})
 	c.pending.Close()
 }
 
@@ -189,9 +193,10 @@ func (c *Conn) Start(ctx context.Context, h Handler) {
 // the work begins at once, without waiting until the scheduler notices that this goroutine is
 // blocked in a read.
 func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
+	var failed error
 	defer func() {
 		if ended != nil {
-			c.hangUp()
+			c.hangUp(failed)
 			close(ended)
 		}
 	}()
@@ -199,6 +204,7 @@ func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
 		body, err := c.codec.Next()
 		var bad *Error
 		if errors.As(err, &bad) {
+			c.opts.Log.Error("a message cannot be read", "err", bad)
 			err = c.reply(Respond(nil, nil, bad))
 		} else if err == nil {
 			if c.opts.Trace != nil {
@@ -219,6 +225,9 @@ func (c *Conn) read(ctx context.Context, h Handler, ended chan<- struct{}) {
 			}
 		}
 		if err != nil {
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				failed = fmt.Errorf("the input is incomplete: %w", err)
+			}
 			return
 		}
 	}
@@ -408,12 +417,15 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 // EOF is closed as soon as the peer's input has ended, or the peer cannot be written to.
 func (c *Conn) EOF() <-chan struct{} { return c.ended }
 
+// Err is the error of an input that ended in the middle of a message. It is valid once EOF is closed.
+func (c *Conn) Err() error { return c.failed }
+
 // Close ends the connection. It cancels handlers, and writes queued messages if the peer reads them
 // within a short time.
 func (c *Conn) Close() {
 	c.cancel()
 	c.out.close()
-	c.hangUp()
+	c.hangUp(nil)
 	select {
 	case <-c.out.ended:
 	case <-time.After(drainTimeout):

@@ -3,9 +3,12 @@ package jsonrpc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,8 +58,8 @@ type frameReader struct {
 	r   *bufio.Reader // reads src
 	max int
 
-	begun bool         // a frame was read, or stray called
-	stray func(string) // gets the first line if it is not a header; may be nil
+	stray  func(string) // gets the first line that is not part of a frame; may be nil
+	strays bool         // since the last frame, stray was called or there was an error
 }
 
 // source is a reader with bytes put back before it.
@@ -92,35 +95,34 @@ func (f *frameReader) Next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.begun = true
+	f.strays = false
 	if length > absurdFrame {
 		return nil, Errorf(CodeInvalidRequest, "Content-Length %d cannot be meant", length)
 	}
 	if length > f.max {
-		if _, err := io.CopyN(io.Discard, f.r, int64(length)); err != nil {
-			return nil, eofInFrame(err)
+		if n, err := io.CopyN(io.Discard, f.r, int64(length)); err != nil {
+			return nil, eofInBody(err, n, length)
 		}
 		return nil, Errorf(CodeInvalidRequest, "message of %d bytes is over the limit of %d", length, f.max)
 	}
 	// Grown as bytes arrive: a declared length alone must cost nothing.
 	var buf bytes.Buffer
 	if n, err := io.CopyN(&buf, f.r, int64(length)); err != nil {
-		if errors.Is(err, io.EOF) && n > 0 {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, eofInFrame(err)
+		return nil, eofInBody(err, n, length)
 	}
 	body := bytes.TrimSpace(buf.Bytes())
 	if err := checkBody(body); err != nil {
+		f.strays = true // what follows may be the rest of the body
 		f.salvage(body)
 		return nil, err
 	}
 	return body, nil
 }
 
-func eofInFrame(err error) error {
+// eofInBody says how much of a body there was before the end of the input.
+func eofInBody(err error, read int64, length int) error {
 	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
+		return fmt.Errorf("%w after %d of the %d bytes of a message", io.ErrUnexpectedEOF, read, length)
 	}
 	return err
 }
@@ -131,18 +133,22 @@ func eofInFrame(err error) error {
 func (f *frameReader) header() (int, error) {
 	length, seen := 0, false
 	var bad error
+	skipped := "" // the first line that could be a header, but not of a frame so far
 	for {
 		line, err := f.line()
 		if err != nil {
-			return 0, err
+			return 0, f.eofInHeader(err, seen, skipped, line)
 		}
 		if line == "" {
 			if bad != nil {
+				f.strays = true // what follows is probably the body
 				return 0, bad
 			}
 			if seen {
 				return length, nil
 			}
+			f.report(skipped)
+			skipped = ""
 			continue
 		}
 		// If the declared length of a body was too short, the line begins with the body's tail;
@@ -158,9 +164,8 @@ func (f *frameReader) header() (int, error) {
 			continue
 		}
 		if !seen {
-			if !f.begun && f.stray != nil && indexFold(line, "content-type:") < 0 {
-				f.stray(line)
-				f.begun = true
+			if skipped = cmp.Or(skipped, line); !isHeader(line) {
+				f.report(skipped)
 			}
 			continue
 		}
@@ -170,6 +175,32 @@ func (f *frameReader) header() (int, error) {
 			}
 		}
 	}
+}
+
+// report names a line that is not part of a frame, unless one was named since the last frame.
+func (f *frameReader) report(line string) {
+	if line != "" && !f.strays && f.stray != nil {
+		f.stray(line)
+		f.strays = true
+	}
+}
+
+// eofInHeader is the error for the end of the input outside of a body. seen says whether there was a
+// Content-Length, skipped is the first line without one, and line the unfinished line.
+func (f *frameReader) eofInHeader(err error, seen bool, skipped, line string) error {
+	switch {
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return err
+	case seen, isHeader(line):
+		return fmt.Errorf("%w in the header of a message", io.ErrUnexpectedEOF)
+	}
+	f.report(cmp.Or(skipped, line))
+	return io.EOF
+}
+
+// isHeader reports whether a line is a header, or the beginning of one.
+func isHeader(line string) bool {
+	return regexp.MustCompile(`^[A-Za-z][A-Za-z-]*(?::|$)`).MatchString(line)
 }
 
 // line reads one header line without its end. Of an overlong line it keeps only the end.
@@ -189,10 +220,7 @@ func (f *frameReader) line() (string, error) {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if errors.Is(err, io.EOF) && len(bytes.TrimSpace(out)) > 0 {
-			return "", io.ErrUnexpectedEOF
-		}
-		return "", err
+		return strings.TrimSpace(string(out)), err
 	}
 }
 

@@ -58,8 +58,11 @@ func TestFrames(t *testing.T) {
 		{"negative length", "Content-Length: -5\r\n\r\n" + ok, `-32600 bad Content-Length "-5"|{"ok":1}`},
 		{"absurd length", "Content-Length: 99999999999\r\n\r\n{\"x\":2}" + ok, `-32600 Content-Length 99999999999 cannot be meant|{"ok":1}`},
 		{"bad charset", "Content-Length: 8\r\nContent-Type: x; charset=latin-1\r\n\r\n{\"ok\":1}" + ok, `-32600 unsupported charset "latin-1"|{"ok":1}`},
-		{"truncated body", "Content-Length: 50\r\n\r\n{\"ok\"", `unexpected EOF`},
-		{"truncated header", "Content-Len", `unexpected EOF`},
+		{"truncated body", "Content-Length: 50\r\n\r\n{\"ok\"", `unexpected EOF after 5 of the 50 bytes of a message`},
+		{"no body", "Content-Length: 50\r\n\r\n", `unexpected EOF after 0 of the 50 bytes of a message`},
+		{"truncated header", "Content-Len", `unexpected EOF in the header of a message`},
+		{"header without an end", ok + "Content-Length: 8\r\n", `{"ok":1}|unexpected EOF in the header of a message`},
+		{"no frame", "{\"ok\":1}", ``},
 		{"oversized", frame(strings.Repeat(" ", 2000)) + ok, `-32600 message of 2000 bytes is over the limit of 1000|{"ok":1}`},
 		{"endless header line", strings.Repeat("x", 100_000) + "\n" + ok, `{"ok":1}`},
 	} {

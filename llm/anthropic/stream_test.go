@@ -230,7 +230,7 @@ func TestEvents(t *testing.T) {
 		"bad request":      {events(`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`), "!bad_request p failed: no"},
 		"key revoked":      {events(`{"type":"error","error":{"type":"permission_error","message":"no"}}`), "!auth p failed: no"},
 		"error of no kind": {events(`{"type":"error","error":null}`), "!unknown p failed without saying why"},
-		"garbage":          {events("<html>"), `!protocol p sent something in its stream that is not of this API: "<html>"`},
+		"garbage":          {events("<html>"), `!malformed p sent something in its stream that is not of this API: "<html>"`},
 	} {
 		if got := decode(strings.NewReader(c.body)); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)

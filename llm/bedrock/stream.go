@@ -71,7 +71,7 @@ func (s *stream) read(r *eventReader) error {
 		case err != nil && s.reason != "":
 			return s.stop(nil) // the answer is whole, only its usage is missing
 		case errors.Is(err, errCorrupt):
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + ": " + err.Error(), Cause: err}
+			return &llm.Error{Kind: llm.ErrMalformed, Message: s.provider + ": " + err.Error(), Cause: err}
 		case err != nil:
 			return err
 		case m.kind != "event":
@@ -79,7 +79,7 @@ func (s *stream) read(r *eventReader) error {
 		}
 		var ev streamEvent
 		if err := json.Unmarshal(m.payload, &ev); err != nil {
-			return &llm.Error{Kind: llm.ErrProtocol, Message: s.provider + " sent an event that cannot be read", Cause: err}
+			return &llm.Error{Kind: llm.ErrMalformed, Message: s.provider + " sent an event that cannot be read", Cause: err}
 		}
 		done, err := s.event(m.event, &ev)
 		if done || err != nil {

@@ -108,7 +108,7 @@ turns:
 			t.Errorf("try %d: %s", i+1, got)
 		}
 	}
-	for _, c := range [][2]string{{"late", "half!overloaded"}, {"late", "half"}, {"cut", "half!premature_stop"}, {"raw", "half!protocol"}, {"none", "!bad_request"}} {
+	for _, c := range [][2]string{{"late", "half!overloaded"}, {"late", "half"}, {"cut", "half!premature_stop"}, {"raw", "half!malformed"}, {"none", "!bad_request"}} {
 		if got := ask(t, p, one(c[0])); !strings.HasPrefix(got, c[1]) {
 			t.Errorf("%s: %s", c[0], got)
 		}

@@ -43,7 +43,7 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			<-ctx.Done()
 			yield(llm.Delta{}, ctx.Err())
 		case s.Raw != "":
-			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrProtocol, Message: "The cassette sent something that is not JSON in its stream"})
+			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrMalformed, Message: "The cassette sent something that is not JSON in its stream"})
 		case s.Cut:
 			yield(llm.Delta{}, &llm.Error{Kind: llm.ErrPrematureStop, Message: "The cassette ended the answer before it was complete"})
 		default:

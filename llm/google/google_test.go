@@ -164,7 +164,7 @@ func TestStream(t *testing.T) {
 		"nothing":                    {"", "!unknown EOF"},
 		"cut after text":             {event(`{"text":"a"}`, ""), "t:a|!unknown EOF"},
 		"cut after a call":           {event(call, ""), "!unknown EOF"},
-		"garbage":                    {"data: <html>\n\n", `!protocol p sent something in its stream that is not of this API: "<html>"`},
+		"garbage":                    {"data: <html>\n\n", `!malformed p sent something in its stream that is not of this API: "<html>"`},
 		"error":                      {event(`{"text":"a"}`, "") + `data: {"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}` + "\n\n", "t:a|!overloaded p answered 503 Service Unavailable: The model is overloaded."},
 		"error without a code":       {`data: {"error":"boom"}` + "\n\n", "!overloaded p answered 500 Internal Server Error: boom"},
 		"more cached than the whole": {`data: {"usageMetadata":{"promptTokenCount":5,"cachedContentTokenCount":9}}` + "\n\n" + finish("STOP"), "u:0,0,9|stop:end"},
@@ -197,7 +197,7 @@ func TestFaults(t *testing.T) {
 		"server error":   {rpc(500, "INTERNAL", "oops", ""), "!overloaded p answered 500 Internal Server Error: oops"},
 		"overloaded":     {respond("text/plain", 529, "busy"), "!overloaded p answered 529"},
 		"not a stream":   {respond("text/html", 200, "<h1>Log in</h1>"), "!protocol p answered with a web page (text/html), which is not its API: \"Log in\""},
-		"garbage":        {respond(eventStream, 200, "data: ???\n\n"), `!protocol p sent something in its stream that is not of this API: "???"`},
+		"garbage":        {respond(eventStream, 200, "data: ???\n\n"), `!malformed p sent something in its stream that is not of this API: "???"`},
 		"empty":          {respond(eventStream, 200, ""), "!premature_stop p answered 200 OK with nothing: the body is empty"},
 		"cut":            {respond(eventStream, 200, event(`{"text":"a"}`, "")), "t:a|!premature_stop p ended the answer before it was complete"},
 		"connection cut": {func(w http.ResponseWriter, r *http.Request) {

@@ -168,7 +168,7 @@ func TestStream(t *testing.T) {
 		"cut while thinking":     {`{"message":{"thinking":"x"}}` + "\n", "r+|r:x|!unknown EOF"},
 		"as events of a proxy":   {": hello\nevent: message\ndata: " + a + "\ndata:" + done + "\ndata: [DONE]\n", "t:a|u:3,2|stop:end"},
 		"only a reason at last":  {"data: " + a + "\ndata: {\"done_reason\":\"stop\"}\n\n", "t:a|stop:end"},
-		"garbage":                {"<html>\n", `!protocol p sent something in its stream that is not of this API: "<html>"`},
+		"garbage":                {"<html>\n", `!malformed p sent something in its stream that is not of this API: "<html>"`},
 		"error":                  {a + `{"error":"an error was encountered while running the model"}` + "\n", "t:a|!overloaded p failed: an error was encountered while running the model"},
 		"error of another shape": {`{"error":{"message":"boom"}}` + "\n", "!overloaded p failed: boom"},
 		"too long":               {`{"error":"request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it"}`, "!context_overflow p failed: request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it"},
@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 		"busy":             {fail(503, "server busy, please try again.  maximum pending requests exceeded"), "!overloaded p answered 503"},
 		"overloaded":       {fail(529, "busy"), "!overloaded p answered 529"},
 		"not a stream":     {respond("text/html", 200, "<h1>Log in</h1>"), "!protocol p answered with a web page (text/html), which is not its API: \"Log in\""},
-		"garbage":          {respond(ndjson, 200, "???\n"), `!protocol p sent something in its stream that is not of this API: "???"`},
+		"garbage":          {respond(ndjson, 200, "???\n"), `!malformed p sent something in its stream that is not of this API: "???"`},
 		"huge line":        {respond(ndjson, 200, strings.Repeat("x", 17<<20)), "!protocol p: an event of the stream is larger than 16 MiB"},
 		"cut":              {respond(ndjson, 200, `{"message":{"content":"a"}}`+"\n"), "t:a|stop:unmarked"},
 		"connection cut": {func(w http.ResponseWriter, r *http.Request) {

@@ -214,7 +214,7 @@ type outputItem struct {
 
 func (s *responsesStream) item(raw json.RawMessage) (item outputItem, err error) {
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return item, &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
+		return item, &llm.Error{Kind: llm.ErrMalformed, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
 	}
 	return item, nil
 }
@@ -279,7 +279,7 @@ func (s *responsesStream) finish(raw json.RawMessage) error {
 		} `json:"incomplete_details"`
 	}
 	if err := json.Unmarshal(raw, &resp); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable final response", Cause: err}
+		return &llm.Error{Kind: llm.ErrMalformed, Message: s.at.Name() + " sent an unreadable final response", Cause: err}
 	}
 	if resp.IncompleteDetails.Reason == "" {
 		if err := s.endCalls(resp.Output); err != nil {

@@ -40,7 +40,7 @@ func (s *responsesStream) servedDone(raw json.RawMessage) error {
 		Quality string `json:"quality"`
 	}
 	if err := json.Unmarshal(raw, &item); err != nil {
-		return &llm.Error{Kind: llm.ErrProtocol, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
+		return &llm.Error{Kind: llm.ErrMalformed, Message: s.at.Name() + " sent an unreadable output item", Cause: err}
 	}
 	ended, started := s.served[item.ID]
 	if ended {

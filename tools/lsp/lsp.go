@@ -26,6 +26,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,8 +124,30 @@ func (v *View) Problems() map[string]string {
 // Check is one installed server, to be tried.
 type Check struct {
 	Name, Program string
+	Named         bool     // by the configuration
+	Extensions    []string // of the files that it is for
 	// Start starts the server and ends it again, unless it was running. It returns why it cannot run.
 	Start func(ctx context.Context) error
+}
+
+// maxWalked is how many entries of the workspace are looked at for languages.
+const maxWalked = 100_000
+
+// Extensions returns the extensions of the files of the workspace.
+func (v *View) Extensions(ctx context.Context) map[string]bool {
+	out, left := map[string]bool{}, maxWalked
+	for _, root := range v.settings.Roots {
+		_ = workspace.Walk(ctx, root, func(f workspace.File) error { // folders that cannot be read have none
+			if left--; left < 0 {
+				return filepath.SkipAll
+			}
+			if f.Regular {
+				out[filepath.Ext(f.Path)] = true
+			}
+			return nil
+		})
+	}
+	return out
 }
 
 // Checks returns the installed servers, the first one of each language.
@@ -132,7 +157,7 @@ func (v *View) Checks() (out []Check) {
 		if !ok {
 			continue
 		}
-		out = append(out, Check{d.name, f.path, func(ctx context.Context) error {
+		out = append(out, Check{d.name, f.path, d.named, slices.Sorted(maps.Keys(d.files)), func(ctx context.Context) error {
 			if len(v.settings.Roots) == 0 {
 				return errors.New("there is no workspace folder to start it in")
 			}
