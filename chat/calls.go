@@ -233,10 +233,16 @@ func (t *callRunner) closeUndoPoint(point *event.UndoPoint) {
 }
 
 // noQuestions is the result of a call of a background subagent that would need the user's approval.
-const noQuestions = "This call needs the user's approval, and nobody can be asked for a subagent in the background. It did not run. Say in your result what you could not do."
+const noQuestions = unaskedStart + " for a subagent in the background. It did not run. Say in your result what you could not do."
 
 // nobodyAsked is the result of a call that needs approval in a run without a user.
-const nobodyAsked = "This call needs the user's approval, and nobody can be asked: this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
+const nobodyAsked = unaskedStart + ": this run does not approve such calls. It did not run. Do without it, and say in your answer what you could not do."
+
+// unaskedStart begins the results of calls about which nobody could be asked.
+const unaskedStart = "This call needs the user's approval, and nobody can be asked"
+
+// NobodyAsked reports whether a call was rejected because nobody could be asked about it.
+func NobodyAsked(r event.ToolRejected) bool { return strings.HasPrefix(r.Message, unaskedStart) }
 
 // denial returns the result of a call that a read-only agent may not make; empty if the call was
 // denied for another reason, for which there is a standard text.

@@ -57,6 +57,27 @@ func TestTheBudgetOfADayCountsAllDaemons(t *testing.T) {
 	expect(t, ask(t, second, "b", "/costs"), "| today | mock/m | 2 | 600 | $0.0800 |", "| this month | all | 2 | 600 | $0.0800 |", "**$0.0800 per hour**", "This chat has cost **$0.0400**")
 }
 
+// What a chat has cost includes requests that a rollback took back.
+func TestCostsAfterARollback(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, options{model: fourCents(3)})
+	expect(t, ask(t, r, "c", "hello"), "Answered.")
+	first := ""
+	for _, m := range r.Since(0) {
+		var p struct {
+			Role    string
+			Content struct{ ContentID string }
+		}
+		if m.Method == "chat/contentReceived" && json.Unmarshal(m.Params, &p) == nil && p.Role == "user" {
+			first = p.Content.ContentID
+		}
+	}
+	expect(t, ask(t, r, "c", "again"), "Answered.")
+	expect(t, ask(t, r, "c", "/costs"), "| mock/m | 2 |", "This chat has cost **$0.0800**")
+	r.Call("chat/rollback", map[string]any{"chatId": "c", "contentId": first})
+	expect(t, ask(t, r, "c", "/costs"), "No request is part of this chat", "This chat has cost **$0.0800**")
+}
+
 // The limits of a chat are kept, include its earlier spending, and are shown apart from those of the
 // configuration. An invalid limit changes nothing.
 func TestBudgetCommand(t *testing.T) {

@@ -54,6 +54,11 @@ func Sum(list []Used) (sum Used) {
 	return sum
 }
 
+// Chat returns what a chat has used, including requests that were taken back since.
+func (k *Keeper) Chat(ctx context.Context, chatID string) (config.Amount, error) {
+	return k.ledger.chat(ctx, chatID)
+}
+
 // Limits returns the limits that apply to a chat, with the amounts spent. If it returns an error, the
 // amounts include only the usage of this process.
 func (k *Keeper) Limits(ctx context.Context, chatID string) ([]Limit, error) {

@@ -15,6 +15,7 @@ import (
 // Spending reports what chats have spent, and manages their limits.
 type Spending interface {
 	Report(ctx context.Context) (budget.Report, error)
+	Chat(ctx context.Context, chatID string) (config.Amount, error)
 	Limits(ctx context.Context, chatID string) ([]budget.Limit, error)
 	SetLimits(ctx context.Context, chatID, scope string, limits []string) error
 	ResetLimits(ctx context.Context, chatID string) error

@@ -47,11 +47,20 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 		default:
 		}
 	}
-	if len(list) == 0 {
+	// The record of spending also has what a rollback took out of the chat; the chat has what is older
+	// than that record.
+	if used, err := c.deps.Spending.Chat(ctx, in.session.ID()); err == nil && used.Cost > 0 && (total == nil || used.Cost > *total) {
+		total = &used.Cost
+	}
+	if len(list) == 0 && total == nil {
 		return nothingYet + "\n" + c.periods(ctx), nil
 	}
 	var b strings.Builder
-	b.WriteString("| model | requests | input | from cache | to cache | output | cost |\n|---|---|---|---|---|---|---|\n")
+	if len(list) == 0 {
+		b.WriteString("No request is part of this chat any more.\n")
+	} else {
+		b.WriteString("| model | requests | input | from cache | to cache | output | cost |\n|---|---|---|---|---|---|---|\n")
+	}
 	unpriced := 0
 	for _, s := range list {
 		cost := "unknown"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +12,11 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/chat/search"
@@ -243,21 +246,40 @@ func showChat(ctx context.Context, s *store.Store, id string, stdout io.Writer) 
 	}
 	fold, merged := transcript.New(), transcript.Merger{}
 	var failed error
+	write := func(who, text string, at time.Time) {
+		if text = strings.TrimSpace(text); text != "" && failed == nil {
+			_, failed = fmt.Fprintf(stdout, "%s, %s:\n%s\n\n", who, at.Local().Format("2006-01-02 15:04"), printable(text))
+		}
+	}
 	show := func(list []transcript.Change) {
 		for _, c := range list {
 			who, text := said(c.Item)
-			if text = strings.TrimSpace(text); text != "" && failed == nil {
-				_, failed = fmt.Fprintf(stdout, "%s, %s:\n%s\n\n", who, c.Time.Local().Format("2006-01-02 15:04"), printable(text))
-			}
+			write(who, text, c.Time)
 		}
 	}
+	var last time.Time // of the events
+	answering := false
 	err = walk(ctx, s, id, func(e event.Event) bool {
+		last = e.Time
+		switch e.Body.(type) {
+		case event.TurnStarted:
+			answering = true
+		case event.TurnFinished:
+			answering = false
+		default:
+		}
 		if c, ok := fold.Add(e); ok {
 			show(merged.Add(c))
 		}
 		return failed == nil
 	})
 	show(merged.Flush())
+	if answering {
+		for _, call := range fold.Calls() {
+			write("tool "+call.Name, outcome(call), last)
+		}
+		write("eca", "This turn has no end: eca still works on it, or was killed", last)
+	}
 	return errors.Join(err, failed)
 }
 
@@ -273,12 +295,48 @@ func said(i transcript.Item) (who, text string) {
 	case transcript.Compaction:
 		return "summary", i.Summary
 	case transcript.Call:
-		if i.Stage == transcript.Finished {
-			return "tool " + i.Name, i.Judgment.Summary + "\n" + strings.Join(i.Result.Outputs, "\n")
+		if i.Stage == transcript.Finished || i.Stage == transcript.Rejected {
+			return "tool " + i.Name, outcome(i)
+		}
+	case transcript.Turn:
+		if i.End != nil && i.End.Reason == event.FinishedInterrupted {
+			return "eca", "Interrupted: eca ended before this turn was finished"
 		}
 	default:
 	}
 	return "", ""
+}
+
+// outcome is a call and what became of it.
+func outcome(c transcript.Call) string {
+	summary := cmp.Or(c.Judgment.Summary, c.Summary)
+	switch {
+	case c.Stage == transcript.Finished:
+		return summary + "\n" + strings.Join(c.Result.Outputs, "\n")
+	case c.Stage == transcript.Running:
+		return summary + " (it runs, or eca was killed while it ran)"
+	case c.Stage != transcript.Rejected:
+		return summary + " (it did not run yet)"
+	case c.Started && c.Rejection.Reason == event.Interrupted:
+		return summary + " (interrupted: eca ended while it ran)"
+	case c.Started:
+		return summary + " (stopped while it ran)"
+	}
+	why := "stopped before it ran"
+	switch {
+	case chat.NobodyAsked(c.Rejection):
+		why = "nobody could be asked"
+	case c.Rejection.Reason == event.RejectedByUser:
+		why = "rejected by the user"
+	case c.Rejection.Reason == event.RejectedByConfig:
+		why = "denied by " + cmp.Or(c.Judgment.Rule, "the configuration")
+	case c.Rejection.Reason == event.RejectedByHook:
+		why = "rejected by a hook"
+	case c.Rejection.Reason == event.Interrupted:
+		why = "eca ended before it ran"
+	default:
+	}
+	return summary + " (did not run: " + why + ")"
 }
 
 func exportChat(ctx context.Context, d *daemon.Daemon, args []string, stdout io.Writer) error {

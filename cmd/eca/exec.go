@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -19,9 +18,9 @@ import (
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/config"
+	"github.com/seed-dec29ce4/eca/daemon"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
-	"github.com/seed-dec29ce4/eca/internal/suggest"
 	"github.com/seed-dec29ce4/eca/internal/usage"
 	"github.com/seed-dec29ce4/eca/server"
 )
@@ -95,6 +94,30 @@ type execLimits struct {
 	time   time.Duration
 }
 
+// seconds is a time on the command line: a number of seconds, or one with units.
+type seconds time.Duration
+
+func (s *seconds) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return time.Duration(*s).String()
+}
+
+func (s *seconds) Type() string { return "duration" }
+
+func (s *seconds) Set(text string) error {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		text = strconv.FormatFloat(n, 'f', -1, 64) + "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("it must be a time such as 90s or 10m, or a number of seconds, not %q", text)
+	}
+	*s = seconds(d)
+	return nil
+}
+
 // budget returns the limits as the configuration writes them. A flag that is not set adds no limit.
 func (l execLimits) budget(set func(flag string) bool) (out []string, err error) {
 	switch {
@@ -160,7 +183,15 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 			code := exitFailed
 			switch {
 			case err == nil:
-				code, err = runExec(cmd.Context(), *sf, f, in, log, stdout, stderr)
+				ctx, cancel := cmd.Context(), func(error) {}
+				if f.output == "" { // otherwise the answer is wanted all the same
+					ctx, cancel = usage.WhileRead(ctx, stdout)
+				}
+				defer cancel(nil)
+				code, err = runExec(ctx, *sf, f, in, log, stdout, stderr)
+				if unread := context.Cause(ctx); usage.IsUnread(unread) {
+					return unread
+				}
 			case f.json:
 				abortedResult(stdout, code, err)
 			}
@@ -187,7 +218,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.StringVar(&f.schema, "output-schema", "", "have the model answer with JSON that matches the JSON Schema in this file")
 	flags.StringVar(&f.limits.cost, "max-cost", "", "end the turn once it has cost this many dollars")
 	flags.Int64Var(&f.limits.tokens, "max-tokens", 0, "end the turn once it has used this many tokens")
-	flags.DurationVar(&f.limits.time, "max-time", 0, "end the turn once it has taken this long, as in 90s or 10m")
+	flags.Var((*seconds)(&f.limits.time), "max-time", "end the turn once it has taken this long, as in 90s, 10m or a number of seconds; a running answer or command is finished first")
 	cmd.MarkFlagsMutuallyExclusive("chat", "continue", "ephemeral")
 	return cmd
 }
@@ -285,7 +316,7 @@ func (c *execClient) check(ctx context.Context, prompt string) (chatID string, e
 	if broken := cfg.Broken(); len(broken) > 0 && !local {
 		return "", errors.New(strings.Join(broken, "\n"))
 	}
-	if err := checkAgent(cfg, c.flags.agent); err != nil {
+	if err := daemon.CheckAgent(cfg, c.flags.agent); err != nil {
 		return "", err
 	}
 	if lost, rights := config.LostRestrictions(cfg, c.flags.agent); len(lost) > 0 && !local {
@@ -427,25 +458,6 @@ func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
 	return nil
 }
 
-// checkAgent returns why users cannot choose an agent by that name; "" is the default agent.
-func checkAgent(cfg *config.Loaded, name string) error {
-	a, known := cfg.Agents[name]
-	switch {
-	case name == "" || known && a.Primary() || cfg.AgentOrDefault(name) == "code" && (name == "agent" || name == "build"):
-		return nil
-	case known:
-		return fmt.Errorf("the agent %q is a subagent: other agents start it; choose one of: %s", name, strings.Join(primaryAgents(cfg.Config), ", "))
-	}
-	if f, refused := cfg.RefusedAgent(name); refused {
-		return fmt.Errorf("the agent %q cannot be used: %s: %s", name, f.Place(), f.Message)
-	}
-	hint := suggest.DidYouMean(name, primaryAgents(cfg.Config))
-	if hint == "" {
-		hint = "; there are: " + strings.Join(primaryAgents(cfg.Config), ", ")
-	}
-	return fmt.Errorf("there is no agent %q%s", name, hint)
-}
-
 // root is the working directory of exec.
 func (c *execClient) root() string { return c.cwd.Roots()[0] }
 
@@ -466,15 +478,4 @@ func execFolder(flag string) (string, error) {
 		return "", fmt.Errorf("-C: %s is not a directory", dir)
 	}
 	return dir, nil
-}
-
-// primaryAgents lists the agents that users can choose.
-func primaryAgents(cfg *config.Config) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
-		if cfg.Agents[name].Primary() {
-			out = append(out, name)
-		}
-	}
-	return out
 }

@@ -48,7 +48,7 @@ func TestExecEndsAtItsLimit(t *testing.T) {
 		"tokens":        {[]string{"--max-tokens", "300"}, 1, exitBudget, "300 tokens of 300 tokens."},
 		"time":          {[]string{"--max-time", "1ms"}, 1, exitBudget, "The budget of this turn is spent"},
 		"the first one": {[]string{"--max-cost", "5", "--max-tokens", "700"}, 3, exitBudget, "900 tokens of 700 tokens."},
-		"enough":        {[]string{"--max-cost", "5", "--max-tokens", "100000", "--max-time", "1h"}, 4, 0, "Done."},
+		"enough":        {[]string{"--max-cost", "5", "--max-tokens", "100000", "--max-time", "3600"}, 4, 0, "Done."},
 		"at last":       {[]string{"--max-cost", "0.15"}, 4, 0, "The budget of this turn is spent: $0.1600 of $0.1500."},
 		"nearly":        {[]string{"--max-cost", "0.19"}, 4, 0, "84% of the budget of this turn is spent: $0.1600 of $0.1900."},
 	} {

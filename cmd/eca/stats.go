@@ -14,19 +14,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
 	shelltools "github.com/seed-dec29ce4/eca/tools/shell"
 )
 
-const statsHelp = `Counts the tool calls of stored chats: how many ran without a question and by which rule, how many
-you were asked about and what you answered, how many the configuration denied, and how often the
-sandbox stopped a command. Nothing leaves this machine.
+const statsHelp = `Counts the tool calls of stored chats. Nothing leaves this machine.
+
+  ran without a question  allowed by a rule, or by auto-approve
+  asked                   waited for an approval: approved, rejected, or unanswered because the
+                          turn was stopped first. A client that answers for you, such as
+                          eca exec --approve, counts like you.
+  nobody to ask           needed an approval where nobody could be asked, and did not run
+  denied                  by the configuration or a hook
+  invalid                 of a tool that does not exist, or with arguments that do not fit
+
+A call that was stopped before it ran, and was not asked about, is only one of the tool calls. A
+call that was stopped while it ran counts as one that ran.
 
 With --json, one document: {total, chats}. The total, and each chat with its id and title, has
-{calls, unasked, rules, asked, approved, rejected, denied, stopped, allowedAfterStop}. rules counts
-the calls that ran without a question, by rule.`
+{calls, unasked, rules, asked, approved, rejected, unanswered, nobodyToAsk, denied, invalid,
+stopped, allowedAfterStop}. rules counts the calls that ran without a question, by rule; stopped
+counts the commands that the sandbox stopped.`
 
 // callStats counts tool calls.
 type callStats struct {
@@ -37,7 +48,11 @@ type callStats struct {
 	Approved int            `json:"approved"`
 	Rejected int            `json:"rejected"`
 	Denied   int            `json:"denied"`
+	Invalid  int            `json:"invalid"`
 	Stopped  int            `json:"stopped"` // by the sandbox
+
+	Unanswered  int `json:"unanswered"`  // asked, and stopped before an answer
+	NobodyToAsk int `json:"nobodyToAsk"` // needed an approval where nobody could be asked
 
 	AllowedAfterStop int `json:"allowedAfterStop"`
 }
@@ -109,46 +124,42 @@ func readStats(ctx context.Context, workspaces []string) ([]chatStats, error) {
 	out := []chatStats{}
 	for _, c := range list {
 		one := chatStats{c.ID, c.Title, callStats{Rules: map[string]int{}}}
-		manual := map[string]bool{}
+		waiting := map[string]event.ToolJudged{}
 		if err := walk(ctx, s, c.ID, func(e event.Event) bool {
-			one.count(e, manual)
+			one.count(e, waiting)
 			return true
 		}); err != nil {
 			return nil, fmt.Errorf("chat %s: %w", c.ID, err)
+		}
+		for _, call := range waiting { // the process was killed, or the call still waits
+			one.left(call)
 		}
 		out = append(out, one)
 	}
 	return out, nil
 }
 
-// count adds an event; manual are the calls that wait for the user, by id.
-func (s *callStats) count(e event.Event, manual map[string]bool) {
+// count adds an event; waiting are the announced calls that have neither run nor been rejected, by id.
+func (s *callStats) count(e event.Event, waiting map[string]event.ToolJudged) {
 	switch b := e.Body.(type) {
 	case event.ToolJudged:
 		s.Calls++
-		manual[b.CallID] = b.Manual
-		switch {
-		case b.Manual:
-			s.Asked++
-		case b.Decision == "allow":
-			s.Unasked++
-			s.Rules[b.Rule]++
-		case b.Decision == "ask": // approved automatically, unless a rejection follows
-			s.Unasked++
-			s.Rules["auto-approve"]++
-			manual[b.CallID] = false
-		default:
-			s.Denied++
-		}
+		waiting[b.CallID] = b
 	case event.ToolStarted:
-		if manual[b.CallID] {
-			s.Approved++
+		if call, ok := waiting[b.CallID]; ok {
+			s.ran(call)
+			delete(waiting, b.CallID)
 		}
 	case event.ToolRejected:
-		if manual[b.CallID] {
-			s.Rejected++
+		if call, ok := waiting[b.CallID]; ok { // otherwise it was stopped while it ran
+			s.rejected(call, b)
+			delete(waiting, b.CallID)
 		}
 	case event.ToolFinished:
+		if _, ok := waiting[b.CallID]; ok {
+			s.Invalid++
+			delete(waiting, b.CallID)
+		}
 		stopped, allowed := shelltools.Stopped(b.Outputs)
 		if stopped {
 			s.Stopped++
@@ -160,6 +171,42 @@ func (s *callStats) count(e event.Event, manual map[string]bool) {
 	}
 }
 
+func (s *callStats) ran(call event.ToolJudged) {
+	switch {
+	case call.Manual:
+		s.Asked++
+		s.Approved++
+	case call.Decision == "allow":
+		s.Unasked++
+		s.Rules[call.Rule]++
+	default:
+		s.Unasked++
+		s.Rules["auto-approve"]++
+	}
+}
+
+func (s *callStats) rejected(call event.ToolJudged, r event.ToolRejected) {
+	switch {
+	case chat.NobodyAsked(r):
+		s.NobodyToAsk++
+	case r.Reason == event.RejectedByConfig, r.Reason == event.RejectedByHook:
+		s.Denied++
+	case r.Reason == event.RejectedByUser:
+		s.Asked++
+		s.Rejected++
+	default:
+		s.left(call)
+	}
+}
+
+// left counts a call that ended before it ran, or was answered.
+func (s *callStats) left(call event.ToolJudged) {
+	if call.Manual {
+		s.Asked++
+		s.Unanswered++
+	}
+}
+
 func (s *callStats) add(other callStats) {
 	s.Calls += other.Calls
 	s.Unasked += other.Unasked
@@ -167,6 +214,9 @@ func (s *callStats) add(other callStats) {
 	s.Approved += other.Approved
 	s.Rejected += other.Rejected
 	s.Denied += other.Denied
+	s.Invalid += other.Invalid
+	s.Unanswered += other.Unanswered
+	s.NobodyToAsk += other.NobodyToAsk
 	s.Stopped += other.Stopped
 	s.AllowedAfterStop += other.AllowedAfterStop
 	for rule, n := range other.Rules {
@@ -186,7 +236,10 @@ func (s *callStats) print(w io.Writer, chats int) error {
 	row("  asked", s.Asked)
 	row("    approved", s.Approved)
 	row("    rejected", s.Rejected)
+	row("    unanswered", s.Unanswered)
+	row("  nobody to ask", s.NobodyToAsk)
 	row("  denied", s.Denied)
+	row("  invalid", s.Invalid)
 	row("stopped by the sandbox", s.Stopped)
 	row("  allowed after that", s.AllowedAfterStop)
 	return t.Flush()

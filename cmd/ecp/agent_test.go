@@ -203,6 +203,8 @@ func (a *testAgent) step(r agentRequest, line string) {
 		result["public_output"] = ""
 	case "null":
 		result["public_output"], result["tool_calls"] = nil, nil
+	case "no-cost":
+		delete(result, "cost_usd")
 	case "usage":
 		result["usage"] = json.RawMessage(rest)
 	case "answer": // this text, after the id

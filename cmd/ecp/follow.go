@@ -47,6 +47,9 @@ func followCommand(s streams) *cobra.Command {
 }
 
 func (f *followFlags) follow(ctx context.Context, run string, s streams) error {
+	if err := f.run.checkOutputs(); err != nil {
+		return err
+	}
 	role := cluster.RoleController
 	if f.noLead {
 		role = cluster.RoleViewer

@@ -128,11 +128,15 @@ func TestBaselineOfAnotherModel(t *testing.T) {
 	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("x"), "x"))
 	worse := manifest(t, agentTarget(t, "ok"), scenario("a", has("other"), "x"))
 	invoke(t, "run", "--manifest", m, "--config", "model=a", "--json-out", old)
-	out, r := evaluated(t, worse, "--config", "model=b", "--baseline", old, "--max-new-fail", "0")
-	if len(r.Baseline.NewFail) != 0 || len(r.Baseline.Unpaired) != 1 || out.code != exitError || !strings.Contains(out.err, "nothing was compared") {
-		t.Errorf("exit %d: %+v %s", out.code, r.Baseline, out.err)
+	page := filepath.Join(t.TempDir(), "r.html")
+	if out := invoke(t, "run", "--manifest", worse, "--config", "model=b", "--baseline", old, "--report", page); out.code != exitError || !strings.Contains(out.err, "another agent") {
+		t.Errorf("exit %d: %s", out.code, out.err)
 	}
-	if out, r = evaluated(t, worse, "--config", "model=a", "--baseline", old, "--max-new-fail", "0"); out.code != exitFailed || len(r.Baseline.NewFail) != 1 {
+	if _, err := os.Stat(page); err == nil {
+		t.Error("it ran")
+	}
+	out, r := evaluated(t, worse, "--config", "model=a", "--baseline", old, "--max-new-fail", "0")
+	if out.code != exitFailed || len(r.Baseline.NewFail) != 1 {
 		t.Errorf("exit %d: %+v", out.code, r.Baseline)
 	}
 	// With a matrix, the common variants are compared.

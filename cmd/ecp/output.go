@@ -16,13 +16,8 @@ import (
 // still writes the others; the error lists all failures.
 func (f *runFlags) finish(r *report.Report, s streams) error {
 	var errs []error
-	if f.baseline != "" {
-		old, err := readReport(f.baseline)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("baseline: %w", err))
-		} else {
-			r.Baseline = report.Compare(old, r, f.baseline)
-		}
+	if f.old != nil {
+		r.Baseline = report.Compare(f.old, r, f.baseline)
 	}
 	for _, out := range []struct {
 		path  string
@@ -72,10 +67,67 @@ func (f *runFlags) github(r *report.Report, s streams) error {
 	return errors.Join(err, r.Markdown(out), out.Close())
 }
 
+// checkOutputs checks, before anything is run, that the reports can be written and that the baseline,
+// which it reads, is a report.
+func (f *runFlags) checkOutputs() (err error) {
+	for _, out := range []struct{ flag, path string }{
+		{"--report", f.html},
+		{"--json-out", f.jsonOut},
+		{"--audit-out", f.auditOut},
+		{"--junit", f.junit},
+		{"--markdown", f.markdown},
+		{"--run-file", f.runFile},
+	} {
+		if out.path == "" {
+			continue
+		}
+		if err := checkWritable(out.path); err != nil {
+			return fmt.Errorf("%s: cannot write %s: %w", out.flag, out.path, err)
+		}
+	}
+	if f.baseline != "" {
+		if f.old, err = readReport(f.baseline); err != nil {
+			return fmt.Errorf("--baseline: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkWritable reports why writeFile cannot write a file.
+func checkWritable(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return errors.New("it is a directory")
+	} else if err == nil && appends(path, info) {
+		return nil
+	}
+	f, err := beside(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// appends reports whether a path is not a file that can be replaced, such as /dev/stdout.
+func appends(path string, info os.FileInfo) bool {
+	return !info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")
+}
+
+// beside makes a temporary file next to the file that it will replace. Errors do not name it.
+func beside(path string) (*os.File, error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if of := (*os.PathError)(nil); errors.As(err, &of) {
+		err = fmt.Errorf("its folder %s: %w", filepath.Dir(path), of.Err)
+	}
+	return f, err
+}
+
 // writeFile writes a file atomically: if it fails, an existing file stays unchanged. It follows
 // symlinks, and appends to files that are not regular, such as /dev/stdout.
 func writeFile(path string, write func(io.Writer) error) error {
-	if info, err := os.Stat(path); err == nil && (!info.Mode().IsRegular() || strings.HasPrefix(path, "/dev/")) {
+	if info, err := os.Stat(path); err == nil && appends(path, info) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			return err
@@ -85,9 +137,9 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	f, err := beside(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
 	if err == nil {
@@ -138,6 +190,9 @@ func summary(w io.Writer, r *report.Report) {
 		strings.ToUpper(r.Status), r.Passed, r.Total, r.Counts.Passed, r.Counts.Failed, r.Counts.Error, float64(r.DurationMS)/1000)
 	if r.CostUSD != nil && *r.CostUSD > 0 {
 		fmt.Fprintf(w, "; $%.4f", *r.CostUSD)
+	}
+	if b := r.Baseline; b != nil && len(b.NewFail) == 0 && r.Failed > 0 && b.Warning == "" {
+		fmt.Fprint(w, "; no new failures")
 	}
 	if n := r.Reused() - r.Cached(); n > 0 {
 		fmt.Fprintf(w, "; %d attempts of an earlier run were reused", n)

@@ -26,11 +26,45 @@ func TestOutputs(t *testing.T) {
 	if err != nil || !strings.Contains(string(data), `tests="2" failures="1" errors="0"`) || strings.Contains(string(data), "<script>") || strings.Contains(string(data), "\x01") {
 		t.Errorf("%v: %s", err, data)
 	}
-	if r = invoke(t, "run", "--manifest", m, "--json-out", filepath.Join(dir, "no", "such", "dir.json"), "--report", filepath.Join(dir, "r.html")); r.code != exitError {
-		t.Errorf("an unwritable file: exit %d", r.code)
+}
+
+// Reports that cannot be written and baselines that cannot be compared are refused before the first
+// scenario.
+func TestOutputsAreCheckedFirst(t *testing.T) {
+	quiet(t)
+	dir := t.TempDir()
+	ran := filepath.Join(dir, "journal")
+	m := manifest(t, agentTarget(t, "ok"), scenario("a", has("other"), "x"))
+	empty := filepath.Join(dir, "empty.json")
+	write(t, empty, "{}")
+	missing := filepath.Join(dir, "no", "such")
+	for _, c := range []struct{ flag, value, says string }{
+		{"--report", missing, "no such file"},
+		{"--json-out", missing, "no such file"},
+		{"--junit", missing, "no such file"},
+		{"--markdown", missing, "no such file"},
+		{"--audit-out", missing, "no such file"},
+		{"--run-file", missing, "no such file"},
+		{"--report", dir, "directory"},
+		{"--baseline", missing, "no such file"},
+		{"--baseline", empty, "no report"},
+	} {
+		r := invoke(t, "run", "--manifest", m, "--journal", ran, c.flag, c.value)
+		if r.code != exitError || !strings.Contains(r.err, c.flag) || !strings.Contains(r.err, c.value) || !strings.Contains(r.err, c.says) || strings.Contains(r.err, "/.such-") {
+			t.Errorf("%s %s: exit %d: %s", c.flag, c.value, r.code, r.err)
+		}
+		if _, err := os.Stat(ran); err == nil {
+			t.Fatalf("%s %s: it ran", c.flag, c.value)
+		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "r.html")); err != nil {
-		t.Errorf("the other report is lost: %v", err)
+	// Known failures are no new ones, an agent without costs cannot be held to a limit, and times may have units.
+	old := filepath.Join(dir, "old.json")
+	m = manifest(t, agentTarget(t, "no-cost"), scenario("a", has("other"), "x"))
+	invoke(t, "run", "--manifest", m, "--json-out", old)
+	r := invoke(t, "run", "--manifest", m, "--baseline", old, "--max-new-fail", "0", "--max-cost", "1", "--max-time", "10m")
+	lines := strings.Split(strings.TrimSpace(r.err), "\n")
+	if r.code != 0 || !strings.Contains(lines[len(lines)-1], "no new failures") || strings.Count(r.err, "reports no cost") != 1 {
+		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }
 

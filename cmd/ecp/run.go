@@ -47,6 +47,7 @@ type runFlags struct {
 	targets, config, matrix, headers        []string
 	maxCost, minPassRate                    float64
 	maxNewFail                              int
+	old                                     *report.Report // the baseline, once it is read
 }
 
 func runCommand(s streams) *cobra.Command {
@@ -91,7 +92,7 @@ func (f *runFlags) settingsFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.targets, "target", nil, "evaluate this agent instead of the manifest's; several URLs are servers of one agent that share the work (repeatable)")
 	flags.StringArrayVar(&f.config, "config", nil, "KEY=VALUE for agent/initialize; VALUE may be JSON, KEY may have dots (repeatable)")
 	flags.StringArrayVar(&f.matrix, "matrix", nil, "KEY=A,B,...: run everything once for each value of a key of config, or of target (repeatable)")
-	flags.StringVar(&f.maxTime, "max-time", "", "seconds that the whole run may take")
+	flags.StringVar(&f.maxTime, "max-time", "", "time that the whole run may take: seconds, or with a unit as in 10m")
 	flags.StringVar(&f.maxDuration, "max-duration", "", "the same under the reference's name (default: $ECP_MAX_DURATION)")
 	flags.Int64Var(&f.maxTokens, "max-tokens", 0, "tokens that agents may use in the whole run")
 	flags.Float64Var(&f.maxCost, "max-cost", 0, "US dollars that agents may cost in the whole run")
@@ -156,6 +157,9 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 // evaluate runs a manifest once, writes the requested reports, and returns the result as an error.
 func evaluate(ctx context.Context, f runFlags, s streams) error {
 	o, err := f.options(s)
+	if err == nil {
+		err = f.checkOutputs()
+	}
 	if err != nil {
 		return err
 	}
@@ -185,6 +189,9 @@ func evaluate(ctx context.Context, f runFlags, s streams) error {
 	plan, err := runtime.NewPlan(m, o)
 	if err != nil {
 		return err
+	}
+	if f.old != nil && !f.old.Comparable(plan.VariantKeys()) {
+		return fmt.Errorf("--baseline: %s evaluated another agent, or one that was configured otherwise (target %s)", f.baseline, f.old.Target)
 	}
 	for _, n := range plan.Notes {
 		fmt.Fprintln(s.err, "note:", n)
@@ -330,8 +337,6 @@ func (f *runFlags) verdict(ctx context.Context, r *report.Report) error {
 		return exitCode(exitError)
 	case r.Total == 0 && f.compat != "reference":
 		return errors.New("nothing was checked")
-	case r.Baseline != nil && (f.maxNewFail >= 0 || f.failOnRegression) && r.Baseline.Nothing(r):
-		return errors.New("--baseline: " + r.Baseline.Warning)
 	case f.failOnRegression && r.Baseline != nil && len(r.Baseline.Pairs) == 0:
 		return errors.New("--fail-on-regression: the baseline was not written by this version, so its scenarios cannot be paired; write it again with --json-out")
 	case r.Failed == 0 || !f.failOnError:

@@ -288,3 +288,57 @@ func TestServeIsKilled(t *testing.T) {
 		t.Errorf("%d %q %q", code, out, errs)
 	}
 }
+
+// A turn of chat.send names the calls that were refused, those of its subagents too, and tells the
+// model that nobody can be asked. An agent that does not exist is refused, like such a model.
+func TestServeChatSendNamesRefusedCalls(t *testing.T) {
+	h := newHome(t, "    - {text: unused}\n", "")
+	h.write("tape.yaml", `cassette: 1
+turns:
+  - user: '^plant$'
+    steps:
+      - {calls: [{id: s1, tool: eca__shell_command, arguments: {command: "touch planted"}}]}
+      - {text: could not}
+  - user: begin
+    steps:
+      - {calls: [{id: c1, tool: eca__shell_command, arguments: {command: "touch planted"}}]}
+      - text: the model is told something else
+        cases: [{if: nobody can be asked, calls: [{id: c2, tool: eca__spawn_agent, arguments: {agent: general, task: plant, activity: planting}}]}]
+      - {text: the end}
+`)
+	s := h.start("serve", "--listen", "127.0.0.1:0")
+	status, out := s.call("POST", "/v1/execute", request("eca", "chat.send", "prompt", "text/plain", "begin", "sync"))
+	if status != http.StatusOK || len(out.Outputs) != 3 || out.Outputs[0].Data != "the end" || out.Outputs[2].Name != "refused" {
+		t.Fatalf("%d %+v %+v", status, out, out.Error)
+	}
+	var refused []struct{ Tool, Reason string }
+	if err := json.Unmarshal([]byte(out.Outputs[2].Data), &refused); err != nil || len(refused) != 2 {
+		t.Fatalf("%s: %v", out.Outputs[2].Data, err)
+	}
+	for _, r := range refused {
+		if r.Tool != "eca__shell_command" || !strings.Contains(r.Reason, "nobody can be asked") {
+			t.Errorf("%+v", r)
+		}
+	}
+	for agent, says := range map[string]string{"nobody": `there is no agent "nobody"`, "explorer": "subagent"} {
+		body := strings.Replace(request("eca", "chat.send", "prompt", "text/plain", "begin", "sync"), `"mode"`, `"params": {"agent": "`+agent+`"}, "mode"`, 1)
+		if status, out := s.call("POST", "/v1/execute", body); status != http.StatusBadRequest || out.Error.Code != esrp.InvalidInputSemantic || !strings.Contains(out.Error.Message, says) {
+			t.Errorf("%s: %d %+v", agent, status, out.Error)
+		}
+	}
+}
+
+// The request that docs/esrp.md shows works as it is.
+func TestServeExampleOfDocs(t *testing.T) {
+	h := newHome(t, "    - {text: It is an example.}\n", "")
+	doc, err := os.ReadFile("../../docs/esrp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(doc), "-d '")
+	body, _, _ = strings.Cut(body, "'\n")
+	s := h.start("serve", "--listen", "127.0.0.1:0")
+	if status, out := s.call("POST", "/v1/execute", body); status != http.StatusOK || out.Outputs[0].Data != "It is an example." {
+		t.Errorf("%d %+v", status, out.Error)
+	}
+}

@@ -56,7 +56,7 @@ func readPrompt(ctx context.Context, r Request) (prompt, error) {
 	case len(p.leftOut) > 0:
 		return p, Errorf(BadParams, "the prompt has no usable content: %s", strings.Join(p.leftOut, "; "))
 	default:
-		return p, Errorf(BadParams, "the prompt is empty: params.prompt, content_blocks, text, content and query are empty")
+		return p, Errorf(BadParams, "the prompt is empty")
 	}
 	if len(p.leftOut) > 0 {
 		p.refs = append(p.refs, contexts.Ref{

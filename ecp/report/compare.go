@@ -97,6 +97,13 @@ func (c *Comparison) Nothing(now *Report) bool {
 	return len(now.Scenarios) > 0 && len(c.Unpaired) == len(now.Scenarios)
 }
 
+// Comparable reports whether a report has one of the variants with these keys. Reports that were
+// written before variants had keys always do.
+func (r *Report) Comparable(keys []string) bool {
+	_, variants := r.index()
+	return r.SchemaVersion < keyed || slices.ContainsFunc(keys, func(key string) bool { return variants[key] })
+}
+
 // index contains the scenarios of a report by id and variant or, unless keyed is set, by title.
 type index struct {
 	keyed     bool

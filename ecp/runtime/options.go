@@ -75,11 +75,14 @@ type Event struct {
 	Running     string           // name of the scenario that begins, if Scenario is nil
 }
 
-// ParseTimeout reads a number of seconds: finite and above 0.
+// ParseTimeout reads a time above 0: a number of seconds, or one with units (90s, 10m).
 func ParseTimeout(text string) (time.Duration, error) {
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return d, nil
+	}
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(s) || math.IsInf(s, 0) || s <= 0 {
-		return 0, fmt.Errorf("it must be a number of seconds above 0, not %q", text)
+		return 0, fmt.Errorf("it must be a number of seconds above 0, or a time such as 90s or 10m, not %q", text)
 	}
 	return duration(s), nil
 }

@@ -49,6 +49,15 @@ type Plan struct {
 	variants []plannedVariant
 }
 
+// VariantKeys lists the keys of the planned variants.
+func (p *Plan) VariantKeys() []string {
+	var keys []string
+	for _, v := range p.variants {
+		keys = append(keys, v.key)
+	}
+	return keys
+}
+
 // plannedVariant is a variant with its key and its resolved target.
 type plannedVariant struct {
 	Variant

@@ -186,6 +186,9 @@ func wasStopped(a report.Attempt) bool {
 
 // spend adds an attempt's usage to that of the run, and stops the run if its budget is used up.
 func (r *run) spend(a report.Attempt) {
+	if r.opts.Budget.CostUSD > 0 && len(a.Steps) > 0 && !slices.ContainsFunc(a.Steps, func(st report.Step) bool { return st.CostUSD != nil }) {
+		r.warn("the agent reports no cost, so the limit in US dollars cannot be checked")
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, st := range a.Steps {

@@ -151,7 +151,7 @@ func (s *Service) expire(ctx context.Context, id string) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	late := failed(&Failure{Code: esrp.Timeout, Message: fmt.Sprintf("it took longer than %d ms", r.Mode.TimeoutMS), Final: !s.o.Operations.Repeatable(r)})
+	late := timedOut(r)
 	return s.end(ctx, id, func(e entry) (esrp.JobState, esrp.Response, error) {
 		switch e.jobState() {
 		case esrp.JobQueued:
@@ -161,6 +161,12 @@ func (s *Service) expire(ctx context.Context, id string) (entry, error) {
 		}
 		return "", late, nil
 	})
+}
+
+// timedOut returns the response of a job that exceeded its time limit. It is retryable, with a longer
+// limit, even if the job has changed something: what the job does next time is the caller's decision.
+func timedOut(r esrp.Request) esrp.Response {
+	return failed(&Failure{Code: esrp.Timeout, Message: fmt.Sprintf("it took longer than %d ms", r.Mode.TimeoutMS)})
 }
 
 // failed returns the response for a failure.

@@ -27,6 +27,8 @@ type Host interface {
 	Roots() []string
 	// CheckModel returns the full id of a model, or an error if the model cannot be used.
 	CheckModel(ctx context.Context, name string) (id string, err error)
+	// CheckAgent returns why a turn cannot use an agent; "" is the default agent.
+	CheckAgent(name string) error
 	// Unattended decides about a call without asking a user.
 	Unattended(call tools.Call, spec tools.Spec, plan tools.Plan) tools.Verdict
 	SyncPlugins(ctx context.Context)
@@ -228,6 +230,9 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 	if id != "" && !chat.ValidID(id) {
 		return Result{}, semantic("params.chat_id %q is not a valid chat id", id)
 	}
+	if err := e.host.CheckAgent(p.Agent); err != nil {
+		return Result{}, semantic("%v", err)
+	}
 	if p.Model != "" {
 		full, err := e.host.CheckModel(ctx, p.Model)
 		if err != nil {
@@ -247,38 +252,33 @@ func (e *Engine) send(ctx context.Context, c Call, prompt string) (Result, error
 		return Result{}, err
 	}
 	var answer strings.Builder
-	for ev, err := range session.Events(ctx, from) {
-		if err != nil {
-			session.Cancel()
-			return Result{}, err
-		}
-		if ev.Turn != p.TurnID {
-			continue
-		}
-		switch b := ev.Body.(type) {
+	var end event.TurnFinished
+	refused := &refusals{engine: e.host.Engine()}
+	err = refused.follow(ctx, session, p.TurnID, from, func(body event.Body) {
+		switch b := body.(type) {
 		case event.TextDelta:
 			answer.WriteString(b.Text)
 		case event.ToolJudged:
 			c.Progress(Progress{Message: cmp.Or(b.Summary, b.Name)})
 			answer.Reset() // text before calls is not part of the answer
-			if b.Manual {
-				session.Decide(b.CallID, chat.Decision{Auto: true, GoOn: true})
-			}
 		case event.TurnFinished:
-			return e.finished(session, b, answer.String())
+			end = b
 		default:
 		}
+	})
+	if err != nil || end.Reason == "" { // ctx has ended, or the chat is closed
+		session.Cancel()
+		return Result{}, cmp.Or(err, ctx.Err(), errors.New("the chat was closed"))
 	}
-	session.Cancel() // ctx has ended
-	return Result{}, cmp.Or(ctx.Err(), errors.New("the chat was closed"))
+	return e.finished(session, end, answer.String(), refused.output())
 }
 
-func (e *Engine) finished(session *chat.Session, b event.TurnFinished, answer string) (Result, error) {
+func (e *Engine) finished(session *chat.Session, b event.TurnFinished, answer string, refused []Output) (Result, error) {
 	if b.Reason != event.FinishedDone {
 		return Result{}, &Failure{
 			Code: esrp.BackendUnavailable, Final: !b.Retryable && b.Reason != event.FinishedInterrupted, Message: e.host.Clean("the turn is " + string(b.Reason) + ": " + cmp.Or(b.Err, "it has no answer")),
 			Details: esrp.ObjectValue(esrp.Member{Key: "chat_id", Value: esrp.StringValue(session.ID())}),
 		}
 	}
-	return Result{[]Output{{"answer", "text/markdown", []byte(answer)}, {"chat_id", "text/plain", []byte(session.ID())}}}, nil
+	return Result{append([]Output{{"answer", "text/markdown", []byte(answer)}, {"chat_id", "text/plain", []byte(session.ID())}}, refused...)}, nil
 }

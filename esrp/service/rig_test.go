@@ -18,7 +18,8 @@ import (
 
 const token = "secret of the tests"
 
-// echo answers with its input. "hold" waits until it is released, or its time is over.
+// echo answers with its input. "hold" waits until it is released, or its time is over; so does
+// "slow", which then fails with a code.
 type echo struct {
 	hold chan struct{}
 
@@ -29,7 +30,7 @@ type echo struct {
 func newEcho() *echo { return &echo{hold: make(chan struct{}), runs: map[string]int{}} }
 
 func (e *echo) List() []Operation {
-	return []Operation{{Service: "test", Name: "echo"}, {Service: "test", Name: "hold"}, {Service: "test", Name: "look", Repeatable: true}}
+	return []Operation{{Service: "test", Name: "echo"}, {Service: "test", Name: "hold"}, {Service: "test", Name: "slow"}, {Service: "test", Name: "look", Repeatable: true}}
 }
 
 func (e *echo) Check(r esrp.Request) error {
@@ -48,11 +49,14 @@ func (e *echo) Run(ctx context.Context, c Call) (Result, error) {
 	e.mu.Lock()
 	e.runs[data]++
 	e.mu.Unlock()
-	if c.Request.Target.Operation == "hold" {
+	if operation := c.Request.Target.Operation; operation == "hold" || operation == "slow" {
 		c.Progress(Progress{Message: "holding"})
 		select {
 		case <-e.hold:
 		case <-ctx.Done():
+			if operation == "slow" {
+				return Result{}, &Failure{Code: esrp.Unknown, Message: "stopped"}
+			}
 			return Result{}, ctx.Err()
 		}
 	}

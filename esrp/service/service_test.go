@@ -89,6 +89,31 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A job that exceeded its time limit can be sent again, with a longer one: the timeout is retryable
+// and is not kept as the answer. This also holds where the operation reports the end of its context
+// as a failure of its own.
+func TestTimeoutIsNotKept(t *testing.T) {
+	r := newRig(t, nil)
+	for _, operation := range []string{"hold", "slow"} {
+		for _, short := range []string{`{"type":"sync","timeout_ms":1}`, `{"type":"async","timeout_ms":1}`} {
+			status, out := r.respond("POST", "/v1/execute", request(operation, "late", short, ""))
+			if out.Status == esrp.Accepted {
+				out = r.await(out.Job.ID.String())
+			}
+			if out.Error == nil || out.Error.Code != esrp.Timeout || !out.Error.Retryable || out.Error.RetryAfterMS == nil {
+				t.Errorf("%s, %s: %d %+v", operation, short, status, out.Error)
+			}
+		}
+	}
+	close(r.ops.hold)
+	for _, operation := range []string{"hold", "slow"} {
+		status, out := r.respond("POST", "/v1/execute", request(operation, "late", syncMode, ""))
+		if status != http.StatusOK || out.Status != esrp.Succeeded {
+			t.Errorf("%s with a longer limit: %d %+v", operation, status, out.Error)
+		}
+	}
+}
+
 func TestJob(t *testing.T) {
 	r := newRig(t, nil)
 	status, doc, header := r.do("POST", "/v1/jobs", request("hold", "a", asyncMode, ""))

@@ -276,14 +276,14 @@ func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r e
 	defer cancel()
 	var result Result
 	if err = wrong; err == nil {
-		result, err = a.call(limited, stop, r)
+		result, err = a.call(ctx, limited, stop, r)
 	}
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
 	out = esrp.Response{Version: esrp.Version, Status: esrp.Succeeded}
 	if err == nil {
-		err = a.outputs(limited, &out, result)
+		err = a.outputs(ctx, limited, &out, result)
 	}
 	var f *Failure
 	switch {
@@ -292,21 +292,19 @@ func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r e
 	case err == nil:
 	case errors.Is(err, jet.ErrConflict):
 		return out, err
+	case limited.Err() != nil && wrong == nil: // whatever the operation makes of it
+		out = timedOut(r)
 	case errors.As(err, &f):
 		out = failed(f)
-	case limited.Err() != nil && wrong == nil:
-		out = failed(&Failure{
-			Code: esrp.Timeout, Message: fmt.Sprintf("it took longer than %d ms", r.Mode.TimeoutMS),
-			Final: !a.w.o.Operations.Repeatable(r),
-		})
 	default:
 		out = failed(&Failure{Code: esrp.Unknown, Message: err.Error()})
 	}
 	return out, nil
 }
 
-// call runs the operation and appends its progress. It converts a panic to an error.
-func (a *attempt) call(ctx context.Context, stop context.CancelCauseFunc, r esrp.Request) (result Result, err error) {
+// call runs the operation and appends its progress. It converts a panic to an error. The time limit does
+// not stop the appending: if NATS has stored an event, the next one must follow it.
+func (a *attempt) call(ctx, limited context.Context, stop context.CancelCauseFunc, r esrp.Request) (result Result, err error) {
 	news := make(chan Progress, 1)
 	var reporter sync.WaitGroup
 	reporter.Go(func() { a.report(ctx, stop, news) })
@@ -326,7 +324,7 @@ func (a *attempt) call(ctx context.Context, stop context.CancelCauseFunc, r esrp
 	if err := a.w.o.Operations.Check(r); err != nil {
 		return Result{}, err
 	}
-	return a.w.o.Operations.Run(ctx, Call{Job: a.e.id, Attempt: a.e.Attempt, Request: r, Progress: func(p Progress) {
+	return a.w.o.Operations.Run(limited, Call{Job: a.e.id, Attempt: a.e.Attempt, Request: r, Progress: func(p Progress) {
 		open.Lock()
 		defer open.Unlock()
 		if ended {
@@ -341,7 +339,7 @@ func (a *attempt) call(ctx context.Context, stop context.CancelCauseFunc, r esrp
 
 // outputs adds the outputs of a call to its response. An output that does not fit into the message of
 // the response becomes an artifact.
-func (a *attempt) outputs(ctx context.Context, r *esrp.Response, result Result) error {
+func (a *attempt) outputs(ctx, limited context.Context, r *esrp.Response, result Result) error {
 	room := maxInline / 2 // leaves the other half for the rest of the response
 	for _, o := range result.Outputs {
 		body := esrp.Body{Name: o.Name, ContentType: o.ContentType}
@@ -354,7 +352,7 @@ func (a *attempt) outputs(ctx context.Context, r *esrp.Response, result Result) 
 		if len(o.Data) > maxBlob {
 			return &Failure{Code: esrp.OutOfMemory, Message: fmt.Sprintf("cannot store an output: it is longer than %d bytes", maxBlob), Final: true}
 		}
-		hash, err := a.blobs.PutBytes(ctx, o.Data)
+		hash, err := a.blobs.PutBytes(limited, o.Data)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -14,8 +15,9 @@ import (
 type Output struct {
 	*os.File
 
-	mu  sync.Mutex // guards err
-	err error
+	mu       sync.Mutex // guards the fields below
+	err      error
+	onUnread context.CancelCauseFunc // may be nil
 }
 
 // NewOutput wraps a file.
@@ -24,14 +26,31 @@ func NewOutput(file *os.File) *Output { return &Output{File: file} }
 // Write implements io.Writer.
 func (o *Output) Write(p []byte) (int, error) {
 	n, err := o.File.Write(p)
-	if err != nil && !errors.Is(err, syscall.EPIPE) {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.err == nil {
-			o.err = err
-		}
+	if err == nil {
+		return n, nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	unread := errors.Is(err, syscall.EPIPE)
+	if unread && o.onUnread != nil {
+		o.onUnread(err)
+	}
+	if !unread && o.err == nil {
+		o.err = err
 	}
 	return n, err
+}
+
+// WhileRead returns a context that ends, with that error as its cause, when a write to w finds that
+// nothing reads it any more. Only an Output knows.
+func WhileRead(ctx context.Context, w io.Writer) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if o, ok := w.(*Output); ok {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.onUnread = cancel
+	}
+	return ctx, cancel
 }
 
 // WriteString implements io.StringWriter.
