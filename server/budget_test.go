@@ -57,7 +57,7 @@ func TestTheBudgetOfADayCountsAllDaemons(t *testing.T) {
 	expect(t, ask(t, second, "b", "/costs"), "| today | mock/m | 2 | 600 | $0.0800 |", "| this month | all | 2 | 600 | $0.0800 |", "**$0.0800 per hour**", "This chat has cost **$0.0400**")
 }
 
-// What a chat has cost includes requests that a rollback took back.
+// The costs of a chat include requests that a rollback took back.
 func TestCostsAfterARollback(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, options{model: fourCents(3)})

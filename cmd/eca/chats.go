@@ -307,7 +307,7 @@ func said(i transcript.Item) (who, text string) {
 	return "", ""
 }
 
-// outcome is a call and what became of it.
+// outcome is a call with its result, or with the reason why it has none.
 func outcome(c transcript.Call) string {
 	summary := cmp.Or(c.Judgment.Summary, c.Summary)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/usage"
 )
 
-// `eca chats show` says what became of each call, and `eca stats` counts it once: calls that were
+// `eca chats show` shows the outcome of each call, and `eca stats` counts it once: calls that were
 // rejected, stopped before an answer or while they ran, that ran when eca was killed, and those about
 // which nobody could be asked.
 func TestOutcomesOfCalls(t *testing.T) {
@@ -82,14 +82,14 @@ func TestOutcomesOfCalls(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &stats); err != nil {
 		t.Fatal(err, errOut)
 	}
-	want := callStats{Calls: 6, Asked: 5, Approved: 2, Rejected: 1, Unanswered: 2, NobodyToAsk: 1}
+	want := callStats{Calls: 6, Asked: 5, Approved: 2, Rejected: 1, Unanswered: 2, NoUserToAsk: 1}
 	if got := stats.Total; got.Calls != want.Calls || got.Asked != want.Asked || got.Approved != want.Approved || got.Rejected != want.Rejected ||
-		got.Unanswered != want.Unanswered || got.NobodyToAsk != want.NobodyToAsk || got.Unasked+got.Denied+got.Invalid != 0 {
+		got.Unanswered != want.Unanswered || got.NoUserToAsk != want.NoUserToAsk || got.Unasked+got.Denied+got.Invalid != 0 {
 		t.Errorf("stats: %s", out)
 	}
 }
 
-// A run whose answer nobody reads any more, as with `eca exec | head`, stops instead of going on to
+// A run whose answer is not read any more, as with `eca exec | head`, stops instead of going on to
 // its end, with text and with --json.
 func TestExecStopsWithoutAReader(t *testing.T) {
 	needs.POSIX(t)

@@ -27,7 +27,7 @@ const statsHelp = `Counts the tool calls of stored chats. Nothing leaves this ma
   asked                   waited for an approval: approved, rejected, or unanswered because the
                           turn was stopped first. A client that answers for you, such as
                           eca exec --approve, counts like you.
-  nobody to ask           needed an approval where nobody could be asked, and did not run
+  no user to ask          needed an approval where no user could be asked, and did not run
   denied                  by the configuration or a hook
   invalid                 of a tool that does not exist, or with arguments that do not fit
 
@@ -35,7 +35,7 @@ A call that was stopped before it ran, and was not asked about, is only one of t
 call that was stopped while it ran counts as one that ran.
 
 With --json, one document: {total, chats}. The total, and each chat with its id and title, has
-{calls, unasked, rules, asked, approved, rejected, unanswered, nobodyToAsk, denied, invalid,
+{calls, unasked, rules, asked, approved, rejected, unanswered, noUserToAsk, denied, invalid,
 stopped, allowedAfterStop}. rules counts the calls that ran without a question, by rule; stopped
 counts the commands that the sandbox stopped.`
 
@@ -52,7 +52,7 @@ type callStats struct {
 	Stopped  int            `json:"stopped"` // by the sandbox
 
 	Unanswered  int `json:"unanswered"`  // asked, and stopped before an answer
-	NobodyToAsk int `json:"nobodyToAsk"` // needed an approval where nobody could be asked
+	NoUserToAsk int `json:"noUserToAsk"` // needed an approval where no user could be asked
 
 	AllowedAfterStop int `json:"allowedAfterStop"`
 }
@@ -188,7 +188,7 @@ func (s *callStats) ran(call event.ToolJudged) {
 func (s *callStats) rejected(call event.ToolJudged, r event.ToolRejected) {
 	switch {
 	case chat.NobodyAsked(r):
-		s.NobodyToAsk++
+		s.NoUserToAsk++
 	case r.Reason == event.RejectedByConfig, r.Reason == event.RejectedByHook:
 		s.Denied++
 	case r.Reason == event.RejectedByUser:
@@ -216,7 +216,7 @@ func (s *callStats) add(other callStats) {
 	s.Denied += other.Denied
 	s.Invalid += other.Invalid
 	s.Unanswered += other.Unanswered
-	s.NobodyToAsk += other.NobodyToAsk
+	s.NoUserToAsk += other.NoUserToAsk
 	s.Stopped += other.Stopped
 	s.AllowedAfterStop += other.AllowedAfterStop
 	for rule, n := range other.Rules {
@@ -237,7 +237,7 @@ func (s *callStats) print(w io.Writer, chats int) error {
 	row("    approved", s.Approved)
 	row("    rejected", s.Rejected)
 	row("    unanswered", s.Unanswered)
-	row("  nobody to ask", s.NobodyToAsk)
+	row("  no user to ask", s.NoUserToAsk)
 	row("  denied", s.Denied)
 	row("  invalid", s.Invalid)
 	row("stopped by the sandbox", s.Stopped)

@@ -57,7 +57,7 @@ func TestOutputsAreCheckedFirst(t *testing.T) {
 			t.Fatalf("%s %s: it ran", c.flag, c.value)
 		}
 	}
-	// Known failures are no new ones, an agent without costs cannot be held to a limit, and times may have units.
+	// Known failures are not new, an agent without costs cannot be held to a limit, and times may have units.
 	old := filepath.Join(dir, "old.json")
 	m = manifest(t, agentTarget(t, "no-cost"), scenario("a", has("other"), "x"))
 	invoke(t, "run", "--manifest", m, "--json-out", old)

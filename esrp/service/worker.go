@@ -292,7 +292,7 @@ func (a *attempt) execute(ctx context.Context, stop context.CancelCauseFunc, r e
 	case err == nil:
 	case errors.Is(err, jet.ErrConflict):
 		return out, err
-	case limited.Err() != nil && wrong == nil: // whatever the operation makes of it
+	case limited.Err() != nil && wrong == nil: // whatever error the operation returns
 		out = timedOut(r)
 	case errors.As(err, &f):
 		out = failed(f)
