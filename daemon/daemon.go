@@ -1,5 +1,5 @@
 // Package daemon assembles eca: one engine with its models, tools, contexts and store, from one
-// configuration. Only commands and tests use it.
+// configuration. Only commands and tests use it; it knows no protocol and no client.
 //
 // Everything derived from the configuration is in one immutable Snapshot, which is replaced
 // atomically; a turn uses the same snapshot from its first step to its last. Changes that clients

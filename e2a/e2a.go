@@ -14,7 +14,7 @@ import "encoding/json"
 const ProtocolVersion = "1.0"
 
 // Envelope is a request, with all fields that contract 1.1 lists. Nil pointers are encoded as null,
-// nil maps and lists as empty ones.
+// nil maps and lists as empty ones. It has more than 25 fields because the contract does.
 type Envelope struct {
 	ProtocolVersion string          `json:"protocol_version"`
 	Provenance      Provenance      `json:"provenance"`
@@ -50,7 +50,8 @@ type Envelope struct {
 	ACPMeta             Object   `json:"acp_meta"`
 }
 
-// Response is one frame of an answer, with all fields that contract 1.2 lists.
+// Response is one frame of an answer, with all fields that contract 1.2 lists. It has more than 25
+// fields because the contract does.
 type Response struct {
 	ProtocolVersion string          `json:"protocol_version"`
 	ResponseID      string          `json:"response_id"` // of this frame only

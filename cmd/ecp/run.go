@@ -29,7 +29,7 @@ const runHelp = `Runs the scenarios of a manifest against its agent and grades e
 Exit codes: 0 all passed; 2 checks failed, or wrong usage; 1 a scenario, a judge, the manifest or a file
 went wrong, or nothing was checked (1 wins over 2); 130 interrupted.`
 
-// runFlags are the flags of ecp run.
+// runFlags are the flags of ecp run. It has more than 25 fields because each flag is one.
 type runFlags struct {
 	manifest                                string
 	verbose, noVerbose, json, watch, keep   bool

@@ -2,7 +2,8 @@
 // defines it.
 //
 // A change is in effect when the function returns. A workspace file that the user trusts stays
-// trusted, unless other programs have changed it since.
+// trusted, unless other programs have changed it since. The package does not check values; package
+// config does when it reads the file again.
 //
 // The entry point is New.
 package edits

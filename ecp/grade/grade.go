@@ -42,6 +42,7 @@ const (
 )
 
 // Spec is a grader of the manifest. Each Type uses some of the fields; Check reports missing ones.
+// It has more than 25 fields because the manifest has those of all types in one object.
 type Spec struct {
 	Type      string
 	Field     string // PublicOutput and so on

@@ -56,7 +56,8 @@ const (
 )
 
 // Report is the JSON form of a run. The fields Manifest to Scenarios are the reference's. Passed, Total
-// and Failed count the checks of all attempts, except those that could not be judged.
+// and Failed count the checks of all attempts, except those that could not be judged. It has more than 25 fields because
+// the reference's report does.
 type Report struct {
 	Manifest string `json:"manifest"`
 	Passed   int    `json:"passed"`

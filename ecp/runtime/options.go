@@ -16,7 +16,7 @@ import (
 // DefaultTimeout is the default time limit of one call, as in the reference.
 const DefaultTimeout = 30 * time.Second
 
-// Options configure a run. Most fields are set by a flag of ecp run.
+// Options configure a run. It has more than 25 fields because each flag of ecp run sets one.
 type Options struct {
 	Version      string
 	Timeout      time.Duration    // of one call; 0 is DefaultTimeout

@@ -25,7 +25,8 @@ const (
 const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // Chain is the journal on disk. Only one goroutine may use a Chain, but several processes may have
-// Chains for the same folder.
+// Chains for the same folder. It has more than 40 methods because locking, appending, trimming and
+// repair hold the same lock and the same open files.
 type Chain struct {
 	dir, artifacts string
 	segmentSize    int64
