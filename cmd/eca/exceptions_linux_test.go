@@ -209,7 +209,7 @@ func TestExecAsksAboutWhatTheSandboxStopped(t *testing.T) {
 			return err == nil
 		}
 		_, said, code := runProgram(t, here, "", args...)
-		if done() || code != 0 || !strings.Contains(said, "sandbox: use of "+file+" refused") || !strings.Contains(said, "On a terminal, eca exec asks whether to allow what it wanted") {
+		if done() || code != 0 || !strings.Contains(said, "sandbox: use of "+file+" refused") || !strings.Contains(said, "On a terminal, eca exec asks whether to allow that") {
 			t.Errorf("%s, without a terminal: exit code %d:\n%s", approve, code, said)
 		}
 		for _, c := range []struct {

@@ -357,7 +357,7 @@ func TestExecWithoutRoomForTheChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errOut, code := runScript(t, limited, script, "exec", "hi")
-	if code != 0 || out != "fine\n" || strings.Contains(errOut, "Continue with") || !strings.Contains(errOut, "not kept") || strings.Count(strings.TrimSpace(errOut), "\n") > 1 {
+	if code != 0 || out != "fine\n" || strings.Contains(errOut, "Continue with") || !strings.Contains(errOut, "will be lost") || strings.Count(strings.TrimSpace(errOut), "\n") > 1 {
 		t.Errorf("exit %d, stdout %q, stderr %s", code, out, errOut)
 	}
 	out, errOut, code = runScript(t, limited, script, "doctor", "--offline")

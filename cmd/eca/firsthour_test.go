@@ -290,7 +290,7 @@ func wrongConfigurations() []wrongInput {
 		{name: "hook of a misspelled tool", args: check, config: hookOf(`"eca__shel_command"`), code: 1, want: []string{`hooks.guard.matcher: there is no tool "eca__shel_command"`, "did you mean eca__shell_command?"}},
 		{name: "hook of a tool without its server", args: check, config: hookOf(`"eca__read_file|shell_command"`), code: 1, want: []string{`there is no tool "shell_command"`, "did you mean eca__shell_command?"}, not: []string{`"eca__read_file"`}},
 		{name: "hook of a misspelled selector", args: check, config: hookOf(`{"write_fil": {}}`), code: 1, want: []string{`there is no tool "write_fil"`, "did you mean write_file?"}},
-		{name: "hook of a pattern that fits nothing", args: check, config: hookOf(`"shell.*"`), code: 1, want: []string{`no tool fits the pattern "shell.*"`, "eca__shell_command"}},
+		{name: "hook of a pattern that fits nothing", args: check, config: hookOf(`"shell.*"`), code: 1, want: []string{`no tool matches the pattern "shell.*"`, "eca__shell_command"}},
 		{name: "hook of a misspelled tool, at the start", args: exec, config: hookOf(`"eca__shel_command"`), code: 1, want: []string{"did you mean eca__shell_command?"}, not: []string{"fine"}},
 		{name: "hooks of tools", args: check, config: hookOf(`"eca__(read|write)_file"`), code: 0, want: []string{"No problems"}},
 		{name: "files that nothing reads", args: check, files: map[string]string{

@@ -47,7 +47,7 @@ func TestOutputsAreCheckedFirst(t *testing.T) {
 		{"--run-file", missing, "no such file"},
 		{"--report", dir, "directory"},
 		{"--baseline", missing, "no such file"},
-		{"--baseline", empty, "no report"},
+		{"--baseline", empty, "not a report"},
 	} {
 		r := invoke(t, "run", "--manifest", m, "--journal", ran, c.flag, c.value)
 		if r.code != exitError || !strings.Contains(r.err, c.flag) || !strings.Contains(r.err, c.value) || !strings.Contains(r.err, c.says) || strings.Contains(r.err, "/.such-") {
