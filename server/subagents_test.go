@@ -170,7 +170,7 @@ turns:
 	sameInReplay(t, r, heard, "c", children...)
 	again := newRig(t, options{state: r.state, root: r.root})
 	sameInReplay(t, again, heard, "c", children...)
-	if costs := ask(t, again, "c", "/costs"); !strings.Contains(costs, "| (subagents) | 10 |") || !strings.Contains(costs, "$12.0000") {
+	if costs := ask(t, again, "c", "/costs"); !strings.Contains(costs, "| (subagents) | 10 |") || !strings.Contains(costs, "| $10.0000 |") {
 		t.Errorf("costs: %s", costs)
 	}
 }

@@ -161,7 +161,7 @@ func definitions() []definition {
 		{Info: Info{"config", "Show the effective configuration and where each value comes from", nil}, run: (*Commands).config, effect: changesChats},
 		{Info: Info{"doctor", "Check the installation: settings, providers, network, chat store", nil}, run: (*Commands).doctor, effect: changesChats},
 		{Info: Info{"debug-chat", "Write this chat's events to a file, for a bug report", file("File or folder; default: the folder for temporary files")}, run: (*Commands).debugChat},
-		{Info: Info{"repo-map-show", "Show the map of the repository; paths or names after the command set its focus", nil}, rest: true, run: (*Commands).repoMapShow, effect: changesChats},
+		{Info: Info{"repo-map-show", "Show the map of the repository; paths or names as arguments set its focus", nil}, rest: true, run: (*Commands).repoMapShow, effect: changesChats},
 		{Info: Info{"rules", "List the rules, and the agents, models and paths that they are for", nil}, run: (*Commands).rules, effect: changesChats},
 		{Info: Info{"prompt-show", "Show what the model would be sent", []Argument{{Name: "optional-prompt", Description: "The prompt to show the request for"}}}, rest: true, run: (*Commands).promptShow, effect: changesChats},
 		{Info: Info{"sync-system-prompt", "Regenerate this chat's system prompt from the files and settings as they are now", nil}, run: (*Commands).syncSystemPrompt, effect: changesChats},

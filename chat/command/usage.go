@@ -61,8 +61,9 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 	} else {
 		b.WriteString("| model | requests | input | from cache | to cache | output | cost |\n|---|---|---|---|---|---|---|\n")
 	}
-	unpriced := 0
+	unpriced, listed := 0, 0.0
 	for _, s := range list {
+		listed += s.cost
 		cost := "unknown"
 		if s.priced > 0 {
 			cost = fmt.Sprintf("$%.4f", s.cost)
@@ -72,7 +73,11 @@ func (c *Commands) costs(ctx context.Context, in input) (string, error) {
 			s.model, s.requests, thousands(s.input), thousands(s.cached), thousands(s.written), thousands(s.output), cost)
 	}
 	if total != nil {
-		fmt.Fprintf(&b, "\nThis chat has cost **$%.4f** so far, including messages that were removed since.\n", *total)
+		fmt.Fprintf(&b, "\nThis chat has cost **$%.4f** so far.", *total)
+		if list != nil && *total > listed+0.00005 {
+			b.WriteString(" This includes requests that are not in the table: those of messages that were removed since, and estimates for requests that were stopped.")
+		}
+		b.WriteString("\n")
 	}
 	if unpriced > 0 {
 		fmt.Fprintf(&b, "\nThe price of %s is not known: set `cost` of the model in the configuration.\n", count(unpriced, "request"))
