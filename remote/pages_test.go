@@ -47,20 +47,23 @@ func TestFrames(t *testing.T) {
 	r := newRig(t, "turns:\n  - steps: [{text: 'One.'}]\n", nil, nil)
 	r.rawStream(r.token) // it is not read
 	conn := r.rawStream(r.token)
-	// The chat may begin before, while, or after the stream connects.
-	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
-		t.Fatal(status, result)
-	}
 	var all strings.Builder
 	lines := bufio.NewReader(conn)
-	for beats := false; !beats; {
+	read := func() string {
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			t.Fatalf("%v after\n%s", err, all.String())
 		}
 		all.WriteString(line)
-		beats = line == ":\n"
+		return line
+	}
+	for !strings.HasPrefix(read(), "data: ") { // the stream is connected
+	}
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	for read() != ":\n" {
 	}
 	_, body, _ := strings.Cut(all.String(), "\r\n\r\n")
 	body = regexp.MustCompile(`(?m)^[0-9a-f]+\r\n|\r\n`).ReplaceAllString(body, "") // the chunks of HTTP
