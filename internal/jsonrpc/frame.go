@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,7 +202,9 @@ func (f *frameReader) eofInHeader(err error, seen bool, skipped, line string) er
 
 // isHeader reports whether a line is a header, or the beginning of one.
 func isHeader(line string) bool {
-	return regexp.MustCompile(`^[A-Za-z][A-Za-z-]*(?::|$)`).MatchString(line)
+	name, _, _ := strings.Cut(line, ":")
+	letter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+	return name != "" && name[0] != '-' && strings.IndexFunc(name, func(r rune) bool { return !letter(r) && r != '-' }) < 0
 }
 
 // line reads one header line without its end. Of an overlong line it keeps only the end.
