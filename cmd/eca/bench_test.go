@@ -151,7 +151,14 @@ func relay(b *testing.B, url string, w io.Writer) {
 // served starts a released eca with a provider at url, ready for prompts.
 func served(b *testing.B, bin, url string) (*fake.Editor, *exec.Cmd) {
 	b.Helper()
-	here := newPlace(b, "OPENAI_API_KEY=sk-bench", "OPENAI_API_URL="+url, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`)
+	p, cmd := opened(b, bin, newPlace(b, "OPENAI_API_KEY=sk-bench", "OPENAI_API_URL="+url, `ECA_CONFIG={"chat":{"title":false},"providers":{"openai":{"fetchModels":false}}}`))
+	p.Await(0, "the start", fake.Ready())
+	return p, cmd
+}
+
+// opened starts a server in a place, and opens it.
+func opened(b *testing.B, bin string, here place) (*fake.Editor, *exec.Cmd) {
+	b.Helper()
 	cmd := exec.Command(bin, "server", "--log-level", "error")
 	cmd.Dir, cmd.Env = here.root, here.env
 	p := connect(b, cmd)
@@ -160,7 +167,6 @@ func served(b *testing.B, bin, url string) (*fake.Editor, *exec.Cmd) {
 		_ = cmd.Wait()
 	})
 	p.Open(here.root, nil)
-	p.Await(0, "the start", fake.Ready())
 	return p.Editor, cmd
 }
 

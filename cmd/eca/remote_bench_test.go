@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -80,14 +79,7 @@ func BenchmarkWatchers(b *testing.B) {
 		}
 		tokens = append(tokens, token)
 	}
-	cmd := exec.Command(build(b, "."), "server", "--log-level", "error")
-	cmd.Dir, cmd.Env = here.root, here.env
-	p := connect(b, cmd)
-	b.Cleanup(func() {
-		_ = p.stdin.Close()
-		_ = cmd.Wait()
-	})
-	p.Open(here.root, nil)
+	p, cmd := opened(b, build(b, "."), here)
 	p.Await(0, "the remote server", fake.Contains("$/progress", `"finish"`, `"remote-server"`))
 	places, err := paired.Endpoints()
 	if err != nil || len(places) != 1 {
