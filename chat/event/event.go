@@ -261,6 +261,8 @@ type ToolRejected struct {
 	Reason RejectReason `json:"reason"`
 	// Message explains the rejection to the model; empty means a standard text for Reason.
 	Message string `json:"message,omitempty"`
+	// Unasked is set if the call needed the user's approval, and there was no user to ask.
+	Unasked bool `json:"unasked,omitempty"`
 }
 
 // UsageReported follows each model response, including side requests, which are not part of the

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/importer"
 	"github.com/seed-dec29ce4/eca/chat/search"
@@ -324,7 +323,7 @@ func outcome(c transcript.Call) string {
 	}
 	why := "stopped before it ran"
 	switch {
-	case chat.NobodyAsked(c.Rejection):
+	case c.Rejection.Unasked:
 		why = "nobody could be asked"
 	case c.Rejection.Reason == event.RejectedByUser:
 		why = "rejected by the user"

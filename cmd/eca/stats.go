@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
@@ -187,7 +186,7 @@ func (s *callStats) ran(call event.ToolJudged) {
 
 func (s *callStats) rejected(call event.ToolJudged, r event.ToolRejected) {
 	switch {
-	case chat.NobodyAsked(r):
+	case r.Unasked:
 		s.NoUserToAsk++
 	case r.Reason == event.RejectedByConfig, r.Reason == event.RejectedByHook:
 		s.Denied++
