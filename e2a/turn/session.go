@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/command"
@@ -209,9 +208,8 @@ func (s *Service) change(ctx context.Context, to Settings) (func(*chat.Meta), er
 		to.Model = id
 	}
 	if to.Agent != "" {
-		s.host.Extensions() // loads the agents that the user's files define
-		if found, ok := s.host.Config().Agents[to.Agent]; !ok || !found.Primary() {
-			return nil, Errorf(BadParams, "params.agent: there is no agent %q; there are %s", to.Agent, strings.Join(s.agents(), ", "))
+		if err := s.host.CheckAgent(to.Agent); err != nil {
+			return nil, Errorf(BadParams, "params.agent: %v", err)
 		}
 	}
 	return func(m *chat.Meta) {
