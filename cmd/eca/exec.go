@@ -89,42 +89,21 @@ type execFlags struct {
 
 // execLimits are the limits of the turn.
 type execLimits struct {
-	cost   string
-	tokens int64
-	time   time.Duration
-}
-
-// seconds is a time on the command line: a number of seconds, or one with units.
-type seconds time.Duration
-
-func (s *seconds) String() string {
-	if *s == 0 {
-		return ""
-	}
-	return time.Duration(*s).String()
-}
-
-func (s *seconds) Type() string { return "duration" }
-
-func (s *seconds) Set(text string) error {
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		text = strconv.FormatFloat(n, 'f', -1, 64) + "s"
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("it must be a time such as 90s or 10m, or a number of seconds, not %q", text)
-	}
-	*s = seconds(d)
-	return nil
+	cost     string
+	tokens   int64
+	timeText string
+	time     time.Duration // timeText, parsed by budget
 }
 
 // budget returns the limits as the configuration writes them. A flag that is not set adds no limit.
-func (l execLimits) budget(set func(flag string) bool) (out []string, err error) {
-	switch {
-	case set("max-tokens") && l.tokens <= 0:
+func (l *execLimits) budget(set func(flag string) bool) (out []string, err error) {
+	if set("max-tokens") && l.tokens <= 0 {
 		return nil, usage.Errorf("--max-tokens must be more than 0, not %d", l.tokens)
-	case set("max-time") && l.time <= 0:
-		return nil, usage.Errorf("--max-time must be more than 0, not %s", l.time)
+	}
+	if set("max-time") {
+		if l.time, err = usage.Time(l.timeText); err != nil {
+			return nil, usage.Errorf("--max-time: %w", err)
+		}
 	}
 	cost := l.cost
 	if _, err := strconv.ParseFloat(cost, 64); err == nil {
@@ -218,7 +197,7 @@ func execCommand(sf *serverFlags, stdin io.Reader, stdout, stderr io.Writer) *co
 	flags.StringVar(&f.schema, "output-schema", "", "have the model answer with JSON that matches the JSON Schema in this file")
 	flags.StringVar(&f.limits.cost, "max-cost", "", "end the turn once it has cost this many dollars")
 	flags.Int64Var(&f.limits.tokens, "max-tokens", 0, "end the turn once it has used this many tokens")
-	flags.Var((*seconds)(&f.limits.time), "max-time", "end the turn once it has taken this long, as in 90s, 10m or a number of seconds; a running answer or command is finished first")
+	flags.StringVar(&f.limits.timeText, "max-time", "", "end the turn once it has taken this long, as in 90s, 10m or a number of seconds; a running answer or command is finished first")
 	cmd.MarkFlagsMutuallyExclusive("chat", "continue", "ephemeral")
 	return cmd
 }
