@@ -121,7 +121,7 @@ func (c *connection) request(ctx context.Context, method string, params, result 
 	case err == nil && (len(raw) == 0 || string(raw) == "null"):
 		return errors.New("the client gave no answer")
 	case err == nil:
-		if err := protocol.Decode(raw, result); err != nil {
+		if _, err := protocol.Decode(raw, result); err != nil {
 			c.log.Warn("answer of the client unreadable", "method", method, "err", err)
 			return errors.New("cannot read the client's answer")
 		}
