@@ -194,7 +194,7 @@ func (s *server) converse(child proc.Child) error {
 
 // ownEnd returns why a server ended that was not stopped.
 func (s *server) ownEnd(child proc.Child, err error) error {
-	if lineproc.Within(child.Done(), closeTime) {
+	if proc.Within(child.Done(), closeTime) {
 		exit := child.Wait()
 		err = errors.New("it " + lineproc.Describe(&exit))
 		if cause := exit.MemoryCause(); cause != "" {
@@ -214,7 +214,7 @@ func (s *server) farewell(child proc.Child) {
 	select {
 	case <-s.ready:
 		if s.conn.Call(ctx, "shutdown", nil, nil) == nil && s.conn.Notify(ctx, "exit", nil) == nil {
-			lineproc.Within(child.Done(), closeTime)
+			proc.Within(child.Done(), closeTime)
 		}
 	default: // it may not respond
 	}
