@@ -3,7 +3,6 @@ package turn
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/command"
@@ -173,7 +172,7 @@ func (s *Service) Choices(ctx context.Context, id string) (Session, Choices, err
 		Agent: name, Agents: []Agent{}, Model: model, Models: append([]string{}, models.IDs...), Trust: info.Trust,
 		Variant: cmp.Or(info.Variant, cfg.Agents[name].Variant), Variants: []string{},
 	}
-	for _, n := range s.agents() {
+	for _, n := range cfg.PrimaryAgents() {
 		c.Agents = append(c.Agents, Agent{ID: n, Description: cfg.Agents[n].Description})
 	}
 	if variants, ok := s.host.Variants(model); ok {
@@ -221,18 +220,6 @@ func (s *Service) change(ctx context.Context, to Settings) (func(*chat.Meta), er
 			m.Trust = *to.Trust
 		}
 	}, nil
-}
-
-// agents returns the names of the agents that can be chosen, sorted.
-func (s *Service) agents() []string {
-	var names []string
-	for name, agent := range s.host.Config().Agents {
-		if agent.Primary() {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // SyncModels fetches the lists of models from the providers.

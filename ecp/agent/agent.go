@@ -45,7 +45,6 @@ type Host interface {
 	Guard(func(tools.Tool) (t tools.Tool, offered bool))
 	// Configure applies a client's options and workspace folders.
 	Configure(initOptions json.RawMessage, roots []string)
-	Config() *config.Loaded
 	// Watch applies changes of configuration files until ctx ends.
 	Watch(ctx context.Context, changed func())
 	Engine() *chat.Engine
