@@ -119,15 +119,6 @@ func (a *Account) Hopeful() bool {
 	return ok && !c.Ended && c.Access.Reveal() != a.logins.poor[a.server.Key]
 }
 
-// Secrets lists the secrets that must not be shown.
-func (a *Account) Secrets() []string {
-	c, ok := a.stored()
-	if !ok {
-		return nil
-	}
-	return c.Secrets()
-}
-
 // Token returns the access token for requests to the server; it is empty without a login.
 func (a *Account) Token(ctx context.Context) (string, error) {
 	token, err := a.token(ctx, "")

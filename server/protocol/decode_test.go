@@ -107,10 +107,10 @@ func TestOneValueOneField(t *testing.T) {
 // Of a repeated member, the last one counts, and its path is reported.
 func TestRepeatedMembers(t *testing.T) {
 	for in, want := range map[string][2]string{
-		`{"query":"a","query":"b"}`:                             {"query", "b"},
-		`{"query":"a","que\u0072y":null}`:                       {"query", ""},
-		`{"query":"a","contexts":[{},{"path":1,"path":2}]}`:     {"contexts[1].path", "a"},
-		`{"query":"a","data":{"a-b":{"x":[{"y":1,"y":2}]}}}`:    {"data.a-b.x[0].y", "a"},
+		`{"query":"a","query":"b"}`:                              {"query", "b"},
+		`{"query":"a","que\u0072y":null}`:                        {"query", ""},
+		`{"query":"a","contexts":[{},{"path":1,"path":2}]}`:      {"contexts[1].path", "a"},
+		`{"query":"a","data":{"a-b":{"x":[{"y":1,"y":2}]}}}`:     {"data.a-b.x[0].y", "a"},
 		`{"query":"a","contexts":[{"path":1},{"path":1}],"q":1}`: {"", "a"},
 	} {
 		var p struct{ Query string }
