@@ -352,7 +352,7 @@ func (t *callRunner) execute(tool tools.Tool, tc tools.Call, instructions []even
 		return
 	}
 	t.rec.emit(event.ToolFinished{
-		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Context: extra, Instructions: instructions,
+		CallID: tc.ID, Outputs: res.Outputs, Images: res.Images, Failed: res.Failed, ElapsedMS: elapsed, Details: res.Details, Stops: res.Stops, Context: extra, Instructions: instructions,
 	}, event.Progress{Text: progressGenerating})
 	if stop != nil {
 		t.rec.say(stop.Notice())

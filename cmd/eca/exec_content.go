@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-dec29ce4/eca/server/protocol"
 )
 
 // execContent has the fields of a content that are shown.
@@ -14,6 +16,7 @@ type execContent struct {
 	Status                                                           json.RawMessage // of a hook: its exit code
 	Error                                                            contentError
 	Outputs                                                          []struct{ Text string }
+	SandboxStops                                                     []protocol.SandboxStop
 	Details                                                          struct{ Type, Path string }
 	Arguments                                                        struct{ Command string }
 	Permission                                                       callPermission

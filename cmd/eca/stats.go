@@ -17,7 +17,6 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/daemon/settings"
-	shelltools "github.com/seed-dec29ce4/eca/tools/shell"
 )
 
 const statsHelp = `Counts the tool calls of stored chats. Nothing leaves this machine.
@@ -159,12 +158,11 @@ func (s *callStats) count(e event.Event, waiting map[string]event.ToolJudged) {
 			s.Invalid++
 			delete(waiting, b.CallID)
 		}
-		stopped, allowed := shelltools.Stopped(b.Outputs)
-		if stopped {
+		if len(b.Stops) > 0 {
 			s.Stopped++
-		}
-		if allowed {
-			s.AllowedAfterStop++
+			if b.Stops[0].Again {
+				s.AllowedAfterStop++
+			}
 		}
 	default:
 	}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/internal/cmdline"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
@@ -241,6 +243,29 @@ func (r attempt) what() string {
 	return r.stopped.what
 }
 
+// stop is what as data.
+func (r attempt) stop() event.SandboxStop {
+	text, _, _ := strings.Cut(r.what(), " refused")
+	s := event.SandboxStop{Text: text}
+	addresses := append(slices.Clone(r.refused), r.private...)
+	if len(addresses) == 0 && r.stopped.host != "" {
+		addresses = []string{r.stopped.host}
+	}
+	for _, address := range addresses {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			address = host
+		}
+		s.Hosts = append(s.Hosts, address)
+	}
+	if len(addresses) == 0 {
+		s.Port = r.stopped.port
+		if r.stopped.path != "" {
+			s.Folder = filepath.Dir(r.stopped.path)
+		}
+	}
+	return s
+}
+
 // wants returns what a run would need to be allowed. ok is false if that cannot be allowed within
 // the sandbox.
 func (r attempt) wants() (list []access, ok bool) {
@@ -295,22 +320,8 @@ func (r attempt) deniedPath() string {
 	return at
 }
 
-// Beginnings of the lines of a result that say what the sandbox refused.
-const (
-	notePrefix = "[sandbox: "
-	firstRun   = "the first run was stopped: "
-)
-
-// Stopped says whether a call's result says that the sandbox stopped its command, and that the
-// user then let it run again.
-func Stopped(outputs []string) (stopped, allowed bool) {
-	for _, out := range outputs {
-		line, ok := strings.CutPrefix(out, notePrefix)
-		allowed = allowed || ok && strings.HasPrefix(line, firstRun)
-		stopped = stopped || ok && strings.Contains(line, " refused")
-	}
-	return stopped, allowed
-}
+// notePrefix begins the lines of a result that say what the sandbox did.
+const notePrefix = "[sandbox: "
 
 // Answers to the question about what the sandbox stopped.
 const (
@@ -326,10 +337,14 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 	if what == "" {
 		return first, nil
 	}
-	note := func(r attempt, text string) attempt {
+	note := func(r attempt, text string, stops ...event.SandboxStop) attempt {
 		r.result.Outputs = append(r.result.Outputs, notePrefix+text+"]")
+		r.result.Stops = append(r.result.Stops, stops...)
 		return r
 	}
+	stop := first.stop()
+	decided := stop
+	decided.Decided = true
 	hint := ""
 	switch {
 	case len(first.refused) > 0:
@@ -342,13 +357,13 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 	}
 	wanted, within := first.wants()
 	if slices.ContainsFunc(wanted, func(a access) bool { return slices.Contains(known.denied, a) }) {
-		return note(first, what+": the user never allows that; do without it"), nil
+		return note(first, what+": the user never allows that; do without it", decided), nil
 	}
 	approved := call
 	approved.Authorization.Approved = true
 	leaves := first.result.Failed && o.leaves(call)
 	if o.Ask == nil || first.spec.Sandbox.Level != sandbox.Workspace || call.Subagent() || !within && !leaves {
-		return note(first, what+hint), nil
+		return note(first, what+hint, stop), nil
 	}
 	switch o.askAboutStop(ctx, call, programs, wanted, what) {
 	case answerNever:
@@ -356,25 +371,27 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 		if err := o.remember(call, programs, denies, wanted); err != nil {
 			text += fmt.Sprintf(" (this could not be remembered: %v)", err)
 		}
-		return note(first, text), nil
+		return note(first, text, decided), nil
 	case answerAlways:
 		if err := o.remember(call, programs, allows, wanted); err != nil {
 			first = note(first, fmt.Sprintf("this is not remembered: %v", err))
 		}
 	case answerOnce:
 	default:
-		return note(first, what+hint), nil
+		return note(first, what+hint, stop), nil
 	}
 	if ctx.Err() != nil {
 		return first, errors.New("the command was stopped")
 	}
+	decided.Again = true
+	const firstRun = "the first run was stopped: "
 	if !within {
 		spec, err := prepared(approved, e)
 		if err != nil {
 			return first, err
 		}
 		second, err := o.runOnce(ctx, approved, spec, e.timeout, nil, out)
-		return note(second, firstRun+what+"; the user let it run again outside of the sandbox"), err
+		return note(second, firstRun+what+"; the user let it run again outside of the sandbox", decided), err
 	}
 	spec, err := prepared(call, e)
 	if err != nil {
@@ -384,9 +401,9 @@ func (o Options) retryOutside(ctx context.Context, call tools.Call, e execution,
 	if err != nil {
 		return second, err
 	}
-	second = note(second, firstRun+what+"; the user allowed that, and this is the second run")
+	second = note(second, firstRun+what+"; the user allowed that, and this is the second run", decided)
 	if again := second.what(); again != "" {
-		second = note(second, again+hint)
+		second = note(second, again+hint, second.stop())
 	}
 	return second, nil
 }

@@ -20,6 +20,8 @@ const maxComplaint = 4 << 10
 type stop struct {
 	what string // in words; empty: nothing
 	path string // the file that it could not use, if it is one
+	host string // that it could not connect to, if it is one
+	port string // of a server of this machine, likewise
 }
 
 // stoppedBy says what the sandbox refused a command that failed, as its messages show; nothing if
@@ -37,15 +39,15 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimSpace(line)
 		if !p.Network {
-			if what := refusedConnection(line); what != "" {
-				return stop{what: what}
+			if s := refusedConnection(line); s.what != "" {
+				return s
 			}
 		}
 		if p.Network && !p.UnixSockets && refusedService(line) {
 			return stop{what: "use of a Unix socket refused"}
 		}
-		if address := ownServer(line); address != "" && p.Loopback {
-			return stop{what: "connection to your own server at " + address + " refused (toolCall.sandboxPorts)"}
+		if port := ownServer(line); port != "" && p.Loopback {
+			return stop{what: "connection to your own server at localhost:" + port + " refused (toolCall.sandboxPorts)", port: port}
 		}
 		s, named := refusedFile(line)
 		if named {
@@ -57,7 +59,7 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 }
 
 // refusedConnection finds what programs say when they cannot leave the sandbox's network.
-func refusedConnection(line string) string {
+func refusedConnection(line string) stop {
 	for _, said := range []string{
 		"could not resolve host", "temporary failure in name resolution", "name or service not known", "network is unreachable", "getaddrinfo", "eai_again", "enetunreach",
 		"socket: operation not permitted", "socket: permission denied", "no such host", "dns error", "failed to lookup address", "unable to resolve host",
@@ -66,11 +68,11 @@ func refusedConnection(line string) string {
 			continue
 		}
 		if m := regexp.MustCompile(`(?i)(?:https?://|host:? '?|lookup |resolve host '?|getaddrinfo [A-Z_]+ |address )([a-z0-9-]+(?:\.[a-z0-9-]+)+)`).FindStringSubmatch(line); m != nil {
-			return "connection to " + m[1] + " refused"
+			return stop{what: "connection to " + m[1] + " refused", host: m[1]}
 		}
-		return "connection refused: there is no network"
+		return stop{what: "connection refused: there is no network"}
 	}
-	return ""
+	return stop{}
 }
 
 // refusedService finds what programs say that may use no Unix sockets.
@@ -82,9 +84,9 @@ func refusedService(line string) bool {
 	}, func(said string) bool { return strings.Contains(low, said) })
 }
 
-// ownServer finds an address of this machine that a command could not connect to, although eca
-// can: in the sandbox, the loopback is another one.
-func ownServer(line string) (address string) {
+// ownServer finds the port of a server of this machine that a command could not connect to, although
+// eca can: in the sandbox, the loopback is another one.
+func ownServer(line string) (port string) {
 	if low := strings.ToLower(line); !strings.Contains(low, "refused") && !strings.Contains(low, "connect to server") {
 		return ""
 	}
@@ -96,7 +98,7 @@ func ownServer(line string) (address string) {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, m[1]), patience); err == nil {
 			_ = conn.Close()
-			return "localhost:" + m[1]
+			return m[1]
 		}
 	}
 	return ""
@@ -123,7 +125,7 @@ func refusedFile(line string) (s stop, named bool) {
 	paths := regexp.MustCompile(`(?:^|[\s'"‘`+"`"+`:,;(=])(/[^\s'"‘’`+"`"+`:,;()]+)`).FindAllStringSubmatch(line, -1)
 	for _, m := range paths {
 		if path := filepath.Clean(m[1]); len(path) > 1 && usable(path) {
-			return stop{"use of " + path + " refused", path}, true
+			return stop{what: "use of " + path + " refused", path: path}, true
 		}
 	}
 	if len(paths) == 0 && readOnly {
