@@ -118,7 +118,7 @@ func (c *connection) request(ctx context.Context, method string, params, result 
 	err := c.conn.Call(ctx, method, params, &raw)
 	var refused *jsonrpc.Error
 	switch {
-	case err == nil && (len(raw) == 0 || string(raw) == "null"):
+	case err == nil && jsonrpc.IsNull(raw):
 		return errors.New("the client gave no answer")
 	case err == nil:
 		if _, err := protocol.Decode(raw, result); err != nil {

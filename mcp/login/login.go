@@ -150,7 +150,7 @@ func (a *Account) renew(ctx context.Context, old auth.Credential) (auth.Credenti
 	if oauth.Ended(err) {
 		return auth.Credential{}, fmt.Errorf("%w: %w", auth.ErrEnded, err)
 	}
-	return credential(t), err
+	return t.Credential(), err
 }
 
 // provider returns the login server that issued a login, and the client that it was issued to.
@@ -163,14 +163,6 @@ func (a *Account) provider(c auth.Credential) oauth.Provider {
 		Issuer: c.For.Issuer, TokenURL: c.For.TokenURL, RevokeURL: c.For.Revoke, Resource: c.For.Resource,
 		ClientID: c.For.ClientID, ClientSecret: secret, SecretInHeader: c.For.Basic,
 	}
-}
-
-func credential(t oauth.Tokens) auth.Credential {
-	c := auth.Credential{Type: auth.OAuth, Access: auth.NewSecret(t.Access), Expires: t.Expires}
-	if t.Refresh != "" {
-		c.Refresh = auth.NewSecret(t.Refresh)
-	}
-	return c
 }
 
 // Refused handles the server's refusal of a request with status 401 or 403. It takes the
