@@ -155,6 +155,9 @@ func (n *normalizer) normalize(raw json.RawMessage, path string, free bool, dept
 			return nil, err
 		}
 	}
+	if free {
+		return raw, nil
+	}
 	return json.Marshal(list)
 }
 
@@ -178,6 +181,9 @@ func (n *normalizer) object(raw json.RawMessage, path string, free bool, depth i
 		if out[camel], err = n.normalize(v, memberPath(path, key), free || freeForm(camel), depth+1); err != nil {
 			return nil, err
 		}
+	}
+	if free {
+		return raw, nil
 	}
 	return json.Marshal(out)
 }

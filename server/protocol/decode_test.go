@@ -119,6 +119,11 @@ func TestRepeatedMembers(t *testing.T) {
 			t.Errorf("%s: %q, %q, %v", in, repeated, p.Query, err)
 		}
 	}
+	var p InitializeParams
+	const free = `{"b":[{"d":1,"c":2}],"a-x":null}`
+	if _, err := Decode(json.RawMessage(`{"initializationOptions":`+free+`}`), &p); err != nil || string(p.InitializationOptions) != free {
+		t.Errorf("%s, %v", p.InitializationOptions, err)
+	}
 	deep := strings.Repeat(`{"a":`, 2*maxDepth) + "1" + strings.Repeat("}", 2*maxDepth)
 	if _, err := Decode(json.RawMessage(`{"data":`+deep+`}`), &struct{}{}); err != nil {
 		t.Error(err)
