@@ -141,7 +141,7 @@ func TestFailuresOfTheirOwnAreNotStopped(t *testing.T) {
 	}
 }
 
-// What the sandbox refused is in the result as data, for programs.
+// Results have the hosts, the port and the folder that the sandbox refused.
 func TestStopAsData(t *testing.T) {
 	for _, c := range []struct {
 		run  attempt
