@@ -23,7 +23,6 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/seed-dec29ce4/eca/auth"
 	"github.com/seed-dec29ce4/eca/internal/localhost"
 	"github.com/seed-dec29ce4/eca/internal/redact"
 	"github.com/seed-dec29ce4/eca/internal/shorten"
@@ -55,15 +54,6 @@ type Tokens struct {
 	Access  string
 	Refresh string    // empty: cannot be renewed
 	Expires time.Time // zero: unknown
-}
-
-// Credential returns the tokens in the form in which they are stored.
-func (t Tokens) Credential() auth.Credential {
-	c := auth.Credential{Type: auth.OAuth, Access: auth.NewSecret(t.Access), Expires: t.Expires}
-	if t.Refresh != "" {
-		c.Refresh = auth.NewSecret(t.Refresh)
-	}
-	return c
 }
 
 // Client sends requests to authorization servers.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-dec29ce4/eca/server/protocol"
 	"github.com/seed-dec29ce4/eca/tools"
 )
 
@@ -54,7 +53,7 @@ type sandboxStops struct {
 	hosts, ports, folders []string
 }
 
-func (s *sandboxStops) add(stop protocol.SandboxStop) {
+func (s *sandboxStops) add(stop sandboxStop) {
 	insert := func(list *[]string, items ...string) {
 		for _, item := range items {
 			if item != "" && !slices.Contains(*list, item) {

@@ -139,7 +139,7 @@ func (v logins) login(ctx context.Context, name string, p config.Provider, rejec
 		if oauth.Ended(err) {
 			return auth.Credential{}, fmt.Errorf("%w: %w", auth.ErrEnded, err)
 		}
-		return t.Credential(), err
+		return auth.NewLogin(t.Access, t.Refresh, t.Expires), err
 	})
 	if err == nil && !bound(p, c) {
 		return auth.Credential{}, errElsewhere

@@ -150,7 +150,7 @@ func (a *Account) renew(ctx context.Context, old auth.Credential) (auth.Credenti
 	if oauth.Ended(err) {
 		return auth.Credential{}, fmt.Errorf("%w: %w", auth.ErrEnded, err)
 	}
-	return t.Credential(), err
+	return auth.NewLogin(t.Access, t.Refresh, t.Expires), err
 }
 
 // provider returns the login server that issued a login, and the client that it was issued to.
