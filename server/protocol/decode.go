@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 )
@@ -190,28 +187,57 @@ func (n *normalizer) object(raw json.RawMessage, path string, free bool, depth i
 
 // members reads an object. Of a repeated member, it keeps the last one.
 func (n *normalizer) members(raw json.RawMessage, path string) (map[string]json.RawMessage, error) {
-	members := map[string]json.RawMessage{}
-	in := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if _, err := in.ReadToken(); err != nil { // the brace
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
-	for in.PeekKind() != jsontext.KindEndObject {
-		name, err := in.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		key := name.String()
-		v, err := in.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		if _, ok := members[key]; ok {
-			n.repeated = cmp.Or(n.repeated, memberPath(path, key))
-		}
-		end := in.InputOffset()
-		members[key] = raw[end-int64(len(v)) : end] // v is valid only until the next read
+	if n.repeated == "" && countMembers(raw) > len(members) {
+		n.repeated = memberPath(path, repeatedMember(raw))
 	}
 	return members, nil
+}
+
+// countMembers returns the number of members of a valid object. Repeated ones count.
+func countMembers(raw []byte) (count int) {
+	depth := 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ':':
+			if depth == 1 {
+				count++
+			}
+		case '"':
+			for i++; raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return count
+}
+
+// repeatedMember returns the name of the first member of a valid object that is repeated.
+func repeatedMember(raw []byte) string {
+	seen := map[json.Token]bool{}
+	in := json.NewDecoder(bytes.NewReader(raw))
+	_, _ = in.Token() // the brace
+	for in.More() {
+		name, _ := in.Token()
+		if text, ok := name.(string); ok && seen[name] {
+			return text
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if in.Decode(&value) != nil {
+			break
+		}
+	}
+	return ""
 }
 
 func memberPath(path, key string) string { return strings.TrimPrefix(path+"."+key, ".") }
