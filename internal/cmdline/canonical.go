@@ -94,6 +94,7 @@ func sameCommands(a, b Program) bool {
 
 func (t *tree) print(f Form) (text, why string) {
 	p := &printer{Form: f, tree: t, line: 1, dir: f.Dir, why: t.unprintable}
+	p.out.Grow(2 * len(t.source)) //nolint:mnd // quotes, mostly
 	p.stmts(t.stmts)
 	return p.out.String(), p.why
 }
@@ -362,7 +363,7 @@ func (p *printer) forClause(c *syntax.ForClause) {
 		if loop.InPos.IsValid() {
 			p.str(" in")
 			for _, w := range loop.Items {
-				p.words(w, "")
+				p.words(w, "", " ")
 			}
 		}
 	case *syntax.CStyleLoop:

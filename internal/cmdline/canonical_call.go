@@ -21,11 +21,10 @@ func (p *printer) call(c *syntax.CallExpr) {
 	named := false
 	for i, w := range c.Args {
 		p.first = !named
-		text := p.list(w, command)
-		if i == 0 && sep == "" {
-			text = strings.TrimPrefix(text, " ")
+		if i > 0 {
+			sep = " "
 		}
-		p.str(text)
+		p.words(w, command, sep)
 		named = named || !p.vanishes
 	}
 	p.acted = p.acted || p.acts[c]
@@ -89,7 +88,7 @@ func soleLit(parts []syntax.WordPart) (string, bool) {
 
 func (p *printer) assign(a *syntax.Assign) {
 	if a.Naked && a.Name == nil { // an option of declare
-		p.words(a.Value, "")
+		p.words(a.Value, "", " ")
 		return
 	}
 	p.str(p.name(a.Name))
@@ -116,7 +115,7 @@ func (p *printer) assign(a *syntax.Assign) {
 				p.none("it has a list with indexes")
 				return
 			}
-			p.words(e.Value, "")
+			p.words(e.Value, "", " ")
 		}
 		p.str(" )")
 	case a.Value != nil:

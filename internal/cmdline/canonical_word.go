@@ -35,19 +35,23 @@ const (
 	aPattern                  // is matched
 )
 
-// words prints the words that a word becomes, each after a space. command is the name of the
-// command whose argument it is.
-func (p *printer) words(w *syntax.Word, command string) { p.str(p.list(w, command)) }
-
-func (p *printer) list(w *syntax.Word, command string) string {
+// words prints the words that a word becomes, with a space between them and sep before the
+// first. command is the name of the command whose argument it is.
+func (p *printer) words(w *syntax.Word, command, sep string) {
+	print := func(text string) {
+		p.str(sep)
+		p.str(text)
+		sep = " "
+	}
 	if n := p.nested[w]; n != nil {
-		return " " + p.program(n)
+		print(p.program(n))
+		return
 	}
 	if option, replaced := p.options[w]; replaced {
 		p.first, p.vanishes = false, false
-		return " " + p.quote(option)
+		print(p.quote(option))
+		return
 	}
-	var b strings.Builder
 	named := p.first
 	p.first, p.vanishes = false, true
 	for _, pieces := range p.braces(p.pieces(w, anArgument)) {
@@ -57,10 +61,9 @@ func (p *printer) list(w *syntax.Word, command string) string {
 		p.vanishes = p.vanishes && !slices.ContainsFunc(pieces, func(x piece) bool { return !x.mayVanish() })
 		pieces = p.tilde(pieces, false)
 		for _, text := range p.globbed(pieces, command) {
-			b.WriteString(" " + text)
+			print(text)
 		}
 	}
-	return b.String()
 }
 
 // plainWord returns a word that must stay one: the file of a redirection.
@@ -89,6 +92,9 @@ func (p *printer) pattern(w *syntax.Word) string {
 
 // join prints pieces side by side.
 func (p *printer) join(pieces []piece) string {
+	if len(pieces) == 1 && pieces[0].kind != globText && pieces[0].kind != expansion {
+		return p.quote(pieces[0].text)
+	}
 	var b, text strings.Builder
 	quoted := false
 	// Empty quotes next to an expansion keep the word, if the expansion is empty.
@@ -138,7 +144,7 @@ func (p *printer) pieces(w *syntax.Word, use wordFor) []piece {
 	case "{}", "[", "]": // which the shell leaves as they are
 		return []piece{{quotedText, lit}}
 	}
-	var out []piece
+	out := make([]piece, 0, 2*len(w.Parts)) //nolint:mnd // most parts are quotes and their text
 	for i, part := range w.Parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {
@@ -320,11 +326,13 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 	for len(pieces) > 1 && pieces[0].kind != globText && pieces[0].text == "" && !pieces[1].mayVanish() {
 		pieces = pieces[1:]
 	}
-	pattern, literal, expands, constant := "", "", false, true
+	if !slices.ContainsFunc(pieces, func(x piece) bool { return x.kind == globText }) {
+		return []string{p.join(pieces)}
+	}
+	pattern, literal, constant := "", "", true
 	for _, piece := range pieces {
 		switch piece.kind {
 		case globText:
-			expands = true
 			pattern += piece.text
 			literal += piece.text
 		case expansion:
@@ -333,9 +341,6 @@ func (p *printer) globbed(pieces []piece, command string) []string {
 			pattern += escaper.Replace(piece.text)
 			literal += piece.text
 		}
-	}
-	if !expands {
-		return []string{p.join(pieces)}
 	}
 	dashed := strings.HasPrefix(literal, "-") // an option with a value, or a file that looks like one
 	if constant && p.Glob != nil && !p.acted && (p.dir != "" || strings.HasPrefix(literal, "/")) {

@@ -240,12 +240,16 @@ func (p program) mayMean(g *parsedWords, a word, spelling string) {
 
 // exactly returns the option that is spelled so.
 func (p program) exactly(spelling string) (option, bool) {
-	if !strings.Contains(p.options, spelling) {
-		return option{}, false
-	}
-	for entry := range strings.FieldsSeq(p.options) {
-		if !strings.Contains(entry, spelling) {
-			continue
+	const space = " \t\n"
+	for rest := p.options; ; {
+		at := strings.Index(rest, spelling)
+		if at < 0 || !strings.HasPrefix(spelling, "-") {
+			return option{}, false
+		}
+		entry := rest[strings.LastIndexAny(rest[:at], space)+1:]
+		rest = ""
+		if end := strings.IndexAny(entry, space); end >= 0 {
+			entry, rest = entry[:end], entry[end:]
 		}
 		o, names := readEntry(entry)
 		for name := range strings.SplitSeq(names, ",") {
@@ -254,7 +258,6 @@ func (p program) exactly(spelling string) (option, bool) {
 			}
 		}
 	}
-	return option{}, false
 }
 
 // long returns the option that is spelled so, or whose only abbreviation it is. In an open

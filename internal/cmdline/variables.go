@@ -248,6 +248,9 @@ func (s *scope) restore(set []string) {
 
 // judgeEach judges a command for all that its words may be. forms are its texts, if it has several.
 func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, forms []string) {
+	if !slices.ContainsFunc(args, func(arg word) bool { return arg.bound != nil }) {
+		return judge(name, args, loose), nil
+	}
 	choice := slices.Clone(args)
 	var varying []int // the arguments whose values are known
 	count, anywhere := 1, false

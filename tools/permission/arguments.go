@@ -157,10 +157,8 @@ func (j *judgment) destinations(call tools.Call, plan tools.Plan, reason string)
 // have; printed is the program with the names that its globs match.
 func parts(c *tools.Command, printed cmdline.Program) []string {
 	var out []string
-	known := map[string]bool{"": true, c.Text: true}
 	add := func(text string) {
-		if !known[text] {
-			known[text] = true
+		if text != "" && text != c.Text && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
@@ -170,10 +168,12 @@ func parts(c *tools.Command, printed cmdline.Program) []string {
 			add(strings.Join(append([]string{file}, cmd.Args...), " "))
 		}
 	}
-	for _, cmd := range slices.Concat(c.Program.Commands, printed.Commands) {
-		add(cmd.Text)
-		for _, text := range cmd.Forms {
-			add(text)
+	for _, commands := range [][]cmdline.Command{c.Program.Commands, printed.Commands} {
+		for _, cmd := range commands {
+			add(cmd.Text)
+			for _, text := range cmd.Forms {
+				add(text)
+			}
 		}
 	}
 	return out

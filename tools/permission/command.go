@@ -175,7 +175,10 @@ func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.P
 
 // withoutAnywhere leaves out the paths that stand for names which are not known.
 func withoutAnywhere(c cmdline.Command) cmdline.Command {
-	c.Paths = slices.DeleteFunc(slices.Clone(c.Paths), func(path cmdline.Path) bool { return path.Anywhere })
+	anywhere := func(path cmdline.Path) bool { return path.Anywhere }
+	if slices.ContainsFunc(c.Paths, anywhere) {
+		c.Paths = slices.DeleteFunc(slices.Clone(c.Paths), anywhere)
+	}
 	return c
 }
 
@@ -186,6 +189,9 @@ func (j *judgment) globsInside(c *tools.Command) (why string) {
 	for _, cmd := range c.Program.Commands {
 		if !j.enter(places, cmd) {
 			return "where it runs is not known"
+		}
+		if !slices.ContainsFunc(cmd.Paths, func(path cmdline.Path) bool { return path.Glob }) {
+			continue
 		}
 		cmd.Paths = slices.DeleteFunc(slices.Clone(cmd.Paths), func(path cmdline.Path) bool { return !path.Glob })
 		if why := j.pathsInside(cmd, places); why != "" {

@@ -180,7 +180,10 @@ func (j *judgment) decide(call tools.Call, spec named, plan tools.Plan, gone str
 		return only
 	}
 	r := j.rulesFor(call.Agent)
-	args := j.formsOf(call, plan, printed)
+	var args arguments
+	if r.matchArguments(spec) {
+		args = j.formsOf(call, plan, printed)
+	}
 	if m := r.deny.match(spec, args); m != "" {
 		return tools.Verdict{Decision: tools.Deny, Rule: m, Reason: "denied by the configuration"}
 	}

@@ -151,6 +151,9 @@ type search struct {
 
 // folder returns the folder of PATH with number i.
 func (s *search) folder(i int) *folder {
+	if s.looked == nil {
+		s.looked = make([]*folder, 0, len(s.path))
+	}
 	for len(s.looked) <= i {
 		s.looked = append(s.looked, s.lookIn(s.path[len(s.looked)]))
 	}

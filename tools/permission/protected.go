@@ -173,8 +173,8 @@ func (p *Policy) expandVariable(word string) string {
 // protectedNames are protectedFolders, protectedFiles and protectedPatterns in a form that is
 // quick to look in.
 type protectedNames struct {
-	folders  []string        // of several names
-	folder   map[string]bool // of one name
+	folders  map[string][]string // of several names, each as /a/b/, by the first of them
+	folder   map[string]bool     // of one name
 	files    map[string]bool
 	twoNames map[string]bool // the last two
 	patterns []namePattern
@@ -185,10 +185,10 @@ type protectedNames struct {
 type namePattern struct{ pattern, begin, end string }
 
 func newProtectedNames() protectedNames {
-	n := protectedNames{folder: map[string]bool{}, files: map[string]bool{}, twoNames: map[string]bool{}}
+	n := protectedNames{folders: map[string][]string{}, folder: map[string]bool{}, files: map[string]bool{}, twoNames: map[string]bool{}}
 	for _, name := range protectedFolders() {
-		if strings.Contains(name, "/") {
-			n.folders = append(n.folders, "/"+name+"/")
+		if first, _, several := strings.Cut(name, "/"); several {
+			n.folders[first] = append(n.folders[first], "/"+name+"/")
 		} else {
 			n.folder[name] = true
 		}
@@ -213,16 +213,12 @@ func (n protectedNames) match(path string) bool {
 	for rest := path; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
-		if n.folder[name] {
+		if n.folder[name] || slices.ContainsFunc(n.folders[name], func(f string) bool { return strings.Contains(path+"/", f) }) {
 			return true
 		}
 	}
 	dir, name := pathpkg.Split(path)
 	if n.files[name] {
-		return true
-	}
-	whole := path + "/"
-	if slices.ContainsFunc(n.folders, func(f string) bool { return strings.Contains(whole, f) }) {
 		return true
 	}
 	twoNames := pathpkg.Base(dir) + "/" + name

@@ -144,6 +144,16 @@ func (s ruleSet) names(spec named) bool {
 // restrict says whether a rule may deny calls of a tool, or have them ask.
 func (r rules) restrict(spec named) bool { return r.deny.names(spec) || r.ask.names(spec) }
 
+// matchArguments reports whether a rule for a tool depends on the arguments of the call.
+func (r rules) matchArguments(spec named) bool {
+	for _, set := range []ruleSet{r.deny, r.ask, r.allow} {
+		if slices.ContainsFunc(set, func(r rule) bool { return r.args != nil && r.selects(spec) }) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s ruleSet) always(spec named) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) && r.args == nil })
 }
