@@ -309,7 +309,7 @@ func (p *printer) binary(cmd *syntax.BinaryCmd) {
 	}
 }
 
-// apart prints what runs in a shell of its own.
+// apart prints what runs in a shell of its own, or not before what follows.
 func (p *printer) apart(print func()) {
 	dir := p.dir
 	print()
@@ -342,11 +342,11 @@ func (p *printer) ifClause(c *syntax.IfClause) {
 			p.rest(c.Then, "fi")
 			return
 		case len(next.Cond) == 0:
-			p.rest(c.Then, "else")
+			p.apart(func() { p.rest(c.Then, "else") })
 			p.rest(next.Then, "fi")
 			return
 		default:
-			p.rest(c.Then, "elif")
+			p.apart(func() { p.rest(c.Then, "elif") })
 			p.rest(next.Cond, "then")
 			c = next
 		}
@@ -397,7 +397,11 @@ func (p *printer) caseClause(c *syntax.CaseClause) {
 		p.str(")")
 		if len(item.Stmts) > 0 {
 			p.next(item.Stmts[0], " ")
+			moves, dir := p.moves, p.dir
 			p.stmts(item.Stmts)
+			if p.dir = dir; item.Op != syntax.Break && p.moves != moves { // the next ones may run there
+				p.dir = ""
+			}
 		}
 		if item.Op != syntax.Break {
 			p.bashOnly(item.Op.String())

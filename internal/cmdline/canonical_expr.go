@@ -85,9 +85,7 @@ func (p *printer) parameter(e *syntax.ParamExp) string {
 	word := ""
 	if e.Exp.Word != nil {
 		var ok bool
-		if word, ok = soleLit(e.Exp.Word.Parts); !ok || strings.IndexFunc(word, func(r rune) bool {
-			return !isName("a"+string(r)) && !strings.ContainsRune("./:,@%+=*-", r)
-		}) >= 0 {
+		if word, ok = soleLit(e.Exp.Word.Parts); !ok || !plainOperand(word) {
 			p.none("it has an expansion that eca does not print")
 		}
 	}

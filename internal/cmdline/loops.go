@@ -47,7 +47,6 @@ func (w *walker) forClause(cmd *syntax.ForClause, depth int) {
 }
 
 func (w *walker) caseClause(cmd *syntax.CaseClause, depth int) {
-	w.computed("it chooses by a pattern")
 	w.cases = true
 	if len(w.documents) > 0 {
 		w.ambiguous(caseWithDocument)
@@ -55,7 +54,9 @@ func (w *walker) caseClause(cmd *syntax.CaseClause, depth int) {
 	w.word(cmd.Word, depth)
 	for _, item := range cmd.Items {
 		for _, p := range item.Patterns {
-			w.word(p, depth)
+			if !w.word(p, depth).known {
+				w.computed("it chooses by a pattern that is computed")
+			}
 		}
 		w.apart(func() { w.stmts(item.Stmts, depth) })
 	}

@@ -162,6 +162,13 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 				return
 			}
 			add(of.values)
+		case *syntax.ArithmExp:
+			values, why := w.arithmetic(p, references)
+			if why != "" {
+				unknown = why
+				return
+			}
+			add(values)
 		default:
 			unknown = "it has an expansion whose effect is not known"
 		}
@@ -184,17 +191,33 @@ func splits(value string) bool {
 
 func isPattern(value string) bool { return strings.ContainsAny(value, `*?[\`) }
 
-// variable returns what a variable may be at this place.
+// variable returns what an expansion of a variable may be at this place.
 func (w *walker) variable(p *syntax.ParamExp, references int) (b bound, unknown string) {
 	name := p.Param.Value
-	if name == "?" {
+	if name == "?" && plain(p) {
 		return bound{values: []string{"0"}, status: true}, ""
 	}
+	if b, unknown = w.named(name, references); unknown != "" || plain(p) {
+		return b, unknown
+	}
+	for _, value := range b.values {
+		w.steps += len(value)
+	}
+	values, ok := derive(p, b.values)
+	if !ok || w.steps > maxSteps {
+		return b, "the value of " + name + " is not known"
+	}
+	b.values = values
+	return b, ""
+}
+
+// named returns what the variable of a name may be at this place.
+func (w *walker) named(name string, references int) (b bound, unknown string) {
 	if w.steps++; w.steps > maxSteps {
 		return b, tooManyValues
 	}
 	unknown = "the value of " + name + " is not known"
-	if w.scope == nil || !plain(p) || references == maxReferences || references == 0 && !slices.Contains(w.scope.set, name) {
+	if w.scope == nil || references == maxReferences || references == 0 && !slices.Contains(w.scope.set, name) {
 		return b, unknown
 	}
 	w.scope.gather()

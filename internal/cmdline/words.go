@@ -58,11 +58,17 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			w.substitutionEnd = outer
 		case *syntax.ParamExp:
 			out.known, uses = false, true
-			if !plain(p) {
+			if _, ok := derived(p); !ok && !plain(p) {
 				w.unresolved("it has an expansion whose effect is not known")
 				w.inside(p, depth)
 			}
-		default: // arithmetic, <( ), extended globs, braces
+		case *syntax.ArithmExp:
+			out.known, uses = false, true
+			if _, unknown := w.arithmetic(p, 0); unknown != "" {
+				w.unresolved(unknown)
+				w.inside(p, depth)
+			}
+		default: // <( ), extended globs, braces
 			out.known = false
 			w.unresolved("it has an expansion whose effect is not known")
 			w.inside(p, depth)
@@ -130,12 +136,6 @@ func isTop(w *syntax.Word) bool {
 		}
 		return text == is
 	})
-}
-
-// plain reports whether an expansion is the value of a variable and nothing else.
-func plain(p *syntax.ParamExp) bool {
-	return p.Param != nil && p.Flags == nil && !p.Excl && p.NestedParam == nil && p.Index == nil && len(p.Modifiers) == 0 &&
-		p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil
 }
 
 // unescape resolves the backslashes of a literal. It refuses what the shell would expand
