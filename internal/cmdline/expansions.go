@@ -118,13 +118,18 @@ const maxNumber = 1 << 30
 // as expressions again, and those may run commands.
 const notComputed = "it has an arithmetic expression whose value is not known"
 
-// arithmetic returns what $(( )) may be. It computes + - * / % of decimal numbers and of variables
-// that can only be such.
-func (w *walker) arithmetic(a *syntax.ArithmExp, references int) (values []string, unknown string) {
+// arithmetic computes + - * / % of decimal numbers and of variables that can only be such.
+type arithmetic struct {
+	*walker
+	references int // of variables to the variable whose value is computed
+}
+
+// values returns what $(( )) may be.
+func (w arithmetic) values(a *syntax.ArithmExp) (values []string, unknown string) {
 	if a.Bracket || a.Unsigned {
 		return nil, notComputed
 	}
-	numbers, unknown := w.numbers(a.X, references)
+	numbers, unknown := w.numbers(a.X)
 	for _, n := range numbers {
 		values = append(values, strconv.Itoa(n))
 	}
@@ -132,18 +137,18 @@ func (w *walker) arithmetic(a *syntax.ArithmExp, references int) (values []strin
 }
 
 // numbers returns what an arithmetic expression may be.
-func (w *walker) numbers(x syntax.ArithmExpr, references int) (out []int, unknown string) {
+func (w arithmetic) numbers(x syntax.ArithmExpr) (out []int, unknown string) {
 	switch x := x.(type) {
 	case *syntax.ParenArithm:
-		return w.numbers(x.X, references)
+		return w.numbers(x.X)
 	case *syntax.Word:
-		return w.operand(x, references)
+		return w.operand(x)
 	case *syntax.BinaryArithm:
-		left, unknown := w.numbers(x.X, references)
+		left, unknown := w.numbers(x.X)
 		if unknown != "" {
 			return nil, unknown
 		}
-		right, unknown := w.numbers(x.Y, references)
+		right, unknown := w.numbers(x.Y)
 		if unknown != "" {
 			return nil, unknown
 		}
@@ -190,7 +195,7 @@ func calculate(op syntax.BinAritOperator, a, b int) (n int, ok bool) {
 
 // operand returns what an operand of an arithmetic expression may be: a number, or a variable with
 // or without $.
-func (w *walker) operand(x *syntax.Word, references int) (out []int, unknown string) {
+func (w arithmetic) operand(x *syntax.Word) (out []int, unknown string) {
 	const cost = 50 // steps, so that long expressions are refused soon
 	if w.steps += cost; w.steps > maxSteps || len(x.Parts) != 1 {
 		return nil, notComputed
@@ -203,13 +208,13 @@ func (w *walker) operand(x *syntax.Word, references int) (out []int, unknown str
 			values = []string{part.Value}
 			break
 		}
-		b, why := w.named(part.Value, references)
+		b, why := w.named(part.Value, w.references)
 		if why != "" || b.data || b.status {
 			return nil, notComputed
 		}
 		values, signed = b.values, true
 	case *syntax.ParamExp:
-		b, why := w.variable(part, references)
+		b, why := w.variable(part, w.references)
 		if why != "" || b.data || b.status || !plain(part) {
 			return nil, notComputed
 		}

@@ -163,7 +163,7 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 			}
 			add(of.values)
 		case *syntax.ArithmExp:
-			values, why := w.arithmetic(p, references)
+			values, why := (arithmetic{w, references}).values(p)
 			if why != "" {
 				unknown = why
 				return

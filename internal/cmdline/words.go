@@ -64,7 +64,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			}
 		case *syntax.ArithmExp:
 			out.known, uses = false, true
-			if _, unknown := w.arithmetic(p, 0); unknown != "" {
+			if _, unknown := (arithmetic{w, 0}).values(p); unknown != "" {
 				w.unresolved(unknown)
 				w.inside(p, depth)
 			}
