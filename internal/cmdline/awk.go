@@ -21,7 +21,7 @@ func checkAwk(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// awkPrints says whether a program of awk is made of words and signs that compute and print:
+// awkPrints reports whether a program of awk is made of words and signs that compute and print:
 // there are no other commands and functions in it than some that do no more, no text goes to a
 // file or a program, and none comes from one.
 //

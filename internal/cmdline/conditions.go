@@ -67,7 +67,7 @@ func (w *walker) test(cmd *syntax.TestClause, depth int) (ok bool) {
 	return true
 }
 
-// isOperand says whether an argument of test is the operand of one of some operators, whatever it
+// isOperand reports whether an argument of test is the operand of one of some operators, whatever it
 // is. Elsewhere it might be an operator itself, and -v evaluates its operand.
 func isOperand(name string, args []word, i int, operators ...string) bool {
 	switch {

@@ -4,13 +4,13 @@ import (
 	"strings"
 )
 
-// GitReads says whether a subcommand of git reads, as long as no option says otherwise.
+// GitReads reports whether a subcommand of git reads, as long as no option says otherwise.
 func GitReads(sub string) bool {
 	_, known := gitTable(sub)
 	return known
 }
 
-// gitContents says whether a git command that reads may look at the contents of files, where
+// gitContents reports whether a git command that reads may look at the contents of files, where
 // git runs filters and programs that show differences.
 func gitContents(sub string, g parsedWords) bool {
 	switch sub {

@@ -192,7 +192,7 @@ func keyedListings(name string) keyed {
 	return keyed{}
 }
 
-// keyedReader says whether a program is remembered by its name, for as long as it only reads.
+// keyedReader reports whether a program is remembered by its name, for as long as it only reads.
 func keyedReader(name string) bool {
 	_, known := reader(name)
 	return known || name == "find"
@@ -217,7 +217,7 @@ func namedByKey(words []string) (rule keyed, n int, ok bool) {
 	return rule, 3, ok
 }
 
-// Keyed says whether a key is one that commands can have.
+// Keyed reports whether a key is one that commands can have.
 func Keyed(key string) bool {
 	words := strings.Fields(key)
 	if len(words) == 0 {
@@ -256,7 +256,7 @@ func key(words []word, reads bool) string {
 	return strings.Join(texts[:n], " ")
 }
 
-// covers says whether each word is one that the command keeps its key with. bundled says that
+// covers reports whether each word is one that the command keeps its key with. bundled says that
 // the first word holds letters of options without a dash.
 func (k keyed) covers(words []word, bundled bool) bool {
 	operands := 0
@@ -289,7 +289,7 @@ func (k keyed) covers(words []word, bundled bool) bool {
 	return true
 }
 
-// remoteOrRef says whether an operand is the plain name of a remote (the first one) or of what
+// remoteOrRef reports whether an operand is the plain name of a remote (the first one) or of what
 // is transferred: not an address, which may belong to another account.
 func remoteOrRef(text string, n int) bool {
 	if n == 0 {
@@ -299,7 +299,7 @@ func remoteOrRef(text string, n int) bool {
 	return plainName(from, "_./@-") && (!both || plainName(to, "_./-"))
 }
 
-// plainName says whether a name begins with a letter or a digit and has nothing else but
+// plainName reports whether a name begins with a letter or a digit and has nothing else but
 // these and some other characters.
 func plainName(name, others string) bool {
 	for i, r := range name {

@@ -126,7 +126,7 @@ func quotedConstant(w *syntax.Word) (text string, ok bool) {
 	return "", false
 }
 
-// readsLines says whether the condition of a loop is a single `read`.
+// readsLines reports whether the condition of a loop is a single `read`.
 func readsLines(cond []*syntax.Stmt) bool {
 	if len(cond) != 1 || cond[0].Negated || cond[0].Background || len(cond[0].Redirs) > 0 {
 		return false

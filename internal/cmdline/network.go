@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// NeedsNetwork says whether a command is known to be of no use without a network, or without a
+// NeedsNetwork reports whether a command is known to be of no use without a network, or without a
 // service that is reached like one. The loopback does not count: sandboxed commands have one of their
 // own. With hosts, the user has listed some that a proxy leads to: that is enough for what
 // fetches packages and commits.
@@ -34,7 +34,7 @@ func (c Command) NeedsNetwork(hosts bool) bool {
 	return has(sub) && !slices.Contains(c.Args, "--offline") && (!hosts || has(sends))
 }
 
-// onlyLoopback says whether the words of curl or wget name addresses of this machine and no
+// onlyLoopback reports whether the words of curl or wget name addresses of this machine and no
 // others. A host that is written without a scheme may also be the value of an option; without a
 // network it is merely not reached.
 func onlyLoopback(words []string) bool {

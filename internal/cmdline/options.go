@@ -70,7 +70,7 @@ type givenOption struct {
 	value string
 }
 
-// has says whether one of some options is given, by their first spelling.
+// has reports whether one of some options is given, by their first spelling.
 func (g parsedWords) has(names ...string) bool {
 	for _, o := range g.options {
 		for _, name := range names {
@@ -284,7 +284,7 @@ func (p program) long(spelling string) (o option, found bool) {
 	return o, found
 }
 
-// digits says whether the program knows numbers as options (-5).
+// digits reports whether the program knows numbers as options (-5).
 func (p program) digits() bool {
 	_, found := p.exactly("-NUM")
 	return found

@@ -42,7 +42,7 @@ func (w *walker) comments(text string) {
 	}
 }
 
-// hashInWord says whether a # may stand within a word.
+// hashInWord reports whether a # may stand within a word.
 func hashInWord(text string) bool {
 	for i := 1; i < len(text); i++ {
 		if text[i] == '#' && strings.IndexByte(" \t\n;&|(<>", text[i-1]) < 0 {
@@ -111,7 +111,7 @@ func (w *walker) document(r *syntax.Redirect) {
 	}
 }
 
-// continues says whether a line of a here-document ends in a backslash. The parser leaves those
+// continues reports whether a line of a here-document ends in a backslash. The parser leaves those
 // out that the document begins with.
 func (w *walker) continues(r *syntax.Redirect) bool {
 	const end = "\\\n"

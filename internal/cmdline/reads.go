@@ -119,13 +119,13 @@ func (g parsedWords) refusal(name string) judgement {
 	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
 }
 
-// scripted says whether a command runs a script that is among its words.
+// scripted reports whether a command runs a script that is among its words.
 func scripted(name string) bool {
 	p, known := reader(name)
 	return known && p.scripted
 }
 
-// anyWords says whether a command only reads whatever words it is given.
+// anyWords reports whether a command only reads whatever words it is given.
 func anyWords(name string) bool {
 	p, known := reader(name)
 	return known && p.anyWords

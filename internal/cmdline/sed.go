@@ -34,7 +34,7 @@ type sedScript struct {
 	depth int // open braces
 }
 
-// prints says whether all commands of the script work on lines and print them: none reads or
+// prints reports whether all commands of the script work on lines and print them: none reads or
 // writes a file, or runs a program.
 func (s *sedScript) prints() bool {
 	for {
@@ -229,7 +229,7 @@ func (s *sedScript) label() bool {
 	return found
 }
 
-// ends says whether a command ends here.
+// ends reports whether a command ends here.
 func (s *sedScript) ends() bool {
 	s.blanks()
 	return s.rest == "" || strings.Contains(";\n}", s.rest[:1])

@@ -220,7 +220,7 @@ func (t *Template) checkCall(c *syntax.CallExpr) error {
 	return nil
 }
 
-// runsCode says whether a program takes code among its arguments.
+// runsCode reports whether a program takes code among its arguments.
 func runsCode(name string) bool {
 	name = strings.TrimRight(name, "0123456789.")
 	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "fish", "python", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "sed", "osascript", "powershell", "pwsh", "psql", "sqlite", "mysql", "jq", "find", "xargs"}, name)

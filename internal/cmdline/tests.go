@@ -11,7 +11,7 @@ import (
 // stderr if they fail.
 var sayNo = []string{"grep", "egrep", "fgrep", "rg", "test", "[", "jq", "echo", "printf", "cat", "head", "tail", "cut", "tr", "true", ":"}
 
-// OnlyTests says whether a script that ends with 1 in silence ended so because a test in it said
+// OnlyTests reports whether a script that ends with 1 in silence ended so because a test in it said
 // no: it is made only of programs that tell that from a failure, and it hides no messages.
 func OnlyTests(text string) bool {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
@@ -35,7 +35,7 @@ func OnlyTests(text string) bool {
 	return tests
 }
 
-// endsOtherwise says whether a call is an exit with 0 or 2, which is never why a script ends with 1.
+// endsOtherwise reports whether a call is an exit with 0 or 2, which is never why a script ends with 1.
 func endsOtherwise(n *syntax.CallExpr) bool {
 	return len(n.Args) == 2 && n.Args[0].Lit() == "exit" && (n.Args[1].Lit() == "0" || n.Args[1].Lit() == "2")
 }

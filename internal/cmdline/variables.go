@@ -184,7 +184,7 @@ func (w *walker) valuesOf(from *syntax.Word, references int) (b bound, unknown s
 	return b, unknown
 }
 
-// splits says whether a shell makes other words of a value that is not in quotes.
+// splits reports whether a shell makes other words of a value that is not in quotes.
 func splits(value string) bool {
 	return value == "" || strings.ContainsAny(value, " \t\n") || isPattern(value)
 }
@@ -376,7 +376,7 @@ func (w *walker) binary(cmd *syntax.BinaryCmd, depth int) {
 	}
 }
 
-// assigned says whether a command does nothing but set variables that no program obeys.
+// assigned reports whether a command does nothing but set variables that no program obeys.
 func (w *walker) assigned(c *syntax.CallExpr) bool {
 	if w.scope == nil || len(c.Assigns) == 0 {
 		return false

@@ -97,7 +97,7 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 	return out
 }
 
-// isTop says whether a word is "$(git rev-parse --show-toplevel)", in its quotes.
+// isTop reports whether a word is "$(git rev-parse --show-toplevel)", in its quotes.
 func isTop(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false

@@ -47,7 +47,7 @@ func (j *judgment) allowed(set ruleSet, spec named, plan tools.Plan, args argume
 	return "", but
 }
 
-// matches says whether an allowing pattern matches an argument: as it is written and, for
+// matches reports whether an allowing pattern matches an argument: as it is written and, for
 // a path, where it leads.
 func (j *judgment) matches(re expression, f *forms) bool {
 	if f.leads != "" && !fullMatch(re, f.leads) {
@@ -83,7 +83,7 @@ func (p pattern) everything() bool {
 	return slices.Contains([]string{".*", ".+", "^.*$", "^.+$", "(?s).*", "(?s).+", `[\s\S]*`, `[\s\S]+`}, p.source)
 }
 
-// mentions says whether a pattern names all of demands, whatever else it matches.
+// mentions reports whether a pattern names all of demands, whatever else it matches.
 func (p pattern) mentions(demands []string) bool {
 	source := strings.ReplaceAll(p.source, `\`, "")
 	return !slices.ContainsFunc(demands, func(d string) bool { return !strings.Contains(source, d) })
@@ -138,7 +138,7 @@ func (j *judgment) uncovered(c *tools.Command, whole pattern, patterns []pattern
 // namesUnknown is why a command asks that no rule is known to match.
 const namesUnknown = "a rule may be meant for files that it reads, whose names are known only when it runs"
 
-// reads says whether a command only reads, in the workspace; if not, why is a reason.
+// reads reports whether a command only reads, in the workspace; if not, why is a reason.
 func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.Printed) (ok bool, why string) {
 	program := c.Program
 	if printed.Text != "" { // globs are names there

@@ -39,7 +39,7 @@ func (j *judgment) destroys(roots []string, c *tools.Command) string {
 	return ""
 }
 
-// expendable says whether what a word names may be deleted with all that is in it.
+// expendable reports whether what a word names may be deleted with all that is in it.
 func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Command) bool {
 	if strings.ContainsAny(name, "$`{}[") && !strings.HasPrefix(name, "$HOME/") || strings.HasPrefix(name, "~") && !strings.HasPrefix(name, "~/") {
 		return false // computed
@@ -76,13 +76,13 @@ func (j *judgment) expendable(roots []string, dir, name string, cmd cmdline.Comm
 	return true
 }
 
-// within says whether a path is a folder or below it.
+// within reports whether a path is a folder or below it.
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && (rel == "." || filepath.IsLocal(rel))
 }
 
-// ignored says whether git ignores a folder, or one that it is in.
+// ignored reports whether git ignores a folder, or one that it is in.
 func ignored(path string) bool {
 	for ; filepath.Dir(path) != path; path = filepath.Dir(path) {
 		if ignore.ForTree(filepath.Dir(path)).Ignored(filepath.ToSlash(path), true) {

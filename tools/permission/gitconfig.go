@@ -8,7 +8,7 @@ import (
 )
 
 // unsafeKey returns the first key of a git configuration that is not known to be harmless to a
-// command that reads, or "". contents says whether the command looks at the contents of files;
+// command that reads, or "". contents reports whether the command looks at the contents of files;
 // tree judges where the work tree is.
 func unsafeKey(settings []setting, contents bool, tree func(value string) bool) string {
 	for _, s := range settings {

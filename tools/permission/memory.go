@@ -143,7 +143,7 @@ func (j *judgment) notRemembered(call tools.Call, spec tools.Spec, plan tools.Pl
 	return but
 }
 
-// namesOutside says whether a word of a command may name something outside of the workspace.
+// namesOutside reports whether a word of a command may name something outside of the workspace.
 func (j *judgment) namesOutside(c cmdline.Command, l *places) bool {
 	if c.Effect == cmdline.Reads {
 		return j.pathsInside(c, l) != ""
@@ -187,7 +187,7 @@ func (m *Memory) remembers(j *judgment, call tools.Call, key string) tools.Scope
 	return m.kept.remembers(workspaceOf(call, j.links), key)
 }
 
-// allows says whether all of a call is remembered, and how far.
+// allows reports whether all of a call is remembered, and how far.
 func (m *Memory) allows(j *judgment, call tools.Call, spec tools.Spec, plan tools.Plan) tools.Scope {
 	if c := plan.Command; c != nil && c.TemplateArguments == nil && slices.ContainsFunc(c.Program.Commands, func(cmd cmdline.Command) bool {
 		return cmd.Key == "" || m.remembers(j, call, spec.FullName()+" "+cmd.Key) == tools.Once
@@ -212,7 +212,7 @@ func (m *Memory) allowsAll(j *judgment, call tools.Call, keys []string) tools.Sc
 	return scope
 }
 
-// AsksAgain says whether what a rule asks about is asked again, whatever is remembered of it.
+// AsksAgain reports whether what a rule asks about is asked again, whatever is remembered of it.
 func AsksAgain(rule string) bool {
 	return slices.Contains([]string{RuleProtected, RuleIrreversible, ruleLeaves, ruleChanged, ruleTwoReadings, ruleNoText}, rule) || strings.HasSuffix(rule, ".readOnly")
 }
@@ -239,7 +239,7 @@ const inSandboxKey = "sandbox: commands of this workspace may run without a ques
 // offeredKey says that this was offered to the user.
 const offeredKey = "sandbox: offered to run commands without a question"
 
-// inSandbox says whether the user chose that.
+// inSandbox reports whether the user chose that.
 func (m *Memory) inSandbox(j *judgment, call tools.Call) bool { return m.isKept(j, call, inSandboxKey) }
 
 func (m *Memory) isKept(j *judgment, call tools.Call, key string) bool {
@@ -266,7 +266,7 @@ func (m *Memory) countApproval(j *judgment, call tools.Call) error {
 // approvalsBeforeOffer is how many commands the user approves before the sandbox is offered.
 const approvalsBeforeOffer = 2
 
-// offer says whether the sandbox is offered now.
+// offer reports whether the sandbox is offered now.
 func (m *Memory) offer(j *judgment, call tools.Call) bool {
 	if len(call.Roots) == 0 {
 		return false

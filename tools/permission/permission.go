@@ -75,7 +75,7 @@ var _ tools.Policy = (*Policy)(nil)
 
 // Options are what a policy needs besides the configuration.
 type Options struct {
-	Contains  func(real string) bool // says whether a path whose links are resolved belongs to the workspace
+	Contains  func(real string) bool // reports whether a path whose links are resolved belongs to the workspace
 	Protected []string               // eca's own folders and files, absolute: writing there always asks
 	Memory    *Memory                // outlives configurations
 	Getenv    func(string) string    // where commands find programs; nil: anywhere
@@ -167,7 +167,7 @@ func (j *judgment) leads(path string) string {
 	return j.links.Resolve(path)
 }
 
-// inside says whether a path, which may be a link, leads into the workspace now.
+// inside reports whether a path, which may be a link, leads into the workspace now.
 func (j *judgment) inside(path string) bool { return j.contains(j.links.Resolve(path)) }
 
 // decide finds the rule that decides; gone is what the call ends for good.

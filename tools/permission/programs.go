@@ -183,7 +183,7 @@ func (s *search) lookIn(dir string) *folder {
 	return f
 }
 
-// trusted says whether programs are looked for in a folder of PATH.
+// trusted reports whether programs are looked for in a folder of PATH.
 func trusted(dir string, info os.FileInfo, inside func(string) bool) bool {
 	const others = 0o002
 	return filepath.IsAbs(dir) && info.IsDir() && info.Mode().Perm()&others == 0 && !inside(dir)
@@ -216,14 +216,14 @@ func (s *search) find(name string) (file string, p program) {
 	return "", program{}
 }
 
-// lacks says whether a folder is known not to have a name.
+// lacks reports whether a folder is known not to have a name.
 func (s *search) lacks(f *folder, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return f.missing[name]
 }
 
-// executable says whether a file is a program.
+// executable reports whether a file is a program.
 func executable(info os.FileInfo, err error) bool {
 	const anybody = 0o111
 	return err == nil && info.Mode().IsRegular() && info.Mode()&anybody != 0

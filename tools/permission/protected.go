@@ -117,7 +117,7 @@ func (j *judgment) writesProtected(spec tools.Spec, plan tools.Plan) string {
 	return ""
 }
 
-// configuresSubmodules says whether git writes its configuration, and that of another repository, for
+// configuresSubmodules reports whether git writes its configuration, and that of another repository, for
 // submodules. In the sandbox it would do half of that.
 func configuresSubmodules(args []string) bool {
 	i := slices.Index(args, "submodule")
@@ -208,7 +208,7 @@ func newProtectedNames() protectedNames {
 	return n
 }
 
-// match says whether a folded path is, or is in, one of them.
+// match reports whether a folded path is, or is in, one of them.
 func (n protectedNames) match(path string) bool {
 	for rest := path; rest != ""; {
 		var name string
@@ -231,7 +231,7 @@ func (n protectedNames) match(path string) bool {
 	})
 }
 
-// protects says whether a path is protected, not looking where it leads.
+// protects reports whether a path is protected, not looking where it leads.
 func (p *Policy) protects(path string) bool {
 	if partOfBareRepository(filepath.ToSlash(path)) {
 		return true
@@ -240,7 +240,7 @@ func (p *Policy) protects(path string) bool {
 	return slices.ContainsFunc(p.protected, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") }) || p.names.match(path)
 }
 
-// partOfBareRepository says whether a path belongs to a bare git repository, or would make one:
+// partOfBareRepository reports whether a path belongs to a bare git repository, or would make one:
 // git runs what the configuration of the folder says that it is called in. A folder counts as a
 // repository that has HEAD, objects and refs.
 func partOfBareRepository(path string) bool {

@@ -124,7 +124,7 @@ type Remembered struct {
 	Void bool
 }
 
-// isVoid says whether a key is of a command that is not remembered.
+// isVoid reports whether a key is of a command that is not remembered.
 func isVoid(key string) bool {
 	for _, tool := range []string{"shell_command ", "git "} {
 		if command, ok := strings.CutPrefix(key, tools.Native+"__"+tool); ok {

@@ -14,7 +14,7 @@ import (
 // repositories judges what git would do in the repositories that a command meets.
 type repositories struct{ *judgment }
 
-// gitReads says whether git only reads in the repository where a command runs, and in the
+// gitReads reports whether git only reads in the repository where a command runs, and in the
 // workspace. What git reads itself, a repository's own configuration can hand to other programs
 // (diff.external, textconv, filters, a transport): then git does not only read.
 //
@@ -70,7 +70,7 @@ type repo struct {
 }
 
 // helpers says why git may run programs in the repository that a folder belongs to, or read
-// outside of the workspace, or ""; contents says whether it looks at the contents of files.
+// outside of the workspace, or ""; contents reports whether it looks at the contents of files.
 func (j repositories) helpers(dir string, contents bool, left *int) (why string) {
 	dir = j.links.Resolve(dir) // where git, which asks the system, says that it is
 	r, err := j.repository(dir)
@@ -191,7 +191,7 @@ func (j repositories) bounded(r repo) (why string) {
 	return j.alternates(filepath.Join(r.common, "objects"), maxAlternates)
 }
 
-// linkedBack says whether a repository elsewhere belongs to the work tree that names it.
+// linkedBack reports whether a repository elsewhere belongs to the work tree that names it.
 func (j repositories) linkedBack(r repo) bool {
 	if data, err := readConfig(filepath.Join(r.dir, "gitdir")); err == nil {
 		return j.samePlace(strings.TrimSpace(string(data)), filepath.Join(r.top, ".git"))
@@ -313,7 +313,7 @@ func findRepository(dir string) (r repo) {
 	}
 }
 
-// bare says whether a folder is itself a repository, as git would find.
+// bare reports whether a folder is itself a repository, as git would find.
 func bare(dir string) bool {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {

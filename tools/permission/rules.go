@@ -106,7 +106,7 @@ type named struct {
 
 func nameOf(spec tools.Spec) named { return named{spec, spec.FullName(), spec.Written()} }
 
-// selects says whether a selector names a tool: by full name, by bare name if it is
+// selects reports whether a selector names a tool: by full name, by bare name if it is
 // native, or by its server.
 func (r rule) selects(spec named) bool {
 	return r.selector == spec.full || r.selector == spec.written || r.selector == spec.Server ||
@@ -141,7 +141,7 @@ func (s ruleSet) names(spec named) bool {
 	return slices.ContainsFunc(s, func(r rule) bool { return r.selects(spec) })
 }
 
-// restrict says whether a rule may deny calls of a tool, or have them ask.
+// restrict reports whether a rule may deny calls of a tool, or have them ask.
 func (r rules) restrict(spec named) bool { return r.deny.names(spec) || r.ask.names(spec) }
 
 // matchArguments reports whether a rule for a tool depends on the arguments of the call.
@@ -164,7 +164,7 @@ func fullMatch(re expression, s string) bool {
 	return err == nil && ok
 }
 
-// Selects says whether an entry of disabledTools matches one of the names that tools have.
+// Selects reports whether an entry of disabledTools matches one of the names that tools have.
 // Others says that there are tools whose names are not known: a pattern may be meant for
 // them, a plain name is not.
 func Selects(entry string, names []string, others bool) bool {

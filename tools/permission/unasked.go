@@ -43,7 +43,7 @@ type Sandbox struct {
 	// loopback of its own, undo, a workspace without anything that is not trusted. Nil: it
 	// cannot be held.
 	NoWorkspace func() (why string)
-	// Unsearched says whether there may be protected places that a command made, since the search
+	// Unsearched reports whether there may be protected places that a command made, since the search
 	// for them is due. Nil: never.
 	Unsearched func() bool
 	// Writable are the folders that commands may write to at that level besides the workspace.
@@ -115,14 +115,14 @@ func (j *judgment) unaskedOf(call tools.Call) string {
 	return value
 }
 
-// offers says whether a question about a command offers to let commands run in the sandbox of
+// offers reports whether a question about a command offers to let commands run in the sandbox of
 // the workspace from now on: where the command could, and the user approved some of that kind.
 // It is offered once.
 func (j *judgment) offers(call tools.Call, spec named, plan tools.Plan) bool {
 	return j.memory.offer(j, call) && j.couldBeUnasked(call, spec, plan)
 }
 
-// couldBeUnasked says whether a command would run without a question if toolCall.unasked were
+// couldBeUnasked reports whether a command would run without a question if toolCall.unasked were
 // workspace.
 func (j *judgment) couldBeUnasked(call tools.Call, spec named, plan tools.Plan) bool {
 	r := j.rulesFor(call.Agent)
@@ -187,7 +187,7 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 	return j.noWorkspace()
 }
 
-// writable says whether a path, which may be a link, leads to where commands may write at the
+// writable reports whether a path, which may be a link, leads to where commands may write at the
 // workspace level.
 func (j *judgment) writable(path string) bool {
 	real := j.links.Resolve(path)

@@ -179,7 +179,7 @@ func (o Options) execute(ctx context.Context, call tools.Call, e execution, out 
 	return last.result, nil
 }
 
-// leaves says whether a command that the user approves by hand runs outside of the sandbox.
+// leaves reports whether a command that the user approves by hand runs outside of the sandbox.
 func (o Options) leaves(call tools.Call) bool {
 	call.Authorization.Approved = true
 	return o.Sandbox != nil && !o.Sandbox(call).Bounds()
@@ -301,7 +301,7 @@ const (
 	firstRun   = "the first run was stopped: "
 )
 
-// Stopped says whether a call's result says that the sandbox stopped its command, and that the
+// Stopped reports whether a call's result says that the sandbox stopped its command, and that the
 // user then let it run again.
 func Stopped(outputs []string) (stopped, allowed bool) {
 	for _, out := range outputs {

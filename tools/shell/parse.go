@@ -17,7 +17,7 @@ func (o Options) parse(command string) cmdline.Program {
 	return cmdline.Parse(command)
 }
 
-// posix says whether commands go to bash or a POSIX shell, maybe through a wrapper that
+// posix reports whether commands go to bash or a POSIX shell, maybe through a wrapper that
 // the user configured (a container, a sandbox).
 func (o Options) posix() bool {
 	path, args := o.shell()

@@ -176,7 +176,7 @@ func copyProgram(from, dir string) (string, error) {
 	return to, os.Rename(out.Name(), to)
 }
 
-// same says whether two files have the same content.
+// same reports whether two files have the same content.
 func same(a, b string) bool {
 	x, errA := os.ReadFile(a)
 	y, errB := os.ReadFile(b)

@@ -132,7 +132,7 @@ func refusedFile(line string) (s stop, named bool) {
 	return stop{}, false
 }
 
-// usable says whether eca can write to a path, or make it, and so only the sandbox forbids it.
+// usable reports whether eca can write to a path, or make it, and so only the sandbox forbids it.
 func usable(path string) bool {
 	for {
 		info, err := os.Lstat(path)

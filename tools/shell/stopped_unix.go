@@ -7,5 +7,5 @@ import "golang.org/x/sys/unix"
 // nonBlocking prevents that opening a pipe waits for its other end.
 const nonBlocking = unix.O_NONBLOCK
 
-// writableDir says whether files can be made in a directory.
+// writableDir reports whether files can be made in a directory.
 func writableDir(path string) bool { return unix.Access(path, unix.W_OK) == nil }
