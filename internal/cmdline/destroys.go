@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// loss is what a command ends that nothing brings back.
+// loss is work that a command loses irreversibly.
 type loss struct {
-	why      string   // what goes, whatever the words name; empty if it depends on them
-	deletes  []string // folders and files that go with all that is in them
-	discards []string // words that, if they name files, bring these back to an older state
+	why      string   // what is lost in any case; empty if it depends on the operands
+	deletes  []string // folders and files that are deleted with their contents
+	discards []string // words that lose their changes if they name files
 }
 
-// losses tells commands that end somebody's work for good: what was not committed or
-// pushed, what others have, whole folders. It knows only the text, and only
-// the usual ways: it is there against accidents. Only a sandbox bounds a program that it
-// does not know.
+// losses recognizes commands that lose work irreversibly: uncommitted or unpushed changes, data on
+// a server, whole folders. It prevents accidents, and knows only the usual ways and only the text.
+// It is no protection against unknown programs; that is what the sandbox is for.
 func losses(name string, args []word) loss {
 	switch name = base(name); name {
 	case "rm":
@@ -24,7 +23,7 @@ func losses(name string, args []word) loss {
 		if !g.has("-r") {
 			return loss{}
 		}
-		if len(g.operands) == 0 { // given by xargs
+		if len(g.operands) == 0 { // xargs appends them
 			return loss{why: "it deletes unknown files"}
 		}
 		return loss{deletes: texts(g.operands)}
@@ -131,7 +130,7 @@ func gitLosses(args []word) loss {
 	return loss{}
 }
 
-// checkout tells whether git changes to a branch or throws changes away.
+// checkout decides whether git checkout switches to a branch or discards changes.
 func checkout(g parsedWords) loss {
 	const why = "git checkout throws away changes that are not committed"
 	switch {

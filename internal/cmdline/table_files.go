@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// fileReaders are programs that show files, folders, and what is known of them.
+// fileReaders are programs that show files, folders and their metadata.
 //
-// Tables have the options of GNU and of BSD, if they do no harm on either; an entry
-// is marked with ~ where they differ in whether a value follows.
+// Tables have the options of GNU and BSD programs that are harmless in both. An entry is marked with ~
+// if only one of them takes a value.
 func fileReaders(name string) (p program, known bool) {
 	switch name {
 	case "ls":
@@ -66,7 +66,7 @@ func fileReaders(name string) (p program, known bool) {
 	return program{}, false
 }
 
-// checkLs refuses to descend into what links lead to.
+// checkLs refuses options that follow symlinks into folders.
 func checkLs(g parsedWords) (option, why string) {
 	if g.has("-L") && g.has("-R") {
 		return "", "ls would list folders that links lead to"
@@ -74,7 +74,7 @@ func checkLs(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkTest refuses operators that evaluate their operand, wherever one stands.
+// checkTest refuses operators that evaluate their operand, in any position.
 func checkTest(g parsedWords) (option, why string) {
 	for _, w := range g.operands {
 		switch {

@@ -49,7 +49,7 @@ func textReaders(name string) (p program, known bool) {
 	case "od":
 		return program{anyWords: true, options: `-A,--address-radix=RADIX --endian=ORDER -j,--skip-bytes=N -N,--read-bytes=N -S=N --strings[=N] -t,--format=TYPE -v,--output-duplicates -w,--width[=N] --traditional
 			-a -b -B -c -d -D -e -f -F -h -H -i -I -l -L -o -O -s -x -X --help --version`}, true
-	case "strings": // an argument @x stands for the words in the file x
+	case "strings": // an argument @x stands for arguments in the file x
 		return program{anyWords: true, check: checkStrings, options: `-NUM -a,--all -d,--data -f,--print-file-name -n,--bytes=N -t,--radix=RADIX -o -e,--encoding=ENCODING -s,--output-separator=TEXT -T,--target=NAME -U,--unicode=HOW
 			-w,--include-all-whitespace -h,-H,--help -v,-V,--version`}, true
 	case "seq":
@@ -74,7 +74,7 @@ func textReaders(name string) (p program, known bool) {
 	return program{}, false
 }
 
-// checkSet refuses all but the options with which scripts end at an error, and show what they run.
+// checkSet allows only the options with which scripts stop at errors and print their commands.
 func checkSet(g parsedWords) (option, why string) {
 	for i := 0; i < len(g.operands); i++ {
 		w := g.operands[i].text
@@ -96,7 +96,7 @@ func checkSet(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkPrintf refuses to set a variable.
+// checkPrintf refuses formats and options that set a variable.
 func checkPrintf(g parsedWords) (option, why string) {
 	args := g.operands
 	if len(args) > 0 && args[0].text == "--" {
@@ -113,7 +113,7 @@ func checkPrintf(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkStrings refuses words that stand for what is in a file.
+// checkStrings refuses arguments that stand for the contents of a file.
 func checkStrings(g parsedWords) (option, why string) {
 	for _, o := range g.options {
 		if strings.HasPrefix(o.value, "@") {
@@ -128,7 +128,7 @@ func checkStrings(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkUniq refuses a second file, which is written.
+// checkUniq refuses a second operand, which is the output file.
 func checkUniq(g parsedWords) (option, why string) {
 	for i, w := range g.operands {
 		if i > 0 || w.glob {
@@ -141,7 +141,7 @@ func checkUniq(g parsedWords) (option, why string) {
 	return "", ""
 }
 
-// checkDiff refuses to descend into what links lead to.
+// checkDiff refuses options that follow symlinks into folders.
 func checkDiff(g parsedWords) (option, why string) {
 	if g.has("-r") && !g.has("--no-dereference") {
 		return "", "diff would follow links in the folders"
