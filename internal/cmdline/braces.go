@@ -73,7 +73,7 @@ func expandBraces(pieces []piece) [][]piece {
 }
 
 // alternatives splits the text between braces at its commas. end is the index of the closing brace;
-// -1 if there is none.
+// -1 if it is missing.
 func alternatives(pieces []piece) (parts [][]piece, end int) {
 	depth, start := 0, 0
 	for i, x := range pieces {

@@ -199,7 +199,7 @@ func (p *printer) stmt(s *syntax.Stmt) {
 	}
 }
 
-// command prints a command. empty reports whether there is none.
+// command prints a command. empty reports whether cmd is nil.
 func (p *printer) command(cmd syntax.Command) (empty bool) {
 	switch cmd := cmd.(type) {
 	case nil:

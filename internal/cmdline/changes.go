@@ -72,7 +72,7 @@ func subcommand(name string, args []word) string {
 }
 
 // runsByOption returns the option, as written, that makes a program run another one; empty if there is
-// none.
+// no such option.
 func runsByOption(name string, args []word) string {
 	name = base(name)
 	p, known := runnersByOption(name)

@@ -238,7 +238,7 @@ func findWords(args []word) (starts []word, g parsedWords) {
 }
 
 // commandEnd returns the index of the word that ends the command of -exec which begins at i; -1 if
-// there is none.
+// no word does.
 func commandEnd(args []word, i int) int {
 	for end := i; end < len(args); end++ {
 		if args[end].text == ";" || args[end].text == "+" && end > i && args[end-1].text == "{}" {

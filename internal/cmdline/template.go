@@ -123,7 +123,7 @@ func (t *Template) placeAll(file *syntax.File) error {
 	return wrong
 }
 
-// startOf returns the hole at the beginning of a word; nil if there is none.
+// startOf returns the hole at the beginning of a word; nil for other words.
 func (t *Template) startOf(w *syntax.Word) *hole {
 	at := int(w.Pos().Offset()) //nolint:gosec // an offset of a line
 	for i := range t.holes {
