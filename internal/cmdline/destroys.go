@@ -15,7 +15,7 @@ type loss struct {
 
 // losses recognizes commands that lose work irreversibly: uncommitted or unpushed changes, data on
 // a server, whole folders. It prevents accidents, and knows only the usual ways and only the text.
-// It is no protection against unknown programs; that is what the sandbox is for.
+// Only the sandbox protects from unknown programs.
 func losses(name string, args []word) loss {
 	switch name = base(name); name {
 	case "rm":

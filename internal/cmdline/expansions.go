@@ -11,8 +11,8 @@ import (
 // plain reports whether an expansion is the value of a variable and nothing else.
 func plain(p *syntax.ParamExp) bool { return unmodified(p) && p.Exp == nil }
 
-// unmodified reports whether an expansion uses the whole value of the variable that it names, up
-// to an operator with a word.
+// unmodified reports whether an expansion has no flags, index or other modification, except perhaps an
+// operator with a word.
 func unmodified(p *syntax.ParamExp) bool {
 	return p.Param != nil && p.Flags == nil && !p.Excl && !p.Length && !p.Width && !p.IsSet && p.NestedParam == nil && p.Index == nil && len(p.Modifiers) == 0 &&
 		p.Slice == nil && p.Repl == nil && p.Names == 0
@@ -45,11 +45,11 @@ func plainOperand(word string) bool {
 	return strings.IndexFunc(word, func(r rune) bool { return !isName("a"+string(r)) && !strings.ContainsRune("./:,@%+=*-", r) }) < 0
 }
 
-// maxDerived is the length of values whose parts are computed, which takes the square of it.
+// maxDerived bounds the length of values, because derive takes quadratic time.
 const maxDerived = 512
 
-// derive returns what an expansion makes of the values of its variable. ok is false where that
-// depends on the locale, or takes long.
+// derive returns the values of an expansion for the values of its variable. ok is false if they depend
+// on the locale, or take long to compute.
 func derive(p *syntax.ParamExp, values []string) (out []string, ok bool) {
 	operand, ok := derived(p)
 	for _, value := range values {
@@ -201,7 +201,7 @@ func (w arithmetic) operand(x *syntax.Word) (out []int, unknown string) {
 		return nil, notComputed
 	}
 	var values []string
-	signed := false // the shell puts the value into the text of the expression if it is written with $
+	signed := false // with $, the shell inserts the value into the expression, where a sign may be read as --
 	switch part := x.Parts[0].(type) {
 	case *syntax.Lit:
 		if !isName(part.Value) {
