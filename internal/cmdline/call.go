@@ -90,14 +90,14 @@ func (w *walker) command(r run) {
 		c.Source = c.Text
 	}
 	if !first.known || first.glob {
-		w.unresolved("which command it runs is computed")
-		c.Why = "which command it runs is computed"
+		w.unresolved("the name of a command is computed")
+		c.Why = "the name of a command is computed"
 		w.add(c)
 		return
 	}
 	for _, word := range r.words[1:] {
 		if !word.known && word.bound == nil && first.text != "echo" && (first.text != "cd" || !word.top) {
-			w.computed("words of it are computed")
+			w.computed("some of its arguments are computed")
 		}
 	}
 	j, forms := w.judgeEach(first.text, r.words[1:], r.loose)
@@ -127,7 +127,7 @@ func (w *walker) command(r run) {
 	case c.Effect == Reads && w.loops > 0 && slices.Contains([]string{"cd", "pushd", "popd"}, first.text):
 		w.computed("a loop changes the folder")
 	case c.Effect != Reads && slices.ContainsFunc(r.words, func(word word) bool { return word.bound != nil }):
-		w.computed("words of it are computed")
+		w.computed("some of its arguments are computed")
 	}
 	w.out.Data = w.out.Data || c.Effect == Reads && slices.ContainsFunc(c.Paths, func(path Path) bool { return path.Anywhere })
 	w.add(c)

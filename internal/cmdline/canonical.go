@@ -76,7 +76,7 @@ func (p Program) Canonical(f Form) (text string, judged Program, why string) {
 		parser = syntax.NewParser(syntax.Variant(syntax.LangBash))
 	}
 	judged = parse(text, parser)
-	const differs = "its printed form would not be read as it was judged"
+	const differs = "bash would read its canonical form differently"
 	if judged.tree == nil || judged.TwoReadings != "" || p.Unresolved == "" && judged.Unresolved != "" || !sameCommands(p, judged) {
 		return "", Program{}, differs
 	}
@@ -356,7 +356,7 @@ func (p *printer) ifClause(c *syntax.IfClause) {
 
 func (p *printer) forClause(c *syntax.ForClause) {
 	if c.Select {
-		p.none("it asks for a choice")
+		p.none("it has a select")
 	}
 	switch loop := c.Loop.(type) {
 	case *syntax.WordIter:

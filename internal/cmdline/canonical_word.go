@@ -73,7 +73,7 @@ func (p *printer) plainWord(w *syntax.Word) []piece {
 	for i, piece := range pieces {
 		switch piece.kind {
 		case globText, braceText:
-			p.none("a glob stands where one name is wanted")
+			p.none("a glob is used in place of a single name")
 		case bareText:
 			pieces[i].kind = quotedText
 		}

@@ -32,7 +32,7 @@ func gitContents(sub string, g parsedWords) bool {
 func judgeGit(args []word) judgement {
 	front := program{first: true, exact: true, options: "-C=DIR -P,--no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --version"}.parse(args)
 	if front.why != "" {
-		return judgement{why: "git " + front.refused + " may change what runs", option: bare(front.refused)}
+		return judgement{why: "git " + front.refused + " may change which programs run", option: bare(front.refused)}
 	}
 	dir, dirs := "", 0
 	for _, o := range front.options {
@@ -48,19 +48,19 @@ func judgeGit(args []word) judgement {
 	case len(args) == 0:
 		return judgement{why: "git without a subcommand"}
 	case front.loose, front.globbed, front.ended, dirs > 1:
-		return judgement{why: "where git runs, and what, is not known"}
+		return judgement{why: "the folder or the subcommand of git is not known"}
 	}
 	sub, args := args[0].text, args[1:]
 	p, known := gitReader(sub)
 	if !known {
-		return judgement{why: "git " + sub + " is not known to read only"}
+		return judgement{why: "git " + sub + " is not known to only read"}
 	}
 	g := p.parse(args)
 	if j := g.refusal("git " + sub); j.why != "" {
 		return j
 	}
 	if g.loose {
-		return judgement{why: "words of git may turn out to be options"}
+		return judgement{why: "arguments of git may become options"}
 	}
 	if o, why := gitValue(g); why != "" {
 		return judgement{why: why, option: o}

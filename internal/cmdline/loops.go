@@ -23,7 +23,7 @@ func (w *walker) forClause(cmd *syntax.ForClause, depth int) {
 	w.demand("for ") // it assigns a variable
 	iter, ok := cmd.Loop.(*syntax.WordIter)
 	if !ok || cmd.Select {
-		w.unresolved("it has a loop that counts or asks")
+		w.unresolved("it has an arithmetic loop or a select")
 		w.apart(func() { w.stmts(cmd.Do, depth) })
 		return
 	}

@@ -175,7 +175,7 @@ func (p program) option(g *parsedWords, a word, next []word) (used int) {
 func (p program) take(g *parsedWords, o option, written, value word, attached bool, next []word) (used int) {
 	switch o.mark {
 	case doesMore:
-		g.refuse(written, o.mark, "does more than read, or reads what its words do not name")
+		g.refuse(written, o.mark, "does more than read, or reads files that its arguments do not name")
 	case writes:
 		g.refuse(written, o.mark, "writes a file")
 	}

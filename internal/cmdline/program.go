@@ -291,7 +291,7 @@ func (w *walker) stmt(s *syntax.Stmt, depth int) {
 		w.unresolved("it starts a coprocess")
 	}
 	if s.Background {
-		w.computed("a part of it goes on in the background")
+		w.computed("a part of it continues in the background")
 	}
 	var input *hereText // standard input from a here-document
 	for _, r := range s.Redirs {

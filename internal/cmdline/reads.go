@@ -56,7 +56,7 @@ func judge(name string, args []word, loose bool) judgement {
 	}
 	if loose && j.effect == Reads {
 		if !anyWords {
-			return judgement{why: "words of " + name + " may turn out to be options"}
+			return judgement{why: "arguments of " + name + " may become options"}
 		}
 		// Unknown arguments may name any file, so that the command has a path outside the workspace.
 		if p, _ := reader(name); !p.raw || !p.text { // not echo, which reads no files
@@ -76,7 +76,7 @@ func (p program) judge(name string, args []word) judgement {
 		return j
 	}
 	if g.loose && !p.anyWords {
-		return judgement{why: "words of " + name + " may turn out to be options"}
+		return judgement{why: "arguments of " + name + " may become options"}
 	}
 	if p.check != nil {
 		if o, why := p.check(g); why != "" {
@@ -112,7 +112,7 @@ func (g parsedWords) refusal(name string) judgement {
 	case g.mark == writes:
 		return judgement{effect: Changes, why: g.refused + " of " + name + " " + g.why, option: bare(g.refused)}
 	case g.mark == doesMore:
-		return judgement{why: g.refused + " makes " + name + " do more than read, or read what its words do not name", option: bare(g.refused)}
+		return judgement{why: g.refused + " makes " + name + " do more than read, or read files that its arguments do not name", option: bare(g.refused)}
 	}
 	return judgement{why: "the option " + g.refused + " of " + name + " " + g.why}
 }
@@ -171,7 +171,7 @@ func judgeFind(args []word) judgement {
 		j.option = "-exec"
 	}
 	if j.why == "" && g.loose {
-		j.why = "words of find may turn out to be options"
+		j.why = "arguments of find may become options"
 	}
 	if j.why == "" {
 		j.effect = Reads

@@ -56,7 +56,7 @@ func fileReaders(name string) (p program, known bool) {
 	case "cd":
 		return program{options: "-L -P -e", first: true, anyWords: true, check: func(g parsedWords) (string, string) {
 			if len(g.operands) != 1 {
-				return "", "where cd leads is not known"
+				return "", "the target of cd is not known"
 			}
 			return "", ""
 		}}, true
@@ -69,7 +69,7 @@ func fileReaders(name string) (p program, known bool) {
 // checkLs refuses options that follow symlinks into folders.
 func checkLs(g parsedWords) (option, why string) {
 	if g.has("-L") && g.has("-R") {
-		return "", "ls would list folders that links lead to"
+		return "", "ls would follow symlinks to folders"
 	}
 	return "", ""
 }
@@ -79,7 +79,7 @@ func checkTest(g parsedWords) (option, why string) {
 	for _, w := range g.operands {
 		switch {
 		case w.loose():
-			return "", "words of test may turn out to be operators"
+			return "", "arguments of test may become operators"
 		case w.known && len(w.text) > 1 && w.text[0] == '-' && strings.Trim(w.text[1:], "0123456789") != "" && !slices.Contains(testOperators(), w.text):
 			return w.text, w.text + " makes test do more than look, or is not known"
 		}

@@ -63,7 +63,7 @@ func checkJq(g parsedWords) (option, why string) {
 	}
 	for _, s := range []string{"env", "ENV", "import", "include", "modulemeta"} {
 		if strings.Contains(g.operands[0].text, s) {
-			return "", s + " makes jq read what its words do not name"
+			return "", s + " makes jq read files that its arguments do not name"
 		}
 	}
 	return "", ""

@@ -54,7 +54,7 @@ func checkNoOperands(g parsedWords) (option, why string) {
 // checkDate refuses operands that are not a format, because they set the time.
 func checkDate(g parsedWords) (option, why string) {
 	if g.late || g.globbed {
-		return "", "words of date may turn out to be a time that is set"
+		return "", "arguments of date may set the time"
 	}
 	for _, w := range g.operands {
 		if w.loose() || w.glob || !strings.HasPrefix(w.text, "+") {

@@ -105,7 +105,7 @@ func checkPrintf(g parsedWords) (option, why string) {
 		return args[0].text, args[0].text + " makes printf do more than print"
 	}
 	if len(args) > 0 && (args[0].loose() || args[0].glob) {
-		return "", "words of printf may turn out to be its format"
+		return "", "the format of printf is not known"
 	}
 	if len(args) > 0 && assignsLength(args[0].text) {
 		return "%n", "%n makes printf set a variable"
@@ -117,12 +117,12 @@ func checkPrintf(g parsedWords) (option, why string) {
 func checkStrings(g parsedWords) (option, why string) {
 	for _, o := range g.options {
 		if strings.HasPrefix(o.value, "@") {
-			return "", "strings takes words out of " + o.value
+			return "", "strings reads arguments from " + o.value
 		}
 	}
 	for _, w := range g.operands {
 		if strings.HasPrefix(w.text, "@") || w.loose() {
-			return "", "strings may take words out of a file"
+			return "", "strings may read arguments from a file"
 		}
 	}
 	return "", ""
@@ -144,7 +144,7 @@ func checkUniq(g parsedWords) (option, why string) {
 // checkDiff refuses options that follow symlinks into folders.
 func checkDiff(g parsedWords) (option, why string) {
 	if g.has("-r") && !g.has("--no-dereference") {
-		return "", "diff would follow links in the folders"
+		return "", "diff would follow symlinks in the folders"
 	}
 	return "", ""
 }

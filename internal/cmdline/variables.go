@@ -288,7 +288,7 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 				return judgement{why: tooManyValues}, nil
 			}
 		case name == "cd" || name == "jq": // a script of jq may print the environment
-			return judgement{why: "words of " + name + " are not known"}, nil
+			return judgement{why: "arguments of " + name + " are not known"}, nil
 		case isOperand(name, args, i, "-n", "-z", "=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"):
 			choice[i] = word{text: arg.text, known: true}
 		case isOperand(name, args, i, "-e", "-f", "-d", "-h", "-L", "-r", "-w", "-x", "-s", "-nt", "-ot", "-ef"):
@@ -318,7 +318,7 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 		}
 		one := judge(name, choice, loose)
 		if n > 0 && one.effect == Reads && one.dir != j.dir {
-			one = judgement{why: "where " + name + " runs is not known"}
+			one = judgement{why: "the folder in which " + name + " runs is not known"}
 		}
 		if one.effect == Reads {
 			one.paths, one.git, one.contents = append(j.paths, one.paths...), one.git || j.git, one.contents || j.contents

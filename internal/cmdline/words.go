@@ -36,13 +36,13 @@ func (w *walker) word(from *syntax.Word, depth int) word {
 			b.WriteString(text)
 			out.known = out.known && ok
 			if !ok {
-				w.computed("words of it are computed")
+				w.computed("some of its arguments are computed")
 			}
 			out.glob = out.glob || glob
 		case *syntax.SglQuoted:
 			if p.Dollar {
 				out.known = false
-				w.computed("words of it are computed")
+				w.computed("some of its arguments are computed")
 			}
 			b.WriteString(p.Value)
 		case *syntax.DblQuoted:

@@ -26,12 +26,12 @@ func (j *judgment) destroys(roots []string, c *tools.Command) string {
 		for _, dir := range places.dirs {
 			for _, name := range cmd.Discards {
 				if _, err := os.Lstat(under(dir, expandHome(name))); err == nil && strings.Trim(name, "/") != "" {
-					return "git checkout throws away changes of " + name + " that are not committed"
+					return "git checkout discards uncommitted changes of " + name
 				}
 			}
 			for _, name := range cmd.Deletes {
 				if !known || !j.expendable(roots, dir, name, cmd) {
-					return "it deletes " + name + " with all that is in it"
+					return "it deletes " + name + " and its contents"
 				}
 			}
 		}

@@ -262,7 +262,7 @@ func (p *Policy) onlyReads(agent string, spec tools.Spec, plan tools.Plan, print
 	}
 	if reads, why := program.Reads(); !reads || plan.Command.Background {
 		if reads {
-			why = "it goes on in the background"
+			why = "it continues in the background"
 		}
 		v.Decision, v.Reason = tools.Ask, v.Reason+", and this command may: "+why
 		return v

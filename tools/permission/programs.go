@@ -256,11 +256,11 @@ func examine(file string, info os.FileInfo, inside func(string) bool) (real, int
 	const shared = 0o022
 	switch {
 	case err != nil:
-		return "", "", "the program " + file + " cannot be looked at: " + err.Error()
+		return "", "", "the program " + file + " cannot be examined: " + err.Error()
 	case inside(real):
 		return "", "", "the program " + file + " is in the workspace"
 	case info.Mode().Perm()&shared != 0:
-		return "", "", "others may change the program " + file
+		return "", "", "other users may change the program " + file
 	}
 	f, err := os.Open(real)
 	if err != nil {

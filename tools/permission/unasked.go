@@ -79,7 +79,7 @@ func (j *judgment) unaskedRule(call tools.Call, r rules, spec named, plan tools.
 	case !reads:
 		why = "it may do more than read in the workspace: " + why
 	case command.Background:
-		why = "it goes on in the background"
+		why = "it continues in the background"
 	case j.sandbox.NoReads != "":
 		why = j.sandbox.NoReads
 	default:
@@ -159,7 +159,7 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 		case cmd.NeedsNetwork(j.sandbox.Hosts):
 			return cmd.Name + " needs the network"
 		case !j.enter(places, cmd):
-			return "where it runs is not known"
+			return "the folder in which it runs is not known"
 		case cmd.Effect == cmdline.Reads:
 			if c.Program.Expands { // words may contain paths that another word assigns
 				if name := j.nameOutside(cmd, places, j.writable); name != "" {

@@ -133,7 +133,7 @@ type execution struct {
 // attempt is one run of an execution.
 type attempt struct {
 	result        tools.Result
-	leftProcesses bool // it ended before its child processes
+	leftProcesses bool // its child processes were still running when it ended
 	limited       bool // it was killed at the memory limit of the sandbox
 	spec          proc.Spec
 	refused       []string // addresses to which it could not connect
