@@ -318,7 +318,7 @@ func (w *walker) judgeEach(name string, args []word, loose bool) (j judgement, f
 		}
 		one := judge(name, choice, loose)
 		if n > 0 && one.effect == Reads && one.dir != j.dir {
-			one = judgement{why: "the folder in which " + name + " runs is not known"}
+			one = judgement{why: "the working directory of " + name + " is not known"}
 		}
 		if one.effect == Reads {
 			one.paths, one.git, one.contents = append(j.paths, one.paths...), one.git || j.git, one.contents || j.contents

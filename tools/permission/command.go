@@ -156,7 +156,7 @@ func (j *judgment) reads(r rules, spec named, c *tools.Command, printed *tools.P
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range program.Commands {
 		if !j.enter(places, cmd) {
-			return false, "the folder in which it runs is not known"
+			return false, "its working directory is not known"
 		}
 		if j.sandbox.ReadsHeld {
 			cmd = withoutAnywhere(cmd)
@@ -188,7 +188,7 @@ func (j *judgment) globsInside(c *tools.Command) (why string) {
 	places := j.newPlaces(c.Dir)
 	for _, cmd := range c.Program.Commands {
 		if !j.enter(places, cmd) {
-			return "the folder in which it runs is not known"
+			return "its working directory is not known"
 		}
 		if !slices.ContainsFunc(cmd.Paths, func(path cmdline.Path) bool { return path.Glob }) {
 			continue

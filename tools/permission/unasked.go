@@ -159,7 +159,7 @@ func (j *judgment) needsQuestion(r rules, spec named, c *tools.Command) (why str
 		case cmd.NeedsNetwork(j.sandbox.Hosts):
 			return cmd.Name + " needs the network"
 		case !j.enter(places, cmd):
-			return "the folder in which it runs is not known"
+			return "its working directory is not known"
 		case cmd.Effect == cmdline.Reads:
 			if c.Program.Expands { // words may contain paths that another word assigns
 				if name := j.nameOutside(cmd, places, j.writable); name != "" {
