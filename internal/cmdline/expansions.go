@@ -69,7 +69,7 @@ func derive(p *syntax.ParamExp, values []string) (out []string, ok bool) {
 		}
 		out = append(out, value)
 	}
-	return out, true
+	return out, ok
 }
 
 // cut returns the length of the shortest or longest beginning, or end, of a value that a pattern
