@@ -102,7 +102,7 @@ func (v *view) newClient(name string, p config.Provider) (llm.Model, error) {
 		}
 		player, err := cassette.Parse(data)
 		if err != nil {
-			return nil, fmt.Errorf("provider %s: %s: %w", v.cfg.Spelled(name), p.URL, err)
+			return nil, fmt.Errorf("provider %s: %s:%w", v.cfg.Spelled(name), p.URL, err)
 		}
 		return player, nil
 	}

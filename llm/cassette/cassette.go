@@ -14,7 +14,9 @@
 package cassette
 
 import (
+	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -113,49 +115,74 @@ type Player struct {
 	failures map[*Step]int
 }
 
-// Parse reads a cassette.
+// Parse reads a cassette. Its errors begin with the line and the column, as in `2:1: unknown field`.
 func Parse(data []byte) (*Player, error) {
 	p := &Player{tape: &Cassette{}, failures: map[*Step]int{}}
 	if err := yaml.UnmarshalWithOptions(data, p.tape, yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("read cassette: %s", placed(err))
+		return nil, placed(err)
+	}
+	// fail returns an error about the value at a path of the document.
+	fail := func(path, format string, args ...any) error {
+		return fmt.Errorf("%s: %w", position(data, path), fmt.Errorf(format, args...))
 	}
 	switch p.tape.Version {
 	case version:
 	case 0:
-		return nil, fmt.Errorf("read cassette: this is not a cassette: its first line must be `cassette: %d`", version)
+		return nil, fail("$", "this is not a cassette: its first line must be `cassette: %d`", version)
 	default:
-		return nil, fmt.Errorf("read cassette: it has version %d; this eca reads version %d", p.tape.Version, version)
+		return nil, fail("$.cassette", "it has version %d; this eca reads version %d", p.tape.Version, version)
+	}
+	check := func(path string, t *Turn) error {
+		if len(t.Steps) == 0 {
+			return fail(path, "the turn has no steps")
+		}
+		for i, s := range t.Steps {
+			for k, c := range s.Cases {
+				if _, err := regexp.Compile(c.If); err != nil {
+					return fail(fmt.Sprintf("%s.steps[%d].cases[%d].if", path, i, k), "if: %w", err)
+				}
+			}
+		}
+		return nil
 	}
 	for i, t := range p.tape.Turns {
+		path := fmt.Sprintf("$.turns[%d]", i)
 		var re *regexp.Regexp
 		if t.User != "" {
 			var err error
 			if re, err = regexp.Compile(t.User); err != nil {
-				return nil, fmt.Errorf("read cassette: turn %d: user: %w", i+1, err)
+				return nil, fail(path+".user", "user: %w", err)
 			}
 		}
 		p.users = append(p.users, re)
-		if len(t.Steps) == 0 {
-			return nil, fmt.Errorf("read cassette: turn %d has no steps", i+1)
+		if err := check(path, &t); err != nil {
+			return nil, err
 		}
-		for _, s := range t.Steps {
-			for _, c := range s.Cases {
-				if _, err := regexp.Compile(c.If); err != nil {
-					return nil, fmt.Errorf("read cassette: turn %d: if: %w", i+1, err)
-				}
-			}
-		}
+	}
+	if t := p.tape.Default; t != nil {
+		return p, check("$.default", t)
 	}
 	return p, nil
 }
 
-// placed formats a YAML error in one line, with its position in words.
-func placed(err error) string {
-	text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
-	if m := regexp.MustCompile(`^\[(\d+):(\d+)\] `).FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("line %s, column %s: %s", m[1], m[2], text[len(m[0]):])
+// position returns the line and the column of the value at a path of a document.
+func position(data []byte, path string) string {
+	if p, err := yaml.PathString(path); err == nil {
+		if node, err := p.ReadNode(bytes.NewReader(data)); err == nil && node.GetToken() != nil {
+			at := node.GetToken().Position
+			return fmt.Sprintf("%d:%d", at.Line, at.Column)
+		}
 	}
-	return text
+	return "1:1"
+}
+
+// placed returns a YAML error in one line.
+func placed(err error) error {
+	text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
+	if m := regexp.MustCompile(`^\[(\d+:\d+)\] `).FindStringSubmatch(text); m != nil {
+		return errors.New(m[1] + ": " + text[len(m[0]):])
+	}
+	return errors.New("1:1: " + text)
 }
 
 // step finds the step that answers a request.
