@@ -51,6 +51,14 @@ func (r *remedyModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 
 // remedy returns what to do about a provider's error, or "" if nothing is known to help.
 func (v *view) remedy(name string, e *llm.Error) string {
+	text := v.remedyOfCause(name, e)
+	if e.GaveUp > 0 && e.GaveUp == v.opts.RetryTotal && e.Kind != llm.ErrTimeout { // timeouts have a limit of their own
+		text = strings.TrimPrefix(fmt.Sprintf("%s. eca gave up, because it retries for %s at most; %s sets a number of retries instead", text, e.GaveUp, v.keyPath(name, "retry", "maxRetries")), ". ")
+	}
+	return text
+}
+
+func (v *view) remedyOfCause(name string, e *llm.Error) string {
 	p, ok := v.all[name]
 	if !ok {
 		return ""
@@ -113,6 +121,9 @@ func (v *view) keyRemedy(name string, p provider) string {
 	case p.auth.Type == auth.OAuth:
 		return "Log in again: " + login
 	case p.auth.Source == auth.FromConfig:
+		if from := v.cfg.Sources("providers", name, "key"); len(from) > 0 {
+			return fmt.Sprintf("The key is %s of %s, which takes it from %s: change it there", v.keyPath(name, "key"), origin, strings.Join(from, " and "))
+		}
 		return fmt.Sprintf("The key is %s of %s: change it there", v.keyPath(name, "key"), origin)
 	case p.auth.Source == auth.FromLogin:
 		return "The key was entered by logging in; enter another: " + login
