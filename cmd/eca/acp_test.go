@@ -152,8 +152,8 @@ func TestACPWithoutHome(t *testing.T) {
 	out.until(t, `"stopReason"`)
 }
 
-// A client that loads a session whose process was killed in a turn learns that the turn was
-// interrupted, and what became of its calls, as long as the turn has no end of its own and afterwards.
+// A client that loads a session whose process was killed in a turn learns that the turn and its calls
+// were interrupted, both before and after the next prompt.
 func TestACPLoadsAnInterruptedSession(t *testing.T) {
 	p := newProvider(t, `
 cassette: 1

@@ -44,7 +44,10 @@ func (v *view) client(name string, p provider) (*providerClient, error) {
 	if name == copilot {
 		model = copilotModel{raw}
 	}
-	retried := &remedyModel{llm.WithRetry(model, v.retryPolicy(p.Provider)), func(e *llm.Error) string { return v.view().remedy(name, e) }}
+	retried := &remedyModel{llm.WithRetry(model, v.retryPolicy(p.Provider)), func(e *llm.Error) string {
+		now := v.view()
+		return withRetryLimit(now, name, e, now.remedy(name, e))
+	}}
 	c := &providerClient{v.recorded(retried), raw, p.Provider, limits}
 	v.clients[name] = c
 	return c, nil

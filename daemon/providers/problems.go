@@ -53,7 +53,7 @@ type namedModel struct {
 	provider string
 }
 
-func (v *view) namedModels() (out []namedModel) {
+func namedModels(v *view) (out []namedModel) {
 	add := func(key, at []string, model string) {
 		provider, _, full := strings.Cut(model, "/")
 		p, known := v.all[provider]
@@ -76,7 +76,7 @@ func (v *view) namedModels() (out []namedModel) {
 func (m *Models) UnlistedModels(ctx context.Context) []config.Finding {
 	v := m.view()
 	var asked []string
-	for _, n := range v.namedModels() {
+	for _, n := range namedModels(v) {
 		if v.all[n.provider].Key != redact.Mark { // the mark replaces the output of a command that is not run
 			asked = append(asked, n.provider)
 		}
@@ -91,7 +91,7 @@ func (m *Models) UnlistedModels(ctx context.Context) []config.Finding {
 // so far.
 func (m *Models) KnownUnlistedModels() (out []config.Finding) {
 	v := m.view()
-	for _, n := range v.namedModels() {
+	for _, n := range namedModels(v) {
 		known, certain := v.listed(n.model)
 		if known {
 			continue

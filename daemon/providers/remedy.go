@@ -51,14 +51,6 @@ func (r *remedyModel) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm
 
 // remedy returns what to do about a provider's error, or "" if nothing is known to help.
 func (v *view) remedy(name string, e *llm.Error) string {
-	text := v.remedyOfCause(name, e)
-	if e.GaveUp > 0 && e.GaveUp == v.opts.RetryTotal && e.Kind != llm.ErrTimeout { // timeouts have a limit of their own
-		text = strings.TrimPrefix(fmt.Sprintf("%s. eca gave up, because it retries for %s at most; %s sets a number of retries instead", text, e.GaveUp, v.keyPath(name, "retry", "maxRetries")), ". ")
-	}
-	return text
-}
-
-func (v *view) remedyOfCause(name string, e *llm.Error) string {
 	p, ok := v.all[name]
 	if !ok {
 		return ""
@@ -94,6 +86,15 @@ func (v *view) remedyOfCause(name string, e *llm.Error) string {
 		return strings.TrimSuffix("The request went to "+e.Address+". "+from, ". ")
 	}
 	return ""
+}
+
+// withRetryLimit adds to a remedy how to change the time limit that ended the retries.
+func withRetryLimit(v *view, name string, e *llm.Error, remedy string) string {
+	if e.GaveUp == 0 || e.GaveUp != v.opts.RetryTotal || e.Kind == llm.ErrTimeout { // timeouts have a limit of their own
+		return remedy
+	}
+	limit := fmt.Sprintf("eca gave up, because it retries for %s at most; %s sets a number of retries instead", e.GaveUp, v.keyPath(name, "retry", "maxRetries"))
+	return strings.TrimPrefix(remedy+". "+limit, ". ")
 }
 
 // unsetText lists the environment variables that a provider's key, URL or headers refer to and that

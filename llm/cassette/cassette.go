@@ -14,7 +14,6 @@
 package cassette
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -24,6 +23,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 
 	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/llm"
@@ -122,58 +123,72 @@ func Parse(data []byte) (*Player, error) {
 		return nil, placed(err)
 	}
 	// fail returns an error about the value at a path of the document.
-	fail := func(path, format string, args ...any) error {
+	fail := func(path []any, format string, args ...any) error {
 		return fmt.Errorf("%s: %w", position(data, path), fmt.Errorf(format, args...))
 	}
 	switch p.tape.Version {
 	case version:
 	case 0:
-		return nil, fail("$", "this is not a cassette: its first line must be `cassette: %d`", version)
+		return nil, fail(nil, "this is not a cassette: its first line must be `cassette: %d`", version)
 	default:
-		return nil, fail("$.cassette", "it has version %d; this eca reads version %d", p.tape.Version, version)
+		return nil, fail([]any{"cassette"}, "it has version %d; this eca reads version %d", p.tape.Version, version)
 	}
-	check := func(path string, t *Turn) error {
+	check := func(t *Turn, path ...any) error {
 		if len(t.Steps) == 0 {
 			return fail(path, "the turn has no steps")
 		}
 		for i, s := range t.Steps {
 			for k, c := range s.Cases {
 				if _, err := regexp.Compile(c.If); err != nil {
-					return fail(fmt.Sprintf("%s.steps[%d].cases[%d].if", path, i, k), "if: %w", err)
+					return fail(append(path, "steps", i, "cases", k, "if"), "if: %w", err)
 				}
 			}
 		}
 		return nil
 	}
 	for i, t := range p.tape.Turns {
-		path := fmt.Sprintf("$.turns[%d]", i)
 		var re *regexp.Regexp
 		if t.User != "" {
 			var err error
 			if re, err = regexp.Compile(t.User); err != nil {
-				return nil, fail(path+".user", "user: %w", err)
+				return nil, fail([]any{"turns", i, "user"}, "user: %w", err)
 			}
 		}
 		p.users = append(p.users, re)
-		if err := check(path, &t); err != nil {
+		if err := check(&t, "turns", i); err != nil {
 			return nil, err
 		}
 	}
 	if t := p.tape.Default; t != nil {
-		return p, check("$.default", t)
+		return p, check(t, "default")
 	}
 	return p, nil
 }
 
-// position returns the line and the column of the value at a path of a document.
-func position(data []byte, path string) string {
-	if p, err := yaml.PathString(path); err == nil {
-		if node, err := p.ReadNode(bytes.NewReader(data)); err == nil && node.GetToken() != nil {
-			at := node.GetToken().Position
-			return fmt.Sprintf("%d:%d", at.Line, at.Column)
+// position returns the line and the column of the value at a path of keys and indexes, or of the
+// last node on the path that can be followed. yaml.Path does the same, but makes eca larger.
+func position(data []byte, path []any) string {
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil || len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return "1:1"
+	}
+	at := file.Docs[0].Body
+	for _, key := range path {
+		switch node := at.(type) {
+		case *ast.MappingNode:
+			for _, v := range node.Values {
+				if v.Key.String() == key {
+					at = v.Value
+				}
+			}
+		case *ast.SequenceNode:
+			if i, ok := key.(int); ok && i < len(node.Values) {
+				at = node.Values[i]
+			}
 		}
 	}
-	return "1:1"
+	pos := at.GetToken().Position
+	return fmt.Sprintf("%d:%d", pos.Line, pos.Column)
 }
 
 // placed returns a YAML error in one line.
