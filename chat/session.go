@@ -155,6 +155,10 @@ type Prompt struct {
 	Trust    *bool // nil leaves auto-approve as it is
 	Contexts []contexts.Ref
 
+	// MayBeEmpty is set if the model is to be asked even without text and contexts. Otherwise
+	// Submit returns ErrEmptyPrompt.
+	MayBeEmpty bool
+
 	work *assignment // set only for a subagent
 
 	issuedAfter *stopRequest // the last stop request before the prompt; any later one ends the turn
@@ -185,10 +189,10 @@ func (s *Session) Submit(p Prompt) *Submission {
 	return command(s, func() (Accepted, error) { return s.acceptSafely(p) })
 }
 
-// isEmpty reports whether a prompt asks nothing: it has no text and no contexts, and no dialog waits
-// for input. While the chat's events have not been read, it returns false.
+// isEmpty reports whether a prompt is refused because it asks nothing: it has no text and no
+// contexts, and no dialog waits for input. While the chat's events have not been read, it returns false.
 func (s *Session) isEmpty(p Prompt) bool {
-	return strings.TrimSpace(p.Text) == "" && len(p.Contexts) == 0 && dialogState(s.dialogState.Load()) == noDialog
+	return !p.MayBeEmpty && strings.TrimSpace(p.Text) == "" && len(p.Contexts) == 0 && dialogState(s.dialogState.Load()) == noDialog
 }
 
 // Decision approves or rejects a tool call.
