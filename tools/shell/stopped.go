@@ -13,20 +13,20 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
 )
 
-// maxComplaint is how much of the end of stderr is searched for what the sandbox refused.
+// maxComplaint is the number of bytes at the end of stderr that are searched for refusals.
 const maxComplaint = 4 << 10
 
-// stop is what the sandbox refused a command.
+// stop is an access that the sandbox refused.
 type stop struct {
-	what string // in words; empty: nothing
-	path string // the file that it could not use, if it is one
+	what string // description; empty: none
+	path string // the file, if it is one
 }
 
-// stoppedBy says what the sandbox refused a command that failed, as its messages show; nothing if
-// it failed for reasons of its own. Programs report a refusal in their own words, so this is a
-// guess: a path counts only if eca itself could do there what the command could not.
+// stoppedBy returns the access that the sandbox refused to a failed command, according to the messages
+// of the command. Programs report refusals in different ways, so this is a guess. A path counts only if
+// eca itself has the access that the command did not have.
 func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
-	const cannotExecute, notFound = 126, 127 // as shells say
+	const cannotExecute, notFound = 126, 127 // exit codes of shells
 	if !p.Bounds() || code == 0 || code == cannotExecute || code == notFound {
 		return stop{}
 	}
@@ -56,7 +56,7 @@ func stoppedBy(p sandbox.Policy, code int, stderr string) stop {
 	return unnamed
 }
 
-// refusedConnection finds what programs say when they cannot leave the sandbox's network.
+// refusedConnection recognizes messages of programs that cannot leave the network of the sandbox.
 func refusedConnection(line string) string {
 	for _, said := range []string{
 		"could not resolve host", "temporary failure in name resolution", "name or service not known", "network is unreachable", "getaddrinfo", "eai_again", "enetunreach",
@@ -73,7 +73,7 @@ func refusedConnection(line string) string {
 	return ""
 }
 
-// refusedService finds what programs say that may use no Unix sockets.
+// refusedService recognizes messages of programs that may not use Unix sockets.
 func refusedService(line string) bool {
 	low := strings.ToLower(line)
 	return slices.ContainsFunc([]string{
@@ -82,8 +82,8 @@ func refusedService(line string) bool {
 	}, func(said string) bool { return strings.Contains(low, said) })
 }
 
-// ownServer finds an address of this machine that a command could not connect to, although eca
-// can: in the sandbox, the loopback is another one.
+// ownServer returns an address of this machine to which a command could not connect, although eca can:
+// the sandbox has its own loopback interface.
 func ownServer(line string) (address string) {
 	if low := strings.ToLower(line); !strings.Contains(low, "refused") && !strings.Contains(low, "connect to server") {
 		return ""
@@ -102,14 +102,14 @@ func ownServer(line string) (address string) {
 	return ""
 }
 
-// refusedFile finds a path that a command could not use, although eca could. named is false if
-// the line names none.
+// refusedFile returns a path that a command could not use, although eca could. named is false if the
+// line has no path.
 func refusedFile(line string) (s stop, named bool) {
 	low := strings.ToLower(line)
 	has := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(low, text) })
 	}
-	if has("config file", "config.lock") && has("device or resource busy") { // git replaces the file, which is a mount
+	if has("config file", "config.lock") && has("device or resource busy") { // git renames a file over a mount point
 		return stop{what: "writing to git's configuration refused"}, true
 	}
 	readOnly := has("read-only file system", "erofs")
@@ -119,7 +119,7 @@ func refusedFile(line string) (s stop, named bool) {
 	if has("pseudo-terminal", "pseudo terminal", "/dev/pts", "/dev/ptmx", "openpty") {
 		return stop{what: "a pseudo terminal refused"}, true
 	}
-	line = regexp.MustCompile(`^\S+: line \d+: `).ReplaceAllString(line, "") // the shell, by its path
+	line = regexp.MustCompile(`^\S+: line \d+: `).ReplaceAllString(line, "") // the path of the shell
 	paths := regexp.MustCompile(`(?:^|[\s'"‘`+"`"+`:,;(=])(/[^\s'"‘’`+"`"+`:,;()]+)`).FindAllStringSubmatch(line, -1)
 	for _, m := range paths {
 		if path := filepath.Clean(m[1]); len(path) > 1 && usable(path) {
@@ -132,7 +132,7 @@ func refusedFile(line string) (s stop, named bool) {
 	return stop{}, false
 }
 
-// usable says whether eca can write to a path, or make it, and so only the sandbox forbids it.
+// usable reports whether eca can write or create a path, so that only the sandbox forbids it.
 func usable(path string) bool {
 	for {
 		info, err := os.Lstat(path)
