@@ -17,6 +17,7 @@ const (
 	maxStreams    = 64 // of all devices
 	maxOwnStreams = 4  // of one device over HTTP/1.1, where browsers allow six connections
 	maxListed     = 200
+	maxReplays    = 4 // at the same time
 	// recent is how long pages keep what they have loaded of a chat.
 	recent = 6 * time.Minute
 )

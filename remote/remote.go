@@ -77,6 +77,7 @@ type Face struct {
 	devices   *Devices
 	throttle  *throttle
 	questions questions
+	replays   semaphore // held while a stream shows a chat from its beginning
 	started   time.Time
 	leaving   atomic.Bool
 	work      sync.WaitGroup
@@ -105,6 +106,7 @@ func New(o Options) *Face {
 	}
 	return &Face{
 		opts: o, devices: OpenDevices(o.StateDir, o.Now), throttle: &throttle{now: o.Now}, started: o.Now(), trusting: map[string]bool{},
+		replays: make(semaphore, maxReplays),
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	writeTime   = 30 * time.Second      // for one write to a client that does not read
 	writePeriod = 16 * time.Millisecond // between two writes
 	maxWrite    = 64 << 10              // bytes of one write, apart from the last event
+	maxKept     = 4 << 10               // bytes of a buffer that are kept for the next write
 	checkPeriod = 500 * time.Millisecond
 	// standstill is how long chats that run are not shown at the start of a stream: the page loads
 	// them first.
@@ -269,6 +270,13 @@ func (s *stream) startWaiting() {
 
 // showWhole has the page drop what it has of a chat, shows the chat from its beginning, and follows it.
 func (s *stream) showWhole(chatID string) {
+	// Streams that begin together take turns: each copy of a long chat takes memory. One whose client
+	// does not read delays the others only for a moment.
+	turn, cancel := context.WithTimeout(s.ctx, advanceTime)
+	defer cancel()
+	if s.f.replays.lock(turn) {
+		defer s.f.replays.unlock()
+	}
 	var res struct {
 		Found bool `json:"found"`
 	}
@@ -373,7 +381,9 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 	flush := func() bool {
 		_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
 		_, err := w.Write(buf.Bytes())
-		buf.Reset()
+		if buf.Reset(); buf.Cap() > maxKept {
+			*buf = bytes.Buffer{}
+		}
 		return err == nil && rc.Flush() == nil
 	}
 	flushed := s.untilReady(buf)
@@ -388,20 +398,11 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 	defer check.Stop()
 	var pause <-chan time.Time // while it is set, frames are collected
 	last := time.Now()
-	growing, again := map[string]bool{}, false // chats whose text grows in what is collected; one of them did twice
 	for {
 		var flushed chan struct{}
-		frames := s.frames
-		if again && pause != nil {
-			frames = nil // the server then merges what comes until the write
-		}
 		select {
-		case fr := <-frames:
+		case fr := <-s.frames:
 			s.append(buf, fr)
-			if fr.at.Offset > 0 {
-				again = again || growing[fr.at.chat]
-				growing[fr.at.chat] = true
-			}
 			flushed = fr.flushed
 			if wait := writePeriod - time.Since(last); wait > 0 && flushed == nil && buf.Len() < maxWrite {
 				if pause == nil {
@@ -431,8 +432,7 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 			flush()
 			return
 		}
-		pause, again = nil, false
-		clear(growing)
+		pause = nil
 		if buf.Len() > 0 && !flush() {
 			return
 		}

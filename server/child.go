@@ -96,6 +96,9 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 			continue
 		}
 		v.sendAt(ctx, r.chatID, reader, r.live(e))
+		if v.views.follow && grows(reader, e) {
+			v.letGrow(waiting)
+		}
 		if _, over := e.Body.(event.TurnFinished); over {
 			return
 		}

@@ -144,6 +144,33 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 	}
 }
 
+// growPeriod is the time between two pieces of a text that grows, for a following client. There may
+// be dozens of these clients: if each was sent each delta at once, the editor would wait for them.
+const growPeriod = 50 * time.Millisecond
+
+// followQueue is how many bytes may wait for a following client. The log joins what more there is.
+const followQueue = 32 << 10
+
+// grows reports whether e is the last piece so far of a text that grows. A large piece shows that
+// the reader has more to catch up with.
+func grows(reader *eventlog.Reader, e event.Event) bool {
+	const large = 4 << 10
+	d, ok := e.Body.(event.Delta)
+	return ok && reader.Offset() > 0 && len(d.Piece()) < large
+}
+
+// letGrow waits until the next piece may be sent, or ctx ends. The log joins what comes meanwhile.
+// Each view has its own moment within the period, so that they do not all run at the same time.
+func (v *view) letGrow(ctx context.Context) {
+	now := time.Duration(time.Now().UnixNano())
+	timer := time.NewTimer(growPeriod - (now-v.phase)%growPeriod)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // errBeyond means that a position is after the end of a chat.
 var errBeyond = errors.New("the chat does not have this position")
 
