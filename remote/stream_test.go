@@ -165,3 +165,27 @@ func TestLateFirstLoad(t *testing.T) {
 		t.Errorf("%d bytes are shown, not %d", len(got), len(pulsed(n)))
 	}
 }
+
+// A stream is shown what a text grew by every 50 ms, and not each delta: dozens of streams would
+// delay the editor.
+func TestGrowingText(t *testing.T) {
+	t.Parallel()
+	const n = 400
+	r := newRig(t, pulses(n, "2ms"), nil, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	start := time.Now()
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:content-received", `"finished"`)
+	pieces, limit := 0, 10+int(time.Since(start)/(50*time.Millisecond))
+	for _, e := range page.all() {
+		if e.name == "chat:content-received" && strings.Contains(e.data, `"role":"assistant"`) {
+			pieces++
+		}
+	}
+	if pieces > limit || text(page.all()) != pulsed(n) {
+		t.Errorf("the text came in %d pieces, not in %d, and has %d bytes", pieces, limit, len(text(page.all())))
+	}
+}

@@ -97,7 +97,7 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 		}
 		v.sendAt(ctx, r.chatID, reader, r.live(e))
 		if v.views.follow && grows(reader, e) {
-			v.letGrow(waiting)
+			v.awaitPhase(waiting)
 		}
 		if _, over := e.Body.(event.TurnFinished); over {
 			return

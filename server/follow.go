@@ -144,9 +144,9 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 	}
 }
 
-// growPeriod is the time between two pieces of a text that grows, for a following client. There may
-// be dozens of these clients: if each was sent each delta at once, the editor would wait for them.
-const growPeriod = 50 * time.Millisecond
+// followPeriod is the time between two looks of a following client's view at its chat. There may be
+// dozens of these clients: if all of them were sent each event at once, the editor would wait.
+const followPeriod = 50 * time.Millisecond
 
 // followQueue is how many bytes may wait for a following client. The log joins what more there is.
 const followQueue = 32 << 10
@@ -159,11 +159,11 @@ func grows(reader *eventlog.Reader, e event.Event) bool {
 	return ok && reader.Offset() > 0 && len(d.Piece()) < large
 }
 
-// letGrow waits until the next piece may be sent, or ctx ends. The log joins what comes meanwhile.
-// Each view has its own moment within the period, so that they do not all run at the same time.
-func (v *view) letGrow(ctx context.Context) {
+// awaitPhase waits for the view's next moment, or until ctx ends. Each view has its own moment in the
+// period, so that they do not run at the same time. The log joins the deltas that come meanwhile.
+func (v *view) awaitPhase(ctx context.Context) {
 	now := time.Duration(time.Now().UnixNano())
-	timer := time.NewTimer(growPeriod - (now-v.phase)%growPeriod)
+	timer := time.NewTimer(followPeriod - (now-v.phase)%followPeriod)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

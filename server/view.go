@@ -20,7 +20,7 @@ type view struct {
 	chatID  string
 	session *chat.Session
 	ended   chan struct{}
-	phase   time.Duration // see letGrow
+	phase   time.Duration // see awaitPhase
 	// The position of reader, for Monitor.
 	position atomic.Uint64
 
@@ -149,6 +149,11 @@ func (v *view) wakeable(ctx context.Context) (context.Context, context.CancelFun
 func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
 	waiting, wake := v.wakeable(ctx)
 	defer wake()
+	if v.views.follow {
+		if _, more, _ := v.session.ReadAt(v.reader.Position(), v.reader.Offset()).Next(waiting); more {
+			v.awaitPhase(waiting)
+		}
+	}
 	e, ok, err = v.reader.Next(waiting)
 	if !ok && err == nil && waiting.Err() != nil && ctx.Err() == nil {
 		return event.Event{}, true, nil
@@ -170,7 +175,7 @@ func (v *view) run(ctx context.Context) {
 			v.position.Store(uint64(v.reader.Position()))
 			if v.views.follow && grows(v.reader, e) {
 				waiting, wake := v.wakeable(ctx)
-				v.letGrow(waiting)
+				v.awaitPhase(waiting)
 				wake()
 			}
 		}

@@ -31,7 +31,7 @@ func (vs *views) get(session *chat.Session) *view {
 	v := &view{
 		views: vs, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}, children: map[string]*childView{},
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
-		phase: rand.N(growPeriod),
+		phase: rand.N(followPeriod),
 	}
 	v.position.Store(uint64(v.reader.Position()))
 	v.renderer = vs.newRenderer(session)
