@@ -42,7 +42,8 @@ type stream struct {
 	end    context.CancelFunc
 	began  time.Time
 	http1  bool
-	ready  chan struct{} // closed when the link can be used
+	ready  chan struct{} // closed when the link can be used, and first is set
+	first  frame         // the state outside of chats
 
 	moving semaphore // held while a chat is moved to another position
 
@@ -75,8 +76,9 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 	"jobs/updated": "jobs:updated", "$/showMessage": "session:message", "$/progress": "session:progress",
 }
 
-// newStream returns a stream that goes on at positions. Its link waits until write sends what it shows.
-func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []chatPosition) *stream {
+// newStream returns a stream that goes on at positions if it is resuming. Its link waits until write
+// sends what it shows.
+func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, resumed []chatPosition) *stream {
 	s := &stream{
 		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: resumed,
 		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, early: map[string]bool{}, asked: map[string]json.RawMessage{},
@@ -93,7 +95,9 @@ func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []
 			s.end()
 			return
 		}
+		// From now on, the server says which chats begin. What is listed before could lack one.
 		s.wait(resumed)
+		s.first = f.greeting(s.ctx, dev, resuming, resumed)
 		close(s.ready)
 		for _, p := range resumed {
 			if !chat.IsSubagent(p.chat) {
@@ -375,9 +379,8 @@ func (s *stream) close(message string) {
 }
 
 // write sends frames until the client or the stream is gone.
-func (s *stream) write(w http.ResponseWriter, first []byte) {
-	rc := http.NewResponseController(w)
-	buf := bytes.NewBuffer(first)
+func (s *stream) write(w http.ResponseWriter) {
+	rc, buf := http.NewResponseController(w), &bytes.Buffer{}
 	flush := func() bool {
 		_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
 		_, err := w.Write(buf.Bytes())
@@ -444,21 +447,27 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 }
 
 // untilReady collects frames until the stream's server shows what happens, or the stream ends: a client
-// that is connected may send a prompt at once.
+// that is connected may send a prompt at once. The state comes first.
 func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
-	for {
+	var early []frame
+	for ready := false; !ready; {
 		select {
 		case fr := <-s.frames:
-			s.append(buf, fr)
-			if fr.flushed != nil {
-				flushed = append(flushed, fr.flushed)
-			}
+			early = append(early, fr)
 		case <-s.ready:
-			return flushed
+			s.append(buf, s.first)
+			ready = true
 		case <-s.ctx.Done():
-			return flushed
+			return nil
 		}
 	}
+	for _, fr := range early {
+		s.append(buf, fr)
+		if fr.flushed != nil {
+			flushed = append(flushed, fr.flushed)
+		}
+	}
+	return flushed
 }
 
 // append writes a frame to a buffer.

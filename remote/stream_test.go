@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/needs"
@@ -171,7 +172,7 @@ func TestLateFirstLoad(t *testing.T) {
 func TestGrowingText(t *testing.T) {
 	t.Parallel()
 	const n = 400
-	r := newRig(t, pulses(n, "2ms"), nil, nil)
+	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: %q, delay: 2ms}]\n", pulsed(n)), nil, nil)
 	page := r.events(r.token, "")
 	page.await(0, "session:connected")
 	start := time.Now()
@@ -179,7 +180,7 @@ func TestGrowingText(t *testing.T) {
 		t.Fatal(status, result)
 	}
 	page.await(0, "chat:content-received", `"finished"`)
-	pieces, limit := 0, 10+int(time.Since(start)/(50*time.Millisecond))
+	pieces, limit := 0, 20+int(time.Since(start)/(50*time.Millisecond))
 	for _, e := range page.all() {
 		if e.name == "chat:content-received" && strings.Contains(e.data, `"role":"assistant"`) {
 			pieces++
@@ -188,4 +189,22 @@ func TestGrowingText(t *testing.T) {
 	if pieces > limit || text(page.all()) != pulsed(n) {
 		t.Errorf("the text came in %d pieces, not in %d, and has %d bytes", pieces, limit, len(text(page.all())))
 	}
+}
+
+// A chat that is announced before a stream is connected, and begins afterwards, is shown in it.
+func TestChatThatBeginsWhileConnecting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: 'The answer.'}]\n", nil, nil)
+	var page *events
+	connect := sync.OnceFunc(func() {
+		page = r.events(r.token, "")
+		page.await(0, "session:connected")
+	})
+	defer r.daemon.Engine().Subscribe(func(n chat.News) {
+		if n.Kind == chat.ChatBegun {
+			connect() // between the announcement and the prompt
+		}
+	}).Close()
+	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+	page.await(0, "chat:content-received", `"chatId":"c"`, "The answer.")
 }

@@ -162,8 +162,11 @@ func grows(reader *eventlog.Reader, e event.Event) bool {
 // awaitPhase waits for the view's next moment, or until ctx ends. Each view has its own moment in the
 // period, so that they do not run at the same time. The log joins the deltas that come meanwhile.
 func (v *view) awaitPhase(ctx context.Context) {
-	now := time.Duration(time.Now().UnixNano())
-	timer := time.NewTimer(followPeriod - (now-v.phase)%followPeriod)
+	wait := followPeriod - (time.Duration(time.Now().UnixNano())-v.phase)%followPeriod
+	if wait < followPeriod/4 { // a timer may be early
+		wait += followPeriod
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
