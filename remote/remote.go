@@ -62,8 +62,9 @@ type Options struct {
 type Gate interface {
 	// Admit reports whether a token is one of a device. Wrong ones are throttled by address.
 	Admit(remoteAddress, token string) bool
-	// Allow reports whether the device with a token may send a message.
-	Allow(token, method string, params []byte) bool
+	// Allow returns the params of a message as the device with a token may send it; ok is false if it
+	// may not.
+	Allow(token, method string, params []byte) (allowed []byte, ok bool)
 	// Question returns the params of a question as the device with a token is asked; ok is false if
 	// it is not.
 	Question(token string, params []byte) (shown []byte, ok bool)

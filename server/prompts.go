@@ -186,7 +186,7 @@ func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatP
 }
 
 func prompt(p protocol.ChatPromptParams) chat.Prompt {
-	out := chat.Prompt{Text: *p.Message, Model: string(p.Model), Agent: string(p.Agent), Variant: string(p.Variant), Trust: p.Trust.Value}
+	out := chat.Prompt{Text: *p.Message, Model: string(p.Model), Agent: string(p.Agent), Variant: string(p.Variant), Trust: p.Trust.Value, Limited: p.Limited}
 	if out.Agent == "" {
 		out.Agent = string(p.Behavior)
 	}
