@@ -177,6 +177,7 @@ func (d *Daemon) Notices() []string {
 	if len(unavailable) > 0 {
 		out = append(out, strings.Join(unavailable, "\n"))
 	}
+	out = append(out, d.remote.notices()...)
 	if n := d.importNotice.Load(); n != nil {
 		out = append(out, *n)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/remote"
+	"github.com/seed-dec29ce4/eca/server"
 )
 
 // Each route answers what is wrong with a request with the right status and an error object.
@@ -444,5 +445,36 @@ func TestDialogOfAnotherDevice(t *testing.T) {
 	}
 	if got := r.Conversation(); strings.Contains(got, "API key") {
 		t.Error("the dialog got the prompt:", got)
+	}
+}
+
+// An editor whose port another one has is told so, and by whom; /remote says it too.
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	first := newRig(t, "turns: []\n", nil, nil)
+	d := first.world.Daemon() // of another editor in the same workspace
+	attach(d, first.world.State(), first.world.Root, slog.New(slog.DiscardHandler))
+	toServer, in := io.Pipe()
+	out, toEditor := io.Pipe()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(context.Background(), toServer, toEditor, server.Options{Host: d, Version: "test"})
+		d.Close()
+		_ = toEditor.Close()
+	}()
+	second := fake.Connect(t, out, in)
+	defer func() {
+		_ = in.Close()
+		<-served
+		second.Close()
+	}()
+	second.Open(first.world.Root, nil)
+	want := fmt.Sprintf("port %d is used by the eca of another editor (process %d", first.port, os.Getpid())
+	second.Await(0, "the notice", fake.Contains("$/showMessage", want))
+	second.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
+	second.Await(0, "the status", fake.Content("text", want))
+	if notices := strings.Join(first.daemon.Notices(), "\n"); strings.Contains(notices, "remote server") {
+		t.Error("the first editor is told:", notices)
 	}
 }

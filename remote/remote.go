@@ -27,9 +27,11 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -98,6 +100,7 @@ type status struct {
 	problem  string // why not
 	warnings []string
 	beyond   bool
+	notice   string // for the editor; empty: there is none
 }
 
 // New returns a Face that does not run yet.
@@ -159,7 +162,7 @@ func (f *Face) fail(err error) {
 	f.opts.Log.Error("remote: the server does not run", "err", err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.status = status{problem: err.Error()}
+	f.status = status{problem: err.Error(), notice: "The remote server does not run: " + err.Error() + "."}
 }
 
 // listen serves with a configuration until stop is called. If it cannot, the status says why.
@@ -172,12 +175,17 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 		return nothing
 	}
 	plan, roots := PlanFor(cfg, f.opts.Now()), f.opts.Roots()
-	listener, err := plan.listen(cfg.Port, f.devices.lastPort(roots))
+	last := f.devices.lastPort(roots)
+	listener, err := plan.listen(cfg.Port, last)
 	if err != nil {
-		f.fail(fmt.Errorf("cannot listen: %w", err))
+		f.fail(f.explain(cfg.Port, err))
 		return nothing
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
+	port, moved := listener.Addr().(*net.TCPAddr).Port, ""
+	if cfg.Port == 0 && last != 0 && port != last {
+		moved = fmt.Sprintf("The remote server of this editor is at port %d: port %d, which this workspace had, is used by %s.", port, last, f.userOf(last))
+		plan.Warnings = append(plan.Warnings, moved)
+	}
 	guard := httpguard.New(
 		httpguard.Options{Address: listener.Addr().String(), Origins: origins(cfg), Hosts: plan.Hosts, OwnTokens: true},
 		httpguard.Pages{Own: true, Served: true, Methods: "GET, POST, DELETE", Headers: "Content-Type, Authorization, Last-Event-ID"},
@@ -191,7 +199,7 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 	}
 	url := plan.URL(cfg, port)
 	f.mu.Lock()
-	f.status = status{url: url, warnings: plan.Warnings, beyond: plan.Beyond()}
+	f.status = status{url: url, warnings: plan.Warnings, beyond: plan.Beyond(), notice: moved}
 	f.mu.Unlock()
 	if err := f.devices.listening(Endpoint{Roots: roots, URL: url, Port: port, PID: os.Getpid()}); err != nil {
 		f.opts.Log.Warn("remote: the address is not recorded for `eca remote pair`", "err", err)
@@ -224,6 +232,35 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 			f.opts.Log.Warn("remote: the port is not kept for the next start", "err", err)
 		}
 	}
+}
+
+// explain returns why the server cannot listen at the configured port; 0 is any of the usual ones.
+func (f *Face) explain(port int, err error) error {
+	switch {
+	case !errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("cannot listen: %w", err)
+	case port == 0:
+		return fmt.Errorf("the ports from %d to %d are in use; set remote.port to a free one", firstPort, lastPort)
+	}
+	return fmt.Errorf("port %d is used by %s; end that, or set remote.port to a free port", port, f.userOf(port))
+}
+
+// userOf names who uses a port.
+func (f *Face) userOf(port int) string {
+	list, _ := f.devices.Endpoints()
+	for _, e := range slices.Backward(list) {
+		if e.Port == port && e.PID != 0 {
+			return fmt.Sprintf("the eca of another editor (process %d, in %s)", e.PID, strings.Join(e.Roots, ", "))
+		}
+	}
+	return "another program"
+}
+
+// Notice returns what the user should know of the start of the server; empty for nothing.
+func (f *Face) Notice() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status.notice
 }
 
 // origins are the pages elsewhere that may call.
