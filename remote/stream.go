@@ -62,7 +62,7 @@ type stream struct {
 
 // frame is one event on its way out.
 type frame struct {
-	event   string // empty: nothing is shown
+	event   string // empty: nothing is shown, but at counts
 	data    json.RawMessage
 	at      chatPosition  // after it; without a chat if it leaves the positions, without a Seq if it ends the chat's
 	flushed chan struct{} // closed when everything before it was written; may be nil
@@ -80,7 +80,7 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 // sends what it shows.
 func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, resumed []chatPosition) *stream {
 	s := &stream{
-		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: resumed,
+		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: slices.Clone(resumed),
 		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, early: map[string]bool{}, asked: map[string]json.RawMessage{},
 	}
 	s.ctx, s.end = context.WithCancel(ctx)
@@ -128,7 +128,7 @@ func (s *stream) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 			return nil, err
 		}
 		fr := s.frame(p.Method, p.Params)
-		if p.Seq > 0 {
+		if p.Seq > 0 || p.Method == "" {
 			fr.at = chatPosition{p.ChatID, p.position}
 		}
 		s.put(fr)
@@ -472,9 +472,6 @@ func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
 
 // append writes a frame to a buffer.
 func (s *stream) append(buf *bytes.Buffer, fr frame) {
-	if fr.event == "" {
-		return
-	}
 	if fr.at.chat != "" {
 		s.positions = slices.DeleteFunc(s.positions, func(p chatPosition) bool { return p.chat == fr.at.chat })
 		if fr.at.Seq > 0 {
@@ -482,6 +479,9 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 		}
 		s.positions = s.positions[max(0, len(s.positions)-maxPositions):]
 		s.idText = formatID(s.positions)
+	}
+	if fr.event == "" { // the id is sent with the next event
+		return
 	}
 	fmt.Fprintf(buf, "event: %s\n", fr.event)
 	if s.idText != "" {

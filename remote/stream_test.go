@@ -180,7 +180,7 @@ func TestGrowingText(t *testing.T) {
 		t.Fatal(status, result)
 	}
 	page.await(0, "chat:content-received", `"finished"`)
-	pieces, limit := 0, 20+int(time.Since(start)/(50*time.Millisecond))
+	pieces, limit := 0, 20+int(time.Since(start)/(25*time.Millisecond))
 	for _, e := range page.all() {
 		if e.name == "chat:content-received" && strings.Contains(e.data, `"role":"assistant"`) {
 			pieces++
@@ -207,4 +207,46 @@ func TestChatThatBeginsWhileConnecting(t *testing.T) {
 	}).Close()
 	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
 	page.await(0, "chat:content-received", `"chatId":"c"`, "The answer.")
+}
+
+// A client that comes back with the id of its last event is not shown again what it knows: neither a
+// chat that was shown from its beginning, nor one that it loaded.
+func TestOnlyWhatWasMissed(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: 'The answer.'}]\n  - steps: [{text: 'More.'}]\n", nil, nil)
+	for _, id := range []string{"shown", "loaded"} {
+		mark := r.Mark()
+		r.Call("chat/prompt", object{"chatId": id, "message": "go"})
+		r.Await(mark, "the end of "+id, fake.Finished())
+	}
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("GET", "/chats/loaded", nil); status != 200 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:opened", "loaded")
+	page.await(0, "chat:cleared", "shown")
+	id := ""
+	for from := 0; !strings.Contains(id, "shown:"); { // an event after the chat has the position
+		r.do("POST", "/trust", object{"trust": true})
+		n, e := page.await(from, "trust:updated")
+		from, id = n+1, e.id
+	}
+	page.close()
+	r.Call("chat/prompt", object{"chatId": "shown", "message": "again"})
+	page = r.events(r.token, id)
+	_, first := page.await(0, "session:connected", `"resumedChats"`)
+	for _, chatID := range []string{"shown", "loaded"} {
+		if !strings.Contains(first.data, `"`+chatID+`"`) {
+			t.Errorf("%s is not resumed: %s", chatID, id)
+		}
+	}
+	page.await(0, "chat:content-received", "shown", "More.")
+	time.Sleep(3 * time.Second) // chats that have to be shown again are by then
+	for _, e := range page.all() {
+		if e.name == "chat:cleared" || strings.Contains(e.data, "The answer.") {
+			t.Error("shown again:", e)
+		}
+	}
 }

@@ -19,7 +19,8 @@ import (
 // for it:
 //
 //	$/began       a chat that is not followed gets a prompt: the chat's id, title, and position
-//	$/positioned  wraps a notification and adds the position after it
+//	$/positioned  wraps a notification and adds the position after it; without a method, it has
+//	              only the position, and without a seq, the chat has none any more
 //	chat/follow   shows a chat from a position on
 //	chat/hold     pauses a chat that is followed
 //	chat/advance  shows a paused chat up to an event
@@ -174,6 +175,13 @@ func (v *view) awaitPhase(ctx context.Context) {
 	}
 }
 
+// sendPosition sends a following client the position after a replay.
+func (v *view) sendPosition(ctx context.Context) {
+	if v.views.follow {
+		v.views.notify(ctx, "$/positioned", positioned{ChatID: v.chatID, position: position{v.reader.Position(), v.reader.Offset()}})
+	}
+}
+
 // errBeyond means that a position is after the end of a chat.
 var errBeyond = errors.New("the chat does not have this position")
 
@@ -231,7 +239,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	v.leaveChildren()
 	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
 	v.renderer.statusSent = true
-	v.views.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title})
+	v.views.notify(ctx, "$/positioned", positioned{v.chatID, position{p.Seq, p.Offset}, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title}})
 	for _, c := range r.fold.Calls() {
 		if sub := c.Subagent(); sub != nil && c.Stage == transcript.Running {
 			v.showChildFrom(ctx, c.CallID, *sub, p.Subagents[sub.ChatID])
