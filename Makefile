@@ -35,14 +35,13 @@ full: ## all tests, also matrices, conformance suites and real clients
 	go test -timeout 30m ./...
 	go test -C release ./...
 
-# Tests of whole programs start hundreds of processes, and the others try thousands of inputs one after
-# the other; the detector makes both several times slower and finds in them what it finds in the short ones.
+# The long tests are matrices and whole programs. The detector makes them several times slower and
+# finds in them what it finds in the short ones: SHORT= make race runs them too.
+SHORT ?= -short
 race: export CGO_ENABLED = 1
 race: export GORACE = atexit_sleep_ms=0
-race: SHORT := ./cmd/... ./ecp/runtime ./chat/store ./internal/... ./repomap/... ./tools/...
-race: ## tests with the race detector, the long ones only where goroutines meet; needs a C compiler
-	go test -race -timeout 30m $$(go list ./... | grep -vxF "$$(go list $(SHORT))")
-	go test -race -short -timeout 30m $(SHORT)
+race: ## the tests of the fast loop with the race detector; needs a C compiler
+	go test -race $(SHORT) -timeout 60m ./...
 
 bench: ## what docs/performance.md is written from
 	go test -run '^$$' -bench . -benchtime 20x ./cmd/eca

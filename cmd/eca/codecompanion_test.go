@@ -71,7 +71,7 @@ turns:
   - user: '^both'
     steps: [{calls: [{id: c7, tool: eca__multi_edit, arguments: {path: "${workspace}/long.txt", edits: [{original_content: first, new_content: FIRST}, {original_content: last, new_content: LAST}]}}]}, {text: Edited.}]
   - user: '^shell'
-    steps: [{calls: [{id: c4, tool: eca__shell_command, arguments: {command: "printf 'a: %s\n' a-rather-long-argument-that-labels-cut && echo the-end-of-it"}}]}, {text: 'It said: ${result:(the-end-of-it)}'}]
+    steps: [{calls: [{id: c4, tool: eca__shell_command, arguments: {command: "printf 'a: %s\n' a-rather-long-argument-that-labels-cut >said && echo the-end-of-it"}}]}, {text: 'It said: ${result:(the-end-of-it)}'}]
   - user: '^refuse'
     steps: [{calls: [{id: c5, tool: eca__write_file, arguments: {path: "${workspace}/no.txt", content: x}}]}, {text: Never said.}]
   - user: '^ask'
@@ -128,7 +128,7 @@ func TestCodeCompanion(t *testing.T) {
 		"edit dos":     {"-two\n+TWO\n", "\nEdited."},
 		"edit dosopen": {"-two\n+TWO\n", "\nEdited."},
 		"both":         {"-first\n+FIRST\n", "-last\n+LAST\n"},
-		"shell":        {"Execute: `printf 'a: %s ⏎ ' a-rather-long-argument-that-labels-cut && echo the-end-of-it`\n", "It said: the-end-of-it"},
+		"shell":        {"Execute: `printf 'a: %s ⏎ ' a-rather-long-argument-that-labels-cut >said && echo the-end-of-it`\n", "It said: the-end-of-it"},
 		"refuse":       {"Proposed edits for `no.txt`", "You selected: Reject"},
 		"ask":          {"I ask.\n", "\n\nWhich colour?\n- red"},
 		"fail":         {"It began\n", "\n````txt\n", "no such luck\n````\n"},

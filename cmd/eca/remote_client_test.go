@@ -33,6 +33,8 @@ var remoteTape = `cassette: 1
 turns:
   - user: '^count'
     steps: [{text: "` + numbered(2500) + `end", delay: 4ms}]
+  - user: '^long command'
+    steps: [{calls: [{id: l1, tool: eca__shell_command, arguments: {command: "` + strings.Repeat("printf '%s' a-rather-long-argument >> out.txt && ", 12) + `echo the-end-of-the-command"}}]}, {text: Long done.}]
 ` + dayTurns + `default: {steps: [{text: There is no answer to that.}]}
 `
 
@@ -115,6 +117,14 @@ func (r *browserRig) drive(script string) {
 	if err != nil {
 		r.t.Errorf("%v\n%s", err, stderr.String())
 	}
+}
+
+// TestRemotePhone uses our own page in Chromium as it is on a phone: testdata/remote/phone.mjs taps
+// and looks. ECA_WEB_PICTURES is a folder for screenshots.
+func TestRemotePhone(t *testing.T) {
+	needs.Long(t)
+	needs.POSIX(t)
+	newBrowserRig(t, "", "control").drive("phone.mjs")
 }
 
 // TestReferenceWebClient uses the reference's web client, unchanged, in Chromium:

@@ -56,7 +56,7 @@ function Approval({ chat, call, count }: { chat: Chat; call: Call; count: number
   };
   return (
     <section class="dock" aria-label="Approval">
-      <h2>
+      <h2 class="call">
         {chat.parent && "A subagent asks: "}
         {callTitle(call)}
         {count > 1 && <span class="dim"> · 1 of {count}</span>}
