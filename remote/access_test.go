@@ -448,7 +448,7 @@ func TestDialogOfAnotherDevice(t *testing.T) {
 	}
 }
 
-// An editor whose port another one has is told so, and by whom; /remote says it too.
+// An editor whose port another one has shows a message that says so, and so does /remote.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	first := newRig(t, "turns: []\n", nil, nil)
@@ -475,6 +475,6 @@ func TestPortInUse(t *testing.T) {
 	second.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
 	second.Await(0, "the status", fake.Content("text", want))
 	if notices := strings.Join(first.daemon.Notices(), "\n"); strings.Contains(notices, "remote server") {
-		t.Error("the first editor is told:", notices)
+		t.Error("the first editor gets the notice:", notices)
 	}
 }

@@ -100,7 +100,7 @@ type status struct {
 	problem  string // why not
 	warnings []string
 	beyond   bool
-	notice   string // for the editor; empty: there is none
+	notice   string // for the editor; empty without one
 }
 
 // New returns a Face that does not run yet.

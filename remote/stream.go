@@ -95,7 +95,7 @@ func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, 
 			s.end()
 			return
 		}
-		// From now on, the server says which chats begin. What is listed before could lack one.
+		// From now on, the server says which chats begin, so a list that is made now lacks none.
 		s.wait(resumed)
 		s.first = f.greeting(s.ctx, dev, resuming, resumed)
 		close(s.ready)
