@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -148,7 +145,7 @@ func (n *normalizer) normalize(raw json.RawMessage, path string, free bool, dept
 	}
 	for i := range list {
 		var err error
-		if list[i], err = n.normalize(list[i], fmt.Sprintf("%s[%d]", path, i), free, depth+1); err != nil {
+		if list[i], err = n.normalize(list[i], path+"["+strconv.Itoa(i)+"]", free, depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -165,8 +162,8 @@ func (n *normalizer) object(raw json.RawMessage, path string, free bool, depth i
 		return nil, err
 	}
 	out := make(map[string]json.RawMessage, len(members))
-	for _, key := range slices.Sorted(maps.Keys(members)) {
-		v, camel := members[key], key
+	for key, v := range members {
+		camel := key
 		if !free {
 			if camel = camelCase(key); string(v) == "null" {
 				continue
@@ -223,15 +220,16 @@ func countMembers(raw []byte) (count int) {
 
 // repeatedMember returns the name of the first member of a valid object that is repeated.
 func repeatedMember(raw []byte) string {
-	seen := map[json.Token]bool{}
+	seen := map[string]bool{}
 	in := json.NewDecoder(bytes.NewReader(raw))
 	_, _ = in.Token() // the brace
 	for in.More() {
 		name, _ := in.Token()
-		if text, ok := name.(string); ok && seen[name] {
+		text, _ := name.(string)
+		if seen[text] {
 			return text
 		}
-		seen[name] = true
+		seen[text] = true
 		var value json.RawMessage
 		if in.Decode(&value) != nil {
 			break
