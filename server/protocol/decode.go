@@ -188,15 +188,17 @@ func (n *normalizer) members(raw json.RawMessage, path string) (map[string]json.
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
-	if n.repeated == "" && countMembers(raw) > len(members) {
-		n.repeated = memberPath(path, repeatedMember(raw))
+	if n.repeated == "" {
+		if name := repeatedMember(raw); name != "" {
+			n.repeated = memberPath(path, name)
+		}
 	}
 	return members, nil
 }
 
-// countMembers returns the number of members of a valid object. Repeated ones count.
-func countMembers(raw []byte) (count int) {
-	depth := 0
+// repeatedMember returns the name of the first member of a valid object that is repeated.
+func repeatedMember(raw []byte) (name string) {
+	seen, last, depth := map[string]bool{}, []byte(nil), 0
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '{', '[':
@@ -204,35 +206,21 @@ func countMembers(raw []byte) (count int) {
 		case '}', ']':
 			depth--
 		case ':':
-			if depth == 1 {
-				count++
+			if depth > 1 {
+				continue
 			}
+			if _ = json.Unmarshal(last, &name); seen[name] {
+				return name
+			}
+			seen[name] = true
 		case '"':
+			start := i
 			for i++; raw[i] != '"'; i++ {
 				if raw[i] == '\\' {
 					i++
 				}
 			}
-		}
-	}
-	return count
-}
-
-// repeatedMember returns the name of the first member of a valid object that is repeated.
-func repeatedMember(raw []byte) string {
-	seen := map[string]bool{}
-	in := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = in.Token() // the brace
-	for in.More() {
-		name, _ := in.Token()
-		text, _ := name.(string)
-		if seen[text] {
-			return text
-		}
-		seen[text] = true
-		var value json.RawMessage
-		if in.Decode(&value) != nil {
-			break
+			last = raw[start : i+1]
 		}
 	}
 	return ""
