@@ -177,6 +177,11 @@ func (d *Daemon) Notices() []string {
 	if len(unavailable) > 0 {
 		out = append(out, strings.Join(unavailable, "\n"))
 	}
+	for _, f := range d.KnownUnlistedModels() {
+		if f.Severity == config.SeverityError {
+			out = append(out, "Configuration: "+f.Place()+": "+f.Message)
+		}
+	}
 	if n := d.importNotice.Load(); n != nil {
 		out = append(out, *n)
 	}

@@ -251,6 +251,18 @@ func TestRollbackLeavesWhatTheUserChanged(t *testing.T) {
 	}
 }
 
+// A file that the user has changed since is reported once, however often it was changed before.
+func TestRollbackReportsAFileOnce(t *testing.T) {
+	l := newLog(t)
+	l.write("src/private", "1")
+	l.command(`echo 2 >src/private`)
+	l.write("src/private", "3")
+	l.write("src/private", "4")
+	l.command(`echo 5 >src/private`)
+	sh(t, l.root, `echo mine >src/private`)
+	l.rollback("src/private was changed since")
+}
+
 // A folder that has become a link since is not followed.
 func TestRollbackOfCommandsFollowsNoLinks(t *testing.T) {
 	l := newLog(t)

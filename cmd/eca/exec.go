@@ -19,6 +19,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/store"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/daemon"
+	"github.com/seed-dec29ce4/eca/daemon/providers"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc/scanner"
 	"github.com/seed-dec29ce4/eca/internal/usage"
@@ -429,6 +430,8 @@ func (c *execClient) checkFlags(ctx context.Context, chatID string) error {
 	switch {
 	case err != nil:
 		return nil //nolint:nilerr // the turn reports it
+	case c.flags.limits.cost != "" && m.ID == providers.DemoModel:
+		return fmt.Errorf("--max-cost: the demo model %s is a script that costs nothing; leave out --max-cost, or choose a model of a provider", m.ID)
 	case c.flags.limits.cost != "" && (m.Cost.Input == nil || m.Cost.Output == nil):
 		return fmt.Errorf("--max-cost: the price of %s is not known; set `cost` of the model in the configuration, or use --max-tokens", printable(m.Spelled))
 	case len(c.flags.images) > 0 && m.NoImages:

@@ -127,6 +127,10 @@ func TestExecRefusesLimitsThatAreNone(t *testing.T) {
 	if p.requests() != 0 {
 		t.Errorf("%d requests", p.requests())
 	}
+	out, errOut, code := runProgram(t, here, "", "exec", "work", "-m", "demo/offline", "--max-cost", "1")
+	if code != exitFailed || out != "" || !strings.Contains(errOut, "the demo model demo/offline is a script that costs nothing; leave out --max-cost") {
+		t.Errorf("demo: exit %d, %s%s", code, out, errOut)
+	}
 }
 
 // A limit in time also ends the wait for a provider that says nothing, stops in the middle of its

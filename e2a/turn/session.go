@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/chat/command"
+	"github.com/seed-dec29ce4/eca/chat/event"
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
@@ -77,27 +78,48 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	return s.host.Engine().Delete(id)()
 }
 
-// History shows the session so far, in the same form as Follow, but with the user's prompts.
+// History shows the session so far, in the same form as Follow, but with the user's prompts. It shows
+// a turn that was cut off when its process was killed as interrupted, like its calls.
 func (s *Service) History(ctx context.Context, id string, v Viewer) (Session, error) {
 	session, err := s.existing(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}
-	fold := transcript.New()
+	fold, unfinished := transcript.New(), false
 	for r, last := session.Read(1), session.Next(); ; {
 		e, ok, err := r.Try(ctx)
 		if err != nil {
 			return Session{}, err
 		}
 		if !ok || e.Seq >= last {
-			return infoOf(session), nil
+			if unfinished && !session.Running() && !session.RunsElsewhere() {
+				err = showInterrupted(v, fold)
+			}
+			return infoOf(session), err
 		}
 		if c, shown := fold.Add(e); shown {
+			if turn, ok := c.Item.(transcript.Turn); ok {
+				unfinished = turn.End == nil
+			}
 			if err := v.Show(c); err != nil {
 				return Session{}, err
 			}
 		}
 	}
+}
+
+// showInterrupted shows the end that a turn would have if its process had written one.
+func showInterrupted(v Viewer, fold *transcript.Fold) error {
+	for _, call := range fold.Calls() {
+		if call.Ended() {
+			continue
+		}
+		call.Stage, call.Rejection = transcript.Rejected, event.ToolRejected{CallID: call.CallID, Reason: event.Interrupted}
+		if err := v.Show(transcript.Change{Item: call}); err != nil {
+			return err
+		}
+	}
+	return v.Show(transcript.Change{Item: transcript.Turn{End: &event.TurnFinished{Reason: event.FinishedInterrupted}}})
 }
 
 // Cancel stops the turn of a session. running reports whether there was one.

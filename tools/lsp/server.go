@@ -16,7 +16,6 @@ import (
 	"github.com/seed-dec29ce4/eca/internal/lineproc"
 	"github.com/seed-dec29ce4/eca/internal/proc"
 	"github.com/seed-dec29ce4/eca/internal/sandbox"
-	"github.com/seed-dec29ce4/eca/internal/shorten"
 	"github.com/seed-dec29ce4/eca/workspace"
 )
 
@@ -201,7 +200,7 @@ func (s *server) ownEnd(child proc.Child, err error) error {
 			err = errors.New(cause)
 		}
 	}
-	if text := lastLine(s.stderr.String()); text != "" {
+	if text := lineproc.Reason(s.stderr.String()); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
 	return err
@@ -260,12 +259,6 @@ func (s *server) named(real string) string {
 		}
 	}
 	return real
-}
-
-// lastLine returns the last line of a server's log.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return shorten.Bytes(strings.TrimSpace(lines[len(lines)-1]), 300)
 }
 
 func (s *server) uri(path string) string { return workspace.ToURI(path) }
