@@ -123,6 +123,9 @@ type Models interface {
 	Resolve(name, current string) (Model, error)
 }
 
+// ErrLimited is returned for a prompt that its sender may not send: see Prompt.Limited.
+var ErrLimited = errors.New("this device may not use commands that change files, settings, logins or limits, so the prompt was not sent")
+
 // ErrBusyElsewhere is returned while another eca process uses the chat.
 var ErrBusyElsewhere = errors.New("this chat is being used by another eca process; try again when that has finished")
 

@@ -154,6 +154,9 @@ type Prompt struct {
 	Variant  string
 	Trust    *bool // nil leaves auto-approve as it is
 	Contexts []contexts.Ref
+	// Limited is set if the sender may only change chats: the prompt is refused with ErrLimited if
+	// it calls a command that may change more, or if it would answer one that asks.
+	Limited bool
 
 	// MayBeEmpty is set if the model is to be asked even without text and contexts. Otherwise
 	// Submit returns ErrEmptyPrompt.
@@ -379,6 +382,9 @@ func (s *Session) accept(p Prompt) (Accepted, error) {
 		return Accepted{}, context.Cause(p.work.parentTurn.ctx)
 	}
 	s.endTurn(errSuperseded)
+	if p.Limited && (s.openDialog != nil || s.eng.deps.Commands.ChangesMore(p.Text)) {
+		return Accepted{}, ErrLimited
+	}
 	if err := s.acquire(); err != nil {
 		return Accepted{}, err
 	}

@@ -182,6 +182,7 @@ func (d *Daemon) Notices() []string {
 			out = append(out, "Configuration: "+f.Place()+": "+f.Message)
 		}
 	}
+	out = append(out, d.remote.notices()...)
 	if n := d.importNotice.Load(); n != nil {
 		out = append(out, *n)
 	}

@@ -14,6 +14,8 @@ type RemoteFace interface {
 	Run(ctx context.Context, started func())
 	// Status returns how to connect, as Markdown.
 	Status() string
+	// Notice returns what the user should know of the start; empty for nothing.
+	Notice() string
 	// Check reports which addresses can be reached from where.
 	Check(context.Context) []doctor.Finding
 }
@@ -49,6 +51,13 @@ func (r *remoteRun) status() string {
 		return "This process has no remote server: it runs with `eca server`, which editors start."
 	}
 	return r.face.Status()
+}
+
+func (r *remoteRun) notices() []string {
+	if r.face == nil || r.face.Notice() == "" {
+		return nil
+	}
+	return []string{r.face.Notice()}
 }
 
 func (r *remoteRun) check(ctx context.Context) []doctor.Finding {

@@ -3,6 +3,7 @@ package remote
 import (
 	"crypto/subtle"
 	"encoding/json"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -155,9 +156,32 @@ var (
 )
 
 // Allow implements Gate.
-func (f *Face) Allow(token, method string, params []byte) bool {
-	dev, ok := f.deviceOf(token)
-	return ok && dev.Rights >= f.Needs(method, params)
+func (f *Face) Allow(token, method string, params []byte) (allowed []byte, ok bool) {
+	dev, known := f.deviceOf(token)
+	if !known || dev.Rights < f.Needs(method, params) {
+		return nil, false
+	}
+	if method == "chat/prompt" && dev.Rights < Trust {
+		params = limited(params)
+	}
+	return params, true
+}
+
+// limited returns the params of a prompt that is refused if a dialog that another device opens
+// meanwhile would get it.
+func limited(params []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(params, &members) != nil {
+		return params // it is not a prompt
+	}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return looseName(name) == "limited" })
+	members["limited"] = json.RawMessage("true")
+	return encode(members)
+}
+
+// looseName returns what a member's name is compared by: the protocol ignores the differences.
+func looseName(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
 
 // Question implements Gate.
@@ -212,9 +236,8 @@ func grants(params []byte) bool {
 	if json.Unmarshal(params, &members) != nil {
 		return false // nothing that has params without members grants anything
 	}
-	loose := strings.NewReplacer("-", "", "_", "")
 	for name, value := range members {
-		switch strings.ToLower(loose.Replace(name)) {
+		switch looseName(name) {
 		case "trust", "save", "auto":
 			if !slices.Contains([]string{"null", "false", `""`}, string(value)) {
 				return true

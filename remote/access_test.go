@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -13,13 +14,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/config"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/testkit"
 	"github.com/seed-dec29ce4/eca/remote"
+	"github.com/seed-dec29ce4/eca/server"
 )
 
 // Each route answers what is wrong with a request with the right status and an error object.
@@ -33,7 +37,7 @@ func TestRoutes(t *testing.T) {
 		method, path string
 		body         any
 		status       int
-		code         string
+		code         string // or a part of the message
 	}{
 		{"GET", "/health", nil, 200, ""},
 		{"GET", "/session", nil, 200, ""},
@@ -49,8 +53,10 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/chats/c?limit=x", nil, 400, "invalid_request"},
 		{"GET", "/chats/c?before=x", nil, 400, "invalid_request"},
 		{"GET", "/chats/c?before=lastCompaction", nil, 409, "cursor_expired"},
-		{"POST", "/chats/c/prompt", "{", 400, "invalid_request"},
-		{"POST", "/chats/c/prompt", object{}, 400, "invalid_request"},
+		{"POST", "/chats/c/prompt", `{"message": "x",}`, 400, "byte 17"},
+		{"POST", "/chats/c/clear", `[]`, 400, "JSON object"},
+		{"POST", "/chats/c/prompt", object{}, 400, "message is missing"},
+		{"POST", "/chats/c/prompt", object{"message": 1}, 400, "message is not a string"},
 		{"POST", "/chats/a%20b/prompt", object{"message": "x"}, 400, "invalid_request"},
 		{"POST", "/chats/c/prompt", `{"message": "` + strings.Repeat("x", 17<<20) + `"}`, 413, "too_large"},
 		{"POST", "/chats/c/stop", nil, 409, "chat_wrong_status"},
@@ -65,7 +71,8 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/chats/c/agent", object{"agent": "plan"}, 204, ""},
 		{"POST", "/chats/other/agent", object{"agent": "plan"}, 404, "chat_not_found"},
 		{"POST", "/chats/c/flag", object{"contentId": "x"}, 400, "invalid_request"},
-		{"POST", "/trust", object{}, 400, "invalid_request"},
+		{"POST", "/trust", object{}, 400, "trust is missing"},
+		{"POST", "/trust", object{"trust": "yes"}, 400, "trust is not true or false"},
 		{"POST", "/trust", object{"trust": true}, 200, ""},
 		{"POST", "/answer", object{"requestId": "x", "answer": "y"}, 404, "question_not_found"},
 		{"POST", "/answer", object{"requestId": 1}, 400, "invalid_request"},
@@ -78,7 +85,7 @@ func TestRoutes(t *testing.T) {
 			Error struct{ Code, Message string }
 		}
 		_ = json.Unmarshal([]byte(body), &e)
-		if status != c.status || e.Error.Code != c.code || (c.code != "") != (e.Error.Message != "") {
+		if status != c.status || !strings.Contains(e.Error.Code+" "+e.Error.Message, c.code) || (c.code != "") != (e.Error.Message != "") {
 			t.Errorf("%s %s %.40v: %d %.200s", c.method, c.path, c.body, status, body)
 		}
 	}
@@ -231,14 +238,14 @@ func TestRights(t *testing.T) {
 			t.Errorf("%s %s with control: %d", method, path, status)
 		}
 	}
-	if status := call(watcher, "POST", "/chats/c/prompt", object{"message": "do it"}); status != 200 {
+	if status := call(watcher, "POST", "/chats/c/prompt", object{"message": "do it"}); status != 403 {
 		t.Errorf("a watcher's prompt: %d", status)
 	}
 	page.await(0, "chat:content-received", "do it")
 	page.await(0, "chat:content-received", "may only watch")
 	desk := r.events(control, "")
 	desk.await(0, "session:connected")
-	if status := call(control, "POST", "/chats/c/prompt", object{"message": "/budget chat off"}); status != 200 {
+	if status := call(control, "POST", "/chats/c/prompt", object{"message": "/budget chat off"}); status != 403 {
 		t.Errorf("a command: %d", status)
 	}
 	desk.await(0, "chat:content-received", "/budget chat off")
@@ -418,5 +425,66 @@ func TestTLS(t *testing.T) {
 	}
 	if err := get("one.example"); err == nil {
 		t.Error("the replaced certificate still counts")
+	}
+}
+
+// A dialog that another device opens after a prompt was checked is not answered by that prompt.
+func TestDialogOfAnotherDevice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: One.}]\n", nil, nil)
+	control, _ := r.pair(remote.Control)
+	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+	r.Await(0, "the end", fake.Finished())
+	session, _ := r.daemon.Engine().Lookup("c")
+	login := sync.OnceFunc(func() {
+		if _, err := session.Submit(chat.Prompt{Text: "/login"}).Wait(context.Background()); err != nil {
+			t.Error(err)
+		}
+		for !session.InDialog() {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	defer r.daemon.Engine().Subscribe(func(n chat.News) { // between the check of the prompt and its turn
+		if n.Kind == chat.ChatPrompted {
+			login()
+		}
+	}).Close()
+	status, body, _ := r.send(r.request(control, "POST", "/api/v1/chats/c/prompt", object{"message": "mock"}))
+	if status != 409 || !strings.Contains(body, "may not use commands") || !session.InDialog() {
+		t.Errorf("%d %s, in the dialog: %v", status, body, session.InDialog())
+	}
+	if got := r.Conversation(); strings.Contains(got, "API key") {
+		t.Error("the dialog got the prompt:", got)
+	}
+}
+
+// An editor whose port another one has shows a message that says so, and so does /remote.
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	first := newRig(t, "turns: []\n", nil, nil)
+	d := first.world.Daemon() // of another editor in the same workspace
+	attach(d, first.world.State(), first.world.Root, slog.New(slog.DiscardHandler))
+	toServer, in := io.Pipe()
+	out, toEditor := io.Pipe()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(context.Background(), toServer, toEditor, server.Options{Host: d, Version: "test"})
+		d.Close()
+		_ = toEditor.Close()
+	}()
+	second := fake.Connect(t, out, in)
+	defer func() {
+		_ = in.Close()
+		<-served
+		second.Close()
+	}()
+	second.Open(first.world.Root, nil)
+	want := fmt.Sprintf("port %d is used by the eca of another editor (process %d", first.port, os.Getpid())
+	second.Await(0, "the notice", fake.Contains("$/showMessage", want))
+	second.Call("chat/prompt", object{"chatId": "c", "message": "/remote"})
+	second.Await(0, "the status", fake.Content("text", want))
+	if notices := strings.Join(first.daemon.Notices(), "\n"); strings.Contains(notices, "remote server") {
+		t.Error("the first editor gets the notice:", notices)
 	}
 }

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,6 +16,7 @@ const (
 	maxStreams    = 64 // of all devices
 	maxOwnStreams = 4  // of one device over HTTP/1.1, where browsers allow six connections
 	maxListed     = 200
+	maxReplays    = 4 // at the same time
 	// recent is how long pages keep what they have loaded of a chat.
 	recent = 6 * time.Minute
 )
@@ -28,8 +28,7 @@ func (f *Face) serveEvents(w http.ResponseWriter, r *http.Request, dev Device) {
 	defer context.AfterFunc(f.ctx, cancel)()
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	resumed := f.resumable(ctx, parseID(id))
-	first := f.greeting(ctx, dev, id != "", resumed)
-	s := f.newStream(ctx, dev, r.ProtoMajor == 1, resumed)
+	s := f.newStream(ctx, dev, r.ProtoMajor == 1, id != "", resumed)
 	defer s.link.end()
 	f.join(s)
 	defer f.leave(s)
@@ -37,7 +36,7 @@ func (f *Face) serveEvents(w http.ResponseWriter, r *http.Request, dev Device) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-store")
 	h.Set("X-Accel-Buffering", "no")
-	s.write(w, first)
+	s.write(w)
 	s.end()
 }
 
@@ -65,8 +64,7 @@ func (f *Face) outdated(ctx context.Context, resumed []chatPosition) []chat.Summ
 	})
 }
 
-// wait has chats that run, or are outdated in a page, stand still at first. From then on the server
-// says which ones begin.
+// wait has chats that run, or are outdated in a page, stand still at first.
 func (s *stream) wait(resumed []chatPosition) {
 	outdated := s.f.outdated(s.ctx, resumed)
 	s.mu.Lock()
@@ -85,10 +83,7 @@ func (s *stream) wait(resumed []chatPosition) {
 
 // greeting returns the first event of a stream, the state. No event about a chat follows at once:
 // until a page has loaded one, such an event may bring another one to its screen.
-func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed []chatPosition) []byte {
-	var buf bytes.Buffer
-	var s stream
-	s.positions, s.idText = resumed, formatID(resumed)
+func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed []chatPosition) frame {
 	more := map[string]any{}
 	if resuming {
 		chats := []string{}
@@ -97,8 +92,7 @@ func (f *Face) greeting(ctx context.Context, dev Device, resuming bool, resumed 
 		}
 		more["resumed"], more["resumedChats"] = len(chats) > 0, chats
 	}
-	s.append(&buf, frame{event: "session:connected", data: encode(f.session(ctx, dev, more))})
-	return buf.Bytes()
+	return frame{event: "session:connected", data: encode(f.session(ctx, dev, more))}
 }
 
 // listed returns the chats of the workspace that are shown, the one that was used last at the end.

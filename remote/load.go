@@ -15,7 +15,7 @@ import (
 	"github.com/seed-dec29ce4/eca/chat/transcript"
 )
 
-// semaphore is a mutex for which one can wait with a context.
+// semaphore bounds how many goroutines do something; its capacity is how many.
 type semaphore chan struct{}
 
 func (m semaphore) lock(ctx context.Context) bool {

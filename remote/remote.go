@@ -27,9 +27,11 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -62,8 +64,9 @@ type Options struct {
 type Gate interface {
 	// Admit reports whether a token is one of a device. Wrong ones are throttled by address.
 	Admit(remoteAddress, token string) bool
-	// Allow reports whether the device with a token may send a message.
-	Allow(token, method string, params []byte) bool
+	// Allow returns the params of a message as the device with a token may send it; ok is false if it
+	// may not.
+	Allow(token, method string, params []byte) (allowed []byte, ok bool)
 	// Question returns the params of a question as the device with a token is asked; ok is false if
 	// it is not.
 	Question(token string, params []byte) (shown []byte, ok bool)
@@ -77,6 +80,7 @@ type Face struct {
 	devices   *Devices
 	throttle  *throttle
 	questions questions
+	replays   semaphore // held while a stream shows a chat from its beginning
 	started   time.Time
 	leaving   atomic.Bool
 	work      sync.WaitGroup
@@ -96,6 +100,7 @@ type status struct {
 	problem  string // why not
 	warnings []string
 	beyond   bool
+	notice   string // for the editor; empty without one
 }
 
 // New returns a Face that does not run yet.
@@ -105,6 +110,7 @@ func New(o Options) *Face {
 	}
 	return &Face{
 		opts: o, devices: OpenDevices(o.StateDir, o.Now), throttle: &throttle{now: o.Now}, started: o.Now(), trusting: map[string]bool{},
+		replays: make(semaphore, maxReplays),
 	}
 }
 
@@ -156,7 +162,7 @@ func (f *Face) fail(err error) {
 	f.opts.Log.Error("remote: the server does not run", "err", err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.status = status{problem: err.Error()}
+	f.status = status{problem: err.Error(), notice: "The remote server does not run: " + err.Error() + "."}
 }
 
 // listen serves with a configuration until stop is called. If it cannot, the status says why.
@@ -169,12 +175,17 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 		return nothing
 	}
 	plan, roots := PlanFor(cfg, f.opts.Now()), f.opts.Roots()
-	listener, err := plan.listen(cfg.Port, f.devices.lastPort(roots))
+	last := f.devices.lastPort(roots)
+	listener, err := plan.listen(cfg.Port, last)
 	if err != nil {
-		f.fail(fmt.Errorf("cannot listen: %w", err))
+		f.fail(f.explain(cfg.Port, err))
 		return nothing
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
+	port, moved := listener.Addr().(*net.TCPAddr).Port, ""
+	if cfg.Port == 0 && last != 0 && port != last {
+		moved = fmt.Sprintf("The remote server of this editor is at port %d: port %d, which this workspace had, is used by %s.", port, last, f.userOf(last))
+		plan.Warnings = append(plan.Warnings, moved)
+	}
 	guard := httpguard.New(
 		httpguard.Options{Address: listener.Addr().String(), Origins: origins(cfg), Hosts: plan.Hosts, OwnTokens: true},
 		httpguard.Pages{Own: true, Served: true, Methods: "GET, POST, DELETE", Headers: "Content-Type, Authorization, Last-Event-ID"},
@@ -188,7 +199,7 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 	}
 	url := plan.URL(cfg, port)
 	f.mu.Lock()
-	f.status = status{url: url, warnings: plan.Warnings, beyond: plan.Beyond()}
+	f.status = status{url: url, warnings: plan.Warnings, beyond: plan.Beyond(), notice: moved}
 	f.mu.Unlock()
 	if err := f.devices.listening(Endpoint{Roots: roots, URL: url, Port: port, PID: os.Getpid()}); err != nil {
 		f.opts.Log.Warn("remote: the address is not recorded for `eca remote pair`", "err", err)
@@ -221,6 +232,35 @@ func (f *Face) listen(cfg config.Remote, handler http.Handler) (stop func()) {
 			f.opts.Log.Warn("remote: the port is not kept for the next start", "err", err)
 		}
 	}
+}
+
+// explain returns why the server cannot listen at the configured port; 0 is any of the usual ones.
+func (f *Face) explain(port int, err error) error {
+	switch {
+	case !errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("cannot listen: %w", err)
+	case port == 0:
+		return fmt.Errorf("the ports from %d to %d are in use; set remote.port to a free one", firstPort, lastPort)
+	}
+	return fmt.Errorf("port %d is used by %s; end that, or set remote.port to a free port", port, f.userOf(port))
+}
+
+// userOf names who uses a port.
+func (f *Face) userOf(port int) string {
+	list, _ := f.devices.Endpoints()
+	for _, e := range slices.Backward(list) {
+		if e.Port == port && e.PID != 0 {
+			return fmt.Sprintf("the eca of another editor (process %d, in %s)", e.PID, strings.Join(e.Roots, ", "))
+		}
+	}
+	return "another program"
+}
+
+// Notice returns what the user should know of the start of the server; empty for nothing.
+func (f *Face) Notice() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status.notice
 }
 
 // origins are the pages elsewhere that may call.

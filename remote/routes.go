@@ -1,13 +1,14 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/internal/httpguard"
@@ -54,8 +55,33 @@ type call struct {
 	ctx    context.Context
 	device Device
 	r      *http.Request
-	body   map[string]json.RawMessage // empty if it has no JSON object
-	gate   *gate                      // set by a load; opened after the answer
+	body   map[string]json.RawMessage
+	gate   *gate // set by a load; opened after the answer
+}
+
+// take reads a body. One without content counts as an empty object.
+func (c *call) take(body []byte) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, &c.body); err != nil {
+		return fmt.Errorf("the body is not a valid JSON object: %w", jsonrpc.Explain(body, err))
+	}
+	for key, value := range c.body {
+		var text string
+		var on bool
+		switch key {
+		case "message", "model", "agent", "variant", "title", "save", "name", "requestId", "answer", "contentId", "text":
+			if json.Unmarshal(value, &text) != nil {
+				return fmt.Errorf("%s is not a string", key)
+			}
+		case "trust", "cancelled":
+			if json.Unmarshal(value, &on) != nil {
+				return fmt.Errorf("%s is not true or false", key)
+			}
+		}
+	}
+	return nil
 }
 
 // text returns a text of the body.
@@ -204,7 +230,10 @@ func (f api) serveRoute(w http.ResponseWriter, r *http.Request, to route, dev De
 		badRequest("the body is incomplete").write(w)
 		return
 	}
-	_ = json.Unmarshal(body, &c.body) // one that is not an object counts as absent
+	if err := c.take(body); err != nil {
+		badRequest(err.Error()).write(w)
+		return
+	}
 	result, err := to.serve(f, c)
 	if c.gate != nil {
 		defer c.gate.open()
@@ -388,80 +417,6 @@ func (f api) addServer(c *call) (any, error) {
 	var result json.RawMessage
 	err := f.hub.conn.Call(c.ctx, "mcp/addServer", c.body, &result)
 	return result, err
-}
-
-// promptPatience is how long the answer to a prompt is waited for: commands answer at their end,
-// and pages give up after 15 seconds.
-const promptPatience = 5 * time.Second
-
-// prompt sends a prompt. A well-formed one is always accepted: if it is refused, the stream shows
-// it with the reason, because the page has forgotten its text.
-func (f api) prompt(c *call) (any, error) {
-	message, id := c.text("message"), c.path("id")
-	if message == "" {
-		return nil, badRequest("message is missing")
-	}
-	if !chat.ValidID(id) {
-		return nil, badRequest("the chat's id is not valid")
-	}
-	params := map[string]any{"chatId": id}
-	for _, key := range []string{"message", "model", "agent", "variant", "contexts"} {
-		if value, ok := c.body[key]; ok {
-			params[key] = value
-		}
-	}
-	on, given := c.flag("trust")
-	switch {
-	case c.device.Rights < Control:
-		return f.refuse(c, message, "This device may only watch, so the prompt was not sent.")
-	case on && c.device.Rights < Trust:
-		return f.refuse(c, message, "This device may not turn on auto-approve, so the prompt was not sent.")
-	case c.device.Rights < f.Needs("chat/prompt", encode(params)):
-		return f.refuse(c, message, "This device may not use commands that change files, settings, logins or limits, so the prompt was not sent.")
-	case given:
-		params["trust"] = on
-	}
-	type outcome struct {
-		result json.RawMessage
-		err    error
-	}
-	done := make(chan outcome, 1)
-	f.work.Go(func() {
-		result, refusal, err := f.hub.prompt(f.ctx, id, params)
-		var r struct {
-			Status string `json:"status"`
-		}
-		if json.Unmarshal(result, &r) == nil && r.Status == "error" {
-			for _, n := range refusal {
-				f.showNotification(f.ctx, c.device, id, n)
-			}
-		}
-		done <- outcome{result, err}
-	})
-	select {
-	case o := <-done:
-		return o.result, o.err
-	case <-time.After(promptPatience):
-		return map[string]string{"chatId": id, "model": c.text("model"), "status": "prompting"}, nil
-	case <-c.ctx.Done():
-		return nil, c.ctx.Err()
-	}
-}
-
-// refuse shows a prompt that is not sent, with the reason.
-func (f api) refuse(c *call, message, why string) (any, error) {
-	id := c.path("id")
-	content := func(role string, content map[string]any) notification {
-		return notification{"chat/contentReceived", encode(map[string]any{"chatId": id, "role": role, "content": content})}
-	}
-	for _, n := range []notification{
-		content("user", map[string]any{"type": "text", "text": message + "\n"}),
-		content("system", map[string]any{"type": "text", "text": "\n\n" + why}),
-		content("system", map[string]any{"type": "progress", "state": "finished"}),
-	} {
-		f.showNotification(c.ctx, c.device, id, n)
-	}
-	return map[string]string{"chatId": id, "model": "error", "status": "error"}, nil
 }
 
 // api returns the handler of the API for devices.

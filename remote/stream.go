@@ -21,6 +21,7 @@ const (
 	writeTime   = 30 * time.Second      // for one write to a client that does not read
 	writePeriod = 16 * time.Millisecond // between two writes
 	maxWrite    = 64 << 10              // bytes of one write, apart from the last event
+	maxKept     = 4 << 10               // bytes of a buffer that are kept for the next write
 	checkPeriod = 500 * time.Millisecond
 	// standstill is how long chats that run are not shown at the start of a stream: the page loads
 	// them first.
@@ -41,7 +42,8 @@ type stream struct {
 	end    context.CancelFunc
 	began  time.Time
 	http1  bool
-	ready  chan struct{} // closed when the link can be used
+	ready  chan struct{} // closed when the link can be used, and first is set
+	first  frame         // the state outside of chats
 
 	moving semaphore // held while a chat is moved to another position
 
@@ -60,7 +62,7 @@ type stream struct {
 
 // frame is one event on its way out.
 type frame struct {
-	event   string // empty: nothing is shown
+	event   string // empty: nothing is shown, but at counts
 	data    json.RawMessage
 	at      chatPosition  // after it; without a chat if it leaves the positions, without a Seq if it ends the chat's
 	flushed chan struct{} // closed when everything before it was written; may be nil
@@ -74,10 +76,11 @@ var eventNames = map[string]string{ //nolint:gochecknoglobals // a table
 	"jobs/updated": "jobs:updated", "$/showMessage": "session:message", "$/progress": "session:progress",
 }
 
-// newStream returns a stream that goes on at positions. Its link waits until write sends what it shows.
-func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []chatPosition) *stream {
+// newStream returns a stream that goes on at positions if it is resuming. Its link waits until write
+// sends what it shows.
+func (f *Face) newStream(ctx context.Context, dev Device, http1, resuming bool, resumed []chatPosition) *stream {
 	s := &stream{
-		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: resumed,
+		f: f, device: dev, moving: make(semaphore, 1), frames: make(chan frame), began: f.opts.Now(), http1: http1, ready: make(chan struct{}), positions: slices.Clone(resumed),
 		idText: formatID(resumed), followed: map[string]bool{}, waiting: map[string]bool{}, early: map[string]bool{}, asked: map[string]json.RawMessage{},
 	}
 	s.ctx, s.end = context.WithCancel(ctx)
@@ -92,7 +95,9 @@ func (f *Face) newStream(ctx context.Context, dev Device, http1 bool, resumed []
 			s.end()
 			return
 		}
+		// From now on, the server says which chats begin, so a list that is made now lacks none.
 		s.wait(resumed)
+		s.first = f.greeting(s.ctx, dev, resuming, resumed)
 		close(s.ready)
 		for _, p := range resumed {
 			if !chat.IsSubagent(p.chat) {
@@ -123,7 +128,7 @@ func (s *stream) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 			return nil, err
 		}
 		fr := s.frame(p.Method, p.Params)
-		if p.Seq > 0 {
+		if p.Seq > 0 || p.Method == "" {
 			fr.at = chatPosition{p.ChatID, p.position}
 		}
 		s.put(fr)
@@ -269,6 +274,13 @@ func (s *stream) startWaiting() {
 
 // showWhole has the page drop what it has of a chat, shows the chat from its beginning, and follows it.
 func (s *stream) showWhole(chatID string) {
+	// Streams that begin together take turns: each copy of a long chat takes memory. One whose client
+	// does not read delays the others only for a moment.
+	turn, cancel := context.WithTimeout(s.ctx, advanceTime)
+	defer cancel()
+	if s.f.replays.lock(turn) {
+		defer s.f.replays.unlock()
+	}
 	var res struct {
 		Found bool `json:"found"`
 	}
@@ -367,13 +379,14 @@ func (s *stream) close(message string) {
 }
 
 // write sends frames until the client or the stream is gone.
-func (s *stream) write(w http.ResponseWriter, first []byte) {
-	rc := http.NewResponseController(w)
-	buf := bytes.NewBuffer(first)
+func (s *stream) write(w http.ResponseWriter) {
+	rc, buf := http.NewResponseController(w), &bytes.Buffer{}
 	flush := func() bool {
 		_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
 		_, err := w.Write(buf.Bytes())
-		buf.Reset()
+		if buf.Reset(); buf.Cap() > maxKept {
+			*buf = bytes.Buffer{}
+		}
 		return err == nil && rc.Flush() == nil
 	}
 	flushed := s.untilReady(buf)
@@ -388,20 +401,11 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 	defer check.Stop()
 	var pause <-chan time.Time // while it is set, frames are collected
 	last := time.Now()
-	growing, again := map[string]bool{}, false // chats whose text grows in what is collected; one of them did twice
 	for {
 		var flushed chan struct{}
-		frames := s.frames
-		if again && pause != nil {
-			frames = nil // the server then merges what comes until the write
-		}
 		select {
-		case fr := <-frames:
+		case fr := <-s.frames:
 			s.append(buf, fr)
-			if fr.at.Offset > 0 {
-				again = again || growing[fr.at.chat]
-				growing[fr.at.chat] = true
-			}
 			flushed = fr.flushed
 			if wait := writePeriod - time.Since(last); wait > 0 && flushed == nil && buf.Len() < maxWrite {
 				if pause == nil {
@@ -431,8 +435,7 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 			flush()
 			return
 		}
-		pause, again = nil, false
-		clear(growing)
+		pause = nil
 		if buf.Len() > 0 && !flush() {
 			return
 		}
@@ -444,28 +447,31 @@ func (s *stream) write(w http.ResponseWriter, first []byte) {
 }
 
 // untilReady collects frames until the stream's server shows what happens, or the stream ends: a client
-// that is connected may send a prompt at once.
+// that is connected may send a prompt at once. The state comes first.
 func (s *stream) untilReady(buf *bytes.Buffer) (flushed []chan struct{}) {
-	for {
+	var early []frame
+	for ready := false; !ready; {
 		select {
 		case fr := <-s.frames:
-			s.append(buf, fr)
-			if fr.flushed != nil {
-				flushed = append(flushed, fr.flushed)
-			}
+			early = append(early, fr)
 		case <-s.ready:
-			return flushed
+			s.append(buf, s.first)
+			ready = true
 		case <-s.ctx.Done():
-			return flushed
+			return nil
 		}
 	}
+	for _, fr := range early {
+		s.append(buf, fr)
+		if fr.flushed != nil {
+			flushed = append(flushed, fr.flushed)
+		}
+	}
+	return flushed
 }
 
 // append writes a frame to a buffer.
 func (s *stream) append(buf *bytes.Buffer, fr frame) {
-	if fr.event == "" {
-		return
-	}
 	if fr.at.chat != "" {
 		s.positions = slices.DeleteFunc(s.positions, func(p chatPosition) bool { return p.chat == fr.at.chat })
 		if fr.at.Seq > 0 {
@@ -473,6 +479,9 @@ func (s *stream) append(buf *bytes.Buffer, fr frame) {
 		}
 		s.positions = s.positions[max(0, len(s.positions)-maxPositions):]
 		s.idText = formatID(s.positions)
+	}
+	if fr.event == "" { // the id is sent with the next event
+		return
 	}
 	fmt.Fprintf(buf, "event: %s\n", fr.event)
 	if s.idText != "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-dec29ce4/eca/chat"
 	"github.com/seed-dec29ce4/eca/editors/fake"
 	"github.com/seed-dec29ce4/eca/internal/jsonrpc"
 	"github.com/seed-dec29ce4/eca/internal/needs"
@@ -163,5 +164,89 @@ func TestLateFirstLoad(t *testing.T) {
 	}
 	if got := text(page.all()[again:]); got != pulsed(n) {
 		t.Errorf("%d bytes are shown, not %d", len(got), len(pulsed(n)))
+	}
+}
+
+// A stream is shown what a text grew by every 50 ms, and not each delta: dozens of streams would
+// delay the editor.
+func TestGrowingText(t *testing.T) {
+	t.Parallel()
+	const n = 400
+	r := newRig(t, fmt.Sprintf("turns:\n  - steps: [{text: %q, delay: 2ms}]\n", pulsed(n)), nil, nil)
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	start := time.Now()
+	if status, result := r.do("POST", "/chats/c/prompt", object{"message": "go"}); status != 200 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:content-received", `"finished"`)
+	pieces, limit := 0, 20+int(time.Since(start)/(25*time.Millisecond))
+	for _, e := range page.all() {
+		if e.name == "chat:content-received" && strings.Contains(e.data, `"role":"assistant"`) {
+			pieces++
+		}
+	}
+	if pieces > limit || text(page.all()) != pulsed(n) {
+		t.Errorf("the text came in %d pieces, not in %d, and has %d bytes", pieces, limit, len(text(page.all())))
+	}
+}
+
+// A chat that is announced before a stream is connected, and begins afterwards, is shown in it.
+func TestChatThatBeginsWhileConnecting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: 'The answer.'}]\n", nil, nil)
+	var page *events
+	connect := sync.OnceFunc(func() {
+		page = r.events(r.token, "")
+		page.await(0, "session:connected")
+	})
+	defer r.daemon.Engine().Subscribe(func(n chat.News) {
+		if n.Kind == chat.ChatBegun {
+			connect() // between the announcement and the prompt
+		}
+	}).Close()
+	r.Call("chat/prompt", object{"chatId": "c", "message": "go"})
+	page.await(0, "chat:content-received", `"chatId":"c"`, "The answer.")
+}
+
+// A client that comes back with the id of its last event is not shown again what it knows: neither a
+// chat that was shown from its beginning, nor one that it loaded.
+func TestOnlyWhatWasMissed(t *testing.T) {
+	needs.Long(t)
+	t.Parallel()
+	r := newRig(t, "turns:\n  - steps: [{text: 'The answer.'}]\n  - steps: [{text: 'More.'}]\n", nil, nil)
+	for _, id := range []string{"shown", "loaded"} {
+		mark := r.Mark()
+		r.Call("chat/prompt", object{"chatId": id, "message": "go"})
+		r.Await(mark, "the end of "+id, fake.Finished())
+	}
+	page := r.events(r.token, "")
+	page.await(0, "session:connected")
+	if status, result := r.do("GET", "/chats/loaded", nil); status != 200 {
+		t.Fatal(status, result)
+	}
+	page.await(0, "chat:opened", "loaded")
+	page.await(0, "chat:cleared", "shown")
+	id := ""
+	for from := 0; !strings.Contains(id, "shown:"); { // an event after the chat has the position
+		r.do("POST", "/trust", object{"trust": true})
+		n, e := page.await(from, "trust:updated")
+		from, id = n+1, e.id
+	}
+	page.close()
+	r.Call("chat/prompt", object{"chatId": "shown", "message": "again"})
+	page = r.events(r.token, id)
+	_, first := page.await(0, "session:connected", `"resumedChats"`)
+	for _, chatID := range []string{"shown", "loaded"} {
+		if !strings.Contains(first.data, `"`+chatID+`"`) {
+			t.Errorf("%s is not resumed: %s", chatID, id)
+		}
+	}
+	page.await(0, "chat:content-received", "shown", "More.")
+	time.Sleep(3 * time.Second) // chats that have to be shown again are by then
+	for _, e := range page.all() {
+		if e.name == "chat:cleared" || strings.Contains(e.data, "The answer.") {
+			t.Error("shown again:", e)
+		}
 	}
 }

@@ -18,9 +18,10 @@ import (
 
 // childView shows a subagent while its call runs.
 type childView struct {
-	drain context.CancelFunc // called when the call has ended: only events that exist already are still shown
-	quit  context.CancelFunc
-	done  chan struct{}
+	chatID string
+	drain  context.CancelFunc // called when the call has ended: only events that exist already are still shown
+	quit   context.CancelFunc
+	done   chan struct{}
 }
 
 // visibleInChild reports whether an item is shown to clients if it occurs in a subagent's chat.
@@ -54,7 +55,7 @@ func (v *view) showChildFrom(ctx context.Context, callID string, sub event.Subag
 	if _, shown := v.children[callID]; shown || !ok || sub.Background {
 		return
 	}
-	c := &childView{done: make(chan struct{})}
+	c := &childView{chatID: sub.ChatID, done: make(chan struct{})}
 	ctx, c.quit = context.WithCancel(ctx)
 	waiting, drain := context.WithCancel(ctx)
 	c.drain = drain
@@ -96,6 +97,9 @@ func (v *view) followChild(ctx, waiting context.Context, session *chat.Session, 
 			continue
 		}
 		v.sendAt(ctx, r.chatID, reader, r.live(e))
+		if v.views.follow && grows(reader, e) {
+			v.awaitPhase(waiting)
+		}
 		if _, over := e.Body.(event.TurnFinished); over {
 			return
 		}

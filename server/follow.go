@@ -20,7 +20,8 @@ import (
 // for it:
 //
 //	$/began       a chat that is not followed gets a prompt: the chat's id, title, and position
-//	$/positioned  wraps a notification and adds the position after it
+//	$/positioned  wraps a notification and adds the position after it; without a method, it has
+//	              only the position, and without a seq, the chat has none any more
 //	chat/follow   shows a chat from a position on
 //	chat/hold     pauses a chat that is followed
 //	chat/advance  shows a paused chat up to an event
@@ -145,6 +146,43 @@ func (v *view) sendAt(ctx context.Context, chatID string, reader *eventlog.Reade
 	}
 }
 
+// followPeriod is the time between two looks of a following client's view at its chat. There may be
+// dozens of these clients: if all of them were sent each event at once, the editor would wait.
+const followPeriod = 50 * time.Millisecond
+
+// followQueue is how many bytes may wait for a following client. The log joins what more there is.
+const followQueue = 32 << 10
+
+// grows reports whether e is the last piece so far of a text that grows. A large piece shows that
+// the reader has more to catch up with.
+func grows(reader *eventlog.Reader, e event.Event) bool {
+	const large = 4 << 10
+	d, ok := e.Body.(event.Delta)
+	return ok && reader.Offset() > 0 && len(d.Piece()) < large
+}
+
+// awaitPhase waits for the view's next moment, or until ctx ends. Each view has its own moment in the
+// period, so that they do not run at the same time. The log joins the deltas that come meanwhile.
+func (v *view) awaitPhase(ctx context.Context) {
+	wait := followPeriod - (time.Duration(time.Now().UnixNano())-v.phase)%followPeriod
+	if wait < followPeriod/4 { // a timer may be early
+		wait += followPeriod
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// sendPosition sends a following client the position after a replay.
+func (v *view) sendPosition(ctx context.Context) {
+	if v.views.follow {
+		v.views.notify(ctx, "$/positioned", positioned{ChatID: v.chatID, position: position{v.reader.Position(), v.reader.Offset()}})
+	}
+}
+
 // errBeyond means that a position is after the end of a chat.
 var errBeyond = errors.New("the chat does not have this position")
 
@@ -202,7 +240,7 @@ func (v *view) moveTo(ctx context.Context, p followParams) error {
 	v.leaveChildren()
 	v.renderer, v.reader = r, v.session.ReadAt(p.Seq, p.Offset)
 	v.renderer.statusSent = true
-	v.views.notify(ctx, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title})
+	v.views.notify(ctx, "$/positioned", positioned{v.chatID, position{p.Seq, p.Offset}, "chat/opened", protocol.ChatOpened{ChatID: v.chatID, Title: v.session.Meta().Title}})
 	for _, c := range r.fold.Calls() {
 		if sub := c.Subagent(); sub != nil && c.Stage == transcript.Running {
 			v.showChildFrom(ctx, c.CallID, *sub, p.Subagents[sub.ChatID])

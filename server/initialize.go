@@ -2,10 +2,10 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 
 	"github.com/seed-dec29ce4/eca/chat"
@@ -183,8 +183,9 @@ func (s *settings) pushTools(ctx context.Context, always bool) {
 			Name: t.Name, Description: t.Description, Parameters: t.Schema, Disabled: t.Disabled,
 		})
 	}
-	if always || !reflect.DeepEqual(s.tools, msg) {
-		s.tools = msg
+	text, err := json.Marshal(msg)
+	if sum := sha256.Sum256(text); err != nil || always || s.tools != sum {
+		s.tools = sum
 		s.notify(ctx, "tool/serverUpdated", msg)
 	}
 }

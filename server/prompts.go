@@ -137,6 +137,7 @@ type submittedPrompt struct {
 	view    *view
 	turnID  string
 	turn    *expectedTurn
+	begun   func() // called when the chat runs, or the prompt is refused
 }
 
 // submit passes a prompt to its session.
@@ -150,16 +151,17 @@ func (ps *prompts) submit(req protocol.Request[protocol.ChatPromptParams], to pr
 	if to.isNew {
 		kind = chat.ChatBegun
 	}
-	ps.news.Announce(kind, to.session.ID()) // before the first event of the turn
+	begun := ps.news.AnnouncePrompt(kind, to.session.ID()) // before the first event of the turn
 	v := ps.views.get(to.session)
 	turn := v.expectTurn(pr.TurnID, req.Answered, ps.host.Config().Env == config.EnvTest)
-	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn}
+	return submittedPrompt{to.session.Submit(pr), req.Params, to.session, v, pr.TurnID, turn, begun}
 }
 
 // await waits until the client has been shown that a prompt was accepted, and answers the request.
 func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatPromptResult, error) {
 	failed := promptFailed(p.session.ID())
 	acc, err := p.Wait(ctx)
+	p.begun()
 	if err != nil {
 		p.view.takeTurn(p.turnID)
 		if errors.Is(err, context.Canceled) {
@@ -188,7 +190,7 @@ func (ps *prompts) await(ctx context.Context, p submittedPrompt) (protocol.ChatP
 }
 
 func prompt(p protocol.ChatPromptParams) chat.Prompt {
-	out := chat.Prompt{Text: *p.Message, Model: string(p.Model), Agent: string(p.Agent), Variant: string(p.Variant), Trust: p.Trust.Value}
+	out := chat.Prompt{Text: *p.Message, Model: string(p.Model), Agent: string(p.Agent), Variant: string(p.Variant), Trust: p.Trust.Value, Limited: p.Limited}
 	if out.Agent == "" {
 		out.Agent = string(p.Behavior)
 	}

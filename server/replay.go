@@ -240,6 +240,11 @@ func (v *view) showTitle(ctx context.Context, meta chat.Meta) {
 
 // replay shows a span. If the span reaches the end of the chat, the view continues after it.
 func (v *view) replay(ctx context.Context, span chat.Span) error {
+	if v.views.follow {
+		for _, c := range v.children { // they are shown from their beginning
+			v.views.notify(ctx, "$/positioned", positioned{ChatID: c.chatID})
+		}
+	}
 	v.leaveChildren()
 	r := v.views.newRenderer(v.session)
 	maps.Copy(r.turns, v.renderer.turns)
@@ -280,6 +285,7 @@ func (v *view) open(ctx context.Context, span chat.Span) error {
 	if v.session.Running() {
 		v.send(ctx, v.renderer.status("running"))
 	}
+	v.sendPosition(ctx)
 	return nil
 }
 

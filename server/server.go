@@ -143,7 +143,11 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer, o Options) error {
 	}
 	s := newServer(ctx, o)
 	trace := redactTrace(o.Trace, o.Host)
-	s.conn = jsonrpc.NewConn(r, w, jsonrpc.Options{Decode: scanner.Decode, Trace: trace, Log: o.Log})
+	opts := jsonrpc.Options{Decode: scanner.Decode, Trace: trace, Log: o.Log}
+	if s.follow {
+		opts.MaxQueued = followQueue
+	}
+	s.conn = jsonrpc.NewConn(r, w, opts)
 	if s.follow {
 		s.addFollowMethods()
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,7 +25,7 @@ type settings struct {
 
 	mu    sync.Mutex                    // guards the fields below; held while sending, so that states arrive in order
 	chat  protocol.ChatConfig           // as sent
-	tools protocol.ToolServerUpdated    // as sent
+	tools [sha256.Size]byte             // the hash of what was sent: there may be dozens of clients
 	mcp   map[string]protocol.MCPServer // as sent, by name
 	shown map[protocol.ShowMessage]bool // the messages that were current at the last push
 

@@ -20,6 +20,7 @@ type view struct {
 	chatID  string
 	session *chat.Session
 	ended   chan struct{}
+	phase   time.Duration // see awaitPhase
 	// The position of reader, for Monitor.
 	position atomic.Uint64
 
@@ -131,17 +132,28 @@ func (v *view) runDeferred(ctx context.Context) {
 	}
 }
 
-// next waits for the next event; ok is false if there will be no more. If there is a deferred
-// action, it returns early with an event that has no body.
-func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
+// wakeable returns a context that also ends when there is a deferred action.
+func (v *view) wakeable(ctx context.Context) (context.Context, context.CancelFunc) {
 	waiting, wake := context.WithCancel(ctx)
-	defer wake()
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.wake = wake
 	if slices.ContainsFunc(v.deferred, func(e deferredAction) bool { return e.at <= v.reader.Position() }) {
 		wake()
 	}
-	v.mu.Unlock()
+	return waiting, wake
+}
+
+// next waits for the next event; ok is false if there will be no more. If there is a deferred
+// action, it returns early with an event that has no body.
+func (v *view) next(ctx context.Context) (e event.Event, ok bool, err error) {
+	waiting, wake := v.wakeable(ctx)
+	defer wake()
+	if v.views.follow {
+		if _, more, _ := v.session.ReadAt(v.reader.Position(), v.reader.Offset()).Next(waiting); more {
+			v.awaitPhase(waiting)
+		}
+	}
 	e, ok, err = v.reader.Next(waiting)
 	if !ok && err == nil && waiting.Err() != nil && ctx.Err() == nil {
 		return event.Event{}, true, nil
@@ -161,6 +173,11 @@ func (v *view) run(ctx context.Context) {
 		if err == nil && ok {
 			err = v.show(ctx, e)
 			v.position.Store(uint64(v.reader.Position()))
+			if v.views.follow && grows(v.reader, e) {
+				waiting, wake := v.wakeable(ctx)
+				v.awaitPhase(waiting)
+				wake()
+			}
 		}
 		if err != nil {
 			ok = v.recover(ctx, err)

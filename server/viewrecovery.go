@@ -94,5 +94,6 @@ func (v *view) clearAndReplay(ctx context.Context) error {
 	if meta := v.session.Meta(); meta.Title != v.title {
 		v.showTitle(ctx, meta)
 	}
+	v.sendPosition(ctx)
 	return nil
 }

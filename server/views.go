@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -30,6 +31,7 @@ func (vs *views) get(session *chat.Session) *view {
 	v := &view{
 		views: vs, chatID: session.ID(), session: session, ended: make(chan struct{}), turns: map[string]*expectedTurn{}, children: map[string]*childView{},
 		reader: session.Read(session.Next()), title: session.Meta().Title, wake: func() {}, questionSlot: make(chan struct{}, 1),
+		phase: rand.N(followPeriod),
 	}
 	v.position.Store(uint64(v.reader.Position()))
 	v.renderer = vs.newRenderer(session)

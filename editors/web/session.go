@@ -73,8 +73,11 @@ type page struct {
 	token    string
 }
 
-// allow reports whether the page may send a message; for an answer, method is empty.
-func (p *page) allow(method string, params []byte) bool { return p.gate.Allow(p.token, method, params) }
+// allow returns the params of a message as the page may send it; ok is false if it may not. For an
+// answer, method is empty.
+func (p *page) allow(method string, params []byte) (allowed []byte, ok bool) {
+	return p.gate.Allow(p.token, method, params)
+}
 
 // initializeID is the id of the session's own request.
 const initializeID = `"initialize"`
@@ -327,7 +330,7 @@ func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 		case <-ping.C:
 			alive = within(conn.Ping)
 		case <-check.C:
-			alive = p.allow("host/attach", nil)
+			_, alive = p.allow("host/attach", nil)
 		case <-s.ctx.Done():
 			_ = conn.Close(websocket.StatusGoingAway, errEnded.Error())
 			return
@@ -339,9 +342,15 @@ func (s *session) write(ctx context.Context, conn *websocket.Conn, p *page) {
 
 // handleMessage handles a message of a page.
 func (s *session) handleMessage(ctx context.Context, p *page, m jsonrpc.Message) {
+	if m.Method != "$/cancelRequest" {
+		allowed, ok := p.allow(m.Method, m.Params)
+		if !ok {
+			s.refuse(p, m)
+			return
+		}
+		m.Params = allowed
+	}
 	switch {
-	case m.Method != "$/cancelRequest" && !p.allow(m.Method, m.Params):
-		s.refuse(p, m)
 	case m.Method == "host/attach":
 		s.attach(ctx, p, m.ID)
 	case slices.Contains([]string{"initialize", "initialized", "shutdown", "exit"}, m.Method):

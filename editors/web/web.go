@@ -64,8 +64,9 @@ type Options struct {
 type Gate interface {
 	// Admit reports whether a token, which came from an address, is one of a device.
 	Admit(remoteAddress, token string) bool
-	// Allow reports whether the device with a token may still send a message.
-	Allow(token, method string, params []byte) bool
+	// Allow returns the params of a message as the device with a token may still send it; ok is false
+	// if it may not.
+	Allow(token, method string, params []byte) (allowed []byte, ok bool)
 	// Question returns the params of a question as the device with a token is asked; ok is false if
 	// it is not.
 	Question(token string, params []byte) (shown []byte, ok bool)
@@ -77,7 +78,7 @@ type Gate interface {
 type anyone struct{}
 
 func (anyone) Admit(string, string) bool                       { return false }
-func (anyone) Allow(string, string, []byte) bool               { return true }
+func (anyone) Allow(_, _ string, params []byte) ([]byte, bool) { return params, true }
 func (anyone) Question(_ string, params []byte) ([]byte, bool) { return params, true }
 func (anyone) MayAnswer(string, []byte, []byte) bool           { return true }
 

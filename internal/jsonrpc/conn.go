@@ -63,6 +63,8 @@ type Options struct {
 	Trace    func(incoming bool, body []byte) // sees every message; must not keep body
 	Log      *slog.Logger                     // default: slog.Default
 
+	MaxQueued int // bytes that wait for a peer that does not read; 0 means DefaultMaxQueued
+
 	// Codec frames messages in the stream; nil is ContentLength.
 	Codec func(r io.Reader, limit int) Codec
 	// Decode reads a message; nil accepts the ids of editors, and sends them no details.
@@ -102,7 +104,7 @@ type Conn struct {
 // NewConn returns a connection that reads from r and writes to w. Close closes r if it is an
 // io.Closer.
 func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
-	opts.MaxFrame = cmp.Or(opts.MaxFrame, DefaultMaxFrame)
+	opts.MaxFrame, opts.MaxQueued = cmp.Or(opts.MaxFrame, DefaultMaxFrame), cmp.Or(opts.MaxQueued, DefaultMaxQueued)
 	opts.Cancel, opts.CancelID = cmp.Or(opts.Cancel, "$/cancelRequest"), cmp.Or(opts.CancelID, "id")
 	if opts.Log == nil {
 		opts.Log = slog.Default()
@@ -122,7 +124,7 @@ func NewConn(r io.Reader, w io.Writer, opts Options) *Conn {
 			opts.Log.Error("the input is not JSON-RPC framed with Content-Length headers, as editors send it; it is skipped", "begins", shorten.Bytes(line, 80))
 		}
 	}
-	c.out = newWriter(w, c.codec.Frame, func(err error) {
+	c.out = newWriter(w, opts.MaxQueued, c.codec.Frame, func(err error) {
 		c.hangUp(nil)
 		if opts.Failed != nil {
 			opts.Failed(err)

@@ -107,18 +107,38 @@ func (f *frameReader) Next() ([]byte, error) {
 		}
 		return nil, Errorf(CodeInvalidRequest, "message of %d bytes is over the limit of %d", length, f.max)
 	}
-	// Grown as bytes arrive: a declared length alone must cost nothing.
-	var buf bytes.Buffer
-	if n, err := io.CopyN(&buf, f.r, int64(length)); err != nil {
-		return nil, eofInBody(err, n, length)
+	body, err := f.body(length)
+	if err != nil {
+		return nil, err
 	}
-	body := bytes.TrimSpace(buf.Bytes())
 	if err := checkBody(body); err != nil {
 		f.strays = true // what follows may be the rest of the body
 		f.salvage(body)
 		return nil, err
 	}
 	return body, nil
+}
+
+// body reads a body of length bytes. A large one is grown as its bytes arrive: a declared length alone
+// must cost nothing.
+func (f *frameReader) body(length int) ([]byte, error) {
+	const small = 4 << 10
+	if length <= small {
+		body := make([]byte, length)
+		n, err := io.ReadFull(f.r, body)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF
+		}
+		if err != nil {
+			return nil, eofInBody(err, int64(n), length)
+		}
+		return bytes.TrimSpace(body), nil
+	}
+	var buf bytes.Buffer
+	if n, err := io.CopyN(&buf, f.r, int64(length)); err != nil {
+		return nil, eofInBody(err, n, length)
+	}
+	return bytes.TrimSpace(buf.Bytes()), nil
 }
 
 // eofInBody says how much of a body there was before the end of the input.

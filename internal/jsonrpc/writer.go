@@ -10,10 +10,10 @@ import (
 // ErrClosed is returned for messages sent after the connection has ended.
 var ErrClosed = errors.New("jsonrpc: connection closed")
 
-// maxQueued bounds the bytes that wait for a peer that does not read. Senders of more block until
+// DefaultMaxQueued bounds the bytes that wait for a peer that does not read. Senders of more block until
 // there is space or their context ends. Messages that are lost then must be stored elsewhere (for
 // chats: in the event log).
-const maxQueued = 1 << 20
+const DefaultMaxQueued = 1 << 20
 
 // maxUrgent bounds the waiting bytes including responses, which may not wait. A peer that requests
 // that much without reading any of it is disconnected.
@@ -25,6 +25,7 @@ var errPeerStuck = errors.New("jsonrpc: the peer does not read")
 // writer is an ordered queue before the pipe. One goroutine drains it.
 type writer struct {
 	w     io.Writer
+	max   int // bytes in queue, see Options.MaxQueued
 	frame func([]byte) []byte
 	fail  func(error)   // called when the peer cannot be written to
 	wake  chan struct{} // capacity 1: the queue has work or is closing
@@ -38,9 +39,10 @@ type writer struct {
 	err    error
 }
 
-func newWriter(w io.Writer, frame func([]byte) []byte, fail func(error)) *writer {
+func newWriter(w io.Writer, max int, frame func([]byte) []byte, fail func(error)) *writer {
 	wr := &writer{
 		w:     w,
+		max:   max,
 		frame: frame,
 		fail:  fail,
 		wake:  make(chan struct{}, 1),
@@ -72,7 +74,7 @@ func (wr *writer) send(ctx context.Context, body []byte, urgent bool) error {
 			wr.fail(errPeerStuck)
 			return errPeerStuck
 		}
-		if urgent || wr.queued == 0 || wr.queued+len(frame) <= maxQueued {
+		if urgent || wr.queued == 0 || wr.queued+len(frame) <= wr.max {
 			wr.queue = append(wr.queue, frame)
 			wr.queued += len(frame)
 			wr.mu.Unlock()

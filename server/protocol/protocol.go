@@ -67,6 +67,7 @@ type ChatPromptParams struct {
 	Variant  Text              `json:"variant"`
 	Trust    Flag              `json:"trust"`
 	Contexts List[ChatContext] `json:"contexts"`
+	Limited  bool              `json:"limited"` // set by the remote server: see chat.Prompt
 }
 
 // ChatContext is one context of a prompt (2.4). Unsupported types are ignored.

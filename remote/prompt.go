@@ -1,0 +1,103 @@
+package remote
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-dec29ce4/eca/chat"
+)
+
+// promptPatience is how long the answer to a prompt is waited for: commands answer at their end,
+// and pages give up after 15 seconds.
+const promptPatience = 5 * time.Second
+
+// prompt sends a prompt. If it is refused, the stream shows it with the reason too: the page has
+// forgotten its text, and does not show answers.
+func (f api) prompt(c *call) (any, error) {
+	message, id := c.text("message"), c.path("id")
+	if message == "" {
+		return nil, badRequest("message is missing")
+	}
+	if !chat.ValidID(id) {
+		return nil, badRequest("the chat's id is not valid")
+	}
+	params := map[string]any{"chatId": id}
+	for _, key := range []string{"message", "model", "agent", "variant", "contexts"} {
+		if value, ok := c.body[key]; ok {
+			params[key] = value
+		}
+	}
+	on, given := c.flag("trust")
+	switch {
+	case c.device.Rights < Control:
+		return f.refuse(c, message, "This device may only watch, so the prompt was not sent.")
+	case on && c.device.Rights < Trust:
+		return f.refuse(c, message, "This device may not turn on auto-approve, so the prompt was not sent.")
+	case c.device.Rights < f.Needs("chat/prompt", encode(params)):
+		return f.refuse(c, message, chat.ErrLimited.Error())
+	case given:
+		params["trust"] = on
+	}
+	params["limited"] = c.device.Rights < Trust
+	type outcome struct {
+		result any
+		err    error
+	}
+	done := make(chan outcome, 1)
+	f.work.Go(func() {
+		result, refusal, err := f.hub.prompt(f.ctx, id, params)
+		var r struct {
+			Status string `json:"status"`
+		}
+		if json.Unmarshal(result, &r) == nil && r.Status == "error" {
+			for _, n := range refusal {
+				f.showNotification(f.ctx, c.device, id, n)
+			}
+		}
+		if why := reason(refusal); err == nil && why != "" {
+			err = &failure{http.StatusConflict, "prompt_refused", why}
+		}
+		done <- outcome{result, err}
+	})
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-time.After(promptPatience):
+		return map[string]string{"chatId": id, "model": c.text("model"), "status": "prompting"}, nil
+	case <-c.ctx.Done():
+		return nil, c.ctx.Err()
+	}
+}
+
+// refuse shows a prompt that is not sent, with the reason.
+func (f api) refuse(c *call, message, why string) (any, error) {
+	id := c.path("id")
+	content := func(role string, content map[string]any) notification {
+		return notification{"chat/contentReceived", encode(map[string]any{"chatId": id, "role": role, "content": content})}
+	}
+	for _, n := range []notification{
+		content("user", map[string]any{"type": "text", "text": message + "\n"}),
+		content("system", map[string]any{"type": "text", "text": "\n\n" + why}),
+		content("system", map[string]any{"type": "progress", "state": "finished"}),
+	} {
+		f.showNotification(c.ctx, c.device, id, n)
+	}
+	return nil, &failure{http.StatusForbidden, "forbidden", why}
+}
+
+// reason returns why a prompt was refused, of what its user is shown. It is empty if nothing is.
+func reason(refusal []notification) string {
+	var b strings.Builder
+	for _, n := range refusal {
+		var p struct {
+			Role    string
+			Content struct{ Type, Text string }
+		}
+		if json.Unmarshal(n.params, &p) == nil && p.Role == "system" && p.Content.Type == "text" {
+			b.WriteString(p.Content.Text)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
