@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -148,7 +145,7 @@ func (n *normalizer) normalize(raw json.RawMessage, path string, free bool, dept
 	}
 	for i := range list {
 		var err error
-		if list[i], err = n.normalize(list[i], fmt.Sprintf("%s[%d]", path, i), free, depth+1); err != nil {
+		if list[i], err = n.normalize(list[i], path+"["+strconv.Itoa(i)+"]", free, depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -165,8 +162,8 @@ func (n *normalizer) object(raw json.RawMessage, path string, free bool, depth i
 		return nil, err
 	}
 	out := make(map[string]json.RawMessage, len(members))
-	for _, key := range slices.Sorted(maps.Keys(members)) {
-		v, camel := members[key], key
+	for key, v := range members {
+		camel := key
 		if !free {
 			if camel = camelCase(key); string(v) == "null" {
 				continue
@@ -191,15 +188,17 @@ func (n *normalizer) members(raw json.RawMessage, path string) (map[string]json.
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
-	if n.repeated == "" && countMembers(raw) > len(members) {
-		n.repeated = memberPath(path, repeatedMember(raw))
+	if n.repeated == "" {
+		if name := repeatedMember(raw); name != "" {
+			n.repeated = memberPath(path, name)
+		}
 	}
 	return members, nil
 }
 
-// countMembers returns the number of members of a valid object. Repeated ones count.
-func countMembers(raw []byte) (count int) {
-	depth := 0
+// repeatedMember returns the name of the first member of a valid object that is repeated.
+func repeatedMember(raw []byte) (name string) {
+	seen, last, depth := map[string]bool{}, []byte(nil), 0
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '{', '[':
@@ -207,34 +206,21 @@ func countMembers(raw []byte) (count int) {
 		case '}', ']':
 			depth--
 		case ':':
-			if depth == 1 {
-				count++
+			if depth > 1 {
+				continue
 			}
+			if _ = json.Unmarshal(last, &name); seen[name] {
+				return name
+			}
+			seen[name] = true
 		case '"':
+			start := i
 			for i++; raw[i] != '"'; i++ {
 				if raw[i] == '\\' {
 					i++
 				}
 			}
-		}
-	}
-	return count
-}
-
-// repeatedMember returns the name of the first member of a valid object that is repeated.
-func repeatedMember(raw []byte) string {
-	seen := map[json.Token]bool{}
-	in := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = in.Token() // the brace
-	for in.More() {
-		name, _ := in.Token()
-		if text, ok := name.(string); ok && seen[name] {
-			return text
-		}
-		seen[name] = true
-		var value json.RawMessage
-		if in.Decode(&value) != nil {
-			break
+			last = raw[start : i+1]
 		}
 	}
 	return ""
